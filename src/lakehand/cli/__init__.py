@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lakehand command; it speaks REST like any client, apart from serve, migrate and doctor."""

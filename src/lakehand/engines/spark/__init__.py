@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The default engine: one warm PySpark driver, reached through a spool folder."""

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Apache Hudi: its timeline read without Spark, and the process factory that decides from it."""

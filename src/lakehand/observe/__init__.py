@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metrics and alerts: what happened, in numbers and in messages."""
