@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can go wrong, in one family: each error has a code for machines and a sentence for people."""
+
+from typing import ClassVar
+
+
+class LakehandError(Exception):
+    """Something went wrong in Lakehand."""
+
+    code: ClassVar[str] = "error"
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or type(self).__doc__)
+
+
+class NotFound(LakehandError):
+    """There is no such thing."""
+
+    code = "not-found"
+
+
+class Invalid(LakehandError):
+    """The request does not make sense."""
+
+    code = "invalid"
+
+
+class LocationRefused(Invalid):
+    """The location may not be served."""
+
+    code = "location-refused"
+
+
+class Conflict(LakehandError):
+    """The request contradicts what is stored."""
+
+    code = "conflict"
+
+
+class IllegalStep(Conflict):
+    """An operation was asked to take a step that its status does not allow."""
+
+    code = "illegal-step"
+
+
+class LeaseLost(LakehandError):
+    """Someone else holds the row now: whoever sees this must stop working on it."""
+
+    code = "lease-lost"
+
+
+class Unauthorized(LakehandError):
+    """The request carries no valid token."""
+
+    code = "unauthorized"
+
+
+class Unavailable(LakehandError):
+    """A part of the world that we need does not answer right now."""
+
+    code = "unavailable"
+    retryable = True
+
+
+class PluginBroken(LakehandError):
+    """A plugin did something that its contract does not allow."""
+
+    code = "plugin-broken"
+
+
+class RecoverProcessFailed(LakehandError):
+    """A stored operation cannot be turned into a process again."""
+
+    code = "recover-failed"

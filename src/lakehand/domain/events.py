@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Events: what happened, in the order it happened; the service's memory and its explanations."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from lakehand.domain.operations import OperationId
+from lakehand.domain.processes import Json
+from lakehand.domain.tables import TableId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One thing that happened. Events with the same fingerprint are one row with a count, so floods stay small."""
+
+    kind: str  # for instance "operation.submitted", "table.registered", "intake.refused"
+    message: str
+    table: TableId | None = None
+    operation: OperationId | None = None
+    detail: Mapping[str, Json] = field(default_factory=dict)
+    fingerprint: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredEvent:
+    """An event as the database keeps it."""
+
+    id: int
+    event: Event
+    at: datetime  # when it last happened
+    first_at: datetime
+    times: int

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Locations: one spelling for each place, and the warehouses outside of which nothing is touched."""
+
+import hashlib
+import posixpath
+import re
+from dataclasses import dataclass
+
+from lakehand.domain.errors import LocationRefused
+
+LONGEST = 1024
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
+_HIDDEN = re.compile(r"%(2e|2f|5c|00)", re.IGNORECASE)
+_ALIASES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "wasb"}
+
+
+def normalise(text: str) -> str:
+    """The one spelling of a location: ``/a/b`` on this machine, ``scheme://authority/path`` elsewhere."""
+    refuse_unreadable(text)
+    scheme, rest = split_scheme(text)
+    if scheme in ("", "file"):
+        authority, path = split_authority(rest)
+        if authority not in ("", "localhost"):
+            raise LocationRefused(f"{text!r} names the host {authority!r}: a file location has none")
+        return clean_path(path, text)
+    authority, path = split_authority(rest)
+    if not authority and scheme != "hdfs":
+        raise LocationRefused(f"{text!r} has no bucket or host after {scheme}://")
+    return f"{scheme}://{authority.lower()}{clean_path(path, text)}"
+
+
+def location_key(location: str) -> str:
+    """The identity of a normalised location: the same for all spellings of one storage, short enough for an index."""
+    scheme, rest = split_scheme(location)
+    same = f"{_ALIASES.get(scheme, scheme)}:{rest}" if scheme else location
+    return hashlib.sha256(same.encode()).hexdigest()
+
+
+def refuse_unreadable(text: str) -> None:
+    if not text or len(text) > LONGEST:
+        raise LocationRefused(f"a location has 1 to {LONGEST} characters; this one has {len(text)}")
+    if not text.isprintable() or "\\" in text or text != text.strip():
+        raise LocationRefused(f"{text!r} has a control character, a backslash or a space at its edge")
+    if _HIDDEN.search(text):
+        raise LocationRefused(f"{text!r} hides a dot, slash or zero byte behind a percent sign")
+
+
+def split_scheme(text: str) -> tuple[str, str]:
+    found = _SCHEME.fullmatch(text)
+    return (found[1].lower(), found[2]) if found else ("", text)
+
+
+def split_authority(rest: str) -> tuple[str, str]:
+    if not rest.startswith("//") or rest.startswith("///"):
+        return "", rest
+    authority, slash, path = rest[2:].partition("/")
+    return authority, slash + path
+
+
+def clean_path(path: str, text: str) -> str:
+    if not path.startswith("/"):
+        raise LocationRefused(f"{text!r} is not absolute: give the whole path or URI")
+    if ".." in path.split("/"):
+        raise LocationRefused(f"{text!r} climbs with '..': give the real path")
+    cleaned = "/" + posixpath.normpath(path).lstrip("/")
+    if cleaned == "/":
+        raise LocationRefused(f"{text!r} is a root: a table is a folder")
+    return cleaned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warehouses:
+    """The places that this service may serve; nothing outside of them is read or written."""
+
+    prefixes: tuple[str, ...]
+
+    def admit(self, location: str) -> None:
+        """Raise unless the normalised location lies under one of the prefixes."""
+        if not any(is_under(location, prefix) for prefix in self.prefixes):
+            allowed = ", ".join(self.prefixes) or "none configured"
+            raise LocationRefused(f"{location!r} is outside of the warehouses ({allowed}): add it with --warehouse")
+
+
+def is_under(location: str, prefix: str) -> bool:
+    prefix = prefix.rstrip("/")
+    return location == prefix or location.startswith(prefix + "/")

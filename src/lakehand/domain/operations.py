@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An operation: one process in the service's care, and the statuses it may pass through."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import NewType
+
+from lakehand.domain.errors import IllegalStep
+from lakehand.domain.processes import Failure, Instant, Json, TableProcess
+from lakehand.domain.tables import TableId
+from lakehand.domain.words import Word
+
+OperationId = NewType("OperationId", int)
+InstanceId = NewType("InstanceId", str)
+LeaseToken = NewType("LeaseToken", str)
+Handle = NewType("Handle", str)
+
+
+class Status(Word):
+    PENDING = "pending"  # stored; no engine has it yet
+    SUBMITTED = "submitted"  # an engine is being given, or was given, our handle
+    RUNNING = "running"  # the engine says that it runs
+    CANCELING = "canceling"  # someone asked to stop it; the engine has not confirmed
+    UNKNOWN = "unknown"  # the engine cannot say; the table will
+    SUCCEEDED = "succeeded"  # the table shows the effect
+    FAILED = "failed"  # no tries left, or trying again cannot help
+    CANCELED = "canceled"  # stopped by someone
+    DROPPED = "dropped"  # the plan is gone, or someone else finished it
+
+    @property
+    def is_final(self) -> bool:
+        return not NEXT[self]
+
+    @property
+    def is_live(self) -> bool:
+        """An engine may be working on it: it holds its table's slot and a lease."""
+        return self in LIVE
+
+
+_ENDS = frozenset({Status.SUCCEEDED, Status.FAILED, Status.CANCELED, Status.DROPPED})
+LIVE = frozenset({Status.SUBMITTED, Status.RUNNING, Status.CANCELING, Status.UNKNOWN})
+UNFINISHED = LIVE | {Status.PENDING}
+
+NEXT: Mapping[Status, frozenset[Status]] = {
+    Status.PENDING: frozenset({Status.SUBMITTED, Status.FAILED, Status.CANCELED, Status.DROPPED}),
+    Status.SUBMITTED: _ENDS | {Status.RUNNING, Status.CANCELING, Status.UNKNOWN, Status.PENDING},
+    Status.RUNNING: _ENDS | {Status.CANCELING, Status.UNKNOWN, Status.PENDING},
+    Status.CANCELING: _ENDS | {Status.UNKNOWN},
+    Status.UNKNOWN: _ENDS | {Status.RUNNING, Status.CANCELING, Status.PENDING},
+    Status.SUCCEEDED: frozenset(),
+    Status.FAILED: frozenset(),
+    Status.CANCELED: frozenset(),
+    Status.DROPPED: frozenset(),
+}
+
+REOPENABLE = frozenset({Status.FAILED, Status.CANCELED, Status.DROPPED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The right of one instance to move one row, until a time, with a token that every later write repeats."""
+
+    holder: InstanceId
+    token: LeaseToken
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewOperation:
+    """An operation as it is stored the first time. (table, instant) makes it unique."""
+
+    table: TableId
+    instant: Instant
+    process: TableProcess
+    priority: int = 0
+    queue: str = "default"
+    owner: str = "default"
+    retry_on_error: bool = True
+    origin: str = "coordinator"  # who asked: coordinator, wire, api
+    due_at: datetime | None = None  # when it became due; None: now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One process in the service's care."""
+
+    id: OperationId
+    table: TableId
+    instant: Instant
+    process: TableProcess
+    status: Status = Status.PENDING
+    priority: int = 0
+    queue: str = "default"
+    owner: str = "default"
+    retry_on_error: bool = True
+    origin: str = "coordinator"
+    run_times: int = 0  # attempts started so far
+    patience: int = 0  # "not yet" answers so far; they use up no try
+    not_before: datetime  # no attempt earlier than this
+    lease: Lease | None = None
+    handle: Handle | None = None  # the engine's name of the current or last attempt
+    cancel_requested: bool = False
+    is_deleted: bool = False
+    reason: str = ""  # why it has the status that it has
+    progress: Mapping[str, Json] = field(default_factory=dict)
+    result: Mapping[str, Json] = field(default_factory=dict)
+    failure: Failure | None = None
+    due_at: datetime
+    created_at: datetime
+    updated_at: datetime
+    submitted_at: datetime | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+    @property
+    def slot(self) -> str:
+        """What the database keeps unique among live operations."""
+        return f"{self.table}:{self.process.conflict_class}"
+
+    def moved_to(self, status: Status, *, at: datetime, reason: str) -> "Operation":
+        """The operation after a legal step; raises where the step is not legal."""
+        if status not in NEXT[self.status]:
+            raise IllegalStep(f"operation {self.id} is {self.status}; it cannot become {status}")
+        return replace(self, status=status, reason=reason, updated_at=at, finished_at=at if status.is_final else None)
+
+    def reopened(self, *, at: datetime, reason: str) -> "Operation":
+        """A finished operation that an operator wants tried again, with all its tries back."""
+        if self.status not in REOPENABLE:
+            raise IllegalStep(
+                f"operation {self.id} is {self.status}: only a failed, canceled or dropped one can be retried"
+            )
+        return replace(
+            self, status=Status.PENDING, reason=reason, updated_at=at, finished_at=None, not_before=at, run_times=0,
+            patience=0, cancel_requested=False, is_deleted=False, failure=None, handle=None,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One try of an operation on an engine."""
+
+    operation: OperationId
+    number: int
+    handle: Handle
+    engine: str
+    instance: InstanceId
+    started_at: datetime
+    finished_at: datetime | None = None
+    outcome: str = ""  # a final or a returned status, in words
+    failure: Failure | None = None
+    result: Mapping[str, Json] = field(default_factory=dict)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes: work described as data, and the answers a factory gives about it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import NewType, TypeAlias
+
+from lakehand.domain.actions import Action
+from lakehand.domain.words import Word
+
+Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
+Instant = NewType("Instant", str)
+
+WHOLE_TABLE = "table"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableProcess:
+    """What to do to one table: stored, shown, and submitted again after a crash."""
+
+    action: Action
+    job: str = ""  # the PySpark job, for instance "hudi.compaction"; empty until a factory has admitted it
+    engine: str = "spark"
+    instant: Instant | None = None  # the plan's own instant; None: the service gives one
+    parameters: Mapping[str, Json] = field(default_factory=dict)
+    conflict_class: str = WHOLE_TABLE  # at most one live operation per table and class
+    urgent: bool = False  # goes before everything else of its table
+    reason: str = ""  # why it is needed, with numbers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skip:
+    """Nothing is to be done now: why, and when it is worth looking again (None: when the table changes or is due)."""
+
+    reason: str
+    look_again: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drop:
+    """The process has lost its object: the plan is gone, or someone else finished it."""
+
+    reason: str
+
+
+class Finding(Word):
+    DONE = "done"  # the effect is in the table
+    NOT_DONE = "not-done"  # the table can be read, and the effect is not there
+    GONE = "gone"  # the plan is gone from the table, or the table itself
+    UNREADABLE = "unreadable"  # the table could not be read: ask again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the table itself says about a process."""
+
+    finding: Finding
+    reason: str
+    numbers: Mapping[str, Json] = field(default_factory=dict)
+
+
+class Remedy(Word):
+    FATAL = "fatal"  # trying again cannot help
+    RETRY = "retry"  # try again, with back-off, up to the maximum
+    NOT_YET = "not-yet"  # try again later without using up a try
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why an attempt failed, and what follows from it."""
+
+    reason: str  # a short, stable word group for metrics, for instance "lock-held"
+    message: str
+    remedy: Remedy = Remedy.RETRY
+    delay: timedelta | None = None  # a factory's own idea of when to try again

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A table: where it is, whose it is, and what is wanted for it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import NewType
+
+from lakehand.domain.actions import Action
+from lakehand.domain.words import Word
+
+TableId = NewType("TableId", int)
+Format = NewType("Format", str)
+
+HEARTBEAT_TIMEOUT = timedelta(minutes=10)
+
+
+class Scheduling(Word):
+    WRITER = "writer"  # the writer leaves plans; we run them
+    SERVICE = "service"  # we plan and run, under the table's lock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSpec:
+    """A table as someone describes it; the location is normalised already."""
+
+    location: str
+    format: Format
+    db_name: str = ""
+    table_name: str = ""
+    owner: str = "default"
+    queue: str = "default"
+    priority: int = 0  # the higher, the sooner
+    action_types: frozenset[Action] = frozenset()
+    scheduling: Scheduling = Scheduling.WRITER
+    heartbeat_timeout: timedelta = HEARTBEAT_TIMEOUT  # looked at after this long even if nobody told us
+    catalog: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A registered table."""
+
+    id: TableId
+    spec: TableSpec
+    paused: bool = False
+    removed: bool = False
+    change_token: str | None = None  # what the last probe saw
+    changed_at: datetime | None = None  # when a probe last saw something new
+    looked_at: datetime | None = None  # when somebody last probed it
+    notified_at: datetime | None = None  # when a writer last spoke of it
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def location(self) -> str:
+        return self.spec.location
+
+    @property
+    def format(self) -> Format:
+        return self.spec.format
+
+    @property
+    def name(self) -> str:
+        return f"{self.spec.db_name}.{self.spec.table_name}" if self.spec.db_name else self.spec.table_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableChanges:
+    """What someone wants to change of a table; None leaves a value as it is."""
+
+    owner: str | None = None
+    queue: str | None = None
+    priority: int | None = None
+    action_types: frozenset[Action] | None = None
+    scheduling: Scheduling | None = None
+    heartbeat_timeout: timedelta | None = None
+    properties: Mapping[str, str] | None = None
+    paused: bool | None = None

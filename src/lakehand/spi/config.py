@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The effective configuration of one table: each value knows where it comes from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from lakehand.domain.errors import Invalid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    value: str
+    origin: str  # "default", "plugin", "table", "request"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableConfig:
+    """Values by key. Readers name their default, so that a key is documented where it is used."""
+
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+
+    def text(self, key: str, default: str = "") -> str:
+        found = self.settings.get(key)
+        return found.value if found else default
+
+    def number(self, key: str, default: int) -> int:
+        return int(self._parsed(key, default, int))
+
+    def ratio(self, key: str, default: float) -> float:
+        return float(self._parsed(key, default, float))
+
+    def flag(self, key: str, default: bool) -> bool:
+        text = self.text(key, str(default)).strip().lower()
+        if text not in ("true", "false"):
+            raise Invalid(f"{key} is {text!r} (from {self.origin(key)}): say true or false")
+        return text == "true"
+
+    def duration(self, key: str, default: timedelta) -> timedelta:
+        return timedelta(seconds=self.ratio(key, default.total_seconds()))
+
+    def origin(self, key: str) -> str:
+        found = self.settings.get(key)
+        return found.origin if found else "default"
+
+    def starting_with(self, prefix: str) -> Mapping[str, str]:
+        return {key: s.value for key, s in self.settings.items() if key.startswith(prefix)}
+
+    def _parsed(self, key: str, default: float, parse: type[int] | type[float]) -> float:
+        found = self.settings.get(key)
+        if found is None:
+            return default
+        try:
+            return parse(found.value)
+        except ValueError:
+            raise Invalid(f"{key} is {found.value!r} (from {found.origin}): a number is needed") from None
+
+
+def layered(*layers: tuple[str, Mapping[str, str]]) -> TableConfig:
+    """Later layers win. Each layer is (origin, values)."""
+    settings: dict[str, Setting] = {}
+    for origin, values in layers:
+        settings.update({key: Setting(value=value, origin=origin) for key, value in values.items()})
+    return TableConfig(settings=settings)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the author of an action writes: one class that says when to do what to which tables."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from lakehand.domain.actions import Action
+from lakehand.domain.operations import Operation
+from lakehand.domain.processes import Drop, Failure, Json, Skip, TableProcess, Verdict
+from lakehand.domain.tables import Format
+from lakehand.spi.engines import EngineStatus
+from lakehand.spi.runtimes import StateKey, TableRuntime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessTriggerStrategy:
+    """When a (format, action) is looked at, and how many of it may run at once (0: no limit)."""
+
+    interval: timedelta | None = None  # counted from the last start
+    on_new_snapshot: bool = True
+    parallelism: int = 0
+
+
+METADATA_TRIGGER = ProcessTriggerStrategy(interval=None, on_new_snapshot=True)
+
+
+def at_fixed_rate(interval: timedelta, *, parallelism: int = 0) -> ProcessTriggerStrategy:
+    return ProcessTriggerStrategy(interval=interval, on_new_snapshot=False, parallelism=parallelism)
+
+
+class ProcessFactory(ABC):
+    """Decides about the actions of one or more formats. Deciding is pure: read the runtime, return data."""
+
+    name: ClassVar[str]
+
+    def open(self, properties: Mapping[str, str]) -> None:
+        """Called once before use with the plugin's properties."""
+
+    def close(self) -> None:
+        """Called once when the service stops."""
+
+    def required_states(self) -> Set[StateKey[Any]]:
+        return frozenset()
+
+    @abstractmethod
+    def supported_actions(self) -> Mapping[Format, frozenset[Action]]: ...
+
+    def trigger_strategy(self, format: Format, action: Action) -> ProcessTriggerStrategy:
+        return METADATA_TRIGGER
+
+    @abstractmethod
+    def trigger(self, table: TableRuntime, action: Action) -> TableProcess | Skip:
+        """What the table needs now, one process at a time: it is asked again until it skips."""
+
+    def admit(self, table: TableRuntime, operation: Operation) -> TableProcess | Skip | Drop:
+        """The last look before an engine gets the operation: the process as it must run now, or why not.
+
+        The default runs what was stored. A factory whose plans live in the table checks here that the plan is still
+        there and completes the process from the table as it is now.
+        """
+        return operation.process
+
+    @abstractmethod
+    def verify(self, table: TableRuntime, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
+        """What the table says about the process. ``result`` is empty when the engine could not give one."""
+
+    def classify(self, table: TableRuntime, operation: Operation, status: EngineStatus) -> Failure:
+        """Why an attempt failed and what follows. The default tries again."""
+        return Failure(reason=status.error_class or "failed", message=status.message or "the engine gave no reason")
+
+    def recover(self, table: TableRuntime, stored: Operation) -> TableProcess:
+        """Turn a stored operation into a process again after a restart; raises ``RecoverProcessFailed``."""
+        return stored.process

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a table format plugin implements: reading a table's metadata without Spark, cheaply and in full."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar, Protocol
+
+from lakehand.domain.processes import Json
+from lakehand.domain.tables import Format
+
+
+class TableSnapshot(Protocol):
+    """A table as its metadata describes it at one moment. Each format adds what its decisions need."""
+
+    @property
+    def token(self) -> str:
+        """The same sign of change that ``probe`` gives."""
+
+    @property
+    def numbers(self) -> Mapping[str, Json]:
+        """Health in numbers, for people: files, log files, bytes, pending plans, ..."""
+
+
+class TableFormat(ABC):
+    """Reads tables of one format. Never writes; called from several threads at once."""
+
+    format: ClassVar[Format]
+
+    def open(self, properties: Mapping[str, str]) -> None:
+        """Called once before use with the plugin's properties."""
+
+    @abstractmethod
+    def probe(self, location: str) -> str:
+        """The cheapest sign of change: an equal token means an unchanged table. Raises OSError when unreadable."""
+
+    @abstractmethod
+    def inspect(self, location: str) -> TableSnapshot:
+        """The table's health. Raises OSError when the storage fails, Invalid when this is no table of the format."""
