@@ -177,7 +177,11 @@ class Schedules(Protocol):
         """
 
     def finish(self, looks: Sequence[Look], *, now: datetime) -> None:
-        """Write the outcomes in one transaction, each fenced by its token; a wake that came meanwhile keeps it due."""
+        """Write the outcomes in one transaction, each fenced by its token.
+
+        The wakes that the look has seen (``schedule.wakes``) are answered and taken off; one that came meanwhile keeps
+        the schedule due. ``decide_next`` leaves one wake behind without making it due earlier.
+        """
 
     def wake(self, tables: Collection[TableId], *, now: datetime, action: Action | None = None) -> None:
         """Make these due now."""

@@ -9,7 +9,7 @@ from typing import NewType, TypeAlias
 from lakehand.domain.actions import Action
 from lakehand.domain.words import Word
 
-Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 Instant = NewType("Instant", str)
 
 WHOLE_TABLE = "table"

@@ -16,7 +16,7 @@ class Schedule:
     table: TableId
     action: Action
     due: datetime
-    wakes: int = 0  # how often someone asked for a look; a look that was overtaken by a wake is repeated
+    wakes: int = 0  # requests for a decision that no look has answered yet; 0: a look at an unchanged table is enough
     last_start: datetime | None = None  # when a process of it was last stored
     last_look: datetime | None = None
     last_reason: str = ""
@@ -30,7 +30,8 @@ class Look:
     schedule: Schedule
     next_due: datetime
     reason: str | None  # None: what was said last is still true
-    started: bool = False
+    started: bool = False  # a process was stored
+    decide_next: bool = False  # the next look must decide again, changed or not
 
 
 def spread(key: str, interval: timedelta, share: float = 0.1) -> timedelta:

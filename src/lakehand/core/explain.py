@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Explains a table from stored facts: why something runs, why not, and when it will be looked at again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from lakehand.core.plugins import Plugins
+from lakehand.core.ports import Store
+from lakehand.domain.actions import Action
+from lakehand.domain.events import StoredEvent
+from lakehand.domain.operations import Operation, Status
+from lakehand.domain.schedules import Schedule
+from lakehand.domain.tables import Table, TableId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionExplanation:
+    """One action of a table: what is going on with it."""
+
+    action: Action
+    wanted: bool
+    now: str  # one sentence: running, waiting, or why nothing is done
+    last_look: datetime | None
+    last_start: datetime | None
+    next_look: datetime | None
+    unfinished: Sequence[Operation]
+    last_finished: Operation | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    table: Table
+    summary: str
+    next_look: datetime | None
+    actions: Sequence[ActionExplanation]
+    events: Sequence[StoredEvent]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explainer:
+    store: Store
+    plugins: Plugins
+
+    def explain(self, id: TableId) -> Explanation:
+        table = self.store.tables.get(id)
+        operations = self.store.operations.of_table(id, recent=50)
+        schedules = {s.action: s for s in self.store.schedules.of_table(id)}
+        names = sorted({*self.plugins.actions_of(table.format), *table.spec.action_types})
+        actions = [explain_action(table, name, operations, schedules.get(name)) for name in names]
+        return Explanation(
+            table=table,
+            summary=summary(table, actions),
+            next_look=min((a.next_look for a in actions if a.next_look), default=None),
+            actions=actions,
+            events=self.store.events.list(table=id, limit=50).items,
+        )
+
+
+def explain_action(
+    table: Table, action: Action, operations: Sequence[Operation], schedule: Schedule | None
+) -> ActionExplanation:
+    mine = [o for o in operations if o.process.action == action]
+    unfinished = [o for o in mine if not o.status.is_final]
+    wanted = action in table.spec.action_types
+    return ActionExplanation(
+        action=action,
+        wanted=wanted,
+        now=sentence(table, action, unfinished, schedule, wanted=wanted),
+        last_look=schedule.last_look if schedule else None,
+        last_start=schedule.last_start if schedule else None,
+        next_look=schedule.due if schedule else None,
+        unfinished=unfinished,
+        last_finished=next((o for o in mine if o.status.is_final), None),
+    )
+
+
+def sentence(
+    table: Table, action: Action, unfinished: Sequence[Operation], schedule: Schedule | None, *, wanted: bool
+) -> str:
+    if unfinished:
+        return operation_sentence(unfinished[-1], waiting=len(unfinished) - 1)
+    if not wanted:
+        return f"not wanted: lakehand tables change {table.id} --actions +{action}"
+    if table.paused:
+        return f"the table is paused: lakehand tables resume {table.id}"
+    if schedule is None or schedule.last_look is None:
+        return "registered, not looked at yet"
+    return schedule.last_reason or "looked at; nothing to say"
+
+
+def operation_sentence(operation: Operation, *, waiting: int) -> str:
+    more = f"; {waiting} more wait" if waiting else ""
+    if operation.status is Status.PENDING:
+        return f"operation {operation.id} waits: {operation.reason}{more}"
+    phase = operation.progress.get("phase")
+    doing = f" ({phase})" if phase else ""
+    return f"operation {operation.id} is {operation.status}{doing}, attempt {operation.run_times}{more}"
+
+
+def summary(table: Table, actions: Sequence[ActionExplanation]) -> str:
+    if table.removed:
+        return "removed from the service"
+    if table.paused:
+        return "paused: nothing is started"
+    live = [o for a in actions for o in a.unfinished if o.status.is_live]
+    if live:
+        return f"{len(live)} running"
+    waiting = [o for a in actions for o in a.unfinished]
+    return f"{len(waiting)} waiting" if waiting else "nothing to do"

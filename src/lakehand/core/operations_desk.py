@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people may ask about operations: list, show, submit, cancel, retry, remove, read logs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from lakehand.core.plugins import Plugins
+from lakehand.core.ports import OperationFilter, Page, Store
+from lakehand.domain.actions import Action
+from lakehand.domain.errors import Conflict, NotFound
+from lakehand.domain.events import Event, StoredEvent
+from lakehand.domain.locations import normalise
+from lakehand.domain.operations import UNFINISHED, Attempt, NewOperation, Operation, OperationId
+from lakehand.domain.processes import Instant, Json, TableProcess
+from lakehand.domain.tables import Table, TableId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationDetail:
+    """An operation with all that is known of it."""
+
+    operation: Operation
+    table: Table
+    attempts: Sequence[Attempt]
+    events: Sequence[StoredEvent]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperationsDesk:
+    store: Store
+    plugins: Plugins
+    wake: Callable[[], None]
+
+    def list(self, wanted: OperationFilter, *, limit: int, cursor: str | None) -> Page[tuple[Operation, Table]]:
+        if wanted.location:
+            wanted = replace(wanted, location=normalise(wanted.location))
+        page = self.store.operations.list(wanted, limit=limit, cursor=cursor)
+        tables = self.store.tables.by_ids({o.table for o in page.items})
+        return Page(items=[(o, tables[o.table]) for o in page.items], next=page.next)
+
+    def show(self, id: OperationId) -> OperationDetail:
+        operation = self.store.operations.get(id)
+        return OperationDetail(
+            operation=operation,
+            table=self.store.tables.get(operation.table),
+            attempts=self.store.operations.attempts(id),
+            events=self.store.events.list(operation=id, limit=200).items,
+        )
+
+    def submit(
+        self, table: Table, action: Action, instant: Instant | None, parameters: Mapping[str, Json], *, origin: str
+    ) -> tuple[Operation, bool]:
+        """Store an operation that someone asked for; the same (table, instant) again is the same operation."""
+        self.plugins.factory(table.format, action)
+        if action not in table.spec.action_types:
+            raise Conflict(
+                f"{table.name} is not registered for {action}: lakehand tables change {table.id} --actions +{action}"
+            )
+        now = self.store.clock.now()
+        mode: dict[str, Json] = {} if instant else {"mode": "plan-and-execute"}
+        process = TableProcess(
+            action=action, instant=instant, parameters={**parameters, **mode}, reason=f"asked for by {origin}"
+        )
+        new = NewOperation(
+            table=table.id, instant=instant or service_instant(action, now), process=process, origin=origin,
+            priority=table.spec.priority, queue=table.spec.queue, owner=table.spec.owner, due_at=now,
+        )  # fmt: skip
+        stored = Event(
+            kind="operation.stored", message=f"{action} of {table.name} was asked for by {origin}", table=table.id
+        )
+        operation, is_new = self.store.operations.add(new, now=now, event=stored)
+        self.wake()
+        return operation, is_new
+
+    def cancel(self, id: OperationId, *, by: str, delete: bool = False) -> Operation:
+        """Ask for the end of an operation; ``delete`` also removes it from the service's care for good."""
+        known = self.store.operations.get(id)
+        word = "removed" if delete else "canceled"
+        asked = Event(kind=f"operation.{word}", message=f"{word} by {by}", table=known.table, operation=id)
+        operation = self.store.operations.request_cancel(id, now=self.store.clock.now(), event=asked, delete=delete)
+        self.wake()
+        return operation
+
+    def remove(self, table: Table, instant: Instant, *, by: str) -> Operation:
+        """RFC-43's remove: the plan was rolled back by its writer, or is no longer wanted here."""
+        found = self.store.operations.find(table.id, instant)
+        if found is None:
+            raise NotFound(f"{table.name} has no operation at {instant}")
+        return self.cancel(found.id, by=by, delete=True)
+
+    def clear(self, table: Table, *, by: str) -> Sequence[Operation]:
+        """Remove every unfinished operation of a table."""
+        waiting = [o for o in self.store.operations.of_table(table.id, recent=0) if o.status in UNFINISHED]
+        return [self.cancel(o.id, by=by, delete=True) for o in waiting]
+
+    def retry(self, id: OperationId, *, by: str) -> Operation:
+        now = self.store.clock.now()
+        known = self.store.operations.get(id)
+        reason = f"retried by {by}"
+        again = Event(kind="operation.reopened", message=reason, table=known.table, operation=id)
+        operation = self.store.operations.reopen(known.reopened(at=now, reason=reason), now=now, event=again)
+        self.wake()
+        return operation
+
+    def logs(self, id: OperationId, *, attempt: int | None, offset: int, limit: int) -> tuple[Attempt, str]:
+        attempts = self.store.operations.attempts(id)
+        chosen = [a for a in attempts if attempt in (None, a.number)]
+        if not chosen:
+            raise NotFound(f"operation {id} has {len(attempts)} attempts, and none has the number {attempt}")
+        engine = self.plugins.engine(chosen[-1].engine)
+        return chosen[-1], engine.logs(chosen[-1].handle, offset=offset, limit=limit)
+
+    def of_table(self, table: TableId, *, recent: int = 20) -> Sequence[Operation]:
+        return self.store.operations.of_table(table, recent=recent)
+
+
+def service_instant(action: Action, now: datetime) -> Instant:
+    """An instant of our own, for work that has no plan in the table yet; no format's instants look like it."""
+    return Instant(f"{now.strftime('%Y%m%d%H%M%S')}{now.microsecond // 1000:03d}-{action}")
