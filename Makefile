@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+STAMP := .venv/.set-up
+PYTEST := .venv/bin/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-fast check serve bench
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: $(STAMP) ## make .venv, find or bring Java 17, fetch the jars (PYTHON=... chooses the Python)
+
+$(STAMP): pyproject.toml requirements/build.txt requirements/runtime.txt requirements/dev.txt requirements/jre.txt tools/setup
+	@PYTHON="$(PYTHON)" bash tools/setup
+	@touch $@
+
+demo: $(STAMP) ## a Hudi writer, the service and local Spark: watch tables become healthy (KEEP=1 stays up)
+	@.venv/bin/lakehand demo $(if $(KEEP),--keep)
+
+test: $(STAMP) ## every test: Spark, databases and all (ARGS=... for pytest)
+	@$(PYTEST) $(ARGS)
+
+test-fast: $(STAMP) ## the tests that need neither Spark nor a database server
+	@$(PYTEST) -m "not spark and not database" $(ARGS)
+
+check: $(STAMP) ## format, lint, types, and the map of imports
+	@.venv/bin/ruff format --check
+	@.venv/bin/ruff check
+	@.venv/bin/mypy
+	@.venv/bin/lint-imports --no-logo --cache-dir .venv/.import-linter
+
+serve: $(STAMP) ## run the service here (ARGS="--port 9091 --warehouse DIR")
+	@.venv/bin/lakehand serve $(ARGS)
+
+bench: $(STAMP) ## measure: fleet, notifications, idle (ARGS=... chooses)
+	@.venv/bin/python -m bench $(ARGS)
