@@ -186,7 +186,7 @@ def good_instants(notification: Notification, notes: list[Event], now: datetime)
         notes.append(
             event(
                 "intake.odd-instant",
-                f"{len(bad)} instants are no time of 14 or 17 digits, in the future, or too many: {bad[0][:40]!r} first",
+                f"{len(bad)} instants are odd (not 14 or 17 digits, in the future, or too many): {bad[0][:40]!r}",
                 {"location": notification.location[:LONGEST_NAME]},
             )
         )

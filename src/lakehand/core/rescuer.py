@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Takes over rows whose holder is late. By then the old attempt has stopped itself: its lease has run out."""
+
+import logging
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from lakehand.core.ports import Metrics, Store
+from lakehand.core.settler import event_of
+from lakehand.domain.errors import LeaseLost
+from lakehand.domain.operations import InstanceId, Operation, Status
+
+log = logging.getLogger(__name__)
+BATCH = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rescuer:
+    store: Store
+    metrics: Metrics
+    holder: InstanceId
+    hold: timedelta
+    margin: timedelta  # between the end of a lease and the moment when a rival may take it
+
+    def adopt(self) -> int:
+        """After a restart: take our own rows again with fresh tokens, so that nothing of our past can write."""
+        now = self.store.clock.now()
+        return sum(self.take(o, now, "found again after a restart") for o in self.store.operations.held(self.holder))
+
+    def run_once(self) -> bool:
+        """Take over one batch of late rows. True when the batch was full."""
+        now = self.store.clock.now()
+        late = self.store.operations.late(now=now, margin=self.margin, limit=BATCH)
+        for operation in late:
+            self.take(operation, now, f"taken over from {operation.lease.holder if operation.lease else 'nobody'}")
+        return len(late) == BATCH
+
+    def take(self, operation: Operation, now: datetime, why: str) -> bool:
+        taken = self.store.operations.take_over(operation, holder=self.holder, now=now, hold=self.hold)
+        if taken is None:
+            return False
+        log.info("taken over", extra={"operation": taken.id, "status": taken.status, "reason": why})
+        told = event_of(taken, "operation.rescued", why)
+        try:
+            if taken.status is Status.PENDING:
+                put_back = replace(taken, reason=f"{why} before an engine had it")
+                self.store.operations.save(put_back, now=now, event=told, release=True)
+            else:
+                self.store.operations.save(taken, now=now, event=told)
+        except LeaseLost:
+            return False
+        return True

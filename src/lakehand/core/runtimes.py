@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one table runtime for all formats: what a factory sees of a table during one decision."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+from lakehand.core.plugins import Plugins
+from lakehand.core.ports import Store
+from lakehand.domain.actions import Action
+from lakehand.domain.errors import Conflict
+from lakehand.domain.operations import Operation
+from lakehand.domain.tables import Table
+from lakehand.spi.config import TableConfig, layered
+from lakehand.spi.factories import ProcessFactory
+from lakehand.spi.formats import TableFormat, TableSnapshot
+from lakehand.spi.runtimes import StateKey, TableRuntime
+
+T = TypeVar("T")
+RECENT = 50
+TRIES = 5
+
+
+class StoredRuntime(TableRuntime):
+    """Reads lazily: the snapshot and the operations once per decision."""
+
+    def __init__(
+        self, *, table: Table, config: TableConfig, now: datetime, store: Store, format: TableFormat, factory: str
+    ) -> None:
+        self._table = table
+        self._config = config
+        self._now = now
+        self._store = store
+        self._format = format
+        self._factory = factory
+        self._snapshot: TableSnapshot | None = None
+        self._operations: Sequence[Operation] | None = None
+
+    @property
+    def table(self) -> Table:
+        return self._table
+
+    @property
+    def config(self) -> TableConfig:
+        return self._config
+
+    @property
+    def now(self) -> datetime:
+        return self._now
+
+    def snapshot(self) -> TableSnapshot:
+        if self._snapshot is None:
+            self._snapshot = self._format.inspect(self._table.location)
+        return self._snapshot
+
+    def operations(self, action: Action | None = None) -> Sequence[Operation]:
+        if self._operations is None:
+            self._operations = self._store.operations.of_table(self._table.id, recent=RECENT)
+        return [o for o in self._operations if action in (None, o.process.action)]
+
+    def state(self, key: StateKey[T]) -> T:
+        text = self._store.states.get(self._table.id, self._factory, key.name)
+        return key.default if text is None else key.decode(text)
+
+    def update_state(self, key: StateKey[T], change: Callable[[T], T]) -> T:
+        for _ in range(TRIES):
+            seen = self._store.states.get(self._table.id, self._factory, key.name)
+            value = change(key.default if seen is None else key.decode(seen))
+            if self._store.states.put(self._table.id, self._factory, key.name, key.encode(value), seen=seen):
+                return value
+        raise Conflict(f"state {key.name} of table {self._table.id} kept changing under us")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runtimes:
+    """Opens runtimes, and refuses places that only look as if they were inside a warehouse."""
+
+    store: Store
+    plugins: Plugins
+    check_place: Callable[[str], None]  # follows links; raises LocationRefused
+
+    def open(self, table: Table, factory: ProcessFactory, *, now: datetime) -> StoredRuntime:
+        self.check_place(table.location)
+        config = layered(("plugin", self.plugins.properties_of(factory)), ("table", table.spec.properties))
+        return StoredRuntime(
+            table=table,
+            config=config,
+            now=now,
+            store=self.store,
+            format=self.plugins.format(table.format),
+            factory=factory.name,
+        )
+
+    def probe(self, table: Table) -> str:
+        self.check_place(table.location)
+        return self.plugins.format(table.format).probe(table.location)
