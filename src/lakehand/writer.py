@@ -1,2 +1,219 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options for people's own PySpark writers; standard library only, so that it can be copied to any cluster."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from urllib.parse import quote, urlsplit
+from urllib.request import Request, urlopen
+
+CLIENT_WORKS_SINCE = (1, 2, 1)  # older versions throw before they send anything
+MERGE_ON_READ = "MERGE_ON_READ"
+COPY_ON_WRITE = "COPY_ON_WRITE"
+TABLE_TYPES = (MERGE_ON_READ, COPY_ON_WRITE)
+ACTIONS = ("compaction", "clustering", "clean")
+INLINE = "inline"
+
+MANAGER = "hoodie.table.service.manager"
+CALLBACK = "hoodie.write.commit.callback"
+
+
+def hudi_options(
+    url: str,
+    *,
+    hudi_version: str = "1.2.0",
+    actions: Sequence[str] = ("compaction",),
+    table_type: str = MERGE_ON_READ,
+    database: str | None = None,
+    owner: str | None = None,
+    queue: str | None = None,
+    token: str | None = None,
+    callback_key: str | None = None,
+    max_delta_commits: int = 5,
+    max_commits: int = 4,
+    lock: Mapping[str, str] | None = None,
+    fallback: str | None = None,
+    timeout: float = 2.0,
+) -> dict[str, str]:
+    """The options of a Hudi writer that leaves ``actions`` to the Lakehand at ``url``, for ``.options(**...)``.
+
+    From Hudi 1.2.1 on the writer asks Lakehand itself; older ones report each commit and leave their plans on the
+    timeline. ``max_delta_commits`` says how often a compaction is planned, ``max_commits`` a clustering. ``lock`` are
+    the table's ``hoodie.write.lock.*`` options, see ``file_lock``. With ``fallback="inline"`` the service is asked
+    first, for at most ``timeout`` seconds: when it is away, the writer does everything itself, as without Lakehand.
+    """
+    plan = Plan(
+        url=checked_url(url), version=parsed_version(hudi_version), actions=checked_actions(actions),
+        table_type=checked_table_type(table_type), owner=owner, queue=queue, token=token, callback_key=callback_key,
+        max_delta_commits=max_delta_commits, max_commits=max_commits, lock=lock or {},
+    )  # fmt: skip
+    if fallback not in (None, INLINE):
+        raise ValueError(f'fallback is {fallback!r}: say "{INLINE}", or leave it out')
+    away = fallback == INLINE and not is_ready(url, timeout=timeout)
+    named = {"hoodie.database.name": database} if database else {}
+    return {**named, **(inline(plan) if away else connected(plan)), **locking(plan)}
+
+
+def file_lock(folder: str) -> dict[str, str]:
+    """A lock in a folder that the writer and Lakehand both see: local disks and HDFS, not object stores."""
+    return {
+        "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
+        "hoodie.write.lock.filesystem.path": folder,
+    }
+
+
+def is_ready(url: str, *, timeout: float = 2.0) -> bool:
+    """Whether the service at ``url`` takes notifications now. Never raises, never waits for long."""
+    try:
+        with urlopen(Request(f"{checked_url(url)}/health/ready"), timeout=timeout) as answer:  # noqa: S310
+            return bool(answer.status == 200)
+    except (OSError, HTTPException):
+        return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What was asked for, checked."""
+
+    url: str
+    version: tuple[int, ...]
+    actions: tuple[str, ...]
+    table_type: str
+    owner: str | None = None
+    queue: str | None = None
+    token: str | None = None
+    callback_key: str | None = None
+    max_delta_commits: int = 5
+    max_commits: int = 4
+    lock: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def compacts(self) -> bool:
+        return "compaction" in self.actions and self.table_type == MERGE_ON_READ
+
+    @property
+    def asks(self) -> bool:
+        """Whether Hudi's own client is used. It sends nothing at all unless compaction is among its actions."""
+        may_name_compaction = "compaction" in self.actions or self.table_type == COPY_ON_WRITE
+        return self.version >= CLIENT_WORKS_SINCE and may_name_compaction
+
+
+def connected(plan: Plan) -> dict[str, str]:
+    told = manager_client(plan) if plan.asks else commit_callback(plan)
+    return {**told, **compaction(plan), **clustering(plan), **clean(plan)}
+
+
+def manager_client(plan: Plan) -> dict[str, str]:
+    if urlsplit(plan.url).path:
+        raise ValueError(f"Hudi's client drops the path of {plan.url}: give Lakehand a host and port of its own")
+    named = [a for a in ACTIONS if a in plan.actions or a == "compaction"]
+    options = {
+        f"{MANAGER}.enabled": "true",
+        f"{MANAGER}.uris": f"{plan.url}/?token={quote(plan.token, safe='')}" if plan.token else plan.url,
+        f"{MANAGER}.actions": ",".join(named),
+        f"{MANAGER}.connection.timeout.sec": "10",
+        # The data is committed when the client speaks: a service that is away must not fail the writer.
+        "hoodie.fail.writes.on.inline.table.service.exception": "false",
+    }
+    deploy = {"username": plan.owner, "queue": plan.queue}
+    return {**options, **{f"{MANAGER}.deploy.{key}": value for key, value in deploy.items() if value}}
+
+
+def commit_callback(plan: Plan) -> dict[str, str]:
+    options = {
+        f"{CALLBACK}.on": "true",
+        f"{CALLBACK}.http.url": f"{plan.url}/v1/hoodie/service/callback",
+        f"{CALLBACK}.http.timeout.seconds": "3",
+    }
+    return {**options, f"{CALLBACK}.http.api.key": plan.callback_key} if plan.callback_key else options
+
+
+def compaction(plan: Plan) -> dict[str, str]:
+    if not plan.compacts:
+        return {}
+    return {
+        # With the client on, "inline" asks Lakehand after every commit and so repeats a request that was lost.
+        "hoodie.compact.inline": flag(plan.asks),
+        "hoodie.compact.schedule.inline": flag(not plan.asks),
+        "hoodie.compact.inline.max.delta.commits": str(plan.max_delta_commits),
+        "hoodie.datasource.compaction.async.enable": "false",
+    }
+
+
+def clustering(plan: Plan) -> dict[str, str]:
+    if "clustering" not in plan.actions:
+        return {}
+    return {
+        "hoodie.clustering.inline": "false",
+        "hoodie.clustering.async.enabled": "false",
+        "hoodie.clustering.schedule.inline": "true",
+        "hoodie.clustering.async.max.commits": str(plan.max_commits),
+    }
+
+
+def clean(plan: Plan) -> dict[str, str]:
+    if "clean" not in plan.actions:
+        return {}
+    if plan.asks:
+        return {"hoodie.clean.automatic": "true", "hoodie.clean.async.enabled": "false"}
+    if not plan.lock:
+        raise ValueError(
+            "this writer leaves no clean plans, so Lakehand plans them, under the table's lock: "
+            "pass lock=..., for instance file_lock(folder), or leave clean to the writer"
+        )
+    return {"hoodie.clean.automatic": "false"}
+
+
+def inline(plan: Plan) -> dict[str, str]:
+    """The writer does everything itself. Plans that were left for Lakehand are run first, by Hudi's own rule."""
+    options = {f"{MANAGER}.enabled": "false", f"{CALLBACK}.on": "false"}
+    if plan.compacts:
+        options["hoodie.compact.inline"] = "true"
+        options["hoodie.compact.schedule.inline"] = "false"
+        options["hoodie.compact.inline.max.delta.commits"] = str(plan.max_delta_commits)
+    if "clustering" in plan.actions:
+        options["hoodie.clustering.inline"] = "true"
+        options["hoodie.clustering.schedule.inline"] = "false"
+        options["hoodie.clustering.inline.max.commits"] = str(plan.max_commits)
+    if "clean" in plan.actions:
+        options["hoodie.clean.automatic"] = "true"
+    return options
+
+
+def locking(plan: Plan) -> dict[str, str]:
+    if not plan.lock:
+        return {}
+    lazy = "hoodie.clean.failed.writes.policy" if plan.version >= (1,) else "hoodie.cleaner.policy.failed.writes"
+    return {"hoodie.write.concurrency.mode": "optimistic_concurrency_control", lazy: "LAZY", **plan.lock}
+
+
+def flag(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def checked_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
+        raise ValueError(f"{url!r} is no address of a service: say http://HOST:9091; a token is given as token=...")
+    return url.rstrip("/")
+
+
+def checked_actions(actions: Sequence[str]) -> tuple[str, ...]:
+    wanted = tuple(actions.split(",")) if isinstance(actions, str) else tuple(actions)
+    if unknown := [a for a in wanted if a not in ACTIONS]:
+        raise ValueError(f"{unknown[0]!r} is nothing that a Hudi writer can leave to Lakehand: {', '.join(ACTIONS)}")
+    return wanted
+
+
+def checked_table_type(name: str) -> str:
+    if name not in TABLE_TYPES:
+        raise ValueError(f"{name!r} is no Hudi table type: {' or '.join(TABLE_TYPES)}")
+    return name
+
+
+def parsed_version(text: str) -> tuple[int, ...]:
+    found = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", text)
+    if not found:
+        raise ValueError(f"{text!r} is no Hudi version: say 1.2.0, for instance")
+    return tuple(int(part or 0) for part in found.groups())
