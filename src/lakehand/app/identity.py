@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who this instance is: a name kept in its home, and a lock that lets only one process bear it."""
+
+import fcntl
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from random import random
+from typing import IO
+
+from lakehand.domain.errors import Conflict
+from lakehand.domain.operations import Handle, InstanceId, Operation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    id: InstanceId
+    lock: IO[str]  # held as long as this process lives
+
+    def release(self) -> None:
+        self.lock.close()
+
+
+def take_identity(home: Path) -> Identity:
+    """The instance's name, the same after a restart, so that it finds what it held. One process per home."""
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = (home / "instance.lock").open("a+")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise Conflict(
+            f"another Lakehand runs with the home {home}: stop it, or give this one its own --home"
+        ) from None
+    lock.seek(0)
+    name = lock.read().strip() or new_name()
+    write_name(lock, name)
+    return Identity(id=InstanceId(name), lock=lock)
+
+
+def new_name() -> str:
+    return f"{os.uname().nodename[:40]}-{secrets.token_hex(4)}"
+
+
+def write_name(lock: IO[str], name: str) -> None:
+    lock.seek(0)
+    lock.truncate()
+    lock.write(name + "\n")
+    lock.flush()
+    os.fsync(lock.fileno())
+
+
+class SystemSecrets:
+    """Fresh handles and chance."""
+
+    def handle(self, operation: Operation) -> Handle:
+        return Handle(f"op-{operation.id}-{operation.run_times + 1}-{secrets.token_hex(4)}")
+
+    def chance(self) -> float:
+        return random()

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Back-off grows, ends, and "not yet" costs no try."""
+
+from datetime import timedelta
+
+import pytest
+
+from lakehand.domain.processes import Failure, Remedy
+from lakehand.domain.retries import RetryPolicy
+
+POLICY = RetryPolicy(max_attempts=3, first_delay=timedelta(seconds=10), longest_delay=timedelta(seconds=60))
+
+
+def delay(remedy: Remedy, run_times: int, patience: int = 0, chance: float = 0.0) -> timedelta | None:
+    failure = Failure(reason="x", message="x", remedy=remedy)
+    return POLICY.delay(failure, run_times=run_times, patience=patience, chance=chance)
+
+
+def test_the_wait_doubles_until_the_tries_are_used_up() -> None:
+    assert [delay(Remedy.RETRY, n) for n in (1, 2, 3)] == [timedelta(seconds=10), timedelta(seconds=20), None]
+
+
+def test_chance_spreads_the_tries() -> None:
+    assert delay(Remedy.RETRY, 1, chance=0.5) == timedelta(seconds=11)
+
+
+def test_a_fatal_failure_is_not_tried_again() -> None:
+    assert delay(Remedy.FATAL, 1) is None
+
+
+def test_not_yet_uses_up_no_try() -> None:
+    assert delay(Remedy.NOT_YET, run_times=40, patience=39) == timedelta(seconds=30)
+    assert delay(Remedy.RETRY, run_times=41, patience=40) == timedelta(seconds=10)
+
+
+def test_even_patience_ends() -> None:
+    assert delay(Remedy.NOT_YET, run_times=121, patience=120) is None
+
+
+@pytest.mark.parametrize("run_times", [1, 5, 50, 5000])
+def test_no_wait_is_longer_than_the_longest(run_times: int) -> None:
+    policy = RetryPolicy(max_attempts=10_000)
+    failure = Failure(reason="x", message="x")
+    wait = policy.delay(failure, run_times=run_times, patience=0, chance=0.999)
+    assert wait is not None
+    assert wait <= policy.longest_delay * 1.2
