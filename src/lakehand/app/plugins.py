@@ -122,4 +122,4 @@ def claimed_pairs(factories: Iterable[Loaded]) -> Mapping[tuple[Format, Action],
 def all_pairs(plugin: ProcessFactory | None) -> list[tuple[Format, Action]]:
     if plugin is None:
         return []
-    return [(format, action) for format, actions in plugin.supported_actions().items() for action in actions]
+    return [(name, action) for name, actions in plugin.supported_actions().items() for action in actions]
