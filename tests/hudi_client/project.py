@@ -54,6 +54,7 @@ def build(cache: Path = CACHE, say: Say = say_on_stderr) -> Path:
             copy_sources(place)
             run_maven(place, say)
             built.touch()
+            remove_others(place)
     return place / "target" / "hudi-client.jar"
 
 
@@ -82,6 +83,13 @@ def copy_sources(place: Path) -> None:
         copy = place / path.relative_to(HERE)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
+
+
+def remove_others(place: Path) -> None:
+    """Each build holds 80 MB of libraries; only the newest is of use."""
+    for other in place.parent.glob("hudi-client-*"):
+        if other != place:
+            shutil.rmtree(other, ignore_errors=True)
 
 
 def run_maven(place: Path, say: Say) -> None:

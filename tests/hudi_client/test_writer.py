@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
-from tests.hudi_client import Recorder, expected_sum, recording, require, run
+from tests.hudi_client import Recorder, build, expected_sum, recording, require, run
 
 pytestmark = pytest.mark.spark
 
@@ -21,6 +21,13 @@ def jar(request: pytest.FixtureRequest) -> Path:
 def recorder() -> Iterator[Recorder]:
     with recording() as recorder:
         yield recorder
+
+
+def test_the_same_sources_are_built_once(jar: Path) -> None:
+    said: list[str] = []
+
+    assert build(say=said.append) == jar
+    assert said == []
 
 
 def test_a_writer_with_the_manager_on_asks_for_its_pending_plan(jar: Path, recorder: Recorder, tmp_path: Path) -> None:

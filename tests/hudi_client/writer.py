@@ -74,7 +74,11 @@ def run(
     jar: Path | None = None,
     timeout: timedelta = timedelta(minutes=5),
 ) -> WriterRun:
-    """Write `commits` commits and wait for them. Without `uri` the writer only leaves its plans on the timeline."""
+    """Write `commits` commits and wait for them. Without `uri` the writer only leaves its plans on the timeline.
+
+    Beware of clustering: unlike Spark's writer this one goes on updating file groups that a pending clustering plan
+    will replace, and whoever runs that plan later loses those updates. End its commits with the plan, or only insert.
+    """
     words: dict[str, object] = {"path": path, "name": name, "commits": commits, "rows": rows, "partitions": partitions}
     words |= {"start-commit": start_commit, "max-delta-commits": max_delta_commits, "type": table_type}
     words |= {"uri": uri, "callback": callback, "actions": ",".join(actions), "metadata": str(metadata).lower()}
