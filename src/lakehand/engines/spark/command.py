@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the warm driver is started: settings in, a spark-submit command with its environment and properties file out."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lakehand.engines.spark.settings import SparkSettings
+
+if TYPE_CHECKING:
+    from lakehand.engines.spark.java import Java
+
+PROGRAM = Path(__file__).parents[2] / "jobs" / "driver.py"
+SECRETS = "LAKEHAND_"  # settings of the service, tokens among them: none of the driver's business
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatConf:
+    """What a format needs in the one Spark application that serves all formats."""
+
+    extension: str = ""
+    catalog: str = ""  # for spark_catalog, when no other format wants it more
+    settings: Mapping[str, str]
+
+
+# In the order of the extensions and of who gets spark_catalog.
+FORMATS: Mapping[str, FormatConf] = {
+    "hudi": FormatConf(
+        extension="org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+        catalog="org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+        settings={
+            "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+            "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+        },
+    ),
+}
+
+# What a person may add to, but not take away.
+LISTS = {
+    "spark.sql.extensions": ",",
+    "spark.jars": ",",
+    "spark.driver.extraClassPath": os.pathsep,
+    "spark.driver.extraJavaOptions": " ",
+}
+# What the driver's promises rest on.
+FIXED = {"spark.submit.deployMode": "client", "spark.scheduler.mode": "FAIR"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    properties: Mapping[str, str]
+    properties_file: Path
+
+
+def driver_command(
+    settings: SparkSettings,
+    *,
+    home: Path,
+    spool: Path,
+    spark_home: Path,
+    java: "Java",
+    formats: Sequence[str] = (),
+    jars: Sequence[Path] = (),
+) -> Command:
+    file = home / "spark.properties"
+    program = [str(PROGRAM), "--spool", str(spool), *program_arguments(settings)]
+    return Command(
+        arguments=[str(spark_home / "bin" / "spark-submit"), "--properties-file", str(file), *program],
+        environment=driver_environment(os.environ, spark_home, java),
+        properties=driver_properties(settings, home=home, java=java, formats=formats, jars=jars),
+        properties_file=file,
+    )
+
+
+def program_arguments(settings: SparkSettings) -> list[str]:
+    seconds = {
+        "--idle-timeout": settings.idle_timeout,
+        "--max-age": settings.max_age,
+        "--lease-grace": settings.lease_grace,
+    }
+    timed = [word for key, value in seconds.items() for word in (key, f"{value.total_seconds():g}")]
+    return ["--threads", str(settings.threads), "--max-rss-mb", str(settings.max_rss_mb), *timed]
+
+
+def driver_environment(inherited: Mapping[str, str], spark_home: Path, java: "Java") -> dict[str, str]:
+    kept = {key: value for key, value in inherited.items() if not key.startswith(SECRETS)}
+    python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "PYSPARK_PIN_THREAD": "true"}
+    return {**kept, **python, "SPARK_HOME": str(spark_home), "JAVA_HOME": str(java.home), "PYTHONUNBUFFERED": "1"}
+
+
+def driver_properties(
+    settings: SparkSettings, *, home: Path, java: "Java", formats: Sequence[str], jars: Sequence[Path]
+) -> dict[str, str]:
+    """Ours first, then what the formats need, then what the person asks for."""
+    properties = {
+        "spark.app.name": "lakehand",
+        "spark.master": settings.master,
+        "spark.driver.memory": settings.driver_memory,
+        "spark.driver.extraJavaOptions": " ".join(["-XX:+ExitOnOutOfMemoryError", *java.options]),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.ui.retainedJobs": "500",
+        "spark.ui.retainedStages": "500",
+        "spark.sql.ui.retainedExecutions": "20",
+        "spark.local.dir": str(home / "scratch"),
+        "spark.sql.warehouse.dir": str(home / "warehouse"),
+    }
+    if settings.is_local:
+        properties |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    properties |= format_properties(formats)
+    if jars:
+        # In local mode the class path saves a copy of every jar at every start.
+        key = "spark.driver.extraClassPath" if settings.is_local else "spark.jars"
+        properties[key] = LISTS[key].join(str(jar) for jar in jars)
+    return {**merged(properties, settings.conf), **FIXED}
+
+
+def format_properties(formats: Sequence[str]) -> dict[str, str]:
+    wanted = [conf for name, conf in FORMATS.items() if name in formats]
+    properties = {key: value for conf in wanted for key, value in conf.settings.items()}
+    if extensions := [conf.extension for conf in wanted if conf.extension]:
+        properties["spark.sql.extensions"] = ",".join(extensions)
+    if catalogs := [conf.catalog for conf in wanted if conf.catalog]:
+        properties["spark.sql.catalog.spark_catalog"] = catalogs[0]
+    return properties
+
+
+def merged(ours: Mapping[str, str], asked: Mapping[str, str]) -> dict[str, str]:
+    result = {**ours, **asked}
+    for key, separator in LISTS.items():
+        if key in ours and key in asked:
+            result[key] = separator.join([ours[key], asked[key]])
+    return result
+
+
+def as_properties_file(properties: Mapping[str, str]) -> str:
+    """Java's own notation; a file of our user's own, since values may be secret and command lines are not."""
+    return "".join(f"{escaped(key)}={escaped(value)}\n" for key, value in sorted(properties.items()))
+
+
+def escaped(text: str) -> str:
+    special = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "=": "\\=", ":": "\\:", "#": "\\#", "!": "\\!"}
+    inside = "".join(special.get(character, character) for character in text)
+    return "\\" + inside if inside.startswith(" ") else inside

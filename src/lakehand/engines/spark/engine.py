@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The spark engine: gives work to one warm driver through a spool folder, and sees to it that there is a driver."""
+
+import time
+from collections.abc import Collection, Mapping
+from datetime import timedelta
+from threading import Lock
+
+from lakehand.domain.errors import Unavailable
+from lakehand.domain.operations import Handle
+from lakehand.engines.spark.command import FORMATS, Command, driver_command
+from lakehand.engines.spark.launcher import Launcher
+from lakehand.engines.spark.process import DriverProcess
+from lakehand.engines.spark.pulse import Pulse
+from lakehand.engines.spark.settings import SparkSettings, read_settings
+from lakehand.engines.spark.spool import Spool, View
+from lakehand.spi.engines import EngineContext, EngineHealth, EngineState, EngineStatus, ExecuteEngine, Until, Work
+
+SILENT = 30.0  # seconds without a beat after which nothing is known about running work
+SWEEP = 3600.0  # seconds between two sweeps; the first comes when results had this long to be read
+RESULT_AGE = timedelta(days=30)
+PATIENCE = timedelta(seconds=30)
+
+
+class SparkEngine(ExecuteEngine):
+    name = "spark"
+
+    settings: SparkSettings
+    context: EngineContext
+
+    def open(self, properties: Mapping[str, str], context: EngineContext) -> None:
+        self.settings = read_settings(properties)
+        self.context = context
+        self.home = context.home.absolute()
+        self.spool = Spool(self.home / "spool")
+        self.spool.make()
+        self.process = DriverProcess(self.spool, self.home)
+        self.launcher = Launcher(self.process, self._command)
+        self._pulse = Pulse(time.monotonic)
+        self._silence = 0.0
+        self._swept = time.monotonic()
+        self._submitting = Lock()
+
+    def close(self) -> None:
+        """The driver goes on; whoever opens this home next finds it."""
+
+    @property
+    def capacity(self) -> int:
+        return 2 * self.settings.threads
+
+    def mark(self) -> str | None:
+        state = self.spool.driver_state()
+        if state.get("state") != "up" or not self.process.is_alive():
+            return None
+        return f"{state['boot']}:{state['beat']}"
+
+    def submit(self, work: Work, handle: Handle, until: Until) -> None:
+        is_alive = self.process.is_alive()
+        if self.launcher.is_hopeless and not is_alive:
+            raise Unavailable(f"the Spark driver does not start: {self.launcher.error}")
+        try:
+            with self._submitting:
+                if not self.spool.holds(handle):
+                    self.spool.put(work, handle, until)
+        except OSError as error:
+            raise Unavailable(f"the spool folder {self.spool.root} cannot be written: {error}") from error
+        if not is_alive:
+            self.launcher.want()
+
+    def renew(self, handles: Collection[Handle], until: Until) -> None:
+        """A mark of a driver that is gone renews nothing, so nobody needs to be told."""
+        boot = (until.mark or "").partition(":")[0]
+        if handles and boot and boot == self.spool.driver_state().get("boot"):
+            self.spool.renew(handles, until)
+
+    def status(self, handles: Collection[Handle]) -> Mapping[Handle, EngineStatus]:
+        try:
+            with self.process.probe() as is_alive:
+                view = self.spool.view(handles)
+        except OSError as error:
+            unknown = EngineStatus(state=EngineState.UNKNOWN, message=f"the spool folder cannot be read: {error}")
+            return dict.fromkeys(handles, unknown)
+        is_silent = self._silence > SILENT
+        return {handle: status_of(handle, view, is_alive=is_alive, is_silent=is_silent) for handle in handles}
+
+    def cancel(self, handle: Handle) -> None:
+        self.spool.ask_to_cancel(handle)
+
+    def logs(self, handle: Handle, *, offset: int = 0, limit: int = 65536) -> str:
+        return self.spool.log_tail(handle, offset, limit)
+
+    def forget(self, handles: Collection[Handle]) -> None:
+        with self.process.probe() as is_alive:
+            for handle in handles:
+                self.spool.forget(handle, is_driver_dead=not is_alive)
+
+    def tend(self) -> None:
+        self.process.reap()
+        is_alive, state = self.process.is_alive(), self.spool.driver_state()
+        self.launcher.observe(is_alive, state)
+        self._silence = self._pulse.silence(is_alive, state)
+        limit = self.settings.hang_timeout if state else self.settings.start_timeout
+        if is_alive and self._silence > limit.total_seconds():
+            self.process.kill()
+        if not is_alive and self.spool.has_work():
+            self.launcher.want()
+        self._sweep()
+
+    def health(self) -> EngineHealth:
+        is_alive, state = self.process.is_alive(), self.spool.driver_state()
+        launcher = self.launcher
+        facts = {key: state[key] for key in SHOWN if key in state} if is_alive else {}
+        return EngineHealth(
+            is_up=is_alive and bool(state) and self._silence <= SILENT,
+            detail=self._detail(is_alive, is_up=bool(state)),
+            restarts=launcher.restarts,
+            facts={**facts, "master": self.settings.master, "failures": launcher.failures},
+        )
+
+    def warm(self) -> None:
+        """Start the driver before there is work for it. Returns at once."""
+        if not self.process.is_alive():
+            self.launcher.want()
+
+    def stop(self, patience: timedelta = PATIENCE) -> None:
+        """End the driver: running jobs may finish within the patience, then everything ends at once."""
+        deadline = time.monotonic() + patience.total_seconds()
+        self.launcher.settle(patience.total_seconds())
+        self.spool.stop.touch()
+        while self.process.is_alive():
+            late = time.monotonic() - deadline
+            if late > PATIENCE.total_seconds():
+                raise Unavailable(f"the Spark driver cannot be ended; its log is {self.process.log}")
+            if late > 0:
+                self.process.kill()
+            time.sleep(0.05)
+            self.process.reap()
+
+    def _detail(self, is_alive: bool, *, is_up: bool) -> str:
+        if is_alive and self._silence > SILENT:
+            return f"the driver has given no sign for {self._silence:.0f} s"
+        if is_alive:
+            return "the driver runs" if is_up else "the driver starts"
+        if self.launcher.failures:
+            return f"the driver died ({self.launcher.failures} in a row): {self.launcher.error}"
+        return "no driver runs; it starts when there is work"
+
+    def _command(self) -> Command:
+        # Here, because both are programs of their own as well (`python -m`) and must not be loaded with the package.
+        from lakehand.engines.spark.jars import ensure_jars, spark_home
+        from lakehand.engines.spark.java import java_home
+
+        java = java_home()
+        formats = [name for name in self.context.formats if name in FORMATS]
+        return driver_command(
+            self.settings,
+            home=self.home,
+            spool=self.spool.root,
+            spark_home=spark_home(),
+            java=java,
+            formats=formats,
+            jars=ensure_jars(formats, cache=self.context.jars, java=java) if formats else (),
+        )
+
+    def _sweep(self) -> None:
+        if time.monotonic() - self._swept > SWEEP:
+            self._swept = time.monotonic()
+            ages = {self.spool.logs: self.settings.keep_logs, self.spool.done: RESULT_AGE}
+            self.spool.sweep(ages, time.time())
+
+
+SHOWN = ("boot", "pid", "jvm", "application", "started_at", "threads", "running", "waiting", "rss_mb", "leaving")
+
+
+def status_of(handle: Handle, view: View, *, is_alive: bool, is_silent: bool) -> EngineStatus:
+    """What the files say, latest stage first. Work that was started by a driver that is gone is lost, not failed."""
+    if handle in view.done:
+        return outcome_of(view.done[handle])
+    if handle in view.running:
+        progress = view.running[handle].get("progress") or {}
+        if not is_alive:
+            return EngineStatus(state=EngineState.LOST, progress=progress, message="the driver died while it ran")
+        state = EngineState.UNKNOWN if is_silent else EngineState.RUNNING
+        return EngineStatus(state=state, progress=progress, message="the driver gives no sign" if is_silent else "")
+    return EngineStatus(state=EngineState.QUEUED if handle in view.waiting else EngineState.ABSENT)
+
+
+def outcome_of(done: Mapping[str, object]) -> EngineStatus:
+    if not done:
+        return EngineStatus(state=EngineState.LOST, message="the result cannot be read")
+    return EngineStatus(
+        state=EngineState(done["state"]),
+        progress=done.get("progress") or {},  # type: ignore[arg-type]
+        result=done.get("result") or {},  # type: ignore[arg-type]
+        error_class=str(done.get("error_class") or ""),
+        message=str(done.get("message") or ""),
+        seconds=done.get("seconds"),  # type: ignore[arg-type]
+    )

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The driver's process: whether it lives is the kernel's word, by a lock that its JVM and its Python hold."""
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Lock
+
+import psutil
+
+from lakehand.engines.spark.command import Command, as_properties_file
+from lakehand.engines.spark.spool import Spool
+
+LOG_LIMIT = 16 << 20
+TAIL = 2000
+
+
+class DriverProcess:
+    """At most one driver per home. It outlives the service: own session, no pipes, nothing inherited but the lock."""
+
+    def __init__(self, spool: Spool, home: Path) -> None:
+        self._spool = spool
+        self._home = home
+        self._probing = Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+        self.log = home / "logs" / "driver.log"
+
+    @contextmanager
+    def probe(self) -> Iterator[bool]:
+        """Whether a driver lives. While the answer is no, none can start: what is found then stays true."""
+        with self._probing, self._spool.lock.open("a") as lock:
+            yield not locked(lock.fileno(), fcntl.LOCK_EX)
+
+    def is_alive(self) -> bool:
+        with self.probe() as is_alive:
+            return is_alive
+
+    def start(self, command: Command) -> bool:
+        """Start a driver unless one lives. The lock is ours before the JVM exists and passes to it by inheritance."""
+        self.reap()
+        with self._spool.launch.open("a") as launch, self._spool.lock.open("a") as lock:
+            fcntl.flock(launch, fcntl.LOCK_EX)
+            with self._probing:
+                if not locked(lock.fileno(), fcntl.LOCK_EX):
+                    return False
+                fcntl.flock(lock, fcntl.LOCK_SH)
+            self._prepare(command)
+            self._child = self._spawn(command, lock.fileno())
+            lock.truncate(0)
+            lock.write(str(self._child.pid))
+        return True
+
+    def _prepare(self, command: Command) -> None:
+        self._spool.state.unlink(missing_ok=True)
+        self._spool.stop.unlink(missing_ok=True)
+        shutil.rmtree(self._home / "scratch", ignore_errors=True)
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        if self.log.exists() and self.log.stat().st_size > LOG_LIMIT:
+            self.log.replace(self.log.with_suffix(".log.1"))
+        command.properties_file.touch(mode=0o600)
+        command.properties_file.write_text(as_properties_file(command.properties), encoding="utf-8")
+
+    def _spawn(self, command: Command, lock: int) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                command.arguments,
+                env=dict(command.environment),
+                cwd=self._home,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=(lock,),
+            )
+
+    def reap(self) -> None:
+        """A dead child stays a zombie until its parent asks."""
+        if self._child is not None and self._child.poll() is not None:
+            self._child = None
+
+    def kill(self) -> None:
+        """End the whole process group at once, if it is ours beyond doubt."""
+        pid = self._pid()
+        if pid is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+
+    def _pid(self) -> int | None:
+        """The JVM leads its process group; its command line names our spool folder."""
+        try:
+            pid = int(self._spool.lock.read_text())
+            return pid if str(self._spool.root) in psutil.Process(pid).cmdline() else None
+        except (OSError, ValueError, psutil.Error):
+            return None
+
+    def last_words(self) -> str:
+        try:
+            with self.log.open("rb") as stream:
+                stream.seek(max(0, self.log.stat().st_size - TAIL))
+                return stream.read().decode(errors="replace").strip()
+        except OSError:
+            return ""
+
+
+def locked(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The service's side of the spool folder; names and fields are described in the driver's side, ``jobs/spool.py``."""
+
+import json
+import os
+import re
+import time
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from lakehand.domain.errors import Invalid
+from lakehand.domain.operations import Handle
+from lakehand.spi.engines import Until, Work
+
+FOLDERS = ("inbox", "running", "done", "cancel", "lease", "logs")
+SUFFIX = ".json"
+DRAFT_AGE = timedelta(hours=1)
+HANDLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What lies in the spool, listed in the order in which files move, so that none is missed on its way."""
+
+    waiting: frozenset[str] = frozenset()
+    running: Mapping[str, Document] = field(default_factory=dict)
+    done: Mapping[str, Document] = field(default_factory=dict)
+
+
+class Spool:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.inbox, self.running, self.done, self.cancel, self.lease, self.logs = (root / name for name in FOLDERS)
+        self.stop = root / "stop"
+        self.state = root / "driver.json"
+        self.lock = root / "driver.lock"
+        self.launch = root / "launch.lock"
+        self._serial = count()
+        self._reading = Lock()
+        self._read: dict[Path, tuple[tuple[int, int, int], Document]] = {}
+
+    def make(self) -> None:
+        for folder in (self.root, *(self.root / name for name in FOLDERS)):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def holds(self, handle: Handle) -> bool:
+        """Whether this handle was given before; asked in the order in which files move."""
+        return any((folder / name_of(handle)).exists() for folder in (self.inbox, self.running, self.done))
+
+    def put(self, work: Work, handle: Handle, until: Until) -> None:
+        order = {
+            "handle": handle,
+            "job": work.job,
+            "parameters": work.parameters,
+            "table": work.table,
+            "location": work.location,
+            "queue": work.queue,
+            "operation": work.operation,
+            "at": time.time_ns(),
+            "mark": until.mark,
+            "hold": until.hold.total_seconds(),
+        }
+        self._write(self.inbox / name_of(handle), order, durable=True)
+
+    def renew(self, handles: Collection[Handle], until: Until) -> None:
+        renewal = {"handles": list(handles), "mark": until.mark, "hold": until.hold.total_seconds()}
+        self._write(self.lease / f"{time.time_ns()}-{os.getpid()}-{next(self._serial)}{SUFFIX}", renewal)
+
+    def ask_to_cancel(self, handle: Handle) -> None:
+        """Work that nobody has started is taken back here; for the rest the driver is asked."""
+        taken = self.inbox / f".{handle}.taken"
+        try:
+            (self.inbox / name_of(handle)).rename(taken)
+        except FileNotFoundError:
+            if (self.running / name_of(handle)).exists():
+                (self.cancel / handle).touch()
+            return
+        outcome = {"handle": handle, "state": "canceled", "message": "stopped before it was started"}
+        self._write(self.done / name_of(handle), outcome, durable=True)
+        taken.unlink()
+
+    def forget(self, handle: Handle, *, is_driver_dead: bool) -> None:
+        left = [self.inbox, self.done, *([self.running] if is_driver_dead else [])]
+        for folder in left:
+            (folder / name_of(handle)).unlink(missing_ok=True)
+
+    def has_work(self) -> bool:
+        return any(not name.startswith(".") for name in names_in(self.inbox))
+
+    def view(self, handles: Collection[Handle]) -> View:
+        """The state of the asked handles; files that have not changed are not read again."""
+        names = {name_of(handle) for handle in handles}
+        with self._reading:
+            waiting = frozenset(name[: -len(SUFFIX)] for name in names_in(self.inbox) & names)
+            running = self._contents(self.running, names)
+            done = self._contents(self.done, names)
+        return View(waiting=waiting, running=running, done=done)
+
+    def driver_state(self) -> Document:
+        with self._reading:
+            return self._document(self.state)
+
+    def log_tail(self, handle: Handle, offset: int, limit: int) -> str:
+        try:
+            with (self.logs / f"{checked(handle)}.log").open("rb") as stream:
+                stream.seek(max(offset, 0))
+                return stream.read(limit).decode("ascii", errors="replace")
+        except FileNotFoundError:
+            return ""
+
+    def sweep(self, ages: Mapping[Path, timedelta], now: float) -> None:
+        """Remove files that are older than their folder allows, and everywhere drafts that were never finished."""
+        for folder in (self.inbox, self.running, self.done, self.cancel, self.lease, self.logs):
+            for name in names_in(folder):
+                age = DRAFT_AGE if name.startswith(".") else ages.get(folder)
+                with suppress(FileNotFoundError):
+                    if age is not None and (folder / name).stat().st_mtime < now - age.total_seconds():
+                        (folder / name).unlink()
+
+    def _contents(self, folder: Path, names: Collection[str]) -> dict[str, Document]:
+        there = names_in(folder)
+        for path in [path for path in self._read if path.parent == folder and path.name not in there]:
+            del self._read[path]
+        return {name[: -len(SUFFIX)]: self._document(folder / name) for name in there.intersection(names)}
+
+    def _document(self, file: Path) -> Document:
+        """The content, read again only when the file is another one: every change is a new file."""
+        try:
+            stat = file.stat()
+            seen = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+            known = self._read.get(file)
+            if known is None or known[0] != seen:
+                content = json.loads(file.read_bytes())
+                known = self._read[file] = (seen, content if isinstance(content, dict) else {})
+        except (FileNotFoundError, ValueError):
+            return {}
+        return known[1]
+
+    def _write(self, file: Path, document: Document, *, durable: bool = False) -> None:
+        draft = file.with_name(f".{file.name}.{os.getpid()}.{next(self._serial)}")
+        with draft.open("w", encoding="utf-8") as stream:
+            json.dump(document, stream)
+            if durable:
+                stream.flush()
+                os.fsync(stream.fileno())
+        draft.replace(file)
+
+
+def names_in(folder: Path) -> set[str]:
+    return set(os.listdir(folder))  # noqa: PTH208
+
+
+def checked(handle: Handle) -> Handle:
+    if not HANDLE.fullmatch(handle):
+        raise Invalid(f"{handle!r} cannot be a handle: letters, digits, dot, dash and underscore only")
+    return handle
+
+
+def name_of(handle: Handle) -> str:
+    return checked(handle) + SUFFIX

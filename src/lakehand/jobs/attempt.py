@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One attempt in the driver: accepts its work, runs the job on a session and thread of its own, writes the outcome."""
+
+import re
+import time
+import traceback
+from collections.abc import Callable
+from datetime import datetime, timezone
+from importlib import import_module
+from threading import Lock
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from lakehand.jobs.causes import causes_of, telling
+from lakehand.jobs.job import Job, JobCanceled, Record
+from lakehand.jobs.leases import Leases, clock
+from lakehand.jobs.spool import Document, Spool
+
+JOB_NAME = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*")
+LINE_LIMIT = 64 * 1024
+
+CANCELED = "canceled"
+LEASE_EXPIRED = "lease-expired"
+
+
+class UnknownJob(Exception):
+    """There is no job of this name."""
+
+
+class Attempt(Record):
+    """Told from three sides: the job's thread, the driver's cancel, and the guard of its lease."""
+
+    def __init__(self, spool: Spool, leases: Leases, order: Document, boot: str) -> None:
+        super().__init__()
+        self.spool = spool
+        self.leases = leases
+        self.order = order
+        self.boot = boot
+        self.handle = str(order["handle"])
+        self.tag = f"lakehand-{self.handle}"
+        self.is_canceled = False
+        self.tasks: Document = {}
+        self._log = spool.logs / f"{self.handle}.log"
+        self._lock = Lock()
+        self._is_over = False
+
+    def stop_reason(self) -> str:
+        if self.overdue() >= 0:
+            return LEASE_EXPIRED
+        return CANCELED if self.is_canceled else ""
+
+    def overdue(self) -> float:
+        return self.leases.overdue(self.handle, clock())
+
+    def progress(self) -> Document:
+        return {"phase": self.phase, **({"notes": dict(self.notes)} if self.notes else {})}
+
+    def publish(self) -> None:
+        with self._lock:
+            if not self._is_over:
+                self.spool.tell(
+                    self.handle, {**self.order, "boot": self.boot, "progress": {**self.progress(), **self.tasks}}
+                )
+
+    def write(self, text: str) -> None:
+        """ASCII only, so that an offset into the log means the same in characters and in bytes."""
+        moment = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        with self._lock, self._log.open("a", encoding="ascii", errors="backslashreplace") as log:
+            log.write(f"{moment} {text[:LINE_LIMIT]}\n")
+
+    def run(self, spark: SparkSession, on_error: Callable[[], None]) -> None:
+        """From acceptance to outcome. ``on_error`` does not return when there is no JVM left to believe."""
+        if not self.spool.accept(self.handle):
+            return
+        started = time.monotonic()
+        try:
+            result = self._perform(spark)
+            outcome: Document = {"state": "succeeded", "result": result}
+        except BaseException as error:
+            on_error()
+            outcome = self._failed(error)
+        outcome |= {"handle": self.handle, "boot": self.boot, "progress": self.progress()}
+        outcome["seconds"] = round(time.monotonic() - started, 3)
+        self.write(f"{outcome['state']} after {outcome['seconds']} s")
+        with self._lock:
+            self._is_over = True
+            self.spool.finish(self.handle, outcome)
+
+    def _perform(self, spark: SparkSession) -> Any:
+        self.write(f"{self.order.get('job')} on {self.order.get('table')} at {self.order.get('location')}")
+        run = job_called(str(self.order.get("job")))
+        session = self._own_session(spark)
+        job = Job(session=session, parameters=dict(self.order.get("parameters") or {}), handle=self.handle, record=self)
+        job.check()
+        return run(job)
+
+    def _own_session(self, spark: SparkSession) -> SparkSession:
+        """Everything that Spark does for this thread carries our tag, and waits in the pool of its queue."""
+        context = spark.sparkContext
+        context.setJobGroup(self.handle, f"{self.order.get('job')} {self.order.get('table')}", interruptOnCancel=True)
+        context.addJobTag(self.tag)
+        context.setLocalProperty("spark.scheduler.pool", str(self.order.get("queue") or "default"))
+        session = spark.newSession()
+        context._jvm.SparkSession.setActiveSession(session._jsparkSession)  # type: ignore[union-attr]
+        return session
+
+    def _failed(self, error: BaseException) -> Document:
+        reason = self.stop_reason()
+        self.write("".join(traceback.format_exception(type(error), error, error.__traceback__)))
+        causes = causes_of(error)
+        cause = telling(causes)
+        if reason == LEASE_EXPIRED:
+            message = "the lease ran out before the job ended"
+            return {"state": "failed", "error_class": LEASE_EXPIRED, "message": message}
+        if reason == CANCELED or isinstance(error, JobCanceled):
+            return {"state": "canceled", "error_class": CANCELED, "message": "stopped as asked"}
+        result = {"causes": [each.name for each in causes]}
+        return {"state": "failed", "error_class": cause.name, "message": cause.message, "result": result}
+
+
+def job_called(name: str) -> Callable[[Job], Any]:
+    """``hudi.compaction`` is ``run`` in ``lakehand.jobs.hudi.compaction``."""
+    if not JOB_NAME.fullmatch(name):
+        raise UnknownJob(f"{name!r} is not the name of a job")
+    module_name = f"lakehand.jobs.{name.replace('-', '_')}"
+    try:
+        run = getattr(import_module(module_name), "run", None)
+    except ModuleNotFoundError as missing:
+        if missing.name and not module_name.startswith(missing.name):
+            raise
+        run = None
+    if run is None:
+        raise UnknownJob(f"there is no job {name!r}")
+    return run  # type: ignore[no-any-return]

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a job is given: a session of its own, its parameters, ways to tell how far it is and to hear of its end."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+
+class JobCanceled(Exception):
+    """The job was asked to stop, or its lease has run out."""
+
+
+@dataclass
+class Record:
+    """What a running attempt tells. This one only remembers; the driver's own also writes it down."""
+
+    phase: str = ""
+    notes: dict[str, Any] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+
+    def stop_reason(self) -> str:
+        """Why the job must stop now; empty while it may go on."""
+        return ""
+
+    def publish(self) -> None:
+        """Show what changed to whoever watches."""
+
+    def write(self, text: str) -> None:
+        self.lines.append(text)
+
+
+@dataclass
+class Job:
+    session: SparkSession
+    parameters: dict[str, Any]
+    handle: str = "job"
+    record: Record = field(default_factory=Record)
+
+    def phase(self, text: str) -> None:
+        """Say what happens now."""
+        self.record.phase = text
+        self.record.write(text)
+        self.record.publish()
+
+    def note(self, key: str, value: Any) -> None:
+        """Publish a fact at once; it can be read even if the driver dies in the next moment."""
+        self.record.notes[key] = value
+        self.record.write(f"{key} = {value}")
+        self.record.publish()
+
+    def check(self) -> None:
+        """Call between phases: raises when the job may not go on."""
+        if reason := self.record.stop_reason():
+            raise JobCanceled(reason)
+
+    def log(self, text: str) -> None:
+        self.record.write(text)
