@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The few places where the databases speak differently: inserts that meet an existing row, and passing trouble."""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlalchemy import Insert, Table
+from sqlalchemy.dialects import mysql, postgresql, sqlite
+from sqlalchemy.exc import DBAPIError
+
+_ON_CONFLICT: dict[str, Callable[[Table], Any]] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+_PASSING_STATES = {"40001", "40P01", "55P03"}  # serialisation failure, deadlock, lock not available
+_PASSING_NUMBERS = {1020, 1205, 1213}  # record changed, lock wait timeout, deadlock
+
+
+def insert_missing(dialect: str, table: Table) -> Insert:
+    """Insert rows and leave those alone that are there, by any unique key."""
+    statement: Insert
+    if dialect == "mysql":
+        # INSERT IGNORE would swallow values that do not fit, too.
+        key = next(iter(table.primary_key))
+        statement = mysql.insert(table).on_duplicate_key_update({key.name: key})
+    else:
+        statement = _ON_CONFLICT[dialect](table).on_conflict_do_nothing()
+    return statement
+
+
+def upsert(dialect: str, table: Table, key: str, set_: Sequence[str], add: Sequence[str] = ()) -> Insert:
+    """Insert rows; where the key is there, set some columns to the new values and add the new numbers to others."""
+    statement: Insert
+    if dialect == "mysql":
+        onto = mysql.insert(table)
+        fresh = onto.inserted
+        statement = onto.on_duplicate_key_update(changes(table, fresh, set_, add))
+    else:
+        conflicting = _ON_CONFLICT[dialect](table)
+        fresh = conflicting.excluded
+        statement = conflicting.on_conflict_do_update(index_elements=[key], set_=changes(table, fresh, set_, add))
+    return statement
+
+
+def changes(table: Table, fresh: Any, set_: Sequence[str], add: Sequence[str]) -> dict[str, Any]:
+    return {name: fresh[name] for name in set_} | {name: table.c[name] + fresh[name] for name in add}
+
+
+def is_passing(error: DBAPIError) -> bool:
+    """The transaction was undone because of others and may succeed when it is tried again."""
+    cause = error.orig
+    if isinstance(cause, sqlite3.OperationalError):
+        return "is locked" in str(cause)
+    if getattr(cause, "sqlstate", None) in _PASSING_STATES:
+        return True
+    number = cause.args[0] if cause is not None and cause.args else None
+    return number in _PASSING_NUMBERS

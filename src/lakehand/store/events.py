@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Events in SQL: appended, and counted in one row where they carry the same fingerprint."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Insert, Row, and_, delete, exists, insert, or_, select
+
+from lakehand.core.ports import Page
+from lakehand.domain.events import Event, StoredEvent
+from lakehand.domain.operations import UNFINISHED, OperationId
+from lakehand.domain.tables import TableId
+from lakehand.store.clock import to_millis, to_time
+from lakehand.store.database import Database
+from lakehand.store.dialects import upsert
+from lakehand.store.documents import from_document, to_document, to_prose
+from lakehand.store.paging import read_page
+from lakehand.store.schema import event, operation
+
+LONGEST_FINGERPRINT = 250
+LONGEST_KIND = 64
+
+
+@dataclass(slots=True)
+class EventWriter:
+    """Writes events within someone's transaction."""
+
+    dialect: str
+    counted: Insert = field(init=False)
+    appended: Insert = field(init=False)
+
+    def __post_init__(self) -> None:
+        last = ["message", "detail", "event_time"]
+        self.counted = upsert(self.dialect, event, "fingerprint", set_=last, add=["times"])
+        self.appended = insert(event)
+
+    def write(self, tx: Connection, events: Iterable[Event], now: int) -> None:
+        rows = [to_row(e, now) for e in events]
+        plain = [row for row in rows if row["fingerprint"] is None]
+        if plain:
+            tx.execute(self.appended, plain)
+        if len(plain) < len(rows):
+            tx.execute(self.counted, counted([row for row in rows if row["fingerprint"] is not None]))
+
+
+@dataclass(frozen=True, slots=True)
+class SqlEvents:
+    database: Database
+    writer: EventWriter
+
+    def add(self, events: Sequence[Event], *, now: datetime) -> None:
+        if events:
+            self.database.write(lambda tx: self.writer.write(tx, events, to_millis(now)))
+
+    def list(
+        self,
+        *,
+        table: TableId | None = None,
+        operation: OperationId | None = None,
+        kind: str | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Page[StoredEvent]:
+        """Newest first. ``kind`` matches a whole kind or a prefix that ends in a dot."""
+        query = select(event)
+        if table is not None:
+            query = query.where(event.c.tbl_id == table)
+        if operation is not None:
+            query = query.where(event.c.operation_id == operation)
+        if kind is not None:
+            query = query.where(is_of_kind(kind))
+        keys = [event.c.event_time, event.c.event_id]
+        return read_page(self.database, query, keys, to_event, limit=limit, cursor=cursor)
+
+    def remove_before(self, before: datetime, *, limit: int) -> int:
+        """Delete events that last happened before, except those of operations that are not finished."""
+        is_needed = exists().where(operation.c.operation_id == event.c.operation_id, operation.c.status.in_(UNFINISHED))
+        is_old = and_(event.c.event_time < to_millis(before), or_(event.c.operation_id.is_(None), ~is_needed))
+
+        def remove(tx: Connection) -> int:
+            seen = tx.scalars(select(event.c.event_id).where(is_old).order_by(event.c.event_time).limit(limit)).all()
+            return tx.execute(delete(event).where(event.c.event_id.in_(seen), is_old)).rowcount if seen else 0
+
+        return self.database.write(remove)
+
+
+def is_of_kind(kind: str) -> ColumnElement[bool]:
+    return event.c.kind.startswith(kind, autoescape=True) if kind.endswith(".") else event.c.kind == kind
+
+
+def counted(rows: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    """One row per fingerprint, in a steady order, so that two writers do not wait for each other."""
+    by_print: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        times = by_print[row["fingerprint"]]["times"] if row["fingerprint"] in by_print else 0
+        by_print[row["fingerprint"]] = {**row, "times": times + 1}
+    return [by_print[key] for key in sorted(by_print)]
+
+
+def to_row(e: Event, now: int) -> dict[str, Any]:
+    return {
+        "kind": to_prose(e.kind)[:LONGEST_KIND],
+        "message": to_prose(e.message),
+        "tbl_id": e.table,
+        "operation_id": e.operation,
+        "detail": to_document(e.detail),
+        "fingerprint": short(e.fingerprint),
+        "times": 1,
+        "first_time": now,
+        "event_time": now,
+    }
+
+
+def short(fingerprint: str | None) -> str | None:
+    if fingerprint is None or (len(fingerprint) <= LONGEST_FINGERPRINT and fingerprint.isascii()):
+        return fingerprint
+    return hashlib.sha256(fingerprint.encode("utf-8", "replace")).hexdigest()
+
+
+def to_event(row: Row[Any]) -> StoredEvent:
+    return StoredEvent(
+        id=row.event_id,
+        event=Event(
+            kind=row.kind,
+            message=row.message,
+            table=row.tbl_id,
+            operation=row.operation_id,
+            detail=from_document(row.detail),
+            fingerprint=row.fingerprint,
+        ),
+        at=to_time(row.event_time),
+        first_at=to_time(row.first_time),
+        times=row.times,
+    )

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hot path: a batch of notifications becomes rows in one transaction of a few statements, repeats included."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Insert, Row, bindparam, select, tuple_, update
+
+from lakehand.core.ports import Arrival
+from lakehand.domain.events import Event
+from lakehand.domain.operations import NewOperation
+from lakehand.domain.processes import Instant, TableProcess
+from lakehand.domain.tables import TableId, TableSpec
+from lakehand.store.clock import to_millis
+from lakehand.store.database import Database
+from lakehand.store.dialects import insert_missing
+from lakehand.store.events import EventWriter
+from lakehand.store.operation_rows import new_row as operation_row
+from lakehand.store.schedules import WAKE
+from lakehand.store.schema import operation, schedule, tbl
+from lakehand.store.table_rows import key_of, new_row, revived_row, schedule_rows
+from lakehand.store.tables import chunks
+
+ORIGIN = "wire"
+t = tbl.c
+KNOWN = select(t.id, t.location_key, t.removed, t.priority, t.queue, t.owner).where(
+    t.location_key.in_(bindparam("keys", expanding=True))
+)
+NOTIFIED = update(tbl).where(t.id.in_(bindparam("tables", expanding=True))).values(notify_time=bindparam("now"))
+STORED = select(operation.c.tbl_id, operation.c.instant).where(
+    tuple_(operation.c.tbl_id, operation.c.instant).in_(bindparam("pairs", expanding=True))
+)
+
+
+@dataclass(slots=True)
+class SqlInbox:
+    database: Database
+    events: EventWriter
+    insert_tables: Insert = field(init=False)
+    insert_schedules: Insert = field(init=False)
+    insert_operations: Insert = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.insert_tables = insert_missing(self.database.dialect, tbl)
+        self.insert_schedules = insert_missing(self.database.dialect, schedule)
+        self.insert_operations = insert_missing(self.database.dialect, operation)
+
+    def store(self, arrivals: Sequence[Arrival], notes: Sequence[Event], *, now: datetime) -> Sequence[TableId]:
+        """Store a batch of arrivals, and events of no table, in one transaction; durable when it returns."""
+        if not arrivals and not notes:
+            return []
+        return self.database.write(lambda tx: self.write(tx, arrivals, notes, to_millis(now)))
+
+    def write(self, tx: Connection, arrivals: Sequence[Arrival], notes: Sequence[Event], now: int) -> Sequence[TableId]:
+        specs = {key_of(a.table.location): a.table for a in reversed(arrivals)}
+        events = list(notes)
+        tables = self.register(tx, specs, events, now) if specs else {}
+        rows = [tables[key_of(a.table.location)] for a in arrivals]
+        self.add_operations(tx, arrivals, rows, now)
+        self.tell(tx, arrivals, rows, now)
+        events += [
+            replace(a.note, table=a.note.table or row.id) for a, row in zip(arrivals, rows, strict=True) if a.note
+        ]
+        if events:
+            self.events.write(tx, events, now)
+        return [TableId(row.id) for row in rows]
+
+    def register(
+        self, tx: Connection, specs: Mapping[str, TableSpec], events: list[Event], now: int
+    ) -> Mapping[str, Row[Any]]:
+        """The rows of all these tables; those that were not there are there afterwards."""
+        known = read_known(tx, specs)
+        if len(known) < len(specs):
+            self.add_tables(tx, {key: spec for key, spec in specs.items() if key not in known}, events, now)
+            known = read_known(tx, specs)
+        for key, row in known.items():
+            if row.removed:
+                self.revive(tx, row, specs[key], events, now)
+        return known
+
+    def add_tables(self, tx: Connection, specs: Mapping[str, TableSpec], events: list[Event], now: int) -> None:
+        rows = {key: new_row(spec, now) for key, spec in sorted(specs.items())}
+        tx.execute(self.insert_tables, list(rows.values()))
+        added = read_known(tx, specs)
+        nameless = [key for key in rows if key not in added]
+        if nameless:
+            # What kept these out is not their location, so it is their name.
+            tx.execute(self.insert_tables, [rows[key] | {"name_key": None} for key in nameless])
+            added = read_known(tx, specs)
+            events += [name_taken(specs[key], added[key]) for key in nameless]
+        wanted = [s for key, spec in specs.items() for s in schedule_rows(added[key].id, spec.action_types, now)]
+        if wanted:
+            tx.execute(self.insert_schedules, wanted)
+
+    def revive(self, tx: Connection, row: Row[Any], spec: TableSpec, events: list[Event], now: int) -> None:
+        values = revived_row(spec, now)
+        taken = select(t.id).where(t.name_key == values["name_key"], t.id != row.id)
+        if values["name_key"] and tx.execute(taken).first():
+            values["name_key"] = None
+            events.append(name_taken(spec, row))
+        tx.execute(update(tbl).where(t.id == row.id).values(values))
+        wanted = schedule_rows(row.id, spec.action_types, now)
+        if wanted:
+            tx.execute(self.insert_schedules, wanted)
+
+    def add_operations(self, tx: Connection, arrivals: Sequence[Arrival], rows: Sequence[Row[Any]], now: int) -> None:
+        wanted = {
+            (row.id, instant): (arrival.process, row)
+            for arrival, row in zip(arrivals, rows, strict=True)
+            if arrival.process is not None
+            for instant in arrival.instants
+        }
+        if not wanted:
+            return
+        stored: set[tuple[int, str]] = set()
+        for part in chunks(sorted(wanted)):
+            stored.update((row.tbl_id, row.instant) for row in tx.execute(STORED, {"pairs": part}))
+        fresh = [pair for pair in sorted(wanted) if pair not in stored]
+        if fresh:
+            tx.execute(self.insert_operations, [operation_of(pair, *wanted[pair], now) for pair in fresh])
+
+    def tell(self, tx: Connection, arrivals: Sequence[Arrival], rows: Sequence[Row[Any]], now: int) -> None:
+        """Note that the writers spoke, and make their tables due."""
+        for part in chunks(ids_of(rows)):
+            tx.execute(NOTIFIED, {"tables": part, "now": now})
+        woken = ids_of(row for arrival, row in zip(arrivals, rows, strict=True) if arrival.wake)
+        for part in chunks(woken):
+            tx.execute(WAKE, {"tables": part, "now": now})
+
+
+def read_known(tx: Connection, specs: Mapping[str, TableSpec]) -> dict[str, Row[Any]]:
+    return {row.location_key: row for part in chunks(sorted(specs)) for row in tx.execute(KNOWN, {"keys": part}).all()}
+
+
+def ids_of(rows: Iterable[Row[Any]]) -> Sequence[int]:
+    return sorted({row.id for row in rows})
+
+
+def operation_of(pair: tuple[int, str], process: TableProcess, table: Row[Any], now: int) -> dict[str, Any]:
+    new = NewOperation(
+        table=TableId(pair[0]),
+        instant=Instant(pair[1]),
+        process=replace(process, instant=process.instant or Instant(pair[1])),
+        priority=table.priority,
+        queue=table.queue,
+        owner=table.owner,
+        origin=ORIGIN,
+    )
+    return operation_row(new, now)
+
+
+def name_taken(spec: TableSpec, row: Row[Any]) -> Event:
+    return Event(
+        kind="table.name-taken",
+        message=f"{spec.location} was registered by a writer as {spec.db_name}.{spec.table_name}, which is the name of "
+        "another table: it is served, but found by its location or id only until the other table is removed",
+        table=TableId(row.id),
+        fingerprint=f"table.name-taken:{row.id}",
+    )

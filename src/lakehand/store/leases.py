@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leases on operations: compare-and-set with a fresh token; whoever does not repeat the token writes nothing."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import Connection, Row, Update, and_, bindparam, exists, select, update
+from sqlalchemy.exc import IntegrityError
+
+from lakehand.domain.operations import InstanceId, LeaseToken, Operation, OperationId
+from lakehand.store.clock import span_to_millis, to_millis
+from lakehand.store.operation_reads import IS_READY, IS_SERVED, OperationReads
+from lakehand.store.operation_rows import to_operation
+from lakehand.store.schema import Id, operation, tbl
+from lakehand.store.tables import chunks
+
+c = operation.c
+ID = bindparam("id", type_=Id)
+NEW_LEASE: dict[str, Any] = {
+    "lease_holder": bindparam("holder"),
+    "lease_token": bindparam("token"),
+    "lease_until": bindparam("until"),
+    "active_slot": bindparam("slot"),
+}
+# The whole condition again: rivals saw the same candidate, and the world may have moved since.
+CLAIM = (
+    update(operation)
+    .where(c.operation_id == ID, IS_READY, exists().where(tbl.c.id == c.tbl_id, IS_SERVED))
+    .values(NEW_LEASE | {"update_time": bindparam("now")})
+)
+# A holder that has renewed since it was seen late is alive: its lease has another end.
+TAKE_OVER = (
+    update(operation)
+    .where(c.operation_id == ID, c.lease_token == bindparam("old_token"), c.lease_until == bindparam("old_until"))
+    .values(NEW_LEASE | {"update_time": bindparam("now")})
+)
+OURS = and_(
+    c.operation_id.in_(bindparam("ids", expanding=True)), c.lease_token.in_(bindparam("tokens", expanding=True))
+)
+RENEW = update(operation).where(OURS).values(lease_until=bindparam("until"))
+KEPT = select(c.operation_id).where(OURS)
+WON = select(operation).where(c.operation_id == ID, c.lease_token == bindparam("token"))
+HELD = select(operation).where(c.lease_holder == bindparam("holder")).order_by(c.operation_id)
+LATE = select(operation).where(c.lease_until < bindparam("end")).order_by(c.lease_until).limit(bindparam("limit"))
+
+
+class OperationLeases(OperationReads):
+    def claim(self, operation: Operation, *, holder: InstanceId, now: datetime, hold: timedelta) -> Operation | None:
+        """Take the lease of a pending operation and its table's slot, in one compare-and-set. None when a rival won.
+
+        The status stays PENDING; the row leaves ``candidates`` while the lease lasts.
+        """
+        return self.take(CLAIM, operation, holder, now, hold)
+
+    def take_over(
+        self, operation: Operation, *, holder: InstanceId, now: datetime, hold: timedelta
+    ) -> Operation | None:
+        """Take the lease from the holder that ``operation`` shows (its token is repeated), with a fresh token."""
+        if operation.lease is None:
+            return None
+        token, until = operation.lease.token, to_millis(operation.lease.until)
+        return self.take(TAKE_OVER, operation, holder, now, hold, old_token=token, old_until=until)
+
+    def take(
+        self,
+        statement: Update,
+        operation: Operation,
+        holder: InstanceId,
+        now: datetime,
+        hold: timedelta,
+        **seen: Any,
+    ) -> Operation | None:
+        at = to_millis(now)
+        lease = {"holder": holder, "token": str(uuid4()), "until": at + span_to_millis(hold), "slot": operation.slot}
+
+        def write(tx: Connection) -> Row[Any] | None:
+            tx.execute(statement, {"id": operation.id, "now": at, **lease, **seen})
+            return tx.execute(WON, {"id": operation.id, "token": lease["token"]}).one_or_none()
+
+        try:
+            row = self.database.write(write)
+        except IntegrityError:
+            return None  # another operation has the slot of this table
+        return None if row is None else to_operation(row)
+
+    def renew(
+        self, leases: Mapping[OperationId, LeaseToken], *, now: datetime, hold: timedelta
+    ) -> Collection[OperationId]:
+        """Prolong leases that are still ours; the ids that were not lost."""
+        until = to_millis(now) + span_to_millis(hold)
+
+        def write(tx: Connection) -> Collection[OperationId]:
+            kept: set[OperationId] = set()
+            for part in chunks(sorted(leases)):
+                ours = {"ids": part, "tokens": [leases[one] for one in part]}
+                tx.execute(RENEW, ours | {"until": until})
+                kept.update(tx.scalars(KEPT, ours))
+            return kept
+
+        return self.database.write(write) if leases else set()
+
+    def held(self, holder: InstanceId) -> Sequence[Operation]:
+        """Operations whose lease this instance holds, by the row; it may have run out."""
+        return [to_operation(row) for row in self.database.read(lambda tx: tx.execute(HELD, {"holder": holder}).all())]
+
+    def late(self, *, now: datetime, margin: timedelta, limit: int) -> Sequence[Operation]:
+        """Leased operations whose lease ended more than the margin ago, the latest first."""
+        bounds = {"end": to_millis(now - margin), "limit": limit}
+        return [to_operation(row) for row in self.database.read(lambda tx: tx.execute(LATE, bounds).all())]

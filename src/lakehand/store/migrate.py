@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Brings a database's schema up to date. Several instances may start at once: one works, the others wait for it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, NullPool
+
+from lakehand.domain.errors import Conflict
+from lakehand.store.database import Database
+
+SCRIPTS = Path(__file__).parent / "migrations"
+LOCK_NUMBER = 5_417_346_021  # ours alone, among the advisory locks of a PostgreSQL database
+LOCK_NAME = "CONCAT('lakehand.migrate.', MD5(DATABASE()))"
+LOCK_SECONDS = 600
+
+
+class SchemaTooNew(Conflict):
+    """The database was made by a newer version of Lakehand."""
+
+    code = "schema-too-new"
+
+
+def head() -> str:
+    """The revision that this version of Lakehand needs."""
+    revision = scripts().get_current_head()
+    assert revision is not None
+    return revision
+
+
+def current(url: str) -> str | None:
+    """The revision that the database has; None when it is empty."""
+    with opened(url) as database:
+        return database.read(revision_of)
+
+
+def upgrade(url: str) -> str:
+    """Bring the schema to ``head``, whatever it is now; refuse one that is newer than this version knows."""
+    with opened(url) as database:
+        if database.read(revision_of) != head():
+            work = LOCKED[database.dialect]
+            database.write(lambda tx: work(tx, migrate))
+    return head()
+
+
+def check(url: str) -> None:
+    """Raise unless the schema is the one that this version needs."""
+    found = current(url)
+    if found != head():
+        refuse_newer(found)
+        raise Conflict(f"the database has schema {found or 'none'}, this version needs {head()}: run lakehand migrate")
+
+
+def migrate(tx: Connection) -> None:
+    found = revision_of(tx)
+    refuse_newer(found)
+    if found == head():
+        return
+    config = Config()
+    config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
+    config.attributes["connection"] = tx
+    command.upgrade(config, "head")
+
+
+def refuse_newer(found: str | None) -> None:
+    known = {script.revision for script in scripts().walk_revisions()}
+    if found is not None and found not in known:
+        raise SchemaTooNew(
+            f"the database has schema {found}, this version of Lakehand knows up to {head()}: run a newer Lakehand, "
+            "or restore the backup that was made before the upgrade"
+        )
+
+
+def scripts() -> ScriptDirectory:
+    return ScriptDirectory(str(SCRIPTS))
+
+
+def revision_of(tx: Connection) -> str | None:
+    return MigrationContext.configure(tx).get_current_revision()
+
+
+@contextmanager
+def opened(url: str) -> Iterator[Database]:
+    database = Database(url, pool=NullPool)
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+Work = Callable[[Connection], None]
+
+
+def in_one_transaction(tx: Connection, work: Work) -> None:
+    """SQLite: the transaction holds the only write lock there is."""
+    work(tx)
+
+
+def under_advisory_lock(tx: Connection, work: Work) -> None:
+    """PostgreSQL: the lock goes with the transaction."""
+    tx.exec_driver_sql(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
+    tx.exec_driver_sql("SET LOCAL statement_timeout = 0")
+    tx.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK_NUMBER})")
+    work(tx)
+
+
+def under_named_lock(tx: Connection, work: Work) -> None:
+    """MySQL: the lock goes with the connection, because each change of the schema ends a transaction."""
+    if tx.exec_driver_sql(f"SELECT GET_LOCK({LOCK_NAME}, {LOCK_SECONDS})").scalar_one() != 1:
+        raise Conflict("another instance has been migrating the database for too long: look at what it does")
+    try:
+        work(tx)
+    finally:
+        tx.exec_driver_sql(f"SELECT RELEASE_LOCK({LOCK_NAME})")
+
+
+LOCKED: dict[str, Callable[[Connection, Work], None]] = {
+    "sqlite": in_one_transaction,
+    "postgresql": under_advisory_lock,
+    "mysql": under_named_lock,
+}

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading operations: single ones, lists, the candidates for dispatch, what is live, what waits."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, case, func, or_, select
+
+from lakehand.core.ports import OperationFilter, Page
+from lakehand.domain.actions import Action
+from lakehand.domain.errors import NotFound
+from lakehand.domain.operations import LIVE, UNFINISHED, Attempt, Operation, OperationId, Status
+from lakehand.domain.processes import Instant
+from lakehand.domain.rules import Busy, Candidate
+from lakehand.domain.tables import Format, TableId
+from lakehand.store.clock import to_millis, to_time
+from lakehand.store.database import Database
+from lakehand.store.events import EventWriter
+from lakehand.store.operation_rows import to_attempt, to_operation
+from lakehand.store.paging import read_page
+from lakehand.store.schema import Millis, attempt, operation, tbl
+from lakehand.store.table_rows import key_of
+
+FEW = 3  # candidates of one table and conflict class
+LIVE_WORDS = sorted(status.value for status in LIVE)
+UNFINISHED_WORDS = sorted(status.value for status in UNFINISHED)
+
+c = operation.c
+NOW = bindparam("now", type_=Millis())
+IS_SERVED = and_(tbl.c.paused.is_(False), tbl.c.removed.is_(False))
+IS_WANTED = and_(c.status == Status.PENDING.value, c.cancel_requested.is_(False), c.is_deleted.is_(False))
+IS_READY = and_(IS_WANTED, c.not_before <= NOW, or_(c.lease_until.is_(None), c.lease_until <= NOW))
+
+
+def candidate_query() -> Any:
+    """The first few of each table, those of the highest priority and the oldest by turns: neither hides the other."""
+    order = [c.urgent.desc(), c.priority.desc(), c.schedule_time, c.operation_id]
+    place = func.row_number().over(partition_by=[c.tbl_id, c.conflict_class], order_by=order).label("place")
+    ready = select(c.operation_id, c.priority, c.schedule_time, tbl.c.format.label("table_format"), place)
+    ready_q = ready.join(tbl, tbl.c.id == c.tbl_id).where(IS_READY, IS_SERVED).subquery()
+    r = ready_q.c
+    by_priority = func.row_number().over(order_by=[r.priority.desc(), r.schedule_time, r.operation_id])
+    by_age = func.row_number().over(order_by=[r.schedule_time, r.operation_id])
+    ranks = select(r.operation_id, r.table_format, by_priority.label("by_priority"), by_age.label("by_age"))
+    ranked = ranks.where(r.place <= FEW).subquery()
+    best = case((ranked.c.by_priority < ranked.c.by_age, ranked.c.by_priority), else_=ranked.c.by_age)
+    joined = select(operation, ranked.c.table_format).join(ranked, ranked.c.operation_id == c.operation_id)
+    return joined.order_by(best, ranked.c.by_priority).limit(bindparam("limit"))
+
+
+CANDIDATES = candidate_query()
+BUSY = (
+    select(c.tbl_id, c.conflict_class, c.queue, c.owner, c.action, tbl.c.format)
+    .join(tbl, tbl.c.id == c.tbl_id)
+    .where(c.status.in_(LIVE_WORDS))
+)
+DUE_SINCE = case((c.not_before > c.schedule_time, c.not_before), else_=c.schedule_time)
+DEPTH = (
+    select(c.queue, func.count(), func.min(case((c.not_before <= NOW, DUE_SINCE))))
+    .join(tbl, tbl.c.id == c.tbl_id)
+    .where(IS_WANTED, IS_SERVED)
+    .group_by(c.queue)
+)
+
+
+class OperationReads:
+    def __init__(self, database: Database, events: EventWriter) -> None:
+        self.database = database
+        self.events = events
+
+    def get(self, id: OperationId) -> Operation:
+        return self.database.read(lambda tx: to_operation(row_of(tx, id)))
+
+    def find(self, table: TableId, instant: Instant) -> Operation | None:
+        query = select(operation).where(c.tbl_id == table, c.instant == instant)
+        row = self.database.read(lambda tx: tx.execute(query).one_or_none())
+        return None if row is None else to_operation(row)
+
+    def of_table(self, table: TableId, *, recent: int) -> Sequence[Operation]:
+        """All unfinished operations of the table and its ``recent`` newest finished ones, newest first."""
+        newest = select(operation).where(c.tbl_id == table).order_by(c.operation_id.desc())
+        is_unfinished = c.status.in_(UNFINISHED_WORDS)
+
+        def read(tx: Connection) -> Sequence[Row[Any]]:
+            unfinished = tx.execute(newest.where(is_unfinished)).all()
+            finished = tx.execute(newest.where(~is_unfinished).limit(recent)).all() if recent else []
+            return [*unfinished, *finished]
+
+        # One may have finished between the two reads.
+        found = {row.operation_id: to_operation(row) for row in self.database.read(read)}
+        return [found[key] for key in sorted(found, reverse=True)]
+
+    def candidates(self, *, now: datetime, limit: int) -> Sequence[Candidate]:
+        """Pending, due, unleased operations of tables that are not paused or removed: the best by priority and age.
+
+        At most a few per table and conflict class, so that one table with a thousand plans hides no other.
+        """
+        rows = self.database.read(lambda tx: tx.execute(CANDIDATES, {"now": to_millis(now), "limit": limit}).all())
+        return [Candidate(operation=to_operation(row), format=Format(row.table_format)) for row in rows]
+
+    def busy(self) -> Sequence[Busy]:
+        """Every live operation, over all instances."""
+        rows = self.database.read(lambda tx: tx.execute(BUSY).all())
+        return [
+            Busy(
+                table=row.tbl_id,
+                slot=f"{row.tbl_id}:{row.conflict_class}",
+                queue=row.queue,
+                owner=row.owner,
+                format=row.format,
+                action=Action(row.action),
+            )
+            for row in rows
+        ]
+
+    def attempts(self, id: OperationId) -> Sequence[Attempt]:
+        """In the order of their starts."""
+        query = select(attempt).where(attempt.c.operation_id == id).order_by(attempt.c.attempt_id)
+        return [to_attempt(row) for row in self.database.read(lambda tx: tx.execute(query).all())]
+
+    def queue_depth(self, *, now: datetime) -> Mapping[str, tuple[int, datetime | None]]:
+        """Per queue: how many pending operations, and since when the oldest is due. Paused tables do not count."""
+        rows = self.database.read(lambda tx: tx.execute(DEPTH, {"now": to_millis(now)}).all())
+        return {queue: (count, to_time(oldest)) for queue, count, oldest in rows}
+
+    def list(self, filter: OperationFilter, *, limit: int, cursor: str | None) -> Page[Operation]:
+        """Newest first."""
+        query = select(operation).where(*conditions(filter))
+        return read_page(self.database, query, [c.operation_id], to_operation, limit=limit, cursor=cursor)
+
+
+def row_of(tx: Connection, id: OperationId, *, lock: bool = False) -> Row[Any]:
+    query = select(operation).where(c.operation_id == id)
+    row = tx.execute(query.with_for_update() if lock else query).one_or_none()
+    if row is None:
+        raise NotFound(f"there is no operation {id}")
+    return row
+
+
+def conditions(filter: OperationFilter) -> Sequence[ColumnElement[bool]]:
+    wanted = {"tbl_id": filter.table, "queue": filter.queue, "owner": filter.owner}
+    same = [c[name] == value for name, value in wanted.items() if value is not None]
+    if filter.action is not None:
+        same.append(c.action == str(filter.action))
+    if filter.statuses:
+        same.append(c.status.in_(sorted(status.value for status in filter.statuses)))
+    if filter.location is not None:
+        there = select(tbl.c.id).where(tbl.c.location_key == key_of(filter.location))
+        same.append(c.tbl_id == there.scalar_subquery())
+    return same

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Between operations, attempts and their rows."""
+
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Row
+
+from lakehand.domain.actions import Action
+from lakehand.domain.events import Event
+from lakehand.domain.operations import (
+    Attempt,
+    Handle,
+    InstanceId,
+    Lease,
+    LeaseToken,
+    NewOperation,
+    Operation,
+    OperationId,
+    Status,
+)
+from lakehand.domain.processes import Instant, TableProcess
+from lakehand.domain.tables import TableId
+from lakehand.store.clock import millis_or_none, to_millis, to_time
+from lakehand.store.documents import failure_document, from_document, to_document, to_failure, to_prose
+
+RELEASED = {"lease_holder": None, "lease_token": None, "lease_until": None, "active_slot": None}
+
+
+def process_row(process: TableProcess) -> dict[str, Any]:
+    return {
+        "action": str(process.action),
+        "engine": process.engine,
+        "job": process.job,
+        "plan_instant": process.instant,
+        "parameters": to_document(process.parameters),
+        "conflict_class": process.conflict_class,
+        "urgent": process.urgent,
+        "purpose": to_prose(process.reason),
+    }
+
+
+def new_row(new: NewOperation, now: int) -> dict[str, Any]:
+    due = now if new.due_at is None else to_millis(new.due_at)
+    return process_row(new.process) | {
+        "tbl_id": new.table,
+        "instant": new.instant,
+        "status": Status.PENDING.value,
+        "priority": new.priority,
+        "queue": new.queue,
+        "owner": new.owner,
+        "origin": new.origin,
+        "retry_on_error": new.retry_on_error,
+        "run_times": 0,
+        "patience": 0,
+        "is_deleted": False,
+        "cancel_requested": False,
+        "not_before": due,
+        "reason": "",
+        "progress": "{}",
+        "result": "{}",
+        "schedule_time": due,
+        "create_time": now,
+        "update_time": now,
+    }
+
+
+def saved_row(operation: Operation, now: int) -> dict[str, Any]:
+    """What its holder may write: all but its identity, its lease, and the flags that belong to others."""
+    return process_row(operation.process) | {
+        "status": operation.status.value,
+        "priority": operation.priority,
+        "queue": operation.queue,
+        "owner": operation.owner,
+        "retry_on_error": operation.retry_on_error,
+        "run_times": operation.run_times,
+        "patience": operation.patience,
+        "not_before": to_millis(operation.not_before),
+        "handle": operation.handle,
+        "reason": to_prose(operation.reason),
+        "progress": to_document(operation.progress),
+        "result": to_document(operation.result),
+        "failure": failure_document(operation.failure),
+        "schedule_time": to_millis(operation.due_at),
+        "update_time": now,
+        "submit_time": millis_or_none(operation.submitted_at),
+        "start_time": millis_or_none(operation.started_at),
+        "finish_time": millis_or_none(operation.finished_at),
+    }
+
+
+def to_operation(row: Row[Any]) -> Operation:
+    return Operation(
+        id=OperationId(row.operation_id),
+        table=TableId(row.tbl_id),
+        instant=Instant(row.instant),
+        process=to_process(row),
+        status=Status(row.status),
+        priority=row.priority,
+        queue=row.queue,
+        owner=row.owner,
+        retry_on_error=bool(row.retry_on_error),
+        origin=row.origin,
+        run_times=row.run_times,
+        patience=row.patience,
+        not_before=to_time(row.not_before),
+        lease=to_lease(row),
+        handle=Handle(row.handle) if row.handle is not None else None,
+        cancel_requested=bool(row.cancel_requested),
+        is_deleted=bool(row.is_deleted),
+        reason=row.reason,
+        progress=from_document(row.progress),
+        result=from_document(row.result),
+        failure=to_failure(row.failure),
+        due_at=to_time(row.schedule_time),
+        created_at=to_time(row.create_time),
+        updated_at=to_time(row.update_time),
+        submitted_at=to_time(row.submit_time),
+        started_at=to_time(row.start_time),
+        finished_at=to_time(row.finish_time),
+    )
+
+
+def to_process(row: Row[Any]) -> TableProcess:
+    return TableProcess(
+        action=Action(row.action),
+        job=row.job,
+        engine=row.engine,
+        instant=Instant(row.plan_instant) if row.plan_instant is not None else None,
+        parameters=from_document(row.parameters),
+        conflict_class=row.conflict_class,
+        urgent=bool(row.urgent),
+        reason=row.purpose,
+    )
+
+
+def to_lease(row: Row[Any]) -> Lease | None:
+    if row.lease_token is None:
+        return None
+    return Lease(holder=InstanceId(row.lease_holder), token=LeaseToken(row.lease_token), until=to_time(row.lease_until))
+
+
+def attempt_row(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "number": attempt.number,
+        "engine": attempt.engine,
+        "instance": attempt.instance,
+        "start_time": to_millis(attempt.started_at),
+        "finish_time": millis_or_none(attempt.finished_at),
+        "outcome": attempt.outcome,
+        "failure": failure_document(attempt.failure),
+        "result": to_document(attempt.result),
+    }
+
+
+def to_attempt(row: Row[Any]) -> Attempt:
+    return Attempt(
+        operation=OperationId(row.operation_id),
+        number=row.number,
+        handle=Handle(row.handle),
+        engine=row.engine,
+        instance=InstanceId(row.instance),
+        started_at=to_time(row.start_time),
+        finished_at=to_time(row.finish_time),
+        outcome=row.outcome,
+        failure=to_failure(row.failure),
+        result=from_document(row.result),
+    )
+
+
+def about(event: Event, id: OperationId, table: TableId) -> Event:
+    """The event, with the operation and the table that it came along with."""
+    return replace(event, operation=event.operation or id, table=event.table or table)

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writing operations: stored once per (table, instant), moved by the holder of the lease, ended, reopened, removed."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from lakehand.domain.errors import Conflict, IllegalStep, LeaseLost, NotFound
+from lakehand.domain.events import Event
+from lakehand.domain.operations import (
+    REOPENABLE,
+    Attempt,
+    NewOperation,
+    Operation,
+    OperationId,
+    Status,
+)
+from lakehand.domain.tables import TableId
+from lakehand.store.clock import to_millis
+from lakehand.store.leases import OperationLeases
+from lakehand.store.operation_reads import UNFINISHED_WORDS, row_of
+from lakehand.store.operation_rows import RELEASED, about, attempt_row, new_row, saved_row, to_operation
+from lakehand.store.schema import attempt as attempts
+from lakehand.store.schema import event as events
+from lakehand.store.schema import operation as operations
+
+c = operations.c
+FINISHED_WORDS = sorted({status.value for status in Status} - set(UNFINISHED_WORDS))
+IS_FINISHED = c.status.in_(FINISHED_WORDS)
+CANCELED = RELEASED | {"status": Status.CANCELED.value, "cancel_requested": True}
+
+
+class SqlOperations(OperationLeases):
+    def add(self, new: NewOperation, *, now: datetime, event: Event | None = None) -> tuple[Operation, bool]:
+        """Store it, or find the one that has this (table, instant). True when it was stored. The event comes along."""
+        known = self.find(new.table, new.instant)
+        if known is not None:
+            return known, False
+        try:
+            return self.database.write(lambda tx: self.insert(tx, new, to_millis(now), event)), True
+        except IntegrityError as error:
+            rival = self.find(new.table, new.instant)
+            if rival is None:
+                raise NotFound(f"there is no table {new.table}") from error
+            return rival, False
+
+    def insert(self, tx: Connection, new: NewOperation, now: int, event: Event | None) -> Operation:
+        key = tx.execute(insert(operations).values(new_row(new, now))).inserted_primary_key
+        assert key is not None
+        self.note(tx, event, OperationId(key[0]), new.table, now)
+        return to_operation(row_of(tx, OperationId(key[0])))
+
+    def save(
+        self,
+        operation: Operation,
+        *,
+        now: datetime,
+        attempt: Attempt | None = None,
+        event: Event | None = None,
+        release: bool = False,
+    ) -> Operation:
+        """Write the row, its attempt (one row per handle) and an event in one transaction, fenced by the lease's token.
+
+        ``release`` gives the lease and the slot back; a final row always does. Raises LeaseLost.
+        ``cancel_requested`` and ``is_deleted`` belong to others and are not written here; a row that becomes free
+        although its end was asked for ends right here, as nobody else would see the wish. Returns the row as stored.
+        """
+        if operation.lease is None:
+            raise LeaseLost(f"operation {operation.id} is written by someone who holds no lease of it")
+        release = release or operation.status.is_final
+        if release and operation.status.is_live:
+            raise IllegalStep(f"operation {operation.id} is {operation.status}: it keeps its lease until that ends")
+        slot = RELEASED if release else {"active_slot": operation.slot}
+        at = to_millis(now)
+
+        def write(tx: Connection) -> Row[Any]:
+            self.overwrite(tx, operation, saved_row(operation, at) | slot)
+            put_attempt(tx, attempt)
+            self.note(tx, event, operation.id, operation.table, at)
+            row = row_of(tx, operation.id)
+            return self.end(tx, row, at) if release and is_unwanted(row) else row
+
+        try:
+            return to_operation(self.database.write(write))
+        except IntegrityError as error:
+            raise Conflict(f"another operation holds the slot {operation.slot}") from error
+
+    def overwrite(self, tx: Connection, operation: Operation, values: dict[str, Any]) -> None:
+        assert operation.lease is not None
+        fenced = and_(c.operation_id == operation.id, c.lease_token == operation.lease.token)
+        if tx.execute(update(operations).where(fenced).values(values)).rowcount == 0:
+            raise LeaseLost(f"operation {operation.id} is no longer held by {operation.lease.holder}")
+
+    def request_cancel(self, id: OperationId, *, now: datetime, event: Event, delete: bool = False) -> Operation:
+        """Ask for the end of an operation. One that nobody holds ends at once; a live one is flagged for its holder.
+
+        ``delete`` marks it as removed from the service too (RFC-43's is_deleted). A finished one stays as it is.
+        """
+        at = to_millis(now)
+        mark = {"is_deleted": True} if delete else {}
+
+        def write(tx: Connection) -> Row[Any]:
+            row = row_of(tx, id, lock=True)
+            if row.status in FINISHED_WORDS:
+                return row
+            flagged = {"cancel_requested": True, "update_time": at, **mark}
+            tx.execute(update(operations).where(c.operation_id == id).values(flagged))
+            self.note(tx, event, id, row.tbl_id, at)
+            is_free = row.lease_until is None or row.lease_until <= at
+            row = row_of(tx, id)
+            return self.end(tx, row, at, event.message) if is_free and is_unwanted(row) else row
+
+        return to_operation(self.database.write(write))
+
+    def end(self, tx: Connection, row: Row[Any], at: int, reason: str = "canceled on request") -> Row[Any]:
+        values = CANCELED | {"reason": reason, "update_time": at, "finish_time": at}
+        tx.execute(update(operations).where(c.operation_id == row.operation_id).values(values))
+        return row_of(tx, row.operation_id)
+
+    def reopen(self, operation: Operation, *, now: datetime, event: Event) -> Operation:
+        """Store ``operation.reopened()``; raises Conflict when the row has moved meanwhile."""
+        at = to_millis(now)
+        values = saved_row(operation, at) | {"cancel_requested": False, "is_deleted": False}
+        can_reopen = c.status.in_(sorted(status.value for status in REOPENABLE))
+
+        def write(tx: Connection) -> Row[Any]:
+            change = update(operations).where(c.operation_id == operation.id, can_reopen).values(values)
+            if tx.execute(change).rowcount == 0:
+                raise Conflict(f"operation {operation.id} is {row_of(tx, operation.id).status} by now")
+            self.note(tx, event, operation.id, operation.table, at)
+            return row_of(tx, operation.id)
+
+        return to_operation(self.database.write(write))
+
+    def remove_finished(self, *, before: datetime, limit: int) -> int:
+        """Delete finished operations (with attempts and events) that ended before; never an unfinished one."""
+        is_old = and_(IS_FINISHED, c.finish_time < to_millis(before))
+        oldest = select(c.operation_id).where(is_old).order_by(c.finish_time).limit(limit)
+
+        def write(tx: Connection) -> int:
+            seen = set(tx.scalars(oldest))
+            if not seen:
+                return 0
+            tx.execute(delete(operations).where(c.operation_id.in_(seen), is_old))
+            gone = seen - set(tx.scalars(select(c.operation_id).where(c.operation_id.in_(seen))))
+            tx.execute(delete(events).where(events.c.operation_id.in_(gone)))
+            return len(gone)
+
+        return self.database.write(write)
+
+    def note(self, tx: Connection, event: Event | None, id: OperationId, table: TableId, at: int) -> None:
+        if event is not None:
+            self.events.write(tx, [about(event, id, table)], at)
+
+
+def is_unwanted(row: Row[Any]) -> bool:
+    return bool(row.status == Status.PENDING.value and row.cancel_requested)
+
+
+def put_attempt(tx: Connection, attempt: Attempt | None) -> None:
+    """One row per handle: a reopened operation counts its tries anew, and its history stays."""
+    if attempt is None:
+        return
+    a = attempts.c
+    same = and_(a.operation_id == attempt.operation, a.handle == attempt.handle)
+    values = attempt_row(attempt)
+    if tx.execute(update(attempts).where(same).values(values)).rowcount == 0:
+        tx.execute(insert(attempts).values(operation_id=attempt.operation, handle=attempt.handle, **values))

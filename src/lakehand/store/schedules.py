@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedules in SQL: claimed by compare-and-set for one look, then given back with what the look said."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import Connection, Row, and_, bindparam, case, exists, func, or_, select, update
+
+from lakehand.domain.actions import Action
+from lakehand.domain.operations import InstanceId, LeaseToken
+from lakehand.domain.schedules import Look, Schedule
+from lakehand.domain.tables import TableId
+from lakehand.store.clock import millis_or_none, span_to_millis, to_millis, to_time
+from lakehand.store.database import Database
+from lakehand.store.schema import Id, Millis, schedule, tbl
+from lakehand.store.tables import chunks
+
+c = schedule.c
+NOW = bindparam("now", type_=Millis())
+TABLES = bindparam("tables", type_=Id, expanding=True)
+IS_SERVED = exists().where(tbl.c.id == c.tbl_id, tbl.c.paused.is_(False), tbl.c.removed.is_(False))
+IS_CLAIMABLE = and_(c.due <= NOW, or_(c.lease_until.is_(None), c.lease_until <= NOW), IS_SERVED)
+
+DUE = select(c.tbl_id).where(IS_CLAIMABLE).order_by(c.due).limit(bindparam("limit"))
+# Rivals saw the same rows: we win those still claimable, and only those.
+CLAIM = (
+    update(schedule)
+    .where(c.tbl_id.in_(TABLES), IS_CLAIMABLE)
+    .values(lease_holder=bindparam("holder"), lease_token=bindparam("token"), lease_until=bindparam("until"))
+)
+CLAIMED = (
+    select(schedule)
+    .where(c.tbl_id.in_(TABLES), c.lease_token == bindparam("token"))
+    .order_by(c.due, c.tbl_id, c.action)
+)
+FINISH = (
+    update(schedule)
+    .where(c.tbl_id == bindparam("table"), c.action == bindparam("done"), c.lease_token == bindparam("token"))
+    .values(
+        # MySQL assigns from left to right: due is decided before the wakes are counted off.
+        due=case((c.wakes > bindparam("seen"), c.due), else_=bindparam("next_due")),
+        wakes=c.wakes - bindparam("answered"),
+        last_start=func.coalesce(bindparam("start"), c.last_start),
+        last_look=bindparam("look"),
+        last_reason=func.coalesce(bindparam("said"), c.last_reason),
+        lease_holder=None,
+        lease_token=None,
+        lease_until=None,
+    )
+)
+WAKE = (
+    update(schedule)
+    .where(c.tbl_id.in_(TABLES))
+    .values(due=case((c.due > NOW, NOW), else_=c.due), wakes=c.wakes + 1)
+)  # fmt: skip
+NEXT_DUE = select(c.due).where(c.lease_until.is_(None), IS_SERVED).order_by(c.due).limit(1)
+NEXT_FREE = select(func.min(c.lease_until))
+
+
+@dataclass(frozen=True, slots=True)
+class SqlSchedules:
+    database: Database
+
+    def claim_due(self, *, holder: InstanceId, now: datetime, hold: timedelta, limit: int) -> Sequence[Schedule]:
+        """Due schedules of tables that are neither paused nor removed, most overdue first, each with a fresh token.
+
+        All due actions of one table come together, so there may be a few more than the limit.
+        """
+        at = to_millis(now)
+        due = self.database.read(lambda tx: tx.scalars(DUE, {"now": at, "limit": limit}).all())
+        if not due:
+            return []
+        seen = {"tables": sorted(set(due)), "token": str(uuid4())}
+        lease = {"now": at, "holder": holder, "until": at + span_to_millis(hold)}
+
+        def claim(tx: Connection) -> Sequence[Row[Any]]:
+            tx.execute(CLAIM, seen | lease)
+            return tx.execute(CLAIMED, seen).all()
+
+        return [to_schedule(row) for row in self.database.write(claim)]
+
+    def finish(self, looks: Sequence[Look], *, now: datetime) -> None:
+        """Write the outcomes in one transaction, each fenced by its token.
+
+        The wakes that the look has seen (``schedule.wakes``) are answered and taken off; one that came meanwhile keeps
+        the schedule due. ``decide_next`` leaves one wake behind without making it due earlier.
+        """
+        ordered = sorted(looks, key=lambda look: (look.schedule.table, look.schedule.action))
+        rows = [outcome(look, to_millis(now)) for look in ordered]
+        if rows:
+            self.database.write(lambda tx: tx.execute(FINISH, rows))
+
+    def wake(self, tables: Collection[TableId], *, now: datetime, action: Action | None = None) -> None:
+        """Make these due now."""
+        statement = WAKE if action is None else WAKE.where(c.action == str(action))
+
+        def write(tx: Connection) -> None:
+            for part in chunks(sorted(tables)):
+                tx.execute(statement, {"tables": part, "now": to_millis(now)})
+
+        if tables:
+            self.database.write(write)
+
+    def of_table(self, table: TableId) -> Sequence[Schedule]:
+        query = select(schedule).where(c.tbl_id == table).order_by(c.action)
+        return [to_schedule(row) for row in self.database.read(lambda tx: tx.execute(query).all())]
+
+    def next_due(self) -> datetime | None:
+        """When the next free schedule is due or the next look that someone holds runs out."""
+
+        def read(tx: Connection) -> Sequence[int | None]:
+            return [tx.execute(NEXT_DUE).scalar_one_or_none(), tx.execute(NEXT_FREE).scalar_one()]
+
+        times = [time for time in self.database.read(read) if time is not None]
+        return to_time(min(times)) if times else None
+
+
+def outcome(look: Look, now: int) -> dict[str, Any]:
+    seen = look.schedule.wakes
+    return {
+        "table": look.schedule.table,
+        "done": str(look.schedule.action),
+        "token": look.schedule.token,
+        "seen": seen,
+        "answered": seen - 1 if look.decide_next else seen,
+        "next_due": millis_or_none(look.next_due),
+        "start": now if look.started else None,
+        "look": now,
+        "said": look.reason,
+    }
+
+
+def to_schedule(row: Row[Any]) -> Schedule:
+    return Schedule(
+        table=TableId(row.tbl_id),
+        action=Action(row.action),
+        due=to_time(row.due),
+        wakes=row.wakes,
+        last_start=to_time(row.last_start),
+        last_look=to_time(row.last_look),
+        last_reason=row.last_reason,
+        token=LeaseToken(row.lease_token) if row.lease_token else None,
+    )

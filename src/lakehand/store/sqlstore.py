@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole store over one database."""
+
+from lakehand.store.clock import DatabaseClock
+from lakehand.store.database import Database
+from lakehand.store.events import EventWriter, SqlEvents
+from lakehand.store.inbox import SqlInbox
+from lakehand.store.instances import SqlInstances
+from lakehand.store.operations import SqlOperations
+from lakehand.store.schedules import SqlSchedules
+from lakehand.store.states import SqlStates
+from lakehand.store.tables import SqlTables
+
+
+class SqlStore:
+    """Everything that the core asks of a store, for SQLite, PostgreSQL and MySQL or MariaDB."""
+
+    def __init__(self, database: Database) -> None:
+        events = EventWriter(database.dialect)
+        self.database = database
+        self.clock = DatabaseClock(database)
+        self.tables = SqlTables(database)
+        self.operations = SqlOperations(database, events)
+        self.schedules = SqlSchedules(database)
+        self.inbox = SqlInbox(database, events)
+        self.events = SqlEvents(database, events)
+        self.states = SqlStates(database)
+        self.instances = SqlInstances(database)
+
+    def close(self) -> None:
+        """Give all connections back."""
+        self.database.close()
+
+
+def open_store(url: str) -> SqlStore:
+    """Open a store by its database's URL; its schema must have been brought up to date by ``migrate.upgrade``."""
+    return SqlStore(Database(url))

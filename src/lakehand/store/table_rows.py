@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Between tables and their rows."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import Row
+
+from lakehand.domain.actions import Action, actions
+from lakehand.domain.locations import location_key
+from lakehand.domain.tables import Format, Scheduling, Table, TableChanges, TableId, TableSpec
+from lakehand.store.clock import span_to_millis, to_time
+from lakehand.store.documents import from_document, to_document
+
+key_of = lru_cache(maxsize=20_000)(location_key)
+
+
+def name_key(db_name: str, table_name: str) -> str | None:
+    """What makes a name unique; None where a name need not be."""
+    return hashlib.sha256(f"{db_name}\n{table_name}".encode()).hexdigest() if db_name else None
+
+
+def spec_row(spec: TableSpec) -> dict[str, Any]:
+    return {
+        "db_name": spec.db_name,
+        "table_name": spec.table_name,
+        "base_path": spec.location,
+        "location_key": key_of(spec.location),
+        "name_key": name_key(spec.db_name, spec.table_name),
+        "owner": spec.owner,
+        "queue": spec.queue,
+        "priority": spec.priority,
+        "action_types": join_actions(spec.action_types),
+        "format": spec.format,
+        "catalog": spec.catalog,
+        "scheduling": str(spec.scheduling),
+        "heartbeat_timeout": span_to_millis(spec.heartbeat_timeout),
+        "properties": to_document(spec.properties),
+    }
+
+
+def new_row(spec: TableSpec, now: int) -> dict[str, Any]:
+    return spec_row(spec) | {"paused": False, "removed": False, "create_time": now, "update_time": now}
+
+
+def revived_row(spec: TableSpec, now: int) -> dict[str, Any]:
+    """A table that comes back is new in all but its history."""
+    return spec_row(spec) | {"paused": False, "removed": False, "change_token": None, "update_time": now}
+
+
+def changed_row(changes: TableChanges, now: int) -> dict[str, Any]:
+    wanted = {
+        "owner": changes.owner,
+        "queue": changes.queue,
+        "priority": changes.priority,
+        "action_types": None if changes.action_types is None else join_actions(changes.action_types),
+        "scheduling": None if changes.scheduling is None else str(changes.scheduling),
+        "heartbeat_timeout": None if changes.heartbeat_timeout is None else span_to_millis(changes.heartbeat_timeout),
+        "properties": None if changes.properties is None else to_document(changes.properties),
+        "paused": changes.paused,
+    }
+    return {name: value for name, value in wanted.items() if value is not None} | {"update_time": now}
+
+
+def schedule_rows(table: TableId, wanted: Iterable[Action], now: int) -> Sequence[dict[str, Any]]:
+    """Schedules that are due at once."""
+    return [
+        {"tbl_id": table, "action": str(action), "due": now, "wakes": 0, "last_reason": ""} for action in sorted(wanted)
+    ]
+
+
+def to_table(row: Row[Any]) -> Table:
+    return Table(
+        id=TableId(row.id),
+        spec=to_spec(row),
+        paused=bool(row.paused),
+        removed=bool(row.removed),
+        change_token=row.change_token,
+        changed_at=to_time(row.change_time),
+        looked_at=to_time(row.look_time),
+        notified_at=to_time(row.notify_time),
+        created_at=to_time(row.create_time),
+        updated_at=to_time(row.update_time),
+    )
+
+
+def to_spec(row: Row[Any]) -> TableSpec:
+    return TableSpec(
+        location=row.base_path,
+        format=Format(row.format),
+        db_name=row.db_name,
+        table_name=row.table_name,
+        owner=row.owner,
+        queue=row.queue,
+        priority=row.priority,
+        action_types=split_actions(row.action_types),
+        scheduling=Scheduling(row.scheduling),
+        heartbeat_timeout=timedelta(milliseconds=row.heartbeat_timeout),
+        catalog=row.catalog,
+        properties=from_document(row.properties),
+    )
+
+
+def join_actions(wanted: Iterable[Action]) -> str:
+    return ",".join(sorted(wanted))
+
+
+@lru_cache(maxsize=1000)
+def split_actions(text: str) -> frozenset[Action]:
+    return actions(text.split(","))

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables in SQL. A removed table keeps its row, its number and its history; its name and schedules go."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from lakehand.core.ports import Page, TableFilter
+from lakehand.domain.actions import Action
+from lakehand.domain.errors import Conflict, NotFound
+from lakehand.domain.tables import Table, TableChanges, TableId, TableSpec
+from lakehand.store.clock import to_millis
+from lakehand.store.database import Database
+from lakehand.store.dialects import insert_missing
+from lakehand.store.paging import read_page
+from lakehand.store.schema import schedule, tbl
+from lakehand.store.table_rows import (
+    changed_row,
+    key_of,
+    name_key,
+    new_row,
+    revived_row,
+    schedule_rows,
+    split_actions,
+    to_table,
+)
+
+T = TypeVar("T")
+CHUNK = 500  # values in one IN list
+REGISTERED = tbl.c.removed.is_(False)
+BY_KEYS = select(tbl).where(tbl.c.location_key.in_(bindparam("keys", expanding=True)), REGISTERED)
+BY_IDS = select(tbl).where(tbl.c.id.in_(bindparam("ids", expanding=True)))
+LOOKED = update(tbl).where(tbl.c.id.in_(bindparam("ids", expanding=True))).values(look_time=bindparam("now"))
+CHANGED = (
+    update(tbl)
+    .where(tbl.c.id == bindparam("table"))
+    .values(change_token=bindparam("token"), change_time=bindparam("now"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SqlTables:
+    database: Database
+
+    def get(self, id: TableId) -> Table:
+        """Raises NotFound. A removed table is found, with ``removed`` set."""
+        return self.database.read(lambda tx: to_table(row_of(tx, id)))
+
+    def by_locations(self, locations: Collection[str]) -> Mapping[str, Table]:
+        """Registered (not removed) tables by normalised location, all spellings of a storage included."""
+        keys = {location: key_of(location) for location in locations}
+        rows = self.gather(BY_KEYS, "keys", sorted(set(keys.values())))
+        found = {row.location_key: to_table(row) for row in rows}
+        return {location: found[key] for location, key in keys.items() if key in found}
+
+    def by_ids(self, ids: Collection[TableId]) -> Mapping[TableId, Table]:
+        return {TableId(row.id): to_table(row) for row in self.gather(BY_IDS, "ids", sorted(ids))}
+
+    def gather(self, query: Any, name: str, values: Sequence[Any]) -> Sequence[Row[Any]]:
+        if not values:
+            return []
+        return self.database.read(
+            lambda tx: [row for part in chunks(values) for row in tx.execute(query, {name: part}).all()]
+        )
+
+    def by_name(self, db_name: str, table_name: str) -> Sequence[Table]:
+        """Registered tables of that name; more than one is possible only where db_name is empty."""
+        key = name_key(db_name, table_name)
+        named: ColumnElement[bool] = (
+            tbl.c.name_key == key if key else (tbl.c.db_name == "") & (tbl.c.table_name == table_name)
+        )
+        query = select(tbl).where(named, REGISTERED).order_by(tbl.c.id)
+        return [to_table(row) for row in self.database.read(lambda tx: tx.execute(query).all())]
+
+    def list(self, filter: TableFilter, *, limit: int, cursor: str | None) -> Page[Table]:
+        query = select(tbl).where(*conditions(filter))
+        return read_page(self.database, query, [tbl.c.id], to_table, limit=limit, cursor=cursor, descending=False)
+
+    def add(self, spec: TableSpec, *, now: datetime) -> tuple[Table, bool]:
+        """Register, or revive a removed one, or find the registered one unchanged. True when it was not there before.
+
+        Its schedules are made, due at once. Raises Conflict when another location has that (db_name, table_name).
+        """
+        try:
+            return self.database.write(lambda tx: self.put(tx, spec, to_millis(now)))
+        except IntegrityError as error:
+            raise Conflict(
+                f"another table is called {spec.db_name}.{spec.table_name}: remove it first, or choose another name"
+            ) from error
+
+    def put(self, tx: Connection, spec: TableSpec, now: int) -> tuple[Table, bool]:
+        at = tbl.c.location_key == key_of(spec.location)
+        known = tx.execute(select(tbl).where(at).with_for_update()).one_or_none()
+        if known is not None and not known.removed:
+            return to_table(known), False
+        if known is None and not self.insert(tx, spec, now):
+            return self.put_after_rival(tx, spec)
+        if known is not None:
+            tx.execute(update(tbl).where(at).values(revived_row(spec, now)))
+        row = tx.execute(select(tbl).where(at)).one()
+        self.add_schedules(tx, TableId(row.id), spec.action_types, now)
+        return to_table(row), True
+
+    def insert(self, tx: Connection, spec: TableSpec, now: int) -> bool:
+        """False when a rival has registered the location meanwhile; raises when the name is taken."""
+        values = new_row(spec, now)
+        try:
+            with tx.begin_nested():
+                tx.execute(insert(tbl).values(values))
+        except IntegrityError:
+            rival = tx.execute(select(tbl.c.id).where(tbl.c.location_key == values["location_key"])).first()
+            if rival is None:
+                raise
+            return False
+        return True
+
+    def put_after_rival(self, tx: Connection, spec: TableSpec) -> tuple[Table, bool]:
+        return to_table(tx.execute(select(tbl).where(tbl.c.location_key == key_of(spec.location))).one()), False
+
+    def add_schedules(self, tx: Connection, table: TableId, wanted: Collection[Action], now: int) -> None:
+        rows = schedule_rows(table, wanted, now)
+        if rows:
+            tx.execute(insert_missing(self.database.dialect, schedule), rows)
+
+    def change(self, id: TableId, changes: TableChanges, *, now: datetime) -> Table:
+        """Schedules follow the action types; added ones are due at once."""
+
+        def write(tx: Connection) -> Table:
+            row = row_of(tx, id, lock=True)
+            if row.removed:
+                raise NotFound(f"table {id} was removed")
+            tx.execute(update(tbl).where(tbl.c.id == id).values(changed_row(changes, to_millis(now))))
+            if changes.action_types is not None:
+                dropped = split_actions(row.action_types) - changes.action_types
+                tx.execute(delete(schedule).where(schedule.c.tbl_id == id, schedule.c.action.in_(dropped)))
+                self.add_schedules(tx, id, changes.action_types, to_millis(now))
+            return to_table(row_of(tx, id))
+
+        return self.database.write(write)
+
+    def remove(self, id: TableId, *, now: datetime) -> None:
+        """Forget the table but keep its history; its schedules go."""
+
+        def write(tx: Connection) -> None:
+            row = row_of(tx, id, lock=True)
+            gone = {"removed": True, "name_key": None, "update_time": to_millis(now)}
+            tx.execute(update(tbl).where(tbl.c.id == id).values(gone))
+            tx.execute(delete(schedule).where(schedule.c.tbl_id == id))
+            if row.name_key:
+                pass_name_on(tx, row)
+
+        self.database.write(write)
+
+    def looked(self, ids: Collection[TableId], tokens: Mapping[TableId, str], *, now: datetime) -> None:
+        """These tables were probed; those in ``tokens`` have changed and have a new token."""
+        at = to_millis(now)
+        changed = [{"table": table, "token": tokens[table], "now": at} for table in sorted(tokens)]
+
+        def write(tx: Connection) -> None:
+            for part in chunks(sorted(ids)):
+                tx.execute(LOOKED, {"ids": part, "now": at})
+            if changed:
+                tx.execute(CHANGED, changed)
+
+        if ids or changed:
+            self.database.write(write)
+
+    def count(self) -> int:
+        query = select(func.count()).select_from(tbl).where(REGISTERED)
+        return self.database.read(lambda tx: tx.execute(query).scalar_one())
+
+
+def row_of(tx: Connection, id: TableId, *, lock: bool = False) -> Row[Any]:
+    query = select(tbl).where(tbl.c.id == id)
+    row = tx.execute(query.with_for_update() if lock else query).one_or_none()
+    if row is None:
+        raise NotFound(f"there is no table {id}")
+    return row
+
+
+def pass_name_on(tx: Connection, removed: Row[Any]) -> None:
+    """A table that was registered under a taken name gets the name when it becomes free."""
+    waiting = select(tbl.c.id).where(
+        tbl.c.db_name == removed.db_name, tbl.c.table_name == removed.table_name, REGISTERED
+    )
+    heir = tx.execute(waiting.order_by(tbl.c.id).limit(1)).scalar_one_or_none()
+    if heir is not None:
+        tx.execute(update(tbl).where(tbl.c.id == heir).values(name_key=removed.name_key))
+
+
+def conditions(filter: TableFilter) -> Sequence[ColumnElement[bool]]:
+    wanted = {name: getattr(filter, name) for name in ("db_name", "table_name", "owner", "queue", "format")}
+    same = [tbl.c[name] == value for name, value in wanted.items() if value is not None]
+    if filter.location is not None:
+        same.append(tbl.c.location_key == key_of(filter.location))
+    if filter.paused is not None:
+        same.append(tbl.c.paused.is_(filter.paused))
+    return [*same, tbl.c.removed.is_(filter.removed)]
+
+
+def chunks(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(values), CHUNK):
+        yield values[start : start + CHUNK]
