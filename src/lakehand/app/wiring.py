@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the service: every object is made here, once, and handed to those who need it."""
+
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import lakehand
+from lakehand.app.identity import Identity, SystemSecrets, take_identity
+from lakehand.app.places import place_check, warehouses_of
+from lakehand.app.plugins import load
+from lakehand.app.settings import Settings
+from lakehand.core.coordinator import Coordinator
+from lakehand.core.dispatcher import Dispatcher
+from lakehand.core.explain import Explainer
+from lakehand.core.floods import Flood
+from lakehand.core.housekeeper import Caretaker, Housekeeper
+from lakehand.core.intake import Intake
+from lakehand.core.loop import Loop
+from lakehand.core.monitor import Monitor
+from lakehand.core.operations_desk import OperationsDesk
+from lakehand.core.plugins import Plugins
+from lakehand.core.ports import Store
+from lakehand.core.rescuer import Rescuer
+from lakehand.core.runtimes import Runtimes
+from lakehand.core.settler import Settler
+from lakehand.core.tables_desk import TablesDesk
+from lakehand.observe.metrics import PrometheusMetrics
+from lakehand.spi.engines import EngineContext
+from lakehand.store import open_store
+
+BUSY_PACE, IDLE_PACE = 0.1, 1.0  # seconds between two rounds of the monitor
+DISPATCH_PACE, COORDINATE_PACE, RESCUE_PACE, CARE_PACE, ALIVE_PACE, HOUSE_PACE = 1.0, 1.0, 5.0, 1.0, 20.0, 600.0
+THREADS = 8
+
+
+@dataclass(kw_only=True)
+class Service:
+    """A running instance: the desks for its faces, and the loops behind them."""
+
+    settings: Settings
+    identity: Identity
+    store: Store
+    plugins: Plugins
+    metrics: PrometheusMetrics
+    tables: TablesDesk
+    operations: OperationsDesk
+    explainer: Explainer
+    intake: Intake
+    rescuer: Rescuer
+    loops: Mapping[str, Loop]
+    pools: tuple[ThreadPoolExecutor, ...]
+
+    @property
+    def instance_id(self) -> str:
+        return self.identity.id
+
+    def start(self) -> None:
+        """Take up what a former process of this home left, then run."""
+        self.rescuer.adopt()
+        for loop in self.loops.values():
+            loop.start()
+
+    def stop(self) -> None:
+        """Stop moving things. What runs goes on under its lease; a restart finds it again."""
+        for loop in self.loops.values():
+            loop.stop()
+        for pool in self.pools:
+            pool.shutdown(wait=True, cancel_futures=True)
+        self.plugins.close()
+        self.identity.release()
+
+    def readiness(self) -> Mapping[str, str]:
+        """Each part that requests need, with "ok" or what is wrong."""
+        return {"database": problem_of(self.store.clock.now), "plugins": self.plugin_problem()}
+
+    def plugin_problem(self) -> str:
+        broken = [r for r in self.plugins.reports if r.state == "broken"]
+        none_on = not self.plugins.engines or not self.plugins.factories
+        return "; ".join(f"{r.name}: {r.reason}" for r in broken) or "nothing is on" if none_on else "ok"
+
+
+def build(settings: Settings) -> Service:
+    """Wire one instance. The database must have been migrated."""
+    identity = take_identity(settings.home)
+    store: Store = open_store(settings.database_url)
+    metrics = PrometheusMetrics()
+    plugins = load(settings.plugin_configs(), engine_context(settings))
+    return wire(settings, identity, store, plugins, metrics)
+
+
+def wire(settings: Settings, identity: Identity, store: Store, plugins: Plugins, metrics: PrometheusMetrics) -> Service:
+    warehouses = warehouses_of(settings.warehouses)
+    loops: dict[str, Loop] = {}
+    wake = waker(loops)
+    looks, runs, settles = (ThreadPoolExecutor(THREADS, thread_name_prefix=n) for n in ("look", "dispatch", "settle"))
+    runtimes = Runtimes(store=store, plugins=plugins, check_place=place_check(warehouses))
+    rescuer = Rescuer(
+        store=store, metrics=metrics, holder=identity.id, hold=settings.lease, margin=settings.lease_margin
+    )
+    loops.update(
+        build_loops(settings, identity, store, plugins, metrics, runtimes, rescuer, wake, (looks, runs, settles))
+    )
+    return Service(
+        settings=settings, identity=identity, store=store, plugins=plugins, metrics=metrics, rescuer=rescuer,
+        tables=TablesDesk(store=store, plugins=plugins, warehouses=warehouses, wake=wake("coordinator")),
+        operations=OperationsDesk(store=store, plugins=plugins, wake=wake("dispatcher", "monitor")),
+        explainer=Explainer(store=store, plugins=plugins),
+        intake=Intake(
+            store=store, warehouses=warehouses, heartbeat_timeout=settings.heartbeat_timeout,
+            flood=Flood(per_minute=settings.new_tables_per_minute), wake=wake("coordinator", "dispatcher"),
+        ),
+        loops=loops, pools=(looks, runs, settles),
+    )  # fmt: skip
+
+
+Wake = Callable[..., Callable[[], None]]
+
+
+def waker(loops: Mapping[str, Loop]) -> Wake:
+    """Makes bells: ``wake("dispatcher")`` is a function that rings it, also before the loop is there."""
+
+    def bell(*names: str) -> Callable[[], None]:
+        def ring() -> None:
+            for name in names:
+                if name in loops:
+                    loops[name].wake()
+
+        return ring
+
+    return bell
+
+
+def build_loops(
+    settings: Settings,
+    identity: Identity,
+    store: Store,
+    plugins: Plugins,
+    metrics: PrometheusMetrics,
+    runtimes: Runtimes,
+    rescuer: Rescuer,
+    wake: Wake,
+    pools: tuple[ThreadPoolExecutor, ThreadPoolExecutor, ThreadPoolExecutor],
+) -> Mapping[str, Loop]:
+    secrets = SystemSecrets()
+    coordinator = Coordinator(
+        store=store, plugins=plugins, runtimes=runtimes, metrics=metrics, holder=identity.id, pool=pools[0],
+        on_stored=wake("dispatcher"),
+    )  # fmt: skip
+    dispatcher = Dispatcher(
+        store=store, plugins=plugins, runtimes=runtimes, metrics=metrics, secrets=secrets, holder=identity.id,
+        hold=settings.lease, limits=settings.limits(plugins), pool=pools[1], on_submitted=wake("monitor"),
+    )  # fmt: skip
+    settler = Settler(
+        store=store, plugins=plugins, runtimes=runtimes, metrics=metrics, secrets=secrets,
+        policy=settings.retry_policy(), on_settled=wake("dispatcher", "coordinator"),
+    )  # fmt: skip
+    monitor = Monitor(
+        store=store, plugins=plugins, metrics=metrics, settler=settler, holder=identity.id, hold=settings.lease,
+        pool=pools[2],
+    )  # fmt: skip
+    house = Housekeeper(store=store, metrics=metrics, keep_history=settings.keep_history)
+    care = Caretaker(
+        store=store, plugins=plugins, metrics=metrics, holder=identity.id, host=os.uname().nodename,
+        version=lakehand.__version__,
+    )  # fmt: skip
+    steps: dict[str, tuple[Callable[[], bool], Callable[[], float]]] = {
+        "coordinator": (coordinator.run_once, lambda: COORDINATE_PACE),
+        "dispatcher": (dispatcher.run_once, lambda: DISPATCH_PACE),
+        "monitor": (monitor.run_once, lambda: BUSY_PACE if monitor.watching else IDLE_PACE),
+        "rescuer": (rescuer.run_once, lambda: RESCUE_PACE),
+        "caretaker": (care.run_once, lambda: CARE_PACE),
+        "alive": (care.say_alive, lambda: ALIVE_PACE),
+        "housekeeper": (house.run_once, lambda: HOUSE_PACE),
+    }
+    return {n: Loop(name=n, run_once=step, pause=pace, metrics=metrics) for n, (step, pace) in steps.items()}
+
+
+def engine_context(settings: Settings) -> Callable[[str, tuple[str, ...]], EngineContext]:
+    def context(engine: str, formats: tuple[str, ...]) -> EngineContext:
+        home: Path = settings.home / "engines" / engine
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return EngineContext(home=home, formats=formats, jars=settings.jars)
+
+    return context
+
+
+def problem_of(question: Callable[[], object]) -> str:
+    try:
+        question()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "ok"

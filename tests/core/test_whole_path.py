@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a commit to a verified operation, through the loops."""
+
+from lakehand.domain.operations import Status
+from lakehand.domain.processes import Remedy
+from lakehand.spi import EngineState
+from tests.core.world import World
+
+T1, T2 = "20261115110000000", "20261115110100000"
+
+
+def test_a_plan_on_the_timeline_is_found_run_and_verified(world: World) -> None:
+    table = world.add_table()
+    world.tables.plan(table.location, T1)
+
+    world.turn()
+    assert world.the_operation(table).status is Status.SUBMITTED
+    world.engine.says(EngineState.RUNNING, progress={"phase": "compacting"})
+    world.turn()
+    assert world.the_operation(table).status is Status.RUNNING
+    world.tables.complete(table.location, T1)
+    world.engine.says(EngineState.SUCCEEDED)
+    world.turn()
+
+    done = world.the_operation(table)
+    assert (done.status, done.run_times, done.result["files"], done.lease) == (Status.SUCCEEDED, 1, 1, None)
+    [attempt] = world.store.operations.attempts(done.id)
+    assert attempt.outcome == "succeeded"
+
+
+def test_a_job_that_says_done_without_effect_has_failed_and_is_tried_again(world: World) -> None:
+    table = world.add_table()
+    world.tables.plan(table.location, T1)
+    world.turn()
+    world.engine.says(EngineState.SUCCEEDED)
+    world.turn()
+
+    again = world.the_operation(table)
+    assert (again.status, again.failure and again.failure.reason) == (Status.PENDING, "no-effect")
+    assert again.not_before > world.clock.now()
+    assert "next try at" in again.reason
+
+
+def test_a_job_that_failed_after_its_commit_has_succeeded(world: World) -> None:
+    table = world.add_table()
+    world.tables.plan(table.location, T1)
+    world.turn()
+    world.tables.complete(table.location, T1)
+    world.engine.says(EngineState.LOST)
+    world.turn()
+    assert world.the_operation(table).status is Status.SUCCEEDED
+
+
+def test_tries_are_used_up_and_then_it_fails_with_the_reason(world: World) -> None:
+    table = world.add_table()
+    world.tables.plan(table.location, T1)
+    for _ in range(3):
+        world.turn()
+        world.engine.says(EngineState.FAILED, error_class="Boom", message="disk full")
+        world.turn()
+        world.clock.pass_by(hours=2)
+
+    failed = world.the_operation(table)
+    assert (failed.status, failed.run_times) == (Status.FAILED, 3)
+    assert "disk full" in failed.reason
+    assert failed.failure is not None
+    assert failed.failure.remedy is Remedy.RETRY
+
+
+def test_an_unreadable_table_makes_it_unknown_never_failed(world: World) -> None:
+    table = world.add_table()
+    world.tables.plan(table.location, T1)
+    world.turn()
+    world.tables.broken.add(table.location)
+    world.engine.says(EngineState.LOST)
+    world.turn()
+    assert world.the_operation(table).status is Status.UNKNOWN
+
+    world.tables.broken.clear()
+    world.tables.complete(table.location, T1)
+    world.restart()
+    world.turn()
+    assert world.the_operation(table).status is Status.SUCCEEDED
+
+
+def test_a_plan_that_vanished_before_its_run_is_dropped_with_the_reason(world: World) -> None:
+    table = world.add_table()
+    world.tables.plan(table.location, T1)
+    world.coordinator.run_once()
+    world.tables.plans[table.location].clear()
+    world.dispatcher.run_once()
+    dropped = world.the_operation(table)
+    assert (dropped.status, dropped.reason) == (Status.DROPPED, "the plan is gone from the timeline")
+
+
+def test_all_plans_of_a_table_are_stored_and_run_one_after_the_other(world: World) -> None:
+    table = world.add_table()
+    world.tables.plan(table.location, T1)
+    world.tables.plan(table.location, T2)
+    for _ in range(3):
+        world.turn()
+    assert sorted(o.status for o in world.store.operations.of_table(table.id, recent=9)) == ["pending", "submitted"]
+    world.tables.complete(table.location, T1)
+    world.engine.says(EngineState.SUCCEEDED)
+    world.turn()
+    world.turn()
+    assert sorted(o.status for o in world.store.operations.of_table(table.id, recent=9)) == ["submitted", "succeeded"]
+
+
+def test_cancel_stops_a_running_operation_and_nothing_starts_it_again(world: World) -> None:
+    table = world.add_table()
+    world.tables.plan(table.location, T1)
+    world.turn()
+    operation = world.the_operation(table)
+    world.operations.cancel(operation.id, by="ann")
+    world.turn()
+    assert world.the_operation(table).status is Status.CANCELING
+    assert world.engine.canceled == [operation.handle]
+    world.engine.says(EngineState.CANCELED)
+    world.turn()
+    world.turn()
+    assert world.the_operation(table).status is Status.CANCELED
+
+
+def test_a_cancel_that_comes_too_late_tells_the_truth(world: World) -> None:
+    table = world.add_table()
+    world.tables.plan(table.location, T1)
+    world.turn()
+    world.operations.cancel(world.the_operation(table).id, by="ann")
+    world.tables.complete(table.location, T1)
+    world.engine.says(EngineState.CANCELED)
+    world.turn()
+    assert world.the_operation(table).status is Status.SUCCEEDED
+
+
+def test_an_operator_retries_a_canceled_operation(world: World) -> None:
+    table = world.add_table()
+    world.tables.plan(table.location, T1)
+    world.coordinator.run_once()
+    canceled = world.operations.cancel(world.the_operation(table).id, by="ann")
+    assert world.the_operation(table).status is Status.CANCELED
+    world.operations.retry(canceled.id, by="ann")
+    world.turn()
+    assert world.the_operation(table).status is Status.SUBMITTED

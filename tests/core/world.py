@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small world for the loops: a real SQLite store, passed time, and tables and an engine that tests script."""
+
+from collections.abc import Collection, Mapping
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from lakehand.core.coordinator import Coordinator
+from lakehand.core.dispatcher import Dispatcher
+from lakehand.core.floods import Flood
+from lakehand.core.intake import Intake
+from lakehand.core.monitor import Monitor
+from lakehand.core.operations_desk import OperationsDesk
+from lakehand.core.plugins import Plugins
+from lakehand.core.ports import Store
+from lakehand.core.rescuer import Rescuer
+from lakehand.core.runtimes import Runtimes
+from lakehand.core.settler import Settler
+from lakehand.core.tables_desk import TablesDesk
+from lakehand.domain.actions import Action
+from lakehand.domain.locations import Warehouses
+from lakehand.domain.operations import Handle, InstanceId, Operation
+from lakehand.domain.processes import Drop, Finding, Instant, Json, Skip, TableProcess, Verdict
+from lakehand.domain.retries import RetryPolicy
+from lakehand.domain.rules import Limits
+from lakehand.domain.tables import Format, Table, TableSpec
+from lakehand.spi import (
+    EngineContext,
+    EngineHealth,
+    EngineState,
+    EngineStatus,
+    ExecuteEngine,
+    ProcessFactory,
+    TableFormat,
+    TableRuntime,
+    Until,
+    Work,
+)
+from tests.domain.words import COMPACTION
+
+NOON = datetime(2026, 11, 15, 12, tzinfo=timezone.utc)
+HUDI = Format("hudi")
+CLEAN = Action.register("clean")
+HOLD = timedelta(seconds=60)
+
+
+@dataclass
+class PassedClock:
+    """Time that moves when a test says so."""
+
+    at: datetime = NOON
+
+    def now(self) -> datetime:
+        return self.at
+
+    def pass_by(self, **amount: float) -> None:
+        self.at += timedelta(**amount)
+
+
+class AtOnce(Executor):
+    """An executor that runs what it is given on the spot."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+@dataclass(frozen=True)
+class PretendSnapshot:
+    token: str
+    numbers: Mapping[str, Json] = field(default_factory=dict)
+
+
+class PretendTables(TableFormat):
+    """Tables in memory: what their timelines hold is up to the test."""
+
+    format = HUDI
+
+    def __init__(self) -> None:
+        self.tokens: dict[str, str] = {}
+        self.plans: dict[str, set[str]] = {}
+        self.completed: dict[str, list[str]] = {}
+        self.broken: set[str] = set()
+        self.probes = 0
+
+    def probe(self, location: str) -> str:
+        self.probes += 1
+        if location in self.broken:
+            raise OSError("the storage is on fire")
+        return self.tokens.get(location, "t0")
+
+    def inspect(self, location: str) -> PretendSnapshot:
+        return PretendSnapshot(token=self.probe(location))
+
+    def plan(self, location: str, instant: str) -> None:
+        self.plans.setdefault(location, set()).add(instant)
+        self.tokens[location] = f"planned {instant}"
+
+    def complete(self, location: str, instant: str) -> None:
+        self.plans[location].discard(instant)
+        self.completed.setdefault(location, []).append(instant)
+        self.tokens[location] = f"completed {instant}"
+
+
+class PretendFactory(ProcessFactory):
+    """Runs the plans that its pretend tables hold."""
+
+    name = "pretend"
+
+    def __init__(self, tables: PretendTables) -> None:
+        self.tables = tables
+        self.triggered = 0
+
+    def supported_actions(self) -> Mapping[Format, frozenset[Action]]:
+        return {HUDI: frozenset({COMPACTION, CLEAN})}
+
+    def trigger(self, table: TableRuntime, action: Action) -> TableProcess | Skip:
+        self.triggered += 1
+        table.snapshot()
+        known = {o.instant for o in table.operations()}
+        todo = sorted(self.tables.plans.get(table.table.location, set()) - known)
+        if not todo or action != COMPACTION:
+            return Skip(reason="no pending plan")
+        return TableProcess(action=action, job="pretend.run", instant=Instant(todo[0]), reason="a plan waits")
+
+    def admit(self, table: TableRuntime, operation: Operation) -> TableProcess | Skip | Drop:
+        if operation.instant not in self.tables.plans.get(table.table.location, set()):
+            return Drop(reason="the plan is gone from the timeline")
+        return replace(operation.process, job="pretend.run")
+
+    def verify(self, table: TableRuntime, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
+        location = table.table.location
+        if location in self.tables.broken:
+            raise OSError("the storage is on fire")
+        if process.instant in self.tables.completed.get(location, []):
+            return Verdict(finding=Finding.DONE, reason="completed", numbers={"files": 1})
+        if process.instant in self.tables.plans.get(location, set()):
+            return Verdict(finding=Finding.NOT_DONE, reason="still pending")
+        return Verdict(finding=Finding.GONE, reason="gone")
+
+
+class PretendEngine(ExecuteEngine):
+    """An engine in memory: keeps the contract, runs nothing; tests say what happened to each handle."""
+
+    name = "spark"
+
+    def __init__(self) -> None:
+        self.works: dict[Handle, Work] = {}
+        self.statuses: dict[Handle, EngineStatus] = {}
+        self.untils: dict[Handle, Until] = {}
+        self.canceled: list[Handle] = []
+        self.forgotten: list[Handle] = []
+        self.beat = 0
+        self.places = 8
+        self.is_deaf = False
+
+    def open(self, properties: Mapping[str, str], context: EngineContext) -> None: ...
+
+    def close(self) -> None: ...
+
+    @property
+    def capacity(self) -> int:
+        return self.places
+
+    def mark(self) -> str | None:
+        self.beat += 1
+        return f"boot:{self.beat}"
+
+    def submit(self, work: Work, handle: Handle, until: Until) -> None:
+        if self.is_deaf or handle in self.works:
+            return
+        self.works[handle] = work
+        self.untils[handle] = until
+        self.statuses[handle] = EngineStatus(state=EngineState.QUEUED)
+
+    def renew(self, handles: Collection[Handle], until: Until) -> None:
+        self.untils.update(dict.fromkeys(handles, until))
+
+    def status(self, handles: Collection[Handle]) -> Mapping[Handle, EngineStatus]:
+        return {h: self.statuses.get(h, EngineStatus(state=EngineState.ABSENT)) for h in handles}
+
+    def cancel(self, handle: Handle) -> None:
+        self.canceled.append(handle)
+
+    def logs(self, handle: Handle, *, offset: int = 0, limit: int = 65536) -> str:
+        return f"log of {handle}"[offset : offset + limit]
+
+    def forget(self, handles: Collection[Handle]) -> None:
+        self.forgotten.extend(handles)
+
+    def health(self) -> EngineHealth:
+        return EngineHealth(is_up=True, detail="pretends to be up")
+
+    def says(self, state: EngineState, **rest: Any) -> None:
+        """Everything it has is now in this state."""
+        for handle in self.works:
+            if handle not in self.forgotten:
+                self.statuses[handle] = EngineStatus(state=state, **rest)
+
+
+class Counting:
+    """Metrics that remember the calls."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, tuple[Any, ...]]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *args, **_: self.calls.append((name, args))
+
+    def named(self, name: str) -> list[tuple[Any, ...]]:
+        return [args for called, args in self.calls if called == name]
+
+
+class Numbered:
+    """Handles in order, and chance that is always the same."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.count = 0
+
+    def handle(self, operation: Operation) -> Handle:
+        self.count += 1
+        return Handle(f"{self.prefix}-{operation.id}-{operation.run_times + 1}-{self.count}")
+
+    def chance(self) -> float:
+        return 0.0
+
+
+class TimedStore:
+    """A store whose clock is a test's."""
+
+    def __init__(self, store: Any, clock: PassedClock) -> None:
+        self._store = store
+        self.clock = clock
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+class World:
+    """One instance with all its loops, stepped by hand. Several worlds may share one store, clock and tables."""
+
+    def __init__(
+        self, store: Any, *, name: str = "one", clock: PassedClock | None = None, tables: PretendTables | None = None
+    ) -> None:
+        self.clock = clock or PassedClock()
+        self.store: Store = TimedStore(store, self.clock)
+        self.holder = InstanceId(name)
+        self.tables = tables or PretendTables()
+        self.factory = PretendFactory(self.tables)
+        self.engine = PretendEngine()
+        self.metrics: Any = Counting()
+        pairs: dict[tuple[Format, Action], ProcessFactory] = {
+            (HUDI, COMPACTION): self.factory,
+            (HUDI, CLEAN): self.factory,
+        }
+        self.plugins = Plugins(formats={HUDI: self.tables}, factories=pairs, engines={"spark": self.engine})
+        self.restart()
+
+    def restart(self) -> None:
+        """A new process: all memory is gone, the store and the engine are not."""
+        warehouses = Warehouses(prefixes=("/lake",))
+        runtimes = Runtimes(store=self.store, plugins=self.plugins, check_place=lambda _: None)
+        secrets = Numbered(self.holder)
+        nothing = lambda: None  # noqa: E731
+        shared: dict[str, Any] = {"store": self.store, "metrics": self.metrics, "holder": self.holder}
+        self.coordinator = Coordinator(
+            plugins=self.plugins, runtimes=runtimes, pool=AtOnce(), on_stored=nothing, **shared
+        )
+        self.dispatcher = Dispatcher(
+            plugins=self.plugins, runtimes=runtimes, secrets=secrets, hold=HOLD, limits=Limits(), pool=AtOnce(),
+            on_submitted=nothing, **shared,
+        )  # fmt: skip
+        settler = Settler(
+            store=self.store, plugins=self.plugins, runtimes=runtimes, metrics=self.metrics, secrets=secrets,
+            policy=RetryPolicy(max_attempts=3), on_settled=nothing,
+        )  # fmt: skip
+        self.monitor = Monitor(plugins=self.plugins, settler=settler, hold=HOLD, pool=AtOnce(), **shared)
+        self.rescuer = Rescuer(hold=HOLD, margin=timedelta(seconds=10), **shared)
+        self.desk = TablesDesk(store=self.store, plugins=self.plugins, warehouses=warehouses, wake=nothing)
+        self.operations = OperationsDesk(store=self.store, plugins=self.plugins, wake=nothing)
+        self.intake = Intake(
+            store=self.store, warehouses=warehouses, heartbeat_timeout=timedelta(minutes=10),
+            flood=Flood(per_minute=100), wake=nothing,
+        )  # fmt: skip
+
+    def add_table(self, name: str = "trips", **changes: Any) -> Table:
+        values: dict[str, Any] = {"location": f"/lake/{name}", "format": HUDI, "action_types": frozenset({COMPACTION})}
+        return self.desk.add(TableSpec(**{**values, **changes}))[0]
+
+    def turn(self) -> None:
+        """Each loop once, in order."""
+        self.coordinator.run_once()
+        self.dispatcher.run_once()
+        self.monitor.run_once()
+
+    def the_operation(self, table: Table) -> Operation:
+        [operation] = self.store.operations.of_table(table.id, recent=10)
+        return operation
