@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bound on how fast new tables may arrive, so that a flood of names cannot fill the database."""
+"""Bounds on what strangers may bring, tables and troubles, so that a flood of either cannot fill the database."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from lakehand.domain.events import Event
+
 MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
 
 
 @dataclass(kw_only=True)
@@ -20,3 +24,31 @@ class Flood:
             self._since, self._count = now, 0
         self._count += 1
         return self._count <= self.per_minute
+
+
+@dataclass(kw_only=True)
+class Novelties:
+    """Lets a bounded number of different troubles per hour through; the others become one event that is counted."""
+
+    per_hour: int = 200
+    _since: datetime | None = None
+    _known: set[str] = field(default_factory=set)
+
+    def bounded(self, events: Iterable[Event], now: datetime) -> list[Event]:
+        if self._since is None or now - self._since >= HOUR:
+            self._since, self._known = now, set()
+        return list({event.fingerprint: event for event in map(self._passed, events)}.values())
+
+    def _passed(self, event: Event) -> Event:
+        known = event.fingerprint or event.message
+        if known not in self._known and len(self._known) >= self.per_hour:
+            return OVERFLOW
+        self._known.add(known)
+        return event
+
+
+OVERFLOW = Event(
+    kind="intake.overflow",
+    message="more different troubles arrived within an hour than are kept apart: see the log of the writers",
+    fingerprint="intake.overflow",
+)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 
-from lakehand.core.floods import Flood
+from lakehand.core.floods import Flood, Novelties
 from lakehand.core.ports import Arrival, Store
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid
@@ -72,16 +72,20 @@ class Intake:
     heartbeat_timeout: timedelta
     flood: Flood  # bounds how fast strangers may register tables
     wake: Callable[[], None]  # tells the loops of this process that there is something to do
+    novelties: Novelties = field(default_factory=Novelties)  # bounds how many different troubles are kept
 
-    def record(self, notifications: Sequence[Notification]) -> Sequence[Receipt]:
-        """Store a batch, durably, in one transaction. What is wrong with one notification harms no other."""
+    def record(self, notifications: Sequence[Notification], *, faults: Sequence[Event] = ()) -> Sequence[Receipt]:
+        """Store a batch, durably, in one transaction. What is wrong with one notification harms no other.
+
+        ``faults`` are what a face could not even read as a notification; they are kept as events.
+        """
         now = self.store.clock.now()
         read = [self.read(n) for n in notifications]
         known = self.store.tables.by_locations({r for r in read if not isinstance(r, Refused)})
-        notes: list[Event] = []
+        notes: list[Event] = [*faults]
         arrivals = [self.arrival(n, r, known, notes, now) for n, r in zip(notifications, read, strict=True)]
         accepted = [a for a in arrivals if isinstance(a, Arrival)]
-        ids = iter(self.store.inbox.store(accepted, notes, now=now))
+        ids = iter(self.store.inbox.store(accepted, self.novelties.bounded(notes, now), now=now))
         if accepted:
             self.wake()
         return [receipt(a, ids) for a in arrivals]

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Group commit: letters that arrive while one transaction runs share the next one. Nobody waits for company.
+
+The event loop only collects; one worker thread records. Whoever waits longer than the patience is told so, and what
+it brought is recorded all the same as soon as the database answers again.
+"""
+
+import asyncio
+import contextlib
+import logging
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from lakehand.domain.errors import LakehandError
+
+log = logging.getLogger(__name__)
+
+Letter = TypeVar("Letter")
+Answer = TypeVar("Answer")
+
+
+@dataclass(slots=True)
+class Group(Generic[Letter, Answer]):
+    """Letters that one turn of an event loop brought."""
+
+    loop: asyncio.AbstractEventLoop
+    letters: list[Letter]
+    futures: "list[asyncio.Future[Answer]]"
+    timer: asyncio.TimerHandle | None = None
+
+
+class Batcher(Generic[Letter, Answer]):
+    def __init__(
+        self,
+        record: Callable[[Sequence[Letter]], Sequence[Answer]],
+        *,
+        sorry: Answer,  # what is answered when nothing can be said in time
+        patience: float = 2.0,
+        most_waiting: int = 20_000,
+        most_together: int = 512,
+    ) -> None:
+        self._record = record
+        self._sorry = sorry
+        self._patience = patience
+        self._most_waiting = most_waiting
+        self._most_together = most_together
+        self._open: Group[Letter, Answer] | None = None
+        self._waiting = 0  # letters that no answer was delivered for; touched by the event loop alone
+        self._groups: queue.SimpleQueue[Group[Letter, Answer] | None] = queue.SimpleQueue()
+        self._worker: threading.Thread | None = None
+
+    def put(self, letter: Letter) -> "asyncio.Future[Answer]":
+        """Hand a letter in; the answer comes when it is recorded, or after the patience."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Answer] = loop.create_future()
+        if self._waiting >= self._most_waiting:
+            future.set_result(self._sorry)
+            return future
+        self._waiting += 1
+        group = self._open
+        if group is None or group.loop is not loop:
+            group = self._open = Group(loop, [], [])
+            # By then every request that this turn of the loop brought has joined.
+            loop.call_soon(self._send, group)
+        group.letters.append(letter)
+        group.futures.append(future)
+        return future
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Record what is waiting, then stop."""
+        if self._worker is not None:
+            self._groups.put(None)
+            self._worker.join(timeout)
+            self._worker = None
+
+    def _send(self, group: Group[Letter, Answer]) -> None:
+        if self._open is group:
+            self._open = None
+        if self._worker is None:
+            self._worker = threading.Thread(target=self._work, name="intake", daemon=True)
+            self._worker.start()
+        group.timer = group.loop.call_later(self._patience, self._give_up, group)
+        self._groups.put(group)
+
+    def _give_up(self, group: Group[Letter, Answer]) -> None:
+        for future in group.futures:
+            if not future.done():
+                future.set_result(self._sorry)
+
+    def _work(self) -> None:
+        while (first := self._groups.get()) is not None:
+            groups = self._together(first)
+            letters = [letter for group in groups for letter in group.letters]
+            answers = iter(self._recorded(letters))
+            for group in groups:
+                own = [next(answers) for _ in group.letters]
+                with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                    group.loop.call_soon_threadsafe(self._deliver, group, own)
+
+    def _together(self, first: Group[Letter, Answer]) -> list[Group[Letter, Answer]]:
+        groups, size = [first], len(first.letters)
+        while size < self._most_together:
+            try:
+                group = self._groups.get_nowait()
+            except queue.Empty:
+                break
+            if group is None:
+                self._groups.put(None)
+                break
+            groups.append(group)
+            size += len(group.letters)
+        return groups
+
+    def _recorded(self, letters: Sequence[Letter]) -> Sequence[Answer]:
+        """Record them together; where that fails for good, each alone, so that one cannot harm the rest."""
+        try:
+            return self._record(letters)
+        except Exception as error:
+            is_passing = isinstance(error, LakehandError) and error.retryable
+            log.warning("notifications were not stored", extra={"count": len(letters)}, exc_info=not is_passing)
+        if is_passing or len(letters) == 1:
+            return [self._sorry] * len(letters)
+        return [self._recorded([letter])[0] for letter in letters]
+
+    def _deliver(self, group: Group[Letter, Answer], answers: Sequence[Answer]) -> None:
+        self._waiting -= len(group.letters)
+        if group.timer is not None:
+            group.timer.cancel()
+        for future, answer in zip(group.futures, answers, strict=True):
+            if not future.done():
+                future.set_result(answer)

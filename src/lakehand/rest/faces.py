@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the REST face is given: the desks it asks, who may ask, and where it reports. It builds none of it itself."""
+
+import hmac
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from lakehand.core.explain import Explainer
+from lakehand.core.intake import Intake
+from lakehand.core.operations_desk import OperationsDesk
+from lakehand.core.plugins import PluginReport
+from lakehand.core.ports import Events, Instances
+from lakehand.core.tables_desk import TablesDesk
+
+MEBIBYTE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Security:
+    """The secrets and bounds of this face. No secret is ever shown: not in answers, events, logs, nor here."""
+
+    api_tokens: Mapping[str, str] = field(default_factory=dict, repr=False)  # name → secret; none: everybody may ask
+    wire_token: str = field(default="", repr=False)  # ?token= of Hudi's client; empty: not asked for
+    callback_key: str = field(default="", repr=False)  # the callback's key header; empty: not asked for
+    max_body: int = MEBIBYTE
+    max_callback_body: int = 16 * MEBIBYTE
+
+    def api_caller(self, secret: str) -> str | None:
+        """The name of the token with this secret. Every token is compared, so that time tells nothing."""
+        names = [name for name, own in self.api_tokens.items() if same(own, secret)]
+        return names[0] if names else None
+
+    def admits_wire(self, token: str) -> bool:
+        return not self.wire_token or same(self.wire_token, token)
+
+    def admits_callback(self, key: str, token: str) -> bool:
+        """Either secret opens the callback; with neither configured it is open."""
+        if not self.callback_key and not self.wire_token:
+            return True
+        by_key = bool(self.callback_key) and same(self.callback_key, key)
+        by_token = bool(self.wire_token) and same(self.wire_token, token)
+        return by_key or by_token
+
+
+def same(secret: str, given: str) -> bool:
+    return hmac.compare_digest(secret.encode(), given.encode("utf-8", "replace"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """Which service this is."""
+
+    version: str
+    instance: str = ""
+    python: str = ""
+
+
+def ignore_request(route: str, method: str, status: int, seconds: float) -> None:
+    """Used where nobody counts."""
+
+
+def ignore_notifications(source: str, outcome: str, count: int) -> None:
+    """Used where nobody counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faces:
+    tables: TablesDesk
+    operations: OperationsDesk
+    explainer: Explainer
+    intake: Intake
+    events: Events
+    instances: Instances
+    plugins: tuple[PluginReport, ...]
+    readiness: Callable[[], Mapping[str, str]]  # part → "ok", or what is wrong with it
+    metrics_text: Callable[[], tuple[bytes, str]]  # body and content type
+    security: Security
+    about: About
+    on_request: Callable[[str, str, int, float], None] = ignore_request  # route, method, status, seconds
+    on_notifications: Callable[[str, str, int], None] = ignore_notifications  # source, outcome, how many
+    bench: bool = False  # adds an empty handler beside the wire, to compare it with
+
+    @property
+    def engines(self) -> frozenset[str]:
+        return frozenset(p.name for p in self.plugins if p.kind == "engine" and p.state == "on")

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Hudi wire: answers 200 with a small JSON body whatever happens, because anything else harms the writer.
+
+A writer calls this while it holds its table's lock. Bare ASGI, in front of the framework, to stay out of its way.
+"""
+
+import asyncio
+import time
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from lakehand.rest.batching import Batcher
+from lakehand.rest.callback_body import TopTexts
+from lakehand.rest.faces import Faces
+from lakehand.rest.wire_desk import SORRY, WireDesk
+from lakehand.rest.wire_letters import Letter, Reader
+
+PREFIX = "/v1/hoodie/service/"
+CALLBACK = PREFIX + "callback"
+PIECE = 64 * 1024  # of a body, between two turns of the event loop
+WANTED = ("basePath", "tableName")
+KNOWN = frozenset({"compact", "cluster", "clean", "empty"})
+EMPTY = b'{"stored":false}'
+KEY_HEADER = b"hudi-callback-key"
+
+
+class HudiWire:
+    """Takes the writers' requests out of the stream; everything else goes on to the app."""
+
+    def __init__(self, app: ASGIApp, *, faces: Faces, patience: float = 2.0) -> None:
+        reader = Reader(faces.security, faces.engines)
+        desk = WireDesk(intake=faces.intake, reader=reader, on_notifications=faces.on_notifications)
+        self.app = app
+        self.batcher: Batcher[Letter, bytes] = Batcher(desk.record, sorry=SORRY, patience=patience)
+        self.on_request = faces.on_request
+        self.max_body = faces.security.max_callback_body
+        self.has_empty = faces.bench
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not scope["path"].startswith(PREFIX):
+            return await self.app(scope, receive, send)
+        if scope["method"] in ("GET", "HEAD"):
+            return await self.request(scope, send)
+        if scope["method"] == "POST" and scope["path"].rstrip("/") == CALLBACK:
+            return await self.callback(scope, receive, send)
+        return await self.app(scope, receive, send)
+
+    async def request(self, scope: Scope, send: Send) -> None:
+        began = time.perf_counter()
+        kind: str = scope["path"][len(PREFIX) :].rstrip("/")
+        if kind == "empty" and self.has_empty:
+            await answer(send, EMPTY)
+        else:
+            await answer(send, await self.batcher.put(Letter(kind, scope["query_string"])))
+        self.count(kind, "GET", began)
+
+    async def callback(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began = time.perf_counter()
+        letter = await self.read_callback(scope, receive)
+        await answer(send, await self.batcher.put(letter))
+        self.count("callback", "POST", began)
+
+    async def read_callback(self, scope: Scope, receive: Receive) -> Letter:
+        """The few texts that matter. The rest of the body is left to the server to throw away."""
+        texts = TopTexts(WANTED)
+        size = 0
+        while not texts.is_over and size <= self.max_body:
+            message = await receive()
+            body = message.get("body", b"")
+            size += len(body)
+            await feed(texts, body[: max(0, len(body) - max(0, size - self.max_body))])
+            if not message.get("more_body", False):
+                break
+        key = next((value.decode("latin-1") for name, value in scope["headers"] if name == KEY_HEADER), "")
+        is_big = max(size, declared_size(scope)) > self.max_body
+        trouble = f"the body of a commit callback is larger than {self.max_body} bytes" if is_big else ""
+        found = texts.found
+        return Letter(
+            "callback", scope["query_string"], key, found.get("basePath", ""), found.get("tableName", ""), trouble
+        )
+
+    def count(self, kind: str, method: str, began: float) -> None:
+        route = PREFIX + (kind if kind in KNOWN or method == "POST" else "{unknown}")
+        self.on_request(route, method, 200, time.perf_counter() - began)
+
+
+async def feed(texts: TopTexts, body: bytes) -> None:
+    """In pieces, so that other requests get their turn in between."""
+    for at in range(0, len(body), PIECE):
+        texts.feed(body[at : at + PIECE])
+        if texts.is_over:
+            return
+        if len(body) > PIECE:
+            await asyncio.sleep(0)
+
+
+def declared_size(scope: Scope) -> int:
+    length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+    return int(length[:18]) if length.isdigit() else 0
+
+
+async def answer(send: Send, body: bytes) -> None:
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records a batch of letters with the intake and says what became of each. Runs in the batcher's thread."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from lakehand.core.intake import Intake, Receipt
+from lakehand.domain.events import Event
+from lakehand.rest.wire_letters import Letter, Reader, Reading
+
+SORRY = b'{"stored":false,"message":"the service could not store this in time; it looks at the table later by itself"}'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireDesk:
+    intake: Intake
+    reader: Reader
+    on_notifications: Callable[[str, str, int], None]
+
+    def record(self, letters: Sequence[Letter]) -> Sequence[bytes]:
+        """The JSON answer to each letter; one that says "stored" is durable."""
+        readings = {letter: self.reader.read(letter) for letter in dict.fromkeys(letters)}
+        answers = dict(zip(readings, self.store(list(readings.values())), strict=True))
+        return [answers[letter] for letter in letters]
+
+    def store(self, readings: Sequence[Reading]) -> Sequence[bytes]:
+        notifications = [r.notification for r in readings if r.notification is not None]
+        faults: list[Event] = [event for r in readings for event in r.faults]
+        receipts = iter(self.intake.record(notifications, faults=faults))
+        return [self.answer(r, next(receipts) if r.notification is not None else None) for r in readings]
+
+    def answer(self, reading: Reading, receipt: Receipt | None) -> bytes:
+        source = reading.notification.source if reading.notification else "refused"
+        if receipt is None:
+            self.on_notifications(source, "refused", 1)
+            return said(reading.message)
+        self.on_notifications(source, "stored" if receipt.stored else "refused", 1)
+        return b'{"stored":true,"table":%d}' % (receipt.table or 0) if receipt.stored else said(receipt.message)
+
+
+def said(message: str) -> bytes:
+    return json.dumps({"stored": False, "message": message[:500]}).encode()

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads what Hudi writers send, the client's GET and the commit callback, into notifications. Trusts nothing in it."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import parse_qsl
+
+from lakehand.core.intake import Notification
+from lakehand.domain.actions import Action
+from lakehand.domain.errors import Invalid
+from lakehand.domain.events import Event
+from lakehand.rest.faces import Security
+
+ACTIONS: Mapping[str, Action] = {
+    "compact": Action.register("compaction"),
+    "cluster": Action.register("clustering"),
+    "clean": Action.register("clean"),
+}
+LONGEST_QUERY = 256 * 1024  # a thousand instants take twenty thousand
+MOST_PARAMETERS = 100
+SHOWN = 80  # characters of a wrong value that are worth keeping
+
+
+class Letter(NamedTuple):
+    """A request as it came in. Equal letters of one batch are read and stored once."""
+
+    kind: str  # compact, cluster, clean, callback, or whatever was asked for
+    query: bytes
+    key: str = ""  # the callback's key header
+    base_path: str = ""  # the callback's body, as far as it matters
+    table_name: str = ""
+    trouble: str = ""  # what was wrong with the body
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    notification: Notification | None
+    faults: Sequence[Event] = ()
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    security: Security
+    engines: frozenset[str]
+
+    def read(self, letter: Letter) -> Reading:
+        query = read_query(letter.query)
+        if query is None:
+            return refused("wire.unreadable", f"the query of a {shown(letter.kind)} request cannot be read")
+        if letter.kind == "callback":
+            return self.read_callback(letter, query)
+        return self.read_request(letter.kind, query)
+
+    def read_request(self, kind: str, query: Mapping[str, str]) -> Reading:
+        if not self.security.admits_wire(query.get("token", "")):
+            return refused("wire.unauthorized", "a request of Hudi's client came without the right token")
+        if kind not in ACTIONS:
+            return refused("wire.unknown-path", f"nothing is served at /v1/hoodie/service/{shown(kind)}")
+        if query.get("action", "REQUEST").upper() != "REQUEST":
+            return refused("wire.unknown-action", f"a {kind} request asks for {shown(query['action'])}, not REQUEST")
+        faults = [*self.engine_fault(query)]
+        register = wanted_actions(query.get("actions", ""), faults)
+        notification = Notification(
+            source="wire",
+            location=query.get("basepath", ""),
+            action=ACTIONS[kind],
+            instants=split(query.get("instant", ""), ","),
+            db_name=query.get("db_name", ""),
+            table_name=query.get("table_name", ""),
+            owner=query.get("username", "") or "default",
+            queue=query.get("queue", "") or "default",
+            parameters={name: query[name] for name in ("resource", "parallelism") if query.get(name)},
+            extra_parameters=extra_parameters(query.get("extra_params", "")),
+            register=register,
+        )
+        return Reading(notification, faults)
+
+    def read_callback(self, letter: Letter, query: Mapping[str, str]) -> Reading:
+        if not self.security.admits_callback(letter.key, query.get("token", "")):
+            return refused("wire.unauthorized", "a commit callback came without the right key")
+        faults = [fault("wire.callback-body", letter.trouble)] if letter.trouble else []
+        if not letter.base_path:
+            trouble = letter.trouble or "the body of a commit callback names no basePath"
+            return Reading(None, faults or [fault("wire.callback-body", trouble)], trouble)
+        notification = Notification(
+            source="callback",
+            location=letter.base_path,
+            db_name=query.get("db_name", ""),
+            table_name=letter.table_name,
+            owner=query.get("owner", "") or "default",
+            queue=query.get("queue", "") or "default",
+            register=wanted_actions(query.get("actions", ""), faults),
+        )
+        return Reading(notification, faults)
+
+    def engine_fault(self, query: Mapping[str, str]) -> Sequence[Event]:
+        engine = query.get("execution_engine", "").lower()
+        if not engine or engine in self.engines:
+            return ()
+        return [
+            fault("wire.unknown-engine", f"the engine {shown(engine)} is not known here; the service's own is used")
+        ]
+
+
+def read_query(query: bytes) -> Mapping[str, str] | None:
+    """Form-encoded parameters, the first of each name; a bare name counts as empty."""
+    if len(query) > LONGEST_QUERY:
+        return None
+    try:
+        pairs = parse_qsl(query.decode("ascii", "replace"), keep_blank_values=True, max_num_fields=MOST_PARAMETERS)
+    except ValueError:
+        return None
+    return dict(reversed(pairs))
+
+
+def split(text: str, separator: str) -> list[str]:
+    return [part for part in (part.strip() for part in text.split(separator)) if part]
+
+
+def extra_parameters(text: str) -> Mapping[str, str]:
+    """``a=1;b=2``; which of them are taken is decided at the intake."""
+    pairs = (part.partition("=") for part in split(text, ";")[:MOST_PARAMETERS])
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def wanted_actions(text: str, faults: list[Event]) -> frozenset[Action]:
+    wanted = set()
+    for name in split(text, ",")[:MOST_PARAMETERS]:
+        action = known_action(name)
+        if action:
+            wanted.add(action)
+        else:
+            faults.append(fault("wire.unknown-action", f"nobody knows the action {shown(name)}"))
+    return frozenset(wanted)
+
+
+def known_action(name: str) -> Action | None:
+    if name.lower() in ACTIONS:
+        return ACTIONS[name.lower()]
+    try:
+        action = Action(name)
+    except Invalid:
+        return None
+    return action if action.is_registered else None
+
+
+def refused(kind: str, message: str) -> Reading:
+    return Reading(None, [fault(kind, message)], message)
+
+
+def fault(kind: str, message: str) -> Event:
+    """An event that repeats without growing: equal ones are counted in one row."""
+    return Event(kind=kind, message=message, fingerprint=hashlib.sha256(f"{kind}\n{message}".encode()).hexdigest()[:40])
+
+
+def shown(text: str) -> str:
+    """A wrong value in a form that every database and terminal can take."""
+    return ascii(text[:SHOWN])
