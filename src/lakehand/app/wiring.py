@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import lakehand
 from lakehand.app.identity import Identity, SystemSecrets, take_identity
@@ -91,18 +92,39 @@ def build(settings: Settings) -> Service:
     return wire(settings, identity, store, plugins, metrics)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """What the loops share."""
+
+    settings: Settings
+    identity: Identity
+    store: Store
+    plugins: Plugins
+    metrics: PrometheusMetrics
+    runtimes: Runtimes
+    wake: "Wake"
+    looks: ThreadPoolExecutor
+    dispatches: ThreadPoolExecutor
+    settles: ThreadPoolExecutor
+
+    @property
+    def shared(self) -> Mapping[str, Any]:
+        return {"store": self.store, "plugins": self.plugins, "metrics": self.metrics}
+
+
 def wire(settings: Settings, identity: Identity, store: Store, plugins: Plugins, metrics: PrometheusMetrics) -> Service:
     warehouses = warehouses_of(settings.warehouses)
     loops: dict[str, Loop] = {}
     wake = waker(loops)
-    looks, runs, settles = (ThreadPoolExecutor(THREADS, thread_name_prefix=n) for n in ("look", "dispatch", "settle"))
-    runtimes = Runtimes(store=store, plugins=plugins, check_place=place_check(warehouses))
+    parts = Parts(
+        settings=settings, identity=identity, store=store, plugins=plugins, metrics=metrics, wake=wake,
+        runtimes=Runtimes(store=store, plugins=plugins, check_place=place_check(warehouses)),
+        looks=a_pool("look"), dispatches=a_pool("dispatch"), settles=a_pool("settle"),
+    )  # fmt: skip
     rescuer = Rescuer(
         store=store, metrics=metrics, holder=identity.id, hold=settings.lease, margin=settings.lease_margin
     )
-    loops.update(
-        build_loops(settings, identity, store, plugins, metrics, runtimes, rescuer, wake, (looks, runs, settles))
-    )
+    loops.update(build_loops(parts, rescuer))
     return Service(
         settings=settings, identity=identity, store=store, plugins=plugins, metrics=metrics, rescuer=rescuer,
         tables=TablesDesk(store=store, plugins=plugins, warehouses=warehouses, wake=wake("coordinator")),
@@ -112,8 +134,12 @@ def wire(settings: Settings, identity: Identity, store: Store, plugins: Plugins,
             store=store, warehouses=warehouses, heartbeat_timeout=settings.heartbeat_timeout,
             flood=Flood(per_minute=settings.new_tables_per_minute), wake=wake("coordinator", "dispatcher"),
         ),
-        loops=loops, pools=(looks, runs, settles),
+        loops=loops, pools=(parts.looks, parts.dispatches, parts.settles),
     )  # fmt: skip
+
+
+def a_pool(name: str) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(THREADS, thread_name_prefix=name)
 
 
 Wake = Callable[..., Callable[[], None]]
@@ -133,49 +159,45 @@ def waker(loops: Mapping[str, Loop]) -> Wake:
     return bell
 
 
-def build_loops(
-    settings: Settings,
-    identity: Identity,
-    store: Store,
-    plugins: Plugins,
-    metrics: PrometheusMetrics,
-    runtimes: Runtimes,
-    rescuer: Rescuer,
-    wake: Wake,
-    pools: tuple[ThreadPoolExecutor, ThreadPoolExecutor, ThreadPoolExecutor],
-) -> Mapping[str, Loop]:
-    secrets = SystemSecrets()
-    coordinator = Coordinator(
-        store=store, plugins=plugins, runtimes=runtimes, metrics=metrics, holder=identity.id, pool=pools[0],
-        on_stored=wake("dispatcher"),
-    )  # fmt: skip
-    dispatcher = Dispatcher(
-        store=store, plugins=plugins, runtimes=runtimes, metrics=metrics, secrets=secrets, holder=identity.id,
-        hold=settings.lease, limits=settings.limits(plugins), pool=pools[1], on_submitted=wake("monitor"),
-    )  # fmt: skip
-    settler = Settler(
-        store=store, plugins=plugins, runtimes=runtimes, metrics=metrics, secrets=secrets,
-        policy=settings.retry_policy(), on_settled=wake("dispatcher", "coordinator"),
-    )  # fmt: skip
-    monitor = Monitor(
-        store=store, plugins=plugins, metrics=metrics, settler=settler, holder=identity.id, hold=settings.lease,
-        pool=pools[2],
-    )  # fmt: skip
-    house = Housekeeper(store=store, metrics=metrics, keep_history=settings.keep_history)
-    care = Caretaker(
-        store=store, plugins=plugins, metrics=metrics, holder=identity.id, host=os.uname().nodename,
-        version=lakehand.__version__,
-    )  # fmt: skip
+def build_loops(parts: Parts, rescuer: Rescuer) -> Mapping[str, Loop]:
+    monitor = build_monitor(parts)
+    house = Housekeeper(store=parts.store, metrics=parts.metrics, keep_history=parts.settings.keep_history)
+    care = Caretaker(**parts.shared, holder=parts.identity.id, host=os.uname().nodename, version=lakehand.__version__)
     steps: dict[str, tuple[Callable[[], bool], Callable[[], float]]] = {
-        "coordinator": (coordinator.run_once, lambda: COORDINATE_PACE),
-        "dispatcher": (dispatcher.run_once, lambda: DISPATCH_PACE),
+        "coordinator": (build_coordinator(parts).run_once, lambda: COORDINATE_PACE),
+        "dispatcher": (build_dispatcher(parts).run_once, lambda: DISPATCH_PACE),
         "monitor": (monitor.run_once, lambda: BUSY_PACE if monitor.watching else IDLE_PACE),
         "rescuer": (rescuer.run_once, lambda: RESCUE_PACE),
         "caretaker": (care.run_once, lambda: CARE_PACE),
         "alive": (care.say_alive, lambda: ALIVE_PACE),
         "housekeeper": (house.run_once, lambda: HOUSE_PACE),
     }
-    return {n: Loop(name=n, run_once=step, pause=pace, metrics=metrics) for n, (step, pace) in steps.items()}
+    return {n: Loop(name=n, run_once=step, pause=pace, metrics=parts.metrics) for n, (step, pace) in steps.items()}
+
+
+def build_coordinator(parts: Parts) -> Coordinator:
+    return Coordinator(
+        **parts.shared, runtimes=parts.runtimes, holder=parts.identity.id, pool=parts.looks,
+        on_stored=parts.wake("dispatcher"),
+    )  # fmt: skip
+
+
+def build_dispatcher(parts: Parts) -> Dispatcher:
+    return Dispatcher(
+        **parts.shared, runtimes=parts.runtimes, secrets=SystemSecrets(), holder=parts.identity.id,
+        hold=parts.settings.lease, limits=parts.settings.limits(parts.plugins), pool=parts.dispatches,
+        on_submitted=parts.wake("monitor"),
+    )  # fmt: skip
+
+
+def build_monitor(parts: Parts) -> Monitor:
+    settler = Settler(
+        **parts.shared, runtimes=parts.runtimes, secrets=SystemSecrets(), policy=parts.settings.retry_policy(),
+        on_settled=parts.wake("dispatcher", "coordinator"),
+    )  # fmt: skip
+    return Monitor(
+        **parts.shared, settler=settler, holder=parts.identity.id, hold=parts.settings.lease, pool=parts.settles
+    )
 
 
 def engine_context(settings: Settings) -> Callable[[str, tuple[str, ...]], EngineContext]:
