@@ -95,7 +95,6 @@ class SparkEngine(ExecuteEngine):
                 self.spool.forget(handle, is_driver_dead=not is_alive)
 
     def tend(self) -> None:
-        self.process.reap()
         is_alive, state = self.process.is_alive(), self.spool.driver_state()
         self.launcher.observe(is_alive, state)
         self._silence = self._pulse.silence(is_alive, state)
@@ -134,7 +133,6 @@ class SparkEngine(ExecuteEngine):
             if late > 0:
                 self.process.kill()
             time.sleep(0.05)
-            self.process.reap()
 
     def _detail(self, is_alive: bool, *, is_up: bool) -> str:
         if is_alive and self._silence > SILENT:

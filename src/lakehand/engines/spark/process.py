@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 
 import psutil
 
@@ -27,7 +27,6 @@ class DriverProcess:
         self._spool = spool
         self._home = home
         self._probing = Lock()
-        self._child: subprocess.Popen[bytes] | None = None
         self.log = home / "logs" / "driver.log"
 
     @contextmanager
@@ -42,7 +41,6 @@ class DriverProcess:
 
     def start(self, command: Command) -> bool:
         """Start a driver unless one lives. The lock is ours before the JVM exists and passes to it by inheritance."""
-        self.reap()
         with self._spool.launch.open("a") as launch, self._spool.lock.open("a") as lock:
             fcntl.flock(launch, fcntl.LOCK_EX)
             with self._probing:
@@ -50,9 +48,11 @@ class DriverProcess:
                     return False
                 fcntl.flock(lock, fcntl.LOCK_SH)
             self._prepare(command)
-            self._child = self._spawn(command, lock.fileno())
+            child = self._spawn(command, lock.fileno())
             lock.truncate(0)
-            lock.write(str(self._child.pid))
+            lock.write(str(child.pid))
+        # Whoever has a child must wait for it, or it stays a zombie after its death.
+        Thread(target=child.wait, name="driver-wait", daemon=True).start()
         return True
 
     def _prepare(self, command: Command) -> None:
@@ -78,25 +78,15 @@ class DriverProcess:
                 pass_fds=(lock,),
             )
 
-    def reap(self) -> None:
-        """A dead child stays a zombie until its parent asks."""
-        if self._child is not None and self._child.poll() is not None:
-            self._child = None
-
     def kill(self) -> None:
-        """End the whole process group at once, if it is ours beyond doubt."""
-        pid = self._pid()
-        if pid is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(pid, signal.SIGKILL)
-
-    def _pid(self) -> int | None:
-        """The JVM leads its process group; its command line names our spool folder."""
+        """End the whole process group at once, if it is ours beyond doubt: a command line in it names our folder."""
         try:
-            pid = int(self._spool.lock.read_text())
-            return pid if str(self._spool.root) in psutil.Process(pid).cmdline() else None
-        except (OSError, ValueError, psutil.Error):
-            return None
+            group = int(self._spool.lock.read_text())
+        except (OSError, ValueError):
+            return
+        if any(str(self._spool.root) in words for words in command_lines(group)):
+            with suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
 
     def last_words(self) -> str:
         try:
@@ -105,6 +95,14 @@ class DriverProcess:
                 return stream.read().decode(errors="replace").strip()
         except OSError:
             return ""
+
+
+def command_lines(group: int) -> Iterator[list[str]]:
+    """Of the live processes of a group; its leader may be dead already."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, ProcessLookupError):
+            if os.getpgid(process.pid) == group:
+                yield process.cmdline()
 
 
 def locked(descriptor: int, kind: int) -> bool:

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The driver's process, played by a shell: who lives, who may start, and what happens after a death."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from lakehand.engines.spark.command import Command
+from lakehand.engines.spark.launcher import Launcher
+from lakehand.engines.spark.process import DriverProcess
+from lakehand.engines.spark.pulse import Pulse
+from lakehand.engines.spark.spool import Spool
+from tests.engines.patience import eventually
+
+SLEEP = "sleep 600"
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Spool:
+    spool = Spool(tmp_path / "spool")
+    spool.make()
+    return spool
+
+
+@pytest.fixture
+def process(spool: Spool) -> Iterator[DriverProcess]:
+    process = DriverProcess(spool, spool.root.parent)
+    yield process
+    process.kill()
+    eventually(lambda: not process.is_alive())
+
+
+def script(spool: Spool, text: str = SLEEP) -> Command:
+    return Command(
+        arguments=["/bin/sh", "-c", text + "; true", "driver", str(spool.root)],
+        environment={"PATH": "/usr/bin:/bin"},
+        properties={"spark.x": "y"},
+        properties_file=spool.root.parent / "spark.properties",
+    )
+
+
+def test_a_driver_lives_until_the_last_of_its_processes_is_dead(spool: Spool, process: DriverProcess) -> None:
+    assert not process.is_alive()
+    process.start(script(spool, f"sh -c '{SLEEP}; true' child $1 & exit 0"))
+    eventually(lambda: not psutil.pid_exists(int(spool.lock.read_text())))
+
+    assert process.is_alive()
+
+
+def test_a_second_driver_is_not_started(spool: Spool, process: DriverProcess) -> None:
+    assert process.start(script(spool))
+    assert not process.start(script(spool))
+    assert not DriverProcess(spool, spool.root.parent).start(script(spool))
+
+
+def test_none_can_start_while_someone_relies_on_its_death(spool: Spool, process: DriverProcess) -> None:
+    other = DriverProcess(spool, spool.root.parent)
+    with process.probe() as is_alive:
+        assert not is_alive
+        assert not other.start(script(spool))
+
+    assert other.start(script(spool))
+
+
+def test_another_service_process_can_end_it(spool: Spool, process: DriverProcess) -> None:
+    process.start(script(spool))
+    DriverProcess(spool, spool.root.parent).kill()
+
+    eventually(lambda: not process.is_alive())
+
+
+def test_a_number_that_now_means_another_process_is_left_alone(spool: Spool, process: DriverProcess) -> None:
+    process.start(script(spool))
+    pid = spool.lock.read_text()
+    spool.lock.write_text("1")
+    process.kill()
+    assert process.is_alive()
+
+    spool.lock.write_text(pid)
+
+
+def test_settings_are_for_our_eyes_only(spool: Spool, process: DriverProcess) -> None:
+    process.start(script(spool))
+    file = spool.root.parent / "spark.properties"
+
+    assert file.read_text() == "spark.x=y\n"
+    assert file.stat().st_mode & 0o077 == 0
+
+
+class Time:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_after_each_death_a_driver_is_started_later_and_later(spool: Spool, process: DriverProcess) -> None:
+    time = Time()
+    launcher = Launcher(process, lambda: script(spool, "echo out of luck"), time)
+    waits = []
+    for _ in range(3):
+        launcher.want()
+        launcher.settle(10)
+        eventually(lambda: not process.is_alive())
+        launcher.observe(False, {})
+        waits.append(launcher._not_before - time.now)
+        time.now = launcher._not_before
+
+    assert waits == [1.0, 2.0, 4.0]
+    assert launcher.is_hopeless
+    assert launcher.restarts == 2
+    assert "out of luck" in launcher.error
+
+
+def test_a_driver_that_cannot_even_be_prepared_is_a_failure_with_its_reason(process: DriverProcess) -> None:
+    def no_java() -> Command:
+        raise RuntimeError("no Java here")
+
+    launcher = Launcher(process, no_java, Time())
+    launcher.want()
+    launcher.settle(10)
+
+    assert (launcher.failures, launcher.error) == (1, "RuntimeError: no Java here")
+
+
+def test_a_driver_that_stopped_by_itself_did_not_fail(spool: Spool, process: DriverProcess) -> None:
+    launcher = Launcher(process, lambda: script(spool, "exit 0"), Time())
+    launcher.want()
+    launcher.settle(10)
+    eventually(lambda: not process.is_alive())
+    launcher.observe(False, {"state": "stopped"})
+
+    assert launcher.failures == 0
+
+
+def test_a_long_life_makes_earlier_deaths_forgotten(process: DriverProcess) -> None:
+    time = Time()
+    launcher = Launcher(process, lambda: pytest.fail("not asked for"), time)
+    launcher.failures = 2
+    launcher.observe(True, {"boot": "b"})
+    time.now += 61
+    launcher.observe(True, {"boot": "b"})
+
+    assert launcher.failures == 0
+
+
+def test_silence_is_counted_while_a_driver_lives_and_its_beat_stands_still() -> None:
+    time = Time()
+    pulse = Pulse(time)
+    heard = []
+    for is_alive, beat in ((True, 1), (True, 1), (True, 2), (True, 2), (False, 2)):
+        heard.append(pulse.silence(is_alive, {"boot": "b", "beat": beat}))
+        time.now += 10
+
+    assert heard == [0.0, 10.0, 0.0, 10.0, 0.0]

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The driver's loop, step by step, without Spark: what it starts, what it lets wait, when it leaves."""
+
+import json
+from argparse import Namespace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehand.jobs.driver import Driver
+from lakehand.jobs.leases import clock
+from lakehand.jobs.spool import FOLDERS, Document, Spool
+
+WANTED = {"threads": 2, "idle_timeout": 600.0, "max_age": 0.0, "max_rss_mb": 0, "lease_grace": 5.0}
+
+
+class Recorder(Driver):
+    """Starts nothing, but says what it would have started."""
+
+    def __init__(self, root: Path, **wanted: Any) -> None:
+        spark = SimpleNamespace(sparkContext=SimpleNamespace(applicationId="local"))
+        super().__init__(Spool(root), cast(SparkSession, spark), Namespace(**{**WANTED, **wanted}))
+        self.started: list[str] = []
+        self.beats.tick(clock())
+
+    def _start(self, order: Document) -> None:
+        self.started.append(order["handle"])
+        self.spool.accept(order["handle"])
+
+    @property
+    def mark(self) -> str:
+        return f"{self.beats.boot}:{self.beats.last}"
+
+    def order(self, handle: str, *, mark: str | None, at: int = 0) -> None:
+        order = {"handle": handle, "job": "probe", "mark": mark, "hold": 60.0, "at": at}
+        (self.spool.inbox / f"{handle}.json").write_text(json.dumps(order))
+
+    def renew(self, *handles: str, mark: str | None = None) -> None:
+        renewal = {"handles": handles, "mark": mark or self.mark, "hold": 60.0}
+        (self.spool.lease / "1.json").write_text(json.dumps(renewal))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name in FOLDERS:
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def driver(root: Path) -> Recorder:
+    return Recorder(root)
+
+
+def test_work_with_a_lease_starts_the_eldest_first_as_far_as_there_are_threads(driver: Recorder) -> None:
+    for handle, at in (("a", 3), ("b", 1), ("c", 2)):
+        driver.order(handle, mark=driver.mark, at=at)
+    driver.step()
+
+    assert driver.started == ["b", "c"]
+
+
+def test_work_without_a_mark_waits_for_a_renewal_that_has_one(driver: Recorder) -> None:
+    driver.order("h", mark=None)
+    driver.step()
+    assert driver.started == []
+
+    driver.renew("h")
+    driver.step()
+    assert driver.started == ["h"]
+
+
+def test_a_renewal_with_the_mark_of_a_former_driver_starts_nothing(driver: Recorder) -> None:
+    driver.order("h", mark="former:7")
+    driver.renew("h", mark="former:8")
+    driver.step()
+
+    assert driver.started == []
+
+
+def test_a_renewal_counts_for_work_that_came_just_before_it(driver: Recorder) -> None:
+    driver.order("h", mark=None)
+    driver.renew("h")
+    driver.step()
+
+    assert driver.started == ["h"]
+
+
+def test_an_accepted_handle_is_not_accepted_again(driver: Recorder) -> None:
+    for _ in range(2):
+        driver.order("h", mark=driver.mark)
+        driver.step()
+        driver.step()
+
+    assert driver.started == ["h"]
+    assert driver.spool.waiting() == []
+
+
+def test_a_handle_with_a_result_is_not_accepted_again(driver: Recorder) -> None:
+    driver.spool.finish("h", {"state": "succeeded"})
+    driver.order("h", mark=driver.mark)
+    driver.step()
+
+    assert driver.started == []
+
+
+def test_an_order_that_cannot_be_read_fails_and_stops_nobody(driver: Recorder) -> None:
+    (driver.spool.inbox / "bad.json").write_text('{"handle": ')
+    driver.order("good", mark=driver.mark)
+    driver.step()
+
+    assert json.loads((driver.spool.done / "bad.json").read_text())["error_class"] == "unreadable-order"
+    assert driver.started == ["good"]
+
+
+def test_a_renewal_that_cannot_be_read_stops_nobody(driver: Recorder) -> None:
+    (driver.spool.lease / "1.json").write_text("nonsense")
+    driver.order("good", mark=driver.mark)
+    driver.step()
+
+    assert driver.started == ["good"]
+
+
+def test_a_driver_that_leaves_takes_nothing_new(driver: Recorder) -> None:
+    driver.spool.stop.touch()
+    driver.order("h", mark=driver.mark)
+    driver.step()
+
+    assert driver.leaving == "told to stop"
+    assert driver.spool.waiting() == ["h"]
+
+
+def test_a_driver_leaves_when_it_is_idle_old_or_big(root: Path) -> None:
+    idle, old, big = Recorder(root), Recorder(root, max_age=1.0), Recorder(root, max_rss_mb=100)
+    idle.last_event -= 601
+    old.began -= 2
+    big.rss_mb = 101
+    for driver in (idle, old, big):
+        driver.step()
+
+    assert [driver.leaving for driver in (idle, old, big)] == ["idle for 600 s", "older than 1 s", "bigger than 100 MB"]
+
+
+def test_what_a_dead_driver_left_running_is_lost_with_its_notes(driver: Recorder) -> None:
+    driver.spool.tell("h", {"handle": "h", "progress": {"notes": {"instant": "1"}}})
+    driver.renew("h")
+    driver.spool.clear()
+
+    left = json.loads((driver.spool.done / "h.json").read_text())
+    assert (left["state"], left["progress"]) == ("lost", {"notes": {"instant": "1"}})
+    assert driver.spool.take_renewals() == []
+
+
+def test_a_result_that_was_written_just_before_the_death_is_not_lost(driver: Recorder) -> None:
+    driver.spool.finish("h", {"state": "succeeded"})
+    driver.spool.tell("h", {})
+    driver.spool.clear()
+
+    assert "succeeded" in (driver.spool.done / "h.json").read_text()
+    assert not (driver.spool.running / "h.json").exists()
