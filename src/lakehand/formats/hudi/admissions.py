@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The last look before an engine gets the work: is the plan still there, is it its turn, and with which options."""
+
+from datetime import timedelta
+
+from lakehand.formats.hudi import settings
+from lakehand.formats.hudi.codecs import codec_options
+from lakehand.formats.hudi.locks import NoLock, for_clean, lock_options, shared_lock
+from lakehand.formats.hudi.mirror import mirrored
+from lakehand.formats.hudi.settings import Floors
+from lakehand.formats.hudi.snapshot import CLEAN, CLUSTERING, COMPACTION, HudiSnapshot
+from lakehand.formats.hudi.triggers import EXECUTE, PLAN_AND_EXECUTE, why_never, why_too_few
+from lakehand.spi import Action, Drop, Instant, Json, Operation, Skip, TableProcess, TableRuntime
+
+SOON = timedelta(seconds=15)
+LATER = timedelta(minutes=1)
+MUCH_LATER = timedelta(minutes=10)
+KEPT = ("resource", "parallelism")  # of a request: for engines that size each job
+
+
+def admit(
+    table: TableRuntime, snapshot: HudiSnapshot, operation: Operation, floors: Floors
+) -> TableProcess | Skip | Drop:
+    action = operation.process.action
+    if why := why_never(table, snapshot, action, floors):
+        return Skip(reason=why, look_again=MUCH_LATER)
+    if unfinished := snapshot.unfinished_metadata_partitions:
+        return Skip(reason=f"the metadata index {unfinished[0]!r} is being built by someone", look_again=LATER)
+    if operation.process.parameters.get("mode") == PLAN_AND_EXECUTE:
+        return admit_planning(table, snapshot, operation, floors)
+    return admit_plan(table, snapshot, operation, floors)
+
+
+def admit_plan(
+    table: TableRuntime, snapshot: HudiSnapshot, operation: Operation, floors: Floors
+) -> TableProcess | Skip | Drop:
+    action, instant = operation.process.action, operation.process.instant or operation.instant
+    is_pending = any(plan.instant == instant for plan in snapshot.pending_of(action))
+    # After an attempt of ours, a completed plan may be its work: the job finds nothing to do and the timeline decides.
+    is_perhaps_ours = operation.run_times > 0 and bool(snapshot.timeline.completed_at(instant))
+    if not is_pending and not is_perhaps_ours:
+        return Drop(reason=lost(snapshot, action, instant))
+    return whose_turn(table, snapshot, action) or complete(table, snapshot, operation, floors, instant=instant)
+
+
+def lost(snapshot: HudiSnapshot, action: Action, instant: Instant) -> str:
+    if done := snapshot.timeline.completed_at(instant):
+        return f"{action} plan {instant} was completed by someone else as {done[0].name}"
+    others = [file for file in snapshot.timeline.files if file.instant == instant]
+    if others:
+        return f"{instant} is no {action} plan: the timeline has {others[0].name}"
+    return f"{action} plan {instant} is gone from the timeline"
+
+
+def admit_planning(
+    table: TableRuntime, snapshot: HudiSnapshot, operation: Operation, floors: Floors
+) -> TableProcess | Skip | Drop:
+    action = operation.process.action
+    lock = shared_lock(table.config)
+    if not snapshot.pending_of(action):
+        if isinstance(lock, NoLock):
+            return Drop(reason=f"no {action} plan is pending, and none is made beside the writer: {lock.reason}")
+        too_few = why_too_few(table, snapshot, action, floors)
+        if operation.origin == "coordinator" and too_few:
+            return Drop(reason=f"no longer needed: {too_few}")
+    may_plan = not isinstance(lock, NoLock)
+    return whose_turn(table, snapshot, action) or complete(table, snapshot, operation, floors, may_plan=may_plan)
+
+
+def whose_turn(table: TableRuntime, snapshot: HudiSnapshot, action: Action) -> Skip | None:
+    """Clustering first: it blocks upserts. Clean never before a pending compaction, whose log files it may take."""
+    if action != CLUSTERING and (blocking := clusterings_to_come(table, snapshot)):
+        return Skip(reason=f"clustering plan {blocking[0]} goes first: it blocks the writer", look_again=SOON)
+    if action == CLEAN and (plans := snapshot.pending_of(COMPACTION)):
+        return Skip(reason=f"compaction plan {plans[0].instant} is pending: no clean before it", look_again=LATER)
+    return None
+
+
+def clusterings_to_come(table: TableRuntime, snapshot: HudiSnapshot) -> list[Instant]:
+    """Pending clustering plans that we will run; those that failed or are not ours to run block nobody."""
+    if CLUSTERING not in table.table.spec.action_types or settings.switched_off(table.config, CLUSTERING):
+        return []
+    ended = {o.instant for o in table.operations(CLUSTERING) if o.status.is_final}
+    return [plan.instant for plan in snapshot.pending_of(CLUSTERING) if plan.instant not in ended]
+
+
+def complete(
+    table: TableRuntime,
+    snapshot: HudiSnapshot,
+    operation: Operation,
+    floors: Floors,
+    *,
+    instant: Instant | None = None,
+    may_plan: bool = False,
+) -> TableProcess | Skip:
+    """The process with all that the job needs, from the table as it is now."""
+    action, asked = operation.process.action, operation.process.parameters
+    options = execution_options(table, snapshot, operation)
+    if isinstance(options, NoLock):
+        return Skip(reason=options.reason, look_again=MUCH_LATER)
+    parameters: dict[str, Json] = {
+        **{key: asked[key] for key in KEPT if key in asked},
+        "location": table.table.location,
+        "mode": EXECUTE if instant else PLAN_AND_EXECUTE,
+        "instant": instant,
+        "options": dict(options),
+        **specifics(table, operation, floors),
+    }
+    if not instant:
+        parameters["may_plan"] = may_plan
+        parameters["seen"] = snapshot.timeline.newest_write
+        parameters["before"] = [*snapshot.instants_of(action)]
+    return TableProcess(
+        action=action,
+        job=f"hudi.{action}",
+        engine=operation.process.engine,
+        instant=instant,
+        parameters=parameters,
+        urgent=action == CLUSTERING,
+        reason=operation.process.reason,
+    )
+
+
+def execution_options(table: TableRuntime, snapshot: HudiSnapshot, operation: Operation) -> dict[str, str] | NoLock:
+    lock = lock_options(table.table.location, table.config)
+    if isinstance(lock, NoLock):
+        return lock
+    if operation.process.action == CLEAN:
+        lock = for_clean(lock, table.config)
+    asked = operation.process.parameters.get("options") or operation.process.parameters.get("extra_params")
+    return {
+        **codec_options(snapshot, operation.process.action),
+        **settings.tuned(table.config.starting_with("hoodie.")),
+        **settings.tuned(asked if isinstance(asked, dict) else {}),
+        **mirrored(snapshot),
+        **lock,
+    }
+
+
+def specifics(table: TableRuntime, operation: Operation, floors: Floors) -> dict[str, Json]:
+    asked = operation.process.parameters
+    if operation.process.action == CLUSTERING:
+        return settings.order(table.config, asked)
+    if operation.process.action == CLEAN:
+        return {"retain_commits": settings.retained_commits(table.config, floors, asked.get("retain_commits"))}
+    return {}

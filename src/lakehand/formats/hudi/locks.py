@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Locks: the second line of defence behind our lease, and the condition for planning beside a live writer."""
+
+from dataclasses import dataclass
+
+from lakehand.spi import TableConfig
+
+PREFIX = "hoodie.write.lock."
+PROVIDER = f"{PREFIX}provider"
+MODE = "hoodie.write.concurrency.mode"
+FAILED_WRITES = "hoodie.clean.failed.writes.policy"
+OWN_LOCK = "hudi.lock"  # "in-process": trust our lease alone, where the storage has no lock to offer
+
+_PACKAGE = "org.apache.hudi.client.transaction.lock."
+FILE_LOCK = f"{_PACKAGE}FileSystemBasedLockProvider"
+IN_PROCESS = f"{_PACKAGE}InProcessLockProvider"
+TRUSTED = "org.apache.hudi."  # a class name is code: only Hudi's own is loaded
+
+# What each provider cannot do without.
+NEEDED = {
+    "ZookeeperBasedLockProvider": ("zookeeper.url", "zookeeper.base_path"),
+    "ZookeeperBasedImplicitBasePathLockProvider": ("zookeeper.url",),
+    "HiveMetastoreBasedLockProvider": ("hivemetastore.database", "hivemetastore.table"),
+    "DynamoDBBasedLockProvider": ("dynamodb.table", "dynamodb.region"),
+    "DynamoDBBasedImplicitPartitionKeyLockProvider": ("dynamodb.table", "dynamodb.region"),
+}
+
+# A lock is held for moments; one that is older than this was left by a killed job. In minutes, as Hudi has it.
+EXPIRES = "3"
+ATOMIC_CREATE = ("/", "file:", "hdfs:", "viewfs:")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoLock:
+    """Why there is no lock to be had, and what to do about it."""
+
+    reason: str
+
+
+def shared_lock(config: TableConfig) -> dict[str, str] | NoLock:
+    """The lock that the table's writers use too, as its properties describe it."""
+    provider = config.text(PROVIDER).strip()
+    if not provider:
+        return NoLock(
+            reason=f"no lock is configured for the table: set {PROVIDER} and its keys as its writers have them"
+        )
+    name = provider.rpartition(".")[2]
+    if not provider.startswith(TRUSTED):
+        return NoLock(reason=f"the lock provider {provider!r} is none of Hudi's own, and is not loaded")
+    if name == "InProcessLockProvider":
+        return NoLock(reason="the in-process lock of Hudi does not reach from a writer's process to ours")
+    missing = [f"{PREFIX}{key}" for key in NEEDED.get(name, ()) if not config.text(f"{PREFIX}{key}")]
+    if missing:
+        return NoLock(reason=f"{name} needs {', '.join(missing)} in the table's properties")
+    return dict(config.starting_with(PREFIX))
+
+
+def own_lock(location: str, config: TableConfig) -> dict[str, str] | NoLock:
+    """A lock among our own executions, in a place that every instance of the service sees and no writer uses."""
+    if location.startswith(ATOMIC_CREATE):
+        return {
+            PROVIDER: FILE_LOCK,
+            f"{PREFIX}filesystem.path": f"{location}/.hoodie/.aux/lakehand",
+            f"{PREFIX}filesystem.expire": EXPIRES,
+            f"{PREFIX}wait_time_ms": "2000",
+            f"{PREFIX}client.num_retries": "30",
+            f"{PREFIX}client.wait_time_ms_between_retry": "200",
+        }
+    if config.text(OWN_LOCK) == "in-process":
+        return {PROVIDER: IN_PROCESS}
+    return NoLock(
+        reason="this storage cannot create a file atomically, so that Hudi's file lock is unsafe on it: "
+        f"set {PROVIDER} in the table's properties, or {OWN_LOCK}=in-process to rely on this service's lease alone"
+    )
+
+
+def lock_options(location: str, config: TableConfig) -> dict[str, str] | NoLock:
+    """The table's own lock where it has one, ours where not. A half-configured lock is an error, never replaced."""
+    chosen = shared_lock(config) if config.text(PROVIDER).strip() else own_lock(location, config)
+    if isinstance(chosen, NoLock):
+        return chosen
+    mode = config.text(MODE, "optimistic_concurrency_control")
+    return {**chosen, "hoodie.auto.adjust.lock.configs": "false", MODE: mode, FAILED_WRITES: "LAZY"}
+
+
+def for_clean(options: dict[str, str], config: TableConfig) -> dict[str, str]:
+    """A clean under LAZY rolls back every write without a heartbeat, and most single writers send none.
+
+    So failed writes are left alone, unless the table says that its writers work under LAZY too.
+    """
+    if config.text(FAILED_WRITES).upper() == "LAZY":
+        return options
+    return {**options, MODE: "single_writer", FAILED_WRITES: "NEVER"}

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hoodie.properties: a table's own description of itself, in Java's properties format."""
+
+import re
+from collections.abc import Mapping
+
+from lakehand.formats.hudi.storage import Storage
+from lakehand.spi import Invalid
+
+FOLDER = ".hoodie"
+FILE = "hoodie.properties"
+BACKUP = "hoodie.properties.backup"  # what a writer leaves while it replaces the file
+_PAIR = re.compile(r"((?:\\.|[^\\=:\s])+)\s*[=:]?\s*(.*)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_SPECIAL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def read_properties(storage: Storage, root: str, location: str) -> dict[str, str]:
+    """The table's properties. Raises Invalid when this is no Hudi table, OSError when the storage fails."""
+    for name in (FILE, BACKUP):
+        try:
+            found = parse(storage.read(f"{root}/{FOLDER}/{name}").decode())
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except UnicodeDecodeError as error:
+            raise Invalid(f"{location}: {FOLDER}/{name} is no text: {error}") from error
+        if "hoodie.table.name" in found:
+            return found
+    raise Invalid(f"{location} is no Hudi table: {FOLDER}/{FILE} is missing or has no hoodie.table.name")
+
+
+def parse(text: str) -> dict[str, str]:
+    lines = (line.strip() for line in text.replace("\\\n", "").splitlines())
+    pairs = (_PAIR.fullmatch(line) for line in lines if line and line[0] not in "#!")
+    return {unescaped(pair[1]): unescaped(pair[2]) for pair in pairs if pair}
+
+
+def unescaped(text: str) -> str:
+    return _ESCAPE.sub(lambda found: character(found[1]), text) if "\\" in text else text
+
+
+def character(code: str) -> str:
+    return chr(int(code[1:], 16)) if len(code) == 5 else _SPECIAL.get(code, code)
+
+
+def number(properties: Mapping[str, str], key: str, default: int) -> int:
+    text = properties.get(key, "")
+    return int(text) if text.isdigit() else default
+
+
+def listed(properties: Mapping[str, str], key: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in properties.get(key, "").split(",") if word.strip())

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Hudi table at one moment: its properties and its timeline; plans are opened only when someone asks for them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from lakehand.formats.hudi import plans, properties
+from lakehand.formats.hudi.storage import Storage
+from lakehand.formats.hudi.timeline import State, Timeline, TimelineFile, in_order
+from lakehand.spi import Action, Instant, Json
+
+COMPACTION = Action.register("compaction")
+CLUSTERING = Action.register("clustering")
+CLEAN = Action.register("clean")
+
+_SIZES = {COMPACTION: plans.compaction_size, CLUSTERING: plans.clustering_size, CLEAN: plans.clean_size}
+_PLANS = {"compaction": COMPACTION, "clustering": CLUSTERING, "clean": CLEAN}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PendingPlan:
+    """Work that is planned in the table and not completed."""
+
+    action: Action
+    instant: Instant
+    state: State
+    since: datetime  # when its file was last written
+    table: "HudiSnapshot" = field(repr=False, compare=False)
+
+    @cached_property
+    def document(self) -> Mapping[str, Any]:
+        """The plan as Avro holds it; empty when it cannot be found any more."""
+        return self.table.requested_document(self.instant)
+
+    @cached_property
+    def size(self) -> plans.PlanSize:
+        return _SIZES[self.action](self.document)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HudiSnapshot:
+    """What a Hudi table's own metadata says."""
+
+    token: str
+    location: str
+    properties: Mapping[str, str]
+    timeline: Timeline
+    timeline_folder: str = field(repr=False)
+    root: str = field(repr=False)
+    storage: Storage = field(repr=False, compare=False)
+
+    @property
+    def is_merge_on_read(self) -> bool:
+        return self.properties.get("hoodie.table.type", "COPY_ON_WRITE").upper() == "MERGE_ON_READ"
+
+    @property
+    def version(self) -> int:
+        return properties.number(self.properties, "hoodie.table.version", 0)
+
+    @property
+    def layout(self) -> int:
+        return properties.number(self.properties, "hoodie.timeline.layout.version", 1)
+
+    @property
+    def metadata_partitions(self) -> tuple[str, ...]:
+        """The parts of the metadata table that exist: ``files`` and the indexes."""
+        return properties.listed(self.properties, "hoodie.table.metadata.partitions")
+
+    @property
+    def unfinished_metadata_partitions(self) -> tuple[str, ...]:
+        return properties.listed(self.properties, "hoodie.table.metadata.partitions.inflight")
+
+    @cached_property
+    def pending(self) -> tuple[PendingPlan, ...]:
+        """Pending plans that a service can run, oldest first."""
+        found = ((file, self._action_of(file)) for file in self.timeline.pending())
+        return tuple(
+            PendingPlan(action=action, instant=file.instant, state=file.state, since=file.modified, table=self)
+            for file, action in found
+            if action is not None
+        )
+
+    def pending_of(self, action: Action) -> tuple[PendingPlan, ...]:
+        return tuple(plan for plan in self.pending if plan.action == action)
+
+    def instants_of(self, action: Action) -> list[Instant]:
+        """Completed instants of an action, oldest first."""
+        if action == CLEAN:
+            return [f.instant for f in self.timeline.completed("clean")]
+        if action == CLUSTERING:
+            return [f.instant for f in self.timeline.completed("replacecommit") if self._was_clustering(f.instant)]
+        return [f.instant for f in self.timeline.completed("commit")] if self.is_merge_on_read else []
+
+    def commits_since(self, action: Action, seen: str = "") -> int:
+        """Writes since the last completed run of an action, or since ``seen`` if that is newer."""
+        done = self.instants_of(action)
+        since = max([*done[-1:], seen], key=in_order)
+        if action == COMPACTION:
+            return self.timeline.writes_since(since, "deltacommit")
+        return self.timeline.writes_since(since)
+
+    @cached_property
+    def index_definitions(self) -> Mapping[str, Any]:
+        """How the indexes of the metadata table are defined, by name."""
+        path = self.properties.get("hoodie.table.index.defs.path")
+        if not path:
+            return {}
+        try:
+            document = plans.read_document(self.storage.read(f"{self.root}/{path}"))
+        except FileNotFoundError:
+            return {}
+        return dict(document.get("indexDefinitions") or {})
+
+    def requested_document(self, instant: str) -> dict[str, Any]:
+        for file in self.timeline.requested_at(instant):
+            try:
+                return plans.read_document(self.storage.read(f"{self.timeline_folder}/{file.name}"))
+            except FileNotFoundError:
+                continue
+        return {}
+
+    def completed_document(self, file: TimelineFile) -> dict[str, Any]:
+        try:
+            return plans.read_document(self.storage.read(f"{self.timeline_folder}/{file.name}"))
+        except FileNotFoundError:
+            return {}
+
+    @property
+    def numbers(self) -> Mapping[str, Json]:
+        counted: dict[str, Json] = {
+            "table_type": "merge-on-read" if self.is_merge_on_read else "copy-on-write",
+            "table_version": self.version,
+            "timeline_layout": self.layout,
+            "metadata_partitions": ",".join(self.metadata_partitions),
+            "commits": len(self.timeline.completed("commit", "deltacommit", "replacecommit")),
+            "commits_since_clean": self.commits_since(CLEAN),
+            "commits_since_clustering": self.commits_since(CLUSTERING),
+            "pending_plans": len(self.pending),
+        }
+        if self.is_merge_on_read:
+            counted["delta_commits_since_compaction"] = self.commits_since(COMPACTION)
+        return {**counted, **self._pending_numbers()}
+
+    def _pending_numbers(self) -> dict[str, Json]:
+        if not self.pending:
+            return {}
+        oldest = min(self.pending, key=lambda plan: plan.since)
+        return {
+            **{f"pending_{action}": len(self.pending_of(action)) for action in (COMPACTION, CLUSTERING, CLEAN)},
+            "pending_file_groups": sum(plan.size.file_groups for plan in self.pending),
+            "pending_files": sum(plan.size.files for plan in self.pending),
+            "pending_bytes": sum(plan.size.bytes for plan in self.pending),
+            "oldest_pending": oldest.instant,
+            "oldest_pending_since": oldest.since.isoformat(timespec="seconds"),
+        }
+
+    def _action_of(self, file: TimelineFile) -> Action | None:
+        if file.action == "replacecommit":
+            return CLUSTERING if plans.is_clustering(self.requested_document(file.instant)) else None
+        return _PLANS.get(file.action)
+
+    def _was_clustering(self, instant: str) -> bool:
+        """Told by the plan that stays beside the completed file: by its name, or in layout 1 by its content."""
+        requested = self.timeline.requested_at(instant)
+        if any(file.action == "clustering" for file in requested):
+            return True
+        old = any(file.action == "replacecommit" for file in requested)
+        return old and plans.is_clustering(self.requested_document(instant))

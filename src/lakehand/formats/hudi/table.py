@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The format plugin: a table's sign of change by one listing, and its snapshot by two reads."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
+
+from lakehand.formats.hudi import properties
+from lakehand.formats.hudi.snapshot import HudiSnapshot
+from lakehand.formats.hudi.storage import Entry, Storage, Storages
+from lakehand.formats.hudi.timeline import Timeline
+from lakehand.spi import Format, TableFormat
+
+HUDI = Format("hudi")
+
+
+class HudiFormat(TableFormat):
+    """Reads Hudi tables of timeline layouts 1 and 2."""
+
+    format: ClassVar[Format] = HUDI
+
+    def __init__(self) -> None:
+        self._storages = Storages({})
+        self._folders: dict[str, str] = {}  # location → its timeline's folder, once known
+
+    def open(self, properties: Mapping[str, str]) -> None:
+        self._storages = Storages(properties)
+
+    def probe(self, location: str) -> str:
+        storage, root = self._storages.of(location)
+        known = self._folders.get(location)
+        if known is not None:
+            try:
+                return token_of(storage.names(known), storage, root)
+            except FileNotFoundError:
+                self._folders.pop(location, None)  # moved by an upgrade, or gone
+        return token_of(storage.names(self._folder_of(location, storage, root)), storage, root)
+
+    def inspect(self, location: str) -> HudiSnapshot:
+        storage, root = self._storages.of(location)
+        found = properties.read_properties(storage, root, location)
+        folder = self._folders[location] = timeline_folder(root, found)
+        entries = entries_of(storage, folder)
+        return HudiSnapshot(
+            token=token_of((entry.name for entry in entries), storage, root),
+            location=location,
+            properties=found,
+            timeline=Timeline.of(entries),
+            timeline_folder=folder,
+            root=root,
+            storage=storage,
+        )
+
+    def _folder_of(self, location: str, storage: Storage, root: str) -> str:
+        found = properties.read_properties(storage, root, location)
+        folder = self._folders[location] = timeline_folder(root, found)
+        return folder
+
+
+def timeline_folder(root: str, found: Mapping[str, str]) -> str:
+    meta = f"{root}/{properties.FOLDER}"
+    if properties.number(found, "hoodie.timeline.layout.version", 1) < 2:
+        return meta
+    return f"{meta}/{found.get('hoodie.timeline.path') or 'timeline'}"
+
+
+def entries_of(storage: Storage, folder: str) -> list[Entry]:
+    """The files of the timeline; a table that was just created may not have the folder yet."""
+    try:
+        return storage.entries(folder)
+    except FileNotFoundError:
+        return []
+
+
+def token_of(names: Iterable[str], storage: Storage, root: str) -> str:
+    """Every step of the timeline has a file name of its own, so that the names alone tell a change."""
+    steps = sorted(name for name in names if name[:1].isdigit())
+    stamp = storage.stamp(f"{root}/{properties.FOLDER}/{properties.FILE}")
+    return hashlib.blake2b("\n".join([stamp, *steps]).encode(), digest_size=16).hexdigest()

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The timeline: what the names of its files say, in both layouts."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from lakehand.domain.words import Word
+from lakehand.formats.hudi.storage import Entry
+from lakehand.spi import Instant
+
+_NAME = re.compile(r"(\d{14}|\d{17})(?:_(\d{14}|\d{17}))?\.([a-z]+)(?:\.(requested|inflight))?")
+WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
+
+
+class State(Word):
+    REQUESTED = "requested"
+    INFLIGHT = "inflight"
+    COMPLETED = "completed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineFile:
+    """One file of the timeline: an action of the table, or a step of it."""
+
+    name: str
+    instant: Instant
+    action: str  # Hudi's word: commit, deltacommit, compaction, replacecommit, clustering, clean, ...
+    state: State
+    modified: datetime
+
+
+def parsed(entry: Entry) -> TimelineFile | None:
+    """The file behind a name; None for everything that is not part of the timeline."""
+    found = _NAME.fullmatch(entry.name)
+    if found is None:
+        return None
+    instant, _, action, step = found.groups()
+    if action == "inflight":  # a commit under way has no word for its action
+        action, step = "commit", "inflight"
+    state = State(step) if step else State.COMPLETED
+    return TimelineFile(name=entry.name, instant=Instant(instant), action=action, state=state, modified=entry.modified)
+
+
+def in_order(instant: str) -> str:
+    """Instants of 14 and of 17 digits, made comparable."""
+    return instant.ljust(17, "0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """The files of the active timeline, oldest instant first."""
+
+    files: tuple[TimelineFile, ...]
+
+    @staticmethod
+    def of(entries: Iterable[Entry]) -> "Timeline":
+        files = [file for entry in entries if (file := parsed(entry))]
+        return Timeline(files=tuple(sorted(files, key=lambda f: (in_order(f.instant), f.name))))
+
+    def completed(self, *actions: str) -> list[TimelineFile]:
+        return [f for f in self.files if f.state is State.COMPLETED and (not actions or f.action in actions)]
+
+    def completed_at(self, instant: str) -> list[TimelineFile]:
+        """The completed files of one instant: none, one, or, in a damaged table, more."""
+        return [f for f in self.files if f.instant == instant and f.state is State.COMPLETED]
+
+    def pending(self) -> list[TimelineFile]:
+        """The furthest step of each instant that is not completed."""
+        done = {f.instant for f in self.completed()}
+        open_ones: dict[str, TimelineFile] = {}
+        for file in self.files:
+            if file.instant not in done and (file.instant not in open_ones or file.state is State.INFLIGHT):
+                open_ones[file.instant] = file
+        return list(open_ones.values())
+
+    def holds(self, instant: str) -> bool:
+        return any(f.instant == instant for f in self.files)
+
+    def requested_at(self, instant: str) -> list[TimelineFile]:
+        return [f for f in self.files if f.instant == instant and f.state is State.REQUESTED]
+
+    def writes_since(self, instant: str, *actions: str) -> int:
+        """Completed writes that began after an instant; after the beginning of time when it is empty."""
+        wanted = actions or tuple(WRITES)
+        return sum(in_order(f.instant) > in_order(instant) for f in self.completed(*wanted))
+
+    @property
+    def newest_write(self) -> str:
+        """The newest completed write, empty when there is none."""
+        writes = self.completed(*WRITES)
+        return writes[-1].instant if writes else ""

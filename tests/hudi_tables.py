@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real Hudi tables for tests, written by PySpark; also a program, for writers with another Hudi than the test's own."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lakehand.engines.spark.jars import ensure_jars, spark_home
+from lakehand.engines.spark.java import java_home
+
+MERGE_ON_READ = "MERGE_ON_READ"
+COPY_ON_WRITE = "COPY_ON_WRITE"
+SCHEMA = "id int, p string, v long, note string, ts long"
+PARTITIONS = 2
+INSTANT_FILE = re.compile(r"(\d{14,17})(?:_(\d{14,17}))?\.([a-z]+)(?:\.(requested|inflight))?")
+
+# A writer that leaves the services to others.
+QUIET: Mapping[str, str] = {
+    "hoodie.compact.inline": "false",
+    "hoodie.compact.schedule.inline": "false",
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+}
+
+
+def scheduling_compaction(every: int) -> dict[str, str]:
+    return {"hoodie.compact.schedule.inline": "true", "hoodie.compact.inline.max.delta.commits": str(every)}
+
+
+def scheduling_clustering(every: int) -> dict[str, str]:
+    return {"hoodie.clustering.schedule.inline": "true", "hoodie.clustering.async.max.commits": str(every)}
+
+
+def start_session(format: str = "hudi", **conf: str) -> SparkSession:
+    """A small local session with the jars of one Hudi version."""
+    java = java_home()
+    os.environ.update(JAVA_HOME=str(java.home), SPARK_HOME=str(spark_home()), PYSPARK_PYTHON=sys.executable)
+    settings = {
+        "spark.jars": ",".join(str(jar) for jar in ensure_jars([format])),
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.default.parallelism": "2",
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "2g",
+        "spark.log.level": "ERROR",
+        **conf,
+    }
+    builder = SparkSession.builder.master("local[2]").appName("hudi-tables")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def make_table(
+    session: SparkSession,
+    path: Path,
+    *,
+    table_type: str = MERGE_ON_READ,
+    commits: int = 3,
+    rows: int = 40,
+    options: Mapping[str, str] | None = None,
+) -> None:
+    """A table after some commits: the first inserts all rows, each later one changes them all."""
+    for number in range(1, commits + 1):
+        upsert(session, path, number=number, table_type=table_type, rows=rows, options=options)
+
+
+def upsert(
+    session: SparkSession,
+    path: Path,
+    *,
+    number: int,
+    table_type: str = MERGE_ON_READ,
+    rows: int = 40,
+    options: Mapping[str, str] | None = None,
+) -> None:
+    """The commit with this number: every row gets the value ``number * 1000 + id``."""
+    settings = write_options(path, table_type, options or {})
+    frame(session, number, rows).write.format("hudi").options(**settings).mode("append").save(str(path))
+
+
+def write_options(path: Path, table_type: str, options: Mapping[str, str]) -> dict[str, str]:
+    return {
+        "hoodie.table.name": path.name,
+        "hoodie.datasource.write.table.type": table_type,
+        "hoodie.datasource.write.operation": "upsert",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "p",
+        "hoodie.datasource.write.precombine.field": "ts",
+        **QUIET,
+        **options,
+    }
+
+
+def frame(session: SparkSession, number: int, rows: int) -> DataFrame:
+    data = [(i, f"p{i % PARTITIONS}", number * 1000 + i, f"commit {number}", number) for i in range(rows)]
+    return session.createDataFrame(data, SCHEMA).coalesce(1)
+
+
+def expected(number: int, rows: int = 40) -> list[tuple[Any, ...]]:
+    """What a table holds after the commit with this number."""
+    return [(i, f"p{i % PARTITIONS}", number * 1000 + i, f"commit {number}", number) for i in range(rows)]
+
+
+def rows(session: SparkSession, path: Path, **options: str) -> list[tuple[Any, ...]]:
+    """All rows as a reader sees them who sets nothing but the given options."""
+    read = session.read.format("hudi").options(**options).load(str(path))
+    return sorted(tuple(row) for row in read.select("id", "p", "v", "note", "ts").collect())
+
+
+def timeline(path: Path) -> Path:
+    folder = path / ".hoodie" / "timeline"
+    return folder if folder.is_dir() else path / ".hoodie"
+
+
+def instant_files(path: Path) -> list[re.Match[str]]:
+    return [found for file in sorted(timeline(path).iterdir()) if (found := INSTANT_FILE.fullmatch(file.name))]
+
+
+def pending(path: Path) -> list[tuple[str, str]]:
+    """(instant, action) of plans without a completed file, read from the file names alone."""
+    done = {found[1] for found in instant_files(path) if not found[4] and found[3] != "inflight"}
+    open_ones = [(found[1], found[3]) for found in instant_files(path) if found[4] and found[1] not in done]
+    return list(dict.fromkeys(open_ones))
+
+
+def completed(path: Path, instant: str) -> list[str]:
+    """Names of the completed files of one instant: exactly one when all is well."""
+    return [
+        found[0] for found in instant_files(path) if found[1] == instant and not found[4] and found[3] != "inflight"
+    ]
+
+
+def properties(path: Path) -> dict[str, str]:
+    """hoodie.properties without its comments and its checksum."""
+    lines = (path / ".hoodie" / "hoodie.properties").read_text().splitlines()
+    pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
+    return {key: value for key, _, value in pairs if key != "hoodie.table.checksum"}
+
+
+def write_elsewhere(path: Path, steps: Sequence[Mapping[str, Any]], format: str = "hudi-0.15") -> None:
+    """Run ``make_table`` / ``upsert`` steps in a process of its own, with another Hudi."""
+    root = Path(__file__).parents[1]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(root / "src")])}
+    order = json.dumps({"path": str(path), "format": format, "steps": list(steps)})
+    subprocess.run([sys.executable, "-m", "tests.hudi_tables", order], cwd=root, env=environment, check=True)
+
+
+def main(order: Mapping[str, Any]) -> None:
+    session = start_session(order["format"])
+    for step in order["steps"]:
+        upsert(session, Path(order["path"]), **step) if "number" in step else make_table(
+            session, Path(order["path"]), **step
+        )
+    session.stop()
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
