@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Spark session for writers and readers, tables with pending plans to copy, and services that are always ended."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests import hudi_tables
+from tests.e2e.service import RunningService
+from tests.e2e.tables import make_heavy_table
+
+Start = Callable[..., RunningService]
+
+
+@pytest.fixture(scope="session")
+def session() -> SparkSession:
+    return hudi_tables.start_session()
+
+
+@pytest.fixture(scope="session")
+def light_table(session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small table with one pending compaction plan."""
+    path = tmp_path_factory.mktemp("light") / "light"
+    hudi_tables.make_table(session, path, commits=3, options=hudi_tables.scheduling_compaction(2))
+    assert [action for _, action in hudi_tables.pending(path)] == ["compaction"]
+    return path
+
+
+@pytest.fixture(scope="session")
+def heavy_table(session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table whose one pending compaction takes many seconds."""
+    path = tmp_path_factory.mktemp("heavy") / "heavy"
+    make_heavy_table(session, path)
+    return path
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def copy_of(lake: Path) -> Callable[..., Path]:
+    """Hudi tables know no absolute paths, so a copy is a table of its own."""
+
+    def copy(table: Path, name: str = "trips") -> Path:
+        return Path(shutil.copytree(table, lake / name))
+
+    return copy
+
+
+@pytest.fixture
+def start_service(tmp_path: Path, lake: Path) -> Iterator[Start]:
+    started: list[RunningService] = []
+
+    def start(name: str = "home", **settings: str) -> RunningService:
+        service = RunningService(tmp_path / name, lake, **settings)
+        started.append(service)
+        return service.start()
+
+    yield start
+    for service in started:
+        service.end()
