@@ -27,7 +27,7 @@ def test_every_plan_of_forty_tables_is_executed_once_while_an_instance_dies(
     postgresql_url: str,
 ) -> None:
     paths = [copy_of(light_table, f"t{n:02d}") for n in range(TABLES)]
-    settings = {"database": postgresql_url, "lease": "15", "lease_margin": "3", "retry_first_delay": "1"}
+    settings = {"database": postgresql_url, "lease": "15", "lease_margin": "3", "retry__first_delay": "1"}
     one, two = start_service("one", **settings), start_service("two", **settings)
     for path in paths:
         one.add_table(path)

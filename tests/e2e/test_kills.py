@@ -15,7 +15,7 @@ from tests.e2e.service import RunningService, wait_for
 from tests.e2e.tables import HEAVY_FACTS, heavy_facts
 
 pytestmark = pytest.mark.spark
-SHORT_LEASE = {"lease": "12", "lease_margin": "3", "retry_first_delay": "1"}
+SHORT_LEASE = {"lease": "12", "lease_margin": "3", "retry__first_delay": "1"}
 
 
 def given_a_running_compaction(service: RunningService, path: Path) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def test_a_job_whose_service_stays_away_longer_than_the_lease_stops_itself(
     session: SparkSession, heavy_table: Path, copy_of: Callable[..., Path], start_service: Start
 ) -> None:
     path = copy_of(heavy_table)
-    service = start_service(lease="4", lease_margin="3", retry_first_delay="1")
+    service = start_service(lease="4", lease_margin="3", retry__first_delay="1")
     running = given_a_running_compaction(service, path)
     service.kill()
     handle = service_handle(service)

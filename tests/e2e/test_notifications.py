@@ -49,14 +49,14 @@ def test_the_shipped_client_is_served_while_the_driver_is_dead(
     session: SparkSession, lake: Path, start_service: Start, pytestconfig: pytest.Config
 ) -> None:
     hudi_client.require(pytestconfig)
-    path, service = lake / "trips", start_service(plugins__engines__spark__properties__master="no-such-master")
+    path, service = lake / "trips", start_service(spark__master="no-such-master")
     run = hudi_client.run(path, commits=COMMITS, rows=ROWS, uri=service.url)
     assert run.errors == ()
     assert set(answers(service)) == {"200"}
     assert [o["instant"] for o in service.operations(location=str(path))] == list(reversed(run.pending_compactions))
 
     service.stop()
-    del service.settings["LAKEHAND_PLUGINS__ENGINES__SPARK__PROPERTIES__MASTER"]
+    del service.settings["LAKEHAND_SPARK__MASTER"]
     service.start()
     wait_for(lambda: all_settled(service, path), "all plans to be executed")
     assert sum_of(session, path) == (ROWS, hudi_client.expected_sum(rows=ROWS, last_commit=COMMITS))

@@ -185,7 +185,7 @@ def build_coordinator(parts: Parts) -> Coordinator:
 def build_dispatcher(parts: Parts) -> Dispatcher:
     return Dispatcher(
         **parts.shared, runtimes=parts.runtimes, secrets=SystemSecrets(), holder=parts.identity.id,
-        hold=parts.settings.lease, limits=parts.settings.limits(parts.plugins), pool=parts.dispatches,
+        hold=parts.settings.lease, limits=parts.settings.dispatch_limits(parts.plugins), pool=parts.dispatches,
         on_submitted=parts.wake("monitor"),
     )  # fmt: skip
 

@@ -55,8 +55,9 @@ class Dispatcher:
             return Choice(go=(), wait={})
         busy = self.store.operations.busy()
         mine = len([o for o in self.store.operations.held(self.holder) if o.status.is_live])
-        room = max(0, sum(e.capacity for e in self.plugins.engines.values()) - mine)
-        return choose(candidates, busy, replace(self.limits, running=len(busy) + room), now) if room else NO_ROOM
+        places = len(busy) + max(0, sum(e.capacity for e in self.plugins.engines.values()) - mine)
+        allowed = min(places, self.limits.running or places)
+        return choose(candidates, busy, replace(self.limits, running=allowed), now) if allowed > len(busy) else NO_ROOM
 
     def dispatch_guarded(self, operation: Operation) -> bool:
         try:

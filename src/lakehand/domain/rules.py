@@ -14,7 +14,7 @@ from lakehand.domain.tables import Format
 class Limits:
     """How much may run at once. A number of 0 or a missing entry means no limit."""
 
-    running: int = 8
+    running: int = 0
     queues: Mapping[str, int] = field(default_factory=dict)
     queue_default: int = 0
     owner_share: float = 0.5  # of the running places, while others wait

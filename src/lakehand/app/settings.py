@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The settings of the service, from flags, environment, lakehand.toml and defaults, in this order of precedence."""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
+
+from lakehand.app.config_file import find_config, merged, read_config
+from lakehand.app.plugins import PluginConfig
+from lakehand.core.plugins import Plugins
+from lakehand.domain.errors import Invalid
+from lakehand.domain.retries import RetryPolicy
+from lakehand.domain.rules import Limits
+
+UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+PLUGIN_KINDS = {"process-factories": "process-factory", "table-formats": "table-format", "engines": "engine"}
+ALIASES = {"warehouse": "warehouses"}
+
+
+def read_duration(value: object) -> object:
+    """Seconds, or a number with s, m, h or d."""
+    if isinstance(value, str):
+        found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([smhd]?)", value.strip())
+        if found is None:
+            raise ValueError(f"{value!r} is no duration: a number of seconds, or 90s, 10m, 2h, 1d")
+        return timedelta(seconds=float(found[1]) * UNITS[found[2]])
+    return value
+
+
+def read_list(value: object) -> object:
+    """A list, a JSON list, or words with commas between them."""
+    if isinstance(value, str):
+        return (
+            json.loads(value) if value.strip().startswith("[") else [v.strip() for v in value.split(",") if v.strip()]
+        )
+    return value
+
+
+def read_tokens(value: object) -> object:
+    """A table, a JSON object, or ``name=secret`` pairs with commas between them."""
+    if isinstance(value, str):
+        if value.strip().startswith("{"):
+            return json.loads(value)
+        pairs = (pair.partition("=") for pair in value.split(",") if pair.strip())
+        return {name.strip(): secret.strip() for name, _, secret in pairs}
+    return value
+
+
+Duration = Annotated[timedelta, BeforeValidator(read_duration), Field(gt=timedelta(0), le=timedelta(days=36500))]
+Words = Annotated[list[str], NoDecode, BeforeValidator(read_list)]
+Tokens = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(read_tokens)]
+Texts = dict[str, str]
+
+
+class RetrySettings(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    max_attempts: int = Field(default=5, ge=1, description="Attempts of one operation before it has failed.")
+    first_delay: Duration = Field(default=timedelta(seconds=30), description="Wait before the second attempt.")
+    factor: float = Field(default=2.0, ge=1, description="Growth of the wait from attempt to attempt.")
+    longest_delay: Duration = Field(default=timedelta(hours=1), description="The wait grows no further than this.")
+    jitter: float = Field(default=0.2, ge=0, le=1, description="Share of the wait that chance adds.")
+    not_yet_delay: Duration = Field(default=timedelta(seconds=30), description="Wait after a `not yet` answer.")
+    max_patience: int = Field(default=120, ge=0, description="`Not yet` answers before the operation has failed.")
+
+
+class LimitSettings(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    running: int = Field(default=0, ge=0, description="Operations at once, over all instances; 0: what engines take.")
+    queues: dict[str, int] = Field(default={}, description="Operations at once, by queue.")
+    queue_default: int = Field(default=0, ge=0, description="The limit of every other queue; 0: none.")
+    owner_share: float = Field(default=0.5, gt=0, le=1, description="Share of one owner while others wait.")
+    age_step: Duration = Field(
+        default=timedelta(minutes=10), description="Each such time of waiting counts as one more priority."
+    )
+
+
+class PluginSettings(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    enabled: bool = True
+    priority: int = 0
+    properties: Texts = {}
+
+
+class Settings(BaseSettings):
+    """Every setting, with its default and what it is for."""
+
+    model_config = SettingsConfigDict(env_prefix="LAKEHAND_", env_nested_delimiter="__", extra="forbid")
+
+    home: Path = Field(default=Path("~/.lakehand"), description="Folder of this instance: database, spool, logs.")
+    host: str = Field(default="127.0.0.1", description="Address to listen on. Set tokens before you open it to others.")
+    port: int = Field(default=9091, ge=0, le=65535, description="Port to listen on; 0: any free one.")
+    database: SecretStr | None = Field(
+        default=None,
+        description="URL of the database: `sqlite:///file`, `postgresql://...`, `mysql://...`. Left out: SQLite in home.",
+    )
+    warehouses: Words = Field(
+        default=[], description="Places whose tables may be served. Nothing outside of them is touched."
+    )
+    tokens: Tokens = Field(
+        default={}, description="API tokens by name (`Authorization: Bearer`). None: whoever reaches the port may ask."
+    )
+    wire_token: SecretStr | None = Field(default=None, description="Token that Hudi's client must send as `?token=`.")
+    callback_key: SecretStr | None = Field(
+        default=None, description="Key that commit callbacks must send as `HUDI-CALLBACK-KEY`."
+    )
+    max_body: int = Field(default=1024 * 1024, ge=1024, description="Largest body of an API request, in bytes.")
+    max_callback_body: int = Field(
+        default=16 * 1024 * 1024, ge=1024, description="So much of a commit callback is read, in bytes."
+    )
+    heartbeat_timeout: Duration = Field(
+        default=timedelta(minutes=10),
+        description="A table is looked at after this long even if nobody told us; each table may have its own.",
+    )
+    lease: Duration = Field(
+        default=timedelta(seconds=60), description="How long an operation stays with an instance that went silent."
+    )
+    lease_margin: Duration = Field(
+        default=timedelta(seconds=10), description="Waited after a lease before another instance takes over."
+    )
+    new_tables_per_minute: int = Field(
+        default=600, ge=0, description="Tables that writers may register per minute by speaking of them."
+    )
+    keep_history: Duration = Field(
+        default=timedelta(days=30), description="Finished operations and events are removed after this long."
+    )
+    retry: RetrySettings = Field(default=RetrySettings(), description="When and how often a failed operation is tried.")
+    limits: LimitSettings = Field(default=LimitSettings(), description="How much may run at once.")
+    spark: Texts = Field(default={}, description="Properties of the spark engine; `spark.*` keys go to Spark itself.")
+    plugins: dict[str, dict[str, PluginSettings]] = Field(
+        default={}, description="Switches and properties of plugins: `[plugins.engines.NAME]` and the like."
+    )
+    jars: Path | None = Field(default=None, description="Folder of the downloaded jars. Left out: the user's cache.")
+    stop_driver: bool = Field(
+        default=False, description="Stop the Spark driver with the service, instead of leaving it for the next start."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="What is logged.")
+    log_format: Literal["auto", "text", "json"] = Field(
+        default="auto", description="`text` for people, `json` for machines; `auto`: text on a terminal."
+    )
+    bench: bool = Field(default=False, description="Serve an empty handler beside the Hudi wire, to compare it with.")
+
+    flag_names: ClassVar[frozenset[str]] = frozenset({"home", "host", "port", "database", "warehouses"})
+
+    @field_validator("home", "jars", mode="after")
+    @classmethod
+    def whole_path(cls, path: Path | None) -> Path | None:
+        return path and path.expanduser().absolute()
+
+    @field_validator("plugins", mode="after")
+    @classmethod
+    def known_kinds(cls, plugins: dict[str, dict[str, PluginSettings]]) -> dict[str, dict[str, PluginSettings]]:
+        unknown = sorted(set(plugins) - set(PLUGIN_KINDS))
+        if unknown:
+            raise ValueError(f"[plugins.{unknown[0]}] is no kind of plugin: {', '.join(PLUGIN_KINDS)}")
+        return plugins
+
+    @property
+    def database_url(self) -> str:
+        if self.database is not None:
+            return self.database.get_secret_value()
+        return f"sqlite:///{self.home / 'lakehand.db'}"
+
+    def secret(self, name: Literal["wire_token", "callback_key"]) -> str:
+        value: SecretStr | None = getattr(self, name)
+        return value.get_secret_value() if value else ""
+
+    def token_secrets(self) -> Mapping[str, str]:
+        return {name: secret.get_secret_value() for name, secret in self.tokens.items()}
+
+    def plugin_configs(self) -> Mapping[tuple[str, str], PluginConfig]:
+        """By (kind, name). The ``[spark]`` table is short for the properties of the spark engine."""
+        configs = {
+            (PLUGIN_KINDS[kind], name): PluginConfig(
+                enabled=one.enabled, priority=one.priority, properties=dict(one.properties)
+            )
+            for kind, named in self.plugins.items()
+            for name, one in named.items()
+        }
+        own = configs.get(("engine", "spark"), PluginConfig())
+        properties = {**engine_properties(self.spark), **own.properties}
+        configs["engine", "spark"] = PluginConfig(enabled=own.enabled, priority=own.priority, properties=properties)
+        return configs
+
+    def retry_policy(self) -> RetryPolicy:
+        return RetryPolicy(**dict(self.retry))
+
+    def dispatch_limits(self, plugins: Plugins) -> Limits:
+        """The limits as the rules want them, with the parallelism that each factory asks for."""
+        parallelism = {
+            (str(format), str(action)): factory.trigger_strategy(format, action).parallelism
+            for (format, action), factory in plugins.factories.items()
+        }
+        return Limits(**dict(self.limits), parallelism=parallelism)
+
+
+def engine_properties(spark: Mapping[str, str]) -> Texts:
+    """``spark.x.y`` goes to Spark as it is; the engine's own properties may be spelled with underscores."""
+    return {f"conf.{key}" if key.startswith("spark.") else key.replace("_", "-"): text for key, text in spark.items()}
+
+
+def load(flags: Mapping[str, Any] | None = None, config: Path | None = None) -> Settings:
+    """The effective settings. ``flags`` are what the command line gave; None there means not given."""
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    environment = {**EnvSettingsSource(Settings)(), **aliased_environment()}
+    home = given.get("home") or environment.get("home") or Settings.model_fields["home"].default
+    file = find_config(config, Path(home))
+    try:
+        return Settings(**merged(renamed(read_config(file)) if file else {}, environment, renamed(given)))
+    except (ValidationError, ValueError) as error:
+        raise Invalid(
+            f"the settings do not make sense{f' (with {file})' if file else ''}: {described(error)}"
+        ) from None
+
+
+def renamed(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {ALIASES.get(name, name): value for name, value in values.items()}
+
+
+def aliased_environment() -> dict[str, Any]:
+    named = {alias: os.environ.get(f"LAKEHAND_{alias.upper()}") for alias in ALIASES}
+    return renamed({alias: value for alias, value in named.items() if value is not None})
+
+
+def described(error: Exception) -> str:
+    """Which settings and why; never their values, which may be secrets."""
+    if not isinstance(error, ValidationError):
+        return "a value cannot be read"
+    faults = error.errors(include_input=False, include_context=False, include_url=False)
+    return "; ".join(f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}" for fault in faults)
