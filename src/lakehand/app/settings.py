@@ -101,7 +101,7 @@ class Settings(BaseSettings):
     port: int = Field(default=9091, ge=0, le=65535, description="Port to listen on; 0: any free one.")
     database: SecretStr | None = Field(
         default=None,
-        description="URL of the database: `sqlite:///file`, `postgresql://...`, `mysql://...`. Left out: SQLite in home.",
+        description="Its URL: `sqlite:////file`, `postgresql://...` or `mysql://...`. Left out: SQLite in home.",
     )
     warehouses: Words = Field(
         default=[], description="Places whose tables may be served. Nothing outside of them is touched."
@@ -197,8 +197,8 @@ class Settings(BaseSettings):
     def dispatch_limits(self, plugins: Plugins) -> Limits:
         """The limits as the rules want them, with the parallelism that each factory asks for."""
         parallelism = {
-            (str(format), str(action)): factory.trigger_strategy(format, action).parallelism
-            for (format, action), factory in plugins.factories.items()
+            (str(name), str(action)): factory.trigger_strategy(name, action).parallelism
+            for (name, action), factory in plugins.factories.items()
         }
         return Limits(**dict(self.limits), parallelism=parallelism)
 

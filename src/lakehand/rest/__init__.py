@@ -1,2 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The HTTP faces: the API and the Hudi wire."""
+"""The REST face: our API under /api/v1, and the wire that Hudi's writers speak."""
+
+from lakehand.rest.app import build_app
+from lakehand.rest.faces import About, Faces, Security
+
+__all__ = ["About", "Faces", "Security", "build_app"]

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Structured logs: one line per thing, with fields; JSON for machines, readable on a terminal; never a secret."""
+
+import logging
+import re
+import sys
+from datetime import datetime, timezone
+from typing import TextIO
+
+from pythonjsonlogger.json import JsonFormatter
+
+FIELDS = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "color_message"}
+_SECRET = re.compile(r"((?:token|key|password|secret|authorization)[\"']?\s*[=:]\s*(?:bearer\s+)?)[^\s&\"',;]+", re.I)
+_URL_PASSWORD = re.compile(r"(://[^/\s:@]*:)[^/\s@]+@")
+QUIET = ("alembic", "uvicorn.access", "httpx", "httpcore", "py4j")
+
+
+def hidden(text: str) -> str:
+    """The text without what looks like a secret. A net below the rule that secrets are never logged."""
+    return _URL_PASSWORD.sub(r"\1***@", _SECRET.sub(r"\1***", text))
+
+
+def moment(record: logging.LogRecord) -> str:
+    at = datetime.fromtimestamp(record.created, timezone.utc)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class ForMachines(JsonFormatter):
+    def __init__(self) -> None:
+        super().__init__("%(levelname)s %(name)s %(message)s", rename_fields={"levelname": "level", "name": "logger"})
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
+        return moment(record)
+
+    def add_fields(
+        self, log_data: dict[str, object], record: logging.LogRecord, message_dict: dict[str, object]
+    ) -> None:
+        super().add_fields(log_data, record, message_dict)
+        log_data["time"] = moment(record)
+        log_data.pop("taskName", None)
+
+    def format(self, record: logging.LogRecord) -> str:
+        return hidden(super().format(record))
+
+
+class ForPeople(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
+        fields = "".join(f"  {name}={value}" for name, value in fields_of(record).items())
+        line = f"{at} {record.levelname.lower():7} {record.getMessage()}{fields}"
+        trouble = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
+        return hidden(line + trouble)
+
+
+def fields_of(record: logging.LogRecord) -> dict[str, object]:
+    return {name: value for name, value in record.__dict__.items() if name not in FIELDS}
+
+
+def set_up(level: str = "info", format: str = "auto", stream: TextIO | None = None) -> None:
+    """Send everything that is logged to one stream, stderr unless told otherwise."""
+    out = stream or sys.stderr
+    handler = logging.StreamHandler(out)
+    readable = format == "text" or (format == "auto" and out.isatty())
+    handler.setFormatter(ForPeople() if readable else ForMachines())
+    root = logging.getLogger()
+    for old in root.handlers[:]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(level.upper())
+    for name in QUIET:
+        logging.getLogger(name).setLevel(logging.WARNING)

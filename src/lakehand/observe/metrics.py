@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Prometheus is told. A registry of its own, and bounded labels: words that come from outside cannot fill it."""
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+REQUEST_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
+DELAY_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600)
+RUN_SECONDS = (0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 10800)
+LOOP_SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30)
+MOST_WORDS = 200
+LONGEST_WORD = 60
+
+
+class Vocabulary:
+    """Lets the first words through and calls all later ones "other"."""
+
+    def __init__(self, most: int = MOST_WORDS) -> None:
+        self._most = most
+        self._words: set[str] = set()
+
+    def __call__(self, word: str) -> str:
+        word = word[:LONGEST_WORD] or "none"
+        if word not in self._words:
+            if len(self._words) >= self._most:
+                return "other"
+            self._words.add(word)
+        return word
+
+
+class PrometheusMetrics:
+    """Counts what loops and faces report; implements the core's ``Metrics``."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self._reason, self._queue, self._action = Vocabulary(), Vocabulary(), Vocabulary()
+        self._seen: dict[tuple[str, str, int], tuple[Callable[[], None], Callable[[float], None]]] = {}
+        self._make_faces()
+        self._make_operations()
+        self._make_loops()
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"lakehand_{name}", text, labels, registry=self.registry)
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(f"lakehand_{name}", text, labels, registry=self.registry)
+
+    def _histogram(self, name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+        return Histogram(f"lakehand_{name}", text, labels, buckets=buckets, registry=self.registry)
+
+    def _make_faces(self) -> None:
+        self._requests = self._counter("requests", "Requests answered.", "route", "method", "status")
+        self._latency = self._histogram(
+            "request_seconds", "Time to answer a request.", REQUEST_SECONDS, "route", "method"
+        )
+        self._notifications = self._counter(
+            "notifications", "What became of the notifications of writers.", "source", "outcome"
+        )
+        self._plugins = self._gauge(
+            "plugin", "1 for the state that a plugin is in.", "kind", "name", "version", "state"
+        )
+
+    def _make_operations(self) -> None:
+        self._scheduling = self._histogram(
+            "scheduling_delay_seconds", "From due to stored as pending.", DELAY_SECONDS, "action"
+        )
+        self._submission = self._histogram(
+            "submission_delay_seconds", "From pending to accepted by an engine.", DELAY_SECONDS, "action"
+        )
+        self._run = self._histogram(
+            "run_seconds", "From start to end of an operation.", RUN_SECONDS, "action", "status"
+        )
+        self._finished = self._counter("operations_finished", "Operations that ended.", "action", "status", "reason")
+        self._failed = self._counter("attempts_failed", "Attempts that failed.", "action", "reason")
+        self._lost = self._counter("leases_lost", "Leases that another instance took.", "action")
+        self._depth = self._gauge("queue_depth", "Pending operations.", "queue")
+        self._age = self._gauge("queue_oldest_seconds", "Age of the oldest pending operation.", "queue")
+
+    def _make_loops(self) -> None:
+        self._loop = self._histogram("loop_seconds", "Time of one turn of a loop.", LOOP_SECONDS, "loop")
+        self._loop_failures = self._counter("loop_failures", "Turns of a loop that failed.", "loop")
+        self._looked = self._counter("tables_looked_at", "Tables that were probed.")
+        self._changed = self._counter("tables_changed", "Probed tables that had changed.")
+        self._up = self._gauge("engine_up", "1 while an engine's driver runs.", "engine")
+        self._restarts = self._gauge("engine_restarts", "Times that an engine's driver was started again.", "engine")
+
+    def scheduled(self, action: str, delay: timedelta) -> None:
+        self._scheduling.labels(self._action(action)).observe(delay.total_seconds())
+
+    def submitted(self, action: str, delay: timedelta) -> None:
+        self._submission.labels(self._action(action)).observe(delay.total_seconds())
+
+    def finished(self, action: str, status: str, reason: str, run_time: timedelta) -> None:
+        self._finished.labels(self._action(action), status, self._reason(reason)).inc()
+        self._run.labels(self._action(action), status).observe(run_time.total_seconds())
+
+    def attempt_failed(self, action: str, reason: str) -> None:
+        self._failed.labels(self._action(action), self._reason(reason)).inc()
+
+    def lease_lost(self, action: str) -> None:
+        self._lost.labels(self._action(action)).inc()
+
+    def looked(self, tables: int, changed: int) -> None:
+        self._looked.inc(tables)
+        self._changed.inc(changed)
+
+    def loop(self, name: str, seconds: float, failed: bool) -> None:
+        self._loop.labels(name).observe(seconds)
+        failures = self._loop_failures.labels(name)
+        if failed:
+            failures.inc()
+
+    def queue(self, depth: Mapping[str, tuple[int, float]]) -> None:
+        """What is in no queue any more is shown no more."""
+        self._depth.clear()
+        self._age.clear()
+        for name, (count, age) in depth.items():
+            queue = self._queue(name)
+            self._depth.labels(queue).inc(count)
+            self._age.labels(queue).set(age)
+
+    def engine(self, name: str, up: bool, restarts: int) -> None:
+        self._up.labels(name).set(1 if up else 0)
+        self._restarts.labels(name).set(restarts)
+
+    def plugin(self, kind: str, name: str, version: str, state: str) -> None:
+        self._plugins.labels(kind, name, version, state).set(1)
+
+    def request(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Called for every request, so that the look-up of labels is done once for each kind of it."""
+        seen = self._seen.get((route, method, status))
+        if seen is None:
+            counter = self._requests.labels(route, method, str(status))
+            seen = self._seen[route, method, status] = (counter.inc, self._latency.labels(route, method).observe)
+        seen[0]()
+        seen[1](seconds)
+
+    def notifications(self, source: str, outcome: str, count: int) -> None:
+        self._notifications.labels(source, outcome).inc(count)
+
+    def text(self) -> tuple[bytes, str]:
+        """All metrics in Prometheus' text format, and its content type."""
+        return generate_latest(self.registry), CONTENT_TYPE_LATEST

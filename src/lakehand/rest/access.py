@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who asks, and what they reach: the parts of a request that every route shares."""
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from lakehand.core.operations_desk import OperationsDesk
+from lakehand.core.tables_desk import TablesDesk
+from lakehand.domain.errors import Unauthorized
+from lakehand.rest.faces import Faces
+
+NOBODY = "api"
+bearer = HTTPBearer(auto_error=False, description="Needed when the service has tokens configured.")
+Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
+
+
+async def faces_of(request: Request) -> Faces:
+    faces = request.app.state.faces
+    assert isinstance(faces, Faces)
+    return faces
+
+
+FacesHere = Annotated[Faces, Depends(faces_of)]
+
+
+async def caller_of(faces: FacesHere, credentials: Credentials) -> str:
+    """The name of the token that the request carries; raises where one is needed and missing."""
+    if not faces.security.api_tokens:
+        return NOBODY
+    name = faces.security.api_caller(credentials.credentials if credentials else "")
+    if name is None:
+        raise Unauthorized("send a valid token: Authorization: Bearer TOKEN")
+    return name
+
+
+async def writer_of(request: Request, faces: FacesHere, credentials: Credentials) -> str:
+    """As ``caller_of``, for writers: the token of the Hudi wire opens this door too."""
+    security = faces.security
+    if security.wire_token and security.admits_wire(request.query_params.get("token", "")):
+        return "writer"
+    if not security.api_tokens and security.wire_token:
+        raise Unauthorized("send the writers' token: ?token=TOKEN")
+    return await caller_of(faces, credentials)
+
+
+async def tables_of(faces: FacesHere) -> TablesDesk:
+    return faces.tables
+
+
+async def operations_of(faces: FacesHere) -> OperationsDesk:
+    return faces.operations
+
+
+Caller = Annotated[str, Depends(caller_of)]
+Writer = Annotated[str, Depends(writer_of)]
+Tables = Annotated[TablesDesk, Depends(tables_of)]
+Operations = Annotated[OperationsDesk, Depends(operations_of)]

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts the face together: routes, errors, bounds, counting, and the Hudi wire in front of them all."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from starlette.middleware import Middleware
+from starlette.types import ASGIApp
+
+from lakehand.rest import errors, events, health, operations, rfc43, service, tables
+from lakehand.rest.bodies import BoundedBodies
+from lakehand.rest.counting import CountedRequests
+from lakehand.rest.errors import ProblemAnswer
+from lakehand.rest.faces import Faces
+from lakehand.rest.wire import HudiWire
+
+ROUTERS: tuple[APIRouter, ...] = (
+    tables.router,
+    operations.router,
+    events.router,
+    service.router,
+    rfc43.router,
+    health.router,
+)
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    code: {"model": ProblemAnswer, "description": text}
+    for code, text in (
+        (401, "No valid token."),
+        (404, "There is no such thing."),
+        (409, "It contradicts what is stored."),
+        (413, "The body is too large."),
+        (422, "It does not make sense."),
+        (503, "The database does not answer."),
+    )
+}
+
+
+def build_app(faces: Faces) -> FastAPI:
+    """The ASGI app. Whoever serves it runs its lifespan, so that what is waiting is stored before it ends."""
+    wires: list[HudiWire] = []
+    app = FastAPI(
+        title="Lakehand",
+        summary="Keeps lakehouse tables healthy while other people's jobs write to them.",
+        version=faces.about.version,
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,  # these pages would load scripts from elsewhere
+        redoc_url=None,
+        responses=dict(PROBLEMS),
+        lifespan=partial(lifespan, wires),
+        middleware=[
+            Middleware(wired, faces=faces, wires=wires),
+            Middleware(CountedRequests, on_request=faces.on_request),
+            Middleware(BoundedBodies, most=faces.security.max_body),
+        ],
+    )
+    app.state.faces = faces
+    app.state.checkup = health.Checkup(faces.readiness)
+    errors.install(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    return app
+
+
+def wired(app: ASGIApp, *, faces: Faces, wires: list[HudiWire]) -> HudiWire:
+    wires.append(HudiWire(app, faces=faces))
+    return wires[-1]
+
+
+@asynccontextmanager
+async def lifespan(wires: list[HudiWire], app: FastAPI) -> AsyncIterator[None]:
+    yield
+    for wire in wires:
+        wire.batcher.close()
+    app.state.checkup.close()

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bounds every request body before a route sees it; bare ASGI, so that requests without a body pay nothing."""
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lakehand.rest.errors import problem
+
+
+class BoundedBodies:
+    def __init__(self, app: ASGIApp, *, most: int) -> None:
+        self.app = app
+        self.most = most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not announces_body(scope):
+            return await self.app(scope, receive, send)
+        body = await self.read(receive)
+        if body is None:
+            answer = problem(413, "too-large", f"a body has at most {self.most} bytes")
+            return await answer(scope, receive, send)
+        return await self.app(scope, replayed(body, receive), send)
+
+    async def read(self, receive: Receive) -> bytes | None:
+        """The whole body, or None when there is more than is allowed."""
+        body = bytearray()
+        while True:
+            message = await receive()
+            body += message.get("body", b"")
+            if len(body) > self.most:
+                return None
+            if not message.get("more_body", False):
+                return bytes(body)
+
+
+def announces_body(scope: Scope) -> bool:
+    return any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
+
+
+def replayed(body: bytes, receive: Receive) -> Receive:
+    first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return first.pop() if first else await receive()
+
+    return again

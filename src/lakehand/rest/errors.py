@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turns errors into answers, once for all routes: ``{"error": {"code", "message"}}`` with the fitting status."""
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from lakehand.domain.errors import LakehandError
+
+log = logging.getLogger(__name__)
+
+STATUSES: Mapping[str, int] = {
+    "not-found": 404,
+    "invalid": 422,
+    "location-refused": 422,
+    "conflict": 409,
+    "illegal-step": 409,
+    "lease-lost": 409,
+    "unauthorized": 401,
+    "unavailable": 503,
+}
+HEADERS: Mapping[int, Mapping[str, str]] = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "2"}}
+WORDS: Mapping[int, str] = {404: "not-found", 405: "method-not-allowed", 413: "too-large", 503: "unavailable"}
+
+
+class Problem(BaseModel):
+    code: str = Field(description="A short word for machines.", examples=["not-found"])
+    message: str = Field(description="What is wrong, and what to do.", examples=["table 7 was removed"])
+
+
+class ProblemAnswer(BaseModel):
+    """What every failing request is answered with."""
+
+    error: Problem
+
+
+def problem(status: int, code: str, message: str) -> Response:
+    # Plain ASCII: a message may quote what no encoding can carry.
+    body = json.dumps({"error": {"code": code, "message": message}})
+    return Response(body, status, headers=dict(HEADERS.get(status, {})), media_type="application/json")
+
+
+async def answer_ours(request: Request, error: Exception) -> Response:
+    assert isinstance(error, LakehandError)
+    status = STATUSES.get(error.code, 500)
+    if status >= 500:
+        log.warning("a request failed", extra={"route": route_of(request), "code": error.code, "error": str(error)})
+    return problem(status, error.code, str(error))
+
+
+async def answer_unreadable(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return problem(422, "invalid", "; ".join(described(fault) for fault in error.errors()[:10]))
+
+
+async def answer_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return problem(error.status_code, WORDS.get(error.status_code, "invalid"), str(error.detail))
+
+
+async def answer_unexpected(request: Request, error: Exception) -> Response:
+    log.error("a request failed unexpectedly", extra={"route": route_of(request)}, exc_info=error)
+    return problem(500, "error", "something went wrong here; the log of the service says what")
+
+
+def described(fault: Mapping[str, Any]) -> str:
+    where = ".".join(str(part) for part in fault.get("loc", ()))[:200]
+    return f"{where}: {str(fault.get('msg', 'not understood')).removeprefix('Value error, ')[:500]}"
+
+
+def route_of(request: Request) -> str:
+    return str(getattr(request.scope.get("route"), "path", request.url.path))
+
+
+def install(app: FastAPI) -> None:
+    app.add_exception_handler(LakehandError, answer_ours)
+    app.add_exception_handler(RequestValidationError, answer_unreadable)
+    app.add_exception_handler(HTTPException, answer_http)
+    app.add_exception_handler(Exception, answer_unexpected)

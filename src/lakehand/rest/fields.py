@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kinds of values that requests and answers are made of, each with its bounds."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
+from typing import Annotated, Any, Generic, TypeVar
+
+from fastapi import Path, Query
+from pydantic import AfterValidator, BaseModel, Field, PlainSerializer
+
+from lakehand.domain.actions import Action
+from lakehand.domain.errors import Invalid
+from lakehand.domain.locations import LONGEST
+from lakehand.domain.processes import Instant
+
+T = TypeVar("T")
+
+LARGEST_ID = 2**63 - 1
+LONGEST_NAME = 250
+AHEAD = timedelta(days=1)  # instants are local times of the writer
+_INSTANT = re.compile(r"[0-9]{14}|[0-9]{17}")
+_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,249}")
+_FOREIGN = ("spark.", "hadoop.", "fs.", "java.", "javax.")
+_LOADING = re.compile(r"(^|[._-])(class|classes|classpath|jars?|script|command)($|[._-])", re.IGNORECASE)
+_SECRET = re.compile(r"password|secret|token|credential|access[._-]?key|private[._-]?key", re.IGNORECASE)
+_LOCK_PROVIDERS = "org.apache.hudi."
+
+
+def iso(moment: datetime) -> str:
+    return moment.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("control characters are not allowed")
+    return text
+
+
+def property_key(key: str) -> str:
+    """A key that may come with a request: nothing that loads code, steers Spark, or is a secret."""
+    if not _KEY.fullmatch(key):
+        raise ValueError(f"{key[:80]!a} is no property key: letters, digits, dots, hyphens; at most 250")
+    if key.lower().startswith(_FOREIGN):
+        raise ValueError(f"{key}: settings of Spark and of storage belong into the service's own configuration")
+    if _LOADING.search(key):
+        raise ValueError(f"{key}: what loads code is not taken from a request")
+    if _SECRET.search(key):
+        raise ValueError(f"{key}: a secret belongs into the service's own configuration, never into a table's")
+    return key
+
+
+def safe_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
+    provider = properties.get("hoodie.write.lock.provider", _LOCK_PROVIDERS)
+    if not provider.startswith(_LOCK_PROVIDERS):
+        raise ValueError(f"hoodie.write.lock.provider: only Hudi's own lock providers ({_LOCK_PROVIDERS}*) are loaded")
+    return properties
+
+
+def read_instant(text: str) -> Instant:
+    if not _INSTANT.fullmatch(text):
+        raise Invalid(f"{text[:40]!a} is no instant: a time of 14 or 17 digits")
+    if text[:14] > (datetime.now(timezone.utc) + AHEAD).strftime("%Y%m%d%H%M%S"):
+        raise Invalid(f"the instant {text} lies in the future")
+    return Instant(text)
+
+
+def read_actions(names: list[str]) -> frozenset[Action]:
+    return frozenset(Action(name) for name in names)
+
+
+Moment = Annotated[
+    datetime,
+    PlainSerializer(iso, return_type=str),
+    Field(json_schema_extra={"format": "date-time", "examples": ["2026-11-15T19:10:13.982Z"]}),
+]
+Name = Annotated[str, Field(max_length=LONGEST_NAME), AfterValidator(printable)]
+ActionName = Annotated[str, Field(max_length=64, examples=["compaction"]), AfterValidator(printable)]
+Location = Annotated[
+    str, Field(min_length=1, max_length=LONGEST, examples=["/data/trips", "s3://lake/trips"]), AfterValidator(printable)
+]
+Priority = Annotated[int, Field(ge=-1_000_000, le=1_000_000, description="The higher, the sooner.")]
+Seconds = Annotated[float, Field(ge=1, le=30 * 86400, allow_inf_nan=False, examples=[600])]
+PropertyKey = Annotated[str, AfterValidator(property_key)]
+PropertyValue = Annotated[str, Field(max_length=2000), AfterValidator(printable)]
+Properties = Annotated[dict[PropertyKey, PropertyValue], Field(max_length=100), AfterValidator(safe_properties)]
+Id = Annotated[int, Field(ge=1, le=LARGEST_ID)]
+PathId = Annotated[int, Path(ge=1, le=LARGEST_ID)]
+
+Filter = Annotated[
+    str | None, Query(max_length=LONGEST_NAME), AfterValidator(lambda t: t if t is None else printable(t))
+]
+LocationFilter = Annotated[
+    str | None, Query(max_length=LONGEST), AfterValidator(lambda t: t if t is None else printable(t))
+]
+IdFilter = Annotated[int | None, Query(ge=1, le=LARGEST_ID)]
+Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
+Cursor = Annotated[
+    str | None,
+    Query(max_length=500, description="`next` of the page before."),
+    AfterValidator(lambda t: t if t is None else printable(t)),
+]
+
+
+class PageAnswer(BaseModel, Generic[T]):
+    items: list[T]
+    next: str | None = Field(description="Give it back as `cursor` for the next page; null at the end.")
+
+
+Document = dict[str, Any]

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Routes for those who watch the service: alive, ready, metrics. They answer even while the database hangs."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel
+
+from lakehand.rest.access import FacesHere
+
+router = APIRouter(tags=["health"])
+PATIENCE = 2.0  # seconds
+OK = "ok"
+
+
+class LiveAnswer(BaseModel):
+    status: str = OK
+
+
+class ReadyAnswer(BaseModel):
+    status: str
+    parts: dict[str, str]
+
+
+class Checkup:
+    """Asks for the readiness in a thread of its own, one question at a time, and does not wait for ever."""
+
+    def __init__(self, readiness: Callable[[], Mapping[str, str]], patience: float = PATIENCE) -> None:
+        self._readiness = readiness
+        self._patience = patience
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="readiness")
+        self._asked: asyncio.Future[Mapping[str, str]] | None = None
+
+    async def parts(self) -> Mapping[str, str]:
+        loop = asyncio.get_running_loop()
+        if self._asked is None or self._asked.done() or self._asked.get_loop() is not loop:
+            self._asked = loop.run_in_executor(self._thread, self._ask)
+        done, _ = await asyncio.wait([self._asked], timeout=self._patience)
+        return self._asked.result() if done else {"service": f"no answer within {self._patience:g} s"}
+
+    def _ask(self) -> Mapping[str, str]:
+        try:
+            return self._readiness()
+        except Exception as error:
+            return {"service": str(error) or type(error).__name__}
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+@router.get("/health/live")
+async def is_live() -> LiveAnswer:
+    """The process runs and answers."""
+    return LiveAnswer()
+
+
+@router.get("/health/ready", responses={503: {"model": ReadyAnswer, "description": "Not ready, and why."}})
+async def is_ready(request: Request, response: Response) -> ReadyAnswer:
+    """Everything that work needs is there; each part says `ok` or what is wrong with it."""
+    checkup = request.app.state.checkup
+    assert isinstance(checkup, Checkup)
+    parts = await checkup.parts()
+    ready = all(part == OK for part in parts.values())
+    response.status_code = 200 if ready else 503
+    return ReadyAnswer(status="ready" if ready else "not-ready", parts=dict(parts))
+
+
+@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+async def show_metrics(faces: FacesHere) -> Response:
+    """Prometheus metrics."""
+    body, content_type = faces.metrics_text()
+    return Response(body, headers={"content-type": content_type})

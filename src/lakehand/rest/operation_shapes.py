@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations, attempts and events as requests describe them and as answers show them."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lakehand.core.operations_desk import OperationDetail
+from lakehand.domain.events import StoredEvent
+from lakehand.domain.operations import Attempt, Operation, Status
+from lakehand.domain.processes import Failure, Remedy
+from lakehand.domain.tables import Table
+from lakehand.rest.fields import ActionName, Document, Id, Location, Moment, Name
+from lakehand.rest.parameters import Options
+from lakehand.rest.table_shapes import TableName
+
+
+class NewOperation(BaseModel):
+    """Work to do now. With an instant: run that plan; without one: plan and run."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"table": 1, "action": "compaction", "instant": "20261115191013982"},
+                {"location": "/data/trips", "action": "clustering"},
+            ]
+        },
+    )
+
+    table: Id | None = Field(default=None, description="The table by its id, or else by its location.")
+    location: Location | None = None
+    action: ActionName
+    instant: Name | None = Field(default=None, description="The plan's own time in the table: 14 or 17 digits.")
+    options: Options = Field(default={}, description="Format options from a list of allowed ones.")
+
+
+class OperationAnswer(BaseModel):
+    id: int
+    table: TableName
+    instant: str
+    action: str
+    status: Status
+    attempts: int = Field(description="How many attempts were started.")
+    created_at: Moment
+    finished_at: Moment | None
+    reason: str = Field(description="Why it has the status that it has.")
+    queue: str
+    owner: str
+    priority: int
+    engine: str
+    origin: str = Field(description="Who asked for it.")
+    updated_at: Moment
+    submitted_at: Moment | None
+    started_at: Moment | None
+    next_try: Moment | None = Field(description="When a waiting operation may start; null when it does not wait.")
+    cancel_requested: bool
+    is_deleted: bool
+    progress: Document
+
+    @classmethod
+    def of(cls, operation: Operation, table: Table) -> "OperationAnswer":
+        return cls(**operation_fields(operation, table))
+
+
+class FailureAnswer(BaseModel):
+    reason: str
+    message: str
+    remedy: Remedy
+
+    @classmethod
+    def of(cls, failure: Failure | None) -> "FailureAnswer | None":
+        if failure is None:
+            return None
+        return cls(reason=failure.reason, message=failure.message, remedy=failure.remedy)
+
+
+class AttemptAnswer(BaseModel):
+    number: int
+    handle: str
+    engine: str
+    instance: str
+    started_at: Moment
+    finished_at: Moment | None
+    outcome: str
+    failure: FailureAnswer | None
+    result: Document
+
+    @classmethod
+    def of(cls, attempt: Attempt) -> "AttemptAnswer":
+        return cls(
+            number=attempt.number,
+            handle=attempt.handle,
+            engine=attempt.engine,
+            instance=attempt.instance,
+            started_at=attempt.started_at,
+            finished_at=attempt.finished_at,
+            outcome=attempt.outcome,
+            failure=FailureAnswer.of(attempt.failure),
+            result=dict(attempt.result),
+        )
+
+
+class EventAnswer(BaseModel):
+    id: int
+    kind: str
+    message: str
+    table: int | None
+    operation: int | None
+    detail: Document
+    at: Moment = Field(description="When it last happened.")
+    first_at: Moment
+    times: int
+
+    @classmethod
+    def of(cls, stored: StoredEvent) -> "EventAnswer":
+        event = stored.event
+        return cls(
+            id=stored.id,
+            kind=event.kind,
+            message=event.message,
+            table=event.table,
+            operation=event.operation,
+            detail=dict(event.detail),
+            at=stored.at,
+            first_at=stored.first_at,
+            times=stored.times,
+        )
+
+
+class OperationDetailAnswer(OperationAnswer):
+    parameters: Document
+    job: str
+    result: Document
+    failure: FailureAnswer | None
+    attempt_list: list[AttemptAnswer]
+    events: list[EventAnswer]
+
+    @classmethod
+    def of_detail(cls, detail: OperationDetail) -> "OperationDetailAnswer":
+        operation = detail.operation
+        return cls(
+            **operation_fields(operation, detail.table),
+            parameters=dict(operation.process.parameters),
+            job=operation.process.job,
+            result=dict(operation.result),
+            failure=FailureAnswer.of(operation.failure),
+            attempt_list=[AttemptAnswer.of(attempt) for attempt in detail.attempts],
+            events=[EventAnswer.of(event) for event in detail.events],
+        )
+
+
+class LogsAnswer(BaseModel):
+    operation: int
+    attempt: int
+    engine: str
+    offset: int
+    next_offset: int = Field(description="Ask with it for what was written since.")
+    text: str
+
+
+class ClearedAnswer(BaseModel):
+    removed: list[int] = Field(description="The operations that were taken out of the service.")
+
+
+def operation_fields(operation: Operation, table: Table) -> dict[str, Any]:
+    return {
+        "id": operation.id,
+        "table": TableName.of(table),
+        "instant": operation.instant,
+        "action": operation.process.action,
+        "status": operation.status,
+        "attempts": operation.run_times,
+        "created_at": operation.created_at,
+        "finished_at": operation.finished_at,
+        "reason": operation.reason,
+        "queue": operation.queue,
+        "owner": operation.owner,
+        "priority": operation.priority,
+        "engine": operation.process.engine,
+        "origin": operation.origin,
+        "updated_at": operation.updated_at,
+        "submitted_at": operation.submitted_at,
+        "started_at": operation.started_at,
+        "next_try": operation.not_before if operation.status is Status.PENDING else None,
+        "cancel_requested": operation.cancel_requested,
+        "is_deleted": operation.is_deleted,
+        "progress": dict(operation.progress),
+    }

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Routes of operations: list, show, submit, cancel, retry, remove, logs."""
+
+from collections.abc import Collection
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from lakehand.core.ports import OperationFilter
+from lakehand.core.tables_desk import TablesDesk
+from lakehand.domain.actions import Action
+from lakehand.domain.errors import Invalid
+from lakehand.domain.operations import Operation, OperationId, Status
+from lakehand.domain.tables import Table, TableId
+from lakehand.rest.access import Caller, Operations, Tables
+from lakehand.rest.fields import (
+    LARGEST_ID,
+    Cursor,
+    Filter,
+    IdFilter,
+    Limit,
+    LocationFilter,
+    PageAnswer,
+    PathId,
+    read_instant,
+)
+from lakehand.rest.operation_shapes import (
+    LogsAnswer,
+    NewOperation,
+    OperationAnswer,
+    OperationDetailAnswer,
+)
+
+router = APIRouter(prefix="/api/v1/operations", tags=["operations"])
+Offset = Annotated[int, Query(ge=0, le=LARGEST_ID, description="Bytes to leave out at the beginning.")]
+AttemptNumber = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="The last one when left out.")]
+LogLimit = Annotated[int, Query(ge=1, le=1_048_576)]
+
+
+@router.get("")
+def list_operations(
+    *,
+    operations: Operations,
+    _caller: Caller,
+    location: LocationFilter = None,
+    table: IdFilter = None,
+    action: Filter = None,
+    status: Filter = None,
+    owner: Filter = None,
+    queue: Filter = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> PageAnswer[OperationAnswer]:
+    """Operations that match every given filter, newest first. `status` takes several words with commas between them."""
+    wanted = OperationFilter(
+        table=None if table is None else TableId(table),
+        location=location,
+        action=Action(action) if action else None,
+        statuses=read_statuses(status or ""),
+        owner=owner,
+        queue=queue,
+    )
+    page = operations.list(wanted, limit=limit, cursor=cursor)
+    return PageAnswer(items=[OperationAnswer.of(*pair) for pair in page.items], next=page.next)
+
+
+@router.post("", status_code=201, responses={200: {"model": OperationAnswer, "description": "Stored already."}})
+def submit_operation(
+    new: NewOperation, tables: Tables, operations: Operations, caller: Caller, response: Response
+) -> OperationAnswer:
+    """Ask for work. The same table and instant again is the same operation, answered with 200."""
+    table = named_table(new, tables)
+    instant = read_instant(new.instant) if new.instant else None
+    options = {"options": dict(new.options)} if new.options else {}
+    operation, is_new = operations.submit(table, Action(new.action), instant, options, origin=caller)
+    response.status_code = 201 if is_new else 200
+    return OperationAnswer.of(operation, table)
+
+
+@router.get("/{id}")
+def show_operation(id: PathId, operations: Operations, _caller: Caller) -> OperationDetailAnswer:
+    """One operation with its attempts and everything that happened to it."""
+    return OperationDetailAnswer.of_detail(operations.show(OperationId(id)))
+
+
+@router.post("/{id}/cancel")
+def cancel_operation(id: PathId, operations: Operations, caller: Caller) -> OperationAnswer:
+    """Ask for its end. A running one ends as soon as its engine has stopped it."""
+    return shown(operations, operations.cancel(OperationId(id), by=caller))
+
+
+@router.post("/{id}/retry")
+def retry_operation(id: PathId, operations: Operations, caller: Caller) -> OperationAnswer:
+    """Try a failed, canceled or dropped operation again, with all its tries back."""
+    return shown(operations, operations.retry(OperationId(id), by=caller))
+
+
+@router.delete("/{id}")
+def remove_operation(id: PathId, operations: Operations, caller: Caller) -> OperationAnswer:
+    """Take it out of the service; a running one is stopped first."""
+    return shown(operations, operations.cancel(OperationId(id), by=caller, delete=True))
+
+
+@router.get("/{id}/logs")
+def read_logs(
+    *,
+    id: PathId,
+    operations: Operations,
+    _caller: Caller,
+    attempt: AttemptNumber = None,
+    offset: Offset = 0,
+    limit: LogLimit = 65536,
+) -> LogsAnswer:
+    """What an attempt has logged so far; ask again with `next_offset` to follow it."""
+    chosen, text = operations.logs(OperationId(id), attempt=attempt, offset=offset, limit=limit)
+    size = len(text.encode("utf-8", "replace"))
+    return LogsAnswer(
+        operation=id, attempt=chosen.number, engine=chosen.engine, offset=offset, next_offset=offset + size, text=text
+    )
+
+
+def named_table(new: NewOperation, tables: TablesDesk) -> Table:
+    if new.table is not None:
+        return tables.get(TableId(new.table))
+    if new.location is not None:
+        return tables.find(new.location)
+    raise Invalid("name the table by its id (table) or by its location")
+
+
+def read_statuses(text: str) -> Collection[Status]:
+    words = [word.strip().lower() for word in text.split(",") if word.strip()]
+    unknown = [word for word in words if word not in {str(status) for status in Status}]
+    if unknown:
+        raise Invalid(f"{unknown[0]!a} is no status: {', '.join(str(status) for status in Status)}")
+    return [Status(word) for word in words]
+
+
+def shown(operations: Operations, operation: Operation) -> OperationAnswer:
+    return OperationAnswer.of(operation, operations.show(operation.id).table)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Routes of tables: add, list, show, change, pause, remove, explain, look."""
+
+from fastapi import APIRouter, Response
+
+from lakehand.core.ports import TableFilter
+from lakehand.domain.tables import TableChanges, TableId
+from lakehand.rest.access import Caller, FacesHere, Operations, Tables
+from lakehand.rest.explanations import ExplanationAnswer
+from lakehand.rest.fields import Cursor, Filter, Limit, LocationFilter, Name, PageAnswer, PathId
+from lakehand.rest.operation_shapes import ClearedAnswer
+from lakehand.rest.table_shapes import ChangedTable, NewTable, RemovedTable, TableAnswer
+
+router = APIRouter(prefix="/api/v1/tables", tags=["tables"])
+
+
+@router.post("", status_code=201, responses={200: {"model": TableAnswer, "description": "Registered already."}})
+def add_table(new: NewTable, faces: FacesHere, _caller: Caller, response: Response) -> TableAnswer:
+    """Register a table. One that is registered already is answered with 200, as it is."""
+    table, is_new = faces.tables.add(new.spec(faces.intake.heartbeat_timeout))
+    response.status_code = 201 if is_new else 200
+    return TableAnswer.of(table)
+
+
+@router.get("")
+def list_tables(
+    *,
+    tables: Tables,
+    _caller: Caller,
+    location: LocationFilter = None,
+    db_name: Filter = None,
+    table_name: Filter = None,
+    owner: Filter = None,
+    queue: Filter = None,
+    format: Filter = None,
+    paused: bool | None = None,
+    removed: bool = False,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> PageAnswer[TableAnswer]:
+    """Registered tables that match every given filter."""
+    wanted = TableFilter(
+        location=location,
+        db_name=db_name,
+        table_name=table_name,
+        owner=owner,
+        queue=queue,
+        format=format,
+        paused=paused,
+        removed=removed,
+    )
+    page = tables.list(wanted, limit=limit, cursor=cursor)
+    return PageAnswer(items=[TableAnswer.of(table) for table in page.items], next=page.next)
+
+
+@router.get("/find")
+def find_table(name: Name, tables: Tables, _caller: Caller) -> TableAnswer:
+    """One table by what people call it: its id, its name, `db.name`, or its location."""
+    return TableAnswer.of(tables.find(name))
+
+
+@router.get("/{id}")
+def show_table(id: PathId, tables: Tables, _caller: Caller) -> TableAnswer:
+    return TableAnswer.of(tables.get(TableId(id)))
+
+
+@router.patch("/{id}")
+def change_table(id: PathId, changed: ChangedTable, tables: Tables, _caller: Caller) -> TableAnswer:
+    """Change what is given and leave the rest."""
+    table = tables.get(TableId(id))
+    return TableAnswer.of(tables.change(table.id, changed.changes(table)))
+
+
+@router.post("/{id}/pause")
+def pause_table(id: PathId, tables: Tables, _caller: Caller) -> TableAnswer:
+    """Start nothing more for this table; what runs goes on to its end."""
+    return TableAnswer.of(tables.change(TableId(id), TableChanges(paused=True)))
+
+
+@router.post("/{id}/resume")
+def resume_table(id: PathId, tables: Tables, _caller: Caller) -> TableAnswer:
+    return TableAnswer.of(tables.change(TableId(id), TableChanges(paused=False)))
+
+
+@router.delete("/{id}")
+def remove_table(id: PathId, tables: Tables, _caller: Caller) -> RemovedTable:
+    """Take the table out of the service. Its data is not touched, its history stays."""
+    tables.remove(TableId(id))
+    return RemovedTable(id=id)
+
+
+@router.get("/{id}/explain")
+def explain_table(id: PathId, faces: FacesHere, _caller: Caller) -> ExplanationAnswer:
+    """Why something runs or not, and when the table is looked at next."""
+    return ExplanationAnswer.of(faces.explainer.explain(TableId(id)))
+
+
+@router.post("/{id}/look", status_code=202)
+def look_at_table(id: PathId, tables: Tables, _caller: Caller) -> TableAnswer:
+    """Have the table looked at and decided upon now."""
+    return TableAnswer.of(tables.look_now(TableId(id)))
+
+
+@router.post("/{id}/clear")
+def clear_table(id: PathId, tables: Tables, operations: Operations, caller: Caller) -> ClearedAnswer:
+    """Take every unfinished operation of the table out of the service; running ones are stopped."""
+    cleared = operations.clear(tables.get(TableId(id)), by=caller)
+    return ClearedAnswer(removed=[operation.id for operation in cleared])
