@@ -124,12 +124,13 @@ def wire(settings: Settings, identity: Identity, store: Store, plugins: Plugins,
     rescuer = Rescuer(
         store=store, metrics=metrics, holder=identity.id, hold=settings.lease, margin=settings.lease_margin
     )
-    loops.update(build_loops(parts, rescuer))
+    dispatcher = build_dispatcher(parts)
+    loops.update(build_loops(parts, rescuer, dispatcher))
     return Service(
         settings=settings, identity=identity, store=store, plugins=plugins, metrics=metrics, rescuer=rescuer,
         tables=TablesDesk(store=store, plugins=plugins, warehouses=warehouses, wake=wake("coordinator")),
         operations=OperationsDesk(store=store, plugins=plugins, wake=wake("dispatcher", "monitor")),
-        explainer=Explainer(store=store, plugins=plugins),
+        explainer=Explainer(store=store, plugins=plugins, waits=dispatcher.waits),
         intake=Intake(
             store=store, warehouses=warehouses, heartbeat_timeout=settings.heartbeat_timeout,
             flood=Flood(per_minute=settings.new_tables_per_minute), wake=wake("coordinator", "dispatcher"),
@@ -159,13 +160,13 @@ def waker(loops: Mapping[str, Loop]) -> Wake:
     return bell
 
 
-def build_loops(parts: Parts, rescuer: Rescuer) -> Mapping[str, Loop]:
+def build_loops(parts: Parts, rescuer: Rescuer, dispatcher: Dispatcher) -> Mapping[str, Loop]:
     monitor = build_monitor(parts)
     house = Housekeeper(store=parts.store, metrics=parts.metrics, keep_history=parts.settings.keep_history)
     care = Caretaker(**parts.shared, holder=parts.identity.id, host=os.uname().nodename, version=lakehand.__version__)
     steps: dict[str, tuple[Callable[[], bool], Callable[[], float]]] = {
         "coordinator": (build_coordinator(parts).run_once, lambda: COORDINATE_PACE),
-        "dispatcher": (build_dispatcher(parts).run_once, lambda: DISPATCH_PACE),
+        "dispatcher": (dispatcher.run_once, lambda: DISPATCH_PACE),
         "monitor": (monitor.run_once, lambda: BUSY_PACE if monitor.watching else IDLE_PACE),
         "rescuer": (rescuer.run_once, lambda: RESCUE_PACE),
         "caretaker": (care.run_once, lambda: CARE_PACE),

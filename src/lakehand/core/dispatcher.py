@@ -2,7 +2,7 @@
 """Gives pending operations to engines: picks by the rules, claims, admits, stores the intent, then submits."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, wait
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 WINDOW = 200  # candidates weighed at once
 LOOK_AGAIN = timedelta(seconds=30)
 PATIENCE = 30.0
+NOTHING = Choice(go=(), wait={})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,12 +53,18 @@ class Dispatcher:
     def choice(self, now: datetime) -> Choice:
         candidates = self.store.operations.candidates(now=now, limit=WINDOW)
         if not candidates:
-            return Choice(go=(), wait={})
+            return NOTHING
         busy = self.store.operations.busy()
         mine = len([o for o in self.store.operations.held(self.holder) if o.status.is_live])
         places = len(busy) + max(0, sum(e.capacity for e in self.plugins.engines.values()) - mine)
         allowed = min(places, self.limits.running or places)
-        return choose(candidates, busy, replace(self.limits, running=allowed), now) if allowed > len(busy) else NO_ROOM
+        if allowed <= len(busy):
+            return Choice(go=(), wait={c.operation.id: f"all {allowed} places are taken" for c in candidates})
+        return choose(candidates, busy, replace(self.limits, running=allowed), now)
+
+    def waits(self) -> Mapping[int, str]:
+        """Why each of the best candidates does not go now."""
+        return self.choice(self.store.clock.now()).wait
 
     def dispatch_guarded(self, operation: Operation) -> bool:
         try:
@@ -144,9 +151,6 @@ class Dispatcher:
         self.metrics.submitted(operation.process.action, max(now - operation.created_at, timedelta()))
         log.info("submitted", extra={"operation": saved.id, "handle": handle, "action": saved.process.action})
         self.on_submitted()
-
-
-NO_ROOM = Choice(go=(), wait={})
 
 
 def give(engine: ExecuteEngine, operation: Operation, table: Table, until: Until) -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Explains a table from stored facts: why something runs, why not, and when it will be looked at again."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lakehand.core.plugins import Plugins
@@ -41,10 +41,12 @@ class Explanation:
 class Explainer:
     store: Store
     plugins: Plugins
+    waits: Callable[[], Mapping[int, str]]  # why each pending operation does not go now, by the dispatch rules
 
     def explain(self, id: TableId) -> Explanation:
         table = self.store.tables.get(id)
-        operations = self.store.operations.of_table(id, recent=50)
+        waits = self.waits()
+        operations = [told_why(o, waits) for o in self.store.operations.of_table(id, recent=50)]
         schedules = {s.action: s for s in self.store.schedules.of_table(id)}
         names = sorted({*self.plugins.actions_of(table.format), *table.spec.action_types})
         actions = [explain_action(table, name, operations, schedules.get(name)) for name in names]
@@ -55,6 +57,10 @@ class Explainer:
             actions=actions,
             events=self.store.events.list(table=id, limit=50).items,
         )
+
+
+def told_why(operation: Operation, waits: Mapping[int, str]) -> Operation:
+    return replace(operation, reason=waits[operation.id]) if operation.id in waits else operation
 
 
 def explain_action(
