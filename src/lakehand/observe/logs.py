@@ -12,7 +12,7 @@ from pythonjsonlogger.json import JsonFormatter
 FIELDS = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "color_message"}
 _SECRET = re.compile(r"((?:token|key|password|secret|authorization)[\"']?\s*[=:]\s*(?:bearer\s+)?)[^\s&\"',;]+", re.I)
 _URL_PASSWORD = re.compile(r"(://[^/\s:@]*:)[^/\s@]+@")
-QUIET = ("alembic", "uvicorn.access", "httpx", "httpcore", "py4j")
+QUIET = ("alembic", "uvicorn", "httpx", "httpcore", "py4j")
 
 
 def hidden(text: str) -> str:

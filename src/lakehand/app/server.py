@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the service in this process: database, loops and the HTTP server, until someone asks it to end."""
+
+import json
+import os
+import platform
+import signal
+import socket
+import sys
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+
+import lakehand
+from lakehand.app import wiring
+from lakehand.app.settings import Settings
+from lakehand.app.wiring import Service
+from lakehand.domain.errors import Unavailable
+from lakehand.observe import logs
+from lakehand.rest import About, Faces, Security, build_app
+from lakehand.store import migrate
+
+BACKLOG = 2048
+GRACE = 5  # seconds for requests in flight when the service ends
+
+
+def serve(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT. Running Spark work is left to the next start, unless told otherwise."""
+    logs.set_up(settings.log_level, settings.log_format)
+    signals = Signals()
+    listener = listen(settings)
+    settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    migrate.upgrade(settings.database_url)
+    service = wiring.build(settings)
+    try:
+        service.start()
+        server = AnnouncedServer(http_config(build_app(faces_of(service)), settings), settings.home)
+        with signals.left_to_the_server():
+            server.run(sockets=[listener])
+    finally:
+        (settings.home / "address.json").unlink(missing_ok=True)
+        stop(service)
+
+
+def stop(service: Service) -> None:
+    service.stop()
+    if service.settings.stop_driver:
+        for engine in service.plugins.engines.values():
+            end = getattr(engine, "stop", None)
+            if end is not None:
+                end()
+
+
+def listen(settings: Settings) -> socket.socket:
+    """Take the port before anything else, so that a second start fails at once and harms nothing."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        where = f"{settings.host}:{settings.port}"
+        raise Unavailable(f"cannot listen on {where}: {error.strerror}; choose another --port or --host") from error
+
+
+def http_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        host=settings.host,
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE,
+        backlog=BACKLOG,
+    )
+
+
+class AnnouncedServer(uvicorn.Server):
+    """Says where it is as soon as it answers: a line for people, a file for the command line."""
+
+    def __init__(self, config: uvicorn.Config, home: Path) -> None:
+        super().__init__(config)
+        self.home = home
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started and sockets:
+            announce(address_of(sockets[0]), self.home)
+
+
+def address_of(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+
+
+def announce(url: str, home: Path) -> None:
+    fresh = home / "address.json.new"
+    fresh.write_text(json.dumps({"url": url, "pid": os.getpid()}) + "\n", encoding="utf-8")
+    fresh.replace(home / "address.json")
+    sys.stdout.write(f"lakehand is ready on {url}\n")
+    sys.stdout.flush()
+
+
+def faces_of(service: Service) -> Faces:
+    settings, metrics = service.settings, service.metrics
+    for report in service.plugins.reports:
+        metrics.plugin(report.kind, report.name, report.version, report.state)
+    return Faces(
+        tables=service.tables,
+        operations=service.operations,
+        explainer=service.explainer,
+        intake=service.intake,
+        events=service.store.events,
+        instances=service.store.instances,
+        plugins=service.plugins.reports,
+        readiness=service.readiness,
+        metrics_text=metrics.text,
+        security=Security(
+            api_tokens=settings.token_secrets(),
+            wire_token=settings.secret("wire_token"),
+            callback_key=settings.secret("callback_key"),
+            max_body=settings.max_body,
+            max_callback_body=settings.max_callback_body,
+        ),
+        about=About(version=lakehand.__version__, instance=service.instance_id, python=platform.python_version()),
+        on_request=metrics.request,
+        on_notifications=metrics.notifications,
+        bench=settings.bench,
+    )
+
+
+class Signals:
+    """Ends this process when asked, through all clean-up, while the HTTP server does not look after that itself."""
+
+    def __init__(self) -> None:
+        self._is_left = False
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._end)
+
+    def _end(self, _number: int, _frame: FrameType | None) -> None:
+        if not self._is_left:
+            raise SystemExit(0)
+
+    def left_to_the_server(self) -> "Signals":
+        return self
+
+    def __enter__(self) -> None:
+        self._is_left = True
+
+    def __exit__(self, *_error: object) -> None:
+        self._is_left = False
