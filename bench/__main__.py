@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m bench [fleet|notify|idle|all]``: measures, shows a table, and with --json stores the figures."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bench import fleet, idle, notify, report
+
+BENCHES = {"notify": notify.run, "idle": idle.run, "fleet": fleet.run}
+
+
+def main() -> None:
+    parser = ArgumentParser(
+        prog="bench", description="Measure the service, side by side with what it is compared with."
+    )
+    parser.add_argument("which", nargs="?", default="all", choices=["all", *BENCHES])
+    parser.add_argument("--quick", action="store_true", help="small and short: to see that it works, not for figures")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="store the figures here, too")
+    wanted = parser.parse_args()
+    figures: list[report.Figure] = []
+    for name, run in BENCHES.items():
+        if wanted.which in (name, "all"):
+            with TemporaryDirectory(prefix=f"lakehand-{name}-", ignore_cleanup_errors=True) as folder:
+                figures += run(Path(folder), quick=wanted.quick)
+    report.show(figures)
+    if wanted.json:
+        report.store(figures, wanted.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The load: keep-alive connections that each ask, wait for the answer and ask again. A process of its own, kept lean.
+
+``python -m bench.load ORDER`` reads an order as JSON and prints what it saw as JSON.
+"""
+
+import asyncio
+import json
+import random
+import resource
+import subprocess
+import sys
+import time
+from array import array
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from itertools import count
+from typing import Any, cast
+from urllib.parse import urlencode
+
+import uvloop
+
+Ask = Callable[[], bytes]
+BARE, ROUTED, FRESH, REPEATED = "bare", "routed", "fresh", "repeated"
+PATHS = {BARE: "/v1/hoodie/service/empty", ROUTED: "/health/live"}
+STORED = b'"stored":true'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    port: int
+    kind: str
+    seconds: float
+    connections: int
+    locations: list[str]
+    first: int = 0  # number of the first instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    answers: int
+    not_stored: int
+    seconds: float
+    cpu: float  # seconds of this process: well below ``seconds``, or the load was the limit
+    latencies: list[float]  # seconds, sorted
+
+    @property
+    def rate(self) -> float:
+        return self.answers / self.seconds
+
+
+def drive(order: Order) -> Seen:
+    """Run the load in its own process."""
+    command = [sys.executable, "-m", "bench.load", json.dumps(asdict(order))]
+    done = subprocess.run(command, capture_output=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"the load failed: {done.stderr.decode(errors='replace')[-2000:]}")
+    return Seen(**json.loads(done.stdout))
+
+
+class Connection(asyncio.Protocol):
+    """Asks as soon as it was answered. Answers are small and not split, but the code does not rely on it."""
+
+    def __init__(self, ask: Ask, latencies: "array[float]", until: float) -> None:
+        self.ask = ask
+        self.latencies = latencies
+        self.until = until
+        self.not_stored = 0
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.buffer = b""
+        self.asked = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.send()
+
+    def send(self) -> None:
+        request = self.ask()
+        self.asked = time.perf_counter()
+        self.transport.write(request)
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        size = answer_size(self.buffer)
+        if size is None or len(self.buffer) < size:
+            return
+        now = time.perf_counter()
+        self.latencies.append(now - self.asked)
+        if STORED not in self.buffer:
+            self.not_stored += 1
+        self.buffer = b""
+        if now < self.until:
+            self.send()
+        else:
+            self.transport.close()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self.closed.done():
+            self.closed.set_exception(error) if error else self.closed.set_result(None)
+
+
+def answer_size(data: bytes) -> int | None:
+    """Of the whole answer, once its head is there."""
+    end = data.find(b"\r\n\r\n")
+    if end < 0:
+        return None
+    if not data.startswith(b"HTTP/1.1 200"):
+        raise RuntimeError(f"not answered with 200: {data[:300]!r}")
+    at = data.find(b"content-length: ")
+    return end + 4 + int(data[at + 16 : data.find(b"\r\n", at)])
+
+
+def asking(order: Order) -> Ask:
+    """What the next request is. An empty handler gets requests of the same shape and size."""
+    path = PATHS.get(order.kind, "/v1/hoodie/service/compact")
+    parts = [request_parts(path, location) for location in order.locations]
+    choose = random.Random(order.first).choice
+    if order.kind == REPEATED:
+        few = [head + instant(0) + tail for head, tail in parts]
+        return lambda: choose(few)
+    numbers = count(order.first)
+
+    def fresh() -> bytes:
+        head, tail = choose(parts)
+        return head + instant(next(numbers)) + tail
+
+    return fresh
+
+
+def request_parts(path: str, location: str) -> tuple[bytes, bytes]:
+    """A request as Hudi's client writes it, around its instant."""
+    before = urlencode({"resource": "spark:4g,4g", "basepath": location, "parallelism": 100, "action": "REQUEST"})
+    name = urlencode({"table_name": location.rpartition("/")[2], "queue": "default"})
+    head = f"GET {path}?execution_engine=spark&extra_params=&db_name&{before}&{name}&instant="
+    tail = (
+        "&username=default HTTP/1.1\r\nHost: localhost:9091\r\nConnection: Keep-Alive\r\n"
+        "User-Agent: Apache-HttpClient/4.5.14 (Java/17.0.15)\r\nAccept-Encoding: gzip,deflate\r\n\r\n"
+    )
+    return head.encode(), tail.encode()
+
+
+def instant(number: int) -> bytes:
+    """A time of the year 2024 with milliseconds, another one for each number."""
+    seconds, millis = divmod(number, 1000)
+    minutes, second = divmod(seconds, 60)
+    hours, minute = divmod(minutes, 60)
+    days, hour = divmod(hours, 24)
+    return b"2024%02d%02d%02d%02d%02d%03d" % (days // 28 % 12 + 1, days % 28 + 1, hour, minute, second, millis)
+
+
+async def run(order: Order) -> dict[str, Any]:
+    latencies: array[float] = array("d")
+    loop, ask = asyncio.get_running_loop(), asking(order)
+    began = time.perf_counter()
+    until = began + order.seconds
+    opened = [
+        await loop.create_connection(lambda: Connection(ask, latencies, until), "127.0.0.1", order.port)
+        for _ in range(order.connections)
+    ]
+    connections = [connection for _, connection in opened]
+    await asyncio.gather(*(connection.closed for connection in connections))
+    took = time.perf_counter() - began
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return {
+        "answers": len(latencies),
+        "not_stored": 0 if order.kind in PATHS else sum(connection.not_stored for connection in connections),
+        "seconds": took,
+        "cpu": usage.ru_utime + usage.ru_stime,
+        "latencies": sorted(latencies),
+    }
+
+
+def main(order: Order) -> None:
+    loop = uvloop.new_event_loop()
+    json.dump(loop.run_until_complete(run(order)), sys.stdout)
+    loop.close()
+
+
+if __name__ == "__main__":
+    main(Order(**json.loads(sys.argv[1])))
