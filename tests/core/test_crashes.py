@@ -85,7 +85,9 @@ def test_the_instance_never_comes_back_and_its_job_had_no_effect(store: Any) -> 
     two.clock.pass_by(seconds=65)
     two.rescuer.run_once()
     two.turn()
-    assert not two.engine.works  # the margin has not passed
+    held = two.the_operation(table)
+    assert held.lease is not None
+    assert (held.status, held.lease.holder) == (Status.SUBMITTED, "one")  # the margin has not passed
     two.clock.pass_by(seconds=10)
     two.rescuer.run_once()
     two.monitor.run_once()

@@ -98,7 +98,7 @@ def sentence(
 def operation_sentence(operation: Operation, *, waiting: int) -> str:
     more = f"; {waiting} more wait" if waiting else ""
     if operation.status is Status.PENDING:
-        return f"operation {operation.id} waits: {operation.reason}{more}"
+        return f"operation {operation.id} waits: {operation.reason or operation.process.reason}{more}"
     phase = operation.progress.get("phase")
     doing = f" ({phase})" if phase else ""
     return f"operation {operation.id} is {operation.status}{doing}, attempt {operation.run_times}{more}"
