@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lakehand hudi-options: the writer options to copy, for a given Hudi version."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from lakehand.cli.options import URL, Url, pairs, words
+from lakehand.cli.problems import CommandFailed
+from lakehand.writer import INLINE, TABLE_TYPES, file_lock, hudi_options
+
+SHORT = {"mor": TABLE_TYPES[0], "cow": TABLE_TYPES[1]}
+
+
+def print_options(
+    *,
+    hudi_version: Annotated[str, typer.Option("--hudi-version", "-V", help="The writer's Hudi.")] = "1.2.0",
+    actions: Annotated[str, typer.Option(help="What the writer leaves to Lakehand, comma separated.")] = "compaction",
+    table_type: Annotated[str, typer.Option(help="mor or cow.")] = "mor",
+    database: Annotated[str | None, typer.Option(help="The table's database.")] = None,
+    owner: Annotated[str | None, typer.Option(help="Whose table it is (Hudi 1.2.1 and newer).")] = None,
+    queue: Annotated[str | None, typer.Option(help="The queue to wait in (Hudi 1.2.1 and newer).")] = None,
+    wire_token: Annotated[str | None, typer.Option(help="The service's wire token, if it wants one.")] = None,
+    callback_key: Annotated[str | None, typer.Option(help="The service's callback key, if it wants one.")] = None,
+    max_delta_commits: Annotated[int, typer.Option(min=1, help="Plan a compaction after so many delta commits.")] = 5,
+    max_commits: Annotated[int, typer.Option(min=1, help="Plan a clustering after so many commits.")] = 4,
+    lock_folder: Annotated[str | None, typer.Option(help="A folder for a lock that both sides see.")] = None,
+    lock: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A hoodie.write.lock option; may be given again.")
+    ] = None,
+    inline: Annotated[
+        bool, typer.Option("--inline", help="Ask the service first; inline options if it is away.")
+    ] = False,
+    format: Annotated[str, typer.Option("--format", "-f", help="properties, json or python.")] = "properties",
+    url: Url = URL,
+) -> None:
+    """Print the options that connect a Hudi writer to this service."""
+    locks = {**(file_lock(lock_folder) if lock_folder else {}), **pairs(lock or [], "--lock")}
+    options = hudi_options(
+        url, hudi_version=hudi_version, actions=words(actions), table_type=SHORT.get(table_type.lower(), table_type),
+        database=database, owner=owner, queue=queue, token=wire_token, callback_key=callback_key,
+        max_delta_commits=max_delta_commits, max_commits=max_commits, lock=locks, fallback=INLINE if inline else None,
+    )  # fmt: skip
+    print(written(options, format))
+
+
+def written(options: dict[str, str], format: str) -> str:
+    if format == "json":
+        return json.dumps(options, indent=2)
+    if format == "python":
+        lines = [f"    {json.dumps(key)}: {json.dumps(value)}," for key, value in options.items()]
+        return "\n".join(["options = {", *lines, "}", "", "frame.write.format('hudi').options(**options)"])
+    if format == "properties":
+        return "\n".join(f"{key}={value}" for key, value in options.items())
+    raise CommandFailed(f"--format {format!r} is not known: say properties, json or python")

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the demo speaks: one line per thing that happens, with its time; on a terminal also what is waited for."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console, RenderableType
+from rich.markup import escape
+from rich.status import Status
+
+COLOURS = {"demo": "bold", "writer": "blue", "lakehand": "green"}
+
+
+class Stage:
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console(highlight=False, soft_wrap=True)
+        self.started = time.monotonic()
+        self.status: Status | None = None
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.started
+
+    def line(self, who: str, text: str) -> None:
+        self.console.print(f"[dim]{self.seconds:6.1f} s[/]  [{COLOURS.get(who, 'bold')}]{who:<9}[/] {escape(text)}")
+
+    def show(self, what: RenderableType) -> None:
+        self.console.print(what)
+
+    @contextmanager
+    def waiting(self, text: str) -> Iterator[None]:
+        """Say what is waited for, while it is; the lines above go on."""
+        if not self.console.is_terminal:
+            yield
+            return
+        with self.console.status(escape(text)) as self.status:
+            yield
+
+    def progress(self, text: str) -> None:
+        if self.status is not None:
+            self.status.update(escape(text))

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the demo's PySpark program as a process of its own and talks to it in JSON lines."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from lakehand.cli.problems import CommandFailed
+from lakehand.engines.spark.command import format_properties
+from lakehand.engines.spark.jars import spark_home
+from lakehand.engines.spark.java import Java
+
+PROGRAM = Path(__file__).with_name("spark_program.py")
+MARK = "\x1e"
+
+
+class Writer:
+    """Somebody's PySpark job: writes and reads when asked. One question at a time."""
+
+    def __init__(self, *, home: Path, jars: Sequence[Path], java: Java) -> None:
+        home.mkdir(parents=True)
+        self.log = home / "writer.log"
+        self.asking = Lock()
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, str(PROGRAM)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, cwd=home,
+                env=environment(home, jars, java), start_new_session=True,
+            )  # fmt: skip
+
+    def ready(self) -> dict[str, Any]:
+        return self.answer()
+
+    def ask(self, **command: Any) -> dict[str, Any]:
+        assert self.process.stdin is not None
+        with self.asking:
+            self.process.stdin.write(json.dumps(command) + "\n")
+            self.process.stdin.flush()
+            return self.answer()
+
+    def answer(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith(MARK):
+                return dict(json.loads(line[1:]))
+        raise CommandFailed(f"the PySpark writer ended early; the end of {self.log} says: {self.last_words()}")
+
+    def last_words(self) -> str:
+        lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
+        return " | ".join(lines[-3:])[-600:]
+
+    def stop(self) -> None:
+        """Spark's JVM ends with the Python that started it."""
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        try:
+            self.process.wait(timeout=15)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def environment(home: Path, jars: Sequence[Path], java: Java) -> Mapping[str, str]:
+    conf = {
+        "spark.app.name": "demo-writer",
+        "spark.master": "local[2]",
+        "spark.driver.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.local.dir": str(home / "scratch"),
+        "spark.sql.warehouse.dir": str(home / "warehouse"),
+        "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
+        **format_properties(["hudi"]),
+    }
+    arguments = [word for key, value in conf.items() for word in ("--conf", f'"{key}={value}"')]
+    return {
+        **os.environ,
+        "SPARK_HOME": str(spark_home()),
+        "JAVA_HOME": str(java.home),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYSPARK_SUBMIT_ARGS": " ".join([*arguments, "pyspark-shell"]),
+    }

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How tables, operations and explanations look on a terminal. Pure: a document in, something to print out."""
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from lakehand.cli.client import Document
+from lakehand.cli.times import took, when
+
+COLOURS = {
+    "pending": "yellow",
+    "submitted": "cyan",
+    "running": "cyan",
+    "canceling": "magenta",
+    "unknown": "magenta",
+    "succeeded": "green",
+    "failed": "red",
+    "canceled": "dim",
+    "dropped": "dim",
+    "on": "green",
+    "off": "dim",
+    "broken": "red",
+}
+FINAL = frozenset({"succeeded", "failed", "canceled", "dropped"})
+
+
+def coloured(word: str) -> str:
+    colour = COLOURS.get(word)
+    return f"[{colour}]{word}[/]" if colour else escape(word)
+
+
+def grid(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in pairs:
+        if value:
+            table.add_row(name, value)
+    return table
+
+
+def name_of(table: Document) -> str:
+    return f"{table['db_name']}.{table['table_name']}" if table.get("db_name") else str(table["table_name"])
+
+
+def tables_view(document: Document) -> RenderableType:
+    if not document["items"]:
+        return Text("no table: register one with lakehand tables add LOCATION")
+    rows = grid("ID", "TABLE", "FORMAT", "ACTIONS", "SCHEDULING", "OWNER", "QUEUE", "CHANGED", "LOOKED AT")
+    for table in document["items"]:
+        paused = " [yellow](paused)[/]" if table.get("paused") else ""
+        rows.add_row(
+            str(table["id"]), escape(name_of(table)) + paused, table["format"], ", ".join(table["action_types"]),
+            table["scheduling"], escape(table["owner"]), escape(table["queue"]), when(table.get("changed_at")),
+            when(table.get("looked_at")),
+        )  # fmt: skip
+    return with_more(rows, document)
+
+
+def with_more(rows: Table, document: Document) -> RenderableType:
+    return Group(rows, Text("there are more: raise --limit", style="dim")) if document.get("next") else rows
+
+
+def table_view(table: Document) -> RenderableType:
+    properties = "\n".join(f"{key} = {value}" for key, value in sorted(table.get("properties", {}).items()))
+    return facts(
+        [
+            ("table", f"{escape(name_of(table))} (id {table['id']}, {table['format']})"),
+            ("location", escape(table["location"])),
+            ("actions", ", ".join(table["action_types"])),
+            ("scheduling", table["scheduling"]),
+            ("owner, queue", escape(f"{table['owner']}, {table['queue']}")),
+            ("priority", str(table["priority"])),
+            ("heartbeat timeout", f"{table['heartbeat_timeout']:g} s"),
+            ("state", "[yellow]paused[/]" if table.get("paused") else "active"),
+            ("properties", escape(properties)),
+            ("notified", when(table.get("notified_at"))),
+            ("changed", when(table.get("changed_at"))),
+            ("looked at", when(table.get("looked_at"))),
+            ("registered", when(table.get("created_at"))),
+        ]
+    )
+
+
+def operations_view(document: Document) -> RenderableType:
+    if not document["items"]:
+        return Text("no operation matches")
+    rows = grid("ID", "TABLE", "ACTION", "INSTANT", "STATUS", "TRIES", "AGE", "WHY")
+    for one in document["items"]:
+        rows.add_row(
+            str(one["id"]), escape(name_of(one["table"])), one["action"], one["instant"], status_of(one),
+            str(one["attempts"]), when(one["created_at"]), escape(one.get("reason") or ""),
+        )  # fmt: skip
+    return with_more(rows, document)
+
+
+def status_of(operation: Document) -> str:
+    percent = (operation.get("progress") or {}).get("percent")
+    live = operation["status"] not in FINAL
+    return coloured(operation["status"]) + (f" {percent:.0f} %" if live and percent is not None else "")
+
+
+def operation_view(operation: Document) -> RenderableType:
+    parts: list[RenderableType] = [operation_facts(operation)]
+    if operation.get("attempt_list"):
+        parts += [Text(), attempts_view(operation["attempt_list"])]
+    if operation.get("events"):
+        parts += [Text(), events_view(operation["events"])]
+    return Group(*parts)
+
+
+def operation_facts(operation: Document) -> Table:
+    failure = operation.get("failure") or {}
+    return facts(
+        [
+            ("operation", f"{operation['id']}, {operation['action']} of {escape(name_of(operation['table']))}"),
+            ("location", escape(operation["table"]["location"])),
+            ("instant", operation["instant"]),
+            ("status", coloured(operation["status"])),
+            ("why", escape(operation.get("reason") or "")),
+            ("progress", progress_text(operation)),
+            ("next try", when(operation["next_try"]) if operation.get("next_try") else ""),
+            ("failure", escape(f"{failure['reason']}: {failure['message']}") if failure else ""),
+            ("result", escape(plain(operation.get("result") or {}))),
+            ("asked for", when(operation["created_at"])),
+            ("took", took(operation.get("started_at"), operation.get("finished_at"))),
+        ]
+    )
+
+
+def progress_text(operation: Document) -> str:
+    progress = operation.get("progress") or {}
+    if operation["status"] in FINAL or not progress:
+        return ""
+    total = progress.get("tasks_total")
+    tasks = f", {progress.get('tasks_done', 0)} of {total} tasks" if total else ""
+    return escape(f"{progress.get('phase', '')}{tasks}")
+
+
+def attempts_view(attempts: Sequence[Document]) -> Table:
+    rows = grid("TRY", "ENGINE", "STARTED", "TOOK", "OUTCOME", "FAILURE")
+    for one in attempts:
+        failure = one.get("failure") or {}
+        rows.add_row(
+            str(one["number"]), one["engine"], when(one["started_at"]), took(one["started_at"], one.get("finished_at")),
+            coloured(one.get("outcome") or ""), escape(failure.get("message", "")),
+        )  # fmt: skip
+    return rows
+
+
+def events_view(events: Sequence[Document]) -> Table:
+    rows = grid("WHEN", "EVENT", "")
+    for one in events:
+        rows.add_row(when(one["at"]), one["kind"], escape(one["message"]) + times_of(one))
+    return rows
+
+
+def times_of(event: Document) -> str:
+    return f" [dim]({event['times']} times)[/]" if event.get("times", 1) > 1 else ""
+
+
+def explanation_view(document: Document) -> RenderableType:
+    table = document["table"]
+    head = facts(
+        [
+            ("table", f"{escape(name_of(table))} (id {table['id']})"),
+            ("now", escape(document["summary"])),
+            ("next look", when(document.get("next_look"))),
+        ]
+    )
+    rows = grid("ACTION", "WANTED", "NOW", "LAST LOOK", "LAST START", "NEXT LOOK")
+    for one in document["actions"]:
+        rows.add_row(
+            one["action"], "yes" if one["wanted"] else "no", escape(one["now"]), when(one.get("last_look")),
+            when(one.get("last_start")), when(one.get("next_look")),
+        )  # fmt: skip
+    parts: list[RenderableType] = [head, Text(), rows]
+    if document.get("events"):
+        parts += [Text(), events_view(document["events"][:10])]
+    return Group(*parts)
+
+
+def plugins_view(document: Document) -> RenderableType:
+    rows = grid("KIND", "NAME", "STATE", "FROM", "DOES", "WHY")
+    for one in document["items"]:
+        pairs = one.get("pairs") or {}
+        does = "; ".join(f"{on}: {', '.join(actions)}" if actions else on for on, actions in pairs.items())
+        origin = f"{one.get('distribution', '')} {one.get('version', '')}"
+        rows.add_row(one["kind"], one["name"], coloured(one["state"]), origin, does, escape(one.get("reason") or ""))
+    return rows
+
+
+def plain(values: Document) -> str:
+    return ", ".join(f"{key} {value}" for key, value in values.items() if not isinstance(value, dict | list))
