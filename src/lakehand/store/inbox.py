@@ -72,13 +72,13 @@ class SqlInbox:
     ) -> Mapping[str, Row[Any]]:
         """The rows of all these tables; those that were not there are there afterwards."""
         known = read_known(tx, specs)
-        if len(known) < len(specs):
-            self.add_tables(tx, {key: spec for key, spec in specs.items() if key not in known}, events, now)
-            known = read_known(tx, specs)
-        for key, row in known.items():
-            if row.removed:
-                self.revive(tx, row, specs[key], events, now)
-        return known
+        unknown = {key: spec for key, spec in specs.items() if key not in known}
+        removed = {key: row for key, row in known.items() if row.removed}
+        if unknown:
+            self.add_tables(tx, unknown, events, now)
+        for key, row in removed.items():
+            self.revive(tx, row, specs[key], events, now)
+        return read_known(tx, specs) if unknown or removed else known
 
     def add_tables(self, tx: Connection, specs: Mapping[str, TableSpec], events: list[Event], now: int) -> None:
         rows = {key: new_row(spec, now) for key, spec in sorted(specs.items())}

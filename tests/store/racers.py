@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each process does in a race: take what it can until nothing is left."""
+
+import random
+from collections.abc import Sequence
+from datetime import timedelta
+from threading import Barrier
+from typing import Any
+
+from lakehand.domain.operations import InstanceId
+from lakehand.store import open_store
+from lakehand.store.migrate import upgrade
+from tests.store.given import NOON, arrival, spec
+
+HOUR = timedelta(hours=1)
+PATIENCE = 120  # seconds until the last racer stands at the line
+_line: list[Barrier] = []
+
+
+def get_ready(line: Any) -> None:
+    _line.append(line)
+
+
+def claim_operations(url: str, name: int) -> tuple[Sequence[int], int]:
+    """The operations that this racer won, one claim each, and how many it lost to others."""
+    store, won, lost = open_store(url), [], 0
+    holder, chance = InstanceId(f"racer-{name}"), random.Random(name)
+    _line[0].wait(PATIENCE)
+    while found := store.operations.candidates(now=NOON, limit=100):
+        wanted = chance.sample(found, k=min(25, len(found)))
+        claims = [store.operations.claim(one.operation, holder=holder, now=NOON, hold=HOUR) for one in wanted]
+        won += [int(claim.id) for claim in claims if claim]
+        lost += claims.count(None)
+    store.close()
+    return won, lost
+
+
+def claim_schedules(url: str, name: int) -> Sequence[tuple[int, str]]:
+    store, won = open_store(url), []
+    _line[0].wait(PATIENCE)
+    while store.schedules.next_due() == NOON:
+        due = store.schedules.claim_due(holder=InstanceId(f"racer-{name}"), now=NOON, hold=HOUR, limit=20)
+        won += [(int(schedule.table), str(schedule.action)) for schedule in due]
+    store.close()
+    return won
+
+
+def notify(url: str, name: int) -> Sequence[int]:
+    """Bring the same notifications as everyone else, in an order of one's own; the tables' ids in one order."""
+    store = open_store(url)
+    found: dict[int, int] = {}
+    order = list(range(60))
+    random.Random(name).shuffle(order)
+    _line[0].wait(PATIENCE)
+    for start in range(0, len(order), 10):
+        part = order[start : start + 10]
+        arrivals = [arrival(spec(f"/w/t{n}", table_name=f"t{n}"), "20260101000000", "20260101000001") for n in part]
+        found.update(zip(part, store.inbox.store(arrivals, [], now=NOON), strict=True))
+    store.close()
+    return [int(found[n]) for n in sorted(found)]
+
+
+def migrate(url: str, name: int) -> str:
+    _line[0].wait(PATIENCE)
+    return upgrade(url)

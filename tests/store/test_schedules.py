@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedules: due ones are looked at by one instance, and no wake is lost meanwhile."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lakehand.core.ports import Store
+from lakehand.domain.operations import InstanceId
+from lakehand.domain.schedules import Look, Schedule
+from lakehand.domain.tables import Table, TableChanges
+from tests.store.given import CLEAN, CLUSTERING, COMPACTION, HOUR, MINUTE, NOON, ONE, SECOND, TWO, a_table
+
+ALL = frozenset({COMPACTION, CLUSTERING, CLEAN})
+
+
+def claimed(store: Store, *, holder: InstanceId = ONE, after: Any = 0 * SECOND, limit: int = 100) -> list[Schedule]:
+    return list(store.schedules.claim_due(holder=holder, now=NOON + after, hold=MINUTE, limit=limit))
+
+
+def finish(store: Store, schedule: Schedule, **values: Any) -> Schedule:
+    """End a look that began at noon, a second later."""
+    said: dict[str, Any] = {"next_due": NOON + HOUR, "reason": "nothing to do"}
+    store.schedules.finish([Look(schedule=schedule, **(said | values))], now=NOON + SECOND)
+    return schedule_of(store, schedule)
+
+
+def schedule_of(store: Store, like: Schedule | Table) -> Schedule:
+    if isinstance(like, Table):
+        [schedule] = store.schedules.of_table(like.id)
+        return schedule
+    return next(s for s in store.schedules.of_table(like.table) if s.action == like.action)
+
+
+def test_a_due_schedule_is_claimed_by_one(store: Store) -> None:
+    table = a_table(store)
+
+    [schedule] = claimed(store)
+
+    assert (schedule.table, schedule.action, schedule.due) == (table.id, COMPACTION, NOON)
+    assert schedule.token is not None
+    assert claimed(store, holder=TWO) == []
+
+
+def test_nothing_is_claimed_before_it_is_due(store: Store) -> None:
+    a_table(store)
+
+    assert claimed(store, after=-SECOND) == []
+
+
+def test_a_look_that_never_ended_is_repeated_with_a_fresh_token(store: Store) -> None:
+    a_table(store)
+    [first] = claimed(store)
+
+    assert claimed(store, holder=TWO, after=MINUTE - SECOND) == []
+    [second] = claimed(store, holder=TWO, after=MINUTE)
+
+    assert second.token != first.token
+
+
+def test_paused_and_removed_tables_are_left_alone(store: Store) -> None:
+    paused, removed = a_table(store, "/w/paused"), a_table(store, "/w/removed")
+    store.tables.change(paused.id, TableChanges(paused=True), now=NOON)
+    store.tables.remove(removed.id, now=NOON)
+
+    assert claimed(store) == []
+    assert store.schedules.next_due() is None
+
+    store.tables.change(paused.id, TableChanges(paused=False), now=NOON)
+    assert [s.table for s in claimed(store)] == [paused.id]
+
+
+def test_the_most_overdue_come_first_and_all_actions_of_a_table_together(store: Store) -> None:
+    newer, older = a_table(store, "/w/newer", action_types=ALL), a_table(store, "/w/older", action_types=ALL)
+    for schedule in claimed(store):
+        finish(store, schedule, next_due=NOON + (2 if schedule.table == newer.id else 1) * MINUTE)
+
+    due = claimed(store, after=HOUR, limit=1)
+
+    assert [s.table for s in due] == [older.id] * 3
+    assert {s.action for s in due} == ALL
+    assert [s.table for s in claimed(store, after=HOUR)] == [newer.id] * 3
+
+
+def test_only_the_due_actions_of_a_table_are_claimed(store: Store) -> None:
+    a_table(store, action_types=ALL)
+    for schedule in claimed(store):
+        finish(store, schedule, next_due=NOON + (MINUTE if schedule.action == CLEAN else HOUR))
+
+    assert [s.action for s in claimed(store, after=MINUTE)] == [CLEAN]
+
+
+def test_a_finished_look_says_what_it_saw_and_when_the_next_is_due(store: Store) -> None:
+    a_table(store)
+
+    seen = finish(store, *claimed(store))
+
+    assert (seen.due, seen.last_look, seen.last_reason) == (NOON + HOUR, NOON + SECOND, "nothing to do")
+    assert (seen.token, seen.last_start, seen.wakes) == (None, None, 0)
+    assert claimed(store, after=HOUR - SECOND) == []
+
+
+def test_a_look_may_leave_what_was_said_and_note_a_start(store: Store) -> None:
+    table = a_table(store)
+    finish(store, *claimed(store), reason="the first word", started=True)
+    store.schedules.wake([table.id], now=NOON)
+
+    seen = finish(store, *claimed(store), reason=None)
+
+    assert (seen.last_reason, seen.last_start) == ("the first word", NOON + SECOND)
+
+
+def test_the_outcome_of_a_look_that_was_lost_is_not_written(store: Store) -> None:
+    a_table(store)
+    [late] = claimed(store)
+    [taker] = claimed(store, holder=TWO, after=MINUTE)
+
+    after = finish(store, late, reason="too late")
+
+    assert after == taker
+
+
+def test_one_lost_look_does_not_hinder_the_others(store: Store) -> None:
+    a_table(store, action_types=ALL)
+    looks = [Look(schedule=s, next_due=NOON + HOUR, reason="seen") for s in claimed(store)]
+    lost = replace(looks[1], schedule=replace(looks[1].schedule, token=None))
+
+    store.schedules.finish([looks[0], lost, looks[2]], now=NOON)
+
+    said = {s.action: s.last_reason for s in store.schedules.of_table(lost.schedule.table)}
+    assert said == {**dict.fromkeys(ALL, "seen"), lost.schedule.action: ""}
+
+
+def test_a_wake_makes_a_schedule_due_now(store: Store) -> None:
+    table = a_table(store)
+    finish(store, *claimed(store))
+
+    store.schedules.wake([table.id], now=NOON + MINUTE)
+
+    woken = schedule_of(store, table)
+    assert (woken.due, woken.wakes) == (NOON + MINUTE, 1)
+    assert claimed(store, after=MINUTE - SECOND) == []
+    assert [s.wakes for s in claimed(store, after=MINUTE)] == [1]
+
+
+def test_a_wake_leaves_an_overdue_schedule_where_it_is(store: Store) -> None:
+    table = a_table(store)
+
+    store.schedules.wake([table.id], now=NOON + HOUR)
+
+    assert schedule_of(store, table).due == NOON
+
+
+def test_a_wake_may_be_for_one_action_and_many_tables(store: Store) -> None:
+    tables = [a_table(store, f"/w/t{n}", action_types=ALL) for n in range(3)]
+    for schedule in claimed(store):
+        finish(store, schedule)
+
+    store.schedules.wake([t.id for t in tables[:2]], now=NOON, action=CLEAN)
+    store.schedules.wake([], now=NOON)
+
+    assert {(s.table, s.action) for s in claimed(store)} == {(tables[0].id, CLEAN), (tables[1].id, CLEAN)}
+
+
+@pytest.mark.parametrize("wakes_before", [0, 3])
+def test_a_wake_during_a_look_keeps_it_due(store: Store, wakes_before: int) -> None:
+    table = a_table(store)
+    for _ in range(wakes_before):
+        store.schedules.wake([table.id], now=NOON)
+    [looking] = claimed(store)
+    store.schedules.wake([table.id], now=NOON + SECOND)
+
+    after = finish(store, looking)
+
+    assert (after.due, after.wakes, after.last_reason) == (NOON, 1, "nothing to do")
+    [again] = claimed(store, after=SECOND)
+    assert finish(store, again).due == NOON + HOUR
+
+
+def test_wakes_before_a_look_are_answered_by_it(store: Store) -> None:
+    table = a_table(store)
+    store.schedules.wake([table.id], now=NOON)
+    store.schedules.wake([table.id], now=NOON)
+
+    after = finish(store, *claimed(store))
+
+    assert (after.wakes, after.due) == (0, NOON + HOUR)
+
+
+@pytest.mark.parametrize("woken", [0, 2])
+def test_a_look_can_ask_that_the_next_one_decides_without_being_earlier(store: Store, woken: int) -> None:
+    table = a_table(store)
+    for _ in range(woken):
+        store.schedules.wake([table.id], now=NOON)
+
+    after = finish(store, *claimed(store), decide_next=True)
+
+    assert (after.wakes, after.due) == (1, NOON + HOUR)
+
+
+def test_the_next_due_is_the_earliest_free_schedule_or_the_end_of_a_look(store: Store) -> None:
+    assert store.schedules.next_due() is None
+    a_table(store, "/w/one")
+    assert store.schedules.next_due() == NOON
+    [schedule] = claimed(store)
+    assert store.schedules.next_due() == NOON + MINUTE
+    finish(store, schedule)
+    assert store.schedules.next_due() == NOON + HOUR
+
+
+def test_an_action_that_is_no_longer_wanted_ends_with_its_look(store: Store) -> None:
+    table = a_table(store, action_types=ALL)
+    looks = [Look(schedule=s, next_due=NOON + HOUR, reason="seen") for s in claimed(store)]
+    store.tables.change(table.id, TableChanges(action_types=frozenset({CLEAN})), now=NOON)
+
+    store.schedules.finish(looks, now=NOON)
+
+    assert [s.action for s in store.schedules.of_table(table.id)] == [CLEAN]
+
+
+def test_no_looks_are_no_trouble(store: Store) -> None:
+    store.schedules.finish([], now=NOON)
