@@ -64,9 +64,13 @@ def empty_url(request: pytest.FixtureRequest) -> str:
 def store(migrated_url: str) -> Iterator[SqlStore]:
     store = open_store(migrated_url)
     if store.database.dialect != "sqlite":
-        store.database.write(lambda tx: [tx.execute(t.delete()) for t in reversed(metadata.sorted_tables)])
+        empty(store)
     yield store
     store.close()
+
+
+def empty(store: SqlStore) -> None:
+    store.database.write(lambda tx: [tx.execute(table.delete()) for table in reversed(metadata.sorted_tables)])
 
 
 @pytest.fixture(scope="session")
