@@ -35,7 +35,9 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 SUFFIXES = re.compile(r"_(total|bucket|sum|count|created|info)$")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-ADDRESS = re.compile(rf"(?:({'|'.join(METHODS)}) )?(/(?:api/v1|v1/hoodie/service|health|metrics)\b[\w/{{}},.-]*)")
+ADDRESS = re.compile(
+    rf"(?:({'|'.join(METHODS)}) )?(/(?:api/v1|v1/hoodie/service|health|metrics|openapi)\b[\w/{{}},.-]*)"
+)
 
 
 def page_name(page: Path) -> str:
@@ -216,7 +218,8 @@ def routes() -> set[tuple[str, str]]:
         tables=nobody, operations=nobody, explainer=nobody, intake=nobody, events=nobody, instances=nobody, plugins=(),
         readiness=dict, metrics_text=lambda: (b"", ""), security=Security(), about=About(version="0"),
     )  # fmt: skip
-    paths: dict[str, dict[str, Any]] = build_app(faces).openapi()["paths"]
+    served = build_app(faces)
+    paths: dict[str, dict[str, Any]] = served.openapi()["paths"] | {str(served.openapi_url): {"get": {}}}
     framed = {(method.upper(), shape(path)) for path, methods in paths.items() for method in methods}
     wire = {("GET", PREFIX + kind) for kind in KNOWN - {"empty"}} | {("POST", f"{PREFIX}callback")}
     return {(method, path) for method, path in framed | wire if ADDRESS.fullmatch(path)}
