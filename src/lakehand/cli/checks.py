@@ -104,8 +104,6 @@ def check_database(settings: Settings) -> str:
     kind = settings.database_url.partition(":")[0]
     try:
         schema = current(settings.database_url)
-    except LakehandError:
-        raise
     except Exception as error:
         first = str(error).splitlines()[0]
         raise Ailing(

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
+from weakref import finalize
 
 import httpx
 
@@ -27,6 +28,7 @@ class Client:
         self.url = url.rstrip("/")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.http = httpx.Client(base_url=self.url, headers=headers, timeout=PATIENCE, transport=transport)
+        finalize(self, self.http.close)  # with the command that made it
 
     def get(self, path: str, parameters: Parameters | None = None) -> Any:
         return self.ask("GET", path, params=given(parameters or {}))

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lakehand command as people type it, against a real server on a real SQLite store."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from lakehand.cli import app
+from lakehand.store import SqlStore, migrate, open_store
+from tests.rest.parts import faces_over, serving
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("migrated") / "lakehand.db"
+    migrate.upgrade(f"sqlite:///{file}")
+    return file
+
+
+@pytest.fixture
+def store(migrated: Path, tmp_path: Path) -> Iterator[SqlStore]:
+    file = shutil.copyfile(migrated, tmp_path / "lakehand.db")
+    opened = open_store(f"sqlite:///{file}")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def url(store: SqlStore) -> Iterator[str]:
+    with serving(faces_over(store)) as client:
+        yield str(client.base_url)
+
+
+@pytest.fixture
+def type_in(monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs the command without a service."""
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "dumb")
+    for name in ("LAKEHAND_URL", "LAKEHAND_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    return lambda *words, **more: CliRunner().invoke(app, [str(word) for word in words], **more)
+
+
+@pytest.fixture
+def lakehand(type_in: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs the command against the service."""
+    monkeypatch.setenv("LAKEHAND_URL", url)
+    return type_in
+
+
+def answer(result: Result) -> Any:
+    """The JSON that a command printed."""
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command as a whole: help, tokens, unreachable services, versions, options for writers, the doctor."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import lakehand as package
+from lakehand.store import SqlStore
+from lakehand.writer import hudi_options
+from tests.cli.conftest import Run, answer
+from tests.rest.parts import faces_over, serving, with_security
+
+COMMANDS = [
+    [], ["serve"], ["demo"], ["migrate"], ["doctor"], ["explain"], ["hudi-options"], ["plugins"], ["version"],
+    ["tables"], *(["tables", w] for w in ("add", "list", "show", "change", "pause", "resume", "remove", "look")),
+    ["operations"],
+    *(["operations", w] for w in ("list", "show", "submit", "remove", "cancel", "retry", "logs", "clear")),
+]  # fmt: skip
+
+
+@pytest.fixture
+def guarded(store: SqlStore) -> Iterator[str]:
+    with serving(with_security(faces_over(store), api_tokens={"ann": "secret"})) as client:
+        yield str(client.base_url)
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_command_explains_itself(type_in: Run, words: list[str]) -> None:
+    result = type_in(*words, "--help")
+
+    assert result.exit_code == 0
+    assert "Usage" in result.stdout
+
+
+def test_a_service_that_is_away_is_told_with_how_to_start_one(type_in: Run) -> None:
+    result = type_in("tables", "list", "--url", "http://127.0.0.1:9")
+
+    assert result.exit_code == 1
+    assert "lakehand serve" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_token_is_asked_for_and_taken(type_in: Run, guarded: str) -> None:
+    refused = type_in("tables", "list", "--url", guarded)
+
+    assert refused.exit_code == 1
+    assert "LAKEHAND_TOKEN" in refused.stderr
+    assert answer(type_in("tables", "list", "--url", guarded, "--token", "secret", "--json"))["items"] == []
+
+
+def test_plugins_show_who_is_broken_and_why(lakehand: Run) -> None:
+    shown = lakehand("plugins").stdout
+
+    assert "no Java" in shown
+    assert answer(lakehand("plugins", "--json"))["items"][0]["state"] == "on"
+
+
+def test_version_answers_with_and_without_a_service(type_in: Run, url: str) -> None:
+    with_service = answer(type_in("version", "--url", url, "--json"))
+    without = type_in("version", "--url", "http://127.0.0.1:9")
+
+    assert with_service["command"] == with_service["service"]["version"] == package.__version__
+    assert without.exit_code == 0
+    assert "not reachable" in without.stdout
+
+
+@pytest.mark.parametrize("version", ["1.2.1", "1.2.0"])
+def test_the_printed_options_are_those_that_a_writer_is_given(type_in: Run, version: str) -> None:
+    printed = answer(type_in("hudi-options", "-V", version, "--format", "json"))
+
+    assert printed == hudi_options("http://127.0.0.1:9091", hudi_version=version)
+
+
+def test_options_are_printed_as_properties_and_as_python(type_in: Run) -> None:
+    properties = type_in("hudi-options").stdout
+    python = type_in("hudi-options", "--format", "python").stdout
+    named: dict[str, dict[str, str]] = {}
+    exec(python.partition("\n\nframe")[0], named)
+
+    lines = dict(line.split("=", 1) for line in properties.splitlines())
+    assert named["options"] == lines
+
+
+def test_options_that_make_no_sense_are_refused_in_one_line(type_in: Run) -> None:
+    result = type_in("hudi-options", "--actions", "clean")
+
+    assert result.exit_code == 1
+    assert "lock" in result.stderr
+
+
+def test_the_doctor_finds_a_sound_machine(type_in: Run, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    lake.mkdir()
+
+    report = type_in("doctor", "--quick", "--json", "--home", tmp_path / "home", "--warehouse", lake)
+
+    found = {item["part"]: item for item in json.loads(report.stdout)["items"]}
+    assert found["database"]["is_fine"]
+    assert found[f"storage {lake}"]["is_fine"]
+    assert "empty" in found["database"]["detail"]
+
+
+def test_the_doctor_says_how_to_mend_what_is_wrong(type_in: Run, tmp_path: Path) -> None:
+    nowhere = ["--home", tmp_path / "home", "--warehouse", tmp_path / "nowhere"]
+    database = ["--database", "postgresql://nobody@127.0.0.1:9/none"]
+
+    result = type_in("doctor", "--quick", *nowhere, *database)
+
+    assert result.exit_code == 1
+    assert "there is no" in result.stdout
+    assert "LAKEHAND_DATABASE" in result.stdout
+    assert "Traceback" not in result.output
+
+
+def test_migrate_fills_an_empty_database_and_repeats_without_harm(type_in: Run, tmp_path: Path) -> None:
+    first = type_in("migrate", "--home", tmp_path / "home")
+    second = type_in("migrate", "--home", tmp_path / "home")
+
+    assert first.exit_code == 0, first.output
+    assert first.stdout == second.stdout
+    assert (tmp_path / "home" / "lakehand.db").exists()
+
+
+def test_settings_that_make_no_sense_are_refused_in_one_line(type_in: Run, tmp_path: Path) -> None:
+    result = type_in("serve", "--home", tmp_path, "--port", 99999)
+
+    assert result.exit_code == 1
+    assert "port" in result.stderr
