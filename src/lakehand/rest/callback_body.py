@@ -107,4 +107,5 @@ def decoded(inside: bytes) -> str | None:
         text = json.loads(f'"{inside.decode()}"', strict=False)
     except ValueError:
         return None
-    return text if isinstance(text, str) else None
+    # Half a surrogate pair is a text that no database and no answer can carry.
+    return text.encode("utf-8", "replace").decode() if isinstance(text, str) else None

@@ -2,10 +2,11 @@
 """Records a batch of letters with the intake and says what became of each. Runs in the batcher's thread."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lakehand.core.intake import Intake, Receipt
+from lakehand.core.intake import Intake, Notification, Receipt
 from lakehand.domain.events import Event
 from lakehand.rest.wire_letters import Letter, Reader, Reading
 
@@ -27,16 +28,21 @@ class WireDesk:
     def store(self, readings: Sequence[Reading]) -> Sequence[bytes]:
         notifications = [r.notification for r in readings if r.notification is not None]
         faults: list[Event] = [event for r in readings for event in r.faults]
-        receipts = iter(self.intake.record(notifications, faults=faults))
-        return [self.answer(r, next(receipts) if r.notification is not None else None) for r in readings]
+        receipts = self.intake.record(notifications, faults=faults)
+        left = iter(receipts)
+        self.count(notifications, receipts, unread=len(readings) - len(receipts))
+        return [said(r.message) if r.notification is None else answer(next(left)) for r in readings]
 
-    def answer(self, reading: Reading, receipt: Receipt | None) -> bytes:
-        source = reading.notification.source if reading.notification else "refused"
-        if receipt is None:
-            self.on_notifications(source, "refused", 1)
-            return said(reading.message)
-        self.on_notifications(source, "stored" if receipt.stored else "refused", 1)
-        return b'{"stored":true,"table":%d}' % (receipt.table or 0) if receipt.stored else said(receipt.message)
+    def count(self, notifications: Sequence[Notification], receipts: Sequence[Receipt], unread: int) -> None:
+        outcomes = Counter((n.source, r.stored) for n, r in zip(notifications, receipts, strict=True))
+        for (source, is_stored), times in outcomes.items():
+            self.on_notifications(source, "stored" if is_stored else "refused", times)
+        if unread:
+            self.on_notifications("unread", "refused", unread)
+
+
+def answer(receipt: Receipt) -> bytes:
+    return b'{"stored":true,"table":%d}' % (receipt.table or 0) if receipt.stored else said(receipt.message)
 
 
 def said(message: str) -> bytes:

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A face over a real SQLite store on a real server, and a client that speaks to it."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+import pytest
+
+from lakehand.rest import Faces
+from lakehand.store import SqlStore, migrate, open_store
+from tests.rest.parts import faces_over, serving
+
+
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty database with the newest schema, to be copied."""
+    file = tmp_path_factory.mktemp("migrated") / "lakehand.db"
+    migrate.upgrade(f"sqlite:///{file}")
+    return file
+
+
+@pytest.fixture
+def store(migrated: Path, tmp_path: Path) -> Iterator[SqlStore]:
+    file = shutil.copyfile(migrated, tmp_path / "lakehand.db")
+    opened = open_store(f"sqlite:///{file}")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def faces(store: SqlStore) -> Faces:
+    return faces_over(store)
+
+
+@pytest.fixture
+def client_of() -> Iterator[Callable[[Faces], httpx.Client]]:
+    """Serves faces, and stops all servers at the end."""
+    with ExitStack() as stack:
+        yield lambda faces: stack.enter_context(serving(faces))
+
+
+@pytest.fixture
+def client(faces: Faces, client_of: Callable[[Faces], httpx.Client]) -> httpx.Client:
+    return client_of(faces)

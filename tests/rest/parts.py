@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts behind the face under test: a real store and real desks; only the engine is a stand-in."""
+
+import threading
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, ClassVar
+from urllib.parse import urlencode
+
+import httpx
+import uvicorn
+
+from lakehand.core.explain import Explainer
+from lakehand.core.floods import Flood
+from lakehand.core.intake import Intake
+from lakehand.core.operations_desk import OperationsDesk
+from lakehand.core.plugins import PluginReport, Plugins
+from lakehand.core.tables_desk import TablesDesk
+from lakehand.domain.actions import Action
+from lakehand.domain.locations import Warehouses
+from lakehand.domain.processes import Json
+from lakehand.observe.metrics import PrometheusMetrics
+from lakehand.rest import About, Faces, Security, build_app
+from lakehand.spi import (
+    EngineContext,
+    EngineHealth,
+    EngineStatus,
+    ExecuteEngine,
+    Finding,
+    Format,
+    Handle,
+    ProcessFactory,
+    Skip,
+    TableFormat,
+    TableProcess,
+    TableRuntime,
+    TableSnapshot,
+    Until,
+    Verdict,
+    Work,
+)
+from lakehand.store import SqlStore
+
+HUDI = Format("hudi")
+ACTIONS = frozenset(Action.register(name) for name in ("compaction", "clustering", "clean"))
+LOCATION = "/data/trips"
+INSTANT = "20261114191013982"
+
+
+class NothingToDo(ProcessFactory):
+    name = "hudi"
+
+    def supported_actions(self) -> Mapping[Format, frozenset[Action]]:
+        return {HUDI: ACTIONS}
+
+    def trigger(self, table: TableRuntime, action: Action) -> TableProcess | Skip:
+        return Skip(reason="nothing to do")
+
+    def verify(self, table: TableRuntime, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
+        return Verdict(finding=Finding.DONE, reason="done")
+
+
+class Unread(TableFormat):
+    format = HUDI
+
+    def probe(self, location: str) -> str:
+        return "same"
+
+    def inspect(self, location: str) -> TableSnapshot:
+        raise NotImplementedError
+
+
+class LoggedEngine(ExecuteEngine):
+    """Runs nothing and has a log for every handle."""
+
+    name: ClassVar[str] = "spark"
+    capacity = 1
+
+    def open(self, properties: Mapping[str, str], context: EngineContext) -> None: ...
+    def close(self) -> None: ...
+    def mark(self) -> str | None:
+        return None
+
+    def submit(self, work: Work, handle: Handle, until: Until) -> None: ...
+    def renew(self, handles: Collection[Handle], until: Until) -> None: ...
+    def status(self, handles: Collection[Handle]) -> Mapping[Handle, EngineStatus]:
+        return {}
+
+    def cancel(self, handle: Handle) -> None: ...
+    def logs(self, handle: Handle, *, offset: int = 0, limit: int = 65536) -> str:
+        return f"log of {handle}\n".encode()[offset : offset + limit].decode()
+
+    def health(self) -> EngineHealth:
+        return EngineHealth(is_up=True, detail="idle")
+
+
+def plugins() -> Plugins:
+    factory = NothingToDo()
+    return Plugins(
+        formats={HUDI: Unread()},
+        factories={(HUDI, action): factory for action in ACTIONS},
+        engines={"spark": LoggedEngine()},
+        reports=(
+            PluginReport(kind="engine", name="spark", distribution="lakehand", version="0", state="on"),
+            PluginReport(kind="engine", name="odd", distribution="odd", version="0", state="broken", reason="no Java"),
+        ),
+    )
+
+
+def faces_over(store: SqlStore, *, security: Security | None = None, per_minute: int = 1000) -> Faces:
+    on, warehouses = plugins(), Warehouses(prefixes=("/data", "s3://lake"))
+    metrics = PrometheusMetrics()
+    return Faces(
+        tables=TablesDesk(store=store, plugins=on, warehouses=warehouses, wake=silent),
+        operations=OperationsDesk(store=store, plugins=on, wake=silent),
+        explainer=Explainer(store=store, plugins=on, waits=dict),
+        intake=Intake(
+            store=store, warehouses=warehouses, heartbeat_timeout=timedelta(minutes=10), wake=silent,
+            flood=Flood(per_minute=per_minute),
+        ),
+        events=store.events,
+        instances=store.instances,
+        plugins=on.reports,
+        readiness=lambda: {"database": "ok"},
+        metrics_text=metrics.text,
+        security=security or Security(),
+        about=About(version="0.1.0", instance="here", python="3"),
+        on_request=metrics.request,
+        on_notifications=metrics.notifications,
+    )  # fmt: skip
+
+
+@contextmanager
+def serving(faces: Faces) -> Iterator[httpx.Client]:
+    """The app on a real server with a free port, and a client of it."""
+    config = uvicorn.Config(
+        build_app(faces), port=0, loop="uvloop", http="httptools", ws="none", access_log=False, log_config=None
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port_of(server, thread)}", timeout=30) as client:
+            yield client
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def port_of(server: uvicorn.Server, thread: threading.Thread) -> int:
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.002)
+    port: int = server.servers[0].sockets[0].getsockname()[1]
+    return port
+
+
+def with_security(faces: Faces, **security: Any) -> Faces:
+    return replace(faces, security=Security(**security))
+
+
+def silent() -> None:
+    """Wakes nobody: no loop runs here."""
+
+
+def wire(kind: str = "compact", **changes: str) -> str:
+    """The address of a request as Hudi's client writes it."""
+    query = {
+        "execution_engine": "spark", "extra_params": "", "db_name": "", "resource": "spark:4g,4g",
+        "basepath": LOCATION, "parallelism": "100", "action": "REQUEST", "table_name": "trips", "queue": "default",
+        "instant": INSTANT, "username": "default",
+    }  # fmt: skip
+    return f"/v1/hoodie/service/{kind}?{urlencode(query | changes)}"
+
+
+def items(client: httpx.Client, path: str) -> list[dict[str, Any]]:
+    answer = client.get(path)
+    assert answer.status_code == 200, answer.text
+    found: list[dict[str, Any]] = answer.json()["items"]
+    return found
+
+
+def kinds(client: httpx.Client) -> set[str]:
+    return {event["kind"] for event in items(client, "/api/v1/events")}
+
+
+def add_table(client: httpx.Client, **changes: Any) -> dict[str, Any]:
+    answer = client.post("/api/v1/tables", json={"location": LOCATION, "action_types": ["compaction"], **changes})
+    assert answer.status_code in (200, 201), answer.text
+    table: dict[str, Any] = answer.json()
+    return table
+
+
+def add_operation(client: httpx.Client, **changes: Any) -> dict[str, Any]:
+    wanted = {"location": LOCATION, "action": "compaction", "instant": INSTANT, **changes}
+    answer = client.post("/api/v1/operations", json=wanted)
+    assert answer.status_code in (200, 201), answer.text
+    operation: dict[str, Any] = answer.json()
+    return operation
