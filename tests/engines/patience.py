@@ -8,7 +8,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def eventually(condition: Callable[[], T], within: float = 60.0) -> T:
+def eventually(condition: Callable[[], T], within: float = 120.0) -> T:
     """The condition's first true answer; a failure when there is none in time."""
     deadline = time.monotonic() + within
     while True:

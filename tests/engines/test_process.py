@@ -28,8 +28,17 @@ def spool(tmp_path: Path) -> Spool:
 def process(spool: Spool) -> Iterator[DriverProcess]:
     process = DriverProcess(spool, spool.root.parent)
     yield process
-    process.kill()
-    eventually(lambda: not process.is_alive())
+    end(process)
+
+
+def end(process: DriverProcess) -> None:
+    """More than once if need be: a process that was born this instant has no command line to be known by."""
+
+    def is_dead() -> bool:
+        process.kill()
+        return not process.is_alive()
+
+    eventually(is_dead)
 
 
 def script(spool: Spool, text: str = SLEEP) -> Command:
@@ -66,9 +75,9 @@ def test_none_can_start_while_someone_relies_on_its_death(spool: Spool, process:
 
 def test_another_service_process_can_end_it(spool: Spool, process: DriverProcess) -> None:
     process.start(script(spool))
-    DriverProcess(spool, spool.root.parent).kill()
+    end(DriverProcess(spool, spool.root.parent))
 
-    eventually(lambda: not process.is_alive())
+    assert not process.is_alive()
 
 
 def test_a_number_that_now_means_another_process_is_left_alone(spool: Spool, process: DriverProcess) -> None:
@@ -99,17 +108,19 @@ class Time:
 def test_after_each_death_a_driver_is_started_later_and_later(spool: Spool, process: DriverProcess) -> None:
     time = Time()
     launcher = Launcher(process, lambda: script(spool, "echo out of luck"), time)
-    waits = []
+    waits, hopeless = [], []
     for _ in range(3):
         launcher.want()
         launcher.settle(10)
         eventually(lambda: not process.is_alive())
         launcher.observe(False, {})
         waits.append(launcher._not_before - time.now)
+        hopeless.append(launcher.is_hopeless)
         time.now = launcher._not_before
 
     assert waits == [1.0, 2.0, 4.0]
-    assert launcher.is_hopeless
+    assert hopeless == [False, False, True]
+    assert not launcher.is_hopeless
     assert launcher.restarts == 2
     assert "out of luck" in launcher.error
 

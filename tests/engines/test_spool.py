@@ -41,6 +41,7 @@ def state(ours: service.Spool, *, is_alive: bool = True) -> EngineState:
 def test_both_sides_use_the_same_names(ours: service.Spool, theirs: driver.Spool) -> None:
     assert service.FOLDERS == driver.FOLDERS
     assert (ours.stop, ours.state, ours.lock) == (theirs.stop, theirs.state, theirs.lock)
+    assert ours.last_words == theirs.last_words
 
 
 def test_the_folders_are_for_our_eyes_only(ours: service.Spool) -> None:

@@ -9,6 +9,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Event, Lock, Thread
+from typing import NoReturn
 from uuid import uuid4
 
 from pyspark import InheritableThread
@@ -49,7 +50,7 @@ class Driver:
         self.rss_mb = 0
 
     def run(self) -> None:
-        guard = Guard(self.running, self.wanted.lease_grace, self.stir.set)
+        guard = Guard(self.running, grace=self.wanted.lease_grace, on_expiry=self.stir.set, die=self.die)
         guard.start()
         beat = Thread(target=self._beat, name="beat", daemon=True)
         beat.start()
@@ -63,13 +64,16 @@ class Driver:
         beat.join()
         guard.stop()
 
+    def die(self, reason: str) -> NoReturn:
+        die(reason, self.spool.last_words)
+
     def carry_on(self, deed: Callable[[], None]) -> None:
         """A full disk passes; a spool folder that is gone does not come back."""
         try:
             deed()
         except OSError as error:
             if not self.spool.inbox.exists():
-                die("its spool folder is gone")
+                self.die("its spool folder is gone")
             sys.stderr.write(f"lakehand: {error!r}\n")
 
     def step(self) -> None:
@@ -155,7 +159,7 @@ class Driver:
         try:
             attempt.run(self.spark, self._believe_in_spark)
         except BaseException as error:
-            die(f"the outcome of {attempt.handle} cannot be written: {error!r}")
+            self.die(f"the outcome of {attempt.handle} cannot be written: {error!r}")
         with self.lock:
             del self.attempts[attempt.handle]
         self.last_event = clock()
@@ -171,8 +175,8 @@ class Driver:
             if not self.spark.sparkContext._jsc.sc().isStopped():
                 return
         except Exception as error:
-            die(f"its JVM does not answer: {error!r}")
-        die("its Spark application has ended")
+            self.die(f"its JVM does not answer: {error!r}")
+        self.die("its Spark application has ended")
 
     def _reason_to_leave(self) -> str:
         wanted, now = self.wanted, clock()
@@ -269,12 +273,11 @@ def main() -> None:
     spark.sparkContext.setLogLevel("WARN")
     driver = Driver(spool, spark, wanted)
     driver.run()
-    sys.stderr.write(f"lakehand: the driver ends: {driver.leaving}\n")
     farewell = Thread(target=spark.stop, daemon=True)
     farewell.start()
     farewell.join(FAREWELL)
     spool.publish(driver.state("stopped"))
-    die("Spark has ended")  # a library's thread could keep the JVM for ever
+    driver.die(f"it left: {driver.leaving}")  # a library's thread could keep the JVM for ever
 
 
 if __name__ == "__main__":

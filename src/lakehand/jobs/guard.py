@@ -3,9 +3,9 @@
 
 import os
 import signal
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from threading import Event, Thread
 from typing import NoReturn
 
@@ -14,28 +14,40 @@ from lakehand.jobs.attempt import Attempt
 LOOK = 0.2  # seconds
 
 
-def die(reason: str) -> NoReturn:
-    """End the JVM and ourselves, now. The JVM is the parent, and leads the process group that the engine made."""
-    sys.stderr.write(f"lakehand: the driver ends at once: {reason}\n")
-    sys.stderr.flush()
+PARENT = os.getppid()
+
+
+def die(reason: str, last_words: Path) -> NoReturn:
+    """End the JVM, our parent, now; then say why, and end what is left of the process group that the engine made.
+
+    Not on our standard output: that is a pipe to the JVM.
+    """
+    with suppress(OSError):
+        if os.getppid() == PARENT:
+            os.kill(PARENT, signal.SIGKILL)
+    with suppress(OSError):
+        last_words.write_text(f"{reason}\n")
     with suppress(OSError):
         if os.getpgrp() == PARENT:
             os.killpg(PARENT, signal.SIGKILL)
-        elif os.getppid() == PARENT:
-            os.kill(PARENT, signal.SIGKILL)
     os._exit(1)
-
-
-PARENT = os.getppid()
 
 
 class Guard:
     """Watches leases and the JVM. It calls neither Spark nor the disk, so that neither can hold it up."""
 
-    def __init__(self, attempts: Callable[[], Sequence[Attempt]], grace: float, on_expiry: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        attempts: Callable[[], Sequence[Attempt]],
+        *,
+        grace: float,
+        on_expiry: Callable[[], None],
+        die: Callable[[str], None],
+    ) -> None:
         self._attempts = attempts
         self._grace = grace
         self._on_expiry = on_expiry
+        self._die = die
         self._end = Event()
 
     def start(self) -> None:
@@ -50,10 +62,10 @@ class Guard:
 
     def look(self) -> None:
         if os.getppid() != PARENT:
-            die("its JVM is gone")
+            self._die("its JVM is gone")
         late = [attempt for attempt in self._attempts() if attempt.overdue() >= 0]
         for attempt in late:
             if attempt.overdue() > self._grace:
-                die(f"{attempt.handle} goes on {attempt.overdue():.1f} s after its lease ended")
+                self._die(f"{attempt.handle} goes on {attempt.overdue():.1f} s after its lease ended")
         if late:
             self._on_expiry()

@@ -15,13 +15,13 @@ def run(job: Job) -> dict[str, Any]:
     wanted = job.parameters
     for key, value in wanted.get("notes", {}).items():
         job.note(key, value)
+    if seconds := wanted.get("deaf"):
+        job.phase("not listening")
+        time.sleep(float(seconds))
     job.phase("counting")
     rows = count(job, int(wanted.get("rows", 1000)), int(wanted.get("partitions", 2)))
     if message := wanted.get("fail"):
         job.session.sql("SELECT raise_error(:message)", {"message": str(message)}).collect()
-    if seconds := wanted.get("deaf"):
-        job.phase("not listening")
-        time.sleep(float(seconds))
     job.check()
     return {"rows": rows, "spark": job.session.version}
 

@@ -5,6 +5,7 @@ The engine writes and reads the other side of the same names (``engines/spark/sp
 
 ``driver.lock``         locked for as long as the driver's JVM or its Python lives
 ``driver.json``         boot, beat, state, pid ...: written anew about every second; ``boot:beat`` is a mark
+``last-words``          why the driver ended, when it ended by its own decision
 ``stop``                the driver takes nothing new, ends what runs, and exits
 ``inbox/HANDLE.json``   work, with ``mark`` and ``hold`` of its lease; whoever renames it away has it
 ``running/HANDLE.json`` work that was started, with its phase, task counts and notes
@@ -35,6 +36,7 @@ class Spool:
         self.root = root
         self.inbox, self.running, self.done, self.cancel, self.lease, self.logs = (root / name for name in FOLDERS)
         self.stop = root / "stop"
+        self.last_words = root / "last-words"
         self.state = root / "driver.json"
         self.lock = root / "driver.lock"
         self._serial = count()

@@ -35,7 +35,8 @@ class Launcher:
 
     @property
     def is_hopeless(self) -> bool:
-        return self.failures >= HOPELESS
+        """Several deaths in a row, and the next try is not due: giving it more work now makes no sense."""
+        return self.failures >= HOPELESS and self._clock() < self._not_before
 
     def want(self) -> None:
         """A driver is needed. Returns at once; finding Java and the jars may take its time."""

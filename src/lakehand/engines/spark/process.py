@@ -56,8 +56,8 @@ class DriverProcess:
         return True
 
     def _prepare(self, command: Command) -> None:
-        self._spool.state.unlink(missing_ok=True)
-        self._spool.stop.unlink(missing_ok=True)
+        for file in (self._spool.state, self._spool.stop, self._spool.last_words):
+            file.unlink(missing_ok=True)
         shutil.rmtree(self._home / "scratch", ignore_errors=True)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         if self.log.exists() and self.log.stat().st_size > LOG_LIMIT:
@@ -89,6 +89,9 @@ class DriverProcess:
                 os.killpg(group, signal.SIGKILL)
 
     def last_words(self) -> str:
+        """Why the driver ended: its own word where there was time for one, else the end of its log."""
+        with suppress(OSError):
+            return self._spool.last_words.read_text().strip()
         try:
             with self.log.open("rb") as stream:
                 stream.seek(max(0, self.log.stat().st_size - TAIL))

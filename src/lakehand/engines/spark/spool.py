@@ -40,6 +40,7 @@ class Spool:
         self.root = root
         self.inbox, self.running, self.done, self.cancel, self.lease, self.logs = (root / name for name in FOLDERS)
         self.stop = root / "stop"
+        self.last_words = root / "last-words"
         self.state = root / "driver.json"
         self.lock = root / "driver.lock"
         self.launch = root / "launch.lock"

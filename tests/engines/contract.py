@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every engine must do. A test class of an engine inherits the contract and provides the fixture ``subject``."""
+
+from abc import ABC, abstractmethod
+from datetime import timedelta
+from itertools import count
+from typing import Any
+
+from lakehand.domain.errors import Unavailable
+from lakehand.domain.operations import Handle
+from lakehand.spi.engines import EngineState, EngineStatus, ExecuteEngine, Until, Work
+from tests.engines.patience import eventually
+
+LONG = timedelta(minutes=10)
+SHORT = timedelta(seconds=3)
+NO_TIME = timedelta(milliseconds=1)
+
+_numbers = count(1)
+
+
+class EngineUnderTest(ABC):
+    """An open engine, and the things that its tests need to do to it."""
+
+    engine: ExecuteEngine
+
+    @abstractmethod
+    def reopen(self) -> None:
+        """Replace ``engine`` by a new object on the same home, as a restarted service would."""
+
+    @abstractmethod
+    def crash(self) -> None:
+        """Kill whatever runs the work, at once."""
+
+    @abstractmethod
+    def runs(self, handle: Handle) -> int:
+        """How often the work was really run."""
+
+    def work(self, **parameters: Any) -> Work:
+        """The probe: ``rows``, ``pause`` (ms per row), ``fail``, ``deaf``, ``notes``."""
+        return Work(job="probe", parameters=parameters, table="db.probe", location="none")
+
+    @property
+    def slow(self) -> Work:
+        """Some minutes, in many small tasks."""
+        return self.work(rows=40_000, partitions=400, pause=10)
+
+    def wake(self) -> None:
+        """Make an engine that sleeps without work begin to run its clock."""
+
+    def mark(self) -> str:
+        def tended() -> str | None:
+            self.wake()
+            self.engine.tend()
+            return self.engine.mark()
+
+        return eventually(tended) or ""
+
+    def submit(self, work: Work, *, hold: timedelta = LONG, mark: str | None = None) -> Handle:
+        """With the engine's present mark, unless an other one is given; an empty one is none."""
+        handle = Handle(f"test-{next(_numbers)}")
+        self.again(work, handle, hold=hold, mark=mark)
+        return handle
+
+    def again(self, work: Work, handle: Handle, *, hold: timedelta = LONG, mark: str | None = None) -> None:
+        now = (self.mark() if mark is None else mark) or None
+
+        def accepted() -> bool:
+            try:
+                self.engine.submit(work, handle, Until(mark=now, hold=hold))
+            except Unavailable:
+                return False
+            return True
+
+        eventually(accepted)
+
+    def renew(self, handle: Handle, hold: timedelta = LONG) -> None:
+        self.engine.renew([handle], Until(mark=self.mark(), hold=hold))
+
+    def status(self, handle: Handle) -> EngineStatus:
+        return self.engine.status([handle])[handle]
+
+    def state(self, handle: Handle) -> EngineState:
+        return self.status(handle).state
+
+    def wait_for(self, handle: Handle, *states: EngineState) -> EngineStatus:
+        def arrived() -> EngineStatus | None:
+            self.engine.tend()
+            status = self.status(handle)
+            assert not status.state.is_over or status.state in states, status
+            return status if status.state in states else None
+
+        found = eventually(arrived)
+        assert found is not None
+        return found
+
+    def run(self, work: Work) -> EngineStatus:
+        return self.wait_for(self.submit(work), EngineState.SUCCEEDED)
+
+
+class ExecuteEngineContract:
+    def test_work_runs_and_its_result_waits_until_it_is_forgotten(self, subject: EngineUnderTest) -> None:
+        handle = subject.submit(subject.work(rows=1234))
+        status = subject.wait_for(handle, EngineState.SUCCEEDED)
+        assert status.result["rows"] == 1234
+        assert status.seconds is not None
+        assert subject.status(handle) == status
+
+        subject.engine.forget([handle])
+        assert subject.state(handle) is EngineState.ABSENT
+
+    def test_the_same_handle_again_changes_nothing(self, subject: EngineUnderTest) -> None:
+        work = subject.work(rows=200, pause=5)
+        handle = subject.submit(work)
+        for state in (EngineState.RUNNING, EngineState.SUCCEEDED):
+            subject.again(work, handle)
+            subject.wait_for(handle, state, EngineState.SUCCEEDED)
+        subject.again(work, handle)
+        subject.run(subject.work())
+
+        assert subject.state(handle) is EngineState.SUCCEEDED
+        assert subject.runs(handle) == 1
+
+    def test_many_works_run_in_several_queues(self, subject: EngineUnderTest) -> None:
+        works = [
+            Work(job="probe", parameters={"rows": n}, table="t", location="l", queue=f"q{n % 3}") for n in range(9)
+        ]
+        handles = [subject.submit(work) for work in works]
+        rows = [subject.wait_for(handle, EngineState.SUCCEEDED).result["rows"] for handle in handles]
+
+        assert rows == list(range(9))
+
+    def test_an_unknown_handle_is_absent_and_cancelling_it_does_nothing(self, subject: EngineUnderTest) -> None:
+        subject.engine.cancel(Handle("never-given"))
+        assert subject.state(Handle("never-given")) is EngineState.ABSENT
+
+    def test_a_failure_names_its_cause(self, subject: EngineUnderTest) -> None:
+        handle = subject.submit(subject.work(fail="the disk is on fire"))
+        status = subject.wait_for(handle, EngineState.FAILED)
+
+        assert status.error_class
+        assert "the disk is on fire" in status.message
+        assert "the disk is on fire" in subject.engine.logs(handle)
+
+    def test_logs_are_read_on_from_an_offset(self, subject: EngineUnderTest) -> None:
+        handle = subject.submit(subject.work())
+        subject.wait_for(handle, EngineState.SUCCEEDED)
+        whole = subject.engine.logs(handle)
+
+        assert whole.startswith(subject.engine.logs(handle, limit=10))
+        assert subject.engine.logs(handle, offset=10) == whole[10:]
+
+    def test_running_work_tells_how_far_it_is(self, subject: EngineUnderTest) -> None:
+        handle = subject.submit(subject.slow)
+
+        def some_tasks() -> bool:
+            progress = subject.wait_for(handle, EngineState.RUNNING, EngineState.QUEUED).progress
+            done, total = progress.get("tasks_done"), progress.get("tasks_total")
+            return progress.get("phase") == "counting" and isinstance(done, int) and done > 0 and total == 400
+
+        eventually(some_tasks)
+        subject.engine.cancel(handle)
+        subject.wait_for(handle, EngineState.CANCELED)
+
+    def test_running_work_is_canceled(self, subject: EngineUnderTest) -> None:
+        handle = subject.submit(subject.slow)
+        subject.wait_for(handle, EngineState.RUNNING)
+        subject.engine.cancel(handle)
+
+        subject.wait_for(handle, EngineState.CANCELED)
+
+    def test_waiting_work_is_canceled_and_never_runs(self, subject: EngineUnderTest) -> None:
+        handle = subject.submit(subject.work(), mark="")
+        subject.engine.cancel(handle)
+        subject.wait_for(handle, EngineState.CANCELED)
+        subject.renew(handle)
+        subject.run(subject.work())
+
+        assert subject.runs(handle) == 0
+
+    def test_work_without_a_mark_waits_for_a_renewal_that_has_one(self, subject: EngineUnderTest) -> None:
+        handle = subject.submit(subject.work(), mark="")
+        subject.run(subject.work())
+        assert subject.state(handle) is EngineState.QUEUED
+
+        subject.renew(handle)
+        subject.wait_for(handle, EngineState.SUCCEEDED)
+
+    def test_a_lease_that_is_over_on_arrival_starts_nothing(self, subject: EngineUnderTest) -> None:
+        handle = subject.submit(subject.work(), hold=NO_TIME)
+        subject.run(subject.work())
+
+        assert subject.state(handle) is EngineState.QUEUED
+
+    def test_a_mark_of_another_time_starts_nothing(self, subject: EngineUnderTest) -> None:
+        handle = subject.submit(subject.work(), mark="another:1")
+        subject.run(subject.work())
+
+        assert subject.state(handle) is EngineState.QUEUED
+
+    def test_work_stops_when_its_lease_runs_out(self, subject: EngineUnderTest) -> None:
+        handle = subject.submit(subject.slow, hold=SHORT)
+        status = subject.wait_for(handle, EngineState.FAILED, EngineState.LOST)
+
+        assert (status.state, status.error_class) in {("failed", "lease-expired"), ("lost", "")}
+        assert subject.runs(handle) == 1
+
+    def test_work_goes_on_while_its_lease_is_renewed(self, subject: EngineUnderTest) -> None:
+        handle = subject.submit(subject.work(rows=1000, partitions=20, pause=10), hold=SHORT)
+
+        def is_over() -> bool:
+            subject.renew(handle, SHORT)
+            return subject.state(handle).is_over
+
+        eventually(is_over)
+        status = subject.wait_for(handle, EngineState.SUCCEEDED)
+        assert status.seconds is not None
+        assert status.seconds > SHORT.total_seconds()
+
+    def test_a_restarted_service_finds_its_running_work_and_the_result(self, subject: EngineUnderTest) -> None:
+        handle = subject.submit(subject.work(rows=400, pause=5))
+        subject.wait_for(handle, EngineState.RUNNING)
+        subject.reopen()
+        subject.wait_for(handle, EngineState.SUCCEEDED)
+        subject.reopen()
+
+        assert subject.state(handle) is EngineState.SUCCEEDED
+        assert subject.runs(handle) == 1
+
+    def test_after_a_crash_running_work_is_lost_and_waiting_work_needs_a_new_mark_to_run(
+        self, subject: EngineUnderTest
+    ) -> None:
+        running = subject.submit(subject.work(rows=40_000, pause=10, notes={"instant": "20261115"}))
+        eventually(lambda: "notes" in subject.status(running).progress)
+        before = subject.mark()
+        waiting = subject.submit(subject.work(), mark="")
+        subject.crash()
+        late = subject.submit(subject.work(), mark=before)
+        subject.wait_for(running, EngineState.LOST)
+        subject.renew(waiting)
+        subject.wait_for(waiting, EngineState.SUCCEEDED)
+
+        lost = subject.status(running)
+        assert (lost.state, lost.progress["notes"]) == (EngineState.LOST, {"instant": "20261115"})
+        assert subject.runs(running) == 1
+        assert subject.state(late) is EngineState.QUEUED

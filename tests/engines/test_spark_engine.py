@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The spark engine, with a real driver: the contract of engines, and what is its own."""
+
+import os
+import signal
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from lakehand.domain.operations import Handle
+from lakehand.engines.spark import SparkEngine
+from lakehand.spi.engines import EngineContext, EngineState
+from tests.engines.contract import EngineUnderTest, ExecuteEngineContract
+from tests.engines.patience import eventually
+
+PROPERTIES = {"driver-memory": "1g", "lease-grace": "2s"}
+
+pytestmark = pytest.mark.spark
+
+
+class SparkUnderTest(EngineUnderTest):
+    engine: SparkEngine
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.reopen()
+
+    def reopen(self) -> None:
+        self.engine = SparkEngine()
+        self.engine.open(PROPERTIES, EngineContext(home=self.home))
+
+    def wake(self) -> None:
+        self.engine.warm()
+
+    def crash(self, who: str = "jvm") -> None:
+        self.mark()
+        os.kill(int(self.engine.spool.driver_state()[who]), signal.SIGKILL)
+        eventually(lambda: not self.engine.process.is_alive())
+        self.reopen()
+
+    def runs(self, handle: Handle) -> int:
+        return self.engine.logs(handle).count("probe on db.probe")
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkUnderTest]:
+    subject = SparkUnderTest(tmp_path_factory.mktemp("engine"))
+    yield subject
+    subject.engine.stop(timedelta(seconds=5))
+
+
+@pytest.fixture
+def subject(driver: SparkUnderTest) -> Iterator[SparkUnderTest]:
+    yield driver
+    for file in driver.engine.spool.inbox.iterdir():
+        driver.engine.cancel(Handle(file.stem))
+
+
+class TestSparkEngine(ExecuteEngineContract):
+    def test_the_death_of_the_drivers_python_alone_ends_its_jobs(self, subject: SparkUnderTest) -> None:
+        handle = subject.submit(subject.slow)
+        subject.wait_for(handle, EngineState.RUNNING)
+        subject.crash("pid")
+
+        assert subject.state(handle) is EngineState.LOST
+
+    def test_work_that_does_not_listen_is_ended_with_its_driver_when_its_lease_is_over(
+        self, subject: SparkUnderTest
+    ) -> None:
+        handle = subject.submit(subject.work(deaf=600), hold=timedelta(seconds=3))
+        subject.wait_for(handle, EngineState.LOST)
+
+        assert "goes on" in subject.engine.process.last_words()
+        subject.reopen()
+
+    def test_a_driver_stops_when_it_is_told_and_starts_when_there_is_work(self, subject: SparkUnderTest) -> None:
+        subject.mark()
+        subject.engine.stop()
+        assert not subject.engine.health().is_up
+        waiting = subject.submit(subject.work(), mark="")
+        eventually(lambda: subject.engine.health().is_up)
+
+        assert subject.engine.health().restarts == 0
+        assert subject.state(waiting) is EngineState.QUEUED
+
+    def test_the_driver_inherits_nothing_from_the_service_and_is_alone_in_its_session(
+        self, subject: SparkUnderTest
+    ) -> None:
+        subject.mark()
+        jvm = int(subject.engine.spool.driver_state()["jvm"])
+
+        assert os.getsid(jvm) == jvm
+        assert Path(f"/proc/{jvm}/fd/0").readlink() == Path("/dev/null")
+        assert Path(f"/proc/{jvm}/fd/1").readlink() == subject.engine.process.log
