@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options that a Hudi writer is given, per version, action and table type."""
 
+import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -150,3 +152,15 @@ def test_every_value_is_text_as_spark_wants_it() -> None:
 
     assert all(isinstance(value, str) for value in options.values())
     assert options["hoodie.clustering.async.max.commits"] == "2"
+
+
+def test_the_documented_options_are_the_real_ones() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "hudi.md").read_text(encoding="utf-8")
+    newer, older = re.findall(r"^```properties\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+
+    assert read(newer) == hudi_options(URL, hudi_version="1.2.1", actions=EVERYTHING)
+    assert read(older) == hudi_options(URL, hudi_version="0.15.0", actions=["compaction", "clustering"])
+
+
+def read(properties: str) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in properties.splitlines())
