@@ -28,12 +28,14 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 TEXT = {page: page.read_text(encoding="utf-8") for page in PAGES}
 OPERATING = TEXT[ROOT / "docs" / "operating.md"]
 SOURCE = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "src").rglob("*.py"))
+HUDI_SETTINGS = "".join((ROOT / "src/lakehand/formats/hudi" / name).read_text() for name in ("settings.py", "locks.py"))
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 SPAN = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 SUFFIXES = re.compile(r"_(total|bucket|sum|count|created|info)$")
+HUDI = re.compile(r"hudi\.(?!md)[a-z.-]+")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 ADDRESS = re.compile(
     rf"(?:({'|'.join(METHODS)}) )?(/(?:api/v1|v1/hoodie/service|health|metrics|openapi)\b[\w/{{}},.-]*)"
@@ -133,6 +135,12 @@ def test_environment_variables_that_are_named_exist(page: Path) -> None:
     known = {variable(name) for name in SETTINGS} | {f"LAKEHAND_{alias.upper()}" for alias in ALIASES}
     named = set(re.findall(r"\bLAKEHAND_[A-Z][A-Z_]*\b", TEXT[page]))
     assert [name for name in named - known if f'"{name}"' not in SOURCE] == []
+
+
+def test_the_properties_of_hudi_tables_that_are_named_are_those_that_exist() -> None:
+    named = {word for text in TEXT.values() for word in SPAN.findall(without_fences(text)) if HUDI.fullmatch(word)}
+    exist = {word for word in re.findall(r'"([^"\n]+)"', HUDI_SETTINGS) if HUDI.fullmatch(word)}
+    assert named == exist
 
 
 # Commands
