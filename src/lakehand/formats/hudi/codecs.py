@@ -2,6 +2,7 @@
 """The compression of a table's base files: a setting of its writers that only the files themselves remember."""
 
 from collections.abc import Iterator
+from itertools import islice
 
 from lakehand.formats.hudi import plans
 from lakehand.formats.hudi.snapshot import CLEAN, HudiSnapshot
@@ -9,6 +10,7 @@ from lakehand.formats.hudi.timeline import WRITES
 from lakehand.spi import Action
 
 KNOWN = frozenset({"GZIP", "SNAPPY", "ZSTD", "UNCOMPRESSED"})
+TRIED = 3  # files, until one can be read
 LOOKED_AT = 3  # commits, newest first, until one has written a base file
 
 
@@ -16,9 +18,9 @@ def codec_options(snapshot: HudiSnapshot, action: Action) -> dict[str, str]:
     """Write base files as the table's writer does; nothing where that cannot be told."""
     if action == CLEAN:
         return {}
-    file = next(base_files(snapshot, action), None)
-    codec = codec_of(snapshot, file) if file else None
-    return {"hoodie.parquet.compression.codec": codec.lower()} if codec in KNOWN and codec else {}
+    found = (codec_of(snapshot, file) for file in islice(base_files(snapshot, action), TRIED))
+    codec = next((codec for codec in found if codec in KNOWN), None)
+    return {"hoodie.parquet.compression.codec": codec.lower()} if codec else {}
 
 
 def base_files(snapshot: HudiSnapshot, action: Action) -> Iterator[str]:

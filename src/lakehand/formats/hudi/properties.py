@@ -11,6 +11,7 @@ FOLDER = ".hoodie"
 FILE = "hoodie.properties"
 BACKUP = "hoodie.properties.backup"  # what a writer leaves while it replaces the file
 _PAIR = re.compile(r"((?:\\.|[^\\=:\s])+)\s*[=:]?\s*(.*)", re.DOTALL)
+_CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n[ \t]*")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _SPECIAL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
@@ -30,7 +31,7 @@ def read_properties(storage: Storage, root: str, location: str) -> dict[str, str
 
 
 def parse(text: str) -> dict[str, str]:
-    lines = (line.strip() for line in text.replace("\\\n", "").splitlines())
+    lines = (line.lstrip() for line in _CONTINUED.sub(r"\1", text).splitlines())
     pairs = (_PAIR.fullmatch(line) for line in lines if line and line[0] not in "#!")
     return {unescaped(pair[1]): unescaped(pair[2]) for pair in pairs if pair}
 

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cleans a table: deletes files of old versions. Hudi's procedure wants a table name, so the location gets one."""
+"""Cleans a table: deletes the files of old versions. Hudi's procedure knows names only, so its client is called here."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
@@ -14,8 +12,9 @@ from lakehand.jobs.job import Job
 
 
 def run(job: Job) -> dict[str, Any]:
+    """Execute the pending clean plans; or, if there are none and we may, plan one and execute it."""
     location, parameters = job.parameters["location"], job.parameters
-    options = calls.use_options(job.session, parameters["options"])
+    calls.use_options(job.session, {**parameters["options"], **retention(parameters)})
     job.phase("looking for pending plans")
     waiting = timelines.pending(job.session, location, "clean")
     may_plan = parameters["mode"] == "plan-and-execute" and bool(parameters.get("may_plan"))
@@ -23,28 +22,52 @@ def run(job: Job) -> dict[str, Any]:
         return {"instants": [], "planned": [], "rows": []}
     job.check()
     job.phase(f"executing {', '.join(waiting)}" if waiting else "planning and executing")
-    arguments: dict[str, calls.Value] = {"schedule_in_line": not waiting, **retention(parameters), **options}
-    with borrowed_name(job.session, location, job.handle) as name:
-        rows = calls.call(job.session, "run_clean", {"table": name, **arguments})
+    with write_client(job.session, location) as client:
+        rows = outcome(clean(client, plan=not waiting))
     planned = [] if waiting else [row["start_clean_time"] for row in rows]
-    return {"instants": waiting or planned, "planned": planned, "rows": [calls.plain(row) for row in rows]}
+    return {"instants": waiting or planned, "planned": planned, "rows": rows}
 
 
-def retention(parameters: dict[str, Any]) -> dict[str, calls.Value]:
+def retention(parameters: dict[str, Any]) -> dict[str, str]:
+    """What a plan keeps, under the old and the new names of the options."""
+    kept = str(int(parameters["retain_commits"]))
     return {
-        "clean_policy": "KEEP_LATEST_COMMITS",
-        "retain_commits": int(parameters["retain_commits"]),
-        "trigger_strategy": "NUM_COMMITS",
-        "trigger_max_commits": 1,
+        "hoodie.clean.policy": "KEEP_LATEST_COMMITS",
+        "hoodie.cleaner.policy": "KEEP_LATEST_COMMITS",
+        "hoodie.clean.commits.retained": kept,
+        "hoodie.cleaner.commits.retained": kept,
+        "hoodie.clean.trigger.strategy": "NUM_COMMITS",
+        "hoodie.clean.trigger.max.commits": "1",
+        "hoodie.clean.max.commits": "1",
     }
 
 
 @contextmanager
-def borrowed_name(session: SparkSession, location: str, handle: str) -> Iterator[str]:
-    """A table name for a location, for as long as it is needed; dropping it leaves the table itself alone."""
-    name = f"default.lakehand_{re.sub('[^a-z0-9]', '_', handle.lower())}_{uuid4().hex[:8]}"
-    session.sql(f"CREATE TABLE {name} USING hudi LOCATION {calls.literal(location)}")
+def write_client(session: SparkSession, location: str) -> Iterator[Any]:
+    """A client for the table at a location, with the session's options, as the procedures make it."""
+    jvm: Any = session.sparkContext._jvm
+    nothing = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap({})
+    create = jvm.org.apache.hudi.HoodieCLIUtils.createHoodieWriteClient
+    client = create(session._jsparkSession, location, nothing, jvm.scala.Option.empty())
     try:
-        yield name
+        yield client
     finally:
-        session.sql(f"DROP TABLE IF EXISTS {name}")
+        client.close()
+
+
+def clean(client: Any, *, plan: bool) -> Any:
+    """Hudi 1.0 wants an instant and a word about locking besides; its ``clean(boolean)`` means something else."""
+    is_old = any(m.getName() == "clean" and m.getParameterCount() == 3 for m in client.getClass().getMethods())
+    return client.clean(client.createNewInstantTime(), plan, False) if is_old else client.clean(plan)
+
+
+def outcome(metadata: Any) -> list[dict[str, Any]]:
+    if metadata is None:
+        return []
+    return [
+        {
+            "start_clean_time": metadata.getStartCleanTime(),
+            "total_files_deleted": metadata.getTotalFilesDeleted(),
+            "earliest_commit_to_retain": metadata.getEarliestCommitToRetain(),
+        }
+    ]

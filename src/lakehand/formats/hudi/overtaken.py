@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clustering plans that writers have overtaken: running one would replace file groups together with newer rows.
+
+Spark's writer refuses to update a file group that a pending clustering plan will replace; others do not.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lakehand.formats.hudi.snapshot import HudiSnapshot, PendingPlan
+from lakehand.formats.hudi.timeline import in_order
+
+_BASE = re.compile(r"(?P<group>[^_]+)_[^_]+_(?P<instant>\d{14,17})\.[a-z]+")
+_LOG = re.compile(r"\.(?P<group>[^_]+)_(?P<instant>\d{14,17})\.log\..+")
+
+
+def why_overtaken(snapshot: HudiSnapshot, plan: PendingPlan) -> str | None:
+    """Names a file of the plan's file groups that came after the plan; None: all is well."""
+    for folder, slices in by_folder(plan.document).items():
+        path = f"{snapshot.root}/{folder}".rstrip("/")
+        for name in snapshot.storage.names(path):
+            found = _BASE.fullmatch(name) or _LOG.fullmatch(name)
+            part = slices.get(found["group"]) if found else None
+            if found and part and is_newer(snapshot, plan, part, name, found["instant"]):
+                return (
+                    f"clustering plan {plan.instant} was overtaken: {folder}/{name} is newer, and running the plan "
+                    "would replace it; roll the plan back in Hudi, then cluster anew"
+                )
+    return None
+
+
+def is_newer(snapshot: HudiSnapshot, plan: PendingPlan, part: Mapping[str, Any], name: str, instant: str) -> bool:
+    """Written after the plan and completed. Older logs bear the time of their base file: those must be in the plan."""
+    if in_order(instant) > in_order(plan.instant):
+        return bool(snapshot.timeline.completed_at(instant))
+    base = _BASE.fullmatch(file_name(part.get("dataFilePath") or ""))
+    known = {file_name(path) for path in part.get("deltaFilePaths") or ()}
+    is_log_of_base = name.startswith(".") and base is not None and instant == base["instant"]
+    return snapshot.layout == 1 and is_log_of_base and name not in known
+
+
+def by_folder(document: Mapping[str, Any]) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+    """Partition → file group → slice."""
+    folders: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for part in slices_of(document):
+        folders.setdefault(part.get("partitionPath") or "", {})[part.get("fileId") or ""] = part
+    return folders
+
+
+def slices_of(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for group in (document.get("clusteringPlan") or {}).get("inputGroups") or []:
+        yield from group.get("slices") or []
+
+
+def file_name(path: str) -> str:
+    return path.rsplit("/", 1)[-1]

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors as the engine reports them, and what follows from each."""
+
+from datetime import timedelta
+
+import pytest
+
+from lakehand.formats.hudi.failures import LONGEST, classify
+from lakehand.spi import EngineState, EngineStatus, Remedy
+
+HUDI = "org.apache.hudi.exception"
+
+
+def failed(error_class: str, message: str) -> EngineStatus:
+    return EngineStatus(state=EngineState.FAILED, error_class=error_class, message=message)
+
+
+@pytest.mark.parametrize(
+    ("error_class", "message", "reason", "remedy"),
+    [
+        (
+            f"{HUDI}.HoodieLockException",
+            "Cannot execute instant 20261115190727231 due to heartbeat by concurrent writer/job",
+            "heartbeat",
+            Remedy.NOT_YET,
+        ),
+        (f"{HUDI}.HoodieLockException", "Unable to acquire the lock. Current lock owner", "lock-held", Remedy.NOT_YET),
+        (f"{HUDI}.HoodieException", "specific 2026 instants is not exist", "plan-not-pending", Remedy.RETRY),
+        (f"{HUDI}.TableNotFoundException", "Hoodie table not found in path /x", "table-missing", Remedy.FATAL),
+        ("java.lang.ClassNotFoundException", "com.example.Payload", "class-missing", Remedy.FATAL),
+        (f"{HUDI}.HoodieException", "Unknown versionCode:11", "version-unknown", Remedy.FATAL),
+        (f"{HUDI}.HoodieClusteringUpdateException", "Not allowed to update", "write-conflict", Remedy.RETRY),
+        ("java.lang.OutOfMemoryError", "Java heap space", "out-of-memory", Remedy.RETRY),
+        ("java.io.FileNotFoundException", "File x does not exist", "file-missing", Remedy.RETRY),
+        (f"{HUDI}.HoodieIOException", "something else", "HoodieIOException", Remedy.RETRY),
+        ("", "", "failed", Remedy.RETRY),
+    ],
+)
+def test_each_error_has_its_remedy(error_class: str, message: str, reason: str, remedy: Remedy) -> None:
+    failure = classify(failed(error_class, message))
+
+    assert (failure.reason, failure.remedy) == (reason, remedy)
+
+
+def test_a_heartbeat_asks_for_patience_and_explains_itself() -> None:
+    failure = classify(failed("x", "due to heartbeat by concurrent writer/job"))
+
+    assert failure.delay == timedelta(seconds=30)
+    assert "killed in the last two minutes" in failure.message
+
+
+def test_a_long_message_is_cut() -> None:
+    assert len(classify(failed("x", "y" * 10_000)).message) == LONGEST

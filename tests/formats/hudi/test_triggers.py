@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the factory wants for tables as real writers left them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakehand.formats.hudi import HudiProcessFactory
+from lakehand.formats.hudi.snapshot import CLEAN, CLUSTERING, COMPACTION
+from lakehand.spi import Action, Instant, Scheduling, Skip, Status, TableProcess
+from tests.formats.hudi.runtime import (
+    EVENTS_V6,
+    EVENTS_V9,
+    FILE_LOCK,
+    ORDERS_V6,
+    ORDERS_V9,
+    TABLES,
+    MemoryRuntime,
+    commit,
+    copied,
+    ended,
+    finish,
+    operation,
+    remove,
+    set_property,
+)
+
+SERVICE = Scheduling.SERVICE
+
+
+def decided(table: Path, action: Action, **runtime: Any) -> TableProcess | Skip:
+    factory = HudiProcessFactory()
+    factory.open({})
+    return factory.trigger(MemoryRuntime(table, **runtime), action)
+
+
+def why_not(table: Path, action: Action, **runtime: Any) -> str:
+    answer = decided(table, action, **runtime)
+    assert isinstance(answer, Skip)
+    return answer.reason
+
+
+@pytest.mark.parametrize("scheduling", list(Scheduling))
+@pytest.mark.parametrize(
+    ("name", "action", "instant", "urgent"),
+    [
+        ("orders_v9", COMPACTION, ORDERS_V9, False),
+        ("orders_v6", COMPACTION, ORDERS_V6, False),
+        ("events_v9", CLUSTERING, EVENTS_V9, True),
+        ("events_v6", CLUSTERING, EVENTS_V6, True),
+    ],
+)
+def test_a_plan_that_the_writer_left_is_run(
+    name: str, action: Action, instant: Instant, urgent: bool, scheduling: Scheduling
+) -> None:
+    process = decided(TABLES / name, action, scheduling=scheduling)
+
+    assert isinstance(process, TableProcess)
+    assert (process.instant, process.job, process.urgent) == (instant, f"hudi.{action}", urgent)
+    assert process.parameters["mode"] == "execute"
+    assert "2 file groups" in process.reason
+
+
+def test_without_a_plan_the_numbers_say_why_nothing_runs(tmp_path: Path) -> None:
+    table = copied("orders_v9", tmp_path)
+    finish(table, ORDERS_V9, "commit")
+
+    reason = f"no pending compaction plan; 1 delta commits since the last compaction at {ORDERS_V9}"
+    assert why_not(table, COMPACTION) == reason
+    assert why_not(table, CLEAN).startswith("no pending clean plan; 7 commits since the beginning")
+
+
+def test_a_plan_in_the_care_of_an_operation_is_not_run_twice() -> None:
+    known = ended(COMPACTION, ORDERS_V9, Status.RUNNING)
+
+    assert "in the care of operation 7 (running)" in why_not(TABLES / "orders_v9", COMPACTION, operations=[known])
+
+
+@pytest.mark.parametrize("status", [Status.FAILED, Status.CANCELED, Status.DROPPED])
+def test_a_plan_that_ended_badly_waits_for_a_person_and_says_how(status: Status) -> None:
+    reason = why_not(TABLES / "orders_v9", COMPACTION, operations=[ended(COMPACTION, ORDERS_V9, status)])
+
+    assert f"ended {status} as operation 7 (the reason)" in reason
+    assert "lakehand operations retry 7" in reason
+
+
+def test_a_removed_plan_stays_removed() -> None:
+    removed = ended(COMPACTION, ORDERS_V9, Status.CANCELED, is_deleted=True)
+
+    assert "was removed as operation 7" in why_not(TABLES / "orders_v9", COMPACTION, operations=[removed])
+
+
+def test_the_older_of_two_plans_comes_first(tmp_path: Path) -> None:
+    table = copied("orders_v9", tmp_path)
+    folder = table / ".hoodie" / "timeline"
+    newer = Instant("20991115120000000")
+    (folder / f"{newer}.compaction.requested").write_bytes((folder / f"{ORDERS_V9}.compaction.requested").read_bytes())
+
+    first = decided(table, COMPACTION)
+    second = decided(table, COMPACTION, operations=[ended(COMPACTION, ORDERS_V9, Status.RUNNING)])
+
+    assert isinstance(first, TableProcess)
+    assert isinstance(second, TableProcess)
+    assert (first.instant, second.instant) == (ORDERS_V9, newer)
+
+
+@pytest.mark.parametrize("key", ["hoodie.table.services.enable", "hoodie.table.service.compaction.enable"])
+def test_the_switches_of_rfc_43_are_honoured(key: str) -> None:
+    reason = why_not(TABLES / "orders_v9", COMPACTION, properties={key: "false"})
+
+    assert reason == f"{key} is false (from table)"
+    other = {"hoodie.table.service.clean.enable": "false"}
+    assert isinstance(decided(TABLES / "orders_v9", COMPACTION, properties=other), TableProcess)
+
+
+def test_a_copy_on_write_table_has_nothing_to_compact() -> None:
+    assert why_not(TABLES / "events_v9", COMPACTION) == "a copy-on-write table has nothing to compact"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("hoodie.table.version", "10", "hoodie.table.version 10"),
+        ("hoodie.table.version", "5", "hoodie.table.version 5"),
+        ("hoodie.table.base.file.format", "LANCE", "base files are LANCE"),
+        ("hoodie.table.format", "iceberg", "'iceberg'"),
+        ("hoodie.table.metadata.partitions", "files,crystal_ball", "'crystal_ball'"),
+    ],
+)
+def test_a_table_with_features_that_we_do_not_know_is_left_alone(
+    key: str, value: str, told: str, tmp_path: Path
+) -> None:
+    table = copied("orders_v9", tmp_path)
+    set_property(table, key, value)
+
+    assert told in why_not(table, COMPACTION)
+
+
+# Scheduling "service": we plan.
+
+
+def planned(tmp_path: Path, name: str = "orders_v9", instant: Instant = ORDERS_V9) -> Path:
+    """A captured table without its pending plan."""
+    table = copied(name, tmp_path)
+    remove(table, instant)
+    return table
+
+
+def test_without_the_tables_lock_nothing_is_planned_beside_its_writer(tmp_path: Path) -> None:
+    reason = why_not(planned(tmp_path), COMPACTION, scheduling=SERVICE)
+
+    assert "compaction is not planned beside the writer" in reason
+    assert "hoodie.write.lock.provider" in reason
+
+
+def test_when_the_threshold_is_met_we_plan_and_run(tmp_path: Path) -> None:
+    properties = {**FILE_LOCK, "hudi.compaction.delta-commits": "3"}
+
+    process = decided(planned(tmp_path), COMPACTION, scheduling=SERVICE, properties=properties)
+
+    assert isinstance(process, TableProcess)
+    assert process.instant is None
+    assert process.parameters["mode"] == "plan-and-execute"
+    assert process.reason.startswith("3 delta commits since the last compaction")
+
+
+def test_below_the_threshold_the_numbers_say_how_far_it_is(tmp_path: Path) -> None:
+    table = planned(tmp_path)
+
+    assert why_not(table, COMPACTION, scheduling=SERVICE, properties=FILE_LOCK) == (
+        "3 of 5 delta commits since the last compaction"
+    )
+
+
+def test_an_operation_under_way_is_not_doubled(tmp_path: Path) -> None:
+    properties = {**FILE_LOCK, "hudi.compaction.delta-commits": "3"}
+    busy = operation(TableProcess(action=COMPACTION, parameters={"mode": "plan-and-execute"}))
+
+    reason = why_not(planned(tmp_path), COMPACTION, scheduling=SERVICE, properties=properties, operations=[busy])
+    assert reason == "operation 7 is under way"
+
+
+@pytest.mark.parametrize("status", [Status.SUCCEEDED, Status.FAILED, Status.CANCELED])
+def test_a_look_without_effect_is_not_repeated_until_there_is_news(status: Status, tmp_path: Path) -> None:
+    table = planned(tmp_path)
+    runtime: dict[str, Any] = {
+        "scheduling": SERVICE,
+        "properties": {**FILE_LOCK, "hudi.compaction.delta-commits": "2"},
+    }
+    first = decided(table, COMPACTION, **runtime)
+    assert isinstance(first, TableProcess)
+    looked = operation(first, status=status)
+
+    assert "0 of 2 delta commits" in why_not(table, COMPACTION, operations=[looked], **runtime)
+    assert "since operation 7 looked" in why_not(table, COMPACTION, operations=[looked], **runtime)
+    commit(table, "20991115120000000")
+    commit(table, "20991115120001000")
+    assert isinstance(decided(table, COMPACTION, operations=[looked], **runtime), TableProcess)
+
+
+@pytest.mark.parametrize("action", [CLEAN, COMPACTION])
+def test_nothing_is_planned_while_a_clustering_blocks_the_writer(action: Action, tmp_path: Path) -> None:
+    table = planned(tmp_path)
+    folder = table / ".hoodie" / "timeline"
+    (folder / "20991115120000000.clustering.requested").touch()
+
+    reason = why_not(table, action, scheduling=SERVICE, properties=FILE_LOCK)
+    assert reason == "clustering plan 20991115120000000 is pending and goes first"
+
+
+def test_no_clean_is_planned_while_a_compaction_is_pending() -> None:
+    reason = why_not(TABLES / "orders_v9", CLEAN, scheduling=SERVICE, properties=FILE_LOCK)
+
+    assert reason == f"compaction plan {ORDERS_V9} is pending and goes first"
+
+
+def test_a_clean_keeps_what_is_retained(tmp_path: Path) -> None:
+    table = planned(tmp_path)
+    properties = {**FILE_LOCK, "hudi.clean.commits": "3"}
+
+    assert why_not(table, CLEAN, scheduling=SERVICE, properties=properties) == "6 commits, and 10 are retained"
+    fewer = {**properties, "hudi.clean.retain-commits": "4"}
+    assert isinstance(decided(table, CLEAN, scheduling=SERVICE, properties=fewer), TableProcess)
