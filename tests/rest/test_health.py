@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Those who watch are answered, also while the database hangs."""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import httpx
+
+import lakehand
+from lakehand.domain.operations import InstanceId
+from lakehand.rest import Faces
+from lakehand.store import SqlStore
+from tests.rest.parts import items
+
+ClientOf = Callable[[Faces], httpx.Client]
+
+
+def test_the_service_is_live_and_ready(client: httpx.Client) -> None:
+    assert client.get("/health/live").json() == {"status": "ok"}
+    assert client.get("/health/ready").json() == {"status": "ready", "parts": {"database": "ok"}}
+
+
+def test_a_part_that_is_wrong_is_named(faces: Faces, client_of: ClientOf) -> None:
+    answer = client_of(replace(faces, readiness=lambda: {"database": "away", "plugins": "ok"})).get("/health/ready")
+
+    assert answer.status_code == 503
+    assert answer.json() == {"status": "not-ready", "parts": {"database": "away", "plugins": "ok"}}
+
+
+def test_a_check_that_fails_is_not_ready(faces: Faces, client_of: ClientOf) -> None:
+    def fail() -> Mapping[str, str]:
+        raise OSError("no database")
+
+    answer = client_of(replace(faces, readiness=fail)).get("/health/ready")
+
+    assert (answer.status_code, answer.json()["parts"]) == (503, {"service": "no database"})
+
+
+def test_a_check_that_hangs_is_answered_for(faces: Faces, client_of: ClientOf) -> None:
+    hang = threading.Event()
+
+    def wait() -> Mapping[str, str]:
+        hang.wait(60)
+        return {"database": "ok"}
+
+    client = client_of(replace(faces, readiness=wait))
+    try:
+        assert client.get("/health/ready").status_code == 503
+        assert client.get("/health/live").status_code == 200
+    finally:
+        hang.set()
+    assert client.get("/health/ready").status_code == 200
+
+
+def test_metrics_are_prometheus_text(client: httpx.Client) -> None:
+    answer = client.get("/metrics")
+
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert "# HELP lakehand_requests_total" in answer.text
+
+
+def test_version_plugins_and_instances_are_shown(client: httpx.Client, store: SqlStore) -> None:
+    store.instances.beat(InstanceId("here"), host="h", version=lakehand.__version__, detail={}, now=store.clock.now())
+
+    assert client.get("/api/v1/version").json()["version"] == "0.1.0"
+    states = {plugin["name"]: (plugin["state"], plugin["reason"]) for plugin in items(client, "/api/v1/plugins")}
+    assert states == {"spark": ("on", ""), "odd": ("broken", "no Java")}
+    assert [instance["id"] for instance in items(client, "/api/v1/instances")] == ["here"]

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RFC-43's JSON endpoints."""
+
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from lakehand.rest import Faces
+from tests.rest.parts import INSTANT, LOCATION, add_table, items, with_security
+
+PREFIX = "/v1/hoodie/service"
+RFC = {
+    "db_name": "sales", "table_name": "trips", "owner": "default", "queue": "root.default", "instant": INSTANT,
+    "resource": "4g:4g", "parallelism": "1000", "execution_engine": "Spark", "extra_params": "",
+}  # fmt: skip
+
+
+def post(client: httpx.Client, path: str, body: object) -> httpx.Response:
+    return client.post(PREFIX + path, json=body)
+
+
+@pytest.mark.parametrize(
+    ("service", "action"), [("compact", "compaction"), ("cluster", "clustering"), ("clean", "clean")]
+)
+def test_a_plan_is_submitted_by_the_name_of_its_table(client: httpx.Client, service: str, action: str) -> None:
+    add_table(client, db_name="sales", action_types=[action])
+
+    first, second = (post(client, f"/{service}/submit", RFC) for _ in range(2))
+
+    assert (first.status_code, second.status_code) == (200, 200)
+    [operation] = items(client, "/api/v1/operations")
+    assert (operation["action"], operation["instant"]) == (action, INSTANT)
+    parameters = client.get(f"/api/v1/operations/{operation['id']}").json()["parameters"]
+    assert parameters == {"resource": "4g:4g", "parallelism": "1000", "options": {}}
+
+
+def test_a_submission_with_a_base_path_registers_the_table_for_its_action(client: httpx.Client) -> None:
+    answer = post(client, "/cluster/submit", RFC | {"base_path": LOCATION})
+
+    assert answer.status_code == 200, answer.text
+    [table] = items(client, "/api/v1/tables")
+    assert (table["action_types"], table["queue"], table["db_name"]) == (["clustering"], "root.default", "sales")
+
+
+def test_a_plan_is_removed(client: httpx.Client) -> None:
+    add_table(client, db_name="sales")
+    post(client, "/compact/submit", RFC)
+    body = {"db_name": "sales", "table_name": "trips", "instant": INSTANT}
+
+    removed, again = (post(client, "/compact/remove", body) for _ in range(2))
+
+    assert (removed.status_code, again.status_code) == (200, 200)
+    assert (removed.json()["is_deleted"], removed.json()["status"]) == (True, "canceled")
+    assert post(client, "/compact/remove", body | {"instant": "20200101000000"}).status_code == 404
+
+
+def test_a_table_is_registered(client: httpx.Client) -> None:
+    body = {"db_name": "sales", "table_name": "trips", "base_path": LOCATION, "action_types": "compact,clean"}
+
+    first, second = (post(client, "/register", body) for _ in range(2))
+
+    assert (first.status_code, second.status_code) == (201, 200)
+    assert first.json()["action_types"] == ["clean", "compaction"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "status"),
+    [
+        ({"table_name": "nobody"}, 404),
+        ({"table_name": ""}, 422),
+        ({"instant": ""}, 422),
+        ({"instant": "tomorrow"}, 422),
+        ({"instant": "29991231235959"}, 422),
+        ({"resource": "lots"}, 422),
+        ({"resource": "4g:4g; rm -rf /"}, 422),
+        ({"parallelism": "-1"}, 422),
+        ({"parallelism": 10**30}, 422),
+        ({"execution_engine": "Flink"}, 422),
+        ({"extra_params": "spark.jars=/tmp/evil.jar"}, 422),
+        ({"extra_params": "hoodie.compaction.target.io=1' OR '1"}, 422),
+        ({"base_path": "/elsewhere/trips", "table_name": "other"}, 422),
+        ({"base_path": "/data/../etc"}, 422),
+        ({"db_name": 7}, 422),
+        ({"owner": "a\x00b"}, 422),
+    ],
+)
+def test_bad_input_is_answered_with_what_is_wrong(client: httpx.Client, wrong: dict[str, object], status: int) -> None:
+    add_table(client, db_name="sales")
+
+    answer = post(client, "/compact/submit", RFC | wrong)
+
+    assert answer.status_code == status, answer.text
+    assert set(answer.json()["error"]) == {"code", "message"}
+    assert items(client, "/api/v1/operations") == []
+
+
+def test_unknown_services_and_bodies_are_refused(client: httpx.Client) -> None:
+    assert post(client, "/explode/submit", RFC).status_code == 422
+    assert client.post(f"{PREFIX}/compact/submit", content=b"{").status_code == 422
+    assert client.post(f"{PREFIX}/compact/submit", content=b"[" * 100_000).status_code in (400, 422)
+    assert post(client, "/compact", RFC).status_code in (404, 405)
+
+
+def test_writers_need_the_token_of_the_wire_or_of_the_api(
+    faces: Faces, client_of: Callable[[Faces], httpx.Client]
+) -> None:
+    client = client_of(with_security(faces, wire_token="open", api_tokens={"ci": "sesame"}))
+    body = {"base_path": LOCATION}
+
+    assert post(client, "/register", body).status_code == 401
+    assert post(client, "/register?token=guess", body).status_code == 401
+    assert post(client, "/register?token=open", body).status_code == 201
+    allowed = client.post(f"{PREFIX}/register", json=body, headers={"Authorization": "Bearer sesame"})
+    assert allowed.status_code == 200
