@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a commit to a verified operation, through the loops."""
 
+import pytest
+
 from lakehand.domain.operations import Status
-from lakehand.domain.processes import Remedy
+from lakehand.domain.processes import Failure, Instant, Remedy
 from lakehand.spi import EngineState
 from tests.core.world import World
+from tests.domain.words import COMPACTION
 
 T1, T2 = "20261115110000000", "20261115110100000"
 
@@ -142,3 +145,25 @@ def test_an_operator_retries_a_canceled_operation(world: World) -> None:
     world.operations.retry(canceled.id, by="ann")
     world.turn()
     assert world.the_operation(table).status is Status.SUBMITTED
+
+
+def test_a_plan_that_was_submitted_early_is_taken_up_when_it_appears(world: World) -> None:
+    table = world.add_table()
+    world.operations.submit(table, COMPACTION, Instant(T1), {}, origin="api")
+    world.turn()
+    assert world.the_operation(table).status is Status.DROPPED
+    world.tables.plan(table.location, T1)
+    world.clock.pass_by(minutes=10)
+    world.turn()
+    assert world.the_operation(table).status is Status.SUBMITTED
+
+
+def test_what_must_not_run_fails_at_once_and_says_why(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = world.add_table()
+    world.tables.plan(table.location, T1)
+    overtaken = Failure(reason="overtaken", message="running it would lose rows", remedy=Remedy.FATAL)
+    monkeypatch.setattr(world.factory, "admit", lambda *_: overtaken)
+    world.turn()
+    failed = world.the_operation(table)
+    assert (failed.status, failed.reason, failed.failure) == (Status.FAILED, "running it would lose rows", overtaken)
+    assert world.engine.works == {}

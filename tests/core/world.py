@@ -21,7 +21,7 @@ from lakehand.core.settler import Settler
 from lakehand.core.tables_desk import TablesDesk
 from lakehand.domain.actions import Action
 from lakehand.domain.locations import Warehouses
-from lakehand.domain.operations import Handle, InstanceId, Operation
+from lakehand.domain.operations import Handle, InstanceId, Operation, Status
 from lakehand.domain.processes import Drop, Finding, Instant, Json, Skip, TableProcess, Verdict
 from lakehand.domain.retries import RetryPolicy
 from lakehand.domain.rules import Limits
@@ -123,7 +123,7 @@ class PretendFactory(ProcessFactory):
     def trigger(self, table: TableRuntime, action: Action) -> TableProcess | Skip:
         self.triggered += 1
         table.snapshot()
-        known = {o.instant for o in table.operations()}
+        known = {o.instant for o in table.operations() if o.status is not Status.DROPPED or o.is_deleted}
         todo = sorted(self.tables.plans.get(table.table.location, set()) - known)
         if not todo or action != COMPACTION:
             return Skip(reason="no pending plan")

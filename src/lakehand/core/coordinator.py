@@ -14,7 +14,7 @@ from lakehand.core.ports import Metrics, Store
 from lakehand.core.runtimes import Runtimes, StoredRuntime
 from lakehand.domain.errors import LakehandError, PluginBroken
 from lakehand.domain.events import Event
-from lakehand.domain.operations import InstanceId, NewOperation
+from lakehand.domain.operations import InstanceId, NewOperation, Operation, Status
 from lakehand.domain.processes import Skip, TableProcess
 from lakehand.domain.schedules import Look, Schedule, spread
 from lakehand.domain.tables import Table, TableId
@@ -113,6 +113,8 @@ class Coordinator:
         )  # fmt: skip
         stored = Event(kind="operation.stored", message=f"{process.action} is needed: {process.reason}", table=table.id)
         operation, is_new = self.store.operations.add(new, now=now, event=stored)
+        if not is_new and operation.status is Status.DROPPED and not operation.is_deleted:
+            is_new = self.take_up_again(operation, now)
         if not is_new:
             known = Skip(reason=f"operation {operation.id} at {instant} is {operation.status}: {operation.reason}")
             return skipped(table, schedule, strategy, known, now)
@@ -120,6 +122,13 @@ class Coordinator:
         log.info("stored", extra={"operation": operation.id, "table": table.id, "action": process.action})
         reason = f"operation {operation.id} was stored: {process.reason}"
         return Look(schedule=schedule, next_due=now, reason=reason, started=True, decide_next=True)
+
+    def take_up_again(self, operation: Operation, now: datetime) -> bool:
+        """Its plan was not there, and now it is: for instance someone submitted it early."""
+        why = "the plan that was gone is there again"
+        told = Event(kind="operation.reopened", message=why, table=operation.table, operation=operation.id)
+        self.store.operations.reopen(operation.reopened(at=now, reason=why), now=now, event=told)
+        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from lakehand.core.runtimes import Runtimes
 from lakehand.domain.errors import LakehandError, LeaseLost, Unavailable
 from lakehand.domain.events import Event
 from lakehand.domain.operations import Attempt, InstanceId, Operation, Status
-from lakehand.domain.processes import Drop, Skip, TableProcess
+from lakehand.domain.processes import Drop, Failure, Skip, TableProcess
 from lakehand.domain.rules import Choice, Limits, choose
 from lakehand.domain.tables import Table
 from lakehand.spi.engines import ExecuteEngine, Until, Work
@@ -94,6 +94,9 @@ class Dispatcher:
         if isinstance(answer, Drop):
             self.drop(claimed, answer, now)
             return True
+        if isinstance(answer, Failure):
+            self.refuse(claimed, answer, now)
+            return True
         assert engine is not None
         self.submit(replace(claimed, process=answer), table, engine, Until(mark=mark, hold=self.hold), now)
         return True
@@ -101,11 +104,13 @@ class Dispatcher:
     def engine_of(self, operation: Operation) -> ExecuteEngine | None:
         return self.plugins.engines.get(operation.process.engine)
 
-    def admit(self, table: Table, operation: Operation, now: datetime) -> TableProcess | Skip | Drop:
+    def admit(self, table: Table, operation: Operation, now: datetime) -> TableProcess | Skip | Drop | Failure:
         """Ask the factory for the process as it must run now; whatever goes wrong here only delays this operation."""
         process = operation.process
         if process.engine not in self.plugins.engines:
-            return Drop(reason=f"no engine is called {process.engine!r}: switch it on, then retry")
+            return Failure(
+                reason="no-engine", message=f"no engine is called {process.engine!r}: switch it on, then retry"
+            )
         try:
             factory = self.plugins.factory(table.format, process.action)
             runtime = self.runtimes.open(table, factory, now=now)
@@ -121,12 +126,19 @@ class Dispatcher:
         self.store.operations.save(waiting, now=now, event=told if changed else None, release=True)
 
     def drop(self, operation: Operation, drop: Drop, now: datetime) -> None:
-        dropped = operation.moved_to(Status.DROPPED, at=now, reason=drop.reason)
-        told = Event(kind="operation.dropped", message=drop.reason, table=operation.table, operation=operation.id)
-        self.store.operations.save(dropped, now=now, event=told, release=True)
-        self.store.schedules.wake([operation.table], now=now)
-        self.metrics.finished(operation.process.action, dropped.status, "dropped", timedelta())
-        log.info("dropped", extra={"operation": operation.id, "reason": drop.reason})
+        self.end(operation.moved_to(Status.DROPPED, at=now, reason=drop.reason), "dropped", now)
+
+    def refuse(self, operation: Operation, failure: Failure, now: datetime) -> None:
+        failed = operation.moved_to(Status.FAILED, at=now, reason=failure.message)
+        self.end(replace(failed, failure=failure), failure.reason, now)
+
+    def end(self, ended: Operation, why: str, now: datetime) -> None:
+        """Over before an engine had it."""
+        told = Event(kind=f"operation.{ended.status}", message=ended.reason, table=ended.table, operation=ended.id)
+        self.store.operations.save(ended, now=now, event=told, release=True)
+        self.store.schedules.wake([ended.table], now=now)
+        self.metrics.finished(ended.process.action, ended.status, why, timedelta())
+        log.info(str(ended.status), extra={"operation": ended.id, "reason": ended.reason})
 
     def submit(self, operation: Operation, table: Table, engine: ExecuteEngine, until: Until, now: datetime) -> None:
         """Intent before effect: the handle is stored first. If we die in between, the monitor submits it."""

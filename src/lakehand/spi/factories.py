@@ -55,11 +55,12 @@ class ProcessFactory(ABC):
     def trigger(self, table: TableRuntime, action: Action) -> TableProcess | Skip:
         """What the table needs now, one process at a time: it is asked again until it skips."""
 
-    def admit(self, table: TableRuntime, operation: Operation) -> TableProcess | Skip | Drop:
+    def admit(self, table: TableRuntime, operation: Operation) -> TableProcess | Skip | Drop | Failure:
         """The last look before an engine gets the operation: the process as it must run now, or why not.
 
         The default runs what was stored. A factory whose plans live in the table checks here that the plan is still
-        there and completes the process from the table as it is now.
+        there and completes the process from the table as it is now. ``Skip``: not now. ``Drop``: the plan is gone or
+        done; should it come back, it is taken up again. ``Failure``: it must not run, and someone has to act.
         """
         return operation.process
 
