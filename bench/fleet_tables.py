@@ -24,7 +24,7 @@ COMMITS = 5  # one of inserts, four of changes
 
 def write_template(folder: Path) -> None:
     """In a process of its own, so that its JVM is gone before anything is measured."""
-    subprocess.run([sys.executable, "-m", "bench.fleet_tables", str(folder)], check=True, stderr=subprocess.DEVNULL)
+    subprocess.run([sys.executable, "-m", "bench.fleet_tables", str(folder)], check=True, capture_output=True)
     assert len(pending(folder)) == 1, f"{folder} should have one pending plan: {pending(folder)}"
 
 

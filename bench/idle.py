@@ -11,6 +11,10 @@ import psutil
 from bench.idle_tables import make_tables
 from bench.report import Figure, say
 from bench.service import serving
+from lakehand.domain.tables import TableSpec
+from lakehand.formats.hudi.factory import ACTIONS
+from lakehand.formats.hudi.table import HUDI
+from lakehand.store import migrate, open_store
 from tests.e2e.service import RunningService, wait_for
 
 TABLES = 10_000
@@ -21,22 +25,25 @@ SAMPLE = 1.0  # seconds
 
 def run(folder: Path, *, quick: bool) -> list[Figure]:
     count, seconds = (1000, 20.0) if quick else (TABLES, 120.0)
-    lake = folder / "lake"
+    lake, home = folder / "lake", folder / "home"
     say(f"idle: making and registering {count} tables")
-    paths = make_tables(lake, count)
-    with serving(folder / "home", lake) as service:
-        register(service, paths)
+    register(f"sqlite:///{folder / 'lakehand.db'}", make_tables(lake, count))
+    with serving(home, lake, database=f"sqlite:///{folder / 'lakehand.db'}") as service:
         wait_for(lambda: looks(service) >= count, "every table to be looked at", PATIENCE)
-        settle(service)
+        process = psutil.Process(service.process.pid) if service.process else psutil.Process()
+        wait_for(lambda: process.cpu_percent(interval=3) < 50, "the first looks to be over", PATIENCE)
         say(f"idle: every table was looked at; measuring {seconds:.0f} s")
-        return measure(service, count, seconds)
+        return measure(service, process, count, seconds)
 
 
-def register(service: RunningService, paths: Sequence[Path]) -> None:
-    with httpx.Client(base_url=service.url, timeout=30) as client:
-        for path in paths:
-            body = {"location": str(path), "format": "hudi", "action_types": ["compaction", "clustering", "clean"]}
-            client.post("/api/v1/tables", json=body).raise_for_status()
+def register(url: str, paths: Sequence[Path]) -> None:
+    """Straight into the store, as the API would in an hour of a person's life."""
+    migrate.upgrade(url)
+    store = open_store(url)
+    for path in paths:
+        spec = TableSpec(location=str(path), format=HUDI, table_name=path.name, action_types=ACTIONS)
+        store.tables.add(spec, now=store.clock.now())
+    store.close()
 
 
 def looks(service: RunningService) -> float:
@@ -44,15 +51,7 @@ def looks(service: RunningService) -> float:
     return float(next(line for line in lines if line.startswith(LOOKS)).split()[1])
 
 
-def settle(service: RunningService) -> None:
-    """Until a few seconds bring no more looks than the heartbeat does."""
-    process = psutil.Process(service.process.pid) if service.process else psutil.Process()
-    wait_for(lambda: process.cpu_percent(interval=3) < 50, "the first looks to be over", PATIENCE)
-
-
-def measure(service: RunningService, count: int, seconds: float) -> list[Figure]:
-    assert service.process is not None
-    process = psutil.Process(service.process.pid)
+def measure(service: RunningService, process: psutil.Process, count: int, seconds: float) -> list[Figure]:
     looked, began, before = looks(service), time.perf_counter(), process.cpu_times()
     most = process.memory_info().rss
     while time.perf_counter() - began < seconds:
