@@ -10,7 +10,9 @@ from typing import TextIO
 from pythonjsonlogger.json import JsonFormatter
 
 FIELDS = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "color_message"}
-_SECRET = re.compile(r"((?:token|key|password|secret|authorization)[\"']?\s*[=:]\s*(?:bearer\s+)?)[^\s&\"',;]+", re.I)
+_SECRET = re.compile(
+    r"((?:token|key|password|secret|authorization)[\"']?\s*[=:]\s*[\"']?(?:bearer\s+)?)[^\s&\"',;]+", re.I
+)
 _URL_PASSWORD = re.compile(r"(://[^/\s:@]*:)[^/\s@]+@")
 QUIET = ("alembic", "uvicorn", "httpx", "httpcore", "py4j")
 
@@ -39,8 +41,8 @@ class ForMachines(JsonFormatter):
         log_data["time"] = moment(record)
         log_data.pop("taskName", None)
 
-    def format(self, record: logging.LogRecord) -> str:
-        return hidden(super().format(record))
+    def process_log_record(self, log_data: dict[str, object]) -> dict[str, object]:
+        return {name: hidden(value) if isinstance(value, str) else value for name, value in log_data.items()}
 
 
 class ForPeople(logging.Formatter):

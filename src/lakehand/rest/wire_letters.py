@@ -20,7 +20,7 @@ ACTIONS: Mapping[str, Action] = {
 }
 LONGEST_QUERY = 256 * 1024  # a thousand instants take twenty thousand
 MOST_PARAMETERS = 100
-MOST_KNOWN = 4096
+MOST_KNOWN, LONGEST_KNOWN = 4096, 4096  # requests that are remembered, and their size without instants
 INSTANT = b"instant="
 SHOWN = 80  # characters of a wrong value that are worth keeping
 
@@ -59,16 +59,18 @@ class Reader:
         key = (letter.kind, before, after)
         known = self._known.get(key)
         if known is None:
-            known = self.remember(key, self.read_whole(letter._replace(query=before + INSTANT + after)))
+            known = self.read_whole(letter._replace(query=before + INSTANT + after))
+            self.remember(key, known)
         if known.notification is None:
             return known
         return Reading(replace(known.notification, instants=split(instants, ",")), known.faults)
 
-    def remember(self, key: tuple[str, bytes, bytes], reading: Reading) -> Reading:
+    def remember(self, key: tuple[str, bytes, bytes], reading: Reading) -> None:
+        if reading.notification is None or len(key[1]) + len(key[2]) > LONGEST_KNOWN:
+            return
         if len(self._known) >= MOST_KNOWN:
             self._known.clear()
         self._known[key] = reading
-        return reading
 
     def read_whole(self, letter: Letter) -> Reading:
         query = read_query(letter.query)

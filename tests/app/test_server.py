@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The service in a process of its own: it says where it is, and ends cleanly when asked."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+PROGRAM = """
+import sys
+from lakehand.app.server import serve
+from lakehand.app.settings import load
+serve(load({"home": sys.argv[1], "port": int(sys.argv[2])}))
+"""
+PATIENCE = 60.0  # seconds
+
+
+class Process:
+    def __init__(self, home: Path, port: int = 0) -> None:
+        self.home = home
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("LAKEHAND_")}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, str(home), str(port)],
+            env=environment, cwd=home.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def url(self) -> str:
+        deadline = time.monotonic() + PATIENCE
+        while not (self.home / "address.json").exists():
+            assert self.process.poll() is None, self.process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        address = json.loads((self.home / "address.json").read_text())
+        assert address["pid"] == self.process.pid
+        return str(address["url"])
+
+    def end(self, number: signal.Signals) -> tuple[int, str, str]:
+        self.process.send_signal(number)
+        out, errors = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, out, errors
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Process]:
+    process = Process(tmp_path / "home")
+    yield process
+    process.process.kill()
+    process.process.wait()
+    for stream in (process.process.stdout, process.process.stderr):
+        assert stream is not None
+        stream.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_says_where_it_is_and_ends_cleanly(running: Process, number: signal.Signals) -> None:
+    url = running.url()
+    with httpx.Client(base_url=url) as client:
+        assert client.get("/health/live").status_code == 200
+        assert client.get("/health/ready").json()["parts"]["database"] == "ok"
+
+        code, out, errors = running.end(number)
+
+    assert (code, out) == (0, f"lakehand is ready on {url}\n")
+    assert "Traceback" not in errors
+    assert not (running.home / "address.json").exists()
+
+
+def test_a_port_that_is_taken_is_named_and_nothing_is_made(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        second = Process(tmp_path / "home", port)
+        _, errors = second.process.communicate(timeout=PATIENCE)
+
+    assert second.process.returncode != 0
+    assert f"cannot listen on 127.0.0.1:{port}" in errors
+    assert not (tmp_path / "home").exists()
+
+
+def test_two_processes_do_not_share_a_home(running: Process) -> None:
+    running.url()
+
+    second = Process(running.home)
+    _, errors = second.process.communicate(timeout=PATIENCE)
+
+    assert second.process.returncode != 0
+    assert "another Lakehand runs with the home" in errors
+    assert (running.home / "address.json").exists()

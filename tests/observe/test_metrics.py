@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Prometheus is told, and that nobody can fill its memory."""
+
+from datetime import timedelta
+
+from lakehand.core.ports import Metrics
+from lakehand.observe.metrics import MOST_WORDS, PrometheusMetrics
+
+SECOND = timedelta(seconds=1)
+
+
+def value(metrics: PrometheusMetrics, name: str, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value(f"lakehand_{name}", labels)
+
+
+def test_it_is_what_the_core_reports_to() -> None:
+    metrics: Metrics = PrometheusMetrics()
+
+    metrics.looked(3, 1)
+
+
+def test_delays_and_outcomes_are_told_by_action() -> None:
+    metrics = PrometheusMetrics()
+    metrics.scheduled("clean", SECOND)
+    metrics.submitted("clean", 2 * SECOND)
+    metrics.finished("clean", "failed", "lock-held", 3 * SECOND)
+    metrics.attempt_failed("clean", "lock-held")
+    metrics.lease_lost("clean")
+
+    assert value(metrics, "scheduling_delay_seconds_sum", action="clean") == 1
+    assert value(metrics, "submission_delay_seconds_sum", action="clean") == 2
+    assert value(metrics, "run_seconds_sum", action="clean", status="failed") == 3
+    assert value(metrics, "operations_finished_total", action="clean", status="failed", reason="lock-held") == 1
+    assert value(metrics, "attempts_failed_total", action="clean", reason="lock-held") == 1
+    assert value(metrics, "leases_lost_total", action="clean") == 1
+
+
+def test_a_queue_that_is_empty_again_is_shown_no_more() -> None:
+    metrics = PrometheusMetrics()
+    metrics.queue({"night": (4, 12.5), "day": (1, 1.0)})
+    metrics.queue({"day": (2, 3.0)})
+
+    assert value(metrics, "queue_depth", queue="night") is None
+    assert value(metrics, "queue_depth", queue="day") == 2
+    assert value(metrics, "queue_oldest_seconds", queue="day") == 3
+
+
+def test_loops_engines_looks_and_requests_are_told() -> None:
+    metrics = PrometheusMetrics()
+    metrics.loop("monitor", 0.1, failed=False)
+    metrics.loop("monitor", 0.1, failed=True)
+    metrics.engine("spark", up=True, restarts=2)
+    metrics.looked(5, 2)
+    metrics.request("/api/v1/tables/{id}", "GET", 200, 0.5)
+    metrics.notifications("wire", "stored", 7)
+    metrics.plugin("engine", "spark", "1", "on")
+
+    assert value(metrics, "loop_failures_total", loop="monitor") == 1
+    assert value(metrics, "loop_seconds_count", loop="monitor") == 2
+    assert value(metrics, "engine_up", engine="spark") == 1
+    assert value(metrics, "engine_restarts", engine="spark") == 2
+    assert value(metrics, "tables_looked_at_total") == 5
+    assert value(metrics, "requests_total", route="/api/v1/tables/{id}", method="GET", status="200") == 1
+    assert value(metrics, "request_seconds_sum", route="/api/v1/tables/{id}", method="GET") == 0.5
+    assert value(metrics, "notifications_total", source="wire", outcome="stored") == 7
+
+
+def test_words_from_outside_cannot_fill_the_registry() -> None:
+    metrics = PrometheusMetrics()
+    for number in range(MOST_WORDS + 100):
+        metrics.attempt_failed("clean", f"reason {number}")
+
+    text = metrics.text()[0].decode()
+    assert text.count("lakehand_attempts_failed_total{") == MOST_WORDS + 1
+    assert value(metrics, "attempts_failed_total", action="clean", reason="other") == 100
+
+
+def test_two_services_in_one_process_do_not_meet() -> None:
+    first, second = PrometheusMetrics(), PrometheusMetrics()
+    first.looked(1, 1)
+
+    assert value(second, "tables_looked_at_total") == 0
+
+
+def test_the_process_itself_is_measured() -> None:
+    assert b"process_resident_memory_bytes" in PrometheusMetrics().text()[0]
