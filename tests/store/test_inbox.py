@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The inbox: notifications become rows, once, however often and in whatever company they come."""
 
+from datetime import timedelta
+
 import pytest
 from sqlalchemy import event as sql_event
 
@@ -18,6 +20,7 @@ from tests.store.given import (
     NOON,
     ONE,
     PLAN,
+    SECOND,
     a_finished_operation,
     a_table,
     arrival,
@@ -114,6 +117,15 @@ def test_a_notification_makes_its_table_due(store: Store) -> None:
     assert [(s.due, s.wakes) for s in store.schedules.of_table(woken.id)] == [(NOON + HOUR, 1)]
     assert [(s.due, s.wakes) for s in store.schedules.of_table(left.id)] == [(NOON + 9 * HOUR, 0)]
     assert store.tables.get(left.id).notified_at == NOON + HOUR
+
+
+def test_a_writer_that_speaks_very_often_is_noted_once_a_second(store: Store) -> None:
+    for milliseconds in (0, 400, 999):
+        [table] = store.inbox.store([arrival(spec())], [], now=NOON + timedelta(milliseconds=milliseconds))
+        assert store.tables.get(table).notified_at == NOON
+
+    store.inbox.store([arrival(spec())], [], now=NOON + SECOND)
+    assert store.tables.get(table).notified_at == NOON + SECOND
 
 
 def test_a_removed_table_whose_writer_speaks_is_back(store: Store) -> None:

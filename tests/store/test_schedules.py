@@ -152,6 +152,16 @@ def test_a_wake_leaves_an_overdue_schedule_where_it_is(store: Store) -> None:
     assert schedule_of(store, table).due == NOON
 
 
+def test_a_second_wake_adds_nothing_until_a_look_begins(store: Store) -> None:
+    table = a_table(store)
+    for _ in range(3):
+        store.schedules.wake([table.id], now=NOON)
+    [looking] = claimed(store)
+    store.schedules.wake([table.id], now=NOON)
+
+    assert (looking.wakes, schedule_of(store, table).wakes) == (1, 2)
+
+
 def test_a_wake_may_be_for_one_action_and_many_tables(store: Store) -> None:
     tables = [a_table(store, f"/w/t{n}", action_types=ALL) for n in range(3)]
     for schedule in claimed(store):

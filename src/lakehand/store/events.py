@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Insert, Row, and_, delete, exists, insert, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, exists, insert, or_, select
 
 from lakehand.core.ports import Page
 from lakehand.domain.events import Event, StoredEvent
@@ -18,6 +18,7 @@ from lakehand.store.database import Database
 from lakehand.store.dialects import upsert
 from lakehand.store.documents import from_document, to_document, to_prose
 from lakehand.store.paging import read_page
+from lakehand.store.prepared import Rows
 from lakehand.store.schema import event, operation
 
 LONGEST_FINGERPRINT = 250
@@ -29,21 +30,21 @@ class EventWriter:
     """Writes events within someone's transaction."""
 
     dialect: str
-    counted: Insert = field(init=False)
-    appended: Insert = field(init=False)
+    counted: Rows = field(init=False)
+    appended: Rows = field(init=False)
 
     def __post_init__(self) -> None:
         last = ["message", "detail", "event_time"]
-        self.counted = upsert(self.dialect, event, "fingerprint", set_=last, add=["times"])
-        self.appended = insert(event)
+        self.counted = Rows(upsert(self.dialect, event, "fingerprint", set_=last, add=["times"]))
+        self.appended = Rows(insert(event))
 
     def write(self, tx: Connection, events: Iterable[Event], now: int) -> None:
         rows = [to_row(e, now) for e in events]
         plain = [row for row in rows if row["fingerprint"] is None]
         if plain:
-            tx.execute(self.appended, plain)
+            self.appended.run(tx, plain)
         if len(plain) < len(rows):
-            tx.execute(self.counted, counted([row for row in rows if row["fingerprint"] is not None]))
+            self.counted.run(tx, counted([row for row in rows if row["fingerprint"] is not None]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Insert, Row, bindparam, select, tuple_, update
+from sqlalchemy import Connection, Row, and_, bindparam, or_, select, update
 
 from lakehand.core.ports import Arrival
 from lakehand.domain.events import Event
@@ -18,34 +18,40 @@ from lakehand.store.database import Database
 from lakehand.store.dialects import insert_missing
 from lakehand.store.events import EventWriter
 from lakehand.store.operation_rows import new_row as operation_row
-from lakehand.store.schedules import WAKE
-from lakehand.store.schema import operation, schedule, tbl
+from lakehand.store.prepared import Listed, Rows
+from lakehand.store.schedules import WAKE_ALL
+from lakehand.store.schema import Digest, Id, Key, operation, schedule, tbl
 from lakehand.store.table_rows import key_of, new_row, revived_row, schedule_rows
-from lakehand.store.tables import chunks
 
 ORIGIN = "wire"
 t = tbl.c
-KNOWN = select(t.id, t.location_key, t.removed, t.priority, t.queue, t.owner).where(
-    t.location_key.in_(bindparam("keys", expanding=True))
+o = operation.c
+KNOWN = Listed(
+    lambda keys: select(t.id, t.location_key, t.removed, t.priority, t.queue, t.owner, t.notify_time).where(
+        t.location_key.in_(keys)
+    ),
+    [Digest],
 )
-NOTIFIED = update(tbl).where(t.id.in_(bindparam("tables", expanding=True))).values(notify_time=bindparam("now"))
-STORED = select(operation.c.tbl_id, operation.c.instant).where(
-    tuple_(operation.c.tbl_id, operation.c.instant).in_(bindparam("pairs", expanding=True))
+NOTIFIED = Listed(lambda ids: update(tbl).where(t.id.in_(ids)).values(notify_time=bindparam("now")), [Id])
+STORED = Listed(
+    lambda pairs: select(o.tbl_id, o.instant).where(or_(*(and_(o.tbl_id == a, o.instant == b) for a, b in pairs))),
+    [Id, Key],
 )
+OFTEN = 1000  # milliseconds: a writer that speaks more often is noted once
 
 
 @dataclass(slots=True)
 class SqlInbox:
     database: Database
     events: EventWriter
-    insert_tables: Insert = field(init=False)
-    insert_schedules: Insert = field(init=False)
-    insert_operations: Insert = field(init=False)
+    insert_tables: Rows = field(init=False)
+    insert_schedules: Rows = field(init=False)
+    insert_operations: Rows = field(init=False)
 
     def __post_init__(self) -> None:
-        self.insert_tables = insert_missing(self.database.dialect, tbl)
-        self.insert_schedules = insert_missing(self.database.dialect, schedule)
-        self.insert_operations = insert_missing(self.database.dialect, operation)
+        self.insert_tables = Rows(insert_missing(self.database.dialect, tbl))
+        self.insert_schedules = Rows(insert_missing(self.database.dialect, schedule))
+        self.insert_operations = Rows(insert_missing(self.database.dialect, operation))
 
     def store(self, arrivals: Sequence[Arrival], notes: Sequence[Event], *, now: datetime) -> Sequence[TableId]:
         """Store a batch of arrivals, and events of no table, in one transaction; durable when it returns."""
@@ -82,17 +88,17 @@ class SqlInbox:
 
     def add_tables(self, tx: Connection, specs: Mapping[str, TableSpec], events: list[Event], now: int) -> None:
         rows = {key: new_row(spec, now) for key, spec in sorted(specs.items())}
-        tx.execute(self.insert_tables, list(rows.values()))
+        self.insert_tables.run(tx, list(rows.values()))
         added = read_known(tx, specs)
         nameless = [key for key in rows if key not in added]
         if nameless:
             # What kept these out is not their location, so it is their name.
-            tx.execute(self.insert_tables, [rows[key] | {"name_key": None} for key in nameless])
+            self.insert_tables.run(tx, [rows[key] | {"name_key": None} for key in nameless])
             added = read_known(tx, specs)
             events += [name_taken(specs[key], added[key]) for key in nameless]
         wanted = [s for key, spec in specs.items() for s in schedule_rows(added[key].id, spec.action_types, now)]
         if wanted:
-            tx.execute(self.insert_schedules, wanted)
+            self.insert_schedules.run(tx, wanted)
 
     def revive(self, tx: Connection, row: Row[Any], spec: TableSpec, events: list[Event], now: int) -> None:
         values = revived_row(spec, now)
@@ -103,7 +109,7 @@ class SqlInbox:
         tx.execute(update(tbl).where(t.id == row.id).values(values))
         wanted = schedule_rows(row.id, spec.action_types, now)
         if wanted:
-            tx.execute(self.insert_schedules, wanted)
+            self.insert_schedules.run(tx, wanted)
 
     def add_operations(self, tx: Connection, arrivals: Sequence[Arrival], rows: Sequence[Row[Any]], now: int) -> None:
         wanted = {
@@ -114,24 +120,21 @@ class SqlInbox:
         }
         if not wanted:
             return
-        stored: set[tuple[int, str]] = set()
-        for part in chunks(sorted(wanted)):
-            stored.update((row.tbl_id, row.instant) for row in tx.execute(STORED, {"pairs": part}))
+        stored = {(row[0], row[1]) for row in STORED.rows(tx, sorted(wanted))}
         fresh = [pair for pair in sorted(wanted) if pair not in stored]
         if fresh:
-            tx.execute(self.insert_operations, [operation_of(pair, *wanted[pair], now) for pair in fresh])
+            self.insert_operations.run(tx, [operation_of(pair, *wanted[pair], now) for pair in fresh])
 
     def tell(self, tx: Connection, arrivals: Sequence[Arrival], rows: Sequence[Row[Any]], now: int) -> None:
         """Note that the writers spoke, and make their tables due."""
-        for part in chunks(ids_of(rows)):
-            tx.execute(NOTIFIED, {"tables": part, "now": now})
+        quiet = ids_of(row for row in rows if row.notify_time is None or row.notify_time <= now - OFTEN)
         woken = ids_of(row for arrival, row in zip(arrivals, rows, strict=True) if arrival.wake)
-        for part in chunks(woken):
-            tx.execute(WAKE, {"tables": part, "now": now})
+        NOTIFIED.run(tx, quiet, now=now)
+        WAKE_ALL.run(tx, woken, now=now)
 
 
 def read_known(tx: Connection, specs: Mapping[str, TableSpec]) -> dict[str, Row[Any]]:
-    return {row.location_key: row for part in chunks(sorted(specs)) for row in tx.execute(KNOWN, {"keys": part}).all()}
+    return {row.location_key: row for row in KNOWN.rows(tx, sorted(specs))}
 
 
 def ids_of(rows: Iterable[Row[Any]]) -> Sequence[int]:

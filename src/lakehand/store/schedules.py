@@ -15,6 +15,7 @@ from lakehand.domain.schedules import Look, Schedule
 from lakehand.domain.tables import TableId
 from lakehand.store.clock import millis_or_none, span_to_millis, to_millis, to_time
 from lakehand.store.database import Database
+from lakehand.store.prepared import Listed
 from lakehand.store.schema import Id, Millis, schedule, tbl
 from lakehand.store.tables import chunks
 
@@ -51,11 +52,10 @@ FINISH = (
         lease_until=None,
     )
 )
-WAKE = (
-    update(schedule)
-    .where(c.tbl_id.in_(TABLES))
-    .values(due=case((c.due > NOW, NOW), else_=c.due), wakes=c.wakes + 1)
-)  # fmt: skip
+# One that is due, asked for and not yet being looked at needs no second wake: its look is still to come.
+IS_AWAKE = and_(c.due <= NOW, c.wakes > 0, c.lease_until.is_(None))
+WAKE = update(schedule).where(~IS_AWAKE).values(due=case((c.due > NOW, NOW), else_=c.due), wakes=c.wakes + 1)
+WAKE_ALL = Listed(lambda tables: WAKE.where(c.tbl_id.in_(tables)), [Id])
 NEXT_DUE = select(c.due).where(c.lease_until.is_(None), IS_SERVED).order_by(c.due).limit(1)
 NEXT_FREE = select(func.min(c.lease_until))
 
@@ -95,7 +95,8 @@ class SqlSchedules:
 
     def wake(self, tables: Collection[TableId], *, now: datetime, action: Action | None = None) -> None:
         """Make these due now."""
-        statement = WAKE if action is None else WAKE.where(c.action == str(action))
+        statement = WAKE.where(c.tbl_id.in_(TABLES))
+        statement = statement if action is None else statement.where(c.action == str(action))
 
         def write(tx: Connection) -> None:
             for part in chunks(sorted(tables)):

@@ -42,13 +42,13 @@ tbl = Table(
     Column("queue", Key, nullable=False),
     Column("action_types", Prose, nullable=False),
     Column("priority", Integer, nullable=False),
-    Column("location_key", Digest, nullable=False),
-    Column("name_key", Digest),  # only while registered, only with a db_name, and only for the first of that name
     Column("format", Word, nullable=False),
     Column("catalog", Key, nullable=False),
     Column("scheduling", Word, nullable=False),
     Column("heartbeat_timeout", Millis, nullable=False),
     Column("properties", Document, nullable=False),
+    Column("location_key", Digest, nullable=False),
+    Column("name_key", Digest),  # only while registered, only with a db_name, and only for the first of that name
     Column("paused", Boolean, nullable=False),
     Column("removed", Boolean, nullable=False),
     Column("change_token", Prose),

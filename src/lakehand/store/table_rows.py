@@ -75,7 +75,7 @@ def schedule_rows(table: TableId, wanted: Iterable[Action], now: int) -> Sequenc
 def to_table(row: Row[Any]) -> Table:
     return Table(
         id=TableId(row.id),
-        spec=to_spec(row),
+        spec=to_spec(row[SPEC_COLUMNS]),
         paused=bool(row.paused),
         removed=bool(row.removed),
         change_token=row.change_token,
@@ -87,20 +87,39 @@ def to_table(row: Row[Any]) -> Table:
     )
 
 
-def to_spec(row: Row[Any]) -> TableSpec:
+SPEC_COLUMNS = slice(1, 13)  # from db_name to properties, in the order of the schema
+
+
+@lru_cache(maxsize=5000)
+def to_spec(columns: tuple[Any, ...]) -> TableSpec:
+    """The same columns make the same spec; notifications ask for few of them very often."""
+    (
+        db_name,
+        table_name,
+        base_path,
+        owner,
+        queue,
+        action_types,
+        priority,
+        format_name,
+        catalog,
+        scheduling,
+        heartbeat_timeout,
+        properties,
+    ) = columns
     return TableSpec(
-        location=row.base_path,
-        format=Format(row.format),
-        db_name=row.db_name,
-        table_name=row.table_name,
-        owner=row.owner,
-        queue=row.queue,
-        priority=row.priority,
-        action_types=split_actions(row.action_types),
-        scheduling=Scheduling(row.scheduling),
-        heartbeat_timeout=timedelta(milliseconds=row.heartbeat_timeout),
-        catalog=row.catalog,
-        properties=from_document(row.properties),
+        location=base_path,
+        format=Format(format_name),
+        db_name=db_name,
+        table_name=table_name,
+        owner=owner,
+        queue=queue,
+        priority=priority,
+        action_types=split_actions(action_types),
+        scheduling=Scheduling(scheduling),
+        heartbeat_timeout=timedelta(milliseconds=heartbeat_timeout),
+        catalog=catalog,
+        properties=from_document(properties),
     )
 
 

@@ -17,7 +17,8 @@ from lakehand.store.clock import to_millis
 from lakehand.store.database import Database
 from lakehand.store.dialects import insert_missing
 from lakehand.store.paging import read_page
-from lakehand.store.schema import schedule, tbl
+from lakehand.store.prepared import Listed
+from lakehand.store.schema import Digest, Id, schedule, tbl
 from lakehand.store.table_rows import (
     changed_row,
     key_of,
@@ -32,8 +33,8 @@ from lakehand.store.table_rows import (
 T = TypeVar("T")
 CHUNK = 500  # values in one IN list
 REGISTERED = tbl.c.removed.is_(False)
-BY_KEYS = select(tbl).where(tbl.c.location_key.in_(bindparam("keys", expanding=True)), REGISTERED)
-BY_IDS = select(tbl).where(tbl.c.id.in_(bindparam("ids", expanding=True)))
+BY_KEYS = Listed(lambda keys: select(tbl).where(tbl.c.location_key.in_(keys), REGISTERED), [Digest])
+BY_IDS = Listed(lambda ids: select(tbl).where(tbl.c.id.in_(ids)), [Id])
 LOOKED = update(tbl).where(tbl.c.id.in_(bindparam("ids", expanding=True))).values(look_time=bindparam("now"))
 CHANGED = (
     update(tbl)
@@ -53,19 +54,15 @@ class SqlTables:
     def by_locations(self, locations: Collection[str]) -> Mapping[str, Table]:
         """Registered (not removed) tables by normalised location, all spellings of a storage included."""
         keys = {location: key_of(location) for location in locations}
-        rows = self.gather(BY_KEYS, "keys", sorted(set(keys.values())))
+        rows = self.gather(BY_KEYS, sorted(set(keys.values())))
         found = {row.location_key: to_table(row) for row in rows}
         return {location: found[key] for location, key in keys.items() if key in found}
 
     def by_ids(self, ids: Collection[TableId]) -> Mapping[TableId, Table]:
-        return {TableId(row.id): to_table(row) for row in self.gather(BY_IDS, "ids", sorted(ids))}
+        return {TableId(row.id): to_table(row) for row in self.gather(BY_IDS, sorted(ids))}
 
-    def gather(self, query: Any, name: str, values: Sequence[Any]) -> Sequence[Row[Any]]:
-        if not values:
-            return []
-        return self.database.read(
-            lambda tx: [row for part in chunks(values) for row in tx.execute(query, {name: part}).all()]
-        )
+    def gather(self, query: Listed, values: Sequence[Any]) -> Sequence[Row[Any]]:
+        return self.database.read(lambda tx: query.rows(tx, values)) if values else []
 
     def by_name(self, db_name: str, table_name: str) -> Sequence[Table]:
         """Registered tables of that name; more than one is possible only where db_name is empty."""

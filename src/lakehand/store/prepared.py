@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements of the hot path, compiled once per size of their list: what is left per call is the driver's work."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import BindParameter, Connection, CursorResult, Executable, Insert, Row, bindparam
+from sqlalchemy.types import TypeEngine
+
+LARGEST = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    text: str
+    order: Sequence[str] | None  # of the parameters, where they have no names
+    constants: Mapping[str, Any]
+
+    def run(self, tx: Connection, given: Mapping[str, Any]) -> CursorResult[Any]:
+        values = {**self.constants, **given}
+        if self.order is None:
+            return tx.exec_driver_sql(self.text, values)
+        return tx.exec_driver_sql(self.text, tuple([values[name] for name in self.order]))
+
+    def run_many(self, tx: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+        if self.order is None:
+            tx.exec_driver_sql(self.text, [dict(row) for row in rows])
+        else:
+            tx.exec_driver_sql(self.text, [tuple([row[name] for name in self.order]) for row in rows])
+
+
+@dataclass(slots=True)
+class Rows:
+    """An insert of many rows that all have the same columns."""
+
+    statement: Insert
+    compiled: dict[frozenset[str], Compiled] = field(default_factory=dict)
+
+    def run(self, tx: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+        columns = frozenset(rows[0])
+        known = self.compiled.get(columns)
+        if known is None:
+            compiled: Any = self.statement.compile(dialect=tx.dialect, column_keys=sorted(columns))
+            known = self.compiled[columns] = Compiled(compiled.string, compiled.positiontup, {})
+        known.run_many(tx, rows)
+
+
+@dataclass(slots=True)
+class Listed:
+    """A statement over a list of values (or of tuples), in pieces of up to 256; short lists are padded."""
+
+    build: Callable[[Sequence[Any]], Executable]  # from the parameters that stand for the list
+    types: Sequence[TypeEngine[Any]]  # of one value, or of each part of a tuple
+    compiled: dict[tuple[str, int], Compiled] = field(default_factory=dict)
+
+    def rows(self, tx: Connection, values: Sequence[Any], **others: Any) -> list[Row[Any]]:
+        """Ask for all these values."""
+        return [row for start in range(0, len(values), LARGEST) for row in self.piece(tx, values, start, others).all()]
+
+    def run(self, tx: Connection, values: Sequence[Any], **others: Any) -> None:
+        """Change all that these values name."""
+        for start in range(0, len(values), LARGEST):
+            self.piece(tx, values, start, others)
+
+    def piece(self, tx: Connection, values: Sequence[Any], start: int, others: Mapping[str, Any]) -> CursorResult[Any]:
+        part = values[start : start + LARGEST]
+        size = padded(len(part))
+        part = [*part, *[part[-1]] * (size - len(part))]
+        flat = part if len(self.types) == 1 else [value for values in part for value in values]
+        compiled = self.compiled.get((tx.dialect.name, size)) or self.compile(tx, size)
+        return compiled.run(tx, {**others, **dict(zip(NAMES, flat, strict=False))})
+
+    def compile(self, tx: Connection, size: int) -> Compiled:
+        width = len(self.types)
+        flat: list[BindParameter[Any]] = [bindparam(NAMES[n], type_=self.types[n % width]) for n in range(size * width)]
+        listed = flat if width == 1 else [tuple(flat[n : n + width]) for n in range(0, len(flat), width)]
+        statement: Any = self.build(listed)
+        compiled = statement.compile(dialect=tx.dialect)
+        done = Compiled(compiled.string, compiled.positiontup, compiled.params)
+        self.compiled[tx.dialect.name, size] = done
+        return done
+
+
+def padded(count: int) -> int:
+    """Few sizes, so that few statements are compiled and planned."""
+    size = 1
+    while size < count:
+        size *= 2
+    return size
+
+
+NAMES = [f"v{n}" for n in range(2 * LARGEST)]
