@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The driver's process, played by a shell: who lives, who may start, and what happens after a death."""
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,13 +82,23 @@ def test_another_service_process_can_end_it(spool: Spool, process: DriverProcess
 
 
 def test_a_number_that_now_means_another_process_is_left_alone(spool: Spool, process: DriverProcess) -> None:
-    process.start(script(spool))
-    pid = spool.lock.read_text()
-    spool.lock.write_text("1")
-    process.kill()
-    assert process.is_alive()
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as stranger:
+        spool.lock.write_text(str(stranger.pid))
+        process.kill()
 
-    spool.lock.write_text(pid)
+        assert stranger.poll() is None
+        stranger.kill()
+
+
+@pytest.mark.parametrize("text", ["", "1", "0", "-1", "nonsense"])
+def test_a_number_that_means_many_processes_is_never_signalled(
+    spool: Spool, process: DriverProcess, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.killpg", lambda *_: pytest.fail("a signal was sent"))
+    monkeypatch.setattr("lakehand.engines.spark.process.command_lines", lambda _: [[str(spool.root)]])
+    spool.lock.write_text(text)
+    process.kill()
+    spool.lock.write_text("")
 
 
 def test_settings_are_for_our_eyes_only(spool: Spool, process: DriverProcess) -> None:

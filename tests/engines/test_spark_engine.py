@@ -36,7 +36,9 @@ class SparkUnderTest(EngineUnderTest):
 
     def crash(self, who: str = "jvm") -> None:
         self.mark()
-        os.kill(int(self.engine.spool.driver_state()[who]), signal.SIGKILL)
+        pid = int(self.engine.spool.driver_state()[who])
+        assert pid > 1
+        os.kill(pid, signal.SIGKILL)
         eventually(lambda: not self.engine.process.is_alive())
         self.reopen()
 

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehand.jobs.driver import Driver
+from lakehand.jobs.family import Family
 from lakehand.jobs.leases import clock
 from lakehand.jobs.spool import FOLDERS, Document, Spool
 
@@ -22,7 +23,7 @@ class Recorder(Driver):
 
     def __init__(self, root: Path, **wanted: Any) -> None:
         spark = SimpleNamespace(sparkContext=SimpleNamespace(applicationId="local"))
-        super().__init__(Spool(root), cast(SparkSession, spark), Namespace(**{**WANTED, **wanted}))
+        super().__init__(Spool(root), cast(SparkSession, spark), Namespace(**{**WANTED, **wanted}), cast(Family, None))
         self.started: list[str] = []
         self.beats.tick(clock())
 

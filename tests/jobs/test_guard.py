@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guard of leases: when it asks, and when it ends everything."""
 
+from pathlib import Path
 from typing import cast
 
 import pytest
 
 from lakehand.jobs.attempt import Attempt
+from lakehand.jobs.family import Family
 from lakehand.jobs.guard import Guard
 
 
@@ -19,24 +21,41 @@ class Late:
         return self.seconds
 
 
+class Watched:
+    """A family in which nobody is killed."""
+
+    def __init__(self, *, is_orphaned: bool = False) -> None:
+        self.is_orphaned = is_orphaned
+        self.heard: list[str] = []
+
+    def end(self, reason: str) -> None:
+        self.heard.append(reason)
+
+    def guard(self, *attempts: Late) -> Guard:
+        family, known = cast(Family, self), cast(list[Attempt], list(attempts))
+        return Guard(family, lambda: known, 2.0, lambda: self.heard.append("stop"))
+
+
 @pytest.mark.parametrize(
     ("overdue", "seen"), [(-1.0, []), (0.0, ["stop"]), (1.9, ["stop"]), (2.1, ["h goes on 2.1 s", "stop"])]
 )
 def test_a_job_is_stopped_after_its_lease_and_the_driver_with_it_after_the_grace(
     overdue: float, seen: list[str]
 ) -> None:
-    heard: list[str] = []
-    attempts = [cast(Attempt, Late(overdue)), cast(Attempt, Late(-10.0))]
-    guard = Guard(lambda: attempts, grace=2.0, on_expiry=lambda: heard.append("stop"), die=heard.append)
-    guard.look()
+    family = Watched()
+    family.guard(Late(overdue), Late(-10.0)).look()
 
-    assert [words.removesuffix(" after its lease ended") for words in heard] == seen
+    assert [words.removesuffix(" after its lease ended") for words in family.heard] == seen
 
 
-def test_the_driver_ends_when_its_jvm_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    heard: list[str] = []
-    guard = Guard(list, grace=2.0, on_expiry=lambda: None, die=heard.append)
-    monkeypatch.setattr("os.getppid", lambda: 1)
-    guard.look()
+def test_the_driver_ends_when_its_jvm_is_gone() -> None:
+    family = Watched(is_orphaned=True)
+    family.guard().look()
 
-    assert heard == ["its JVM is gone"]
+    assert family.heard == ["its JVM is gone"]
+
+
+@pytest.mark.parametrize("pid", [1, 0, -1])
+def test_a_driver_without_a_jvm_has_no_family_that_it_could_end(pid: int, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no JVM"):
+        Family(pid, tmp_path / "last-words")

@@ -9,7 +9,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import NoReturn
 from uuid import uuid4
 
 from pyspark import InheritableThread
@@ -17,7 +16,8 @@ from pyspark.sql import SparkSession
 
 from lakehand.jobs.activity import Activity
 from lakehand.jobs.attempt import Attempt
-from lakehand.jobs.guard import PARENT, Guard, die
+from lakehand.jobs.family import Family
+from lakehand.jobs.guard import Guard
 from lakehand.jobs.leases import Beats, Leases, clock
 from lakehand.jobs.spool import Document, Spool
 
@@ -31,10 +31,11 @@ FAREWELL = 10.0  # seconds that Spark may take to end
 class Driver:
     """The loop. Threads beside it: one per job, the beat, the minder (asks Spark), the guard (asks nobody)."""
 
-    def __init__(self, spool: Spool, spark: SparkSession, wanted: Namespace) -> None:
+    def __init__(self, spool: Spool, spark: SparkSession, wanted: Namespace, family: Family) -> None:
         self.spool = spool
         self.spark = spark
         self.wanted = wanted
+        self.family = family
         self.beats = Beats(uuid4().hex[:12])
         self.leases = Leases(self.beats)
         self.orders: dict[str, Document] = {}
@@ -50,7 +51,7 @@ class Driver:
         self.rss_mb = 0
 
     def run(self) -> None:
-        guard = Guard(self.running, grace=self.wanted.lease_grace, on_expiry=self.stir.set, die=self.die)
+        guard = Guard(self.family, self.running, self.wanted.lease_grace, self.stir.set)
         guard.start()
         beat = Thread(target=self._beat, name="beat", daemon=True)
         beat.start()
@@ -64,16 +65,13 @@ class Driver:
         beat.join()
         guard.stop()
 
-    def die(self, reason: str) -> NoReturn:
-        die(reason, self.spool.last_words)
-
     def carry_on(self, deed: Callable[[], None]) -> None:
         """A full disk passes; a spool folder that is gone does not come back."""
         try:
             deed()
         except OSError as error:
             if not self.spool.inbox.exists():
-                self.die("its spool folder is gone")
+                self.family.end("its spool folder is gone")
             sys.stderr.write(f"lakehand: {error!r}\n")
 
     def step(self) -> None:
@@ -159,7 +157,7 @@ class Driver:
         try:
             attempt.run(self.spark, self._believe_in_spark)
         except BaseException as error:
-            self.die(f"the outcome of {attempt.handle} cannot be written: {error!r}")
+            self.family.end(f"the outcome of {attempt.handle} cannot be written: {error!r}")
         with self.lock:
             del self.attempts[attempt.handle]
         self.last_event = clock()
@@ -175,8 +173,8 @@ class Driver:
             if not self.spark.sparkContext._jsc.sc().isStopped():
                 return
         except Exception as error:
-            self.die(f"its JVM does not answer: {error!r}")
-        self.die("its Spark application has ended")
+            self.family.end(f"its JVM does not answer: {error!r}")
+        self.family.end("its Spark application has ended")
 
     def _reason_to_leave(self) -> str:
         wanted, now = self.wanted, clock()
@@ -192,7 +190,7 @@ class Driver:
 
     def _beat(self) -> None:
         while not self.over.is_set():
-            self.rss_mb = resident_mb(os.getpid()) + resident_mb(PARENT)
+            self.rss_mb = resident_mb(os.getpid()) + resident_mb(self.family.jvm)
             self.beats.tick(clock())
             self.carry_on(lambda: self.spool.publish(self.state("up")))
             self.over.wait(BEAT)
@@ -208,7 +206,7 @@ class Driver:
             "state": state,
             "leaving": self.leaving,
             "pid": os.getpid(),
-            "jvm": PARENT,
+            "jvm": self.family.jvm,
             "application": self.application,
             "started_at": self.started_at,
             "threads": self.wanted.threads,
@@ -265,19 +263,22 @@ def arguments() -> Namespace:
 
 def main() -> None:
     wanted = arguments()
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        sys.exit("this program is started by spark-submit, which is its parent")
     spool = Spool(wanted.spool)
+    family = Family(os.getppid(), spool.last_words)
     lock = spool.lock.open("a")
     fcntl.flock(lock, fcntl.LOCK_SH)
     spool.clear()
     spark = SparkSession.builder.getOrCreate()
     spark.sparkContext.setLogLevel("WARN")
-    driver = Driver(spool, spark, wanted)
+    driver = Driver(spool, spark, wanted, family)
     driver.run()
     farewell = Thread(target=spark.stop, daemon=True)
     farewell.start()
     farewell.join(FAREWELL)
     spool.publish(driver.state("stopped"))
-    driver.die(f"it left: {driver.leaving}")  # a library's thread could keep the JVM for ever
+    family.end(f"it left: {driver.leaving}")  # a library's thread could keep the JVM for ever
 
 
 if __name__ == "__main__":

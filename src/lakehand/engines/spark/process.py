@@ -84,6 +84,8 @@ class DriverProcess:
             group = int(self._spool.lock.read_text())
         except (OSError, ValueError):
             return
+        if group <= 1:  # to a signal, group 1 means every process there is, and 0 our own
+            return
         if any(str(self._spool.root) in words for words in command_lines(group)):
             with suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The driver's processes: the JVM is our parent and leads a session that the engine made for this driver alone."""
+
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+
+class Family:
+    def __init__(self, jvm: int, last_words: Path) -> None:
+        if jvm <= 1:  # the parent is dead already; and to a signal, group 1 means every process there is
+            raise ValueError("the driver has no JVM")
+        self.jvm = jvm
+        self._last_words = last_words
+
+    @property
+    def is_orphaned(self) -> bool:
+        return os.getppid() != self.jvm
+
+    def end(self, reason: str) -> NoReturn:
+        """End the JVM now; then say why, and end what is left of the session.
+
+        Not on our standard output: that is a pipe to the JVM.
+        """
+        with suppress(OSError):
+            if not self.is_orphaned:
+                os.kill(self.jvm, signal.SIGKILL)
+        with suppress(OSError):
+            self._last_words.write_text(f"{reason}\n")
+        with suppress(OSError):
+            if os.getpgrp() == self.jvm == os.getsid(0):
+                os.killpg(self.jvm, signal.SIGKILL)
+        os._exit(1)
