@@ -15,6 +15,7 @@ from fastapi import FastAPI
 
 import lakehand
 from lakehand.app import wiring
+from lakehand.app.bounded_http import BoundedHttp
 from lakehand.app.settings import Settings
 from lakehand.app.wiring import Service
 from lakehand.domain.errors import Unavailable
@@ -68,7 +69,7 @@ def http_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
         app,
         host=settings.host,
         loop="uvloop",
-        http="httptools",
+        http=BoundedHttp,
         ws="none",
         lifespan="on",
         access_log=False,
