@@ -11,7 +11,7 @@ import pytest
 
 from lakehand.formats.hudi import HudiProcessFactory
 from lakehand.formats.hudi.snapshot import CLEAN, CLUSTERING, COMPACTION
-from lakehand.spi import Action, Drop, Instant, Operation, Skip, Status, TableProcess
+from lakehand.spi import Action, Drop, Failure, Instant, Operation, Skip, Status, TableProcess
 from tests.formats.hudi.runtime import (
     EVENTS_V9,
     FILE_LOCK,
@@ -33,7 +33,7 @@ from tests.formats.hudi.runtime import (
 COMPACTION_ONLY = frozenset({COMPACTION})
 
 
-def admitted(table: Path, wanted: Operation, **runtime: Any) -> TableProcess | Skip | Drop:
+def admitted(table: Path, wanted: Operation, **runtime: Any) -> TableProcess | Skip | Drop | Failure:
     factory = HudiProcessFactory()
     factory.open({"hudi.clean.retain-commits-floor": "3"})
     return factory.admit(MemoryRuntime(table, **runtime), wanted)

@@ -77,12 +77,20 @@ def test_a_plan_in_the_care_of_an_operation_is_not_run_twice() -> None:
     assert "in the care of operation 7 (running)" in why_not(TABLES / "orders_v9", COMPACTION, operations=[known])
 
 
-@pytest.mark.parametrize("status", [Status.FAILED, Status.CANCELED, Status.DROPPED])
+@pytest.mark.parametrize("status", [Status.FAILED, Status.CANCELED])
 def test_a_plan_that_ended_badly_waits_for_a_person_and_says_how(status: Status) -> None:
     reason = why_not(TABLES / "orders_v9", COMPACTION, operations=[ended(COMPACTION, ORDERS_V9, status)])
 
     assert f"ended {status} as operation 7 (the reason)" in reason
     assert "lakehand operations retry 7" in reason
+
+
+def test_a_plan_that_had_been_lost_and_is_back_is_run() -> None:
+    dropped = ended(COMPACTION, ORDERS_V9, Status.DROPPED)
+
+    found = decided(TABLES / "orders_v9", COMPACTION, operations=[dropped])
+    assert isinstance(found, TableProcess)
+    assert found.instant == ORDERS_V9
 
 
 def test_a_removed_plan_stays_removed() -> None:

@@ -7,10 +7,11 @@ from lakehand.formats.hudi import settings
 from lakehand.formats.hudi.codecs import codec_options
 from lakehand.formats.hudi.locks import NoLock, for_clean, lock_options, shared_lock
 from lakehand.formats.hudi.mirror import mirrored
+from lakehand.formats.hudi.overtaken import why_overtaken
 from lakehand.formats.hudi.settings import Floors
 from lakehand.formats.hudi.snapshot import CLEAN, CLUSTERING, COMPACTION, HudiSnapshot
 from lakehand.formats.hudi.triggers import EXECUTE, PLAN_AND_EXECUTE, why_never, why_too_few
-from lakehand.spi import Action, Drop, Instant, Json, Operation, Skip, TableProcess, TableRuntime
+from lakehand.spi import Action, Drop, Failure, Instant, Json, Operation, Remedy, Skip, TableProcess, TableRuntime
 
 SOON = timedelta(seconds=15)
 LATER = timedelta(minutes=1)
@@ -20,7 +21,7 @@ KEPT = ("resource", "parallelism")  # of a request: for engines that size each j
 
 def admit(
     table: TableRuntime, snapshot: HudiSnapshot, operation: Operation, floors: Floors
-) -> TableProcess | Skip | Drop:
+) -> TableProcess | Skip | Drop | Failure:
     action = operation.process.action
     if why := why_never(table, snapshot, action, floors):
         return Skip(reason=why, look_again=MUCH_LATER)
@@ -33,14 +34,21 @@ def admit(
 
 def admit_plan(
     table: TableRuntime, snapshot: HudiSnapshot, operation: Operation, floors: Floors
-) -> TableProcess | Skip | Drop:
+) -> TableProcess | Skip | Drop | Failure:
     action, instant = operation.process.action, operation.process.instant or operation.instant
     is_pending = any(plan.instant == instant for plan in snapshot.pending_of(action))
     # After an attempt of ours, a completed plan may be its work: the job finds nothing to do and the timeline decides.
     is_perhaps_ours = operation.run_times > 0 and bool(snapshot.timeline.completed_at(instant))
     if not is_pending and not is_perhaps_ours:
         return Drop(reason=lost(snapshot, action, instant))
+    if why := overtaken_by(snapshot, action, instant):
+        return Failure(reason="overtaken", message=why, remedy=Remedy.FATAL)
     return whose_turn(table, snapshot, action) or complete(table, snapshot, operation, floors, instant=instant)
+
+
+def overtaken_by(snapshot: HudiSnapshot, action: Action, instant: Instant) -> str | None:
+    plans = [plan for plan in snapshot.pending_of(action) if plan.instant == instant and action == CLUSTERING]
+    return why_overtaken(snapshot, plans[0]) if plans else None
 
 
 def lost(snapshot: HudiSnapshot, action: Action, instant: Instant) -> str:

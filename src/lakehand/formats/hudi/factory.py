@@ -43,7 +43,7 @@ class HudiProcessFactory(ProcessFactory):
     def trigger(self, table: TableRuntime, action: Action) -> TableProcess | Skip:
         return triggers.decide(table, hudi(table), action, self._floors)
 
-    def admit(self, table: TableRuntime, operation: Operation) -> TableProcess | Skip | Drop:
+    def admit(self, table: TableRuntime, operation: Operation) -> TableProcess | Skip | Drop | Failure:
         return admissions.admit(table, hudi(table), operation, self._floors)
 
     def verify(self, table: TableRuntime, process: TableProcess, result: Mapping[str, Json]) -> Verdict:

@@ -18,8 +18,7 @@ _LOG = re.compile(r"\.(?P<group>[^_]+)_(?P<instant>\d{14,17})\.log\..+")
 def why_overtaken(snapshot: HudiSnapshot, plan: PendingPlan) -> str | None:
     """Names a file of the plan's file groups that came after the plan; None: all is well."""
     for folder, slices in by_folder(plan.document).items():
-        path = f"{snapshot.root}/{folder}".rstrip("/")
-        for name in snapshot.storage.names(path):
+        for name in names_in(snapshot, folder):
             found = _BASE.fullmatch(name) or _LOG.fullmatch(name)
             part = slices.get(found["group"]) if found else None
             if found and part and is_newer(snapshot, plan, part, name, found["instant"]):
@@ -28,6 +27,13 @@ def why_overtaken(snapshot: HudiSnapshot, plan: PendingPlan) -> str | None:
                     "would replace it; roll the plan back in Hudi, then cluster anew"
                 )
     return None
+
+
+def names_in(snapshot: HudiSnapshot, folder: str) -> list[str]:
+    try:
+        return snapshot.storage.names(f"{snapshot.root}/{folder}".rstrip("/"))
+    except FileNotFoundError:
+        return []
 
 
 def is_newer(snapshot: HudiSnapshot, plan: PendingPlan, part: Mapping[str, Any], name: str, instant: str) -> bool:

@@ -20,7 +20,7 @@ def decide(table: TableRuntime, snapshot: HudiSnapshot, action: Action, floors: 
     if why := why_never(table, snapshot, action, floors):
         return Skip(reason=why)
     plans = snapshot.pending_of(action)
-    known = {operation.instant: operation for operation in table.operations()}
+    known = {operation.instant: operation for operation in table.operations() if is_in_care(operation)}
     for plan in plans:
         if plan.instant not in known:
             return run_plan(plan)
@@ -50,12 +50,17 @@ def run_plan(plan: PendingPlan) -> TableProcess:
     )
 
 
+def is_in_care(operation: Operation) -> bool:
+    """A dropped operation had lost its plan: if the plan is there, it has come back."""
+    return operation.status is not Status.DROPPED or operation.is_deleted
+
+
 def in_care(plan: PendingPlan, operation: Operation) -> str:
     """Why a plan that we know leads to nothing new."""
     retry = f"to try it again: lakehand operations retry {operation.id}"
     if operation.is_deleted:
         return f"plan {plan.instant} was removed as operation {operation.id}; {retry}"
-    if operation.status in (Status.FAILED, Status.CANCELED, Status.DROPPED):
+    if operation.status in (Status.FAILED, Status.CANCELED):
         return f"plan {plan.instant} ended {operation.status} as operation {operation.id} ({operation.reason}); {retry}"
     if operation.status is Status.SUCCEEDED:
         return f"plan {plan.instant} is pending although operation {operation.id} completed it: someone brought it back"
