@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A notification is stored or refused with a reason; there is never more than one operation per plan."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from lakehand.core.floods import Flood
 from lakehand.core.intake import Notification, Receipt
+from lakehand.core.memory import Memory
 from lakehand.domain.actions import Action, actions
 from lakehand.domain.operations import Operation
 from tests.core.world import CLEAN, NOON, World
@@ -152,3 +154,17 @@ def test_an_action_that_nobody_knows_is_only_a_hint(world: World) -> None:
 def test_names_that_are_too_long_or_unprintable_are_refused(world: World) -> None:
     assert not tell(world, table_name="x" * 251).stored
     assert not tell(world, db_name="a\x00b").stored
+
+
+def test_a_remembered_table_that_was_removed_is_not_brought_back_by_a_callback(world: World) -> None:
+    tell(world)
+    intake = replace(world.intake, memory=Memory(store=world.store, keep=timedelta(hours=1)))
+    callback = Notification(source="callback", location="/lake/trips", table_name="trips")
+    [known] = intake.record([callback])
+    assert known.table is not None
+    world.store.tables.remove(known.table, now=NOON)
+
+    [receipt] = intake.record([callback])
+
+    assert not receipt.stored
+    assert world.store.tables.get(known.table).removed

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from lakehand.core.floods import Flood
 from lakehand.core.housekeeper import Caretaker, Housekeeper
 from lakehand.core.intake import Intake
 from lakehand.core.loop import Loop
+from lakehand.core.memory import Memory
 from lakehand.core.monitor import Monitor
 from lakehand.core.operations_desk import OperationsDesk
 from lakehand.core.plugins import Plugins
@@ -35,6 +37,7 @@ from lakehand.store import open_store
 BUSY_PACE, IDLE_PACE = 0.1, 1.0  # seconds between two rounds of the monitor
 DISPATCH_PACE, COORDINATE_PACE, RESCUE_PACE, CARE_PACE, ALIVE_PACE, HOUSE_PACE = 1.0, 1.0, 5.0, 1.0, 20.0, 600.0
 THREADS = 8
+REMEMBER = timedelta(seconds=1)  # known tables and the database's time, on the way in
 
 
 @dataclass(kw_only=True)
@@ -134,6 +137,7 @@ def wire(settings: Settings, identity: Identity, store: Store, plugins: Plugins,
         intake=Intake(
             store=store, warehouses=warehouses, heartbeat_timeout=settings.heartbeat_timeout,
             flood=Flood(per_minute=settings.new_tables_per_minute), wake=wake("coordinator", "dispatcher"),
+            memory=Memory(store=store, keep=REMEMBER),
         ),
         loops=loops, pools=(parts.looks, parts.dispatches, parts.settles),
     )  # fmt: skip

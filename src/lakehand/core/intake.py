@@ -6,11 +6,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
+from functools import cached_property, lru_cache
 
 from lakehand.core.floods import Flood, Novelties
+from lakehand.core.memory import Memory
 from lakehand.core.ports import Arrival, Store
 from lakehand.domain.actions import Action
-from lakehand.domain.errors import Invalid
+from lakehand.domain.errors import Invalid, Moved
 from lakehand.domain.events import Event
 from lakehand.domain.locations import Warehouses, normalise
 from lakehand.domain.processes import Instant, Json, TableProcess
@@ -18,6 +20,7 @@ from lakehand.domain.tables import Format, Table, TableId, TableSpec
 
 MOST_INSTANTS = 1000
 LONGEST_NAME = 250
+MOST_PLACES = 20_000
 AHEAD = timedelta(days=1)  # instants are local times of the writer
 COMPACTION = Action.register("compaction")
 HUDI = Format("hudi")
@@ -73,15 +76,30 @@ class Intake:
     flood: Flood  # bounds how fast strangers may register tables
     wake: Callable[[], None]  # tells the loops of this process that there is something to do
     novelties: Novelties = field(default_factory=Novelties)  # bounds how many different troubles are kept
+    memory: Memory | None = None  # None: remember nothing
+    _places: dict[tuple[str, ...], str] = field(default_factory=dict)
+
+    @cached_property
+    def remembered(self) -> Memory:
+        return self.memory or Memory(store=self.store)
 
     def record(self, notifications: Sequence[Notification], *, faults: Sequence[Event] = ()) -> Sequence[Receipt]:
         """Store a batch, durably, in one transaction. What is wrong with one notification harms no other.
 
         ``faults`` are what a face could not even read as a notification; they are kept as events.
         """
-        now = self.store.clock.now()
+        now = self.remembered.now()
+        try:
+            return self.store_batch(notifications, faults, now)
+        except Moved:  # a table that we remembered is gone
+            self.remembered.forget()
+            return self.store_batch(notifications, faults, now)
+
+    def store_batch(
+        self, notifications: Sequence[Notification], faults: Sequence[Event], now: datetime
+    ) -> Sequence[Receipt]:
         read = [self.read(n) for n in notifications]
-        known = self.store.tables.by_locations({r for r in read if not isinstance(r, Refused)})
+        known = self.remembered.tables({r for r in read if not isinstance(r, Refused)})
         notes: list[Event] = [*faults]
         arrivals = [self.arrival(n, r, known, notes, now) for n, r in zip(notifications, read, strict=True)]
         accepted = [a for a in arrivals if isinstance(a, Arrival)]
@@ -91,6 +109,20 @@ class Intake:
         return [receipt(a, ids) for a in arrivals]
 
     def read(self, notification: Notification) -> "str | Refused":
+        """The normalised location, or why there is none; writers repeat themselves, so that it is worked out once."""
+        n = notification
+        key = (n.location, n.db_name, n.table_name, n.owner, n.queue)
+        known = self._places.get(key)
+        if known is not None:
+            return known
+        read = self.read_anew(notification)
+        if not isinstance(read, Refused):  # what was refused may be long, and need not be quick
+            if len(self._places) >= MOST_PLACES:
+                self._places.clear()
+            self._places[key] = read
+        return read
+
+    def read_anew(self, notification: Notification) -> "str | Refused":
         try:
             location = normalise(notification.location)
             self.warehouses.admit(location)
@@ -115,13 +147,14 @@ class Intake:
             return refusal(notification, Refused(how_to_register(read)), notes)
         if table is None and not self.flood.lets_pass(now):
             return refusal(notification, Refused("too many new tables at once; register it by the API"), notes)
-        spec = table.spec if table else self.spec_of(notification, read, wanted)
+        spec, is_known = (table.spec, True) if table else (self.spec_of(notification, read, wanted), False)
         if notification.action is None:
-            return Arrival(table=spec)
+            return Arrival(table=spec, is_known=is_known)
         if notification.action not in wanted:
-            return Arrival(table=spec, note=hint(notification, table))
+            return Arrival(table=spec, is_known=is_known, note=hint(notification, table))
         return Arrival(
             table=spec,
+            is_known=is_known,
             instants=good_instants(notification, notes, now),
             process=process_of(notification, notes),
         )
@@ -183,7 +216,7 @@ def how_to_register(location: str) -> str:
 
 def good_instants(notification: Notification, notes: list[Event], now: datetime) -> Sequence[Instant]:
     """The instants that make sense; the others are noted."""
-    latest = (now + AHEAD).astimezone(timezone.utc).strftime("%Y%m%d%H%M%S")
+    latest = latest_instant(now)
     good = [i for i in notification.instants[:MOST_INSTANTS] if _INSTANT.fullmatch(i) and i[:14] <= latest]
     bad = [i for i in notification.instants if i not in set(good)] if len(good) < len(notification.instants) else []
     if bad:
@@ -195,6 +228,11 @@ def good_instants(notification: Notification, notes: list[Event], now: datetime)
             )
         )
     return [Instant(i) for i in dict.fromkeys(good)]
+
+
+@lru_cache(maxsize=8)
+def latest_instant(now: datetime) -> str:
+    return (now + AHEAD).astimezone(timezone.utc).strftime("%Y%m%d%H%M%S")
 
 
 def process_of(notification: Notification, notes: list[Event]) -> TableProcess:

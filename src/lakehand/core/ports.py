@@ -196,6 +196,7 @@ class Arrival:
     """What one notification leads to, decided by intake: all of it is stored in one transaction, idempotently."""
 
     table: TableSpec  # registered when it is not there
+    is_known: bool = False  # it was registered when this was decided; raises Moved if it is not any more
     instants: Sequence[Instant] = ()  # an operation each, unless there is one
     process: TableProcess | None = None  # what those operations are to do
     wake: bool = True  # look at the table soon

@@ -63,6 +63,10 @@ class Unavailable(LakehandError):
     retryable = True
 
 
+class Moved(Unavailable):
+    """What was decided on has changed meanwhile: read it again and decide anew."""
+
+
 class PluginBroken(LakehandError):
     """A plugin did something that its contract does not allow."""
 
