@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.hudi_tables import MERGE_ON_READ, scheduling_compaction, write_options
 
-HEAVY_ROWS = 700_000
+HEAVY_ROWS = 400_000
 
 
 def make_heavy_table(session: SparkSession, path: Path) -> None:

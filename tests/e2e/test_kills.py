@@ -15,12 +15,13 @@ from tests.e2e.service import RunningService, wait_for
 from tests.e2e.tables import HEAVY_FACTS, heavy_facts
 
 pytestmark = pytest.mark.spark
+QUICK_HEARTBEAT = {"hoodie.client.heartbeat.interval_in_ms": "5000"}  # Hudi takes a runner for dead after twice that
 SHORT_LEASE = {"lease": "12", "lease_margin": "3", "retry__first_delay": "1"}
 
 
 def given_a_running_compaction(service: RunningService, path: Path) -> dict[str, Any]:
     """Registered, submitted, and at work on the data."""
-    service.add_table(path)
+    service.add_table(path, properties=QUICK_HEARTBEAT)
     service.wait_status(path, "running")
     return wait_for(lambda: at_work(service, path), "tasks to run")
 

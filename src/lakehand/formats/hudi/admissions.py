@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from lakehand.formats.hudi import settings
 from lakehand.formats.hudi.codecs import codec_options
+from lakehand.formats.hudi.heartbeats import fresh_for, heartbeat_options
 from lakehand.formats.hudi.locks import NoLock, for_clean, lock_options, shared_lock
 from lakehand.formats.hudi.mirror import mirrored
 from lakehand.formats.hudi.overtaken import why_overtaken
@@ -43,7 +44,8 @@ def admit_plan(
         return Drop(reason=lost(snapshot, action, instant))
     if why := overtaken_by(snapshot, action, instant):
         return Failure(reason="overtaken", message=why, remedy=Remedy.FATAL)
-    return whose_turn(table, snapshot, action) or complete(table, snapshot, operation, floors, instant=instant)
+    hindrance = whose_turn(table, snapshot, action) or who_runs(table, snapshot, instant)
+    return hindrance or complete(table, snapshot, operation, floors, instant=instant)
 
 
 def overtaken_by(snapshot: HudiSnapshot, action: Action, instant: Instant) -> str | None:
@@ -82,6 +84,16 @@ def whose_turn(table: TableRuntime, snapshot: HudiSnapshot, action: Action) -> S
     if action == CLEAN and (plans := snapshot.pending_of(COMPACTION)):
         return Skip(reason=f"compaction plan {plans[0].instant} is pending: no clean before it", look_again=LATER)
     return None
+
+
+def who_runs(table: TableRuntime, snapshot: HudiSnapshot, instant: Instant) -> Skip | None:
+    """Hudi would refuse it as well, but only after a start, and the attempt would count."""
+    left = fresh_for(snapshot, instant, table.now, table.config)
+    if left is None:
+        return None
+    seconds = left.total_seconds()
+    reason = f"a heartbeat of {instant} is fresh: someone runs it, or died with it; Hudi waits {seconds:.0f} s more"
+    return Skip(reason=reason, look_again=min(left + timedelta(seconds=1), LATER))
 
 
 def clusterings_to_come(table: TableRuntime, snapshot: HudiSnapshot) -> list[Instant]:
@@ -141,6 +153,7 @@ def execution_options(table: TableRuntime, snapshot: HudiSnapshot, operation: Op
         **settings.tuned(table.config.starting_with("hoodie.")),
         **settings.tuned(asked if isinstance(asked, dict) else {}),
         **mirrored(snapshot),
+        **heartbeat_options(table.config),
         **lock,
     }
 
