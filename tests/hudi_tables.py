@@ -51,6 +51,7 @@ def start_session(format: str = "hudi", **conf: str) -> SparkSession:
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "2g",
@@ -148,6 +149,30 @@ def properties(path: Path) -> dict[str, str]:
     lines = (path / ".hoodie" / "hoodie.properties").read_text().splitlines()
     pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
     return {key: value for key, _, value in pairs if key != "hoodie.table.checksum"}
+
+
+def leave_clean_plan(session: SparkSession, path: Path, options: Mapping[str, str], *, retained: int = 1) -> str:
+    """Plan a clean and do not run it, as a writer does that has handed its cleans over."""
+    own = session.newSession()
+    for key, value in {**options, "hoodie.clean.commits.retained": str(retained)}.items():
+        own.conf.set(key, value)
+    jvm: Any = session.sparkContext._jvm
+    nothing = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap({})
+    create = jvm.org.apache.hudi.HoodieCLIUtils.createHoodieWriteClient
+    client = create(own._jsparkSession, str(path), nothing, jvm.scala.Option.empty())
+    service = jvm.org.apache.hudi.common.model.TableServiceType.CLEAN
+    planned = client.scheduleTableService(jvm.org.apache.hudi.common.util.Option.empty(), service)
+    client.close()
+    return str(planned.get())
+
+
+def pretend_to_write(path: Path) -> list[Path]:
+    """The traces of a writer in the middle of a commit, one that sends no heartbeats."""
+    instant = "20991231235959000"
+    files = [timeline(path) / f"{instant}.commit.requested", timeline(path) / f"{instant}.inflight"]
+    for file in files:
+        file.touch()
+    return files
 
 
 def write_elsewhere(path: Path, steps: Sequence[Mapping[str, Any]], format: str = "hudi-0.15") -> None:

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The service in small: what the factory wants for a table is admitted, run as a job, and verified by the table."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from lakehand.formats.hudi import HudiProcessFactory
+from lakehand.jobs.job import Job
+from lakehand.spi import Action, Finding, Scheduling, Skip, TableProcess, Verdict
+from tests import hudi_tables as hudi
+from tests.formats.hudi.runtime import FILE_LOCK, MemoryRuntime, operation
+
+# A writer that shares its lock with the service, and the thresholds of these tests.
+LOCKING = {
+    **FILE_LOCK,
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.clean.failed.writes.policy": "LAZY",
+}
+SERVICE = {
+    **FILE_LOCK,
+    "hudi.compaction.delta-commits": "2",
+    "hudi.clustering.commits": "2",
+    "hudi.clustering.order-columns": "v,id",
+    "hudi.clean.commits": "2",
+    "hudi.clean.retain-commits": "2",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service:
+    spark: SparkSession
+    path: Path
+    scheduling: Scheduling = Scheduling.WRITER
+    properties: Mapping[str, str] | None = None
+
+    def runtime(self) -> MemoryRuntime:
+        return MemoryRuntime(self.path, scheduling=self.scheduling, properties=self.properties)
+
+    def wants(self, action: str) -> TableProcess | Skip:
+        return HudiProcessFactory().trigger(self.runtime(), Action(action))
+
+    def admitted(self, action: str) -> TableProcess:
+        wanted = self.wants(action)
+        assert isinstance(wanted, TableProcess), wanted
+        admitted = HudiProcessFactory().admit(self.runtime(), operation(wanted))
+        assert isinstance(admitted, TableProcess), admitted
+        return admitted
+
+    def execute(self, process: TableProcess) -> dict[str, Any]:
+        job = Job(self.spark.newSession(), dict(process.parameters), handle="7-1")
+        result: dict[str, Any] = import_module(f"lakehand.jobs.{process.job}").run(job)
+        return result
+
+    def verdict(self, process: TableProcess, result: Mapping[str, Any]) -> Verdict:
+        return HudiProcessFactory().verify(self.runtime(), process, result)
+
+    def serve(self, action: str) -> list[str]:
+        """Do what the table needs, and prove that it was done once and that nothing else was. Returns the instants."""
+        process = self.admitted(action)
+        with unchanged(self.spark, self.path):
+            result = self.execute(process)
+        verdict = self.verdict(process, result)
+        assert verdict.finding is Finding.DONE, verdict
+        assert self.verdict(process, {}).finding is Finding.DONE, "the timeline alone must tell"
+        assert result["instants"], verdict
+        assert all(len(hudi.completed(self.path, instant)) == 1 for instant in result["instants"])
+        instants: list[str] = result["instants"]
+        return instants
+
+
+@contextmanager
+def unchanged(spark: SparkSession, path: Path) -> Iterator[None]:
+    """Rows, properties, indexes and the metadata table are the same before and after."""
+    before = picture(spark, path)
+    yield
+    assert picture(spark, path) == before
+
+
+def picture(spark: SparkSession, path: Path) -> dict[str, Any]:
+    definitions = path / ".hoodie" / ".index_defs" / "index.json"
+    metadata = path / ".hoodie" / "metadata"
+    return {
+        "rows": hudi.rows(spark, path),
+        "rows without metadata table": hudi.rows(spark, path, **{"hoodie.metadata.enable": "false"}),
+        "properties": hudi.properties(path),
+        "indexes": definitions.read_text() if definitions.exists() else None,
+        "metadata table": sorted(f.name for f in metadata.iterdir() if f.name != ".hoodie")
+        if metadata.exists()
+        else None,
+    }

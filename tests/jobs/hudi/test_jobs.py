@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Hudi jobs on real tables: each plan is completed once, all rows stay, and so does the table its writer made."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehand.formats.hudi import HudiFormat
+from lakehand.spi import Finding, Scheduling, Skip, TableProcess
+from tests import hudi_tables as hudi
+from tests.jobs.hudi.service import LOCKING, SERVICE, Service, unchanged
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+
+METADATA = {
+    "on": {},
+    "off": {"hoodie.metadata.enable": "false"},
+    "some columns": {"hoodie.metadata.index.column.stats.column.list": "id,v"},
+    "record index": {
+        "hoodie.metadata.index.column.stats.enable": "false",
+        "hoodie.metadata.global.record.level.index.enable": "true",
+    },
+}
+PARTITIONS = {
+    "on": "column_stats,files,partition_stats",
+    "off": None,
+    "some columns": "column_stats,files,partition_stats",
+    "record index": "files,record_index",
+}
+
+
+@pytest.mark.parametrize("metadata", METADATA)
+def test_a_merge_on_read_table_is_served_in_both_ways_while_its_writer_goes_on(
+    metadata: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    path, options = tmp_path / "it's a table", {**LOCKING, **METADATA[metadata]}
+    by_writer = Service(spark=spark, path=path)
+    by_service = Service(spark=spark, path=path, scheduling=Scheduling.SERVICE, properties=SERVICE)
+
+    def writes(number: int, **more: str) -> None:
+        hudi.upsert(spark, path, number=number, options={**options, **more})
+        assert hudi.rows(spark, path) == hudi.expected(number)
+
+    writes(1)
+    writes(2, **hudi.scheduling_compaction(2))
+    [(planned, _)] = hudi.pending(path)
+    assert by_writer.serve("compaction") == [planned]
+    writes(3)
+    writes(4)
+    assert len(by_service.serve("compaction")) == 1
+    assert len(by_service.serve("clustering")) == 1
+    writes(5)
+    assert len(by_service.serve("clean")) == 1
+    writes(6)
+    assert not hudi.pending(path)
+    assert hudi.properties(path).get("hoodie.table.metadata.partitions") == PARTITIONS[metadata]
+    assert all(isinstance(by_service.wants(action), Skip) for action in ("compaction", "clustering", "clean"))
+
+
+@pytest.mark.parametrize("metadata", ["on", "off"])
+def test_plans_that_a_copy_on_write_writer_left_are_executed(
+    metadata: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    path, options = tmp_path / "events", METADATA[metadata]
+    service = Service(spark=spark, path=path)
+
+    def writes(number: int, **more: str) -> None:
+        hudi.upsert(spark, path, number=number, table_type=hudi.COPY_ON_WRITE, options={**options, **more})
+        assert hudi.rows(spark, path) == hudi.expected(number)
+
+    writes(1)
+    writes(2, **hudi.scheduling_clustering(1))
+    [(planned, _)] = hudi.pending(path)
+    assert service.serve("clustering") == [planned]
+    writes(3)
+    writes(4)
+    cleaning = hudi.leave_clean_plan(spark, path, options)
+    under_way = hudi.pretend_to_write(path)
+    assert service.serve("clean") == [cleaning]
+    assert [file.exists() for file in under_way] == [True, True], "a clean must not roll back a live writer"
+    for file in under_way:
+        file.unlink()
+    writes(5)
+
+
+def test_a_table_of_hudi_0_15_is_served_and_stays_one(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "old"
+    quiet, planning = {"options": LOCKING}, {"options": {**LOCKING, **hudi.scheduling_compaction(2)}}
+    hudi.write_elsewhere(path, [{"number": 1, **quiet}, {"number": 2, **planning}, {"number": 3, **quiet}])
+    by_service = Service(spark=spark, path=path, scheduling=Scheduling.SERVICE, properties=SERVICE)
+
+    [(planned, _)] = hudi.pending(path)
+    assert Service(spark=spark, path=path).serve("compaction") == [planned]
+    assert len(by_service.serve("clustering")) == 1
+    assert len(by_service.serve("clean")) == 1
+    snapshot = HudiFormat().inspect(str(path))
+    assert (snapshot.version, snapshot.layout, snapshot.pending) == (6, 1, ())
+    hudi.write_elsewhere(path, [{"number": 4, **quiet}])
+    assert hudi.rows(spark, path) == hudi.expected(4)
+
+
+def test_two_runners_at_once_complete_a_plan_once(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "contested"
+    hudi.make_table(spark, path, commits=2, options={**METADATA["off"], **hudi.scheduling_compaction(2)})
+    service = Service(spark=spark, path=path)
+    process = service.admitted("compaction")
+
+    with unchanged(spark, path), ThreadPoolExecutor(2) as pool:
+        runs = [pool.submit(service.execute, process) for _ in range(2)]
+
+    assert process.instant is not None
+    assert len(hudi.completed(path, process.instant)) == 1
+    assert len([run for run in runs if run.exception() is None]) == 1
+    assert service.verdict(process, {}).finding is Finding.DONE
+
+
+def test_nothing_to_do_is_said_and_not_repeated(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "small"
+    hudi.make_table(spark, path, table_type=hudi.COPY_ON_WRITE, commits=2, options={**LOCKING, **METADATA["off"]})
+    unsorted = {key: value for key, value in SERVICE.items() if "order" not in key}
+    service = Service(spark=spark, path=path, scheduling=Scheduling.SERVICE, properties=unsorted)
+    process = service.admitted("clustering")
+
+    with unchanged(spark, path):
+        result = service.execute(process)
+
+    assert isinstance(process, TableProcess)
+    assert result["instants"] == []
+    assert service.verdict(process, result).reason == "nothing to do: Hudi made no clustering plan"
