@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures for all tests: a fresh, empty database of each kind."""
+"""Fixtures for all tests: a fresh, empty database of each kind, and one Spark session."""
 
+import gc
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 from tests.databases import Server, ServerMissing, mariadb, postgresql
 
@@ -27,6 +33,28 @@ def postgresql_server() -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def mariadb_server() -> Iterator[Server]:
     yield from server_of(mariadb)
+
+
+@pytest.fixture(scope="session")
+def spark() -> "Iterator[SparkSession]":
+    """One Spark session for all tests that write or read tables themselves."""
+    from tests.hudi_tables import start_session  # tests without Spark do not wait for its import
+
+    session = start_session()
+    yield session
+    session.stop()
+
+
+@pytest.fixture(autouse=True)
+def sockets_of_pyspark(request: pytest.FixtureRequest) -> Iterator[None]:
+    """pyspark leaves a socket to the collector after each ``collect``: it is collected here, not in another test."""
+    if request.node.get_closest_marker("spark") is None:
+        yield
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        yield
+        gc.collect()
 
 
 @pytest.fixture

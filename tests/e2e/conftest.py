@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Spark session for writers and readers, tables with pending plans to copy, and services that are always ended."""
+"""Tables with pending plans to copy, and services that are always ended."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -16,24 +16,19 @@ Start = Callable[..., RunningService]
 
 
 @pytest.fixture(scope="session")
-def session() -> SparkSession:
-    return hudi_tables.start_session()
-
-
-@pytest.fixture(scope="session")
-def light_table(session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def light_table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small table with one pending compaction plan."""
     path = tmp_path_factory.mktemp("light") / "light"
-    hudi_tables.make_table(session, path, commits=3, options=hudi_tables.scheduling_compaction(2))
+    hudi_tables.make_table(spark, path, commits=3, options=hudi_tables.scheduling_compaction(2))
     assert [action for _, action in hudi_tables.pending(path)] == ["compaction"]
     return path
 
 
 @pytest.fixture(scope="session")
-def heavy_table(session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def heavy_table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table whose one pending compaction takes many seconds."""
     path = tmp_path_factory.mktemp("heavy") / "heavy"
-    make_heavy_table(session, path)
+    make_heavy_table(spark, path)
     return path
 
 

@@ -11,7 +11,7 @@ from tests import hudi_tables
 from tests.e2e.conftest import Start
 from tests.e2e.service import RunningService, wait_for
 
-pytestmark = [pytest.mark.spark, pytest.mark.database]
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 TABLES = 40
 
 
@@ -20,7 +20,7 @@ def finished(service: RunningService, at_least: int) -> bool:
 
 
 def test_every_plan_of_forty_tables_is_executed_once_while_an_instance_dies(
-    session: SparkSession,
+    spark: SparkSession,
     light_table: Path,
     copy_of: Callable[..., Path],
     start_service: Start,
@@ -42,4 +42,4 @@ def test_every_plan_of_forty_tables_is_executed_once_while_an_instance_dies(
     [(instant, _)] = hudi_tables.pending(light_table)
     for path in paths:
         assert len(hudi_tables.completed(path, instant)) == 1
-        assert hudi_tables.rows(session, path) == hudi_tables.expected(3)
+        assert hudi_tables.rows(spark, path) == hudi_tables.expected(3)

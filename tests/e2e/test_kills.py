@@ -14,7 +14,7 @@ from tests.e2e.conftest import Start
 from tests.e2e.service import RunningService, wait_for
 from tests.e2e.tables import HEAVY_FACTS, heavy_facts
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 QUICK_HEARTBEAT = {"hoodie.client.heartbeat.interval_in_ms": "5000"}  # Hudi takes a runner for dead after twice that
 SHORT_LEASE = {"lease": "12", "lease_margin": "3", "retry__first_delay": "1"}
 
@@ -34,13 +34,13 @@ def at_work(service: RunningService, path: Path) -> dict[str, Any] | None:
     return detail if detail["progress"].get("tasks_total") else None
 
 
-def assert_done_once(session: SparkSession, path: Path, instant: str) -> None:
+def assert_done_once(spark: SparkSession, path: Path, instant: str) -> None:
     assert len(hudi_tables.completed(path, instant)) == 1
-    assert heavy_facts(session, path) == HEAVY_FACTS
+    assert heavy_facts(spark, path) == HEAVY_FACTS
 
 
 def test_a_killed_service_finds_its_compaction_again_and_it_is_one_attempt(
-    session: SparkSession, heavy_table: Path, copy_of: Callable[..., Path], start_service: Start
+    spark: SparkSession, heavy_table: Path, copy_of: Callable[..., Path], start_service: Start
 ) -> None:
     path = copy_of(heavy_table)
     service = start_service()
@@ -49,11 +49,11 @@ def test_a_killed_service_finds_its_compaction_again_and_it_is_one_attempt(
     service.start()
     done = service.wait_status(path, "succeeded", "failed", "pending")
     assert (done["status"], done["attempts"], done["instant"]) == ("succeeded", 1, before["instant"])
-    assert_done_once(session, path, done["instant"])
+    assert_done_once(spark, path, done["instant"])
 
 
 def test_a_killed_driver_costs_one_attempt_and_the_next_succeeds(
-    session: SparkSession, heavy_table: Path, copy_of: Callable[..., Path], start_service: Start
+    spark: SparkSession, heavy_table: Path, copy_of: Callable[..., Path], start_service: Start
 ) -> None:
     path = copy_of(heavy_table)
     service = start_service(**SHORT_LEASE)
@@ -61,11 +61,11 @@ def test_a_killed_driver_costs_one_attempt_and_the_next_succeeds(
     service.kill_driver()
     done = service.wait_status(path, "succeeded", "failed")
     assert (done["status"], done["attempts"]) == ("succeeded", 2)
-    assert_done_once(session, path, done["instant"])
+    assert_done_once(spark, path, done["instant"])
 
 
 def test_both_killed_at_once_is_resolved_after_the_restart(
-    session: SparkSession, heavy_table: Path, copy_of: Callable[..., Path], start_service: Start
+    spark: SparkSession, heavy_table: Path, copy_of: Callable[..., Path], start_service: Start
 ) -> None:
     path = copy_of(heavy_table)
     service = start_service(**SHORT_LEASE)
@@ -75,11 +75,11 @@ def test_both_killed_at_once_is_resolved_after_the_restart(
     service.start()
     done = service.wait_status(path, "succeeded", "failed")
     assert (done["status"], done["attempts"]) == ("succeeded", 2)
-    assert_done_once(session, path, done["instant"])
+    assert_done_once(spark, path, done["instant"])
 
 
 def test_a_job_whose_service_stays_away_longer_than_the_lease_stops_itself(
-    session: SparkSession, heavy_table: Path, copy_of: Callable[..., Path], start_service: Start
+    spark: SparkSession, heavy_table: Path, copy_of: Callable[..., Path], start_service: Start
 ) -> None:
     path = copy_of(heavy_table)
     service = start_service(lease="4", lease_margin="3", retry__first_delay="1")
@@ -94,7 +94,7 @@ def test_a_job_whose_service_stays_away_longer_than_the_lease_stops_itself(
     service.start()
     done = service.wait_status(path, "succeeded", "failed")
     assert done["status"] == "succeeded"
-    assert_done_once(session, path, done["instant"])
+    assert_done_once(spark, path, done["instant"])
 
 
 def service_handle(service: RunningService) -> str:

@@ -12,7 +12,7 @@ from tests import hudi_client, hudi_tables
 from tests.e2e.conftest import Start
 from tests.e2e.service import RunningService, wait_for
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 COMMITS, ROWS = 5, 20
 
 
@@ -28,13 +28,13 @@ def answers(service: RunningService) -> dict[str, float]:
     return {line.split('status="')[1].split('"')[0]: float(line.split()[-1]) for line in counted}
 
 
-def sum_of(session: SparkSession, path: Path) -> tuple[int, int]:
-    [row] = session.read.format("hudi").load(str(path)).selectExpr("count(1)", "sum(value)").collect()
+def sum_of(spark: SparkSession, path: Path) -> tuple[int, int]:
+    [row] = spark.read.format("hudi").load(str(path)).selectExpr("count(1)", "sum(value)").collect()
     return int(row[0]), int(row[1])
 
 
 def test_the_shipped_client_commits_and_its_plans_are_registered_and_executed(
-    session: SparkSession, lake: Path, start_service: Start, pytestconfig: pytest.Config
+    spark: SparkSession, lake: Path, start_service: Start, pytestconfig: pytest.Config
 ) -> None:
     hudi_client.require(pytestconfig)
     path, service = lake / "trips", start_service()
@@ -42,11 +42,11 @@ def test_the_shipped_client_commits_and_its_plans_are_registered_and_executed(
     assert run.errors == ()
     wait_for(lambda: all_settled(service, path), "all plans to be executed")
     assert set(answers(service)) == {"200"}
-    assert sum_of(session, path) == (ROWS, hudi_client.expected_sum(rows=ROWS, last_commit=COMMITS))
+    assert sum_of(spark, path) == (ROWS, hudi_client.expected_sum(rows=ROWS, last_commit=COMMITS))
 
 
 def test_the_shipped_client_is_served_while_the_driver_is_dead(
-    session: SparkSession, lake: Path, start_service: Start, pytestconfig: pytest.Config
+    spark: SparkSession, lake: Path, start_service: Start, pytestconfig: pytest.Config
 ) -> None:
     hudi_client.require(pytestconfig)
     path, service = lake / "trips", start_service(spark__master="no-such-master")
@@ -59,32 +59,32 @@ def test_the_shipped_client_is_served_while_the_driver_is_dead(
     del service.settings["LAKEHAND_SPARK__MASTER"]
     service.start()
     wait_for(lambda: all_settled(service, path), "all plans to be executed")
-    assert sum_of(session, path) == (ROWS, hudi_client.expected_sum(rows=ROWS, last_commit=COMMITS))
+    assert sum_of(spark, path) == (ROWS, hudi_client.expected_sum(rows=ROWS, last_commit=COMMITS))
 
 
 def test_commits_made_while_the_service_was_down_are_found(
-    session: SparkSession, lake: Path, start_service: Start, light_table: Path, copy_of: Callable[..., Path]
+    spark: SparkSession, lake: Path, start_service: Start, light_table: Path, copy_of: Callable[..., Path]
 ) -> None:
     path, service = copy_of(light_table), start_service()
     service.add_table(path, heartbeat_timeout=5)
     service.wait_status(path, "succeeded")
     service.stop()
     for number in (4, 5, 6):
-        hudi_tables.upsert(session, path, number=number, options=hudi_tables.scheduling_compaction(2))
+        hudi_tables.upsert(spark, path, number=number, options=hudi_tables.scheduling_compaction(2))
     assert hudi_tables.pending(path)
     service.start()
     wait_for(lambda: all_settled(service, path), "the new plan to be executed")
-    assert hudi_tables.rows(session, path) == hudi_tables.expected(6)
+    assert hudi_tables.rows(spark, path) == hudi_tables.expected(6)
 
 
 def test_a_commit_that_nobody_told_us_of_is_found_at_the_heartbeat(
-    session: SparkSession, lake: Path, start_service: Start, light_table: Path, copy_of: Callable[..., Path]
+    spark: SparkSession, lake: Path, start_service: Start, light_table: Path, copy_of: Callable[..., Path]
 ) -> None:
     path, service = copy_of(light_table), start_service()
     table = service.add_table(path, heartbeat_timeout=3)
     service.wait_status(path, "succeeded")
     for number in (4, 5, 6):
-        hudi_tables.upsert(session, path, number=number, options=hudi_tables.scheduling_compaction(2))
+        hudi_tables.upsert(spark, path, number=number, options=hudi_tables.scheduling_compaction(2))
     wait_for(lambda: len(service.operations(location=str(path))) == 2, "the plan to be found")
     wait_for(lambda: all_settled(service, path), "the new plan to be executed")
     assert service.get(f"/api/v1/tables/{table}")["notified_at"] is None
