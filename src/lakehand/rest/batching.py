@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Group commit: letters that arrive while one transaction runs share the next one. Nobody waits for company.
+"""Group commit: letters that arrive while one transaction runs share the next one.
 
-The event loop only collects; one worker thread records. Whoever waits longer than the patience is told so, and what
-it brought is recorded all the same as soon as the database answers again.
+The event loop only collects; one worker thread records. A lone writer never waits for company; after a full batch the
+worker gives those whom it has just answered a moment to come back, a part of the time that a transaction takes.
+Whoever waits longer than the patience is told so, and what it brought is recorded all the same as soon as the database
+answers again.
 """
 
 import asyncio
@@ -10,6 +12,7 @@ import contextlib
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -17,6 +20,8 @@ from typing import Generic, TypeVar
 from lakehand.domain.errors import LakehandError
 
 log = logging.getLogger(__name__)
+MOMENT = 0.5  # of the last transaction's time
+LONGEST_MOMENT = 0.005  # seconds
 
 Letter = TypeVar("Letter")
 Answer = TypeVar("Answer")
@@ -51,6 +56,8 @@ class Batcher(Generic[Letter, Answer]):
         self._waiting = 0  # letters that no answer was delivered for; touched by the event loop alone
         self._groups: queue.SimpleQueue[Group[Letter, Answer] | None] = queue.SimpleQueue()
         self._worker: threading.Thread | None = None
+        self._last_size = 1  # of the last batch, and how long it took; touched by the worker alone
+        self._last_seconds = 0.0
 
     def put(self, letter: Letter) -> "asyncio.Future[Answer]":
         """Hand a letter in; the answer comes when it is recorded, or after the patience."""
@@ -94,7 +101,9 @@ class Batcher(Generic[Letter, Answer]):
         while (first := self._groups.get()) is not None:
             groups = self._together(first)
             letters = [letter for group in groups for letter in group.letters]
+            began = time.monotonic()
             answers = iter(self._recorded(letters))
+            self._last_size, self._last_seconds = len(letters), time.monotonic() - began
             for group in groups:
                 own = [next(answers) for _ in group.letters]
                 with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
@@ -102,9 +111,10 @@ class Batcher(Generic[Letter, Answer]):
 
     def _together(self, first: Group[Letter, Answer]) -> list[Group[Letter, Answer]]:
         groups, size = [first], len(first.letters)
+        until = time.monotonic() + min(self._last_seconds * MOMENT, LONGEST_MOMENT)
         while size < self._most_together:
             try:
-                group = self._groups.get_nowait()
+                group = self._next(until if size < self._last_size else 0.0)
             except queue.Empty:
                 break
             if group is None:
@@ -113,6 +123,10 @@ class Batcher(Generic[Letter, Answer]):
             groups.append(group)
             size += len(group.letters)
         return groups
+
+    def _next(self, until: float) -> Group[Letter, Answer] | None:
+        left = until - time.monotonic()
+        return self._groups.get(timeout=left) if left > 0 else self._groups.get_nowait()
 
     def _recorded(self, letters: Sequence[Letter]) -> Sequence[Answer]:
         """Record them together; where that fails for good, each alone, so that one cannot harm the rest."""
