@@ -73,5 +73,13 @@ def test_a_wide_object_is_given_up() -> None:
     assert texts.is_over
 
 
+@pytest.mark.parametrize("junk", [b"[" * 1_500_000, b'"' * 2_500_000, b'{"a":' + b"[]" * 750_000])
+def test_a_body_made_of_brackets_is_given_up(junk: bytes) -> None:
+    texts = TopTexts(WANTED)
+    texts.feed(junk)
+
+    assert texts.is_over
+
+
 def test_half_a_surrogate_pair_becomes_harmless() -> None:
     assert found_in(b'{"basePath":"/data/\\ud800"}') == {"basePath": "/data/?"}

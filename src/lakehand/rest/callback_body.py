@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 LONGEST_TEXT = 4096
 MOST_KEYS = 1000  # at the top; Hudi sends six
+MOST_MARKS = 1_000_000  # brackets and the like; the statistics of a hundred thousand files have half of that
 
 _TEXT = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)  # the inside of a JSON text, up to its end or ours
 _TOP = re.compile(rb'["{}\[\]:,]')
@@ -26,6 +27,7 @@ class TopTexts:
         self._wanted = frozenset(wanted)
         self._depth = 0
         self._keys = 0
+        self._marks = 0
         self._key: str | None = None
         self._is_value = False
         self._text: bytearray | None = None  # the open text at the top
@@ -72,7 +74,10 @@ class TopTexts:
         return self._mark(piece[found.start()], found.start())
 
     def _mark(self, byte: int, at: int) -> int:
-        if byte == 0x22:
+        self._marks += 1
+        if self._marks > MOST_MARKS:
+            self.is_over = True
+        elif byte == 0x22:
             self._in_text = True
             self._text = bytearray() if self._depth == 1 else None
         elif byte in b"{[":

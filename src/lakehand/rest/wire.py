@@ -13,11 +13,11 @@ from lakehand.rest.batching import Batcher
 from lakehand.rest.callback_body import TopTexts
 from lakehand.rest.faces import Faces
 from lakehand.rest.wire_desk import SORRY, WireDesk
-from lakehand.rest.wire_letters import Letter, Reader
+from lakehand.rest.wire_letters import Letter, Reader, token_of
 
 PREFIX = "/v1/hoodie/service/"
 CALLBACK = PREFIX + "callback"
-PIECE = 64 * 1024  # of a body, between two turns of the event loop
+PIECE = 16 * 1024  # of a body, between two turns of the event loop
 WANTED = ("basePath", "tableName")
 KNOWN = frozenset({"compact", "cluster", "clean", "empty"})
 EMPTY = b'{"stored":false}'
@@ -33,7 +33,7 @@ class HudiWire:
         self.app = app
         self.batcher: Batcher[Letter, bytes] = Batcher(desk.record, sorry=SORRY, patience=patience)
         self.on_request = faces.on_request
-        self.max_body = faces.security.max_callback_body
+        self.security = faces.security
         self.has_empty = faces.bench
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,27 +56,27 @@ class HudiWire:
 
     async def callback(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
-        letter = await self.read_callback(scope, receive)
+        letter = Letter("callback", scope["query_string"], header(scope, KEY_HEADER))
+        if self.security.admits_callback(letter.key, token_of(letter.query)):  # a stranger's body is not even read
+            letter = await self.read_body(letter, scope, receive)
         await answer(send, await self.batcher.put(letter))
         self.count("callback", "POST", began)
 
-    async def read_callback(self, scope: Scope, receive: Receive) -> Letter:
-        """The few texts that matter. The rest of the body is left to the server to throw away."""
-        texts = TopTexts(WANTED)
-        size = 0
-        while not texts.is_over and size <= self.max_body:
+    async def read_body(self, letter: Letter, scope: Scope, receive: Receive) -> Letter:
+        """With the few texts that matter. The rest of the body is left to the server to throw away."""
+        texts, most, size = TopTexts(WANTED), self.security.max_callback_body, 0
+        while not texts.is_over and size <= most:
             message = await receive()
             body = message.get("body", b"")
+            await feed(texts, body[: most - size])
             size += len(body)
-            await feed(texts, body[: max(0, len(body) - max(0, size - self.max_body))])
             if not message.get("more_body", False):
                 break
-        key = next((value.decode("latin-1") for name, value in scope["headers"] if name == KEY_HEADER), "")
-        is_big = max(size, declared_size(scope)) > self.max_body
-        trouble = f"the body of a commit callback is larger than {self.max_body} bytes" if is_big else ""
-        found = texts.found
-        return Letter(
-            "callback", scope["query_string"], key, found.get("basePath", ""), found.get("tableName", ""), trouble
+        is_big = max(size, declared_size(scope)) > most
+        return letter._replace(
+            base_path=texts.found.get("basePath", ""),
+            table_name=texts.found.get("tableName", ""),
+            trouble=f"the body of a commit callback is larger than {most} bytes" if is_big else "",
         )
 
     def count(self, kind: str, method: str, began: float) -> None:
@@ -94,9 +94,13 @@ async def feed(texts: TopTexts, body: bytes) -> None:
             await asyncio.sleep(0)
 
 
+def header(scope: Scope, wanted: bytes) -> str:
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name == wanted), "")
+
+
 def declared_size(scope: Scope) -> int:
-    length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-    return int(length[:18]) if length.isdigit() else 0
+    length = header(scope, b"content-length")[:18]
+    return int(length) if length.isdecimal() else 0
 
 
 async def answer(send: Send, body: bytes) -> None:

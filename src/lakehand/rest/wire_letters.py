@@ -153,6 +153,10 @@ def read_query(query: bytes) -> Mapping[str, str] | None:
     return dict(reversed(pairs))
 
 
+def token_of(query: bytes) -> str:
+    return (read_query(query) or {}).get("token", "")
+
+
 def split(text: str, separator: str) -> list[str]:
     return [part for part in (part.strip() for part in text.split(separator)) if part]
 
