@@ -26,8 +26,8 @@ def claim_operations(url: str, name: int) -> tuple[Sequence[int], int]:
     store, won, lost = open_store(url), [], 0
     holder, chance = InstanceId(f"racer-{name}"), random.Random(name)
     _line[0].wait(PATIENCE)
-    while found := store.operations.candidates(now=NOON, limit=100):
-        wanted = chance.sample(found, k=min(25, len(found)))
+    while found := store.operations.candidates(now=NOON, limit=200):
+        wanted = chance.sample(found, k=min(50, len(found)))
         claims = [store.operations.claim(one.operation, holder=holder, now=NOON, hold=HOUR) for one in wanted]
         won += [int(claim.id) for claim in claims if claim]
         lost += claims.count(None)

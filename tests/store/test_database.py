@@ -162,3 +162,14 @@ def test_sqlite_is_durable_and_lets_readers_pass(migrated_sqlite_url: str) -> No
     assert store.database.read(settings) == ["wal", 2, 1]
     assert store.database.write(lambda tx: store.tables.count()) == 0
     store.close()
+
+
+def test_a_sqlite_writer_takes_the_lock_before_it_reads(migrated_sqlite_url: str) -> None:
+    store = open_store(migrated_sqlite_url)
+    rival = sqlite3.connect(str(store.database.url.database), timeout=0, isolation_level=None)
+
+    with pytest.raises(sqlite3.OperationalError, match="database is locked"):
+        store.database.write(lambda tx: (tx.execute(text("SELECT 1")), rival.execute("BEGIN IMMEDIATE")))
+
+    rival.close()
+    store.close()

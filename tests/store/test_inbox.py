@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import event as sql_event
 
 from lakehand.core.ports import OperationFilter, Store
+from lakehand.domain.errors import Moved
 from lakehand.domain.events import Event
 from lakehand.domain.operations import Operation, Status
 from lakehand.domain.schedules import Look
@@ -141,6 +142,24 @@ def test_a_removed_table_whose_writer_speaks_is_back(store: Store) -> None:
     assert [s.action for s in store.schedules.of_table(table.id)] == [COMPACTION]
     assert store.tables.by_name("sales", "orders") == [back]
     assert [o.owner for o in operations(store)] == ["bob"]
+
+
+def test_what_was_decided_about_a_table_that_is_gone_is_decided_anew(store: Store) -> None:
+    table, other = a_table(store), a_table(store, "/w/other")
+    store.tables.remove(table.id, now=NOON)
+    for gone in (table.spec, spec("/w/never")):
+        batch = [arrival(other.spec, PLAN, is_known=True), arrival(gone, PLAN, is_known=True)]
+        with pytest.raises(Moved):
+            store.inbox.store(batch, [], now=NOON)
+
+    assert store.tables.get(table.id).removed
+    assert operations(store) == []
+
+
+def test_a_table_that_is_known_and_there_is_no_trouble(store: Store) -> None:
+    table = a_table(store)
+
+    assert store.inbox.store([arrival(table.spec, PLAN, is_known=True)], [], now=NOON) == [table.id]
 
 
 def test_a_taken_name_fails_no_batch_and_is_explained(store: Store) -> None:

@@ -211,6 +211,14 @@ def test_a_held_operation_is_flagged_for_its_holder(store: Store) -> None:
     assert (saved.cancel_requested, saved.is_deleted, saved.lease) == (True, True, running.lease)
 
 
+def test_a_claimed_operation_is_left_to_its_holder(store: Store) -> None:
+    claimed = a_claimed_operation(store)
+
+    flagged = store.operations.request_cancel(claimed.id, now=NOON, event=ASKED)
+
+    assert (flagged.status, flagged.cancel_requested, flagged.lease) == (Status.PENDING, True, claimed.lease)
+
+
 def test_a_claim_that_its_holder_has_forgotten_does_not_hinder_the_cancel(store: Store) -> None:
     claimed = a_claimed_operation(store)
 

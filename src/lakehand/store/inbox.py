@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, bindparam, or_, select, update
 
 from lakehand.core.ports import Arrival
+from lakehand.domain.errors import Moved
 from lakehand.domain.events import Event
 from lakehand.domain.operations import NewOperation
 from lakehand.domain.processes import Instant, TableProcess
@@ -62,7 +63,8 @@ class SqlInbox:
     def write(self, tx: Connection, arrivals: Sequence[Arrival], notes: Sequence[Event], now: int) -> Sequence[TableId]:
         specs = {key_of(a.table.location): a.table for a in reversed(arrivals)}
         events = list(notes)
-        tables = self.register(tx, specs, events, now) if specs else {}
+        sure = {key_of(a.table.location) for a in arrivals if a.is_known}
+        tables = self.register(tx, specs, sure, events, now) if specs else {}
         rows = [tables[key_of(a.table.location)] for a in arrivals]
         self.add_operations(tx, arrivals, rows, now)
         self.tell(tx, arrivals, rows, now)
@@ -74,12 +76,14 @@ class SqlInbox:
         return [TableId(row.id) for row in rows]
 
     def register(
-        self, tx: Connection, specs: Mapping[str, TableSpec], events: list[Event], now: int
+        self, tx: Connection, specs: Mapping[str, TableSpec], sure: set[str], events: list[Event], now: int
     ) -> Mapping[str, Row[Any]]:
         """The rows of all these tables; those that were not there are there afterwards."""
         known = read_known(tx, specs)
         unknown = {key: spec for key, spec in specs.items() if key not in known}
         removed = {key: row for key, row in known.items() if row.removed}
+        if not sure.isdisjoint(unknown) or not sure.isdisjoint(removed):
+            raise Moved("a table that was registered a moment ago is not there any more")
         if unknown:
             self.add_tables(tx, unknown, events, now)
         for key, row in removed.items():

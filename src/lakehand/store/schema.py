@@ -151,7 +151,7 @@ schedule = Table(
     Column("lease_token", Word),
     Column("lease_until", Millis),
     Index("ix_schedule_due", "due"),
-    Index("ix_schedule_lease", "lease_until"),
+    Index("ix_schedule_lease", "lease_until", "due"),
     **ON_MYSQL,
 )
 

@@ -145,7 +145,7 @@ sa.Table(
     sa.Column("lease_token", Word),
     sa.Column("lease_until", Millis),
     sa.Index("ix_schedule_due", "due"),
-    sa.Index("ix_schedule_lease", "lease_until"),
+    sa.Index("ix_schedule_lease", "lease_until", "due"),
     **ON_MYSQL,
 )
 
