@@ -67,6 +67,7 @@ class Service:
             result = self.execute(process)
         verdict = self.verdict(process, result)
         assert verdict.finding is Finding.DONE, verdict
+        assert isinstance(self.wants(action), Skip), "what was done must not be wanted again"
         assert self.verdict(process, {}).finding is Finding.DONE, "the timeline alone must tell"
         assert result["instants"], verdict
         assert all(len(hudi.completed(self.path, instant)) == 1 for instant in result["instants"])

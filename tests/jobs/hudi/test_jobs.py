@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehand.formats.hudi import HudiFormat
-from lakehand.spi import Finding, Scheduling, Skip, TableProcess
+from lakehand.spi import Finding, Scheduling, TableProcess
 from tests import hudi_tables as hudi
 from tests.jobs.hudi.service import LOCKING, SERVICE, Service, unchanged
 
@@ -50,13 +50,12 @@ def test_a_merge_on_read_table_is_served_in_both_ways_while_its_writer_goes_on(
     writes(3)
     writes(4)
     assert len(by_service.serve("compaction")) == 1
-    assert len(by_service.serve("clustering")) == 1
-    writes(5)
     assert len(by_service.serve("clean")) == 1
+    writes(5)
+    assert len(by_service.serve("clustering")) == 1
     writes(6)
     assert not hudi.pending(path)
     assert hudi.properties(path).get("hoodie.table.metadata.partitions") == PARTITIONS[metadata]
-    assert all(isinstance(by_service.wants(action), Skip) for action in ("compaction", "clustering", "clean"))
 
 
 @pytest.mark.parametrize("metadata", ["on", "off"])
@@ -88,17 +87,17 @@ def test_plans_that_a_copy_on_write_writer_left_are_executed(
 def test_a_table_of_hudi_0_15_is_served_and_stays_one(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "old"
     quiet, planning = {"options": LOCKING}, {"options": {**LOCKING, **hudi.scheduling_compaction(2)}}
-    hudi.write_elsewhere(path, [{"number": 1, **quiet}, {"number": 2, **planning}, {"number": 3, **quiet}])
+    hudi.write_elsewhere(path, [{"number": number, **(planning if number == 2 else quiet)} for number in (1, 2, 3, 4)])
     by_service = Service(spark=spark, path=path, scheduling=Scheduling.SERVICE, properties=SERVICE)
 
     [(planned, _)] = hudi.pending(path)
     assert Service(spark=spark, path=path).serve("compaction") == [planned]
-    assert len(by_service.serve("clustering")) == 1
     assert len(by_service.serve("clean")) == 1
+    assert len(by_service.serve("clustering")) == 1
     snapshot = HudiFormat().inspect(str(path))
     assert (snapshot.version, snapshot.layout, snapshot.pending) == (6, 1, ())
-    hudi.write_elsewhere(path, [{"number": 4, **quiet}])
-    assert hudi.rows(spark, path) == hudi.expected(4)
+    hudi.write_elsewhere(path, [{"number": 5, **quiet}])
+    assert hudi.rows(spark, path) == hudi.expected(5)
 
 
 def test_two_runners_at_once_complete_a_plan_once(spark: SparkSession, tmp_path: Path) -> None:
