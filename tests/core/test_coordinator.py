@@ -20,12 +20,15 @@ def test_a_new_table_is_looked_at_at_once(world: World) -> None:
 def test_an_unchanged_table_is_probed_at_its_heartbeat_and_not_decided_again(world: World) -> None:
     world.add_table()
     world.coordinator.run_once()
+    assert world.tables.probes == 2  # the probe and the inspection of the first look
+    world.clock.pass_by(minutes=10)  # the second look comes at a time of the table's own, at the latest now
+    world.coordinator.run_once()
     world.clock.pass_by(minutes=5)
     world.coordinator.run_once()
-    assert world.tables.probes == 2  # the probe and the inspection of the first look
+    assert world.tables.probes == 3
     world.clock.pass_by(minutes=6)
     world.coordinator.run_once()
-    assert (world.tables.probes, world.factory.triggered) == (3, 1)
+    assert (world.tables.probes, world.factory.triggered) == (4, 1)
 
 
 def test_a_lost_notification_is_found_within_the_heartbeat_timeout(world: World) -> None:

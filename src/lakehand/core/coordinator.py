@@ -165,7 +165,7 @@ def interval_due(schedule: Schedule, interval: timedelta) -> datetime:
 def next_due(table: Table, schedule: Schedule, strategy: ProcessTriggerStrategy, now: datetime) -> datetime:
     """When the schedule is looked at again if nobody speaks up: the heartbeat timeout, or the interval if sooner."""
     heartbeat = table.spec.heartbeat_timeout
-    first = spread(f"{table.id}", heartbeat) if schedule.last_look is None else timedelta()
+    first = spread(f"{table.id}", heartbeat, share=1.0) if schedule.last_look is None else timedelta()
     by_heartbeat = now + heartbeat - first if strategy.on_new_snapshot else now + NEVER
     if strategy.interval is None:
         return by_heartbeat

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schedules: for each table and action, when it is looked at next and what the last look said."""
 
+import zlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -36,5 +37,4 @@ class Look:
 
 def spread(key: str, interval: timedelta, share: float = 0.1) -> timedelta:
     """A steady part of the interval for each key, so that tables registered together are not looked at together."""
-    slot = sum(key.encode()) * 2654435761 % 1000
-    return interval * share * (slot / 1000)
+    return interval * share * (zlib.crc32(key.encode()) / 2**32)
