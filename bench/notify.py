@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
+import psutil
 
 from bench.commits import commit_rate
 from bench.load import BARE, FRESH, REPEATED, ROUTED, Order, Seen, drive
@@ -32,6 +33,7 @@ class Notify:
     seconds: float
     rounds: int
     stored: int = 0
+    processor: dict[str, float] = field(default_factory=lambda: dict.fromkeys(KINDS, 0.0))  # seconds of the service
     seen: dict[str, list[Seen]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
 
     def run(self, folder: Path, url: str) -> list[Figure]:
@@ -39,9 +41,19 @@ class Notify:
             locations = register(service, folder)
             for number in range(self.rounds):
                 for kind in KINDS if number % 2 == 0 else reversed(KINDS):
-                    self.load(kind, port_of(service), locations)
+                    with self.watched(kind, service):
+                        self.load(kind, port_of(service), locations)
         commits = commit_rate(url, self.seconds)
         return [*self.rates(), self.figure("single rows committed, one connection", commits, "/s")]
+
+    @contextmanager
+    def watched(self, kind: str, service: RunningService) -> Iterator[None]:
+        assert service.process is not None
+        process = psutil.Process(service.process.pid)
+        before = process.cpu_times()
+        yield
+        after = process.cpu_times()
+        self.processor[kind] += after.user + after.system - before.user - before.system
 
     def load(self, kind: str, port: int, locations: list[str]) -> None:
         order = Order(
@@ -61,6 +73,8 @@ class Notify:
         for kind in KINDS:
             yield self.figure(f"{NAMES[kind]}", rate(self.seen[kind]), "/s")
             yield self.figure(f"{NAMES[kind]}, p99", 1000 * p99(self.seen[kind]), "ms")
+            each = self.processor[kind] / sum(s.answers for s in self.seen[kind])
+            yield self.figure(f"{NAMES[kind]}, processor time of the service", 1e6 * each, "µs")
         for kind in (FRESH, REPEATED):
             for empty in (BARE, ROUTED):
                 share = 100 * rate(self.seen[kind]) / rate(self.seen[empty])
