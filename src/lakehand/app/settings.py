@@ -139,7 +139,7 @@ class Settings(BaseSettings):
     plugins: dict[str, dict[str, PluginSettings]] = Field(
         default={}, description="Switches and properties of plugins: `[plugins.engines.NAME]` and the like."
     )
-    jars: Path | None = Field(default=None, description="Folder of the downloaded jars. Left out: the user's cache.")
+    jars: Path | None = Field(default=None, description="Folder of the jars. Left out: `jars` in home.")
     stop_driver: bool = Field(
         default=False, description="Stop the Spark driver with the service, instead of leaving it for the next start."
     )
@@ -169,6 +169,10 @@ class Settings(BaseSettings):
         if self.database is not None:
             return self.database.get_secret_value()
         return f"sqlite:///{self.home / 'lakehand.db'}"
+
+    @property
+    def jar_folder(self) -> Path:
+        return self.jars or self.home / "jars"
 
     def secret(self, name: Literal["wire_token", "callback_key"]) -> str:
         value: SecretStr | None = getattr(self, name)

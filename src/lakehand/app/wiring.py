@@ -209,7 +209,7 @@ def engine_context(settings: Settings) -> Callable[[str, tuple[str, ...]], Engin
     def context(engine: str, formats: tuple[str, ...]) -> EngineContext:
         home: Path = settings.home / "engines" / engine
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return EngineContext(home=home, formats=formats, jars=settings.jars)
+        return EngineContext(home=home, formats=formats, jars=settings.jar_folder)
 
     return context
 

@@ -80,13 +80,14 @@ def check_java() -> str:
 
 
 def check_jars(settings: Settings) -> str:
-    folder = settings.jars or default_cache()
-    missing = [jar.file_name for jar in jars_of(["hudi"]) if not is_there(jar, folder)]
-    if missing:
-        raise Ailing(
-            f"{missing[0]} is not in {folder}", "run make setup; the service fetches it at its first start, too"
-        )
-    return f"all in {folder}"
+    folders = (settings.jar_folder, default_cache())
+    for jar in jars_of(["hudi"]):
+        if not any(is_there(jar, folder) for folder in folders):
+            where = " or ".join(str(folder) for folder in folders)
+            raise Ailing(
+                f"{jar.file_name} is not in {where}", "run make setup; the service fetches it at its first start, too"
+            )
+    return "all there"
 
 
 def check_home(home: Path) -> str:

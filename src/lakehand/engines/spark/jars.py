@@ -143,11 +143,16 @@ def provide(jar: Jar, folder: Path, java: Java, progress: Progress) -> None:
 
 
 def borrow(jar: Jar, folder: Path, scratch: Path) -> Path | None:
-    """A copy from the user's cache, when another folder was asked for and the file is at hand."""
+    """From the user's cache, when another folder was asked for and the file is at hand: linked, or copied."""
     shared = default_cache()
     if shared.absolute() == folder.absolute() or not is_there(jar, shared):
         return None
-    return Path(shutil.copyfile(shared / jar.file_name, scratch / jar.file_name))
+    target = scratch / jar.file_name
+    try:
+        target.hardlink_to(shared / jar.file_name)
+    except OSError:
+        shutil.copyfile(shared / jar.file_name, target)
+    return target
 
 
 def check(jar: Jar, file: Path) -> None:
