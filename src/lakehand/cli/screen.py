@@ -10,13 +10,15 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 
 INTERVAL = 0.5  # seconds between two looks
+WIDE = 200  # columns where nobody says how wide it is
 
 Look = Callable[[], tuple[Any, bool]]  # the document, and whether nothing more will change
 
 
 def console() -> Console:
     """Made when it is used, so that it prints to wherever standard output is now."""
-    return Console(highlight=False, soft_wrap=False)
+    screen = Console(highlight=False)
+    return screen if screen.is_terminal else Console(highlight=False, width=WIDE)
 
 
 def say(text: str) -> None:

@@ -36,7 +36,8 @@ def coloured(word: str) -> str:
 def grid(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for column in columns:
-        table.add_column(column, overflow="fold")
+        words = column in ("NOW", "WHY", "FAILURE", "")
+        table.add_column(column, no_wrap=not words, overflow="fold")
     return table
 
 

@@ -80,10 +80,10 @@ def tell(story: Story, stage: Stage) -> int:
         story.write(table, table.history, "commit")
     before = story.pictures("before")
     story.resume()
-    story.wait_until_healthy()
+    story.wait_for_first()
     for table in story.tables:
         story.write(table, table.later, "later commit")
-    story.wait_until_healthy()
+    story.wait_for_all()
     after = story.pictures("after")
     stage.show("")
     stage.show(comparison(before, after, titles(story.tables)))
@@ -125,10 +125,10 @@ def stay(stage: Stage, url: str) -> None:
 
 def leave(stage: Stage, home: Path, code: int) -> None:
     """Nothing stays after a good end; after a bad one the logs do."""
-    if code == 0:
+    logs = sorted(path for path in home.rglob("*.log") if path.is_file())
+    if code == 0 or not logs:
         shutil.rmtree(home, ignore_errors=True)
         return
-    logs = sorted(path for path in home.rglob("*.log") if path.is_file())
     for part in home.iterdir():
         if part.is_dir() and not any(log.is_relative_to(part) for log in logs):
             shutil.rmtree(part, ignore_errors=True)

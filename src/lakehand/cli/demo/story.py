@@ -17,7 +17,7 @@ from lakehand.cli.times import parsed, span
 from lakehand.cli.views import FINAL
 
 PATIENCE = 240.0  # seconds for Lakehand to do its work
-PACE = 0.25
+PACE = 0.4  # seconds between two looks at what Lakehand does
 T = TypeVar("T")
 
 
@@ -67,18 +67,22 @@ class Story:
             self.client.post(f"/api/v1/tables/{self.ids[table.name]}/resume")
         self.stage.line("demo", "now Lakehand may work; it was told of every commit by callback")
 
-    def wait_until_healthy(self) -> None:
+    def wait_for_first(self) -> None:
         with self.stage.waiting("waiting for Lakehand"):
-            self.until(lambda: all(self.is_settled(table) for table in self.tables))
+            self.until(lambda: all(self.is_settled(table, table.first) for table in self.tables))
 
-    def is_settled(self, table: DemoTable) -> bool:
+    def wait_for_all(self) -> None:
+        with self.stage.waiting("waiting for Lakehand"):
+            self.until(lambda: all(self.is_settled(table, table.expected) for table in self.tables))
+
+    def is_settled(self, table: DemoTable, expected: frozenset[str]) -> bool:
         """Everything expected was done, the last commit was looked at, and nothing is left to do."""
         operations = self.operations(table)
         if bad := [one for one in operations if one["status"] in FINAL - {"succeeded"}]:
             raise CommandFailed(f"operation {bad[0]['id']} of {table.name} is {bad[0]['status']}: {bad[0]['reason']}")
         done = {one["action"] for one in operations if one["status"] == "succeeded"}
         explained = self.client.get(f"/api/v1/tables/{self.ids[table.name]}/explain")
-        return table.expected <= done and is_quiet(explained)
+        return expected <= done and is_quiet(explained)
 
     def operations(self, table: DemoTable) -> list[Document]:
         return list(self.client.get("/api/v1/operations", {"table": self.ids[table.name], "limit": 100})["items"])

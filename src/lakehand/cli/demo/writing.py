@@ -70,6 +70,8 @@ def environment(home: Path, jars: Sequence[Path], java: Java) -> Mapping[str, st
         "spark.app.name": "demo-writer",
         "spark.master": "local[2]",
         "spark.driver.memory": "1g",
+        # A short life: the quick compiler and the simple collector start sooner than the thorough ones pay off.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
