@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -173,6 +174,17 @@ def pretend_to_write(path: Path) -> list[Path]:
     for file in files:
         file.touch()
     return files
+
+
+def take_index_away(path: Path, name: str) -> None:
+    """Make a table look as if its writer had never built one of the metadata table's indexes."""
+    shutil.rmtree(path / ".hoodie" / "metadata" / name)
+    file = path / ".hoodie" / "hoodie.properties"
+    (file.parent / f".{file.name}.crc").unlink()
+    key = "hoodie.table.metadata.partitions="
+    kept = ",".join(index for index in properties(path)[key[:-1]].split(",") if index != name)
+    lines = [f"{key}{kept}" if line.startswith(key) else line for line in file.read_text().splitlines()]
+    file.write_text("\n".join([*lines, ""]))
 
 
 def write_elsewhere(path: Path, steps: Sequence[Mapping[str, Any]], format: str = "hudi-0.15") -> None:

@@ -267,6 +267,24 @@ def test_requests_and_properties_may_tune_sizes_and_nothing_else() -> None:
     assert "hoodie.compaction.strategy" not in found
 
 
+def test_a_small_plan_goes_without_a_file_server_and_an_unknown_one_with_it(tmp_path: Path) -> None:
+    small = options(TABLES / "orders_v9", asked_for(COMPACTION, ORDERS_V9))
+    unknown = options(TABLES / "orders_v9", planning(COMPACTION, origin="api"))
+
+    assert small["hoodie.embed.timeline.server"] == "false"
+    assert "hoodie.embed.timeline.server" not in unknown
+
+
+def test_column_stats_alone_do_not_bring_the_partitions_index_along(tmp_path: Path) -> None:
+    table = copied("orders_v9", tmp_path)
+    set_property(table, "hoodie.table.metadata.partitions", "column_stats,files")
+    switch = "hoodie.metadata.index.column.stats.enable"
+
+    assert options(table, asked_for(COMPACTION, ORDERS_V9))[switch] == "false"
+    set_property(table, "hoodie.table.partition.fields", "")
+    assert options(table, asked_for(COMPACTION, ORDERS_V9))[switch] == "true"
+
+
 def test_clustering_that_we_plan_is_ordered_as_configured(tmp_path: Path) -> None:
     properties = {**FILE_LOCK, "hudi.clustering.order-columns": "v, id", "hudi.clustering.order-strategy": "z-order"}
 

@@ -58,6 +58,18 @@ def test_a_merge_on_read_table_is_served_in_both_ways_while_its_writer_goes_on(
     assert hudi.properties(path).get("hoodie.table.metadata.partitions") == PARTITIONS[metadata]
 
 
+def test_an_index_that_the_table_lacks_is_not_built_because_a_related_one_is_there(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "no partition stats"
+    hudi.make_table(spark, path, commits=2, options=hudi.scheduling_compaction(2))
+    hudi.take_index_away(path, "partition_stats")
+
+    Service(spark=spark, path=path).serve("compaction")
+
+    assert hudi.properties(path)["hoodie.table.metadata.partitions"] == "column_stats,files"
+
+
 @pytest.mark.parametrize("metadata", ["on", "off"])
 def test_plans_that_a_copy_on_write_writer_left_are_executed(
     metadata: str, spark: SparkSession, tmp_path: Path

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The last look before an engine gets the work: is the plan still there, is it its turn, and with which options."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 from lakehand.formats.hudi import settings
@@ -17,6 +18,8 @@ from lakehand.spi import Action, Drop, Failure, Instant, Json, Operation, Remedy
 SOON = timedelta(seconds=15)
 LATER = timedelta(minutes=1)
 MUCH_LATER = timedelta(minutes=10)
+SMALL = 100  # file groups
+LIGHT: Mapping[bool, Mapping[str, str]] = {True: {"hoodie.embed.timeline.server": "false"}, False: {}}
 KEPT = ("resource", "parallelism")  # of a request: for engines that size each job
 
 
@@ -149,6 +152,7 @@ def execution_options(table: TableRuntime, snapshot: HudiSnapshot, operation: Op
         lock = for_clean(lock, table.config)
     asked = operation.process.parameters.get("options") or operation.process.parameters.get("extra_params")
     return {
+        **LIGHT[is_small(snapshot, operation)],
         **codec_options(snapshot, operation.process.action),
         **settings.tuned(table.config.starting_with("hoodie.")),
         **settings.tuned(asked if isinstance(asked, dict) else {}),
@@ -156,6 +160,13 @@ def execution_options(table: TableRuntime, snapshot: HudiSnapshot, operation: Op
         **heartbeat_options(table.config),
         **lock,
     }
+
+
+def is_small(snapshot: HudiSnapshot, operation: Operation) -> bool:
+    """A plan of few file groups is done sooner without Hudi's own file server, which starts and stops with each job."""
+    instant = operation.process.instant or operation.instant
+    sizes = [plan.size for plan in snapshot.pending_of(operation.process.action) if plan.instant == instant]
+    return bool(sizes) and 0 < sizes[0].file_groups <= SMALL
 
 
 def specifics(table: TableRuntime, operation: Operation, floors: Floors) -> dict[str, Json]:

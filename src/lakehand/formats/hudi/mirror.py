@@ -107,16 +107,27 @@ def identity(properties: Mapping[str, str]) -> dict[str, str]:
 def metadata(table: HudiSnapshot) -> dict[str, str]:
     """The metadata table and each index: on when the table has it, off when not."""
     present = table.metadata_partitions
-    options = {
+    return {
         **METADATA_AS_IT_IS,
         "hoodie.metadata.enable": flag("files" in present),
         **{switch: flag(has_index(kind, present)) for kind, switch in _SWITCHES.items()},
+        **column_stats(table),
         **record_index(table),
     }
+
+
+def column_stats(table: HudiSnapshot) -> dict[str, str]:
+    """Exactly the columns that are indexed. Hudi 1.2 has one switch for this index and the partitions' one.
+
+    A table with only this one has the switch off: an index that is there is kept up to date all the same, and never
+    dropped, since ``auto.delete.partitions`` is off.
+    """
+    present = table.metadata_partitions
     columns = (table.index_definitions.get("column_stats") or {}).get("sourceFields") or ()
-    if own := [column for column in columns if not column.startswith("_hoodie_")]:
-        options[_COLUMN_STATS] = ",".join(own)
-    return options
+    own = [column for column in columns if not column.startswith("_hoodie_")]
+    both = "partition_stats" in present or not table.properties.get("hoodie.table.partition.fields")
+    switch = {_SWITCHES["column_stats"]: flag("column_stats" in present and both)}
+    return {**switch, _COLUMN_STATS: ",".join(own)} if own else switch
 
 
 def record_index(table: HudiSnapshot) -> dict[str, str]:
