@@ -86,3 +86,12 @@ def test_a_paused_table_is_left_alone_until_it_is_resumed(world: World) -> None:
     world.desk.change(table.id, TableChanges(paused=False))
     world.turn()
     assert world.the_operation(table).instant == T1
+
+
+def test_removing_a_table_ends_what_waits_for_it(world: World) -> None:
+    table = world.add_table()
+    world.tables.plan(table.location, T1)
+    world.coordinator.run_once()
+    world.desk.remove(table.id)
+    ended = world.the_operation(table)
+    assert (ended.status, ended.is_deleted) == ("canceled", True)

@@ -76,8 +76,11 @@ class TablesDesk:
         return changed
 
     def remove(self, id: TableId) -> None:
-        table = self.get(id)
-        self.store.tables.remove(id, now=self.store.clock.now())
+        table, now = self.get(id), self.store.clock.now()
+        self.store.tables.remove(id, now=now)
+        for operation in self.store.operations.of_table(id, recent=0):
+            told = Event(kind="operation.removed", message="its table was removed", table=id, operation=operation.id)
+            self.store.operations.request_cancel(operation.id, now=now, event=told, delete=True)
         self.note(table, "table.removed", f"{table.name} was removed from the service; its data is untouched")
 
     def look_now(self, id: TableId) -> Table:
