@@ -9,7 +9,7 @@ from pyarrow import fs
 
 from lakehand.formats.hudi import HudiFormat
 from lakehand.formats.hudi.snapshot import CLEAN, CLUSTERING, COMPACTION, HudiSnapshot
-from lakehand.formats.hudi.storage import ArrowStorage, LocalStorage
+from lakehand.formats.hudi.storage import ArrowStorage, LocalStorage, Storages
 from lakehand.formats.hudi.timeline import State
 from lakehand.spi import Action, Instant, Invalid
 from tests.formats.hudi.runtime import (
@@ -171,3 +171,12 @@ def test_a_file_uri_is_this_machine_and_an_unknown_scheme_is_refused() -> None:
     assert HudiFormat().inspect(f"file://{TABLES}/orders_v9").token == inspected("orders_v9").token
     with pytest.raises(Invalid, match="cannot be opened"):
         HudiFormat().probe("nosuch://bucket/table")
+
+
+def test_one_bucket_is_one_client_whatever_its_scheme_is_called() -> None:
+    storages = Storages({"s3.region": "us-east-1"})
+
+    (first, path), (second, _) = storages.of("s3a://lake/orders/daily"), storages.of("s3://lake/events")
+
+    assert first is second
+    assert path == "lake/orders/daily"
