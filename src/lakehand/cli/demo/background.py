@@ -72,4 +72,4 @@ def engine_of(home: Path) -> SparkEngine:
 
 
 def end(engine: SparkEngine) -> None:
-    engine.stop(timedelta(0))
+    engine.stop(timedelta(seconds=5))

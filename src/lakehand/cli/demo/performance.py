@@ -27,7 +27,8 @@ def perform(*, keep: bool) -> int:
     """0: everything was as promised. 1: something was not. 130: someone stopped it."""
     stage = Stage()
     home = Path(mkdtemp(prefix="lakehand-demo-")).resolve()
-    signal.signal(signal.SIGTERM, interrupted)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupted)
     code = 1
     try:
         with ExitStack() as parts:
