@@ -7,15 +7,14 @@
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lakehand.formats.hudi.codecs import codec_options
-from lakehand.formats.hudi.locks import NoLock, lock_options
-from lakehand.formats.hudi.mirror import mirrored
+from lakehand.formats.hudi import HudiProcessFactory
 from lakehand.formats.hudi.snapshot import COMPACTION
-from lakehand.formats.hudi.table import HudiFormat
-from lakehand.spi import TableConfig
+from lakehand.spi import Instant, TableProcess
+from tests.formats.hudi.runtime import MemoryRuntime, asked_for
 from tests.hudi_tables import completed, make_table, pending, scheduling_compaction, start_session
 
 ROWS = 2000
@@ -41,13 +40,12 @@ def instant_of(path: Path) -> str:
     return instant
 
 
-def order_of(path: Path) -> dict[str, Any]:
-    """What the service would tell its job about this table."""
-    snapshot = HudiFormat().inspect(str(path))
-    lock = lock_options(str(path), TableConfig())
-    assert not isinstance(lock, NoLock)
-    options = {**codec_options(snapshot, COMPACTION), **mirrored(snapshot), **lock}
-    return {"location": str(path), "instant": instant_of(path), "options": options}
+def order_of(path: Path) -> Mapping[str, Any]:
+    """What the service would tell its job about this table, options and all."""
+    wanted = asked_for(COMPACTION, Instant(instant_of(path)))
+    admitted = HudiProcessFactory().admit(MemoryRuntime(path), wanted)
+    assert isinstance(admitted, TableProcess), admitted
+    return admitted.parameters
 
 
 def check_compacted(paths: list[Path], instant: str) -> None:

@@ -4,12 +4,14 @@
 import json
 from pathlib import Path
 
+from bench.fleet_tables import order_of
 from bench.idle_tables import make_tables
 from bench.load import instant
 from bench.notify import Notify
 from bench.report import Figure, store
 from lakehand.formats.hudi.mirror import why_unknown
 from lakehand.formats.hudi.table import HudiFormat
+from tests.formats.hudi.runtime import ORDERS_V9, copied
 
 
 def test_notifications_are_counted_beside_empty_handlers(tmp_path: Path) -> None:
@@ -35,6 +37,15 @@ def test_an_idle_table_is_a_hudi_table_in_which_nothing_is_to_do(tmp_path: Path)
 
     assert (len(snapshot.timeline.completed()), snapshot.pending) == (1, ())
     assert why_unknown(snapshot) is None
+
+
+def test_a_loop_by_hand_gets_the_order_that_the_service_gives_its_job(tmp_path: Path) -> None:
+    path = copied("orders_v9", tmp_path)
+
+    order = order_of(path)
+
+    assert (order["location"], order["instant"]) == (str(path), ORDERS_V9)
+    assert order["options"]["hoodie.write.lock.provider"]
 
 
 def test_a_figure_knows_whether_its_goal_was_reached(tmp_path: Path) -> None:
