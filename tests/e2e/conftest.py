@@ -41,10 +41,10 @@ def lake(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def copy_of(lake: Path) -> Callable[..., Path]:
-    """Hudi tables know no absolute paths, so a copy is a table of its own."""
+    """These tables hold no absolute paths, so a copy is a table of its own. A writer needs the name unchanged."""
 
-    def copy(table: Path, name: str = "trips") -> Path:
-        return Path(shutil.copytree(table, lake / name))
+    def copy(table: Path, name: str = "") -> Path:
+        return Path(shutil.copytree(table, lake / (name or table.name)))
 
     return copy
 
