@@ -140,3 +140,16 @@ def test_explain_says_why_nothing_runs(lakehand: Run) -> None:
         "clean": False, "clustering": False, "compaction": True,
     }  # fmt: skip
     assert "--actions +clean" in lakehand("explain", "trips").stdout
+
+
+def test_a_terminal_shows_a_live_view_that_ends_with_the_operation(
+    lakehand: Run, store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    number = submit(lakehand)
+    run_to(store, number, Status.SUCCEEDED)
+
+    result = lakehand("operations", "show", number, "--watch")
+
+    assert result.exit_code == 0, result.output
+    assert "succeeded" in result.stdout

@@ -116,7 +116,7 @@ def stay(stage: Stage, url: str) -> None:
         "  lakehand operations show 1\n"
         "  lakehand operations logs 1\n"
         f"  curl -s {url}/metrics | grep lakehand\n"
-        f"  a browser at {url}/docs"
+        f"  curl -s {url}/api/v1/openapi.json"
     )
     try:
         signal.pause()
