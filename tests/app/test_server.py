@@ -13,6 +13,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from pydantic import SecretStr
+
+from lakehand.app.server import warn_if_open
+from lakehand.app.settings import Settings
 
 PROGRAM = """
 import sys
@@ -118,3 +122,11 @@ def flood(connection: socket.socket) -> bytes:
         return connection.recv(1000)
     except OSError:
         return b""
+
+
+def test_doors_without_a_lock_are_named_when_strangers_can_reach_them(caplog: pytest.LogCaptureFixture) -> None:
+    warn_if_open(Settings(host="127.0.0.1"))
+    assert caplog.records == []
+    warn_if_open(Settings(host="0.0.0.0", tokens={"ops": SecretStr("s3cret")}))
+    [record] = caplog.records
+    assert record.__dict__["open"] == ["the Hudi wire (wire_token)", "the commit callback (callback_key)"]

@@ -154,3 +154,9 @@ def test_a_broken_file_is_named(elsewhere: Path) -> None:
 
     with pytest.raises(Invalid, match=str(file.name)):
         load()
+
+
+def test_numbers_and_flags_of_an_engine_may_stand_without_quotes(elsewhere: Path) -> None:
+    write(elsewhere, '[spark]\nthreads = 4\n"spark.ui.enabled" = true\n')
+    properties = load().plugin_configs()["engine", "spark"].properties
+    assert properties == {"threads": "4", "conf.spark.ui.enabled": "true"}

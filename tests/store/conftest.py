@@ -15,7 +15,11 @@ from lakehand.store.schema import metadata
 from tests.databases import Server
 from tests.store.racers import get_ready
 
-KINDS = ("sqlite", "postgresql", "mariadb")
+KINDS = (
+    "sqlite",
+    pytest.param("postgresql", marks=pytest.mark.database),
+    pytest.param("mariadb", marks=pytest.mark.database),
+)
 RACERS = 8
 
 

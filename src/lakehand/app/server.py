@@ -2,6 +2,7 @@
 """Runs the service in this process: database, loops and the HTTP server, until someone asks it to end."""
 
 import json
+import logging
 import os
 import platform
 import signal
@@ -23,6 +24,7 @@ from lakehand.observe import logs
 from lakehand.rest import About, Faces, Security, build_app
 from lakehand.store import migrate
 
+log = logging.getLogger(__name__)
 BACKLOG = 2048
 GRACE = 5  # seconds for requests in flight when the service ends
 
@@ -30,6 +32,7 @@ GRACE = 5  # seconds for requests in flight when the service ends
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT. Running Spark work is left to the next start, unless told otherwise."""
     logs.set_up(settings.log_level, settings.log_format)
+    warn_if_open(settings)
     signals = Signals()
     listener = listen(settings)
     settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -43,6 +46,19 @@ def serve(settings: Settings) -> None:
     finally:
         (settings.home / "address.json").unlink(missing_ok=True)
         stop(service)
+
+
+def warn_if_open(settings: Settings) -> None:
+    """Whoever lets strangers reach the port should know which doors have no lock."""
+    if settings.host in ("127.0.0.1", "localhost", "::1"):
+        return
+    doors = {
+        "the API (tokens)": settings.tokens,
+        "the Hudi wire (wire_token)": settings.wire_token,
+        "the commit callback (callback_key)": settings.callback_key,
+    }
+    if unlocked := [door for door, lock in doors.items() if not lock]:
+        log.warning("reachable from outside without a token", extra={"host": settings.host, "open": unlocked})
 
 
 def stop(service: Service) -> None:

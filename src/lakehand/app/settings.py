@@ -43,6 +43,11 @@ def read_list(value: object) -> object:
     return value
 
 
+def read_text(value: object) -> object:
+    """A number or a flag means its text: ``threads = 4`` is as good as ``threads = "4"``."""
+    return str(value).lower() if isinstance(value, (bool, int, float)) else value
+
+
 def read_tokens(value: object) -> object:
     """A table, a JSON object, or ``name=secret`` pairs with commas between them."""
     if isinstance(value, str):
@@ -56,7 +61,8 @@ def read_tokens(value: object) -> object:
 Duration = Annotated[timedelta, BeforeValidator(read_duration), Field(gt=timedelta(0), le=timedelta(days=36500))]
 Words = Annotated[list[str], NoDecode, BeforeValidator(read_list)]
 Tokens = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(read_tokens)]
-Texts = dict[str, str]
+Text = Annotated[str, BeforeValidator(read_text)]
+Texts = dict[str, Text]
 
 
 class RetrySettings(BaseModel):

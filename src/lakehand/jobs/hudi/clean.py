@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cleans a table: deletes the files of old versions. Hudi's procedure knows names only, so its client is called here."""
+"""Deletes the files of old versions. Hudi's procedure knows names only, so its client is called here."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
