@@ -41,6 +41,8 @@ POSTGRESQL_SETTINGS = (
     "SET lock_timeout = '10s'",
     "SET statement_timeout = '60s'",
     "SET idle_in_transaction_session_timeout = '60s'",
+    # A plan made while the tables were empty would read them whole when they are full.
+    "SET plan_cache_mode = 'force_custom_plan'",
 )
 MYSQL_SETTINGS = (
     "SET SESSION time_zone = '+00:00'",
