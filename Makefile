@@ -21,7 +21,7 @@ test: $(STAMP) ## every test: Spark, databases and all (ARGS=... for pytest)
 	@$(PYTEST) $(ARGS)
 
 test-fast: $(STAMP) ## the tests that need neither Spark nor a database server
-	@$(PYTEST) -m "not spark and not database" $(ARGS)
+	@$(PYTEST) -n 2 -m "not spark and not database" $(ARGS)
 
 check: $(STAMP) ## format, lint, types, and the map of imports
 	@.venv/bin/ruff format --check

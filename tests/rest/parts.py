@@ -140,14 +140,13 @@ def serving(faces: Faces) -> Iterator[httpx.Client]:
         build_app(faces), port=0, loop="uvloop", http="httptools", ws="none", access_log=False, log_config=None
     )
     server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
+    thread = threading.Thread(target=server.run)  # it takes its time to end; the interpreter waits for it, no test does
     thread.start()
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port_of(server, thread)}", timeout=30) as client:
             yield client
     finally:
         server.should_exit = True
-        thread.join()
 
 
 def port_of(server: uvicorn.Server, thread: threading.Thread) -> int:
