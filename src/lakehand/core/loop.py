@@ -11,7 +11,9 @@ from lakehand.core.ports import Metrics
 
 log = logging.getLogger(__name__)
 LONGEST_PAUSE = 30.0
-REST = 4.0  # times as long as a turn took: a loop that is rung all the time works for a fifth of it
+# A loop that is rung all the time works for a fifth of it, and not more often than this.
+REST = 4.0  # times as long as a turn took
+LEAST_REST = 0.05
 
 
 @dataclass(kw_only=True)
@@ -53,7 +55,7 @@ class Loop:
         pause = self.pause() if self._failures == 0 else self._pause_after_failure()
         began = time.monotonic()
         self._bell.wait(pause)
-        left = min(REST * took, pause) - (time.monotonic() - began)
+        left = min(max(REST * took, LEAST_REST), pause) - (time.monotonic() - began)
         if left > 0:
             self._ending.wait(left)
 
