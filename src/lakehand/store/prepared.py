@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statements of the hot path, compiled once per size of their list: what is left per call is the driver's work."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import BindParameter, Connection, CursorResult, Executable, Insert, Row, bindparam
+from sqlalchemy import BindParameter, Connection, CursorResult, Executable, Insert, Row, bindparam, column, select, text
 from sqlalchemy.types import TypeEngine
 
 LARGEST = 256
+DOCUMENT = "document"
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +44,23 @@ class Rows:
         columns = frozenset(rows[0])
         known = self.compiled.get(columns)
         if known is None:
-            compiled: Any = self.statement.compile(dialect=tx.dialect, column_keys=sorted(columns))
-            known = self.compiled[columns] = Compiled(compiled.string, compiled.positiontup, {})
-        known.run_many(tx, rows)
+            known = self.compiled[columns] = self.compile(tx, sorted(columns))
+        if tx.dialect.name == "postgresql":
+            known.run(tx, {DOCUMENT: _encode(rows)})
+        else:
+            known.run_many(tx, rows)
+
+    def compile(self, tx: Connection, columns: list[str]) -> Compiled:
+        statement: Any = self.statement
+        if tx.dialect.name == "postgresql":
+            # One parameter instead of twenty for each row: half of the work on both sides.
+            table: Any = self.statement.table
+            source = text(f"json_populate_recordset(NULL::{table.name}, CAST(:{DOCUMENT} AS json))")
+            statement = statement.from_select(columns, select(*map(column, columns)).select_from(source))
+            compiled: Any = statement.compile(dialect=tx.dialect)
+        else:
+            compiled = statement.compile(dialect=tx.dialect, column_keys=columns)
+        return Compiled(compiled.string, compiled.positiontup, {})
 
 
 @dataclass(slots=True)
