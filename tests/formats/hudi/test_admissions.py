@@ -326,3 +326,14 @@ def test_without_a_shared_lock_a_person_can_have_pending_plans_run_but_none_made
 
     assert isinstance(answer, Drop)
     assert "no compaction plan is pending, and none is made beside the writer" in answer.reason
+
+
+def test_a_plan_that_another_operation_of_ours_completed_names_it(tmp_path: Path) -> None:
+    table = copied("orders_v9", tmp_path)
+    finish(table, ORDERS_V9, "commit")
+    ours = ended(
+        COMPACTION, Instant("20261115120000000-compaction"), Status.SUCCEEDED, result={"instants": [ORDERS_V9]}
+    )
+    answer = admitted(table, asked_for(COMPACTION, ORDERS_V9), operations=[ours])
+    assert isinstance(answer, Drop)
+    assert "was completed by operation 7 as" in answer.reason

@@ -186,7 +186,15 @@ def test_an_operation_under_way_is_not_doubled(tmp_path: Path) -> None:
     busy = operation(TableProcess(action=COMPACTION, parameters={"mode": "plan-and-execute"}))
 
     reason = why_not(planned(tmp_path), COMPACTION, scheduling=SERVICE, properties=properties, operations=[busy])
-    assert reason == "operation 7 is under way"
+    assert reason == "operation 7 plans and runs it (pending)"
+
+
+def test_a_plan_that_our_own_operation_has_just_made_is_left_to_it() -> None:
+    planner = operation(TableProcess(action=COMPACTION, parameters={"mode": "plan-and-execute"}), status=Status.RUNNING)
+    table = TABLES / "orders_v9"
+
+    reason = why_not(table, COMPACTION, scheduling=SERVICE, properties=FILE_LOCK, operations=[planner])
+    assert reason == "operation 7 plans and runs it (running)"
 
 
 @pytest.mark.parametrize("status", [Status.SUCCEEDED, Status.FAILED, Status.CANCELED])

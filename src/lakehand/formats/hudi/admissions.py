@@ -44,7 +44,7 @@ def admit_plan(
     # After an attempt of ours, a completed plan may be its work: the job finds nothing to do and the timeline decides.
     is_perhaps_ours = operation.run_times > 0 and bool(snapshot.timeline.completed_at(instant))
     if not is_pending and not is_perhaps_ours:
-        return Drop(reason=lost(snapshot, action, instant))
+        return Drop(reason=lost(table, snapshot, action, instant))
     if why := overtaken_by(snapshot, action, instant):
         return Failure(reason="overtaken", message=why, remedy=Remedy.FATAL)
     hindrance = whose_turn(table, snapshot, action) or who_runs(table, snapshot, instant)
@@ -56,13 +56,21 @@ def overtaken_by(snapshot: HudiSnapshot, action: Action, instant: Instant) -> st
     return why_overtaken(snapshot, plans[0]) if plans else None
 
 
-def lost(snapshot: HudiSnapshot, action: Action, instant: Instant) -> str:
+def lost(table: TableRuntime, snapshot: HudiSnapshot, action: Action, instant: Instant) -> str:
     if done := snapshot.timeline.completed_at(instant):
-        return f"{action} plan {instant} was completed by someone else as {done[0].name}"
+        return f"{action} plan {instant} was completed by {who_did(table, action, instant)} as {done[0].name}"
     others = [file for file in snapshot.timeline.files if file.instant == instant]
     if others:
         return f"{instant} is no {action} plan: the timeline has {others[0].name}"
     return f"{action} plan {instant} is gone from the timeline"
+
+
+def who_did(table: TableRuntime, action: Action, instant: Instant) -> str:
+    for operation in table.operations(action):
+        instants = operation.result.get("instants")
+        if isinstance(instants, list) and instant in instants:
+            return f"operation {operation.id}"
+    return "someone else"
 
 
 def admit_planning(

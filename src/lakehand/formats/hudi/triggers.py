@@ -19,6 +19,8 @@ WHAT = {COMPACTION: "delta commits", CLUSTERING: "commits", CLEAN: "commits"}
 def decide(table: TableRuntime, snapshot: HudiSnapshot, action: Action, floors: Floors) -> TableProcess | Skip:
     if why := why_never(table, snapshot, action, floors):
         return Skip(reason=why)
+    if planner := planning(table, action):
+        return Skip(reason=f"operation {planner.id} plans and runs it ({planner.status})")
     plans = snapshot.pending_of(action)
     known = {operation.instant: operation for operation in table.operations() if is_in_care(operation)}
     for plan in plans:
@@ -50,6 +52,12 @@ def run_plan(plan: PendingPlan) -> TableProcess:
     )
 
 
+def planning(table: TableRuntime, action: Action) -> Operation | None:
+    """An unfinished operation that plans by itself: plans on the timeline may be its own, and it runs the rest."""
+    own = (o for o in table.operations(action) if o.process.parameters.get("mode") == PLAN_AND_EXECUTE)
+    return next((o for o in own if not o.status.is_final), None)
+
+
 def is_in_care(operation: Operation) -> bool:
     """A dropped operation had lost its plan: if the plan is there, it has come back."""
     return operation.status is not Status.DROPPED or operation.is_deleted
@@ -73,8 +81,6 @@ def plan_ourselves(table: TableRuntime, snapshot: HudiSnapshot, action: Action, 
         return Skip(reason=f"{action} is not planned beside the writer: {lock.reason}")
     if blocked := why_blocked(snapshot, action):
         return Skip(reason=blocked)
-    if busy := [o for o in table.operations(action) if not o.status.is_final]:
-        return Skip(reason=f"operation {busy[0].id} is under way")
     if too_few := why_too_few(table, snapshot, action, floors):
         return Skip(reason=too_few)
     return TableProcess(
