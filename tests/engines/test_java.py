@@ -87,4 +87,6 @@ def test_only_the_bundled_java_is_given_the_machines_certificates(
     monkeypatch.setattr(search, "SYSTEM_CERTIFICATES", store)
 
     assert Java(home=tmp_path, version=17, origin=BUNDLED).options == (f"-Djavax.net.ssl.trustStore={store}",)
+    by_variable = Java(home=tmp_path / BUNDLED / "java-runtime", version=17, origin="JAVA_HOME")
+    assert by_variable.options == (f"-Djavax.net.ssl.trustStore={store}",)
     assert Java(home=tmp_path, version=17, origin="PATH").options == ()

@@ -50,13 +50,18 @@ class Java:
         return self.home / "bin" / "java"
 
     @property
+    def is_bundled(self) -> bool:
+        """Told by where it is: whoever starts us may have put the bundled one into JAVA_HOME."""
+        return self.origin == BUNDLED or BUNDLED in self.home.parts
+
+    @property
     def is_supported(self) -> bool:
-        return self.version in (BUNDLED_ACCEPTED if self.origin == BUNDLED else ACCEPTED)
+        return self.version in (BUNDLED_ACCEPTED if self.is_bundled else ACCEPTED)
 
     @property
     def options(self) -> tuple[str, ...]:
         """The bundled runtime knows public certificates only; the machine's own store may know a company's as well."""
-        if self.origin == BUNDLED and SYSTEM_CERTIFICATES.exists():
+        if self.is_bundled and SYSTEM_CERTIFICATES.exists():
             return (f"-Djavax.net.ssl.trustStore={SYSTEM_CERTIFICATES}",)
         return ()
 
