@@ -20,7 +20,7 @@ from lakehand.domain.tables import Format, Table, TableId, TableSpec
 
 MOST_INSTANTS = 1000
 LONGEST_NAME = 250
-MOST_PLACES = 20_000
+MOST_PLACES, MOST_PROCESSES = 20_000, 1000
 AHEAD = timedelta(days=1)  # instants are local times of the writer
 COMPACTION = Action.register("compaction")
 HUDI = Format("hudi")
@@ -77,6 +77,7 @@ class Intake:
     wake: Callable[[], None]  # tells the loops of this process that there is something to do
     novelties: Novelties = field(default_factory=Novelties)  # bounds how many different troubles are kept
     memory: Memory | None = None  # None: remember nothing
+    _processes: dict[tuple[object, ...], TableProcess] = field(default_factory=dict)
     _places: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     @cached_property
@@ -156,8 +157,23 @@ class Intake:
             table=spec,
             is_known=is_known,
             instants=good_instants(notification, notes, now),
-            process=process_of(notification, notes),
+            process=self.process_of(notification, notes),
         )
+
+    def process_of(self, notification: Notification, notes: list[Event]) -> TableProcess:
+        """The same object for the same wish, as long as all of it is allowed and so is short."""
+        n = notification
+        key = (n.action, n.source, tuple(n.parameters.items()), tuple(n.extra_parameters.items()))
+        known = self._processes.get(key)
+        if known is not None:
+            return known
+        process = process_of(notification, notes)
+        options = process.parameters["options"]
+        if len(process.parameters) == len(n.parameters) + 1 and options == n.extra_parameters:
+            if len(self._processes) >= MOST_PROCESSES:
+                self._processes.clear()
+            self._processes[key] = process
+        return process
 
     def first_actions(self, notification: Notification) -> frozenset[Action]:
         if notification.register:

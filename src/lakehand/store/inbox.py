@@ -19,6 +19,7 @@ from lakehand.store.database import Database
 from lakehand.store.dialects import insert_missing
 from lakehand.store.events import EventWriter
 from lakehand.store.operation_rows import new_row as operation_row
+from lakehand.store.operation_rows import process_row
 from lakehand.store.prepared import Listed, Rows
 from lakehand.store.schedules import WAKE_ALL
 from lakehand.store.schema import Digest, Id, Key, operation, schedule, tbl
@@ -38,7 +39,7 @@ STORED = Listed(
     lambda pairs: select(o.tbl_id, o.instant).where(or_(*(and_(o.tbl_id == a, o.instant == b) for a, b in pairs))),
     [Id, Key],
 )
-MOST_RECENT = 100_000
+MOST_RECENT, MOST_PROCESSES = 100_000, 1000
 OFTEN = 1000  # milliseconds: a writer that speaks more often is noted once
 
 
@@ -50,6 +51,7 @@ class SqlInbox:
     insert_schedules: Rows = field(init=False)
     insert_operations: Rows = field(init=False)
     recent: set[tuple[int, str]] = field(default_factory=set)  # (table, instant) of operations stored here
+    processes: dict[int, tuple[TableProcess, Mapping[str, Any]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.insert_tables = Rows(insert_missing(self.database.dialect, tbl))
@@ -131,8 +133,26 @@ class SqlInbox:
         stored = {(row[0], row[1]) for row in STORED.rows(tx, repeated)}
         fresh = sorted(pair for pair in wanted if pair not in stored)
         if fresh:
-            self.insert_operations.run(tx, [operation_of(pair, *wanted[pair], now) for pair in fresh])
+            self.insert_operations.run(tx, [self.operation_of(pair, *wanted[pair], now) for pair in fresh])
             self.remember(fresh)
+
+    def operation_of(self, pair: tuple[int, str], process: TableProcess, table: Row[Any], now: int) -> dict[str, Any]:
+        instant = Instant(pair[1])
+        new = NewOperation(
+            table=TableId(pair[0]), instant=instant, process=process, priority=table.priority,
+            queue=table.queue, owner=table.owner, origin=ORIGIN,
+        )  # fmt: skip
+        of_process = {**self.row_of(process), "plan_instant": process.instant or instant}
+        return operation_row(new, now, of_process)
+
+    def row_of(self, process: TableProcess) -> Mapping[str, Any]:
+        """Made once for an object: the intake gives the same one for the same wish."""
+        known = self.processes.get(id(process))
+        if known is None or known[0] is not process:
+            if len(self.processes) > MOST_PROCESSES:
+                self.processes.clear()
+            known = self.processes[id(process)] = (process, process_row(process))
+        return known[1]
 
     def remember(self, pairs: Iterable[tuple[int, str]]) -> None:
         if len(self.recent) > MOST_RECENT:
@@ -153,19 +173,6 @@ def read_known(tx: Connection, specs: Mapping[str, TableSpec]) -> dict[str, Row[
 
 def ids_of(rows: Iterable[Row[Any]]) -> Sequence[int]:
     return sorted({row.id for row in rows})
-
-
-def operation_of(pair: tuple[int, str], process: TableProcess, table: Row[Any], now: int) -> dict[str, Any]:
-    new = NewOperation(
-        table=TableId(pair[0]),
-        instant=Instant(pair[1]),
-        process=replace(process, instant=process.instant or Instant(pair[1])),
-        priority=table.priority,
-        queue=table.queue,
-        owner=table.owner,
-        origin=ORIGIN,
-    )
-    return operation_row(new, now)
 
 
 def name_taken(spec: TableSpec, row: Row[Any]) -> Event:

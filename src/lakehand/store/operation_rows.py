@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Between operations, attempts and their rows."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -40,9 +41,11 @@ def process_row(process: TableProcess) -> dict[str, Any]:
     }
 
 
-def new_row(new: NewOperation, now: int) -> dict[str, Any]:
+def new_row(new: NewOperation, now: int, of_process: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """``of_process`` is the row of its process, where that is known already."""
     due = now if new.due_at is None else to_millis(new.due_at)
-    return process_row(new.process) | {
+    return {
+        **(of_process or process_row(new.process)),
         "tbl_id": new.table,
         "instant": new.instant,
         "status": Status.PENDING.value,
