@@ -54,6 +54,13 @@ def test_a_merge_on_read_table_is_served_in_both_ways_while_its_writer_goes_on(
     writes(5)
     assert len(by_service.serve("clustering")) == 1
     writes(6)
+    writes(7, **hudi.scheduling_clustering(1))
+    [(clustering, _)] = hudi.pending(path)
+    assert by_writer.serve("clustering") == [clustering]
+    writes(8)
+    cleaning = hudi.leave_clean_plan(spark, path, options)
+    assert by_writer.serve("clean") == [cleaning]
+    writes(9)
     assert not hudi.pending(path)
     assert hudi.properties(path).get("hoodie.table.metadata.partitions") == PARTITIONS[metadata]
 
