@@ -23,6 +23,7 @@ METADATA = {
         "hoodie.metadata.global.record.level.index.enable": "true",
     },
 }
+STAYS_OLD = {"hoodie.write.table.version": "6", "hoodie.write.auto.upgrade": "false"}
 PARTITIONS = {
     "on": "column_stats,files,partition_stats",
     "off": None,
@@ -113,10 +114,18 @@ def test_a_table_of_hudi_0_15_is_served_and_stays_one(spark: SparkSession, tmp_p
     assert Service(spark=spark, path=path).serve("compaction") == [planned]
     assert len(by_service.serve("clean")) == 1
     assert len(by_service.serve("clustering")) == 1
+    hudi.write_elsewhere(path, [{"number": 5, **quiet}, {"number": 6, **quiet}])
+    assert len(by_service.serve("compaction")) == 1
+    clustering = {"options": {**LOCKING, **hudi.scheduling_clustering(1)}}
+    hudi.write_elsewhere(path, [{"number": 7, **clustering}])
+    [(planned, _)] = hudi.pending(path)
+    assert Service(spark=spark, path=path).serve("clustering") == [planned]
+    cleaning = hudi.leave_clean_plan(spark, path, {**LOCKING, **STAYS_OLD})
+    assert Service(spark=spark, path=path).serve("clean") == [cleaning]
     snapshot = HudiFormat().inspect(str(path))
     assert (snapshot.version, snapshot.layout, snapshot.pending) == (6, 1, ())
-    hudi.write_elsewhere(path, [{"number": 5, **quiet}])
-    assert hudi.rows(spark, path) == hudi.expected(5)
+    hudi.write_elsewhere(path, [{"number": 8, **quiet}])
+    assert hudi.rows(spark, path) == hudi.expected(8)
 
 
 def test_two_runners_at_once_complete_a_plan_once(spark: SparkSession, tmp_path: Path) -> None:
