@@ -22,6 +22,7 @@ from lakehand.core.tables_desk import TablesDesk
 from lakehand.domain.actions import Action
 from lakehand.domain.locations import Warehouses
 from lakehand.domain.operations import Handle, InstanceId, Operation, Status
+from lakehand.domain.places import Place
 from lakehand.domain.processes import Drop, Finding, Instant, Json, Skip, TableProcess, Verdict
 from lakehand.domain.retries import RetryPolicy
 from lakehand.domain.rules import Limits
@@ -89,14 +90,15 @@ class PretendTables(TableFormat):
         self.broken: set[str] = set()
         self.probes = 0
 
-    def probe(self, location: str) -> str:
+    def probe(self, place: Place) -> str:
+        location = place.location
         self.probes += 1
         if location in self.broken:
             raise OSError("the storage is on fire")
         return self.tokens.get(location, "t0")
 
-    def inspect(self, location: str) -> PretendSnapshot:
-        return PretendSnapshot(token=self.probe(location))
+    def inspect(self, place: Place) -> PretendSnapshot:
+        return PretendSnapshot(token=self.probe(place))
 
     def plan(self, location: str, instant: str) -> None:
         self.plans.setdefault(location, set()).add(instant)

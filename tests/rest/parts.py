@@ -21,6 +21,7 @@ from lakehand.core.plugins import PluginReport, Plugins
 from lakehand.core.tables_desk import TablesDesk
 from lakehand.domain.actions import Action
 from lakehand.domain.locations import Warehouses
+from lakehand.domain.places import Place
 from lakehand.domain.processes import Json
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.rest import About, Faces, Security, build_app
@@ -66,10 +67,10 @@ class NothingToDo(ProcessFactory):
 class Unread(TableFormat):
     format = HUDI
 
-    def probe(self, location: str) -> str:
+    def probe(self, place: Place) -> str:
         return "same"
 
-    def inspect(self, location: str) -> TableSnapshot:
+    def inspect(self, place: Place) -> TableSnapshot:
         raise NotImplementedError
 
 

@@ -14,7 +14,9 @@ from lakehand.domain.errors import Invalid, NotFound
 toml: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 NAME = "lakehand.toml"
-FREE_TABLES = frozenset({"plugins", "spark", "tokens", "queues", "properties"})  # their keys are not ours to spell
+FREE_TABLES = frozenset(
+    {"plugins", "spark", "tokens", "queues", "properties", "catalogs"}
+)  # their keys are not ours to spell
 
 
 def find_config(named: Path | None, home: Path) -> Path | None:

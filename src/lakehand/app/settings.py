@@ -16,8 +16,10 @@ from lakehand.app.config_file import find_config, merged, read_config
 from lakehand.app.plugins import PluginConfig
 from lakehand.core.plugins import Plugins
 from lakehand.domain.errors import Invalid
+from lakehand.domain.places import Catalog
 from lakehand.domain.retries import RetryPolicy
 from lakehand.domain.rules import Limits
+from lakehand.domain.tables import Format
 
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 PLUGIN_KINDS = {"process-factories": "process-factory", "table-formats": "table-format", "engines": "engine"}
@@ -97,6 +99,20 @@ class PluginSettings(BaseModel):
     properties: Texts = {}
 
 
+class CatalogSettings(BaseModel):
+    """A catalog whose tables are served: its kind, and properties that are passed on as they are."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: str = "iceberg"
+    type: str = "hadoop"
+    properties: Texts = {}
+    sync: bool = True  # register its new tables, and retire those that were dropped
+    actions: Words = []  # for the tables that are registered; none: all that the format has
+    owner: str = "default"
+    queue: str = "default"
+
+
 class Settings(BaseSettings):
     """Every setting, with its default and what it is for."""
 
@@ -145,6 +161,9 @@ class Settings(BaseSettings):
     plugins: dict[str, dict[str, PluginSettings]] = Field(
         default={}, description="Switches and properties of plugins: `[plugins.engines.NAME]` and the like."
     )
+    catalogs: dict[str, CatalogSettings] = Field(
+        default={}, description="Catalogs whose tables are served: `[catalogs.NAME]` with `format`, `type` and more."
+    )
     jars: Path | None = Field(default=None, description="Folder of the jars. Left out: `jars` in home.")
     stop_driver: bool = Field(
         default=False, description="Stop the Spark driver with the service, instead of leaving it for the next start."
@@ -179,6 +198,17 @@ class Settings(BaseSettings):
     @property
     def jar_folder(self) -> Path:
         return self.jars or self.home / "jars"
+
+    @property
+    def all_warehouses(self) -> list[str]:
+        """A catalog's own warehouse may be served: whoever configured the catalog said so."""
+        return [*self.warehouses, *(c.warehouse for c in self.catalog_map().values() if "/" in c.warehouse)]
+
+    def catalog_map(self) -> Mapping[str, Catalog]:
+        return {
+            name: Catalog(name=name, format=Format(one.format), type=one.type, properties=dict(one.properties))
+            for name, one in self.catalogs.items()
+        }
 
     def secret(self, name: Literal["wire_token", "callback_key"]) -> str:
         value: SecretStr | None = getattr(self, name)

@@ -116,12 +116,14 @@ class Parts:
 
 
 def wire(settings: Settings, identity: Identity, store: Store, plugins: Plugins, metrics: PrometheusMetrics) -> Service:
-    warehouses = warehouses_of(settings.warehouses)
+    warehouses = warehouses_of(settings.all_warehouses)
     loops: dict[str, Loop] = {}
     wake = waker(loops)
     parts = Parts(
         settings=settings, identity=identity, store=store, plugins=plugins, metrics=metrics, wake=wake,
-        runtimes=Runtimes(store=store, plugins=plugins, check_place=place_check(warehouses)),
+        runtimes=Runtimes(
+            store=store, plugins=plugins, check_place=place_check(warehouses), catalogs=settings.catalog_map()
+        ),
         looks=a_pool("look"), dispatches=a_pool("dispatch"), settles=a_pool("settle"),
     )  # fmt: skip
     rescuer = Rescuer(
@@ -209,7 +211,8 @@ def engine_context(settings: Settings) -> Callable[[str, tuple[str, ...]], Engin
     def context(engine: str, formats: tuple[str, ...]) -> EngineContext:
         home: Path = settings.home / "engines" / engine
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return EngineContext(home=home, formats=formats, jars=settings.jar_folder)
+        catalogs = tuple(settings.catalog_map().values())
+        return EngineContext(home=home, formats=formats, jars=settings.jar_folder, catalogs=catalogs)
 
     return context
 

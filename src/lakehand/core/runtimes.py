@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one table runtime for all formats: what a factory sees of a table during one decision."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Store
 from lakehand.domain.actions import Action
-from lakehand.domain.errors import Conflict
+from lakehand.domain.errors import Conflict, NotFound
 from lakehand.domain.operations import Operation
+from lakehand.domain.places import Catalog, Place
 from lakehand.domain.tables import Table
 from lakehand.spi.config import TableConfig, layered
 from lakehand.spi.factories import ProcessFactory
@@ -26,9 +27,18 @@ class StoredRuntime(TableRuntime):
     """Reads lazily: the snapshot and the operations once per decision."""
 
     def __init__(
-        self, *, table: Table, config: TableConfig, now: datetime, store: Store, format: TableFormat, factory: str
+        self,
+        *,
+        table: Table,
+        place: Place,
+        config: TableConfig,
+        now: datetime,
+        store: Store,
+        format: TableFormat,
+        factory: str,
     ) -> None:
         self._table = table
+        self._place = place
         self._config = config
         self._now = now
         self._store = store
@@ -42,6 +52,10 @@ class StoredRuntime(TableRuntime):
         return self._table
 
     @property
+    def place(self) -> Place:
+        return self._place
+
+    @property
     def config(self) -> TableConfig:
         return self._config
 
@@ -51,7 +65,7 @@ class StoredRuntime(TableRuntime):
 
     def snapshot(self) -> TableSnapshot:
         if self._snapshot is None:
-            self._snapshot = self._format.inspect(self._table.location)
+            self._snapshot = self._format.inspect(self._place)
         return self._snapshot
 
     def operations(self, action: Action | None = None) -> Sequence[Operation]:
@@ -79,12 +93,14 @@ class Runtimes:
     store: Store
     plugins: Plugins
     check_place: Callable[[str], None]  # follows links; raises LocationRefused
+    catalogs: Mapping[str, Catalog] = field(default_factory=dict)
 
     def open(self, table: Table, factory: ProcessFactory, *, now: datetime) -> StoredRuntime:
         self.check_place(table.location)
         config = layered(("plugin", self.plugins.properties_of(factory)), ("table", table.spec.properties))
         return StoredRuntime(
             table=table,
+            place=self.place_of(table),
             config=config,
             now=now,
             store=self.store,
@@ -94,4 +110,16 @@ class Runtimes:
 
     def probe(self, table: Table) -> str:
         self.check_place(table.location)
-        return self.plugins.format(table.format).probe(table.location)
+        return self.plugins.format(table.format).probe(self.place_of(table))
+
+    def place_of(self, table: Table) -> Place:
+        if not table.spec.catalog:
+            return Place(location=table.location)
+        if table.spec.catalog not in self.catalogs:
+            raise NotFound(f"{table.name} is in the catalog {table.spec.catalog!r}, which the settings do not have")
+        return Place(
+            location=table.location,
+            catalog=self.catalogs[table.spec.catalog],
+            db_name=table.spec.db_name,
+            table_name=table.spec.table_name,
+        )

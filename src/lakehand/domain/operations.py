@@ -118,6 +118,11 @@ class Operation:
         """What the database keeps unique among live operations."""
         return f"{self.table}:{self.process.conflict_class}"
 
+    @property
+    def stamp(self) -> str:
+        """What a rewrite writes into the table's own history: unlike an id, never given twice, in any database."""
+        return f"{self.id}-{self.instant}"
+
     def moved_to(self, status: Status, *, at: datetime, reason: str) -> "Operation":
         """The operation after a legal step; raises where the step is not legal."""
         if status not in NEXT[self.status]:

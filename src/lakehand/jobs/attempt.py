@@ -18,6 +18,7 @@ from lakehand.jobs.leases import Leases, clock
 from lakehand.jobs.spool import Document, Spool
 
 JOB_NAME = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*")
+OUTSIDE_JOB = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 LINE_LIMIT = 64 * 1024
 
 CANCELED = "canceled"
@@ -120,7 +121,9 @@ class Attempt(Record):
 
 
 def job_called(name: str) -> Callable[[Job], Any]:
-    """``hudi.compaction`` is ``run`` in ``lakehand.jobs.hudi.compaction``."""
+    """``hudi.compaction`` is ``run`` in ``lakehand.jobs.hudi.compaction``; ``module:function`` is a plugin's."""
+    if OUTSIDE_JOB.fullmatch(name):
+        return outside_job(*name.split(":"))
     if not JOB_NAME.fullmatch(name):
         raise UnknownJob(f"{name!r} is not the name of a job")
     module_name = f"lakehand.jobs.{name.replace('-', '_')}"
@@ -133,3 +136,11 @@ def job_called(name: str) -> Callable[[Job], Any]:
     if run is None:
         raise UnknownJob(f"there is no job {name!r}")
     return run  # type: ignore[no-any-return]
+
+
+def outside_job(module: str, function: str) -> Callable[[Job], Any]:
+    """A job of an installed plugin. Its name comes from the plugin's factory, never from a request."""
+    try:
+        return getattr(import_module(module), function)  # type: ignore[no-any-return]
+    except (ImportError, AttributeError) as error:
+        raise UnknownJob(f"there is no job {module}:{function}: {error}") from error

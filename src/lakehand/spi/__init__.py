@@ -4,6 +4,7 @@
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid, LakehandError, RecoverProcessFailed, Unavailable
 from lakehand.domain.operations import Handle, Operation, Status
+from lakehand.domain.places import Catalog, Place
 from lakehand.domain.processes import (
     Drop,
     Failure,
@@ -15,7 +16,7 @@ from lakehand.domain.processes import (
     TableProcess,
     Verdict,
 )
-from lakehand.domain.tables import Format, Scheduling, Table
+from lakehand.domain.tables import Format, Scheduling, Table, TableSpec
 from lakehand.spi.config import Setting, TableConfig, layered
 from lakehand.spi.engines import (
     EngineContext,
@@ -28,11 +29,15 @@ from lakehand.spi.engines import (
 )
 from lakehand.spi.factories import METADATA_TRIGGER, ProcessFactory, ProcessTriggerStrategy, at_fixed_rate
 from lakehand.spi.formats import TableFormat, TableSnapshot
+from lakehand.spi.health import amount, size_histogram
+from lakehand.spi.loose import LooseRuntime
+from lakehand.spi.pauses import pause
 from lakehand.spi.runtimes import StateKey, TableRuntime
 
 __all__ = [
     "METADATA_TRIGGER",
     "Action",
+    "Catalog",
     "Drop",
     "EngineContext",
     "EngineHealth",
@@ -47,7 +52,9 @@ __all__ = [
     "Invalid",
     "Json",
     "LakehandError",
+    "LooseRuntime",
     "Operation",
+    "Place",
     "ProcessFactory",
     "ProcessTriggerStrategy",
     "RecoverProcessFailed",
@@ -63,10 +70,14 @@ __all__ = [
     "TableProcess",
     "TableRuntime",
     "TableSnapshot",
+    "TableSpec",
     "Unavailable",
     "Until",
     "Verdict",
     "Work",
+    "amount",
     "at_fixed_rate",
     "layered",
+    "pause",
+    "size_histogram",
 ]

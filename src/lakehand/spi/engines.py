@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from lakehand.domain.operations import Handle
+from lakehand.domain.places import Catalog
 from lakehand.domain.processes import Json
 from lakehand.domain.words import Word
 
@@ -69,6 +70,7 @@ class EngineContext:
     home: Path  # a folder of the engine's own
     formats: tuple[str, ...] = ()  # the formats that are switched on
     jars: Path | None = None  # the cache of downloaded jars
+    catalogs: tuple[Catalog, ...] = ()  # of the settings; their properties may be secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

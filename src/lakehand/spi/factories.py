@@ -3,7 +3,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -51,6 +51,10 @@ class ProcessFactory(ABC):
     def trigger_strategy(self, format: Format, action: Action) -> ProcessTriggerStrategy:
         return METADATA_TRIGGER
 
+    def dry_run_actions(self) -> frozenset[Action]:
+        """Actions whose process, given the parameter ``dry_run``, lists what it would delete and deletes nothing."""
+        return frozenset()
+
     @abstractmethod
     def trigger(self, table: TableRuntime, action: Action) -> TableProcess | Skip:
         """What the table needs now, one process at a time: it is asked again until it skips."""
@@ -58,11 +62,17 @@ class ProcessFactory(ABC):
     def admit(self, table: TableRuntime, operation: Operation) -> TableProcess | Skip | Drop | Failure:
         """The last look before an engine gets the operation: the process as it must run now, or why not.
 
-        The default runs what was stored. A factory whose plans live in the table checks here that the plan is still
-        there and completes the process from the table as it is now. ``Skip``: not now. ``Drop``: the plan is gone or
-        done; should it come back, it is taken up again. ``Failure``: it must not run, and someone has to act.
+        The default runs what was stored; for an operation that someone asked for, which has no job yet, it asks
+        ``trigger``. A factory whose plans live in the table checks here that the plan is still there and completes
+        the process from the table as it is now. ``Skip``: not now. ``Drop``: the plan is gone or done; should it come
+        back, it is taken up again. ``Failure``: it must not run, and someone has to act.
         """
-        return operation.process
+        if operation.process.job:
+            return operation.process
+        answer = self.trigger(table, operation.process.action)
+        if isinstance(answer, Skip):
+            return Drop(reason=answer.reason)
+        return replace(answer, instant=operation.process.instant)
 
     @abstractmethod
     def verify(self, table: TableRuntime, process: TableProcess, result: Mapping[str, Json]) -> Verdict:

@@ -2,9 +2,11 @@
 """What a table format plugin implements: reading a table's metadata without Spark, cheaply and in full."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import ClassVar, Protocol
 
+from lakehand.domain.errors import Invalid
+from lakehand.domain.places import Catalog, Place
 from lakehand.domain.processes import Json
 from lakehand.domain.tables import Format
 
@@ -18,7 +20,7 @@ class TableSnapshot(Protocol):
 
     @property
     def numbers(self) -> Mapping[str, Json]:
-        """Health in numbers, for people: files, log files, bytes, pending plans, ..."""
+        """Health in numbers, for people: files, log files, bytes, pending plans, ... Names: ``spi.health``."""
 
 
 class TableFormat(ABC):
@@ -30,9 +32,20 @@ class TableFormat(ABC):
         """Called once before use with the plugin's properties."""
 
     @abstractmethod
-    def probe(self, location: str) -> str:
+    def probe(self, place: Place) -> str:
         """The cheapest sign of change: an equal token means an unchanged table. Raises OSError when unreadable."""
 
     @abstractmethod
-    def inspect(self, location: str) -> TableSnapshot:
+    def inspect(self, place: Place) -> TableSnapshot:
         """The table's health. Raises OSError when the storage fails, Invalid when this is no table of the format."""
+
+    def recognise(self, location: str, names: Collection[str]) -> bool:
+        """Whether a folder is a table of this format, told by the names of the files and folders in it.
+
+        Asked for every folder of a warehouse: answer from the names, and look inside only when they are promising.
+        """
+        return False
+
+    def tables(self, catalog: Catalog) -> Iterator[Place]:
+        """The tables of a catalog, with their locations. Raises OSError when the catalog cannot be read."""
+        raise Invalid(f"{self.format} has no catalogs that Lakehand can list; {catalog.name} names it as its format")

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 from lakehand.domain.actions import Action
 from lakehand.domain.operations import Operation
+from lakehand.domain.places import Place
 from lakehand.domain.tables import Table
 from lakehand.spi.config import TableConfig
 from lakehand.spi.formats import TableSnapshot
@@ -32,6 +33,11 @@ class TableRuntime(ABC):
     @property
     @abstractmethod
     def table(self) -> Table: ...
+
+    @property
+    @abstractmethod
+    def place(self) -> Place:
+        """Where the table is, with its catalog if it has one."""
 
     @property
     @abstractmethod

@@ -2,11 +2,11 @@
 """A table runtime in memory over real timelines, and short ways to build what the decisions take."""
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from lakehand.domain.operations import OperationId
 from lakehand.domain.tables import TableId, TableSpec
@@ -16,18 +16,13 @@ from lakehand.spi import (
     Action,
     Format,
     Instant,
+    LooseRuntime,
     Operation,
     Scheduling,
-    StateKey,
     Status,
-    Table,
-    TableConfig,
     TableProcess,
-    TableRuntime,
-    layered,
 )
 
-T = TypeVar("T")
 NOON = datetime(2026, 11, 15, 12, tzinfo=timezone.utc)
 TABLES = Path(__file__).parent / "tables"
 
@@ -40,7 +35,7 @@ EVENTS_V6 = Instant("20261115214518499")
 FILE_LOCK = {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"}
 
 
-class MemoryRuntime(TableRuntime):
+class MemoryRuntime(LooseRuntime):
     def __init__(
         self,
         location: Path,
@@ -54,35 +49,12 @@ class MemoryRuntime(TableRuntime):
             location=str(location), format=Format("hudi"), table_name=location.name, action_types=actions,
             scheduling=scheduling, properties=properties or {},
         )  # fmt: skip
-        self._table = Table(id=TableId(1), spec=spec, created_at=NOON, updated_at=NOON)
-        self._operations = operations
-        self._snapshot: HudiSnapshot | None = None
-
-    @property
-    def table(self) -> Table:
-        return self._table
-
-    @property
-    def config(self) -> TableConfig:
-        return layered(("table", self._table.spec.properties))
-
-    @property
-    def now(self) -> datetime:
-        return NOON
+        super().__init__(spec=spec, format=HudiFormat(), now=NOON, operations=operations)
 
     def snapshot(self) -> HudiSnapshot:
-        if self._snapshot is None:
-            self._snapshot = HudiFormat().inspect(self._table.location)
-        return self._snapshot
-
-    def operations(self, action: Action | None = None) -> Sequence[Operation]:
-        return [o for o in self._operations if action in (None, o.process.action)]
-
-    def state(self, key: StateKey[T]) -> T:
-        return key.default
-
-    def update_state(self, key: StateKey[T], change: Callable[[T], T]) -> T:
-        return change(key.default)
+        snapshot = super().snapshot()
+        assert isinstance(snapshot, HudiSnapshot)
+        return snapshot
 
 
 def operation(process: TableProcess, **changes: Any) -> Operation:

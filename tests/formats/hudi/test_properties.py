@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakehand.domain.places import Place
 from lakehand.formats.hudi import HudiFormat
 from lakehand.formats.hudi.properties import parse
 from lakehand.spi import Invalid
@@ -36,9 +37,9 @@ def test_while_a_writer_replaces_the_file_its_backup_is_read(tmp_path: Path) -> 
     file = table / ".hoodie" / "hoodie.properties"
     file.rename(table / ".hoodie" / "hoodie.properties.backup")
 
-    assert HudiFormat().inspect(str(table)).version == 9
+    assert HudiFormat().inspect(Place(location=str(table))).version == 9
     file.write_text("#Updated at noon\n")
-    assert HudiFormat().inspect(str(table)).version == 9
+    assert HudiFormat().inspect(Place(location=str(table))).version == 9
 
 
 @pytest.mark.parametrize("made", ["nothing", "folder", "file"])
@@ -50,4 +51,4 @@ def test_what_is_no_hudi_table_says_what_is_missing(tmp_path: Path, made: str) -
         place.write_text("not a folder")
 
     with pytest.raises(Invalid, match=r"\.hoodie/hoodie\.properties is missing"):
-        HudiFormat().inspect(str(place))
+        HudiFormat().inspect(Place(location=str(place)))

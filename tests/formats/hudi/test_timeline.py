@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehand.formats.hudi.storage import Entry
 from lakehand.formats.hudi.timeline import State, Timeline, in_order, parsed
+from lakehand.storage import Entry
 from tests.formats.hudi.runtime import NOON
 
 FIRST, SECOND = "20261115120000000", "20261115120001000"

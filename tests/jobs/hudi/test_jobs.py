@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehand.domain.places import Place
 from lakehand.formats.hudi import HudiFormat
 from lakehand.spi import Finding, Scheduling, TableProcess
 from tests import hudi_tables as hudi
@@ -122,7 +123,7 @@ def test_a_table_of_hudi_0_15_is_served_and_stays_one(spark: SparkSession, tmp_p
     assert Service(spark=spark, path=path).serve("clustering") == [planned]
     cleaning = hudi.leave_clean_plan(spark, path, {**LOCKING, **STAYS_OLD})
     assert Service(spark=spark, path=path).serve("clean") == [cleaning]
-    snapshot = HudiFormat().inspect(str(path))
+    snapshot = HudiFormat().inspect(Place(location=str(path)))
     assert (snapshot.version, snapshot.layout, snapshot.pending) == (6, 1, ())
     hudi.write_elsewhere(path, [{"number": 8, **quiet}])
     assert hudi.rows(spark, path) == hudi.expected(8)

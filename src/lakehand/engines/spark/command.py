@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakehand.engines.spark.settings import SparkSettings
+from lakehand.spi import Catalog
 
 if TYPE_CHECKING:
     from lakehand.engines.spark.java import Java
@@ -22,20 +23,41 @@ class FormatConf:
     """What a format needs in the one Spark application that serves all formats."""
 
     extension: str = ""
-    catalog: str = ""  # for spark_catalog, when no other format wants it more
+    session_catalog: str = ""  # for spark_catalog, when no other format wants it more
+    catalog: str = ""  # the class of a named catalog: [catalogs.NAME] of the settings
     settings: Mapping[str, str]
 
 
-# In the order of the extensions and of who gets spark_catalog.
+# In the order of the extensions (Iceberg's after Paimon's, or no CALL works) and of who gets spark_catalog: the last.
 FORMATS: Mapping[str, FormatConf] = {
+    "paimon": FormatConf(
+        extension="org.apache.paimon.spark.extensions.PaimonSparkSessionExtensions",
+        catalog="org.apache.paimon.spark.SparkCatalog",
+        settings={},
+    ),
     "hudi": FormatConf(
         extension="org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
-        catalog="org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+        session_catalog="org.apache.spark.sql.hudi.catalog.HoodieCatalog",
         settings={
             "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
             "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
         },
     ),
+    "delta": FormatConf(
+        extension="io.delta.sql.DeltaSparkSessionExtension",
+        session_catalog="org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        settings={
+            # Without these, a VACUUM of a small table starts task sets of 10 000 tasks.
+            "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
+            "spark.databricks.delta.snapshotPartitions": "2",
+        },
+    ),
+    "iceberg": FormatConf(
+        extension="org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        catalog="org.apache.iceberg.spark.SparkCatalog",
+        settings={},
+    ),
+    "lance": FormatConf(settings={}),
 }
 
 # What a person may add to, but not take away.
@@ -66,13 +88,15 @@ def driver_command(
     java: "Java",
     formats: Sequence[str] = (),
     jars: Sequence[Path] = (),
+    catalogs: Sequence[Catalog] = (),
 ) -> Command:
     file = home / "spark.properties"
     program = [str(PROGRAM), "--spool", str(spool), *program_arguments(settings)]
     return Command(
         arguments=[str(spark_home / "bin" / "spark-submit"), "--properties-file", str(file), *program],
         environment=driver_environment(os.environ, spark_home, java),
-        properties=driver_properties(settings, home=home, java=java, formats=formats, jars=jars),
+        properties=driver_properties(settings, home=home, java=java, formats=formats, jars=jars)
+        | catalog_properties(catalogs),
         properties_file=file,
     )
 
@@ -125,8 +149,19 @@ def format_properties(formats: Sequence[str]) -> dict[str, str]:
     properties = {key: value for conf in wanted for key, value in conf.settings.items()}
     if extensions := [conf.extension for conf in wanted if conf.extension]:
         properties["spark.sql.extensions"] = ",".join(extensions)
-    if catalogs := [conf.catalog for conf in wanted if conf.catalog]:
-        properties["spark.sql.catalog.spark_catalog"] = catalogs[0]
+    if catalogs := [conf.session_catalog for conf in wanted if conf.session_catalog]:
+        properties["spark.sql.catalog.spark_catalog"] = catalogs[-1]
+    return properties
+
+
+def catalog_properties(catalogs: Sequence[Catalog]) -> dict[str, str]:
+    """The catalogs of the settings, known to every session of the driver under their own names."""
+    properties: dict[str, str] = {}
+    for one in catalogs:
+        conf = FORMATS.get(one.format)
+        if conf and conf.catalog:
+            prefix = f"spark.sql.catalog.{one.name}"
+            properties |= {prefix: conf.catalog, **{f"{prefix}.{key}": value for key, value in one.engine_properties}}
     return properties
 
 

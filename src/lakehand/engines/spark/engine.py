@@ -158,6 +158,7 @@ class SparkEngine(ExecuteEngine):
             java=java,
             formats=formats,
             jars=ensure_jars(formats, cache=self.context.jars, java=java) if formats else (),
+            catalogs=self.context.catalogs,
         )
 
     def _sweep(self) -> None:

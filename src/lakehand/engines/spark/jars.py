@@ -65,13 +65,58 @@ OLD_HUDI = Jar(
     sha256="aab6ecdb5c65fcd20406b980b31ccec294fae95693de947d5778f0b3fb4e302a",
 )
 
+ICEBERG = Jar(
+    organisation="org.apache.iceberg",
+    module="iceberg-spark-runtime-3.5_2.12",
+    version="1.12.0",
+    size=48252525,
+    sha256="8dd8c90e54ed1a20f2461309d047a255ee56382eb7c0a46162b27a4936fd86dc",
+)
+DELTA = Jar(
+    organisation="io.delta",
+    module="delta-spark_2.12",
+    version="3.3.3",
+    size=7123349,
+    sha256="4912bf902a1c453aba3bd838ff212dedd357155212f9bb37a6b47d97f2827ebc",
+)
+DELTA_STORAGE = Jar(
+    organisation="io.delta",
+    module="delta-storage",
+    version="3.3.3",
+    size=32289,
+    sha256="45ad193053fd30cebe6d9ab1889873cde39b223a0f210e00ebee8b6642476901",
+)
+PAIMON = Jar(
+    organisation="org.apache.paimon",
+    module="paimon-spark-3.5",
+    version="0.9.0",
+    size=41660699,
+    sha256="e9e8a90a630a1440dfd869bb568c8fc916d6de23bc162922cc0c2684ed6fa15b",
+)
+SQLITE_JDBC = Jar(
+    organisation="org.xerial",
+    module="sqlite-jdbc",
+    version="3.46.1.3",
+    size=14127503,
+    sha256="4a4832720a65eaf7f4d6fd7ede52087b994dc5633c076f9e994dc0c8b4b0b4fa",
+)
+
 # Spark line → format → its jars, in class path order. Every jar is named: nothing is resolved transitively.
+# The order of the formats is the order of the class path of a driver that serves several.
 JARS: dict[str, dict[str, tuple[Jar, ...]]] = {
     "3.5": {
+        "iceberg": (ICEBERG,),
+        "delta": (DELTA, DELTA_STORAGE),
+        "paimon": (PAIMON,),
         "hudi": (HUDI,),
+        "lance": (),  # pylance on the executors: no jar
         "hudi-0.15": (OLD_HUDI,),  # for tests: writes tables of timeline layout 1
+        "jdbc-sqlite": (SQLITE_JDBC,),  # for tests: an Iceberg JDBC catalog on SQLite
     },
 }
+
+
+FORMATS = ("iceberg", "delta", "paimon", "hudi", "lance")
 
 
 def silent(name: str, done: int, total: int) -> None:
@@ -100,7 +145,7 @@ def jars_of(formats: Sequence[str]) -> list[Jar]:
     known = JARS.get(spark_line(), {})
     if unknown := [name for name in formats if name not in known]:
         raise NotFound(f"no jars are known for {unknown[0]} on Spark {spark_line()}; known: {', '.join(known)}")
-    return list(dict.fromkeys(jar for name in formats for jar in known[name]))
+    return list(dict.fromkeys(jar for name, jars in known.items() if name in formats for jar in jars))
 
 
 def ensure_jars(
@@ -234,7 +279,7 @@ class Shown:
 
 def main(formats: Sequence[str]) -> int:
     try:
-        for path in ensure_jars(formats or ["hudi"], progress=Shown()):
+        for path in ensure_jars(formats or list(FORMATS), progress=Shown()):
             sys.stdout.write(f"{path}\n")
     except LakehandError as problem:
         sys.stderr.write(f"{problem}\n")

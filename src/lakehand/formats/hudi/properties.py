@@ -4,8 +4,8 @@
 import re
 from collections.abc import Mapping
 
-from lakehand.formats.hudi.storage import Storage
 from lakehand.spi import Invalid
+from lakehand.storage import Storage
 
 FOLDER = ".hoodie"
 FILE = "hoodie.properties"

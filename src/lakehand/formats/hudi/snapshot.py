@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 from lakehand.formats.hudi import plans, properties
-from lakehand.formats.hudi.storage import Storage
 from lakehand.formats.hudi.timeline import State, Timeline, TimelineFile, in_order
 from lakehand.spi import Action, Instant, Json
+from lakehand.storage import Storage
 
 COMPACTION = Action.register("compaction")
 CLUSTERING = Action.register("clustering")

@@ -2,14 +2,14 @@
 """The format plugin: a table's sign of change by one listing, and its snapshot by two reads."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import ClassVar
 
 from lakehand.formats.hudi import properties
 from lakehand.formats.hudi.snapshot import HudiSnapshot
-from lakehand.formats.hudi.storage import Entry, Storage, Storages
 from lakehand.formats.hudi.timeline import Timeline
-from lakehand.spi import Format, TableFormat
+from lakehand.spi import Format, Place, TableFormat
+from lakehand.storage import Entry, Storage, Storages
 
 HUDI = Format("hudi")
 
@@ -26,7 +26,8 @@ class HudiFormat(TableFormat):
     def open(self, properties: Mapping[str, str]) -> None:
         self._storages = Storages(properties)
 
-    def probe(self, location: str) -> str:
+    def probe(self, place: Place) -> str:
+        location = place.location
         storage, root = self._storages.of(location)
         known = self._folders.get(location)
         if known is not None:
@@ -36,7 +37,11 @@ class HudiFormat(TableFormat):
                 self._folders.pop(location, None)  # moved by an upgrade, or gone
         return token_of(storage.names(self._folder_of(location, storage, root)), storage, root)
 
-    def inspect(self, location: str) -> HudiSnapshot:
+    def recognise(self, location: str, names: Collection[str]) -> bool:
+        return properties.FOLDER in names
+
+    def inspect(self, place: Place) -> HudiSnapshot:
+        location = place.location
         storage, root = self._storages.of(location)
         found = properties.read_properties(storage, root, location)
         folder = self._folders[location] = timeline_folder(root, found)

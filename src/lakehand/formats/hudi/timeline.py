@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lakehand.domain.words import Word
-from lakehand.formats.hudi.storage import Entry
 from lakehand.spi import Instant
+from lakehand.storage import Entry
 
 _NAME = re.compile(r"(\d{14}|\d{17})(?:_(\d{14}|\d{17}))?\.([a-z]+)(?:\.(requested|inflight))?")
 WRITES = frozenset({"commit", "deltacommit", "replacecommit"})

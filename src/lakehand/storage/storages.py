@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Any, ClassVar
 from urllib.parse import urlencode, urlsplit
 
-from lakehand.spi import Invalid
+from lakehand.domain.errors import Invalid
 
 LARGEST = 256 * 1024 * 1024
 _ALIASES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs"}
@@ -39,6 +39,10 @@ class Storage(ABC):
     def entries(self, folder: str) -> list[Entry]: ...
 
     @abstractmethod
+    def folders(self, folder: str) -> list[str]:
+        """Names of the folders in a folder."""
+
+    @abstractmethod
     def read(self, path: str) -> bytes: ...
 
     @abstractmethod
@@ -59,6 +63,10 @@ class LocalStorage(Storage):
     def entries(self, folder: str) -> list[Entry]:
         with os.scandir(folder) as found:
             return [local_entry(entry) for entry in found if entry.is_file()]
+
+    def folders(self, folder: str) -> list[str]:
+        with os.scandir(folder) as found:
+            return [entry.name for entry in found if entry.is_dir()]
 
     def read(self, path: str) -> bytes:
         refuse_giants(path, Path(path).stat().st_size)
@@ -89,6 +97,12 @@ class ArrowStorage(Storage):
 
         found = self._filesystem.get_file_info(fs.FileSelector(folder))
         return [arrow_entry(info) for info in found if info.type == fs.FileType.File]
+
+    def folders(self, folder: str) -> list[str]:
+        from pyarrow import fs
+
+        found = self._filesystem.get_file_info(fs.FileSelector(folder))
+        return [str(info.base_name) for info in found if info.type == fs.FileType.Directory]
 
     def read(self, path: str) -> bytes:
         with self.open(path) as file:
