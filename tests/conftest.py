@@ -37,8 +37,8 @@ def mariadb_server() -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def spark() -> "Iterator[SparkSession]":
-    """One Spark session for all tests that write or read tables themselves."""
-    from tests.hudi_tables import start_session  # tests without Spark do not wait for its import
+    """One Spark session with all formats, for all tests that write or read tables themselves."""
+    from tests.spark_session import start_session  # tests without Spark do not wait for its import
 
     session = start_session()
     yield session

@@ -13,8 +13,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lakehand.engines.spark.jars import ensure_jars, spark_home
-from lakehand.engines.spark.java import java_home
+from tests import spark_session
 
 MERGE_ON_READ = "MERGE_ON_READ"
 COPY_ON_WRITE = "COPY_ON_WRITE"
@@ -41,28 +40,7 @@ def scheduling_clustering(every: int) -> dict[str, str]:
 
 def start_session(format: str = "hudi", **conf: str) -> SparkSession:
     """A small local session with the jars of one Hudi version."""
-    java = java_home()
-    os.environ.update(JAVA_HOME=str(java.home), SPARK_HOME=str(spark_home()), PYSPARK_PYTHON=sys.executable)
-    settings = {
-        "spark.jars": ",".join(str(jar) for jar in ensure_jars([format])),
-        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
-        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
-        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.default.parallelism": "2",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.memory": "2g",
-        "spark.log.level": "ERROR",
-        **conf,
-    }
-    builder = SparkSession.builder.master("local[2]").appName("hudi-tables")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
+    return spark_session.start_session(format, **conf)
 
 
 def make_table(

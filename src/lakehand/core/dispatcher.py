@@ -113,7 +113,7 @@ class Dispatcher:
             )
         try:
             factory = self.plugins.factory(table.format, process.action)
-            runtime = self.runtimes.open(table, factory, now=now)
+            runtime = self.runtimes.open(table, factory, now=now, left_out=operation.id)
             return factory.admit(runtime, operation)
         except (OSError, LakehandError) as error:
             return Skip(reason=f"not admitted: {error}", look_again=LOOK_AGAIN)

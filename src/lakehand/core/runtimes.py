@@ -10,7 +10,7 @@ from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Store
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, NotFound
-from lakehand.domain.operations import Operation
+from lakehand.domain.operations import Operation, OperationId
 from lakehand.domain.places import Catalog, Place
 from lakehand.domain.tables import Table
 from lakehand.spi.config import TableConfig, layered
@@ -36,6 +36,7 @@ class StoredRuntime(TableRuntime):
         store: Store,
         format: TableFormat,
         factory: str,
+        left_out: OperationId | None = None,
     ) -> None:
         self._table = table
         self._place = place
@@ -44,6 +45,7 @@ class StoredRuntime(TableRuntime):
         self._store = store
         self._format = format
         self._factory = factory
+        self._left_out = left_out
         self._snapshot: TableSnapshot | None = None
         self._operations: Sequence[Operation] | None = None
 
@@ -71,7 +73,7 @@ class StoredRuntime(TableRuntime):
     def operations(self, action: Action | None = None) -> Sequence[Operation]:
         if self._operations is None:
             self._operations = self._store.operations.of_table(self._table.id, recent=RECENT)
-        return [o for o in self._operations if action in (None, o.process.action)]
+        return [o for o in self._operations if action in (None, o.process.action) and o.id != self._left_out]
 
     def state(self, key: StateKey[T]) -> T:
         text = self._store.states.get(self._table.id, self._factory, key.name)
@@ -95,7 +97,10 @@ class Runtimes:
     check_place: Callable[[str], None]  # follows links; raises LocationRefused
     catalogs: Mapping[str, Catalog] = field(default_factory=dict)
 
-    def open(self, table: Table, factory: ProcessFactory, *, now: datetime) -> StoredRuntime:
+    def open(
+        self, table: Table, factory: ProcessFactory, *, now: datetime, left_out: OperationId | None = None
+    ) -> StoredRuntime:
+        """``left_out``: the operation that is being decided upon, which is no reason against itself."""
         self.check_place(table.location)
         config = layered(("plugin", self.plugins.properties_of(factory)), ("table", table.spec.properties))
         return StoredRuntime(
@@ -106,6 +111,7 @@ class Runtimes:
             store=self.store,
             format=self.plugins.format(table.format),
             factory=factory.name,
+            left_out=left_out,
         )
 
     def probe(self, table: Table) -> str:

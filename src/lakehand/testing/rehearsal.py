@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The service in small, for the tests of a plugin: decide, admit, run the job on a session, ask the table."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from lakehand.domain.operations import OperationId
+from lakehand.domain.tables import TableId
+from lakehand.spi import (
+    Action,
+    Failure,
+    Finding,
+    Instant,
+    Json,
+    LooseRuntime,
+    Operation,
+    Place,
+    ProcessFactory,
+    Skip,
+    Status,
+    TableFormat,
+    TableProcess,
+    TableSpec,
+    Verdict,
+)
+from lakehand.spi.engines import EngineState, EngineStatus
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def utc_now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+@dataclass(kw_only=True)
+class Rehearsal:
+    """One table with its history. Time is a function, so that a test may pass it."""
+
+    factory: ProcessFactory
+    format: TableFormat
+    spec: TableSpec
+    session: "SparkSession | None" = None
+    place: Place | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)  # of the plugin
+    now: Callable[[], datetime] = utc_now
+    history: list[Operation] = field(default_factory=list)  # newest first
+
+    def runtime(self) -> LooseRuntime:
+        return LooseRuntime(
+            spec=self.spec, format=self.format, now=self.now(), place=self.place, properties=self.properties,
+            operations=list(self.history),
+        )  # fmt: skip
+
+    def wants(self, action: str) -> TableProcess | Skip:
+        return self.factory.trigger(self.runtime(), Action(action))
+
+    def stored(self, process: TableProcess, *, origin: str = "coordinator") -> Operation:
+        """A pending operation of the process, remembered."""
+        now = self.now()
+        operation = Operation(
+            id=OperationId(len(self.history) + 1), table=TableId(1), process=process, origin=origin, not_before=now,
+            instant=process.instant or Instant(f"{now:%Y%m%d%H%M%S%f}-{process.action}"),
+            due_at=now, created_at=now, updated_at=now,
+        )  # fmt: skip
+        self.history.insert(0, operation)
+        return operation
+
+    def asked(self, action: str, **parameters: Json) -> Operation:
+        """An operation as a person asks for it: no job, and options under ``options``."""
+        return self.stored(TableProcess(action=Action(action), parameters=parameters), origin="api")
+
+    def admitted(self, operation: Operation) -> Operation:
+        """The operation with its process as it would be given to an engine; fails when it would not."""
+        others = [o for o in self.history if o.id != operation.id]
+        runtime = self.runtime()
+        runtime._operations = others
+        answer = self.factory.admit(runtime, operation)
+        assert isinstance(answer, TableProcess), answer
+        return self.kept(replace(operation, process=answer, run_times=operation.run_times + 1))
+
+    def execute(self, operation: Operation) -> dict[str, Any]:
+        """Run the job here, on a session of its own, as the driver does."""
+        assert self.session is not None
+        name = operation.process.job
+        job_called = import_module("lakehand.jobs.attempt").job_called
+        job_type = import_module("lakehand.jobs.job").Job
+        job = job_type(self.session.newSession(), dict(operation.process.parameters), handle=f"{operation.id}-1")
+        result: dict[str, Any] = job_called(name)(job)
+        return result
+
+    def verdict(self, operation: Operation, result: Mapping[str, Json]) -> Verdict:
+        return self.factory.verify(self.runtime(), operation.process, result)
+
+    def settled(self, operation: Operation, result: Mapping[str, Json]) -> Operation:
+        """The operation after the table was asked; fails unless the table shows the effect."""
+        verdict = self.verdict(operation, result)
+        assert verdict.finding is Finding.DONE, verdict
+        return self.kept(
+            replace(
+                operation,
+                status=Status.SUCCEEDED,
+                reason=verdict.reason,
+                result={**result, **verdict.numbers},
+                finished_at=self.now(),
+                updated_at=self.now(),
+            )  # fmt: skip
+        )
+
+    def failure(self, operation: Operation, error: BaseException) -> Failure:
+        """What the factory makes of an error that the job raised."""
+        causes = import_module("lakehand.jobs.causes")
+        cause = causes.telling(causes.causes_of(error))
+        status = EngineStatus(state=EngineState.FAILED, error_class=cause.name, message=cause.message)
+        return self.factory.classify(self.runtime(), operation, status)
+
+    def serve(self, action: str) -> Operation:
+        """What the coordinator and its fellows do with a table that needs the action: to the end."""
+        wanted = self.wants(action)
+        assert isinstance(wanted, TableProcess), wanted
+        return self.finish(self.stored(wanted))
+
+    def finish(self, operation: Operation) -> Operation:
+        admitted = self.admitted(operation)
+        return self.settled(admitted, self.execute(admitted))
+
+    def kept(self, operation: Operation) -> Operation:
+        self.history = [operation if o.id == operation.id else o for o in self.history]
+        return operation
