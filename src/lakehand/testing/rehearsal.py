@@ -49,10 +49,10 @@ class Rehearsal:
     now: Callable[[], datetime] = utc_now
     history: list[Operation] = field(default_factory=list)  # newest first
 
-    def runtime(self) -> LooseRuntime:
+    def runtime(self, *, left_out: OperationId | None = None) -> LooseRuntime:
         return LooseRuntime(
             spec=self.spec, format=self.format, now=self.now(), place=self.place, properties=self.properties,
-            operations=list(self.history),
+            operations=[o for o in self.history if o.id != left_out],
         )  # fmt: skip
 
     def wants(self, action: str) -> TableProcess | Skip:
@@ -75,10 +75,7 @@ class Rehearsal:
 
     def admitted(self, operation: Operation) -> Operation:
         """The operation with its process as it would be given to an engine; fails when it would not."""
-        others = [o for o in self.history if o.id != operation.id]
-        runtime = self.runtime()
-        runtime._operations = others
-        answer = self.factory.admit(runtime, operation)
+        answer = self.factory.admit(self.runtime(left_out=operation.id), operation)
         assert isinstance(answer, TableProcess), answer
         return self.kept(replace(operation, process=answer, run_times=operation.run_times + 1))
 
@@ -99,16 +96,8 @@ class Rehearsal:
         """The operation after the table was asked; fails unless the table shows the effect."""
         verdict = self.verdict(operation, result)
         assert verdict.finding is Finding.DONE, verdict
-        return self.kept(
-            replace(
-                operation,
-                status=Status.SUCCEEDED,
-                reason=verdict.reason,
-                result={**result, **verdict.numbers},
-                finished_at=self.now(),
-                updated_at=self.now(),
-            )  # fmt: skip
-        )
+        ended = replace(operation, status=Status.SUCCEEDED, reason=verdict.reason, finished_at=self.now())
+        return self.kept(replace(ended, result={**result, **verdict.numbers}))
 
     def failure(self, operation: Operation, error: BaseException) -> Failure:
         """What the factory makes of an error that the job raised."""
