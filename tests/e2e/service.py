@@ -18,7 +18,7 @@ T = TypeVar("T")
 PATIENCE = 240.0  # seconds until a condition that never comes true fails the test
 
 
-def wait_for(question: Callable[[], T | None], what: str, patience: float = PATIENCE) -> T:
+def wait_for(question: Callable[[], T | None], what: str, patience: float = PATIENCE, pace: float = 0.1) -> T:
     """Ask until there is an answer. The pause only spares the processor; nothing depends on its length."""
     deadline = time.monotonic() + patience
     while True:
@@ -26,7 +26,7 @@ def wait_for(question: Callable[[], T | None], what: str, patience: float = PATI
             return answer
         if time.monotonic() > deadline:
             raise AssertionError(f"waited {patience:.0f} s for {what}")
-        time.sleep(0.1)
+        time.sleep(pace)
 
 
 class RunningService:
@@ -90,6 +90,14 @@ class RunningService:
             return child if child.status() != psutil.STATUS_ZOMBIE else None
         except (OSError, ValueError, psutil.Error):
             return None
+
+    def driver_facts(self) -> dict[str, Any]:
+        """What the driver says of itself; empty while there is none."""
+        try:
+            facts: dict[str, Any] = json.loads((self.spool / "driver.json").read_text())
+        except (OSError, ValueError):
+            return {}
+        return facts
 
     def kill_driver(self) -> None:
         """kill -9 of the driver's whole process group: Python and the JVM at once."""

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An outside plugin for crash tests: the real decisions and the real jobs, which stop once at a chosen point."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.metadata import entry_points
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from lakehand.spi import (
+    Action,
+    Drop,
+    EngineStatus,
+    Failure,
+    Format,
+    Json,
+    Operation,
+    ProcessFactory,
+    ProcessTriggerStrategy,
+    Skip,
+    TableProcess,
+    TableRuntime,
+    Verdict,
+)
+
+REAL = "real_job"
+
+
+class StoppingFactory(ProcessFactory):
+    """Takes every pair that Lakehand's own factories have, by priority."""
+
+    name = "stopping"
+
+    def __init__(self) -> None:
+        found = [e.load()() for e in entry_points(group="lakehand.process_factories") if e.name != self.name]
+        self.real: dict[Format, ProcessFactory] = {
+            name: one for one in found if isinstance(one, ProcessFactory) for name in one.supported_actions()
+        }
+
+    def open(self, properties: Mapping[str, str]) -> None:
+        for one in set(self.real.values()):
+            one.open({})
+
+    def supported_actions(self) -> Mapping[Format, frozenset[Action]]:
+        return {name: one.supported_actions()[name] for name, one in self.real.items()}
+
+    def trigger_strategy(self, format: Format, action: Action) -> ProcessTriggerStrategy:
+        return self.real[format].trigger_strategy(format, action)
+
+    def trigger(self, table: TableRuntime, action: Action) -> TableProcess | Skip:
+        return self.real[table.table.format].trigger(table, action)
+
+    def admit(self, table: TableRuntime, operation: Operation) -> TableProcess | Skip | Drop | Failure:
+        answer = self.real[table.table.format].admit(table, operation)
+        if not isinstance(answer, TableProcess):
+            return answer
+        return replace(answer, job="lakehand_stops:run", parameters={**answer.parameters, REAL: answer.job})
+
+    def verify(self, table: TableRuntime, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
+        real = replace(process, job=str(process.parameters.get(REAL) or process.job))
+        return self.real[table.table.format].verify(table, real, result)
+
+    def classify(self, table: TableRuntime, operation: Operation, status: EngineStatus) -> Failure:
+        return self.real[table.table.format].classify(table, operation, status)
+
+
+def run(job: Any) -> Any:
+    """The real job. Its first attempt stops after the commit and never says so."""
+    from lakehand.jobs.attempt import job_called
+
+    real = job_called(job.parameters.pop(REAL))
+    result = real(job)
+    mark = Path(os.environ["STOPS"]) / f"{Path(job.parameters['location']).name}.committed"
+    if os.environ.get("STOP_AFTER_COMMIT") == "yes" and not mark.exists():
+        mark.touch()
+        Event().wait()
+    return result
