@@ -13,7 +13,7 @@ from lakehand.engines.spark.launcher import Launcher
 from lakehand.engines.spark.process import DriverProcess
 from lakehand.engines.spark.pulse import Pulse
 from lakehand.engines.spark.spool import Spool
-from tests.engines.patience import eventually
+from lakehand.testing import eventually
 
 SLEEP = "sleep 600"
 

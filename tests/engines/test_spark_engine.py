@@ -3,7 +3,7 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,9 +11,8 @@ import pytest
 
 from lakehand.domain.operations import Handle
 from lakehand.engines.spark import SparkEngine
-from lakehand.spi.engines import EngineContext, EngineState
-from tests.engines.contract import EngineUnderTest, ExecuteEngineContract
-from tests.engines.patience import eventually
+from lakehand.spi import EngineContext, EngineState, Json
+from lakehand.testing import EngineUnderTest, ExecuteEngineContract, eventually
 
 PROPERTIES = {"driver-memory": "1g", "lease-grace": "2s"}
 
@@ -41,6 +40,10 @@ class SparkUnderTest(EngineUnderTest):
         os.kill(pid, signal.SIGKILL)
         eventually(lambda: not self.engine.process.is_alive())
         self.reopen()
+
+    def has_begun(self, progress: Mapping[str, Json]) -> bool:
+        told = (progress.get("phase"), progress.get("tasks_total")) == ("counting", 400)
+        return told and super().has_begun(progress)
 
     def runs(self, handle: Handle) -> int:
         return self.engine.logs(handle).count("probe on db.probe")

@@ -1,2 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contract suites, published: subclass them in your tests to prove a plugin against what the service relies on."""
+"""The contract suites, published: subclass them in your tests to prove a plugin against what the service relies on.
+
+Needs pytest: ``pip install "lakehand[testing]"``.
+"""
+
+# ruff: noqa: E402 - the imports below must come after the registration
+import pytest
+
+# A contract that fails in someone else's tests must say what it compared.
+pytest.register_assert_rewrite(
+    "lakehand.testing.engines",
+    "lakehand.testing.factories",
+    "lakehand.testing.folders",
+    "lakehand.testing.formats",
+    "lakehand.testing.rehearsal",
+)
+
+from lakehand.testing.engines import EngineUnderTest, ExecuteEngineContract
+from lakehand.testing.factories import ProcessFactoryContract
+from lakehand.testing.folders import untouched
+from lakehand.testing.formats import FormatUnderTest, TableFormatContract
+from lakehand.testing.patience import eventually
+from lakehand.testing.rehearsal import Rehearsal
+
+__all__ = [
+    "EngineUnderTest",
+    "ExecuteEngineContract",
+    "FormatUnderTest",
+    "ProcessFactoryContract",
+    "Rehearsal",
+    "TableFormatContract",
+    "eventually",
+    "untouched",
+]

@@ -3,13 +3,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timezone
 from functools import cached_property
 from typing import Any
 
 from lakehand.formats.hudi import plans, properties
-from lakehand.formats.hudi.timeline import State, Timeline, TimelineFile, in_order
-from lakehand.spi import Action, Instant, Json
+from lakehand.formats.hudi.files import live_files
+from lakehand.formats.hudi.timeline import WRITES, State, Timeline, TimelineFile, in_order
+from lakehand.spi import Action, Instant, Json, health
 from lakehand.storage import Storage
 
 COMPACTION = Action.register("compaction")
@@ -128,8 +129,9 @@ class HudiSnapshot:
         except FileNotFoundError:
             return {}
 
-    @property
+    @cached_property
     def numbers(self) -> Mapping[str, Json]:
+        """Health for people. Lists the table's folders: decisions use the timeline alone and never come here."""
         counted: dict[str, Json] = {
             "table_type": "merge-on-read" if self.is_merge_on_read else "copy-on-write",
             "table_version": self.version,
@@ -138,11 +140,22 @@ class HudiSnapshot:
             "commits": len(self.timeline.completed("commit", "deltacommit", "replacecommit")),
             "commits_since_clean": self.commits_since(CLEAN),
             "commits_since_clustering": self.commits_since(CLUSTERING),
-            "pending_plans": len(self.pending),
+            health.PENDING_PLANS: len(self.pending),
+            **self._snapshot_numbers(),
         }
         if self.is_merge_on_read:
             counted["delta_commits_since_compaction"] = self.commits_since(COMPACTION)
-        return {**counted, **self._pending_numbers()}
+        return {**self._file_numbers(), **counted, **self._pending_numbers()}
+
+    def _file_numbers(self) -> dict[str, Json]:
+        replacing = self.timeline.completed("replacecommit")
+        replaced = {id for file in replacing for id in plans.replaced_groups(self.completed_document(file))}
+        return live_files(self.storage.below(self.root), self.timeline, replaced).numbers
+
+    def _snapshot_numbers(self) -> dict[str, Json]:
+        writes = self.timeline.completed(*WRITES)
+        oldest = {health.OLDEST_SNAPSHOT: iso(writes[0].modified)} if writes else {}
+        return {health.SNAPSHOTS: len(writes), **oldest}
 
     def _pending_numbers(self) -> dict[str, Json]:
         if not self.pending:
@@ -153,8 +166,8 @@ class HudiSnapshot:
             "pending_file_groups": sum(plan.size.file_groups for plan in self.pending),
             "pending_files": sum(plan.size.files for plan in self.pending),
             "pending_bytes": sum(plan.size.bytes for plan in self.pending),
-            "oldest_pending": oldest.instant,
-            "oldest_pending_since": oldest.since.isoformat(timespec="seconds"),
+            "oldest_pending_instant": oldest.instant,
+            "oldest_pending": oldest.since.isoformat(timespec="seconds"),
         }
 
     def _action_of(self, file: TimelineFile) -> Action | None:
@@ -169,3 +182,7 @@ class HudiSnapshot:
             return True
         old = any(file.action == "replacecommit" for file in requested)
         return old and plans.is_clustering(self.requested_document(instant))
+
+
+def iso(moment: datetime) -> str:
+    return moment.astimezone(timezone.utc).isoformat(timespec="seconds")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting for something to become true."""
+"""Waiting for something to become true: the only way in which a test may wait."""
 
 import time
 from collections.abc import Callable

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every table format must do. A test class inherits the contract and provides the fixture ``subject``."""
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from lakehand.spi import Invalid, Json, Place, TableFormat, health
+from lakehand.testing.folders import unreadable_folder, untouched
+
+THREADS = 8
+COUNTS = frozenset(
+    {
+        health.FILES, health.BYTES, health.SMALL_FILES, health.SMALL_BYTES, health.DELETE_FILES,
+        health.DELETION_VECTORS, health.LOG_FILES, health.SNAPSHOTS, health.PENDING_PLANS, health.ROWS,
+    }
+)  # fmt: skip
+MOMENTS = frozenset({health.OLDEST_SNAPSHOT, health.OLDEST_PENDING})
+KNOWN = COUNTS | MOMENTS | {health.HISTOGRAM}
+
+# What lies in the folders of tables; a format takes nobody else's folder for its own.
+FOLDERS: Mapping[str, tuple[str, ...]] = {
+    "hudi": (".hoodie",),
+    "delta": ("_delta_log",),
+    "iceberg": ("metadata", "data"),
+    "paimon": ("snapshot", "schema", "manifest", "bucket-0"),
+    "lance": ("_versions", "_transactions", "data"),
+    "nothing": (),
+    "files": ("part-00000.parquet",),
+}
+
+
+class FormatUnderTest(ABC):
+    """A table of the format in a folder on this machine, and what its tests need to do to it."""
+
+    place: Place
+
+    @abstractmethod
+    def reader(self) -> TableFormat:
+        """A new object of the format, open."""
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Whatever a writer may commit to the table. Called several times."""
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.place.location)
+
+    def unreadable(self) -> Place:
+        """A table that is there and cannot be read."""
+        return Place(location=str(unreadable_folder(self.folder)))
+
+
+class TableFormatContract:
+    def test_the_sign_of_change_stays_while_nothing_changes(self, subject: FormatUnderTest) -> None:
+        reader = subject.reader()
+        signs = [reader.probe(subject.place), reader.probe(subject.place), subject.reader().probe(subject.place)]
+
+        assert signs[0]
+        assert signs == [signs[0]] * 3
+
+    def test_the_sign_changes_with_every_commit_for_readers_old_and_new(self, subject: FormatUnderTest) -> None:
+        reader = subject.reader()
+        signs = [reader.probe(subject.place)]
+        for _ in range(3):
+            subject.commit()
+            signs.append(reader.probe(subject.place))
+            assert subject.reader().probe(subject.place) == signs[-1]
+
+        assert len(set(signs)) == 4
+
+    def test_an_inspection_carries_the_sign_of_the_table_that_it_saw(self, subject: FormatUnderTest) -> None:
+        reader = subject.reader()
+        first = reader.inspect(subject.place)
+        assert first.token == reader.probe(subject.place)
+
+        subject.commit()
+        assert reader.inspect(subject.place).token == reader.probe(subject.place) != first.token
+
+    def test_health_is_told_in_numbers_whose_names_are_known(self, subject: FormatUnderTest) -> None:
+        numbers = subject.reader().inspect(subject.place).numbers
+
+        assert json.loads(json.dumps(dict(numbers), allow_nan=False)) == numbers, "numbers are not JSON"
+        assert KNOWN.intersection(numbers), f"none of {sorted(KNOWN)} is told"
+        for name in KNOWN.intersection(numbers):
+            assert is_sound(name, numbers[name]), f"{name} is {numbers[name]!r}"
+
+    def test_an_unreadable_table_is_an_operating_system_error(self, subject: FormatUnderTest) -> None:
+        unreadable = subject.unreadable()
+        with pytest.raises(OSError):  # noqa: PT011 - whatever its number
+            subject.reader().probe(unreadable)
+        with pytest.raises(OSError):  # noqa: PT011
+            subject.reader().inspect(unreadable)
+
+    def test_a_folder_that_is_no_table_is_invalid(self, subject: FormatUnderTest, tmp_path: Path) -> None:
+        (tmp_path / "not-a-table").mkdir()
+        (tmp_path / "not-a-table" / "part-00000.parquet").write_bytes(b"PAR1")
+        place = Place(location=str(tmp_path / "not-a-table"))
+        with pytest.raises(Invalid, match=r"\w"):
+            subject.reader().inspect(place)
+        with pytest.raises((Invalid, OSError)):
+            subject.reader().probe(place)
+
+    def test_a_missing_folder_is_no_table(self, subject: FormatUnderTest, tmp_path: Path) -> None:
+        place = Place(location=str(tmp_path / "never-made"))
+        with pytest.raises((Invalid, FileNotFoundError)):
+            subject.reader().inspect(place)
+        with pytest.raises((Invalid, OSError)):
+            subject.reader().probe(place)
+
+    def test_its_own_folder_is_recognised(self, subject: FormatUnderTest) -> None:
+        names = [path.name for path in subject.folder.iterdir()]
+
+        assert subject.reader().recognise(str(subject.folder), names)
+
+    @pytest.mark.parametrize("kind", sorted(FOLDERS))
+    def test_the_folders_of_others_are_not_recognised(
+        self, subject: FormatUnderTest, kind: str, tmp_path: Path
+    ) -> None:
+        reader = subject.reader()
+        if kind == reader.format:
+            return
+        folder = tmp_path / f"of-{kind}"
+        for name in FOLDERS[kind]:
+            (folder / name).mkdir(parents=True)
+
+        assert not reader.recognise(str(folder), FOLDERS[kind])
+
+    def test_one_reader_serves_several_threads_at_once(self, subject: FormatUnderTest) -> None:
+        reader, place = subject.reader(), subject.place
+        with ThreadPoolExecutor(THREADS) as pool:
+            probes = [pool.submit(reader.probe, place) for _ in range(4 * THREADS)]
+            inspections = [pool.submit(reader.inspect, place) for _ in range(2 * THREADS)]
+            signs = {one.result() for one in probes} | {one.result().token for one in inspections}
+            numbers = [dict(one.result().numbers) for one in inspections]
+
+        assert len(signs) == 1
+        assert numbers == [numbers[0]] * len(numbers)
+
+    def test_reading_writes_nothing(self, subject: FormatUnderTest) -> None:
+        with untouched(subject.folder):
+            reader = subject.reader()
+            reader.probe(subject.place)
+            assert reader.inspect(subject.place).numbers is not None
+            reader.recognise(str(subject.folder), [path.name for path in subject.folder.iterdir()])
+
+
+def is_sound(name: str, value: Json) -> bool:
+    """Whether a number that all formats share is of the kind that its readers expect; None: nobody knows."""
+    if value is None:
+        return True
+    if name in COUNTS:
+        return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    if name in MOMENTS:
+        return isinstance(value, str) and value.startswith("2") and "T" in value
+    sizes = list(value.items()) if isinstance(value, Mapping) else [("", math.nan)]
+    return all(key in health.SIZE_CLASSES and isinstance(count, int) for key, count in sizes)
