@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m bench [fleet|notify|idle|all]``: measures, shows a table, and with --json stores the figures."""
+"""``python -m bench [notify|idle|decide|fleet|all]``: measures, shows a table, and with --json stores the figures."""
 
 from argparse import ArgumentParser
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench import fleet, idle, notify, report
+from bench import decide, fleet, idle, notify, report
 
-BENCHES = {"notify": notify.run, "idle": idle.run, "fleet": fleet.run}
+BENCHES = {"notify": notify.run, "idle": idle.run, "decide": decide.run, "fleet": fleet.run}
 
 
 def main() -> None:

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deciding at scale: one sweep of the coordinator over thousands of tables, beside a bare script that only probes."""
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from pydantic import SecretStr
+from sqlalchemy import Row, create_engine, text
+
+from bench.mixed_tables import MadeTable, MixedLake
+from bench.report import Figure, say
+from lakehand.app.settings import Settings
+from lakehand.app.wiring import THREADS, Service, build
+from lakehand.core.ports import OperationFilter
+from lakehand.domain.operations import Operation
+from lakehand.domain.places import Place
+from lakehand.domain.tables import Format, TableSpec
+from lakehand.store import migrate
+
+TABLES = 10_000
+CHANGED = 100  # one of so many
+ROUNDS = 3
+BATCH = 500
+
+
+def run(folder: Path, *, quick: bool) -> list[Figure]:
+    count = 1000 if quick else TABLES
+    lake = MixedLake.at(folder / "lake")
+    say(f"decide: making {count} tables of three formats")
+    made = lake.make(count)
+    url = f"sqlite:///{folder / 'lakehand.db'}"
+    migrate.upgrade(url)
+    service = build(Settings(home=folder / "home", database=SecretStr(url), warehouses=[str(folder / "lake")]))
+    try:
+        register(service, made)
+        sweep(service)  # the first looks inspect every table: that is no sweep for changes
+        return measured(service, lake, made, url)
+    finally:
+        service.stop()
+
+
+def register(service: Service, made: Sequence[MadeTable]) -> None:
+    now = service.store.clock.now()
+    for table in made:
+        name = Format(table.format)
+        spec = TableSpec(
+            location=str(table.path), format=name, table_name=table.path.name,
+            action_types=frozenset(service.plugins.actions_of(name)),
+        )  # fmt: skip
+        service.store.tables.add(spec, now=now)
+
+
+def measured(service: Service, lake: MixedLake, made: Sequence[MadeTable], url: str) -> list[Figure]:
+    ours, bare, delays = [], [], []
+    for number in range(ROUNDS):
+        bare.append(len(made) / bare_sweep(service, url))
+        spoiled = made[number::CHANGED]
+        for table in spoiled:
+            lake.spoil(table)
+        make_due(url)
+        began = service.store.clock.now()
+        ours.append(len(made) / sweep(service))
+        stored = stored_since(service, began)
+        delays += [(one.created_at - began).total_seconds() for one in stored]
+        say(f"decide: round {number + 1}: {len(stored)} operations for {len(spoiled)} changed tables")
+        if len({one.table for one in stored}) < len(spoiled):
+            raise RuntimeError("a change was not found")
+    late = sorted(delays)[int(0.95 * (len(delays) - 1))]
+    share = 100 * median(mine / its for mine, its in zip(ours, bare, strict=True))
+    return [
+        Figure(bench="decide", name=f"{len(made)} tables, 1 % changed: looked at", value=median(ours), unit="/s"),
+        Figure(bench="decide", name="a bare script, same probes and threads", value=median(bare), unit="/s"),
+        Figure(bench="decide", name="share of the bare script", value=share, unit="%", at_least=50),
+        Figure(bench="decide", name="from a change to pending, one sweep, p95", value=late, unit="s"),
+    ]
+
+
+def sweep(service: Service) -> float:
+    """Until nothing is due: what the coordinator's loop does, without its pauses."""
+    began = time.perf_counter()
+    coordinator = service.loops["coordinator"]
+    while coordinator.run_once():
+        pass
+    return time.perf_counter() - began
+
+
+def make_due(url: str) -> None:
+    """As if the heartbeat of every table had passed."""
+    engine = create_engine(url)
+    with engine.begin() as tx:
+        tx.execute(text("UPDATE schedule SET due = 0, wakes = 0"))
+    engine.dispose()
+
+
+def stored_since(service: Service, moment: datetime) -> list[Operation]:
+    page = service.store.operations.list(OperationFilter(), limit=1000, cursor=None)
+    return [one for one in page.items if one.created_at >= moment]
+
+
+def bare_sweep(service: Service, url: str) -> float:
+    """Reads the list, probes with as many threads, writes the tokens back in batches. Nothing else."""
+    began = time.perf_counter()
+    engine = create_engine(url)
+    with engine.begin() as tx:
+        rows = tx.execute(text("SELECT id, format, base_path FROM tbl WHERE NOT removed")).all()
+
+    def probe(row: Row[Any]) -> dict[str, Any]:
+        return {"id": row.id, "token": service.plugins.formats[row.format].probe(Place(location=row.base_path))}
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        tokens = list(pool.map(probe, rows))
+    now = int(time.time() * 1000)
+    for start in range(0, len(tokens), BATCH):
+        batch = [{**one, "now": now} for one in tokens[start : start + BATCH]]
+        with engine.begin() as tx:
+            tx.execute(text("UPDATE tbl SET change_token = :token, look_time = :now WHERE id = :id"), batch)
+    engine.dispose()
+    return time.perf_counter() - began
