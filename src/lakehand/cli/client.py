@@ -3,31 +3,35 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 from weakref import finalize
 
-import httpx
-
 from lakehand.cli.problems import CommandFailed
+
+if TYPE_CHECKING:  # a fifth of a second, which commands that ask no service need not wait
+    import httpx
 
 Document: TypeAlias = dict[str, Any]
 Parameters: TypeAlias = Mapping[str, Any]
 
 DEFAULT_URL = "http://127.0.0.1:9091"
-PATIENCE = httpx.Timeout(30, connect=5)
+PATIENCE, PATIENCE_TO_CONNECT = 30.0, 5.0  # seconds
 PAGE = 200
 
 
 class Client:
     """One service, one token. Problems become one sentence each."""
 
-    def __init__(self, url: str, token: str | None = None, *, transport: httpx.BaseTransport | None = None) -> None:
+    def __init__(self, url: str, token: str | None = None, *, transport: "httpx.BaseTransport | None" = None) -> None:
+        import httpx
+
         if urlsplit(url).scheme not in ("http", "https"):
             raise CommandFailed(f"{url!r} is no address of a service: say --url {DEFAULT_URL}")
         self.url = url.rstrip("/")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self.http = httpx.Client(base_url=self.url, headers=headers, timeout=PATIENCE, transport=transport)
+        timeout = httpx.Timeout(PATIENCE, connect=PATIENCE_TO_CONNECT)
+        self.http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, transport=transport)
         finalize(self, self.http.close)  # with the command that made it
 
     def get(self, path: str, parameters: Parameters | None = None) -> Any:
@@ -43,6 +47,8 @@ class Client:
         return self.ask("DELETE", path)
 
     def ask(self, method: str, path: str, **arguments: Any) -> Any:
+        import httpx
+
         try:
             answer = self.http.request(method, path, **arguments)
         except httpx.TimeoutException:
@@ -113,7 +119,7 @@ def unreachable(url: str, error: Exception) -> str:
     )
 
 
-def explained(answer: httpx.Response, url: str) -> str:
+def explained(answer: "httpx.Response", url: str) -> str:
     message = message_of(answer)
     if answer.status_code in (401, 403):
         return f"{url} wants a token: give it with --token or LAKEHAND_TOKEN ({message})"
@@ -122,7 +128,7 @@ def explained(answer: httpx.Response, url: str) -> str:
     return message
 
 
-def message_of(answer: httpx.Response) -> str:
+def message_of(answer: "httpx.Response") -> str:
     try:
         body = answer.json()
     except ValueError:

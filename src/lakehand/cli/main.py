@@ -3,7 +3,7 @@
 
 import typer
 
-from lakehand.cli import about, advice, doctor, operations, service, tables
+from lakehand.cli import about, advice, check, doctor, operations, service, tables
 from lakehand.cli.demo import command as demo
 from lakehand.cli.problems import Commands
 
@@ -16,6 +16,12 @@ app = typer.Typer(
     epilog="Start here: lakehand demo shows all of it; lakehand doctor says what is missing; lakehand serve "
     "--warehouse DIR starts the service; lakehand tables add LOCATION gives it a table.",
 )
+app.command(
+    "check",
+    epilog="lakehand check /data/trips  ·  lakehand check /data s3://lake --json  ·  "
+    "lakehand check lake:sales.orders  ·  "
+    "lakehand check /data/trips --set hudi.compaction.delta-commits=3",
+)(check.check)
 app.command("serve", epilog="lakehand serve --home /var/lib/lakehand --warehouse /data --warehouse s3://lake")(
     service.serve
 )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options that commands share, each written once."""
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import Annotated, TypeAlias
 
@@ -39,3 +40,10 @@ def pairs(texts: Iterable[str], option: str) -> Mapping[str, str]:
 
 def words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def whole_place(text: str) -> str:
+    """A folder as one types it in a shell, made absolute; a URI or CATALOG:db.table stays as it is."""
+    if ":" in text:
+        return text.rstrip("/")
+    return os.path.abspath(os.path.expanduser(text))  # noqa: PTH100, PTH111 - also takes '..' away

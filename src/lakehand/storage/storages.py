@@ -43,6 +43,17 @@ class Storage(ABC):
         """Names of the folders in a folder."""
 
     @abstractmethod
+    def contents(self, folder: str) -> tuple[list[str], list[str]]:
+        """Names of the files and names of the folders in a folder, by one listing. Links lead to no folder."""
+
+    @abstractmethod
+    def below(self, folder: str) -> list[Entry]:
+        """The files in a folder and in all folders below it, named by their paths from there; none of hidden folders.
+
+        A folder is hidden when its name begins with a dot.
+        """
+
+    @abstractmethod
     def read(self, path: str) -> bytes: ...
 
     @abstractmethod
@@ -67,6 +78,27 @@ class LocalStorage(Storage):
     def folders(self, folder: str) -> list[str]:
         with os.scandir(folder) as found:
             return [entry.name for entry in found if entry.is_dir()]
+
+    def contents(self, folder: str) -> tuple[list[str], list[str]]:
+        files: list[str] = []
+        folders: list[str] = []
+        with os.scandir(folder) as found:
+            for entry in found:
+                (folders if entry.is_dir(follow_symlinks=False) else files).append(entry.name)
+        return files, folders
+
+    def below(self, folder: str) -> list[Entry]:
+        found: list[Entry] = []
+        waiting = [""]
+        while waiting:
+            inside = waiting.pop()
+            with os.scandir(f"{folder}/{inside}") as entries:
+                for entry in entries:
+                    if not entry.is_dir(follow_symlinks=False):
+                        found.append(local_entry(entry, inside))
+                    elif not entry.name.startswith("."):
+                        waiting.append(f"{inside}{entry.name}/")
+        return found
 
     def read(self, path: str) -> bytes:
         refuse_giants(path, Path(path).stat().st_size)
@@ -103,6 +135,20 @@ class ArrowStorage(Storage):
 
         found = self._filesystem.get_file_info(fs.FileSelector(folder))
         return [str(info.base_name) for info in found if info.type == fs.FileType.Directory]
+
+    def contents(self, folder: str) -> tuple[list[str], list[str]]:
+        from pyarrow import fs
+
+        found = self._filesystem.get_file_info(fs.FileSelector(folder))
+        folders = [str(info.base_name) for info in found if info.type == fs.FileType.Directory]
+        return [str(info.base_name) for info in found if info.type == fs.FileType.File], folders
+
+    def below(self, folder: str) -> list[Entry]:
+        from pyarrow import fs
+
+        found = self._filesystem.get_file_info(fs.FileSelector(folder, recursive=True))
+        files = (arrow_entry(info, folder) for info in found if info.type == fs.FileType.File)
+        return [entry for entry in files if not is_hidden(entry.name)]
 
     def read(self, path: str) -> bytes:
         with self.open(path) as file:
@@ -154,14 +200,19 @@ class Storages:
         return ArrowStorage(filesystem), root.rstrip("/")
 
 
-def local_entry(entry: "os.DirEntry[str]") -> Entry:
+def local_entry(entry: "os.DirEntry[str]", inside: str = "") -> Entry:
     found = entry.stat()
     modified = datetime.fromtimestamp(found.st_mtime, timezone.utc)
-    return Entry(name=entry.name, size=found.st_size, modified=modified)
+    return Entry(name=inside + entry.name, size=found.st_size, modified=modified)
 
 
-def arrow_entry(info: Any) -> Entry:
-    return Entry(name=info.base_name, size=info.size or 0, modified=info.mtime.astimezone(timezone.utc))
+def arrow_entry(info: Any, root: str = "") -> Entry:
+    name = info.path[len(root) :].lstrip("/") if root else info.base_name
+    return Entry(name=name, size=info.size or 0, modified=info.mtime.astimezone(timezone.utc))
+
+
+def is_hidden(path: str) -> bool:
+    return any(part.startswith(".") for part in path.split("/")[:-1])
 
 
 def refuse_giants(path: str, size: int) -> None:

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import fastavro
-
 MEGABYTE = 1024 * 1024
 
 
@@ -30,6 +28,8 @@ def read_document(content: bytes) -> dict[str, Any]:
     if not content.strip():
         return {}
     if content[:4] == b"Obj\x01":
+        import fastavro  # costs more than all the rest of this package, and many looks need no plan
+
         try:
             records: Iterator[Any] = iter(fastavro.reader(io.BytesIO(content)))
             return dict(next(records, {}))
@@ -104,6 +104,12 @@ def commit_numbers(document: Mapping[str, Any]) -> dict[str, int]:
         "file_groups_replaced": sum(len(ids or []) for ids in replaced),
     }
     return {key: value for key, value in numbers.items() if value}
+
+
+def replaced_groups(document: Mapping[str, Any]) -> Iterable[str]:
+    """The file groups that a replacecommit took out of the table."""
+    for ids in (document.get("partitionToReplaceFileIds") or {}).values():
+        yield from ids or []
 
 
 def clean_numbers(document: Mapping[str, Any]) -> dict[str, int]:

@@ -149,7 +149,7 @@ class HudiSnapshot:
 
     def _file_numbers(self) -> dict[str, Json]:
         replacing = self.timeline.completed("replacecommit")
-        replaced = {id for file in replacing for id in plans.replaced_groups(self.completed_document(file))}
+        replaced = {group for file in replacing for group in plans.replaced_groups(self.completed_document(file))}
         return live_files(self.storage.below(self.root), self.timeline, replaced).numbers
 
     def _snapshot_numbers(self) -> dict[str, Json]:

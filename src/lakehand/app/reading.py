@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opens what reads and decides, and nothing that runs: for a look at tables without a service, in a moment."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lakehand.app.config_file import find_config
+from lakehand.app.finding import Finder, Found, Unread, reason_of
+from lakehand.app.plugins import Configs, claimed_pairs, load_kind
+from lakehand.core.plugins import Plugins
+from lakehand.domain.errors import Invalid, NotFound
+from lakehand.domain.places import Catalog
+from lakehand.spi.factories import ProcessFactory
+from lakehand.spi.formats import TableFormat
+
+HOME = Path("~/.lakehand")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """The formats and factories that are on, and the catalogs of the settings."""
+
+    plugins: Plugins
+    catalogs: Mapping[str, Catalog] = field(default_factory=dict)
+    storage: Mapping[str, str] = field(default_factory=dict)  # how to reach buckets: properties of the formats
+
+    def finder(self) -> Finder:
+        return Finder(self.plugins.formats, self.storage)
+
+    def tables_of(self, text: str, finder: Finder) -> Iterator[Found | Unread]:
+        """The tables that a person names: by a folder, by ``CATALOG:``, ``CATALOG:db`` or ``CATALOG:db.table``.
+
+        Raises NotFound when there is nothing of that name.
+        """
+        name, colon, inside = text.partition(":")
+        if colon and not inside.startswith("/"):
+            yield from self.tables_in(self.catalog(name), inside)
+            return
+        try:
+            yield from finder.under(text)
+        except FileNotFoundError:
+            raise NotFound(f"there is no {text}") from None
+        except OSError as error:
+            raise NotFound(f"{text} cannot be read: {reason_of(error)}") from error
+
+    def catalog(self, name: str) -> Catalog:
+        if name not in self.catalogs:
+            known = ", ".join(sorted(self.catalogs)) or "none"
+            raise NotFound(f"no catalog is called {name!r}: the settings have {known}")
+        return self.catalogs[name]
+
+    def tables_in(self, catalog: Catalog, inside: str) -> Iterator[Found | Unread]:
+        """All tables of a catalog, those of a namespace, or one."""
+        reader = self.plugins.format(catalog.format)
+        try:
+            for place in reader.tables(catalog):
+                if inside in ("", place.db_name, f"{place.db_name}.{place.table_name}"):
+                    yield Found(place=place, format=catalog.format)
+        except OSError as error:
+            yield Unread(location=f"{catalog.name}:", reason=reason_of(error))
+
+
+def open_reading(config: Path | None = None) -> Reading:
+    """As the settings say. Reading settings costs more than a look: where there are none, none are read."""
+    home = Path(os.environ.get("LAKEHAND_HOME") or HOME)
+    if find_config(config, home) is None and not is_set_by_environment():
+        return reading_of({})
+    from lakehand.app.settings import load
+
+    settings = load(config=config)
+    return reading_of(settings.plugin_configs(), settings.catalog_map())
+
+
+def is_set_by_environment() -> bool:
+    return any(name.startswith(("LAKEHAND_PLUGINS", "LAKEHAND_CATALOGS")) for name in os.environ)
+
+
+def reading_of(configs: Configs, catalogs: Mapping[str, Catalog] | None = None) -> Reading:
+    formats = load_kind("table-format", TableFormat, configs, lambda p, c: p.open(c.properties))
+    factories = load_kind("process-factory", ProcessFactory, configs, lambda p, c: p.open(c.properties))
+    plugins = Plugins(
+        formats={one.plugin.format: one.plugin for one in formats if one.plugin},
+        factories=claimed_pairs(factories),
+        engines={},
+        properties={name: c.properties for (kind, name), c in configs.items() if kind == "process-factory"},
+        reports=tuple(one.report for one in (*formats, *factories)),
+    )
+    if not plugins.formats:
+        raise Invalid(f"no format can be read: {'; '.join(f'{r.name}: {r.reason}' for r in plugins.reports)}")
+    storage = {
+        k: v for (kind, _), c in sorted(configs.items()) if kind == "table-format" for k, v in c.properties.items()
+    }
+    return Reading(plugins=plugins, catalogs=catalogs or {}, storage=storage)
+
+
+def broken(reading: Reading) -> Iterator[str]:
+    """What is to be said of plugins that could not be opened."""
+    for report in reading.plugins.reports:
+        if report.state == "broken":
+            yield f"the {report.kind} {report.name} is broken and left out: {report.reason}"

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the health of a table looks on a terminal. Pure: a document in, something to print out."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.text import Text
+
+from lakehand.cli.client import Document
+from lakehand.cli.times import when
+from lakehand.cli.views import facts, grid
+from lakehand.spi.health import amount
+
+COLOURS = {"healthy": "green", "needs": "yellow", "broken": "red"}
+BAR = 20  # columns
+SHOWN = frozenset(
+    {
+        "files", "bytes", "small_files", "small_bytes", "histogram", "delete_files", "deletion_vectors", "log_files",
+        "log_bytes", "snapshots", "oldest_snapshot", "pending_plans", "oldest_pending", "rows",
+    }
+)  # fmt: skip
+
+
+def card(document: Document) -> RenderableType:
+    """All that is known of one table."""
+    state = f"[{COLOURS[document['state']]}]{document['state']}[/]"
+    head = facts(
+        [
+            ("table", f"{escape(document['name'])} ({document['format']}, {state})"),
+            ("location", escape(document["location"])),
+            ("", f"[dim]can be read as {', '.join(document['also'])}, too[/]" if document["also"] else ""),
+            ("problem", escape(document["problem"] or "")),
+            *health(document["numbers"]),
+        ]
+    )
+    return Group(head, Text(), decisions(document), Text()) if document["actions"] else Group(head, Text())
+
+
+def decisions(document: Document) -> RenderableType:
+    rows = grid("ACTION", "NEEDED", "WHY")
+    for one in document["actions"]:
+        by_service = " (with scheduling by the service)" if one.get("scheduling") == "service" and one["needed"] else ""
+        needed = "[yellow]yes[/]" if one["needed"] else "no"
+        rows.add_row(one["action"], needed, escape(one["reason"] + by_service))
+    return rows
+
+
+def health(numbers: Document) -> Iterator[tuple[str, str]]:
+    """Rows of names and words, in an order that is the same for all formats."""
+    yield "files", ", ".join(file_words(numbers))
+    yield "sizes", histogram(numbers.get("histogram") or {})
+    yield "deletes", ", ".join(counts(numbers, delete_files="delete files", deletion_vectors="deletion vectors"))
+    yield "logs", f"{numbers['log_files']} log files{sized(numbers, 'log_bytes')}" if numbers.get("log_files") else ""
+    yield "rows", f"{numbers['rows']:,}" if isinstance(numbers.get("rows"), int) else ""
+    yield "snapshots", dated(numbers, "snapshots", "oldest_snapshot")
+    yield "pending plans", dated(numbers, "pending_plans", "oldest_pending")
+    yield "besides", escape(others(numbers))
+
+
+def file_words(numbers: Document) -> Iterator[str]:
+    if "files" in numbers:
+        yield f"{numbers['files']} files{sized(numbers, 'bytes')}"
+    if numbers.get("small_files"):
+        yield f"{numbers['small_files']} of them small{sized(numbers, 'small_bytes')}"
+
+
+def sized(numbers: Document, name: str) -> str:
+    return f" ({amount(numbers[name])})" if numbers.get(name) else ""
+
+
+def counts(numbers: Document, **names: str) -> Iterator[str]:
+    return (f"{numbers[name]} {words}" for name, words in names.items() if numbers.get(name))
+
+
+def dated(numbers: Document, count: str, oldest: str) -> str:
+    if numbers.get(count) is None:
+        return ""
+    since = f", the oldest {when(numbers[oldest])}" if numbers.get(oldest) else ""
+    return f"{numbers[count]}{since}"
+
+
+def histogram(classes: Document) -> str:
+    """A bar for each size class that has files."""
+    most = max((count for count in classes.values()), default=0)
+    bars = [f"{name:>11} {'█' * max(1, round(BAR * n / most))} {n}" for name, n in classes.items() if n]
+    return escape("\n".join(bars))
+
+
+def others(numbers: Document) -> str:
+    plain = {name: value for name, value in numbers.items() if name not in SHOWN and value not in (None, "", [], {})}
+    return ", ".join(
+        f"{name.replace('_', ' ')} {value}" for name, value in plain.items() if not isinstance(value, dict | list)
+    )
+
+
+def line(document: Document) -> str:
+    """One of many tables."""
+    state, numbers = document["state"], document["numbers"]
+    needed = [one["action"] for one in document["actions"] if one["needed"]]
+    words = [*file_words(numbers), *counts(numbers, delete_files="delete files", deletion_vectors="deletion vectors")]
+    words += counts(numbers, log_files="log files", pending_plans="pending plans")
+    said = f"[yellow]{', '.join(needed)}[/]: " if needed else ""
+    told = escape(document["problem"] or ", ".join(words))
+    where = document["location"] if ":" not in document["name"] else document["name"]
+    return f"[{COLOURS[state]}]{state:<8}[/] {document['format'] or '?':<8} {escape(where)}  {said}{told}"
+
+
+def counted(counts: Counter[str]) -> str:
+    listed = ", ".join(f"{count} {word}" for word, count in sorted(counts.items()))
+    return f" ({listed})" if listed else ""
