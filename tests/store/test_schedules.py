@@ -231,3 +231,44 @@ def test_an_action_that_is_no_longer_wanted_ends_with_its_look(store: Store) -> 
 
 def test_no_looks_are_no_trouble(store: Store) -> None:
     store.schedules.finish([], now=NOON)
+
+
+def quiet(schedule: Schedule, **values: Any) -> Look:
+    return Look(schedule=schedule, **({"next_due": NOON + HOUR, "reason": None} | values))
+
+
+def test_looks_that_found_nothing_new_end_together_and_keep_what_was_said(store: Store) -> None:
+    tables = [a_table(store, f"/w/{number}", action_types=ALL) for number in range(3)]
+    store.schedules.finish([Look(schedule=s, next_due=NOON, reason="was said") for s in claimed(store)], now=NOON)
+    first, *others = claimed(store)
+
+    told = Look(schedule=first, next_due=NOON + MINUTE, reason="new", started=True)
+    late = quiet(others[-1], next_due=NOON + 2 * HOUR)
+    store.schedules.finish([told, late, *(quiet(s) for s in others[:-1])], now=NOON + SECOND)
+
+    found = [s for table in tables for s in store.schedules.of_table(table.id)]
+    assert all((s.last_look, s.token) == (NOON + SECOND, None) for s in found)
+    assert sorted((s.due - NOON, s.last_reason) for s in found) == [
+        (MINUTE, "new"), *[(HOUR, "was said")] * 7, (2 * HOUR, "was said"),
+    ]  # fmt: skip
+
+
+def test_a_wake_during_a_quiet_look_keeps_it_due(store: Store) -> None:
+    a_table(store)
+    [schedule] = claimed(store)
+
+    store.schedules.wake([schedule.table], now=NOON)
+    store.schedules.finish([quiet(schedule)], now=NOON + SECOND)
+
+    after = schedule_of(store, schedule)
+    assert (after.due, after.wakes, after.token) == (NOON, 1, None)
+
+
+def test_a_quiet_look_that_was_lost_is_not_written(store: Store) -> None:
+    a_table(store)
+    [late] = claimed(store)
+    [taker] = claimed(store, holder=TWO, after=MINUTE)
+
+    store.schedules.finish([quiet(late)], now=NOON + MINUTE)
+
+    assert schedule_of(store, late).token == taker.token

@@ -52,6 +52,18 @@ FINISH = (
         lease_until=None,
     )
 )
+# Looks that found nothing new say nothing: one statement serves all tables that are due again together.
+FINISH_QUIET = (
+    update(schedule)
+    .where(c.tbl_id.in_(TABLES), c.lease_token == bindparam("token"))
+    .values(
+        due=case((c.wakes > 0, c.due), else_=bindparam("next_due")),
+        last_look=bindparam("look"),
+        lease_holder=None,
+        lease_token=None,
+        lease_until=None,
+    )
+)
 # One that is due, asked for and not yet being looked at needs no second wake: its look is still to come.
 IS_AWAKE = and_(c.due <= NOW, c.wakes > 0, c.lease_until.is_(None))
 WAKE = update(schedule).where(~IS_AWAKE).values(due=case((c.due > NOW, NOW), else_=c.due), wakes=c.wakes + 1)
@@ -88,10 +100,22 @@ class SqlSchedules:
         The wakes that the look has seen (``schedule.wakes``) are answered and taken off; one that came meanwhile keeps
         the schedule due. ``decide_next`` leaves one wake behind without making it due earlier.
         """
-        ordered = sorted(looks, key=lambda look: (look.schedule.table, look.schedule.action))
-        rows = [outcome(look, to_millis(now)) for look in ordered]
-        if rows:
-            self.database.write(lambda tx: tx.execute(FINISH, rows))
+        quiet, told = apart(looks)
+        rows = [outcome(look, to_millis(now)) for look in sorted(told, key=identity)]
+        groups = [
+            {"token": token, "next_due": to_millis(due), "look": to_millis(now), "tables": part}
+            for (token, due), tables in quiet.items()
+            for part in chunks(sorted(tables))
+        ]
+
+        def write(tx: Connection) -> None:
+            if rows:
+                tx.execute(FINISH, rows)  # first: it gives their tokens back, so that the rest leaves them alone
+            for group in groups:
+                tx.execute(FINISH_QUIET, group)
+
+        if looks:
+            self.database.write(write)
 
     def wake(self, tables: Collection[TableId], *, now: datetime, action: Action | None = None) -> None:
         """Make these due now."""
@@ -117,6 +141,32 @@ class SqlSchedules:
 
         times = [time for time in self.database.read(read) if time is not None]
         return to_time(min(times)) if times else None
+
+
+Quiet = dict[tuple[LeaseToken | None, datetime], list[TableId]]
+
+
+def apart(looks: Sequence[Look]) -> tuple[Quiet, list[Look]]:
+    """Tables of which nothing is told and whose looks come again together, by token and time; and all other looks."""
+    silent: dict[TableId, list[Look]] = {}
+    told = []
+    for look in looks:
+        if look.reason is None and not (look.schedule.wakes or look.started or look.decide_next):
+            silent.setdefault(look.schedule.table, []).append(look)
+        else:
+            told.append(look)
+    quiet: Quiet = {}
+    for table, own in silent.items():
+        first = own[0]
+        if all(look.next_due == first.next_due and look.schedule.token == first.schedule.token for look in own):
+            quiet.setdefault((first.schedule.token, first.next_due), []).append(table)
+        else:
+            told += own
+    return quiet, told
+
+
+def identity(look: Look) -> tuple[TableId, Action]:
+    return look.schedule.table, look.schedule.action
 
 
 def outcome(look: Look, now: int) -> dict[str, Any]:

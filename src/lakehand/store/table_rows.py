@@ -90,7 +90,7 @@ def to_table(row: Row[Any]) -> Table:
 SPEC_COLUMNS = slice(1, 13)  # from db_name to properties, in the order of the schema
 
 
-@lru_cache(maxsize=5000)
+@lru_cache(maxsize=20_000)
 def to_spec(columns: tuple[Any, ...]) -> TableSpec:
     """The same columns make the same spec; notifications ask for few of them very often."""
     (
