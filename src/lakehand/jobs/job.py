@@ -2,9 +2,10 @@
 """What a job is given: a session of its own, its parameters, ways to tell how far it is and to hear of its end."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import SparkSession
+if TYPE_CHECKING:  # an engine without Spark gives jobs that need none
+    from pyspark.sql import SparkSession
 
 
 class JobCanceled(Exception):
@@ -32,7 +33,7 @@ class Record:
 
 @dataclass
 class Job:
-    session: SparkSession
+    session: "SparkSession"
     parameters: dict[str, Any]
     handle: str = "job"
     record: Record = field(default_factory=Record)

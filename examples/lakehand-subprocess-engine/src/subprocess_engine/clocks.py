@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One clock for the engine and its programs: that of the machine since it was started, which goes on while it sleeps.
+
+A mark is ``BOOT:NANOSECONDS``. A mark of another start of the machine says nothing about now.
+"""
+
+import time
+from pathlib import Path
+
+from lakehand.spi import Until
+
+NEVER = 0
+SECOND = 1_000_000_000
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def now() -> int:
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+def boot() -> str:
+    return _BOOT_ID.read_text().strip()
+
+
+def mark() -> str:
+    return f"{boot()}:{now()}"
+
+
+def end_of(until: Until) -> int:
+    """When the lease ends on this clock; NEVER begun when its mark is missing or not of this start."""
+    of, _, moment = (until.mark or "").partition(":")
+    if of != boot() or not moment.isdecimal():
+        return NEVER
+    return int(moment) + int(until.hold.total_seconds() * SECOND)
