@@ -218,3 +218,37 @@ def test_every_live_operation_is_busy(store: Store) -> None:
     assert store.operations.busy() == [
         Busy(table=table.id, slot=running.slot, queue="fast", owner="ann", format="hudi", action="clean")
     ]
+
+
+def test_no_two_operations_have_the_same_place(store: Store) -> None:
+    tables = [a_table(store, f"/w/t{n}") for n in range(3)]
+    pending = [a_pending_operation(store, table) for table in tables]
+    places = ["hudi:compaction#0", "hudi:compaction#1"]
+
+    claims = [store.operations.claim(o, holder=ONE, now=NOON, hold=MINUTE, places=places) for o in pending]
+
+    assert [claim is not None for claim in claims] == [True, True, False]
+
+
+@pytest.mark.parametrize("end", ["put back", "finished", "canceled"])
+def test_a_place_is_free_again_when_its_operation_is_not_held_any_more(store: Store, end: str) -> None:
+    first, second = (a_pending_operation(store, a_table(store, f"/w/t{n}")) for n in range(2))
+    held = store.operations.claim(first, holder=ONE, now=NOON, hold=MINUTE, places=["p#0"])
+    assert held is not None
+    if end == "put back":
+        store.operations.save(held, now=NOON, release=True)
+    elif end == "finished":
+        store.operations.save(held.moved_to(Status.DROPPED, at=NOON, reason="gone"), now=NOON)
+    else:
+        store.operations.request_cancel(held.id, now=NOON + HOUR, event=Event(kind="x", message="y"))
+
+    assert store.operations.claim(second, holder=ONE, now=NOON, hold=MINUTE, places=["p#0"]) is not None
+
+
+def test_whoever_takes_an_operation_over_keeps_its_place(store: Store) -> None:
+    first, second = (a_pending_operation(store, a_table(store, f"/w/t{n}")) for n in range(2))
+    held = store.operations.claim(first, holder=ONE, now=NOON, hold=MINUTE, places=["p#0"])
+    assert held is not None
+    taken(store, held)
+
+    assert store.operations.claim(second, holder=ONE, now=NOON + HOUR, hold=MINUTE, places=["p#0"]) is None

@@ -80,3 +80,10 @@ def test_a_first_migration_that_was_cut_off_goes_on(empty_url: str, database: Da
     upgrade(empty_url)
 
     assert {"attempt", "event"} <= set(inspect(database.engine).get_table_names())
+
+
+def test_a_later_migration_that_was_cut_off_goes_on(empty_url: str, database: Database) -> None:
+    upgrade(empty_url)
+    database.write(lambda tx: tx.execute(text("UPDATE alembic_version SET version_num = '0001'")))
+
+    assert upgrade(empty_url) == head()

@@ -198,15 +198,74 @@ def test_wakes_before_a_look_are_answered_by_it(store: Store) -> None:
     assert (after.wakes, after.due) == (0, NOON + HOUR)
 
 
-@pytest.mark.parametrize("woken", [0, 2])
-def test_a_look_can_ask_that_the_next_one_decides_without_being_earlier(store: Store, woken: int) -> None:
+def test_a_look_can_ask_for_a_decision_later_without_being_due_earlier(store: Store) -> None:
     table = a_table(store)
-    for _ in range(woken):
-        store.schedules.wake([table.id], now=NOON)
+    store.schedules.wake([table.id], now=NOON)
 
-    after = finish(store, *claimed(store), decide_next=True)
+    after = finish(store, *claimed(store), decide_at=NOON + 2 * HOUR, decided=True, saw="t1")
 
-    assert (after.wakes, after.due) == (1, NOON + HOUR)
+    assert (after.wakes, after.due, after.decide_at) == (0, NOON + HOUR, NOON + 2 * HOUR)
+    assert (after.last_decision, after.seen_token) == (NOON + SECOND, "t1")
+
+
+def test_a_quiet_look_leaves_all_but_the_time_as_it_is(store: Store) -> None:
+    a_table(store)
+    known = finish(store, *claimed(store), decide_at=NOON + 9 * HOUR, decided=True, started=True, saw="t1")
+    [again] = claimed(store, after=HOUR)
+    look = Look(schedule=again, next_due=NOON + 2 * HOUR, reason=None, decide_at=again.decide_at)
+    assert look.is_quiet
+
+    store.schedules.finish([look], now=NOON + HOUR)
+
+    assert schedule_of(store, known) == replace(known, due=NOON + 2 * HOUR, last_look=NOON + HOUR)
+
+
+def test_a_quiet_look_at_one_action_leaves_the_looks_at_the_others_to_their_holder(store: Store) -> None:
+    a_table(store, action_types=ALL)
+    for schedule in claimed(store):
+        finish(store, schedule)
+    due = claimed(store, after=HOUR)
+    one = next(s for s in due if s.action == CLEAN)
+
+    store.schedules.finish([Look(schedule=one, next_due=NOON + 2 * HOUR, reason=None)], now=NOON + HOUR)
+
+    held = {s.action: s.token is not None for s in store.schedules.of_table(one.table)}
+    assert held == {COMPACTION: True, CLUSTERING: True, CLEAN: False}
+
+
+def test_a_quiet_look_that_was_lost_or_woken_is_not_put_off(store: Store) -> None:
+    woken, lost = a_table(store, "/w/woken"), a_table(store, "/w/lost")
+    for schedule in claimed(store):
+        finish(store, schedule)
+    looks = [Look(schedule=s, next_due=NOON + 2 * HOUR, reason=None) for s in claimed(store, after=HOUR)]
+    stale = [replace(x, schedule=replace(x.schedule, token=None)) if x.schedule.table == lost.id else x for x in looks]
+    store.schedules.wake([woken.id], now=NOON + HOUR)
+
+    store.schedules.finish(stale, now=NOON + HOUR)
+
+    assert schedule_of(store, woken).due == schedule_of(store, lost).due == NOON + HOUR
+    assert schedule_of(store, lost).token is not None
+
+
+def test_a_decision_that_is_asked_for_during_a_look_stays_asked_for(store: Store) -> None:
+    table = a_table(store)
+    [looking] = claimed(store)
+    store.schedules.wake([table.id], now=NOON + SECOND, decide=True)
+
+    after = finish(store, looking, decide_at=NOON + 9 * HOUR)
+
+    assert (after.due, after.decide_at) == (NOON, NOON + SECOND)
+    [again] = claimed(store, after=SECOND)
+    assert finish(store, again).decide_at is None
+
+
+def test_a_look_that_was_put_off_has_seen_and_answered_nothing(store: Store) -> None:
+    table = a_table(store)
+    store.schedules.wake([table.id], now=NOON, decide=True)
+
+    after = finish(store, *claimed(store), reason=None, put_off=True, next_due=NOON + MINUTE)
+
+    assert (after.due, after.wakes, after.decide_at, after.last_look) == (NOON + MINUTE, 1, NOON, None)
 
 
 def test_the_next_due_is_the_earliest_free_schedule_or_the_end_of_a_look(store: Store) -> None:

@@ -114,10 +114,13 @@ class Operations(Protocol):
     def busy(self) -> Sequence[Busy]:
         """Every live operation, over all instances."""
 
-    def claim(self, operation: Operation, *, holder: InstanceId, now: datetime, hold: timedelta) -> Operation | None:
+    def claim(
+        self, operation: Operation, *, holder: InstanceId, now: datetime, hold: timedelta, places: Collection[str] = ()
+    ) -> Operation | None:
         """Take the lease of a pending operation and its table's slot, in one compare-and-set. None when a rival won.
 
-        The status stays PENDING; the row leaves ``candidates`` while the lease lasts.
+        The status stays PENDING; the row leaves ``candidates`` while the lease lasts. Where ``places`` are named, it
+        also takes a free one of them and keeps it as long as its slot: no two operations have the same place.
         """
 
     def save(
@@ -180,11 +183,13 @@ class Schedules(Protocol):
         """Write the outcomes in one transaction, each fenced by its token.
 
         The wakes that the look has seen (``schedule.wakes``) are answered and taken off; one that came meanwhile keeps
-        the schedule due. ``decide_next`` leaves one wake behind without making it due earlier.
+        the schedule due, and a decision that was asked for meanwhile stays asked for.
         """
 
-    def wake(self, tables: Collection[TableId], *, now: datetime, action: Action | None = None) -> None:
-        """Make these due now."""
+    def wake(
+        self, tables: Collection[TableId], *, now: datetime, action: Action | None = None, decide: bool = False
+    ) -> None:
+        """Make these due now. ``decide``: their factories are to be asked, whatever the tables look like."""
 
     def of_table(self, table: TableId) -> Sequence[Schedule]: ...
 

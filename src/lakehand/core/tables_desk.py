@@ -86,7 +86,7 @@ class TablesDesk:
     def look_now(self, id: TableId) -> Table:
         """Have the table looked at and decided upon at once."""
         table = self.get(id)
-        self.store.schedules.wake([id], now=self.store.clock.now())
+        self.store.schedules.wake([id], now=self.store.clock.now(), decide=True)
         self.wake()
         return table
 

@@ -23,6 +23,9 @@ class Action(str):
     _registered: ClassVar[set[str]] = set()
 
     def __new__(cls, name: str) -> "Action":
+        known = cls._interned.get(name)
+        if known is not None:
+            return known
         word = name.strip().lower().replace("_", "-")
         if len(word) > LONGEST or not _SHAPE.fullmatch(word):
             raise Invalid(

@@ -17,9 +17,12 @@ class Schedule:
     table: TableId
     action: Action
     due: datetime
-    wakes: int = 0  # requests for a decision that no look has answered yet; 0: a look at an unchanged table is enough
+    wakes: int = 0  # hints that no look has answered yet: someone spoke of the table, or an operation of it ended
     last_start: datetime | None = None  # when a process of it was last stored
     last_look: datetime | None = None
+    last_decision: datetime | None = None  # when its factory was last asked
+    decide_at: datetime | None = None  # from then on its factory is asked again, changed or not
+    seen_token: str | None = None  # the table's sign of change that its factory has seen
     last_reason: str = ""
     token: LeaseToken | None = None  # set while an instance looks at it
 
@@ -31,8 +34,17 @@ class Look:
     schedule: Schedule
     next_due: datetime
     reason: str | None  # None: what was said last is still true
+    decided: bool = False  # its factory was asked
     started: bool = False  # a process was stored
-    decide_next: bool = False  # the next look must decide again, changed or not
+    decide_at: datetime | None = None  # from then on its factory is asked again, changed or not
+    saw: str | None = None  # the sign of change that its factory was shown; None: none
+    put_off: bool = False  # there was no time for it: nothing was seen, and every hint still waits
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing is new but the time of the next look."""
+        told = self.reason is not None or self.decided or self.started or self.saw is not None
+        return not (told or self.put_off or self.schedule.wakes or self.decide_at != self.schedule.decide_at)
 
 
 def spread(key: str, interval: timedelta, share: float = 0.1) -> timedelta:

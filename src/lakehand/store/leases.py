@@ -24,12 +24,14 @@ NEW_LEASE: dict[str, Any] = {
     "lease_until": bindparam("until"),
     "active_slot": bindparam("slot"),
 }
+PLACE: dict[str, Any] = {"place": bindparam("place")}
 # The whole condition again: rivals saw the same candidate, and the world may have moved since.
 CLAIM = (
     update(operation)
     .where(c.operation_id == ID, IS_READY, exists().where(tbl.c.id == c.tbl_id, IS_SERVED))
-    .values(NEW_LEASE | {"update_time": bindparam("now")})
+    .values(NEW_LEASE | PLACE | {"update_time": bindparam("now")})
 )
+TAKEN = select(c.place).where(c.place.in_(bindparam("places", expanding=True)))
 # A holder that has renewed since it was seen late is alive: its lease has another end.
 TAKE_OVER = (
     update(operation)
@@ -47,12 +49,22 @@ LATE = select(operation).where(c.lease_until < bindparam("end")).order_by(c.leas
 
 
 class OperationLeases(OperationReads):
-    def claim(self, operation: Operation, *, holder: InstanceId, now: datetime, hold: timedelta) -> Operation | None:
+    def claim(
+        self, operation: Operation, *, holder: InstanceId, now: datetime, hold: timedelta, places: Collection[str] = ()
+    ) -> Operation | None:
         """Take the lease of a pending operation and its table's slot, in one compare-and-set. None when a rival won.
 
-        The status stays PENDING; the row leaves ``candidates`` while the lease lasts.
+        The status stays PENDING; the row leaves ``candidates`` while the lease lasts. Where ``places`` are named, it
+        also takes a free one of them and keeps it as long as its slot: no two operations have the same place.
         """
-        return self.take(CLAIM, operation, holder, now, hold)
+        place = self.free_place(places) if places else None
+        if places and place is None:
+            return None
+        return self.take(CLAIM, operation, holder, now, hold, place=place)
+
+    def free_place(self, places: Collection[str]) -> str | None:
+        taken = set(self.database.read(lambda tx: tx.scalars(TAKEN, {"places": sorted(places)}).all()))
+        return next((place for place in sorted(places) if place not in taken), None)
 
     def take_over(
         self, operation: Operation, *, holder: InstanceId, now: datetime, hold: timedelta
@@ -82,7 +94,7 @@ class OperationLeases(OperationReads):
         try:
             row = self.database.write(write)
         except IntegrityError:
-            return None  # another operation has the slot of this table
+            return None  # another operation has the slot of this table, or the place
         return None if row is None else to_operation(row)
 
     def renew(

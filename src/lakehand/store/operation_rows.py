@@ -25,7 +25,7 @@ from lakehand.domain.tables import TableId
 from lakehand.store.clock import millis_or_none, to_millis, to_time
 from lakehand.store.documents import failure_document, from_document, to_document, to_failure, to_prose
 
-RELEASED = {"lease_holder": None, "lease_token": None, "lease_until": None, "active_slot": None}
+RELEASED = {"lease_holder": None, "lease_token": None, "lease_until": None, "active_slot": None, "place": None}
 
 
 def process_row(process: TableProcess) -> dict[str, Any]:

@@ -23,6 +23,7 @@ c = schedule.c
 NOW = bindparam("now", type_=Millis())
 TABLES = bindparam("tables", type_=Id, expanding=True)
 IS_SERVED = exists().where(tbl.c.id == c.tbl_id, tbl.c.paused.is_(False), tbl.c.removed.is_(False))
+NEVER = -1  # no time at all, where NULL would equal nothing
 IS_CLAIMABLE = and_(c.due <= NOW, or_(c.lease_until.is_(None), c.lease_until <= NOW), IS_SERVED)
 
 DUE = select(c.tbl_id).where(IS_CLAIMABLE).order_by(c.due).limit(bindparam("limit"))
@@ -44,8 +45,14 @@ FINISH = (
         # MySQL assigns from left to right: due is decided before the wakes are counted off.
         due=case((c.wakes > bindparam("seen"), c.due), else_=bindparam("next_due")),
         wakes=c.wakes - bindparam("answered"),
-        last_start=func.coalesce(bindparam("start"), c.last_start),
-        last_look=bindparam("look"),
+        decide_at=case(
+            (func.coalesce(c.decide_at, NEVER) != bindparam("was_asked", type_=Millis()), c.decide_at),
+            else_=bindparam("ask", type_=Millis()),
+        ),
+        last_start=func.coalesce(bindparam("start", type_=Millis()), c.last_start),
+        last_look=func.coalesce(bindparam("look", type_=Millis()), c.last_look),
+        last_decision=func.coalesce(bindparam("decision", type_=Millis()), c.last_decision),
+        seen_token=func.coalesce(bindparam("saw"), c.seen_token),
         last_reason=func.coalesce(bindparam("said"), c.last_reason),
         lease_holder=None,
         lease_token=None,
@@ -55,7 +62,7 @@ FINISH = (
 # Looks that found nothing new say nothing: one statement serves all tables that are due again together.
 FINISH_QUIET = (
     update(schedule)
-    .where(c.tbl_id.in_(TABLES), c.lease_token == bindparam("token"))
+    .where(c.action == bindparam("done"), c.lease_token == bindparam("token"))
     .values(
         due=case((c.wakes > 0, c.due), else_=bindparam("next_due")),
         last_look=bindparam("look"),
@@ -64,9 +71,11 @@ FINISH_QUIET = (
         lease_until=None,
     )
 )
+FINISH_QUIETLY = Listed(lambda tables: FINISH_QUIET.where(c.tbl_id.in_(tables)), [Id])
 # One that is due, asked for and not yet being looked at needs no second wake: its look is still to come.
 IS_AWAKE = and_(c.due <= NOW, c.wakes > 0, c.lease_until.is_(None))
 WAKE = update(schedule).where(~IS_AWAKE).values(due=case((c.due > NOW, NOW), else_=c.due), wakes=c.wakes + 1)
+ASK = update(schedule).values(due=case((c.due > NOW, NOW), else_=c.due), wakes=c.wakes + 1, decide_at=NOW)
 WAKE_ALL = Listed(lambda tables: WAKE.where(c.tbl_id.in_(tables)), [Id])
 NEXT_DUE = select(c.due).where(c.lease_until.is_(None), IS_SERVED).order_by(c.due).limit(1)
 NEXT_FREE = select(func.min(c.lease_until))
@@ -98,28 +107,26 @@ class SqlSchedules:
         """Write the outcomes in one transaction, each fenced by its token.
 
         The wakes that the look has seen (``schedule.wakes``) are answered and taken off; one that came meanwhile keeps
-        the schedule due. ``decide_next`` leaves one wake behind without making it due earlier.
+        the schedule due, and a decision that was asked for meanwhile stays asked for.
         """
-        quiet, told = apart(looks)
-        rows = [outcome(look, to_millis(now)) for look in sorted(told, key=identity)]
-        groups = [
-            {"token": token, "next_due": to_millis(due), "look": to_millis(now), "tables": part}
-            for (token, due), tables in quiet.items()
-            for part in chunks(sorted(tables))
-        ]
+        at = to_millis(now)
+        rows = [outcome(look, at) for look in sorted(looks, key=identity) if not look.is_quiet]
+        quiet = quiet_groups(looks)
 
         def write(tx: Connection) -> None:
             if rows:
-                tx.execute(FINISH, rows)  # first: it gives their tokens back, so that the rest leaves them alone
-            for group in groups:
-                tx.execute(FINISH_QUIET, group)
+                tx.execute(FINISH, rows)
+            for (token, action, due), tables in quiet:
+                FINISH_QUIETLY.run(tx, tables, token=token, done=action, next_due=due, look=at)
 
         if looks:
             self.database.write(write)
 
-    def wake(self, tables: Collection[TableId], *, now: datetime, action: Action | None = None) -> None:
-        """Make these due now."""
-        statement = WAKE.where(c.tbl_id.in_(TABLES))
+    def wake(
+        self, tables: Collection[TableId], *, now: datetime, action: Action | None = None, decide: bool = False
+    ) -> None:
+        """Make these due now. ``decide``: their factories are to be asked, whatever the tables look like."""
+        statement = (ASK if decide else WAKE).where(c.tbl_id.in_(TABLES))
         statement = statement if action is None else statement.where(c.action == str(action))
 
         def write(tx: Connection) -> None:
@@ -143,26 +150,17 @@ class SqlSchedules:
         return to_time(min(times)) if times else None
 
 
-Quiet = dict[tuple[LeaseToken | None, datetime], list[TableId]]
+Together = tuple[LeaseToken | None, str, int]  # the token, the action and the next time that quiet looks share
 
 
-def apart(looks: Sequence[Look]) -> tuple[Quiet, list[Look]]:
-    """Tables of which nothing is told and whose looks come again together, by token and time; and all other looks."""
-    silent: dict[TableId, list[Look]] = {}
-    told = []
+def quiet_groups(looks: Sequence[Look]) -> Sequence[tuple[Together, list[TableId]]]:
+    """The tables of quiet looks, by what they share; in one order, so that two writers do not wait for each other."""
+    groups: dict[Together, list[TableId]] = {}
     for look in looks:
-        if look.reason is None and not (look.schedule.wakes or look.started or look.decide_next):
-            silent.setdefault(look.schedule.table, []).append(look)
-        else:
-            told.append(look)
-    quiet: Quiet = {}
-    for table, own in silent.items():
-        first = own[0]
-        if all(look.next_due == first.next_due and look.schedule.token == first.schedule.token for look in own):
-            quiet.setdefault((first.schedule.token, first.next_due), []).append(table)
-        else:
-            told += own
-    return quiet, told
+        if look.is_quiet:
+            shared = (look.schedule.token, str(look.schedule.action), to_millis(look.next_due))
+            groups.setdefault(shared, []).append(look.schedule.table)
+    return [(shared, sorted(tables)) for shared, tables in groups.items()]
 
 
 def identity(look: Look) -> tuple[TableId, Action]:
@@ -170,16 +168,21 @@ def identity(look: Look) -> tuple[TableId, Action]:
 
 
 def outcome(look: Look, now: int) -> dict[str, Any]:
-    seen = look.schedule.wakes
+    known = look.schedule
+    kept = known.decide_at if look.put_off else look.decide_at
     return {
-        "table": look.schedule.table,
-        "done": str(look.schedule.action),
-        "token": look.schedule.token,
-        "seen": seen,
-        "answered": seen - 1 if look.decide_next else seen,
-        "next_due": millis_or_none(look.next_due),
+        "table": known.table,
+        "done": str(known.action),
+        "token": known.token,
+        "seen": known.wakes,
+        "answered": 0 if look.put_off else known.wakes,
+        "next_due": to_millis(look.next_due),
+        "was_asked": NEVER if known.decide_at is None else to_millis(known.decide_at),
+        "ask": millis_or_none(kept),
         "start": now if look.started else None,
-        "look": now,
+        "look": None if look.put_off else now,
+        "decision": now if look.decided else None,
+        "saw": look.saw,
         "said": look.reason,
     }
 
@@ -192,6 +195,9 @@ def to_schedule(row: Row[Any]) -> Schedule:
         wakes=row.wakes,
         last_start=to_time(row.last_start),
         last_look=to_time(row.last_look),
+        last_decision=to_time(row.last_decision),
+        decide_at=to_time(row.decide_at),
+        seen_token=row.seen_token,
         last_reason=row.last_reason,
         token=LeaseToken(row.lease_token) if row.lease_token else None,
     )

@@ -92,6 +92,7 @@ operation = Table(
     Column("lease_token", Word),
     Column("lease_until", Millis),
     Column("active_slot", Key),  # set while leased: at most one operation per table and conflict class is
+    Column("place", Key),  # set while leased, where the number of such operations is limited: one of so many places
     Column("handle", Key),
     Column("reason", Prose, nullable=False),
     Column("progress", Document, nullable=False),
@@ -110,6 +111,7 @@ operation = Table(
     Index("ix_operation_lease", "lease_until"),
     Index("ix_operation_holder", "lease_holder"),
     Index("ix_operation_finish", "finish_time"),
+    Index("uq_operation_place", "place", unique=True),
     sqlite_autoincrement=True,  # a number is never used twice, not even after the newest row was removed
     **ON_MYSQL,
 )
@@ -146,6 +148,9 @@ schedule = Table(
     Column("wakes", Integer, nullable=False),
     Column("last_start", Millis),
     Column("last_look", Millis),
+    Column("last_decision", Millis),
+    Column("decide_at", Millis),
+    Column("seen_token", Prose),
     Column("last_reason", Prose, nullable=False),
     Column("lease_holder", Key),
     Column("lease_token", Word),
