@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The manifests of a table, one per version: their names alone tell the versions, so that a look costs one listing."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from lakehand.spi import Invalid
+from lakehand.storage import Storage
+
+FOLDER = "_versions"
+_NAME = re.compile(r"(\d{1,20})\.manifest")
+_LAST = 2**64 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    number: int
+    made_at: datetime  # when its manifest was written: never earlier than the commit
+
+
+def version_of(name: str) -> int | None:
+    """Older tables count up; newer ones down from the largest number, with 20 digits, so that the newest lists first.
+
+    Other files, detached versions among them, are none.
+    """
+    found = _NAME.fullmatch(name)
+    if found is None:
+        return None
+    return _LAST - int(found[1]) if len(found[1]) == 20 else int(found[1])
+
+
+def newest(storage: Storage, root: str, location: str) -> tuple[int, str]:
+    """The latest version, and the sign of change that it gives."""
+    named = {version: name for name in names(storage, root, location) if (version := version_of(name)) is not None}
+    if not named:
+        raise Invalid(f"{location} is no Lance table: its folder {FOLDER} holds no manifest")
+    version = max(named)
+    return version, f"{version}:{storage.stamp(f'{root}/{FOLDER}/{named[version]}')}".rstrip(":")
+
+
+def names(storage: Storage, root: str, location: str) -> Iterable[str]:
+    try:
+        return storage.names(f"{root}/{FOLDER}")
+    except (FileNotFoundError, NotADirectoryError):
+        raise Invalid(f"there is no Lance table at {location}: it has no folder {FOLDER}") from None
+
+
+def history(storage: Storage, root: str) -> tuple[Version, ...]:
+    """All versions, oldest first."""
+    found = ((version_of(entry.name), entry.modified) for entry in storage.entries(f"{root}/{FOLDER}"))
+    versions = (Version(number=number, made_at=made_at) for number, made_at in found if number is not None)
+    return tuple(sorted(versions, key=lambda version: version.number))

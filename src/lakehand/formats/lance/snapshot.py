@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Lance table at one version: fragments, history and what holds old versions are read only when someone asks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from lakehand.formats.lance import fragments, manifests
+from lakehand.formats.lance.fragments import Fragment, Plan
+from lakehand.formats.lance.manifests import Version
+from lakehand.spi import Action, Json, health, size_histogram
+from lakehand.storage import Storage
+
+COMPACT = Action.register("compact")
+CLEAN_VERSIONS = Action.register("clean-versions")
+
+TARGET_ROWS = 1_048_576
+TARGET_BYTES = 4 * 1024**3
+DELETED_SHARE = 0.1
+OWN_TARGET = "lance.compaction.target_rows_per_fragment"  # a table may carry Lance's own setting in its manifest
+REUSE_INDEX = "__lance_frag_reuse"  # there while somebody's deferred remapping of indices is outstanding
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanceSnapshot:
+    """What a Lance table's own metadata says."""
+
+    token: str
+    location: str
+    version: int
+    dataset: Any = field(repr=False, compare=False)
+    root: str = field(repr=False)
+    storage: Storage = field(repr=False, compare=False)
+
+    @cached_property
+    def fragments(self) -> tuple[Fragment, ...]:
+        return tuple(fragments.fragment_of(f.metadata, self._size_of) for f in self.dataset.get_fragments())
+
+    @cached_property
+    def history(self) -> tuple[Version, ...]:
+        """The versions that a reader can travel to, oldest first."""
+        return manifests.history(self.storage, self.root)
+
+    @cached_property
+    def indices(self) -> tuple[str, ...]:
+        return tuple(str(index.name) for index in self.dataset.describe_indices())
+
+    @cached_property
+    def held(self) -> Mapping[int, str]:
+        """Versions that a tag or a branch holds: they are never cleaned."""
+        tags = ((tag["version"], f"tag {name}") for name, tag in self.dataset.tags.list().items() if not tag["branch"])
+        branches = ((root_version(branch), f"branch {name}") for name, branch in self.dataset.branches.list().items())
+        return dict([*tags, *branches])
+
+    @property
+    def bytes(self) -> int:
+        return sum(fragment.bytes for fragment in self.fragments)
+
+    @property
+    def physical_rows(self) -> int:
+        return sum(fragment.rows for fragment in self.fragments)
+
+    @property
+    def deleted_rows(self) -> int:
+        return sum(fragment.deleted for fragment in self.fragments)
+
+    @property
+    def own_target_rows(self) -> str | None:
+        return dict(self.dataset.config()).get(OWN_TARGET)
+
+    def target_rows(self, rows: int, size: int) -> int:
+        """The rows of a full fragment. Wide rows make fewer, in steps of two, so that the target holds still."""
+        if not self.physical_rows or not self.bytes:
+            return rows
+        fitting = max(size * self.physical_rows // self.bytes, 1)
+        return rows if fitting >= rows else 1 << (fitting.bit_length() - 1)
+
+    def plan(self, target_rows: int, deleted_share: float) -> Plan:
+        return fragments.plan(self.dataset, self.fragments, target_rows=target_rows, deleted_share=deleted_share)
+
+    def expired(self, cutoff: datetime, retain: int) -> tuple[Version, ...]:
+        """Versions that are older than a moment, that nothing holds, and that are not among the newest."""
+        old = self.history[: -max(retain, 1)]
+        return tuple(version for version in old if version.made_at < cutoff and version.number not in self.held)
+
+    @cached_property
+    def numbers(self) -> Mapping[str, Json]:
+        worth = self.plan(self.target_rows(TARGET_ROWS, TARGET_BYTES), DELETED_SHARE)
+        sizes = [size for fragment in self.fragments for size in fragment.sizes]
+        return {
+            health.FILES: len(sizes),
+            health.BYTES: sum(sizes),
+            health.SMALL_FILES: worth.files,
+            health.SMALL_BYTES: worth.bytes,
+            health.HISTOGRAM: size_histogram(sizes),
+            health.DELETION_VECTORS: sum(fragment.has_deletions for fragment in self.fragments),
+            health.ROWS: self.physical_rows - self.deleted_rows,
+            health.SNAPSHOTS: len(self.history),
+            health.OLDEST_SNAPSHOT: self.history[0].made_at.isoformat(timespec="seconds") if self.history else None,
+            "fragments": len(self.fragments),
+            "deleted_rows": self.deleted_rows,
+            "version": self.version,
+            "held_versions": len(self.held),
+            "indices": len(self.indices),
+        }
+
+    def _size_of(self, name: str) -> int:
+        return self._sizes.get(name.rpartition("/")[2], 0)
+
+    @cached_property
+    def _sizes(self) -> Mapping[str, int]:
+        return {entry.name: entry.size for entry in self.storage.entries(f"{self.root}/data")}
+
+
+def root_version(branch: Mapping[str, Any]) -> int:
+    """The version of the main line that a branch grew from, also through other branches."""
+    line = branch.get("branch_identifier") or [(branch["parent_version"], "")]
+    return int(line[0][0])

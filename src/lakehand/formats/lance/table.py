@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The format plugin: a table's sign of change by one listing, its health by one read of the latest manifest."""
+
+from collections.abc import Collection, Mapping
+from typing import ClassVar
+
+from lakehand.formats.lance import manifests
+from lakehand.formats.lance.datasets import open_dataset, storage_options
+from lakehand.formats.lance.snapshot import LanceSnapshot
+from lakehand.spi import Format, Place, TableFormat
+from lakehand.storage import Storages
+
+LANCE = Format("lance")
+
+
+class LanceFormat(TableFormat):
+    """Reads Lance tables with manifests of both namings."""
+
+    format: ClassVar[Format] = LANCE
+
+    def __init__(self) -> None:
+        self._storages = Storages({})
+        self._options: Mapping[str, str] = {}
+
+    def open(self, properties: Mapping[str, str]) -> None:
+        self._storages = Storages(properties)
+        self._options = storage_options(properties)
+
+    def probe(self, place: Place) -> str:
+        storage, root = self._storages.of(place.location)
+        return manifests.newest(storage, root, place.location)[1]
+
+    def recognise(self, location: str, names: Collection[str]) -> bool:
+        return manifests.FOLDER in names
+
+    def inspect(self, place: Place) -> LanceSnapshot:
+        storage, root = self._storages.of(place.location)
+        version, token = manifests.newest(storage, root, place.location)
+        dataset = open_dataset(place.location, version, self._options)
+        return LanceSnapshot(
+            token=token, location=place.location, version=version, dataset=dataset, root=root, storage=storage
+        )
