@@ -20,6 +20,7 @@ from lakehand.testing.engines import EngineUnderTest, ExecuteEngineContract
 from lakehand.testing.factories import ProcessFactoryContract
 from lakehand.testing.folders import untouched
 from lakehand.testing.formats import FormatUnderTest, TableFormatContract
+from lakehand.testing.installed import installed_format
 from lakehand.testing.patience import eventually
 from lakehand.testing.rehearsal import Rehearsal
 
@@ -31,5 +32,6 @@ __all__ = [
     "Rehearsal",
     "TableFormatContract",
     "eventually",
+    "installed_format",
     "untouched",
 ]

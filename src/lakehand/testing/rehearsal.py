@@ -80,12 +80,12 @@ class Rehearsal:
         return self.kept(replace(operation, process=answer, run_times=operation.run_times + 1))
 
     def execute(self, operation: Operation) -> dict[str, Any]:
-        """Run the job here, on a session of its own, as the driver does."""
-        assert self.session is not None
+        """Run the job here, on a session of its own, as the driver does; without one for a job that needs none."""
         name = operation.process.job
         job_called = import_module("lakehand.jobs.attempt").job_called
         job_type = import_module("lakehand.jobs.job").Job
-        job = job_type(self.session.newSession(), dict(operation.process.parameters), handle=f"{operation.id}-1")
+        session = self.session.newSession() if self.session else None
+        job = job_type(session, dict(operation.process.parameters), handle=f"{operation.id}-1")
         result: dict[str, Any] = job_called(name)(job)
         return result
 
