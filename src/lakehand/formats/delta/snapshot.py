@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Delta table at one moment: its log is listed, and everything else is read when someone asks for it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from functools import cached_property
+from typing import Any
+
+from lakehand.formats.delta import checkpoints, properties
+from lakehand.formats.delta.files import DataFile
+from lakehand.formats.delta.log import Commit, Log, committed_at, info_of
+from lakehand.formats.delta.state import State
+from lakehand.spi import Invalid, Json, health, size_histogram
+
+MB = 1024 * 1024
+TARGET = 128 * MB
+SMALL_SHARE = 0.75  # of the target: smaller files are small
+RETENTION_FLOOR = timedelta(days=7)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeltaSnapshot:
+    """What a Delta table's own log says."""
+
+    token: str
+    location: str
+    read_at: datetime
+    log: Log = field(repr=False)
+
+    @property
+    def version(self) -> int:
+        return self.log.newest
+
+    @cached_property
+    def state(self) -> State:
+        state = State()
+        if self.log.start is not None:
+            checkpoints.load(state, self.log, self.log.start)
+        for _, commit in self.log.commits(self.log.tail):
+            state.apply(commit)
+        if not state.protocol or not state.metadata:
+            raise OSError(f"the log of {self.location} tells no protocol or schema up to version {self.version}")
+        return state
+
+    @property
+    def files(self) -> Mapping[str, DataFile]:
+        return self.state.files
+
+    @property
+    def configuration(self) -> Mapping[str, str]:
+        return self.state.metadata.get("configuration") or {}
+
+    @cached_property
+    def partition_columns(self) -> tuple[str, ...]:
+        return tuple(self.state.metadata.get("partitionColumns") or ())
+
+    @cached_property
+    def schema(self) -> tuple[Mapping[str, Any], ...]:
+        """The columns, as the log describes them."""
+        document = json.loads(self.state.metadata.get("schemaString") or "{}")
+        return tuple(document.get("fields") or ())
+
+    @cached_property
+    def features(self) -> frozenset[str]:
+        protocol = self.state.protocol
+        return frozenset((*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())))
+
+    @cached_property
+    def clustering_columns(self) -> tuple[str, ...]:
+        """Of liquid clustering; empty when the table has none."""
+        domain = self.state.domains.get("delta.clustering") or {}
+        if domain.get("removed"):
+            return ()
+        columns = json.loads(domain.get("configuration") or "{}").get("clusteringColumns") or ()
+        return tuple(".".join(column) for column in columns)
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.files.values())
+
+    @property
+    def with_vectors(self) -> list[DataFile]:
+        return [file for file in self.files.values() if file.has_vector]
+
+    def commits_after(self, version: int) -> Iterator[tuple[int, Commit]]:
+        yield from self.log.commits(self.log.after(version))
+
+    def infos_backwards(self, down_to: int, most: int) -> Iterator[tuple[int, Commit, Mapping[str, Any]]]:
+        """The newest commits, newest first, and what they say of themselves."""
+        wanted = [version for version in reversed(self.log.versions) if version > down_to][:most]
+        for version, commit in self.log.commits(wanted):
+            yield version, commit, info_of(commit)
+
+    @cached_property
+    def numbers(self) -> Mapping[str, Json]:
+        sizes = [file.size for file in self.files.values()]
+        limit = SMALL_SHARE * (properties.target_size(self.configuration) or TARGET)
+        small = [size for size in sizes if size < limit]
+        return {
+            health.FILES: len(sizes),
+            health.BYTES: sum(sizes),
+            health.SMALL_FILES: len(small),
+            health.SMALL_BYTES: sum(small),
+            health.HISTOGRAM: size_histogram(sizes),
+            health.SNAPSHOTS: sum(version >= self.log.oldest for version in self.log.versions),
+            health.OLDEST_SNAPSHOT: self._oldest_moment(),
+            "version": self.version,
+            **self._vector_numbers(),
+            **self._tombstone_numbers(),
+        }
+
+    def _oldest_moment(self) -> str | None:
+        version = next((v for v in self.log.versions if v >= self.log.oldest), self.version)
+        try:
+            moment = committed_at(self.log.commit(version))
+        except FileNotFoundError:  # the log was cleaned up since we listed it
+            return None
+        return iso(moment) if moment else None
+
+    def _vector_numbers(self) -> dict[str, Json]:
+        found = self.with_vectors
+        return {health.DELETION_VECTORS: len(found), "deleted_rows": sum(file.deleted for file in found)}
+
+    def _tombstone_numbers(self) -> dict[str, Json]:
+        """Of what the state remembers: checkpoints forget tombstones that are older than the retention."""
+        stones = self.state.tombstones.values()
+        try:
+            kept = max(properties.retention(self.configuration), RETENTION_FLOOR)
+        except Invalid:
+            return {"tombstones": len(stones)}
+        cutoff = milliseconds(self.read_at - kept)
+        old = [stone for stone in stones if stone.removed < cutoff]
+        return {
+            "tombstones": len(stones),
+            "tombstone_bytes": sum(stone.size for stone in stones),
+            "old_tombstones": len(old),  # past the retention: a vacuum may delete their files
+            "old_tombstone_bytes": sum(stone.size for stone in old),
+        }
+
+
+def milliseconds(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
+
+
+def moment_of(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
+
+
+def iso(milliseconds: int) -> str:
+    return moment_of(milliseconds).isoformat()

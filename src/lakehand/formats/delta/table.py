@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The format plugin: a table's sign of change by two questions about files, and its snapshot by one listing."""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime, timezone
+from typing import ClassVar
+
+from lakehand.formats.delta.log import ABSENT, FOLDER, Log, commit_path, sign_of
+from lakehand.formats.delta.snapshot import DeltaSnapshot
+from lakehand.spi import Format, Place, TableFormat
+from lakehand.storage import Storage, Storages
+
+DELTA = Format("delta")
+MOST_KNOWN = 100_000
+
+
+class DeltaFormat(TableFormat):
+    """Reads Delta tables with classic, multi-part and V2 checkpoints."""
+
+    format: ClassVar[Format] = DELTA
+
+    def __init__(self) -> None:
+        self._storages = Storages({})
+        self._newest: dict[str, int] = {}  # location → the newest version that we saw
+
+    def open(self, properties: Mapping[str, str]) -> None:
+        self._storages = Storages(properties)
+
+    def probe(self, place: Place) -> str:
+        """A log may have a hundred thousand files: a table that we know is asked for its next version instead."""
+        storage, root = self._storages.of(place.location)
+        known = self._newest.get(place.location)
+        if known is not None and sign_of(storage, commit_path(f"{root}/{FOLDER}", known + 1)) == ABSENT:
+            sign = sign_of(storage, commit_path(f"{root}/{FOLDER}", known))
+            if sign != ABSENT:
+                return token_of(known, sign)
+        log = self._listed(place.location, storage, root)
+        return token_of(log.newest, sign_of(storage, commit_path(log.folder, log.newest)))
+
+    def inspect(self, place: Place) -> DeltaSnapshot:
+        storage, root = self._storages.of(place.location)
+        log = self._listed(place.location, storage, root)
+        sign = sign_of(storage, commit_path(log.folder, log.newest))
+        return DeltaSnapshot(
+            token=token_of(log.newest, sign),
+            location=place.location,
+            read_at=datetime.now(timezone.utc),
+            log=log,
+        )
+
+    def recognise(self, location: str, names: Collection[str]) -> bool:
+        return FOLDER in names
+
+    def _listed(self, location: str, storage: Storage, root: str) -> Log:
+        log = Log.listed(storage, root, location)
+        if len(self._newest) >= MOST_KNOWN:
+            self._newest.clear()
+        self._newest[location] = log.newest
+        return log
+
+
+def token_of(version: int, sign: str) -> str:
+    """The version, and whether that commit is still the one that we saw: a table may be dropped and made anew."""
+    return f"{version}/{sign}"

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a table is worth vacuuming: removed files past their retention, told by the log, or a full one is due."""
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from lakehand.formats.delta import settings
+from lakehand.formats.delta.files import removed_file
+from lakehand.formats.delta.log import Commit, committed_at
+from lakehand.formats.delta.look import Look, Need
+from lakehand.formats.delta.settings import AUTO, FULL, HOUR, LITE
+from lakehand.formats.delta.snapshot import DeltaSnapshot, milliseconds, moment_of
+from lakehand.spi import Skip, StateKey, amount
+
+MIN_FILES = 1
+FULL_EVERY = 30  # days
+LOOKED_AT = 500  # commits; of more than that a sample is read
+LAST = "_last_vacuum_info"
+LAST_VERSION = "latestCommitVersionOutsideOfRetentionWindow"
+LAST_FULL = StateKey(name="last-full-vacuum", default=0, encode=str, decode=int)  # milliseconds since 1970
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removed:
+    """What the log tells of files that were removed before a moment, and that no vacuum has seen since."""
+
+    files: int
+    size: int
+    commits: int  # so old, and newer than the last vacuum
+    is_estimate: bool = False
+
+    def __str__(self) -> str:
+        about = "about " if self.is_estimate else ""
+        return f"{about}{self.files} removed files with {amount(self.size)}"
+
+
+def decide(look: Look) -> Need | Skip:
+    kept = settings.retained(look.config, look.snapshot, look.floors, look.options.get("retain_hours"))
+    cutoff = look.table.now - kept
+    removed = removed_before(look.snapshot, milliseconds(cutoff))
+    hours = math.ceil(kept / HOUR)
+    told = f"{removed} are older than {hours} h"
+    mode, why_full = mode_of(look)
+    if not look.by_person and (why_due := full_due(look)):
+        return Need(reason=f"{why_due}; {told}", parameters={"retain_hours": hours, "mode": FULL})
+    if not look.by_person and removed.files < max(look.config.number("delta.vacuum.min-files", MIN_FILES), 1):
+        return Skip(reason=f"{told} since the last vacuum; {kept_back(look.snapshot, cutoff)}")
+    if mode == LITE and not can_be_lite(look.snapshot):
+        return Skip(reason=f"{told}; a lite vacuum is impossible, as the log no longer names all of them")
+    return Need(reason=f"{told}{why_full}", parameters={"retain_hours": hours, "mode": mode})
+
+
+def mode_of(look: Look) -> tuple[str, str]:
+    """How to vacuum, and in words why by listing when that was not asked for."""
+    mode = settings.vacuum_mode(look.config, look.options.get("mode"))
+    if mode != AUTO:
+        return mode, ""
+    if can_be_lite(look.snapshot):
+        return LITE, ""
+    return FULL, "; the log no longer names all of them, so the folder is listed"
+
+
+def can_be_lite(snapshot: DeltaSnapshot) -> bool:
+    """Delta refuses where commits are gone that no vacuum has seen."""
+    return snapshot.log.versions[0] == 0 or last_seen(snapshot) >= snapshot.log.versions[0]
+
+
+def last_seen(snapshot: DeltaSnapshot) -> int:
+    """The newest version whose removed files the last vacuum deleted."""
+    version = snapshot.log.document(LAST).get(LAST_VERSION)
+    return version if isinstance(version, int) else -1
+
+
+def full_due(look: Look) -> str | None:
+    """Files that no commit ever named are found only by listing, which is done seldom."""
+    days = look.config.ratio("delta.vacuum.full-interval-days", FULL_EVERY)
+    if days <= 0 or settings.vacuum_mode(look.config) == LITE:
+        return None
+    since = look.table.state(LAST_FULL)
+    start = moment_of(since) if since else look.table.table.created_at
+    if look.table.now - start < timedelta(days=days):
+        return None
+    return f"the last full vacuum was {start:%Y-%m-%d}" if since else f"registered {start:%Y-%m-%d}, and never listed"
+
+
+def removed_before(snapshot: DeltaSnapshot, cutoff: int) -> Removed:
+    versions = snapshot.log.after(last_seen(snapshot))
+    old = versions[: bisect_left(versions, cutoff, key=lambda v: committed_at(snapshot.log.commit(v)))]
+    chosen = old[:: math.ceil(len(old) / LOOKED_AT)] if old else []
+    stones = gone(snapshot, (commit for _, commit in snapshot.log.commits(chosen)), cutoff)
+    times = len(old) / len(chosen) if chosen else 1
+    return Removed(
+        files=round(len(stones) * times),
+        size=round(sum(stones) * times),
+        commits=len(old),
+        is_estimate=len(chosen) < len(old),
+    )
+
+
+def gone(snapshot: DeltaSnapshot, commits: Iterable[Commit], cutoff: int) -> Sequence[int]:
+    """Sizes of the files that these commits removed, and that have not come back or been removed again since."""
+    state = snapshot.state
+    found: dict[str, int] = {}
+    for commit in commits:
+        for action in commit:
+            if "remove" in action:
+                stone = removed_file(action["remove"])
+                newest = state.tombstones.get(stone.path, stone)
+                if stone.path not in state.files and newest.removed < cutoff:
+                    found[stone.path] = stone.size
+    return list(found.values())
+
+
+def kept_back(snapshot: DeltaSnapshot, cutoff: datetime) -> str:
+    young = [s for s in snapshot.state.tombstones.values() if s.removed >= milliseconds(cutoff)]
+    if not young:
+        return "none is waiting for its time"
+    first = moment_of(min(stone.removed for stone in young))
+    size = amount(sum(stone.size for stone in young))
+    return f"{len(young)} younger ones with {size} wait, the first since {first:%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A second opinion on what a vacuum would delete: nothing that lives, and not too much that the log never heard of."""
+
+from collections.abc import Sequence
+from urllib.parse import unquote
+
+from lakehand.jobs.job import Job
+
+MOST = 0.3  # of all files that were seen
+# Files that Delta writes beside the data: a vacuum deletes them by the same rules, but no commit removes them by name.
+BESIDE = ("deletion_vector_", "cdc-")
+GLOB = "{}[]*?\\"
+
+
+class LiveFileListed(Exception):
+    """The list of what would go names a file that the newest version needs."""
+
+
+class ImplausibleShare(Exception):
+    """Too many of the files that would go were never removed by any commit."""
+
+
+def refuse_live(found: Sequence[str], live: Sequence[str]) -> None:
+    if both := set(live).intersection(found):
+        raise LiveFileListed(f"{len(both)} of {len(found)} files that would go are live, for instance {min(both)}")
+
+
+def refuse_implausible(job: Job, found: Sequence[str], live: Sequence[str]) -> None:
+    """Files that a commit removed are expected to go; others were never committed, or their commits are forgotten."""
+    names = {basename(path) for path in found}
+    data = {name for name in names if not name.startswith(BESIDE)}
+    unknown = data - removed_names(job)
+    seen = len(data) + len(live)
+    if seen and len(unknown) / seen > MOST:
+        raise ImplausibleShare(
+            f"{len(unknown)} of {seen} files ({len(unknown) / seen:.0%}) would go although no commit in the log removed"
+            f" them; {MOST:.0%} are believed"
+        )
+
+
+def live_files(job: Job) -> list[str]:
+    """As the listing names them: whole, and not encoded."""
+    return list(job.session.read.format("delta").load(job.parameters["location"]).inputFiles())
+
+
+def removed_names(job: Job) -> set[str]:
+    folder = "".join(f"\\{c}" if c in GLOB else c for c in f"{job.parameters['location'].rstrip('/')}/_delta_log")
+    reader = job.session.read.schema("remove struct<path: string>").option("pathGlobFilter", "*.json")
+    rows = reader.json(folder).where("remove.path is not null").select("remove.path").distinct().collect()
+    return {unquote(basename(row["path"])) for row in rows}
+
+
+def basename(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]
