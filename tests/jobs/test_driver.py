@@ -2,7 +2,9 @@
 """The driver's loop, step by step, without Spark: what it starts, what it lets wait, when it leaves."""
 
 import json
+import sys
 from argparse import Namespace
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,7 +12,7 @@ from typing import Any, cast
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehand.jobs.driver import Driver
+from lakehand.jobs.driver import Driver, leave_own_folder
 from lakehand.jobs.family import Family
 from lakehand.jobs.leases import clock
 from lakehand.jobs.spool import FOLDERS, Document, Spool
@@ -162,3 +164,15 @@ def test_a_result_that_was_written_just_before_the_death_is_not_lost(driver: Rec
 
     assert "succeeded" in (driver.spool.done / "h.json").read_text()
     assert not (driver.spool.running / "h.json").exists()
+
+
+def test_a_library_is_found_although_a_folder_of_jobs_has_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = str(Path(sys.modules[Driver.__module__].__file__ or "").parent)
+    monkeypatch.setattr(sys, "path", [own, *sys.path])
+    monkeypatch.delitem(sys.modules, "lance", raising=False)
+
+    leave_own_folder()
+
+    found = find_spec("lance")
+    assert found is not None
+    assert found.origin != f"{own}/lance/__init__.py"

@@ -261,7 +261,14 @@ def arguments() -> Namespace:
     return parser.parse_args()
 
 
+def leave_own_folder() -> None:
+    """Python searches the folder of its program first, and there ``lance`` would be our jobs, not the library."""
+    own = Path(__file__).resolve().parent
+    sys.path[:] = [entry for entry in sys.path if not entry or Path(entry).resolve() != own]
+
+
 def main() -> None:
+    leave_own_folder()
     wanted = arguments()
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         sys.exit("this program is started by spark-submit, which is its parent")
