@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holds docs/plugins.md to the code: whatever an author may import is documented there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import lakehand.spi
+import lakehand.storage
+import lakehand.testing
+from lakehand.jobs import job
+from lakehand.spi import EngineState, ExecuteEngine, Finding, ProcessFactory, Remedy, Status, TableFormat, health
+
+PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
+REFERENCE = PAGE.partition("\n## Reference\n")[2]
+SPANS = re.findall(r"`([^`\n]+)`", REFERENCE) + re.findall(r"^### (.+)$", REFERENCE, re.MULTILINE)
+CODE = set(re.findall(r"\w+", " ".join(SPANS)))
+
+
+def constants(words: dict[str, object]) -> set[str]:
+    return {name for name, value in words.items() if name.isupper() and isinstance(value, str)}
+
+
+def members(contract: type) -> set[str]:
+    return {name for name in vars(contract) if not name.startswith("_")} | set(contract.__annotations__)
+
+
+PUBLIC = {
+    "lakehand.spi": set(lakehand.spi.__all__),
+    "lakehand.testing": set(lakehand.testing.__all__),
+    "lakehand.storage": set(lakehand.storage.__all__),
+    "lakehand.jobs.job": {"Job", "JobCanceled", "Record"} | members(job.Job),
+    "lakehand.spi.health": constants(vars(health)) | {str(getattr(health, name)) for name in constants(vars(health))},
+    "ProcessFactory": members(ProcessFactory),
+    "TableFormat": members(TableFormat),
+    "ExecuteEngine": members(ExecuteEngine),
+    "closed sets": {word.name for words in (EngineState, Finding, Remedy, Status) for word in words},
+}
+
+
+@pytest.mark.parametrize("where", sorted(PUBLIC))
+def test_every_public_name_is_in_the_reference(where: str) -> None:
+    assert sorted(PUBLIC[where] - CODE) == []
