@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a Lance table says about work on it, with and without the word of whoever did it."""
+
+import shutil
+from datetime import timedelta
+from pathlib import Path
+
+import lance
+from lance.optimize import Compaction
+
+from lakehand.formats.lance.rewrites import STAMP, rewrites_since
+from lakehand.jobs.lance.commits import STAMP as WRITTEN
+from lakehand.jobs.lance.commits import commit
+from lakehand.jobs.lance.rewriting import options_for
+from lakehand.spi import Finding, Operation
+from lakehand.testing.rehearsal import Rehearsal
+from tests import lance_tables
+from tests.formats.lance.rehearsing import rehearsal
+
+
+def wanted(subject: Rehearsal, action: str = "compact") -> Operation:
+    return subject.admitted(subject.asked(action))
+
+
+def rewrite_as(path: Path, stamp: str) -> int:
+    dataset = lance.dataset(str(path))
+    options = options_for(dataset, 300, 0.1)
+    results = [task.execute(dataset) for task in Compaction.plan(dataset, options).tasks]  # type: ignore[arg-type]
+    return commit(dataset, results, options=options, stamp=stamp).version
+
+
+def test_the_stamp_is_read_under_the_name_that_it_is_written_with() -> None:
+    assert STAMP == WRITTEN
+
+
+def test_a_rewrite_with_our_stamp_is_done_whatever_came_after_and_without_any_result(tmp_path: Path) -> None:
+    path = lance_tables.make_table(tmp_path / "t", fragments=12)
+    subject = rehearsal(path)
+    operation = wanted(subject)
+    lance_tables.append(path, 5000)
+    version = rewrite_as(path, operation.stamp)
+    lance_tables.append(path, 6000)
+
+    verdict = subject.verdict(operation, {})
+
+    assert verdict.finding is Finding.DONE
+    assert verdict.reason == "13 fragments became 1 in version 14: 2 fragments now"
+    assert (verdict.numbers["changed"], verdict.numbers["version"]) == (True, version)
+    assert (verdict.numbers["fragments_before"], verdict.numbers["fragments_after"]) == (12, 2)
+
+
+def test_a_rewrite_of_somebody_else_is_not_ours(tmp_path: Path) -> None:
+    path = lance_tables.make_table(tmp_path / "t", fragments=12)
+    subject = rehearsal(path)
+    operation = wanted(subject)
+    rewrite_as(path, "another-operation")
+
+    verdict = subject.verdict(operation, {"causes": ["OSError"]})
+
+    assert verdict.finding is Finding.NOT_DONE
+    assert verdict.reason == "no version from 13 to 13 is a rewrite of ours; 1 rewrites of others since"
+
+
+def test_a_rewrite_that_remapped_indices_counts_although_nobody_can_tell_whose_it_is(tmp_path: Path) -> None:
+    path = lance_tables.make_table(tmp_path / "t", fragments=12)
+    lance.dataset(str(path)).create_scalar_index("id", "BTREE")
+    subject = rehearsal(path)
+    operation = wanted(subject)
+    assert subject.verdict(operation, {}).finding is Finding.NOT_DONE
+    version = rewrite_as(path, operation.stamp)
+
+    assert [one.version for one in rewrites_since(lance.dataset(str(path)), 13)] == [version]
+    assert "whose author Lance does not tell" in subject.verdict(operation, {}).reason
+    told = subject.verdict(operation, {"version": version, "tasks": 1})
+    assert (told.finding, "author" in told.reason) == (Finding.DONE, False)
+
+
+def test_a_job_that_says_done_is_not_believed_without_a_rewrite(tmp_path: Path) -> None:
+    path = lance_tables.make_table(tmp_path / "t", fragments=12)
+    subject = rehearsal(path)
+    operation = wanted(subject)
+    lance_tables.append(path, 5000)
+
+    assert subject.verdict(operation, {"version": 13, "tasks": 1}).finding is Finding.NOT_DONE
+
+
+def test_nothing_to_do_is_done_and_changed_nothing(tmp_path: Path) -> None:
+    path = lance_tables.make_table(tmp_path / "t", fragments=1)
+    subject = rehearsal(path)
+
+    verdict = subject.verdict(wanted(subject), {"tasks": 0, "read_version": 1})
+
+    assert (verdict.finding, verdict.numbers["changed"]) == (Finding.DONE, False)
+
+
+def test_a_table_that_was_made_anew_has_lost_the_work(tmp_path: Path) -> None:
+    path = lance_tables.make_table(tmp_path / "t", fragments=12)
+    subject = rehearsal(path)
+    operation = wanted(subject)
+    shutil.rmtree(path)
+    assert subject.verdict(operation, {}).finding is Finding.GONE
+    lance_tables.make_table(path, fragments=2)
+
+    assert subject.verdict(operation, {}).reason == ("version 12 was seen and the latest is 2: the table was made anew")
+
+
+def test_a_cleaning_is_done_when_no_old_version_is_left(tmp_path: Path) -> None:
+    path = lance_tables.make_table(tmp_path / "t", fragments=12)
+    lance_tables.make_older(path, timedelta(days=20), up_to=9)
+    subject = rehearsal(path)
+    operation = wanted(subject, "clean-versions")
+    assert "9 of 9 versions older than" in subject.verdict(operation, {}).reason
+    lance.dataset(str(path)).cleanup_old_versions(older_than=timedelta(days=14))
+
+    verdict = subject.verdict(operation, {})
+
+    assert (verdict.finding, verdict.numbers["changed"]) == (Finding.DONE, True)
+    assert (verdict.numbers["expired_before"], verdict.numbers["expired_after"]) == (9, 0)
+
+
+def test_a_dry_run_without_a_list_is_not_done(tmp_path: Path) -> None:
+    path = lance_tables.make_table(tmp_path / "t", fragments=1)
+    subject = rehearsal(path)
+    operation = subject.admitted(subject.asked("clean-versions", dry_run=True))
+
+    assert subject.verdict(operation, {}).finding is Finding.NOT_DONE
+    listed = subject.verdict(operation, {"would_delete_files": 0, "would_delete_versions": 0})
+    assert (listed.finding, listed.numbers["changed"]) == (Finding.DONE, False)
