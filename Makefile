@@ -14,8 +14,8 @@ $(STAMP): pyproject.toml requirements/build.txt requirements/runtime.txt require
 	@PYTHON="$(PYTHON)" bash tools/setup
 	@touch $@
 
-demo: $(STAMP) ## a Hudi writer, the service and local Spark: watch tables become healthy (KEEP=1 stays up)
-	@.venv/bin/lakehand demo $(if $(KEEP),--keep)
+demo: $(STAMP) ## watch tables of five formats become healthy (KEEP=1 stays up, FORMATS=hudi,delta shows less)
+	@.venv/bin/lakehand demo $(if $(KEEP),--keep) $(if $(FORMATS),--formats $(FORMATS))
 
 test: $(STAMP) ## every test: Spark, databases and all (ARGS=... for pytest)
 	@$(PYTEST) $(ARGS)

@@ -1,71 +1,106 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demo: how it counts files, and the whole of it, as a person starts it."""
+"""The demo: how it judges itself, and the whole of it, as a person starts it."""
 
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 import psutil
 import pytest
+from rich.console import Console
 
-from lakehand.cli.demo.picture import Files, Picture, count, opened, pending
-from lakehand.cli.demo.result import promises
-from tests.cli.pictures import a_picture
-
-GROUP, OTHER = "7a4f38ff-0", "5c03d414-0"
-
-
-def base(group: str, instant: str) -> str:
-    return f"{group}_0-18-16_{instant}.parquet"
-
-
-def log(group: str, instant: str) -> str:
-    return f".{group}_{instant}.log.1_0-122-270"
+from lakehand.cli.demo.cast import demo_tables
+from lakehand.cli.demo.formats import SHOWN, readers
+from lakehand.cli.demo.picture import Picture, picture
+from lakehand.cli.demo.result import Outcome, comparison, promises
+from lakehand.cli.problems import CommandFailed
+from lakehand.domain.places import Place
+from lakehand.spi import Format, Json, TableFormat
+from tests.cli.pictures import a_picture, an_outcome
 
 
-def test_a_query_opens_the_newest_base_file_and_the_logs_after_it() -> None:
-    names = [base(GROUP, "100"), log(GROUP, "110"), log(GROUP, "120"), base(GROUP, "115"), base(OTHER, "100")]
-
-    assert opened(names, gone=set()) == (2, 1)
-
-
-def test_a_query_opens_nothing_of_a_replaced_group() -> None:
-    assert opened([base(GROUP, "100"), log(GROUP, "110"), base(OTHER, "120")], gone={GROUP}) == (1, 0)
+def shown(outcomes: list[Outcome]) -> str:
+    console = Console(width=140)
+    with console.capture() as captured:
+        console.print(comparison(outcomes))
+    return captured.get()
 
 
-def test_a_plan_is_pending_until_its_completed_file_is_there() -> None:
-    timeline = ["100.compaction.requested", "100_105.commit", "110.clustering.requested", "120.deltacommit.requested"]
+def test_a_query_opens_data_files_and_what_is_merged_with_them() -> None:
+    taken = a_picture(files=10, log_files=3, delete_files=2, deletion_vectors=1, snapshots=40)
 
-    assert pending(timeline) == {"110"}
+    assert (taken.files, taken.merged, taken.opened) == (10, 6, 16)
 
 
-def test_checksum_files_are_no_data(tmp_path: Path) -> None:
-    (tmp_path / ".hoodie" / "timeline").mkdir(parents=True)
-    for name in (base(GROUP, "100"), f".{base(GROUP, '100')}.crc", log(GROUP, "110"), f".{log(GROUP, '110')}.crc"):
-        (tmp_path / name).write_text("1234")
+class Said:
+    token = "1"
+    numbers: ClassVar[dict[str, Json]] = {"files": 3, "bytes": 12}
 
-    assert count(tmp_path) == Files(stored=2, bytes=8, base_opened=1, logs_opened=1, pending=0)
+
+class SayingFormat(TableFormat):
+    """Not a real format: says what it is told to say."""
+
+    format = Format("said")
+
+    def probe(self, place: Place) -> str:
+        return "1"
+
+    def inspect(self, place: Place) -> Said:
+        assert place.location == "/lake/said"
+        return Said()
+
+
+def test_a_picture_joins_what_the_metadata_says_with_what_a_reader_sees() -> None:
+    taken = picture(SayingFormat(), Path("/lake/said"), {"rows": 5, "checksum": "77", "seconds": 0.5})
+
+    assert taken == Picture(numbers=Said.numbers, rows=5, checksum="77", seconds=0.5)
 
 
 @pytest.mark.parametrize(
-    ("statuses", "after", "broken"),
+    ("outcome", "broken"),
     [
-        (["succeeded"], a_picture(files=1), []),
-        (["failed"], a_picture(files=1), ["every operation succeeded"]),
-        ([], a_picture(files=1), ["every operation succeeded"]),
-        (["succeeded"], a_picture(files=1, checksum="other"), ["all rows are equal"]),
-        (["succeeded"], a_picture(files=9), ["fewer files"]),
-        (["succeeded"], a_picture(files=1, pending=1), ["no plan is left"]),
+        (an_outcome(a_picture(files=1)), []),
+        (an_outcome(a_picture(files=9)), []),
+        (an_outcome(a_picture(files=1), statuses=["succeeded", "failed"]), ["every operation succeeded"]),
+        (an_outcome(a_picture(files=1), statuses=[]), ["every operation succeeded"]),
+        (an_outcome(a_picture(files=1, checksum="other")), ["same rows with the same values"]),
+        (an_outcome(a_picture(files=9, log_files=4)), ["fewer files"]),
+        (an_outcome(a_picture(files=1, pending_plans=1)), ["no plan is left"]),
+        (an_outcome(a_picture(files=1), was_told=False), ["told by callback"]),
     ],
 )
-def test_a_broken_promise_is_seen(statuses: list[str], after: Picture, broken: list[str]) -> None:
-    made = promises({"t": a_picture(files=9)}, {"t": after}, {"t": statuses}, told=True)
+def test_a_broken_promise_is_seen_and_names_its_table(outcome: Outcome, broken: list[str]) -> None:
+    fine = an_outcome(a_picture(files=1), name="fine")
 
-    failed = [promise.text for promise in made if not promise.is_kept]
+    failed = [promise.text for promise in promises([fine, outcome]) if not promise.is_kept]
+
     assert len(failed) == len(broken)
-    assert all(word in text for word, text in zip(broken, failed, strict=True))
+    assert all(word in text and "1 of 2 tables; not so: t)" in text for word, text in zip(broken, failed, strict=True))
+
+
+def test_the_comparison_says_which_tables_are_mended() -> None:
+    rows = shown([an_outcome(a_picture(files=1)), an_outcome(a_picture(files=9, log_files=4), name="ill")]).splitlines()
+
+    assert [row.strip().rpartition("  ")[2] for row in rows if "compaction" in row] == ["mended", "NOT MENDED"]
+    assert any("9 → 1" in row and "4 → 0" in row for row in rows)
+
+
+def test_an_unknown_format_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(CommandFailed, match="csv: the demo has hudi, iceberg, delta, paimon, lance"):
+        readers(["hudi", "csv"])
+
+
+def test_each_format_has_a_table_and_only_those_of_hudi_are_told_of(tmp_path: Path) -> None:
+    tables = demo_tables(SHOWN, url="http://127.0.0.1:1", lake=tmp_path, locks=tmp_path)
+
+    assert {table.format for table in tables} == set(SHOWN)
+    assert {table.name for table in tables if table.is_told} == {"trips", "orders"}
+    assert [table.name for table in demo_tables(["delta"], url="http://x", lake=tmp_path, locks=tmp_path)] == [
+        "payments"
+    ]
 
 
 def start_demo(tmp_path: Path, *words: str) -> "subprocess.Popen[str]":
@@ -88,8 +123,10 @@ def test_the_demo_keeps_its_promises_and_leaves_nothing_behind(tmp_path: Path) -
     assert demo.returncode == 0, output
     assert "everything is as promised" in output
     assert "BROKEN" not in output
-    for action in ("compaction", "clustering", "clean"):
+    for action in ("compaction", "clustering", "clean", "rewrite-data", "optimize", "compact"):
         assert f"{action} is needed" in output
+    mended = [line.split()[1] for line in output.splitlines() if line.rstrip().endswith(" mended")]
+    assert set(mended) == set(SHOWN), output
     assert list(tmp_path.glob("lakehand-demo-*")) == []
     assert processes_of(tmp_path) == []
 
@@ -99,7 +136,7 @@ def test_a_demo_that_is_stopped_ends_what_it_started_and_keeps_the_logs(tmp_path
     with start_demo(tmp_path) as demo:
         assert demo.stdout is not None
         for line in demo.stdout:
-            if "both tables are registered" in line:
+            if "tables are registered" in line:
                 break
         demo.send_signal(signal.SIGINT)
         output = demo.communicate(timeout=120)[0]

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,9 +19,9 @@ PATIENCE = 60.0  # seconds for the service to answer
 
 
 class ServiceProcess:
-    """`lakehand serve` on a free port, with a home of its own."""
+    """`lakehand serve` on a free port, with a home of its own and no more formats than it needs."""
 
-    def __init__(self, home: Path, warehouse: Path) -> None:
+    def __init__(self, home: Path, warehouse: Path, *, without: Sequence[str] = ()) -> None:
         home.mkdir(parents=True)
         self.home = home
         self.log = home / "service.log"
@@ -28,7 +29,7 @@ class ServiceProcess:
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "lakehand.cli", *command],
-                stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=home, env=clean_environment(),
+                stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=home, env=environment(without),
                 start_new_session=True,
             )  # fmt: skip
 
@@ -55,19 +56,21 @@ class ServiceProcess:
             self.process.wait()
 
 
-def clean_environment() -> dict[str, str]:
+def environment(without: Sequence[str]) -> dict[str, str]:
     """The demo's service has its own settings, whatever the person's are; only the jars are shared."""
-    return {
+    kept = {
         key: value for key, value in os.environ.items() if not key.startswith("LAKEHAND_") or key == "LAKEHAND_JARS"
     }
+    off = {name: {"enabled": False} for name in without}
+    return {**kept, "LAKEHAND_PLUGINS": json.dumps({"table-formats": off, "process-factories": off})} if off else kept
 
 
-def engine_of(home: Path) -> SparkEngine:
+def engine_of(home: Path, formats: Sequence[str]) -> SparkEngine:
     """The service's own engine: started early to save time, and surely ended when all is over."""
     engine = SparkEngine()
     folder = home / "engines" / SparkEngine.name
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    engine.open({}, EngineContext(home=folder, formats=("hudi",)))
+    engine.open({}, EngineContext(home=folder, formats=tuple(sorted(formats))))
     return engine
 
 

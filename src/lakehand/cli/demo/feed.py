@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 
 from lakehand.cli.client import Client, Document
-from lakehand.cli.demo.stage import Stage
+from lakehand.cli.demo.stage import NAME, Stage
 from lakehand.cli.views import FINAL
 
 UNTOLD = ("operation.waits", "table.changed")
@@ -31,7 +31,7 @@ class Feed:
         if event["kind"] not in UNTOLD and event["table"] in self.names:
             word = event["kind"].partition(".")[2]
             number = f" {event['operation']}" if event["operation"] else ""
-            self.stage.line("lakehand", f"{self.names[event['table']]:<7} {word}{number}: {event['message']}")
+            self.stage.line("lakehand", f"{self.names[event['table']]:<{NAME}} {word}{number}: {event['message']}")
 
     def tell_progress(self) -> None:
         for operation in self.client.get("/api/v1/operations", {"limit": 50})["items"]:
@@ -44,4 +44,4 @@ class Feed:
             self.stage.progress(f"{name}: {operation['action']}, {phase}{tasks if progress.get('tasks_total') else ''}")
             if self.phases.get(operation["id"]) != phase:
                 self.phases[operation["id"]] = phase
-                self.stage.line("lakehand", f"{name:<7} {operation['action']} {operation['id']}: {phase}")
+                self.stage.line("lakehand", f"{name:<{NAME}} {operation['action']} {operation['id']}: {phase}")

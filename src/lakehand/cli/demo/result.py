@@ -4,21 +4,45 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from rich import box
 from rich.table import Table
 
 from lakehand.cli.demo.picture import Picture
 from lakehand.cli.times import size, span
+from lakehand.spi import health
 
-FIGURES: Mapping[str, Callable[[Picture], str]] = {
-    "files a query opens": lambda p: str(p.files.base_opened + p.files.logs_opened),
-    "log files among them": lambda p: str(p.files.logs_opened),
-    "files on storage": lambda p: str(p.files.stored),
-    "bytes on storage": lambda p: size(p.files.bytes),
-    "pending plans": lambda p: str(p.files.pending),
-    "query time, best of 5": lambda p: span(p.seconds),
-    "rows": lambda p: f"{p.rows:,}".replace(",", " "),
-    "checksum of all rows": lambda p: p.checksum[-10:],
-}
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one table."""
+
+    name: str
+    format: str
+    before: Picture
+    after: Picture
+    operations: Sequence[tuple[str, str]]  # action and status, in the order of their ends
+    was_told: bool  # a writer spoke to Lakehand
+    should_be_told: bool
+
+    @property
+    def is_equal(self) -> bool:
+        return (self.before.rows, self.before.checksum) == (self.after.rows, self.after.checksum)
+
+    @property
+    def has_succeeded(self) -> bool:
+        return bool(self.operations) and all(status == "succeeded" for _, status in self.operations)
+
+    @property
+    def opens_fewer(self) -> bool:
+        return self.after.opened < self.before.opened
+
+    @property
+    def is_unplanned(self) -> bool:
+        return self.after.count(health.PENDING_PLANS) == 0
+
+    @property
+    def is_mended(self) -> bool:
+        return self.is_equal and self.has_succeeded and self.opens_fewer and self.is_unplanned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,39 +51,64 @@ class Promise:
     is_kept: bool
 
 
-def comparison(before: Mapping[str, Picture], after: Mapping[str, Picture], titles: Mapping[str, str]) -> Table:
-    table = Table(title="Before and after", title_justify="left", header_style="bold")
-    table.add_column("", no_wrap=True)
-    for name in before:
-        table.add_column(f"{titles[name]}\nbefore", justify="right")
-        table.add_column("\n\nafter", justify="right", style="green")
-    for figure, text_of in FIGURES.items():
-        table.add_row(figure, *(text_of(taken) for name in before for taken in (before[name], after[name])))
-    equal = [word for name in before for word in ("", "equal" if same_rows(before[name], after[name]) else "DIFFERENT")]
-    table.add_row("rows and values", *equal)
+FIGURES: Mapping[str, Callable[[Picture], str]] = {
+    "files": lambda p: str(p.files),
+    "small": lambda p: str(p.count(health.SMALL_FILES)),
+    "deletes, logs": lambda p: str(p.merged),
+    "bytes": lambda p: size(p.count(health.BYTES, "log_bytes")),
+    "query": lambda p: span(p.seconds),
+}
+PROMISES: Mapping[str, Callable[[Outcome], bool]] = {
+    "every reader sees the same rows with the same values": lambda o: o.is_equal,
+    "every operation succeeded": lambda o: o.has_succeeded,
+    "a query opens fewer files": lambda o: o.opens_fewer,
+    "no plan is left pending": lambda o: o.is_unplanned,
+}
+
+
+def comparison(outcomes: Sequence[Outcome]) -> Table:
+    table = Table(
+        title="Before → after", title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
+    )
+    for column in ("table", "format", "done"):
+        table.add_column(column, no_wrap=column != "done")
+    for figure in FIGURES:
+        table.add_column(figure, justify="right")
+    table.add_column("rows, values", justify="right")
+    table.add_column("")
+    for outcome in outcomes:
+        table.add_row(*cells(outcome))
     return table
 
 
-def same_rows(before: Picture, after: Picture) -> bool:
-    return (before.rows, before.checksum) == (after.rows, after.checksum)
+def cells(outcome: Outcome) -> list[str]:
+    done = dict.fromkeys(action for action, status in outcome.operations if status == "succeeded")
+    figures = [f"{shown(outcome.before)} → [green]{shown(outcome.after)}[/]" for shown in FIGURES.values()]
+    rows = f"{outcome.after.rows:,}".replace(",", " ")
+    return [
+        outcome.name,
+        outcome.format,
+        ", ".join(done),
+        *figures,
+        f"{rows} {'equal' if outcome.is_equal else '[red]DIFFERENT[/]'}",
+        "[green]mended[/]" if outcome.is_mended else "[red]NOT MENDED[/]",
+    ]
 
 
-def promises(
-    before: Mapping[str, Picture], after: Mapping[str, Picture], statuses: Mapping[str, Sequence[str]], told: bool
-) -> list[Promise]:
-    kept = [Promise(text="Lakehand was told of the commits by callback", is_kept=told)]
-    for name in before:
-        first, last = before[name].files, after[name].files
-        kept += [
-            Promise(text=f"{name}: all rows are equal", is_kept=same_rows(before[name], after[name])),
-            Promise(
-                text=f"{name}: every operation succeeded ({len(statuses[name])})",
-                is_kept=bool(statuses[name]) and set(statuses[name]) == {"succeeded"},
-            ),
-            Promise(text=f"{name}: no plan is left pending", is_kept=last.pending == 0),
-            Promise(
-                text=f"{name}: a query opens fewer files",
-                is_kept=last.base_opened + last.logs_opened < first.base_opened + first.logs_opened,
-            ),
-        ]
-    return kept
+def promises(outcomes: Sequence[Outcome]) -> list[Promise]:
+    told = [o for o in outcomes if o.should_be_told]
+    untold = [o for o in outcomes if not o.should_be_told]
+    kept = [promise(f"Lakehand was told by callback of {names(told)}", told, lambda o: o.was_told)] if told else []
+    if untold:
+        kept += [promise(f"nobody told it of {names(untold)}: it looked", untold, lambda o: not o.was_told)]
+    return kept + [promise(text, outcomes, is_kept) for text, is_kept in PROMISES.items()]
+
+
+def promise(text: str, outcomes: Sequence[Outcome], is_kept: Callable[[Outcome], bool]) -> Promise:
+    broken = [outcome for outcome in outcomes if not is_kept(outcome)]
+    told = f"; not so: {names(broken)}" if broken else ""
+    return Promise(text=f"{text} ({len(outcomes) - len(broken)} of {len(outcomes)} tables{told})", is_kept=not broken)
+
+
+def names(outcomes: Sequence[Outcome]) -> str:
+    return ", ".join(outcome.name for outcome in outcomes)

@@ -9,13 +9,19 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.status import Status
 
+WIDTH = 140  # where nobody says how wide it is
+NAME = 16  # as wide as the title of a table
+SILENCE = 10.0  # seconds after which people wonder
 COLOURS = {"demo": "bold", "writer": "blue", "lakehand": "green"}
 
 
 class Stage:
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(highlight=False, soft_wrap=True)
+        if not self.console.is_terminal:
+            self.console.width = WIDTH
         self.started = time.monotonic()
+        self.last_line = self.started
         self.status: Status | None = None
 
     @property
@@ -23,7 +29,16 @@ class Stage:
         return time.monotonic() - self.started
 
     def line(self, who: str, text: str) -> None:
+        self.last_line = time.monotonic()
         self.console.print(f"[dim]{self.seconds:6.1f} s[/]  [{COLOURS.get(who, 'bold')}]{who:<9}[/] {escape(text)}")
+
+    def assure(self, text: str) -> None:
+        """After a long silence: say that it goes on."""
+        if time.monotonic() - self.last_line > SILENCE:
+            self.line("demo", text)
+
+    def heading(self, title: str, text: str) -> None:
+        self.console.print(f"\n[bold]{escape(title)}[/]: {escape(text)}.")
 
     def show(self, what: RenderableType) -> None:
         self.console.print(what)

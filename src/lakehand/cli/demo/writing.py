@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the demo's PySpark program as a process of its own and talks to it in JSON lines."""
+"""Runs the demo's writer and reader as a process of its own and talks to it in JSON lines."""
 
 import json
 import os
@@ -11,26 +11,28 @@ from threading import Lock
 from typing import Any
 
 from lakehand.cli.problems import CommandFailed
-from lakehand.engines.spark.command import format_properties
+from lakehand.engines.spark.command import FORMATS, format_properties
 from lakehand.engines.spark.jars import spark_home
 from lakehand.engines.spark.java import Java
 
-PROGRAM = Path(__file__).with_name("spark_program.py")
+PROGRAM = "lakehand.cli.demo.spark_program"
 MARK = "\x1e"
 
 
 class Writer:
     """Somebody's PySpark job: writes and reads when asked. One question at a time."""
 
-    def __init__(self, *, home: Path, jars: Sequence[Path], java: Java) -> None:
+    def __init__(self, *, home: Path, lake: Path, formats: Sequence[str], jars: Sequence[Path], java: Java) -> None:
         home.mkdir(parents=True)
         self.log = home / "writer.log"
         self.asking = Lock()
+        conf = {**own_conf(home), **format_properties(formats), **catalogs(lake, formats)}
+        conf["spark.driver.extraClassPath"] = os.pathsep.join(str(jar) for jar in jars)
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, str(PROGRAM)],
+                [sys.executable, "-m", PROGRAM],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, cwd=home,
-                env=environment(home, jars, java), start_new_session=True,
+                env=environment(conf, java), start_new_session=True,
             )  # fmt: skip
 
     def ready(self) -> dict[str, Any]:
@@ -65,8 +67,8 @@ class Writer:
             self.process.wait()
 
 
-def environment(home: Path, jars: Sequence[Path], java: Java) -> Mapping[str, str]:
-    conf = {
+def own_conf(home: Path) -> dict[str, str]:
+    return {
         "spark.app.name": "demo-writer",
         "spark.master": "local[2]",
         "spark.driver.memory": "1g",
@@ -75,12 +77,25 @@ def environment(home: Path, jars: Sequence[Path], java: Java) -> Mapping[str, st
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.local.dir": str(home / "scratch"),
         "spark.sql.warehouse.dir": str(home / "warehouse"),
-        "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
-        **format_properties(["hudi"]),
     }
+
+
+def catalogs(lake: Path, formats: Sequence[str]) -> dict[str, str]:
+    """A catalog over the lake's folder for each format that wants one, named like the format."""
+    found: dict[str, str] = {}
+    for name, conf in FORMATS.items():
+        if name in formats and conf.catalog:
+            key = f"spark.sql.catalog.{name}"
+            found |= {key: conf.catalog, f"{key}.warehouse": str(lake), f"{key}.cache-enabled": "false"}
+            found |= {f"{key}.type": "hadoop"} if name == "iceberg" else {}
+    return found
+
+
+def environment(conf: Mapping[str, str], java: Java) -> Mapping[str, str]:
     arguments = [word for key, value in conf.items() for word in ("--conf", f'"{key}={value}"')]
     return {
         **os.environ,
