@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The last look before an engine gets the work: is it still needed, and with which limits exactly."""
+
+from dataclasses import replace
+
+from lakehand.formats.iceberg import settings
+from lakehand.formats.iceberg.retention import expirable
+from lakehand.formats.iceberg.settings import Floors
+from lakehand.formats.iceberg.snapshot import (
+    EXPIRE_SNAPSHOTS,
+    REMOVE_ORPHANS,
+    REWRITE_DATA,
+    REWRITE_MANIFESTS,
+    REWRITE_POSITION_DELETES,
+    IcebergSnapshot,
+)
+from lakehand.formats.iceberg.triggers import NEEDS, job_of, milliseconds, not_now, retention, why_never
+from lakehand.spi import (
+    Drop,
+    Failure,
+    Invalid,
+    Json,
+    Operation,
+    Remedy,
+    Setting,
+    Skip,
+    TableConfig,
+    TableProcess,
+    TableRuntime,
+)
+from lakehand.spi.pauses import DRY_RUN
+
+DRY_RUNS = frozenset({EXPIRE_SNAPSHOTS, REMOVE_ORPHANS})
+MOST_SNAPSHOTS = 2000  # of one operation; the next one takes the rest
+KEPT = ("resource", "parallelism")  # of a request: for engines that size each job
+
+
+def admit(
+    table: TableRuntime, snapshot: IcebergSnapshot, operation: Operation, floors: Floors
+) -> TableProcess | Skip | Drop | Failure:
+    action, is_own = operation.process.action, operation.origin == "coordinator"
+    if why := why_never(table.config, snapshot, action):
+        return Drop(reason=why) if is_own else refusal(why)
+    if operation.process.parameters.get(DRY_RUN) and action not in DRY_RUNS:
+        return refusal(f"{action} deletes nothing, and has no dry run")
+    if is_own and not snapshot.stamped(operation.stamp):
+        need = NEEDS[action](table, snapshot, floors)
+        if isinstance(need, Skip):
+            return Drop(reason=f"no longer needed: {need.reason}")
+        if waiting := not_now(table, snapshot, action):
+            return waiting
+    try:
+        return complete(table, snapshot, operation, floors)
+    except Invalid as error:
+        return refusal(str(error))
+
+
+def refusal(why: str) -> Failure:
+    return Failure(reason="refused", message=why, remedy=Remedy.FATAL)
+
+
+def complete(table: TableRuntime, snapshot: IcebergSnapshot, operation: Operation, floors: Floors) -> TableProcess:
+    """The process with all that the job needs, from the table as it is now."""
+    action, asked, place = operation.process.action, operation.process.parameters, table.place
+    config = with_request(table.config, settings.asked_options(action, asked))
+    parameters: dict[str, Json] = {
+        **{key: asked[key] for key in KEPT if key in asked},
+        "location": place.location,
+        "catalog": place.catalog.name if place.catalog else "",
+        "namespace": place.db_name if place.catalog else "",
+        "table": place.table_name if place.catalog else "",
+        "stamp": operation.stamp,
+        "before": snapshot.current.id if snapshot.current else None,
+        "seen": snapshot.totals(),
+        **specifics(table, snapshot, operation, config, floors),
+    }
+    return replace(operation.process, job=job_of(action), parameters=parameters)
+
+
+def with_request(config: TableConfig, asked: dict[str, str]) -> TableConfig:
+    added = {key: Setting(value=value, origin="request") for key, value in asked.items()}
+    return TableConfig(settings={**config.settings, **added})
+
+
+def specifics(
+    table: TableRuntime, snapshot: IcebergSnapshot, operation: Operation, config: TableConfig, floors: Floors
+) -> dict[str, Json]:
+    action = operation.process.action
+    if action == REWRITE_DATA:
+        return data_options(snapshot, config)
+    if action == REWRITE_POSITION_DELETES:
+        rules = settings.delete_rules(config, snapshot)
+        return {"options": {"min-input-files": str(rules.min_files), **rewrite_all(config, "rewrite-position-deletes")}}
+    if action == REWRITE_MANIFESTS:
+        return {}
+    flags = {key: operation.process.parameters.get(key) is True for key in (DRY_RUN, "confirm")}
+    if action == REMOVE_ORPHANS:
+        age = max(settings.orphan_age(config, floors), settings.orphan_age(table.config, floors))
+        return {**flags, "older_than": milliseconds(table.now - age)}
+    return {**flags, **expiry(table, snapshot, config, floors)}
+
+
+def data_options(snapshot: IcebergSnapshot, config: TableConfig) -> dict[str, Json]:
+    """The thresholds of the decision, as Iceberg's own planner knows them."""
+    rules = settings.data_rules(config, snapshot)
+    options = {
+        "target-file-size-bytes": str(rules.target),
+        "min-file-size-bytes": str(rules.small),
+        "min-input-files": str(rules.min_files),
+        "delete-file-threshold": str(rules.delete_files),
+        "delete-ratio-threshold": str(rules.delete_ratio),
+        "max-files-to-rewrite": str(rules.max_files),
+        "remove-dangling-deletes": "true",
+        "use-starting-sequence-number": "true",
+        **rewrite_all(config, "rewrite-data"),
+    }
+    return {"options": options, "order": dict(rules.order)}
+
+
+def rewrite_all(config: TableConfig, action: str) -> dict[str, str]:
+    return {"rewrite-all": "true"} if config.flag(f"iceberg.{action}.rewrite-all", False) else {}
+
+
+def expiry(table: TableRuntime, snapshot: IcebergSnapshot, config: TableConfig, floors: Floors) -> dict[str, Json]:
+    """Exactly these snapshots, and none besides: a request may keep more than the table does, never less."""
+    kept, asked = retention(table, floors, table.config), retention(table, floors, config)
+    kept = replace(
+        kept,
+        max_age=max(kept.max_age, asked.max_age),
+        min_snapshots=max(kept.min_snapshots, asked.min_snapshots),
+    )
+    gone = expirable(snapshot, kept)[:MOST_SNAPSHOTS]
+    return {
+        "expire": [commit.id for commit in gone],
+        "older_than": kept.now - kept.max_age,
+        "min_snapshots": kept.min_snapshots,
+    }

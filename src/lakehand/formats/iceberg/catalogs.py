@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Catalogs of the settings: where each table's metadata is now, and which tables there are.
+
+A JDBC catalog is one SQL table and is asked directly; REST, Hive and Glue are asked through pyiceberg.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+from lakehand.domain.locations import normalise
+from lakehand.formats.iceberg import jdbc
+from lakehand.formats.iceberg.hadoop import FOLDER, has_metadata
+from lakehand.formats.iceberg.metadata import read_metadata
+from lakehand.spi import Catalog, Invalid, Place
+from lakehand.storage import ArrowStorage, Storage, Storages
+
+HADOOP, JDBC = "hadoop", "jdbc"
+THROUGH_PYICEBERG = frozenset({"rest", "hive", "glue"})
+DEEPEST = 8  # levels of namespaces
+ARROW = {"py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"}
+
+
+class CatalogStorages(Storages):
+    """Files of a catalog's tables, opened with the catalog's own properties under Iceberg's own names."""
+
+    def _connect(self, scheme: str, authority: str) -> tuple[Storage, str]:
+        from pyiceberg.io.pyarrow import PyArrowFileIO
+
+        with storage_errors(f"{scheme}://{authority}"):
+            filesystem = PyArrowFileIO(dict(self._properties)).fs_by_scheme(scheme, authority)
+        is_bucket = scheme not in ("hdfs", "viewfs")
+        return ArrowStorage(filesystem), authority if is_bucket else ""
+
+
+class Catalogs:
+    """Asks catalogs; what connecting to them costs is paid once."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Any] = {}
+        self._storages: dict[str, Storages] = {}
+        self._lock = Lock()
+
+    def metadata_location(self, place: Place) -> str:
+        catalog = place.catalog
+        assert catalog is not None
+        if catalog.type == JDBC:
+            return jdbc.metadata_location(self._database(catalog), catalog.name, place.db_name, place.table_name)
+        return str(self._loaded(catalog, (*place.db_name.split("."), place.table_name)).metadata_location)
+
+    def storages(self, catalog: Catalog) -> Storages:
+        with self._lock:
+            known = self._storages.get(catalog.name)
+            if known is None:
+                known = self._storages[catalog.name] = CatalogStorages(catalog.reader_properties)
+            return known
+
+    def tables(self, catalog: Catalog) -> Iterator[Place]:
+        if catalog.type == HADOOP:
+            yield from self._folders_of(catalog)
+        elif catalog.type == JDBC:
+            yield from self._rows_of(catalog)
+        else:
+            yield from self._listed(catalog)
+
+    def _folders_of(self, catalog: Catalog) -> Iterator[Place]:
+        if not catalog.warehouse:
+            raise Invalid(f"the catalog {catalog.name} is of type hadoop and has no warehouse")
+        root = normalise(catalog.warehouse)
+        storage, path = self.storages(catalog).of(root)
+        for names in walk(storage, path, ()):
+            location = "/".join([root, *names])
+            yield Place(location=location, catalog=catalog, db_name=".".join(names[:-1]), table_name=names[-1])
+
+    def _rows_of(self, catalog: Catalog) -> Iterator[Place]:
+        for namespace, name, metadata in jdbc.tables(self._database(catalog), catalog.name):
+            try:
+                location = read_metadata(self.storages(catalog), metadata)["location"]
+            except FileNotFoundError:
+                continue  # dropped meanwhile, or purged without the catalog's knowledge
+            yield Place(location=normalise(location), catalog=catalog, db_name=namespace, table_name=name)
+
+    def _listed(self, catalog: Catalog) -> Iterator[Place]:
+        with storage_errors(catalog.name):
+            opened = self._opened(catalog)
+            for namespace in namespaces(opened, ()):
+                for identifier in opened.list_tables(namespace):
+                    table = self._loaded(catalog, identifier)
+                    yield Place(
+                        location=normalise(table.location()), catalog=catalog,
+                        db_name=".".join(identifier[:-1]), table_name=identifier[-1],
+                    )  # fmt: skip
+
+    def _loaded(self, catalog: Catalog, identifier: tuple[str, ...]) -> Any:
+        from pyiceberg.exceptions import NoSuchTableError
+
+        try:
+            with storage_errors(catalog.name):
+                return self._opened(catalog).load_table(identifier)
+        except NoSuchTableError as error:
+            raise Invalid(f"{'.'.join(identifier)} is not in the catalog {catalog.name}") from error
+
+    def _opened(self, catalog: Catalog) -> Any:
+        if catalog.type not in THROUGH_PYICEBERG:
+            known = ", ".join(sorted({HADOOP, JDBC, *THROUGH_PYICEBERG}))
+            raise Invalid(f"the catalog {catalog.name} is of the type {catalog.type!r}; known are {known}")
+        from pyiceberg.catalog import load_catalog
+        from pyiceberg.exceptions import NotInstalledError
+
+        properties = {**ARROW, **catalog.reader_properties, "type": catalog.type}
+        try:
+            return self._once(catalog.name, lambda: load_catalog(catalog.name, **properties))
+        except (NotInstalledError, ImportError) as error:
+            raise Invalid(f"the catalog {catalog.name} needs pyiceberg[{catalog.type}]: {error}") from error
+
+    def _database(self, catalog: Catalog) -> Any:
+        return self._once(catalog.name, lambda: jdbc.connect(catalog.reader_properties))
+
+    def _once(self, name: str, make: Any) -> Any:
+        with self._lock:
+            if name not in self._open:
+                self._open[name] = make()
+            return self._open[name]
+
+
+def walk(storage: Storage, path: str, names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Names from the warehouse down to each table. A table holds no tables."""
+    folders = sorted(storage.folders(path))
+    if names and FOLDER in folders and has_metadata(storage.names(f"{path}/{FOLDER}")):
+        yield names
+    elif len(names) <= DEEPEST:
+        for folder in folders:
+            yield from walk(storage, f"{path}/{folder}", (*names, folder))
+
+
+def namespaces(opened: Any, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for namespace in opened.list_namespaces(above):
+        yield namespace
+        if len(namespace) < DEEPEST and supports_nesting(opened):
+            yield from namespaces(opened, namespace)
+
+
+def supports_nesting(opened: Any) -> bool:
+    return type(opened).__name__ == "RestCatalog"
+
+
+@contextmanager
+def storage_errors(name: str) -> Iterator[None]:
+    """Whatever a library makes of a network that fails is an OSError to us; what is not there stays itself."""
+    from pyiceberg.exceptions import NoSuchTableError, NotInstalledError
+
+    try:
+        yield
+    except (OSError, Invalid, NoSuchTableError, NotInstalledError, ImportError, GeneratorExit):
+        raise
+    except Exception as error:
+        raise OSError(f"{name} cannot be asked: {type(error).__name__}: {error}") from error

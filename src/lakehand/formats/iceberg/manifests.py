@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Manifest lists and manifests, read with as few of their fields as decisions need; both never change once written."""
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from io import BytesIO
+from threading import Lock
+from typing import Any, NamedTuple
+
+DATA, POSITION_DELETES, EQUALITY_DELETES = 0, 1, 2
+DELETED = 2  # the status of an entry that only says what is gone
+FILE_PATH = 2147483546  # the column of a position delete file that names data files
+REMEMBERED = 200_000  # files of manifests that are kept in memory
+
+_LIST = frozenset({"manifest_path", "manifest_length", "partition_spec_id", "content", "sequence_number"})
+_ENTRY = frozenset({"status", "sequence_number", "data_file"})
+_FILE = frozenset(
+    {"content", "file_path", "file_format", "partition", "record_count", "file_size_in_bytes", "referenced_data_file"}
+)
+_BOUNDS = frozenset({"lower_bounds", "upper_bounds"})
+
+
+class Manifest(NamedTuple):
+    path: str
+    size: int
+    spec: int
+    holds_deletes: bool
+    sequence: int
+
+
+class ContentFile(NamedTuple):
+    """A live data or delete file."""
+
+    path: str
+    size: int
+    rows: int
+    group: tuple[Any, ...]  # partition spec and partition values
+    sequence: int
+    content: int
+    is_vector: bool  # a deletion vector: a part of a Puffin file
+    reference: str | None  # the only data file that a delete file is about
+
+
+class Memory:
+    """The files of manifests that were read lately, by the manifests' paths."""
+
+    def __init__(self, limit: int = REMEMBERED) -> None:
+        self._limit = limit
+        self._held = 0
+        self._files: OrderedDict[str, Sequence[ContentFile]] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, path: str) -> Sequence[ContentFile] | None:
+        with self._lock:
+            found = self._files.get(path)
+            if found is not None:
+                self._files.move_to_end(path)
+            return found
+
+    def keep(self, path: str, files: Sequence[ContentFile]) -> None:
+        with self._lock:
+            if path in self._files:
+                return
+            self._files[path] = files
+            self._held += len(files) + 1
+            while self._held > self._limit and self._files:
+                self._held -= len(self._files.popitem(last=False)[1]) + 1
+
+
+def read_list(data: bytes) -> list[Manifest]:
+    return [
+        Manifest(
+            path=entry["manifest_path"],
+            size=entry["manifest_length"],
+            spec=entry.get("partition_spec_id") or 0,
+            holds_deletes=entry.get("content") == 1,
+            sequence=entry.get("sequence_number") or 0,
+        )
+        for entry in records(data, _LIST)
+    ]
+
+
+def read_files(data: bytes, manifest: Manifest) -> list[ContentFile]:
+    wanted = _ENTRY | _FILE | (_BOUNDS if manifest.holds_deletes else frozenset())
+    return [content_file(entry, manifest) for entry in records(data, wanted) if entry["status"] != DELETED]
+
+
+def content_file(entry: Mapping[str, Any], manifest: Manifest) -> ContentFile:
+    file = entry["data_file"]
+    sequence = entry.get("sequence_number")
+    content = file.get("content") or DATA
+    return ContentFile(
+        path=file["file_path"],
+        size=file["file_size_in_bytes"],
+        rows=file["record_count"],
+        group=(manifest.spec, *file["partition"].values()),
+        sequence=manifest.sequence if sequence is None else sequence,
+        content=content,
+        is_vector=content == POSITION_DELETES and file["file_format"].lower() == "puffin",
+        reference=reference_of(file) if content == POSITION_DELETES else None,
+    )
+
+
+def reference_of(file: Mapping[str, Any]) -> str | None:
+    """Told in a field of its own, or by equal bounds of the column that names data files."""
+    told = file.get("referenced_data_file")
+    if told:
+        return str(told)
+    lower, upper = (bound(file.get(name)) for name in ("lower_bounds", "upper_bounds"))
+    return lower.decode() if lower is not None and lower == upper else None
+
+
+def bound(pairs: Sequence[Mapping[str, Any]] | None) -> bytes | None:
+    return next((pair["value"] for pair in pairs or () if pair["key"] == FILE_PATH), None)
+
+
+def records(data: bytes, wanted: frozenset[str]) -> Iterator[Any]:
+    import fastavro  # costs 20 ms, and a probe does not need it
+
+    try:
+        written = fastavro.reader(BytesIO(data)).metadata["avro.schema"]
+        yield from fastavro.reader(BytesIO(data), reader_schema=projected(written, wanted))
+    except (ValueError, KeyError, EOFError, IndexError, OverflowError) as error:
+        raise OSError(f"an Avro file of the metadata cannot be read: {type(error).__name__}: {error}") from error
+
+
+@lru_cache(maxsize=512)
+def projected(written: str, wanted: frozenset[str]) -> Any:
+    """The schema that a file was written with, less what nobody asks for."""
+    import fastavro
+
+    schema = json.loads(written)
+    schema["fields"] = [field for field in schema["fields"] if field["name"] in wanted]
+    for field in schema["fields"]:
+        if field["name"] == "data_file":
+            field["type"]["fields"] = [inner for inner in field["type"]["fields"] if inner["name"] in wanted]
+    return fastavro.parse_schema(schema)

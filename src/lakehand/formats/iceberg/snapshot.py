@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An Iceberg table at one moment: its metadata file; manifests are opened only when someone asks for files."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from lakehand.formats.iceberg.manifests import (
+    DATA,
+    EQUALITY_DELETES,
+    POSITION_DELETES,
+    ContentFile,
+    Manifest,
+    Memory,
+    read_files,
+    read_list,
+)
+from lakehand.spi import Action, Json, health, size_histogram
+from lakehand.storage import Storages
+
+REWRITE_DATA = Action.register("rewrite-data")
+REWRITE_POSITION_DELETES = Action.register("rewrite-position-deletes")
+REWRITE_MANIFESTS = Action.register("rewrite-manifests")
+EXPIRE_SNAPSHOTS = Action.register("expire-snapshots")
+REMOVE_ORPHANS = Action.register("remove-orphans")
+
+STAMP = "lakehand-operation"  # in a snapshot's summary: the operation that made it
+MAIN = "main"
+TARGET_BYTES = 512 * health.MB
+SMALL_SHARE = 0.75  # of the target: as Iceberg's own rewrite sees it
+READERS = 8
+
+
+class Commit(NamedTuple):
+    """One snapshot in the table's history."""
+
+    id: int
+    parent: int | None
+    at: int  # epoch milliseconds
+    summary: Mapping[str, str]
+    manifest_list: str
+    manifests: Sequence[str]  # very old tables name them here
+
+    @property
+    def time(self) -> datetime:
+        return datetime.fromtimestamp(self.at / 1000, timezone.utc)
+
+
+class Ref(NamedTuple):
+    """A branch or a tag."""
+
+    snapshot: int
+    is_branch: bool
+    min_snapshots: int | None
+    max_age: int | None  # milliseconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class IcebergSnapshot:
+    """What an Iceberg table's own metadata says."""
+
+    token: str
+    location: str
+    metadata: Mapping[str, Any] = field(repr=False)
+    metadata_location: str
+    why_read_only: str = ""  # why nothing can be written here; empty when it can
+    storages: Storages = field(repr=False, compare=False)
+    memory: Memory = field(repr=False, compare=False)
+
+    @property
+    def version(self) -> int:
+        return int(self.metadata["format-version"])
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        return self.metadata.get("properties") or {}
+
+    @property
+    def spec(self) -> int:
+        return int(self.metadata.get("default-spec-id") or 0)
+
+    @cached_property
+    def commits(self) -> Mapping[int, Commit]:
+        return {commit.id: commit for commit in map(commit_of, self.metadata.get("snapshots") or ())}
+
+    @cached_property
+    def refs(self) -> Mapping[str, Ref]:
+        told = self.metadata.get("refs")
+        if told is None:
+            return {} if self.current is None else {MAIN: Ref(self.current.id, True, None, None)}
+        return {name: ref_of(ref) for name, ref in told.items()}
+
+    @property
+    def current(self) -> Commit | None:
+        head = self.metadata.get("current-snapshot-id")
+        return None if head is None else self.commits.get(head)
+
+    def stamped(self, stamp: str) -> list[Commit]:
+        """What an operation of ours has committed."""
+        return [commit for commit in self.commits.values() if commit.summary.get(STAMP) == stamp]
+
+    @cached_property
+    def manifests(self) -> Sequence[Manifest]:
+        if self.current is None:
+            return ()
+        if not self.current.manifest_list:
+            return [Manifest(path, 0, 0, False, 0) for path in self.current.manifests]
+        return read_list(self._read(self.current.manifest_list))
+
+    @cached_property
+    def files(self) -> Sequence[ContentFile]:
+        """Every live file, data and deletes."""
+        return [file for files in self._files_of(self.manifests) for file in files]
+
+    @cached_property
+    def data_files(self) -> Sequence[ContentFile]:
+        return [file for file in self.files if file.content == DATA]
+
+    @cached_property
+    def delete_files(self) -> Sequence[ContentFile]:
+        return [file for file in self.files if file.content != DATA]
+
+    @property
+    def position_deletes(self) -> Sequence[ContentFile]:
+        return [file for file in self.delete_files if file.content == POSITION_DELETES and not file.is_vector]
+
+    @property
+    def target_bytes(self) -> int:
+        return whole_number(self.properties, "write.target-file-size-bytes", TARGET_BYTES)
+
+    @cached_property
+    def numbers(self) -> Mapping[str, Json]:
+        sizes = [file.size for file in self.data_files]
+        small = [size for size in sizes if size < self.target_bytes * SMALL_SHARE]
+        vectors = sum(file.is_vector for file in self.delete_files)
+        return {
+            "format_version": self.version,
+            health.FILES: len(sizes),
+            health.BYTES: sum(sizes),
+            health.SMALL_FILES: len(small),
+            health.SMALL_BYTES: sum(small),
+            health.HISTOGRAM: size_histogram(sizes),
+            health.ROWS: sum(file.rows for file in self.data_files),
+            health.DELETE_FILES: len(self.delete_files) - vectors,
+            health.DELETION_VECTORS: vectors,
+            "equality_delete_files": sum(file.content == EQUALITY_DELETES for file in self.delete_files),
+            "deleted_rows": sum(file.rows for file in self.delete_files if file.content == POSITION_DELETES),
+            "manifests": len(self.manifests),
+            **self.history_numbers(),
+        }
+
+    def history_numbers(self) -> dict[str, Json]:
+        oldest = min(self.commits.values(), key=lambda commit: commit.at, default=None)
+        return {
+            health.SNAPSHOTS: len(self.commits),
+            health.OLDEST_SNAPSHOT: oldest.time.isoformat(timespec="seconds") if oldest else None,
+            "branches": sum(ref.is_branch for ref in self.refs.values()),
+            "tags": sum(not ref.is_branch for ref in self.refs.values()),
+        }
+
+    def totals(self) -> dict[str, Json]:
+        """Counts that the current snapshot's summary has, without a look at any file."""
+        summary = self.current.summary if self.current else {}
+        named = {"files": "total-data-files", "delete_files": "total-delete-files", "rows": "total-records"}
+        return {
+            **{key: whole_number(summary, name, 0) for key, name in named.items()},
+            "snapshots": len(self.commits),
+        }
+
+    def _files_of(self, manifests: Sequence[Manifest]) -> Iterator[Sequence[ContentFile]]:
+        unread = [manifest for manifest in manifests if self.memory.get(manifest.path) is None]
+        is_remote = not self.storages.of(self.metadata_location)[0].is_local
+        if is_remote and len(unread) > 2:
+            with ThreadPoolExecutor(READERS) as pool:
+                list(pool.map(self._opened, unread))
+        return map(self._opened, manifests)
+
+    def _opened(self, manifest: Manifest) -> Sequence[ContentFile]:
+        files = self.memory.get(manifest.path)
+        if files is None:
+            files = read_files(self._read(manifest.path), manifest)
+            self.memory.keep(manifest.path, files)
+        return files
+
+    def _read(self, location: str) -> bytes:
+        storage, path = self.storages.of(resolved(location, self.metadata_location))
+        return storage.read(path)
+
+
+def resolved(location: str, beside: str) -> str:
+    """A path without a scheme means the storage of the metadata that names it."""
+    scheme, separator, rest = beside.partition("://")
+    if not location.startswith("/") or not separator or scheme == "file":
+        return location
+    return f"{scheme}://{rest.partition('/')[0]}{location}"
+
+
+def commit_of(snapshot: Mapping[str, Any]) -> Commit:
+    return Commit(
+        id=snapshot["snapshot-id"],
+        parent=snapshot.get("parent-snapshot-id"),
+        at=snapshot["timestamp-ms"],
+        summary=snapshot.get("summary") or {},
+        manifest_list=snapshot.get("manifest-list") or "",
+        manifests=snapshot.get("manifests") or (),
+    )
+
+
+def ref_of(ref: Mapping[str, Any]) -> Ref:
+    return Ref(
+        snapshot=ref["snapshot-id"],
+        is_branch=ref.get("type", "branch") == "branch",
+        min_snapshots=ref.get("min-snapshots-to-keep"),
+        max_age=ref.get("max-snapshot-age-ms"),
+    )
+
+
+def whole_number(values: Mapping[str, str], key: str, default: int) -> int:
+    """Properties are texts that anybody may have set: what is no number counts as not set."""
+    text = str(values.get(key, "")).strip()
+    return int(text) if text.isdigit() else default

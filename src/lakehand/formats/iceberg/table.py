@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The format plugin: a table's sign of change is the name of its metadata file, and its snapshot one read of that."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lakehand.formats.iceberg import hadoop
+from lakehand.formats.iceberg.catalogs import Catalogs
+from lakehand.formats.iceberg.manifests import Memory
+from lakehand.formats.iceberg.metadata import read_metadata
+from lakehand.formats.iceberg.snapshot import IcebergSnapshot
+from lakehand.spi import Catalog, Format, Place, TableFormat
+from lakehand.storage import Storages
+
+ICEBERG = Format("iceberg")
+NEEDS_CATALOG = (
+    "its metadata is kept by a catalog, and only that can be told of a new one: name the catalog in the settings "
+    "([catalogs.NAME]) and register the table by it"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Where a table's metadata is now."""
+
+    metadata: str
+    token: str
+    storages: Storages
+    why_read_only: str = ""
+
+
+class IcebergFormat(TableFormat):
+    """Reads Iceberg tables of the format versions 1 to 3: in Hadoop layout by path, all others by their catalog."""
+
+    format: ClassVar[Format] = ICEBERG
+
+    def __init__(self) -> None:
+        self._storages = Storages({})
+        self._catalogs = Catalogs()
+        self._memory = Memory()
+
+    def open(self, properties: Mapping[str, str]) -> None:
+        self._storages = Storages(properties)
+
+    def probe(self, place: Place) -> str:
+        return self._found(place).token
+
+    def inspect(self, place: Place) -> IcebergSnapshot:
+        found = self._found(place)
+        return IcebergSnapshot(
+            token=found.token,
+            location=place.location,
+            metadata=read_metadata(found.storages, found.metadata),
+            metadata_location=found.metadata,
+            why_read_only=found.why_read_only,
+            storages=found.storages,
+            memory=self._memory,
+        )
+
+    def recognise(self, location: str, names: Collection[str]) -> bool:
+        if hadoop.FOLDER not in names:
+            return False
+        storage, root = self._storages.of(location)
+        return hadoop.has_metadata(storage.names(f"{root}/{hadoop.FOLDER}"))
+
+    def tables(self, catalog: Catalog) -> Iterator[Place]:
+        return self._catalogs.tables(catalog)
+
+    def _found(self, place: Place) -> Found:
+        if place.catalog is None:
+            return by_path(self._storages, place.location, is_own=False)
+        storages = self._catalogs.storages(place.catalog)
+        if place.catalog.type == "hadoop":
+            return by_path(storages, place.location, is_own=True)
+        location = self._catalogs.metadata_location(place)
+        return Found(metadata=location, token=location.rpartition("/")[2], storages=storages)
+
+
+def by_path(storages: Storages, location: str, *, is_own: bool) -> Found:
+    """``is_own``: the table belongs to a catalog of the settings."""
+    storage, root = storages.of(location)
+    name = hadoop.current(storage, root, location)
+    stamp = storage.stamp(f"{root}/{hadoop.FOLDER}/{name}")
+    read_only = "" if is_own or hadoop.is_versioned(name) else NEEDS_CATALOG
+    return Found(
+        metadata=f"{location}/{hadoop.FOLDER}/{name}",
+        token=f"{name}:{stamp}" if stamp else name,
+        storages=storages,
+        why_read_only=read_only,
+    )

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expires the snapshots that were named, if they may go, and deletes what only they referred to.
+
+Not Iceberg's own action: that follows the table's properties and references' ages, which may say less than our limits.
+"""
+
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame
+
+from lakehand.jobs.iceberg import deletions, reachable, tables
+from lakehand.jobs.iceberg.refusals import Refused, cut_off
+from lakehand.jobs.job import Job
+
+LEAST_HOURS = 24
+TRIES = 5
+FLINK_JOB = "flink.job-id"
+
+
+def run(job: Job) -> dict[str, Any]:
+    job.phase("reading the table")
+    table = tables.load(job)
+    tables.refuse_shared(table)
+    oldest = cut_off(job.parameters.get("older_than"), LEAST_HOURS)
+    for _ in range(TRIES):
+        base = table.operations().refresh()
+        gone, kept = chosen(tables.document(job.session, base), job.parameters.get("expire"), oldest)
+        told: dict[str, Any] = {"expired": gone, "kept": kept}
+        after = without(job, base, gone)
+        if job.parameters.get("dry_run"):
+            return {**told, **deletions.would_delete(unreferenced(job, table, base, after))}
+        if not gone:
+            return {**told, "deleted_files": 0}
+        job.check()
+        job.phase(f"expiring {len(gone)} snapshots")
+        if committed(table, base, after):
+            return {**told, "deleted_files": swept(job, table, base)}
+    raise CommitConflict(f"writers were faster {TRIES} times")
+
+
+class CommitConflict(Exception):
+    """Someone else committed between our reading and our writing."""
+
+
+def chosen(document: dict[str, Any], asked: Any, oldest: int) -> tuple[list[int], list[int]]:
+    """Of the snapshots that were asked for: those that may go, and those that are there and stay."""
+    if not isinstance(asked, (list, tuple)) or not all(type(one) is int for one in asked):
+        raise Refused("the snapshots to expire are no list of numbers")
+    known = {one["snapshot-id"]: one for one in document.get("snapshots") or []}
+    held = holders(document, known)
+    there = [one for one in asked if one in known]
+    gone = [one for one in there if one not in held and known[one]["timestamp-ms"] < oldest]
+    if known and len(set(gone)) >= len(known):
+        raise Refused("no snapshot would be left")
+    return gone, [one for one in there if one not in gone]
+
+
+def holders(document: dict[str, Any], known: dict[int, dict[str, Any]]) -> set[int]:
+    """What branches, tags and the newest checkpoint of each Flink job point to."""
+    held = {ref["snapshot-id"] for ref in (document.get("refs") or {}).values()}
+    held.add(document.get("current-snapshot-id") or -1)
+    newest: dict[str, int] = {}
+    for one in sorted(known.values(), key=lambda one: one["timestamp-ms"]):
+        if flink := (one.get("summary") or {}).get(FLINK_JOB):
+            newest[flink] = one["snapshot-id"]
+    return held | set(newest.values())
+
+
+def without(job: Job, base: Any, gone: list[int]) -> Any:
+    jvm = tables.java(job.session)
+    numbers = jvm.java.util.HashSet()
+    for one in gone:
+        numbers.add(jvm.java.lang.Long.valueOf(str(one)))
+    return jvm.org.apache.iceberg.TableMetadata.buildFrom(base).removeSnapshots(numbers).build()
+
+
+def committed(table: Any, base: Any, after: Any) -> bool:
+    try:
+        table.operations().commit(base, after)
+    except Py4JJavaError as error:
+        if error.java_exception.getClass().getSimpleName() == "CommitFailedException":
+            return False
+        raise
+    return True
+
+
+def swept(job: Job, table: Any, base: Any) -> int:
+    """Delete what the old metadata refers to and the new does not. Whatever stops us here leaves orphans, no more."""
+    job.phase("looking for files that nothing refers to any more")
+    now = table.operations().refresh()
+    files = unreferenced(job, table, base, now).localCheckpoint(eager=True)
+    return deletions.delete(job, table, files, "expired")
+
+
+def unreferenced(job: Job, table: Any, before: Any, after: Any) -> DataFrame:
+    old, new = (reachable.content(job.session, fixed(job, table, metadata)) for metadata in (before, after))
+    return old.dropDuplicates(["key"]).join(new.select("key"), "key", "left_anti").select("path")
+
+
+def fixed(job: Job, table: Any, metadata: Any) -> Any:
+    """The table as one state of its metadata shows it."""
+    iceberg = tables.java(job.session).org.apache.iceberg
+    return iceberg.BaseTable(iceberg.StaticTableOperations(metadata, table.io()), table.name())

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deletes files below the table that nothing refers to: candidates are listed first, references are read second."""
+
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
+from lakehand.jobs.iceberg import deletions, neighbours, reachable, tables
+from lakehand.jobs.iceberg.refusals import Implausible, Refused, cut_off
+from lakehand.jobs.job import Job
+
+LEAST_HOURS = 72
+MOST = 0.3  # of the listed files
+
+
+def run(job: Job) -> dict[str, Any]:
+    job.phase("reading the table")
+    table = tables.load(job)
+    tables.refuse_shared(table)
+    oldest = cut_off(job.parameters.get("older_than"), LEAST_HOURS)
+    job.phase("listing files")
+    listed = listing(job, table.location())
+    total = listed.count()
+    job.check()
+    job.phase("looking for references")
+    table.refresh()
+    orphans = unreferenced(job, table, listed).where(sql.col("modified") < oldest).localCheckpoint(eager=True)
+    told = {"listed_files": total, "older_than": oldest}
+    neighbours.refuse_tables_within(job, table, listed, orphans)
+    if job.parameters.get("dry_run"):
+        return {**told, **deletions.would_delete(orphans)}
+    refuse_implausible(orphans.count(), total, is_confirmed=job.parameters.get("confirm") is True)
+    job.check()
+    size = orphans.agg(sql.sum("length")).first()[0] or 0  # type: ignore[index]
+    return {**told, "deleted_files": deletions.delete(job, table, orphans, "orphan"), "deleted_bytes": size}
+
+
+def listing(job: Job, location: str) -> DataFrame:
+    """Every file that is not hidden, as it is now: kept, so that it cannot be listed again later."""
+    job.session.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    files = job.session.read.format("binaryFile").option("recursiveFileLookup", "true")
+    found = files.option("__globPaths__", "false").load(location)
+    chosen = found.select("path", sql.expr("unix_millis(modificationTime)").alias("modified"), "length")
+    return reachable.keyed(chosen).localCheckpoint(eager=True)
+
+
+def unreferenced(job: Job, table: Any, listed: DataFrame) -> DataFrame:
+    live = reachable.everything(job.session, table).select("key").distinct().localCheckpoint(eager=True)
+    if listed.join(live, "key", "left_semi").isEmpty():
+        raise Refused("none of the listed files belongs to the table: its metadata seems to spell paths differently")
+    return listed.join(live, "key", "left_anti")
+
+
+def refuse_implausible(orphans: int, total: int, *, is_confirmed: bool) -> None:
+    if orphans > total * MOST and not is_confirmed:
+        raise Implausible(
+            f"{orphans} of {total} listed files look like orphans ({orphans / total:.0%}): nothing deleted"
+        )

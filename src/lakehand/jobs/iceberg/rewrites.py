@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the rewriting jobs share: one commit with the operation's stamp in it, and never a second one."""
+
+from collections.abc import Callable
+from typing import Any
+
+from lakehand.jobs.iceberg import tables
+from lakehand.jobs.iceberg.refusals import Refused
+from lakehand.jobs.job import Job
+
+# Of Iceberg's options. Commits in several parts are not among them: after a loss, nobody could tell how much was done.
+OPTIONS = frozenset(
+    {
+        "delete-file-threshold",
+        "delete-ratio-threshold",
+        "max-files-to-rewrite",
+        "min-file-size-bytes",
+        "min-input-files",
+        "remove-dangling-deletes",
+        "rewrite-all",
+        "target-file-size-bytes",
+        "use-starting-sequence-number",
+    }
+)
+
+
+def run_rewrite(job: Job, begin: Callable[[Any], Any], count: Callable[[Any], dict[str, int]]) -> dict[str, Any]:
+    """``begin`` makes the action for a table; ``count`` says what it did, ``rewritten`` among it."""
+    stamp = stamp_of(job)
+    job.phase("reading the table")
+    table = tables.load(job)
+    if done := tables.stamped(job.session, table, stamp):
+        return {"already": True, "snapshots": done}
+    if table.currentSnapshot() is None:
+        return {"rewritten": 0}
+    action = with_options(begin(table), job.parameters.get("options") or {}).snapshotProperty(tables.STAMP, stamp)
+    job.check()
+    job.phase("rewriting")
+    outcome = action.execute()
+    job.phase("committed")
+    return count(outcome)
+
+
+def stamp_of(job: Job) -> str:
+    stamp = job.parameters.get("stamp")
+    if not isinstance(stamp, str) or not stamp:
+        raise Refused("the work has no stamp: without one, nobody could tell whether it was done")
+    return stamp
+
+
+def with_options(action: Any, options: dict[str, str]) -> Any:
+    for key, value in options.items():
+        if key not in OPTIONS:
+            raise Refused(f"{key!r} is no option of a rewrite that is used here")
+        action = action.option(key, str(value))
+    return action

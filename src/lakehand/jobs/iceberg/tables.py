@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of a job, loaded fresh: by its path in Hadoop layout, or by its name in a catalog that the driver knows."""
+
+import json
+import re
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from lakehand.jobs.iceberg.refusals import Refused
+from lakehand.jobs.job import Job
+
+STAMP = "lakehand-operation"
+_CATALOG = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+_STORE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?")
+
+
+def load(job: Job) -> Any:
+    """The Java table at its newest state; refused when it is not where the service thinks it is."""
+    location, catalog = job.parameters["location"], job.parameters.get("catalog")
+    table = by_name(job) if catalog else by_path(job.session, location)
+    if path_of(table.location()) != path_of(location):
+        raise Refused(f"the table is at {table.location()} now, and the work was for {location}")
+    return table
+
+
+def by_path(session: SparkSession, location: str) -> Any:
+    hadoop = session._jsparkSession.sessionState().newHadoopConf()
+    return java(session).org.apache.iceberg.hadoop.HadoopTables(hadoop).load(location)
+
+
+def by_name(job: Job) -> Any:
+    catalog, parts = job.parameters["catalog"], [*job.parameters["namespace"].split("."), job.parameters["table"]]
+    if not _CATALOG.fullmatch(catalog):
+        raise Refused(f"{catalog!r} is no name of a catalog")
+    name = ".".join([catalog, *(quoted(part) for part in parts if part)])
+    table = java(job.session).org.apache.iceberg.spark.Spark3Util.loadIcebergTable(job.session._jsparkSession, name)
+    table.refresh()  # the driver's catalog may remember an older state
+    return table
+
+
+def quoted(name: str) -> str:
+    if not name.isprintable():
+        raise Refused(f"{name!r} cannot be quoted: it has a control character")
+    return "`" + name.replace("`", "``") + "`"
+
+
+def path_of(location: str) -> str:
+    """A location without its scheme and authority, which the same storage may spell in many ways."""
+    return "/" + "/".join(part for part in _STORE.sub("", location, count=1).split("/") if part)
+
+
+def java(session: SparkSession) -> Any:
+    return session.sparkContext._jvm
+
+
+def actions(session: SparkSession) -> Any:
+    return java(session).org.apache.iceberg.spark.actions.SparkActions.get(session._jsparkSession)
+
+
+def document(session: SparkSession, metadata: Any) -> dict[str, Any]:
+    """The table's metadata as Python has it, by one call however long the history is."""
+    found: dict[str, Any] = json.loads(java(session).org.apache.iceberg.TableMetadataParser.toJson(metadata))
+    return found
+
+
+def stamped(session: SparkSession, table: Any, stamp: str) -> list[int]:
+    """Snapshots that an earlier attempt of this operation has committed."""
+    known = document(session, table.operations().current()).get("snapshots") or []
+    return [one["snapshot-id"] for one in known if (one.get("summary") or {}).get(STAMP) == stamp]
+
+
+def refuse_shared(table: Any) -> None:
+    if str(dict(table.properties()).get("gc.enabled", "true")).lower() == "false":
+        raise Refused("the table's property gc.enabled is false: its files may belong to other tables, too")
