@@ -3,7 +3,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lakehand.app.config_file import find_config
@@ -24,6 +24,7 @@ class Reading:
 
     plugins: Plugins
     catalogs: Mapping[str, Catalog] = field(default_factory=dict)
+    config: Path | None = None  # the file that all of it comes from
     storage: Mapping[str, str] = field(default_factory=dict)  # how to reach buckets: properties of the formats
 
     def finder(self) -> Finder:
@@ -65,12 +66,13 @@ class Reading:
 def open_reading(config: Path | None = None) -> Reading:
     """As the settings say. Reading settings costs more than a look: where there are none, none are read."""
     home = Path(os.environ.get("LAKEHAND_HOME") or HOME)
-    if find_config(config, home) is None and not is_set_by_environment():
+    file = find_config(config, home)
+    if file is None and not is_set_by_environment():
         return reading_of({})
     from lakehand.app.settings import load
 
-    settings = load(config=config)
-    return reading_of(settings.plugin_configs(), settings.catalog_map())
+    settings = load(config=file)
+    return replace(reading_of(settings.plugin_configs(), settings.catalog_map()), config=file)
 
 
 def is_set_by_environment() -> bool:

@@ -2,7 +2,7 @@
 """Builds the service: every object is made here, once, and handed to those who need it."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
@@ -61,11 +61,12 @@ class Service:
     def instance_id(self) -> str:
         return self.identity.id
 
-    def start(self) -> None:
-        """Take up what a former process of this home left, then run."""
+    def start(self, only: Collection[str] = ()) -> None:
+        """Take up what a former process of this home left, then run: all loops, or only those that are named."""
         self.rescuer.adopt()
-        for loop in self.loops.values():
-            loop.start()
+        for name, loop in self.loops.items():
+            if not only or name in only:
+                loop.start()
 
     def stop(self) -> None:
         """Stop moving things. What runs goes on under its lease; a restart finds it again."""

@@ -89,7 +89,7 @@ def histogram(classes: Document) -> str:
 
 
 def others(numbers: Document) -> str:
-    plain = {name: value for name, value in numbers.items() if name not in SHOWN and value not in (None, "", [], {})}
+    plain = {name: value for name, value in numbers.items() if name not in SHOWN and value}
     return ", ".join(
         f"{name.replace('_', ' ')} {value}" for name, value in plain.items() if not isinstance(value, dict | list)
     )

@@ -3,7 +3,7 @@
 
 import typer
 
-from lakehand.cli import about, advice, check, doctor, operations, service, tables
+from lakehand.cli import about, advice, check, doctor, maintain, operations, service, tables
 from lakehand.cli.demo import command as demo
 from lakehand.cli.problems import Commands
 
@@ -22,6 +22,10 @@ app.command(
     "lakehand check lake:sales.orders  ·  "
     "lakehand check /data/trips --set hudi.compaction.delta-commits=3",
 )(check.check)
+app.command(
+    "maintain",
+    epilog="lakehand maintain /data/trips --dry-run  ·  lakehand maintain /data/trips --action compaction --yes",
+)(maintain.maintain)
 app.command("serve", epilog="lakehand serve --home /var/lib/lakehand --warehouse /data --warehouse s3://lake")(
     service.serve
 )

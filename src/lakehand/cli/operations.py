@@ -68,7 +68,10 @@ def followed(client: Client, id: int, *, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-@app.command(epilog="lakehand operations submit trips compaction --watch")
+@app.command(
+    epilog="lakehand operations submit trips compaction --watch  ·  "
+    "lakehand operations submit orders remove-orphans --dry-run --watch"
+)
 def submit(
     table: TableName,
     action: Annotated[str, typer.Argument(help="compaction, clustering, clean, ...")],
@@ -77,6 +80,12 @@ def submit(
     option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="A format option, of those allowed.")
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only list what would be deleted; operations show has the list.")
+    ] = False,
+    confirm: Annotated[
+        bool, typer.Option("--confirm", help="Do it even where the job finds it implausible; recorded with your name.")
+    ] = False,
     watch: Watch = False,
     url: Url = URL,
     token: Token = None,
@@ -85,7 +94,8 @@ def submit(
     """Ask for an operation now. The same plan a second time is the same operation."""
     client = Client(url, token)
     wanted = {"table": client.table(table)["id"], "action": action, "instant": instant}
-    body = {**given(wanted), "options": pairs(option or [], "--option")}
+    words = {"dry_run": dry_run or None, "confirm": confirm or None}
+    body = {**given({**wanted, **words}), "options": pairs(option or [], "--option")}
     operation = client.post("/api/v1/operations", body)
     if watch:
         followed(client, operation["id"], as_json=as_json)

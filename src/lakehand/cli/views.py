@@ -10,6 +10,7 @@ from rich.text import Text
 
 from lakehand.cli.client import Document
 from lakehand.cli.times import took, when
+from lakehand.spi.health import amount
 
 COLOURS = {
     "pending": "yellow",
@@ -25,6 +26,7 @@ COLOURS = {
     "off": "dim",
     "broken": "red",
 }
+LISTED = 50  # files of a dry run that are shown
 FINAL = frozenset({"succeeded", "failed", "canceled", "dropped"})
 
 
@@ -114,11 +116,22 @@ def status_of(operation: Document) -> str:
 
 def operation_view(operation: Document) -> RenderableType:
     parts: list[RenderableType] = [operation_facts(operation)]
+    if (operation.get("result") or {}).get("would_delete") is not None:
+        parts += [Text(), listing_view(operation["result"])]
     if operation.get("attempt_list"):
         parts += [Text(), attempts_view(operation["attempt_list"])]
     if operation.get("events"):
         parts += [Text(), events_view(operation["events"])]
     return Group(*parts)
+
+
+def listing_view(result: Document) -> RenderableType:
+    """What a dry run found that would go."""
+    listed = result["would_delete"]
+    count, size = result.get("would_delete_files", len(listed)), result.get("would_delete_bytes")
+    head = f"would delete {count} files" + (f", {amount(size)}" if size else "")
+    more = [f"... and {count - LISTED} more: --json has up to 1000"] if count > LISTED else []
+    return Group(Text(head, style="bold"), *(Text(str(path)) for path in listed[:LISTED]), *map(Text, more))
 
 
 def operation_facts(operation: Document) -> Table:

@@ -8,12 +8,16 @@ from datetime import datetime
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import OperationFilter, Page, Store
 from lakehand.domain.actions import Action
-from lakehand.domain.errors import Conflict, NotFound
+from lakehand.domain.errors import Conflict, Invalid, NotFound
 from lakehand.domain.events import Event, StoredEvent
 from lakehand.domain.locations import normalise
 from lakehand.domain.operations import UNFINISHED, Attempt, NewOperation, Operation, OperationId
 from lakehand.domain.processes import Instant, Json, TableProcess
 from lakehand.domain.tables import Table, TableId
+from lakehand.spi.pauses import DRY_RUN
+
+CONFIRM = "confirm"
+MODE = "mode"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,29 +53,48 @@ class OperationsDesk:
         )
 
     def submit(
-        self, table: Table, action: Action, instant: Instant | None, parameters: Mapping[str, Json], *, origin: str
+        self,
+        table: Table,
+        action: Action,
+        instant: Instant | None,
+        parameters: Mapping[str, Json],
+        *,
+        origin: str,
+        dry_run: bool = False,
+        confirm: bool = False,
     ) -> tuple[Operation, bool]:
-        """Store an operation that someone asked for; the same (table, instant) again is the same operation."""
-        self.plugins.factory(table.format, action)
-        if action not in table.spec.action_types:
-            raise Conflict(
-                f"{table.name} is not registered for {action}: lakehand tables change {table.id} --actions +{action}"
-            )
+        """Store an operation that someone asked for; the same (table, instant) again is the same operation.
+
+        ``confirm``: a person takes the responsibility for what a job would rather not do by itself.
+        """
+        self.refuse_impossible(table, action, dry_run=dry_run, confirm=confirm)
         now = self.store.clock.now()
-        mode: dict[str, Json] = {} if instant else {"mode": "plan-and-execute"}
         process = TableProcess(
-            action=action, instant=instant, parameters={**parameters, **mode}, reason=f"asked for by {origin}"
-        )
+            action=action, instant=instant, reason=f"asked for by {origin}",
+            parameters={**without_words(parameters), **words(instant, dry_run=dry_run, confirm=confirm)},
+        )  # fmt: skip
         new = NewOperation(
             table=table.id, instant=instant or service_instant(action, now), process=process, origin=origin,
             priority=table.spec.priority, queue=table.spec.queue, owner=table.spec.owner, due_at=now,
         )  # fmt: skip
-        stored = Event(
-            kind="operation.stored", message=f"{action} of {table.name} was asked for by {origin}", table=table.id
+        operation, is_new = self.store.operations.add(
+            new, now=now, event=asked_event(table, action, origin, dry_run=dry_run, confirm=confirm)
         )
-        operation, is_new = self.store.operations.add(new, now=now, event=stored)
         self.wake()
         return operation, is_new
+
+    def refuse_impossible(self, table: Table, action: Action, *, dry_run: bool, confirm: bool) -> None:
+        factory = self.plugins.factory(table.format, action)
+        if action not in table.spec.action_types:
+            raise Conflict(
+                f"{table.name} is not registered for {action}: lakehand tables change {table.id} --actions +{action}"
+            )
+        listed = sorted(factory.dry_run_actions())
+        if dry_run and action not in listed:
+            can = f"; {table.format} tables have one for {', '.join(listed)}" if listed else ""
+            raise Invalid(f"{action} has no dry run: it deletes nothing, or cannot tell beforehand{can}")
+        if dry_run and confirm:
+            raise Invalid("a dry run deletes nothing, so that there is nothing to confirm: give one of the two")
 
     def cancel(self, id: OperationId, *, by: str, delete: bool = False) -> Operation:
         """Ask for the end of an operation; ``delete`` also removes it from the service's care for good."""
@@ -113,6 +136,24 @@ class OperationsDesk:
 
     def of_table(self, table: TableId, *, recent: int = 20) -> Sequence[Operation]:
         return self.store.operations.of_table(table, recent=recent)
+
+
+def without_words(parameters: Mapping[str, Json]) -> dict[str, Json]:
+    """What came along with a request cannot speak the words that only the request itself may say."""
+    return {key: value for key, value in parameters.items() if key not in (DRY_RUN, CONFIRM, MODE)}
+
+
+def words(instant: Instant | None, *, dry_run: bool, confirm: bool) -> dict[str, Json]:
+    said: dict[str, Json] = {DRY_RUN: True} if dry_run else {}
+    return {**({} if instant else {MODE: "plan-and-execute"}), **said, **({CONFIRM: True} if confirm else {})}
+
+
+def asked_event(table: Table, action: Action, by: str, *, dry_run: bool, confirm: bool) -> Event:
+    what = f"a dry run of {action}" if dry_run else str(action)
+    message = f"{what} of {table.name} was asked for by {by}"
+    if not confirm:
+        return Event(kind="operation.stored", message=message, table=table.id)
+    return Event(kind="operation.confirmed", message=f"{message}, and confirmed", table=table.id, detail={"by": by})
 
 
 def service_instant(action: Action, now: datetime) -> Instant:

@@ -24,6 +24,7 @@ class NewOperation(BaseModel):
             "examples": [
                 {"table": 1, "action": "compaction", "instant": "20261115191013982"},
                 {"location": "/data/trips", "action": "clustering"},
+                {"location": "/data/orders", "action": "vacuum", "dry_run": True},
             ]
         },
     )
@@ -33,6 +34,10 @@ class NewOperation(BaseModel):
     action: ActionName
     instant: Name | None = Field(default=None, description="The plan's own time in the table: 14 or 17 digits.")
     options: Options = Field(default={}, description="Format options from a list of allowed ones.")
+    dry_run: bool = Field(default=False, description="Only list what would be deleted, where the action can.")
+    confirm: bool = Field(
+        default=False, description="Do it even where a job finds it implausible. Recorded with the caller's name."
+    )
 
 
 class OperationAnswer(BaseModel):

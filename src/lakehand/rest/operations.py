@@ -72,7 +72,9 @@ def submit_operation(
     table = named_table(new, tables)
     instant = read_instant(new.instant) if new.instant else None
     options = {"options": dict(new.options)} if new.options else {}
-    operation, is_new = operations.submit(table, Action(new.action), instant, options, origin=caller)
+    operation, is_new = operations.submit(
+        table, Action(new.action), instant, options, origin=caller, dry_run=new.dry_run, confirm=new.confirm
+    )
     response.status_code = 201 if is_new else 200
     return OperationAnswer.of(operation, table)
 

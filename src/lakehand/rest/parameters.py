@@ -10,13 +10,17 @@ from pydantic import AfterValidator, Field
 from lakehand.core.intake import EXTRA_PARAMETERS
 from lakehand.domain.errors import Invalid
 from lakehand.domain.processes import Json
+from lakehand.rest.fields import property_key
 
 _VALUE = re.compile(r"[A-Za-z0-9_.:+-]{1,64}")
+_TEXT = re.compile(r"[A-Za-z0-9_.:,+-]+( [A-Za-z0-9_.:,+-]+)*")
 _RESOURCE = re.compile(r"(?:[a-z]{1,16}:)?[0-9]{1,6}[kmgt]?[:,][0-9]{1,6}[kmgt]?", re.IGNORECASE)
 MOST_PARALLEL = 1_000_000
+LONGEST_VALUE = 200
 
 
 def allowed(options: Mapping[str, str]) -> Mapping[str, str]:
+    """Hudi's options: its own list, which the wire uses, too."""
     for key, value in options.items():
         if key not in EXTRA_PARAMETERS:
             raise ValueError(f"{key[:80]!a} is not on the allow-list: {', '.join(sorted(EXTRA_PARAMETERS))}")
@@ -25,7 +29,17 @@ def allowed(options: Mapping[str, str]) -> Mapping[str, str]:
     return options
 
 
-Options = Annotated[dict[str, str], Field(max_length=50), AfterValidator(allowed)]
+def plausible(options: Mapping[str, str]) -> Mapping[str, str]:
+    """Options of any format: nothing that loads code or is a secret. Each format takes those that it knows."""
+    allowed({key: value for key, value in options.items() if key.lower().startswith("hoodie.")})
+    for key, value in options.items():
+        property_key(key)
+        if len(value) > LONGEST_VALUE or not _TEXT.fullmatch(value):
+            raise ValueError(f"the value of {key} may hold letters, digits, spaces and ._:,+- only, at most 200")
+    return options
+
+
+Options = Annotated[dict[str, str], Field(max_length=50), AfterValidator(plausible)]
 
 
 def read_options(text: str) -> Mapping[str, str]:
