@@ -16,7 +16,7 @@ from tests.e2e.service import RunningService, wait_for
 
 pytestmark = pytest.mark.spark
 EACH = 4
-HEAVY = 100_000  # rows of each commit: a rewrite that can be caught in the middle
+HEAVY = 40_000  # rows of each commit: a rewrite that can be caught in the middle
 
 
 def spoiled(spark: SparkSession, lake: Path, damage: Damage, name: str) -> tuple[Path, Facts]:
