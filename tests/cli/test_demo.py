@@ -12,10 +12,12 @@ import psutil
 import pytest
 from rich.console import Console
 
+from lakehand.cli.client import Document
 from lakehand.cli.demo.cast import demo_tables
 from lakehand.cli.demo.formats import SHOWN, readers
 from lakehand.cli.demo.picture import Picture, picture
 from lakehand.cli.demo.result import Outcome, comparison, promises
+from lakehand.cli.demo.story import is_quiet
 from lakehand.cli.problems import CommandFailed
 from lakehand.domain.places import Place
 from lakehand.spi import Format, Json, TableFormat
@@ -101,6 +103,27 @@ def test_each_format_has_a_table_and_only_those_of_hudi_are_told_of(tmp_path: Pa
     assert [table.name for table in demo_tables(["delta"], url="http://x", lake=tmp_path, locks=tmp_path)] == [
         "payments"
     ]
+
+
+def an_action(last_look: str | None, *, finished: str | None = None, unfinished: int = 0) -> Document:
+    ended = {"finished_at": finished} if finished else None
+    return {"last_look": last_look, "last_finished": ended, "unfinished": [{}] * unfinished}
+
+
+@pytest.mark.parametrize(
+    ("action", "told", "quiet"),
+    [
+        (an_action("2026-01-01T10:00:02Z", finished="2026-01-01T10:00:01Z"), None, True),
+        (an_action("2026-01-01T10:00:02Z", finished="2026-01-01T10:00:01Z"), "2026-01-01T10:00:03Z", False),
+        (an_action("2026-01-01T10:00:02Z", finished="2026-01-01T10:00:03Z"), None, False),
+        (an_action("2026-01-01T10:00:02Z", unfinished=1), None, False),
+        (an_action(None), None, False),
+    ],
+)
+def test_a_table_is_quiet_when_it_was_looked_at_after_all_that_happened(
+    action: Document, told: str | None, quiet: bool
+) -> None:
+    assert is_quiet([action], told) is quiet
 
 
 def start_demo(tmp_path: Path, *words: str) -> "subprocess.Popen[str]":

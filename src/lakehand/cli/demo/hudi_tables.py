@@ -13,7 +13,7 @@ INDEXES = {
     "hoodie.metadata.index.column.stats.enable": "false",
     "hoodie.metadata.index.partition.stats.enable": "false",
 }
-PARTS = 10  # of one insert into orders: each leaves a file in each of two cities
+PARTS = 5  # of one insert into orders: each leaves a file in each of two cities
 
 
 def trips(url: str, location: Path) -> DemoTable:
@@ -53,6 +53,8 @@ def orders(url: str, location: Path, locks: Path) -> DemoTable:
             **options,
             "hoodie.bulkinsert.shuffle.parallelism": str(PARTS),
             "hoodie.parquet.small.file.limit": "0",
+            "hoodie.index.bloom.num_entries": "1000",
+            "hoodie.simple.index.parallelism": "2",
             "hoodie.metadata.enable": "false",
         },
         registration={
@@ -60,7 +62,7 @@ def orders(url: str, location: Path, locks: Path) -> DemoTable:
             "scheduling": "service",
             "properties": thresholds(lock),
         },
-        history=(*inserts, Commit(operation="upsert", rows=1000, batch=5)),
+        history=(*inserts, Commit(operation="upsert", rows=200, batch=5)),
         later=(again, again),
         first=frozenset({"clustering"}),
         expected=frozenset({"clustering", "clean"}),
