@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Paimon table at one moment: schema and snapshot numbers at once, manifests and history when someone asks."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from functools import cached_property
+
+from lakehand.formats.paimon.layout import Document, Layout
+from lakehand.formats.paimon.manifests import Content, DataFile, Manifests
+from lakehand.formats.paimon.schema import Kind, TableSchema
+from lakehand.spi import Json, health, size_histogram
+from lakehand.storage import Storage
+
+OURS = "lakehand-"  # what the commit users of our rewrites begin with
+RECENT = 50  # snapshots that a decision looks back
+
+Bucket = tuple[bytes, int]  # partition and number
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaimonSnapshot:
+    """What a Paimon table's own metadata says."""
+
+    token: str
+    location: str
+    schema: TableSchema
+    ids: tuple[int, ...]  # of the snapshots that are kept, oldest first
+    layout: Layout = field(repr=False)
+
+    @property
+    def storage(self) -> Storage:
+        return self.layout.storage
+
+    @property
+    def latest(self) -> int:
+        return self.ids[-1] if self.ids else 0
+
+    @property
+    def earliest(self) -> int:
+        return self.ids[0] if self.ids else 0
+
+    @cached_property
+    def manifests(self) -> Manifests:
+        return Manifests(storage=self.storage, folder=f"{self.layout.root}/manifest")
+
+    @cached_property
+    def newest(self) -> Document:
+        return self.layout.snapshot(self.latest) if self.ids else {}
+
+    @cached_property
+    def content(self) -> Content:
+        return self.manifests.content(self.newest) if self.newest else Content(files=())
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        return self.content.files
+
+    @cached_property
+    def buckets(self) -> Mapping[Bucket, tuple[DataFile, ...]]:
+        found: dict[Bucket, list[DataFile]] = defaultdict(list)
+        for file in self.files:
+            found[file.partition, file.bucket].append(file)
+        return {key: tuple(files) for key, files in found.items()}
+
+    @cached_property
+    def small(self) -> tuple[DataFile, ...]:
+        """Append tables: what is below Paimon's line. Tables with a key: what is not merged yet."""
+        if self.schema.primary_keys:
+            return tuple(file for file in self.files if file.level == 0)
+        return tuple(file for file in self.files if file.size < self.schema.small_below)
+
+    @property
+    def small_counts(self) -> Counter[Bucket]:
+        return Counter((file.partition, file.bucket) for file in self.small)
+
+    def document(self, id: int) -> Document | None:
+        """A snapshot, unless someone has expired it meanwhile."""
+        if id == self.latest:
+            return self.newest
+        try:
+            return self.layout.snapshot(id)
+        except FileNotFoundError:
+            return None
+
+    def newest_first(self, *, after: int = 0) -> Iterator[Document]:
+        for number in reversed(self.ids):
+            if number <= after:
+                return
+            if (document := self.document(number)) is not None:
+                yield document
+
+    @cached_property
+    def recent(self) -> tuple[Document, ...]:
+        return tuple(self.newest_first(after=self.latest - RECENT))
+
+    def stamped(self, stamp: str, *, after: int = 0) -> list[Document]:
+        """The snapshots that an operation has committed, newest first."""
+        prefix = f"{OURS}{stamp}_"
+        return [one for one in self.newest_first(after=after) if str(one.get("commitUser")).startswith(prefix)]
+
+    @property
+    def numbers(self) -> Mapping[str, Json]:
+        records = self.newest.get("totalRecordCount")
+        return {
+            "kind": str(self.schema.kind),
+            "write_only": self.schema.is_write_only,
+            health.FILES: len(self.files),
+            health.BYTES: sum(file.size for file in self.files),
+            health.SMALL_FILES: len(self.small),
+            health.SMALL_BYTES: sum(file.size for file in self.small),
+            health.HISTOGRAM: size_histogram(file.size for file in self.files),
+            health.ROWS: records if self.schema.kind in (Kind.APPEND, Kind.BUCKETED_APPEND) else None,
+            "records": records,  # with a key: before rows of one key are merged
+            "buckets": len(self.buckets),
+            "most_sorted_runs": max((sorted_runs(files) for files in self.buckets.values()), default=0),
+            **self._history_numbers(),
+            **({"lost_deletions": len(self.content.lost)} if self.content.lost else {}),
+        }
+
+    def _history_numbers(self) -> dict[str, Json]:
+        oldest = self.document(self.earliest) if self.ids else None
+        return {
+            health.SNAPSHOTS: len(self.ids),
+            health.OLDEST_SNAPSHOT: moment(oldest).isoformat(timespec="seconds") if oldest else None,
+            "tags": sum(name.startswith("tag-") for name in self.layout.names("tag")),
+            "branches": len(self.layout.branches()),
+            health.DELETION_VECTORS: self._deletion_vectors(),
+        }
+
+    def _deletion_vectors(self) -> int:
+        name = self.newest.get("indexManifest")
+        records = self.manifests.records(name) if name else []
+        return sum(len(one.get("_DELETIONS_VECTORS_RANGES") or ()) for one in records)
+
+
+def sorted_runs(files: tuple[DataFile, ...]) -> int:
+    """Each file of level 0 is a run of its own; every other level is one."""
+    return sum(file.level == 0 for file in files) + len({file.level for file in files if file.level})
+
+
+def moment(document: Document) -> datetime:
+    return datetime.fromtimestamp(document["timeMillis"] / 1000, timezone.utc)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every file name that a table's snapshots, tags, changelogs and branches hold. What cannot be read is never empty."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from lakehand.jobs.paimon.refusals import MetadataUnreadable
+from lakehand.jobs.paimon.tables import Target
+
+MAIN = "main"
+_WORD = re.compile(r"[\w.=-]+")
+
+
+def used_names(target: Target, table: Any) -> set[str]:
+    if table.snapshotManager().latestSnapshotId() is None:
+        raise MetadataUnreadable("the table has no snapshot: every file would look like an orphan")
+    used: set[str] = set()
+    read: set[str] = set()
+    try:
+        for branch in [MAIN, *table.branchManager().branches()]:
+            store = table.switchToBranch(branch).store()
+            for snapshot in roots(store):
+                used |= named_by(store, snapshot, lists_of(snapshot), read)
+            for changelog in store.snapshotManager().safelyGetAllChangelogs():
+                used |= named_by(store, changelog, left_of(store, changelog), read)
+    except Exception as error:
+        raise MetadataUnreadable(f"not everything that refers to files can be read: {str(error)[:500]}") from error
+    return used | read
+
+
+def roots(store: Any) -> Iterator[Any]:
+    """Snapshots by their numbers and not by what is there: one that is missing in between is an error."""
+    manager = store.snapshotManager()
+    latest, earliest = manager.latestSnapshotId(), manager.earliestSnapshotId()
+    if latest is not None:
+        yield from (manager.snapshot(number) for number in range(earliest, latest + 1))
+    yield from store.newTagManager().taggedSnapshots()
+
+
+def named_by(store: Any, snapshot: Any, names: set[str], read: set[str]) -> set[str]:
+    """``read`` are the manifests that were opened before: snapshots share most of them."""
+    lists, manifests = store.manifestListFactory().create(), store.manifestFileFactory().create()
+    used = {*names, *(name for name in (snapshot.indexManifest(), snapshot.statistics()) if name)}
+    for name in names:
+        for meta in lists.readWithIOException(name):
+            if (manifest := meta.fileName()) not in read:
+                read.add(manifest)
+                used |= words(manifests.readWithIOException(manifest))
+    index = snapshot.indexManifest()
+    if index and store.newIndexFileHandler().existsManifest(index):
+        used |= words(store.newIndexFileHandler().readManifestWithIOException(index))
+    return used
+
+
+def lists_of(snapshot: Any) -> set[str]:
+    names = (snapshot.baseManifestList(), snapshot.deltaManifestList(), snapshot.changelogManifestList())
+    return {str(name) for name in names if name}
+
+
+def left_of(store: Any, changelog: Any) -> set[str]:
+    """Of a changelog that outlives its snapshot only the lists that Paimon has kept."""
+    lists = store.manifestListFactory().create()
+    kept = changelog.changelogManifestList()
+    return {name for name in lists_of(changelog) if name == kept or lists.exists(name)}
+
+
+def words(entries: Any) -> set[str]:
+    """One text per manifest instead of a call per file: every word of it may be the name of a file."""
+    return set(_WORD.findall(entries.toString()))

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compactions of real tables: one commit with our stamp, all rows as they were, and nothing to do afterwards."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehand.formats.paimon import PaimonFormat
+from lakehand.jobs.attempt import job_called
+from lakehand.jobs.job import Job
+from lakehand.spi import Catalog, Place, Skip, TableProcess
+from tests import paimon_tables as paimon
+from tests.jobs.paimon.conftest import Make
+from tests.jobs.paimon.service import rehearsal
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+
+
+def test_small_files_of_an_append_table_become_one_in_one_commit(spark: SparkSession, lake_with: Make) -> None:
+    lake = lake_with("small_files")
+    path, before = lake.path("small_files"), lake.facts("small_files")
+    service = rehearsal(spark, path)
+
+    wanted = service.wants("compact")
+    assert isinstance(wanted, TableProcess)
+    assert wanted.reason.startswith("104 of 104 files are under 179 MB, 1 of 1 partitions have 5 or more of them")
+    ended = service.finish(service.stored(wanted))
+
+    assert ended.reason == "snapshot 3: 104 files became 1; 104 before, 1 now"
+    assert [one["commitKind"] for one in paimon.snapshots(path)] == ["APPEND", "APPEND", "COMPACT"]
+    assert paimon.snapshots(path)[-1]["commitUser"].startswith(f"lakehand-{ended.stamp}_")
+    assert lake.facts("small_files") == before
+    again = service.wants("compact")
+    assert isinstance(again, Skip)
+    assert again.reason == "1 of 1 files are under 179 MB, 0 of 1 partitions have 5 or more of them"
+
+
+@pytest.mark.parametrize(("strategy", "left"), [("minor", 5 * 4), ("full", 5 * 1)])
+def test_partitions_of_all_sizes_are_packed(strategy: str, left: int, spark: SparkSession, lake_with: Make) -> None:
+    lake = lake_with("partitions")
+    before = lake.facts("partitions")
+    service = rehearsal(spark, lake.path("partitions"), compact__strategy=strategy)
+
+    ended = service.serve("compact")
+
+    assert ended.result["files_before"] == 200
+    assert ended.result["files_after"] <= left  # type: ignore[operator]
+    assert lake.facts("partitions") == before
+    assert isinstance(service.wants("compact"), Skip)
+
+
+@pytest.mark.parametrize("strategy", ["auto", "full", "minor"])
+def test_sorted_runs_of_a_table_with_a_key_are_merged(strategy: str, spark: SparkSession, lake_with: Make) -> None:
+    lake = lake_with("keyed")
+    before, count = lake.facts("keyed"), len(paimon.snapshots(lake.path("keyed")))
+    service = rehearsal(spark, lake.path("keyed"), compact__strategy=strategy)
+
+    ended = service.serve("compact")
+
+    assert ended.result["files_before"] == 112
+    assert ended.result["files_after"] == 16
+    assert lake.facts("keyed") == before
+    assert len(paimon.snapshots(lake.path("keyed"))) == count + 1, "a compaction expires nothing"
+    again = service.wants("compact")
+    assert isinstance(again, Skip)
+    assert again.reason.startswith("0 of 16 buckets have")
+    assert "(most: 1)" in again.reason
+
+
+@pytest.mark.parametrize("order", ["zorder", "hilbert", "order"])
+def test_an_append_table_is_sorted_once_for_each_order(order: str, spark: SparkSession, lake_with: Make) -> None:
+    lake = lake_with("partitions")
+    before = lake.facts("partitions")
+    wishes = {"compact__strategy": "sort", "compact__order_columns": "v,id", "compact__order_strategy": order}
+    service = rehearsal(spark, lake.path("partitions"), **wishes)
+
+    ended = service.serve("compact")
+
+    assert (ended.result["files_before"], ended.result["files_after"]) == (200, 5)
+    assert lake.facts("partitions") == before
+    again = service.wants("compact")
+    assert isinstance(again, Skip)
+    assert again.reason.startswith(f"0 of 5 files (0% of the bytes) are not sorted by {order}(v,id)")
+    other = rehearsal(spark, lake.path("partitions"), **{**wishes, "compact__order_columns": "id"})
+    assert isinstance(other.wants("compact"), TableProcess), "another order is another wish"
+
+
+def test_a_table_of_a_catalog_is_compacted_through_it(spark: SparkSession, lake_with: Make) -> None:
+    lake = lake_with("small_files")
+    before = lake.facts("small_files")
+    catalog = Catalog(
+        name="lake", format=PaimonFormat.format, type="filesystem", properties={"warehouse": str(lake.warehouse)}
+    )
+    [place] = PaimonFormat().tables(catalog)
+    assert place == Place(
+        location=str(lake.path("small_files")), catalog=catalog, db_name="shop", table_name="small_files"
+    )
+    service = rehearsal(spark, lake.path("small_files"))
+    service.place = place
+    admitted = service.admitted(service.asked("compact"))
+
+    job = Job(lake.session, dict(admitted.process.parameters))  # as the driver's sessions, it knows the catalog
+    ended = service.settled(admitted, job_called(admitted.process.job)(job))
+
+    assert ended.result["files_after"] == 1
+    assert lake.facts("small_files") == before
