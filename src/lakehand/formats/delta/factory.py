@@ -7,11 +7,13 @@ from typing import Any, ClassVar
 
 from lakehand.formats.delta import admissions, failures, settings, triggers, verdicts
 from lakehand.formats.delta.clusters import CLUSTERED, clusters_of
+from lakehand.formats.delta.log import info_of
 from lakehand.formats.delta.look import Look
 from lakehand.formats.delta.settings import ACTIONS, FULL, VACUUM, Z_ORDER, Floors
-from lakehand.formats.delta.snapshot import DeltaSnapshot, milliseconds
+from lakehand.formats.delta.snapshot import DeltaSnapshot
+from lakehand.formats.delta.stamps import stamped
 from lakehand.formats.delta.table import DELTA
-from lakehand.formats.delta.vacuum import LAST_FULL
+from lakehand.formats.delta.vacuum import LAST_FULL, START, sweep_of
 from lakehand.spi import (
     Action,
     Drop,
@@ -95,8 +97,11 @@ def remember(table: TableRuntime, process: TableProcess) -> None:
         columns = process.parameters.get("columns")
         names = [str(name) for name in columns] if isinstance(columns, (list, tuple)) else []
         table.update_state(CLUSTERED, lambda known: clusters_of(delta(table), names, known))
-    elif process.parameters.get("mode") == FULL and process.parameters.get("dry_run") is not True:
-        table.update_state(LAST_FULL, lambda known: max(known, milliseconds(table.now)))
+    elif process.action == VACUUM and process.parameters.get("mode") == FULL:
+        commits = [commit for _, commit in stamped(delta(table), process.parameters)]
+        begun = [sweep_of(one, info_of(one)) for one in commits if info_of(one).get("operation") == START]
+        if begun:
+            table.update_state(LAST_FULL, lambda known: max(known, begun[-1], key=lambda sweep: sweep.at))
 
 
 def delta(table: TableRuntime) -> DeltaSnapshot:

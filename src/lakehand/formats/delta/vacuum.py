@@ -3,9 +3,10 @@
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from lakehand.formats.delta import settings
 from lakehand.formats.delta.files import removed_file
@@ -20,7 +21,27 @@ FULL_EVERY = 30  # days
 LOOKED_AT = 500  # commits; of more than that a sample is read
 LAST = "_last_vacuum_info"
 LAST_VERSION = "latestCommitVersionOutsideOfRetentionWindow"
-LAST_FULL = StateKey(name="last-full-vacuum", default=0, encode=str, decode=int)  # milliseconds since 1970
+START, END = "VACUUM START", "VACUUM END"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """A vacuum that came to its end, in milliseconds since 1970."""
+
+    at: int = 0
+    cutoff: int = 0  # files that were removed earlier are gone
+
+
+def encode(sweep: Sweep) -> str:
+    return f"{sweep.at},{sweep.cutoff}"
+
+
+def decode(text: str) -> Sweep:
+    at, cutoff = text.split(",")
+    return Sweep(at=int(at), cutoff=int(cutoff))
+
+
+LAST_FULL = StateKey(name="last-full-vacuum", default=Sweep(), encode=encode, decode=decode)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +61,7 @@ class Removed:
 def decide(look: Look) -> Need | Skip:
     kept = settings.retained(look.config, look.snapshot, look.floors, look.options.get("retain_hours"))
     cutoff = look.table.now - kept
-    removed = removed_before(look.snapshot, milliseconds(cutoff))
+    removed = removed_for(look, milliseconds(cutoff))
     hours = math.ceil(kept / HOUR)
     told = f"{removed} are older than {hours} h"
     mode, why_full = mode_of(look)
@@ -79,18 +100,47 @@ def full_due(look: Look) -> str | None:
     days = look.config.ratio("delta.vacuum.full-interval-days", FULL_EVERY)
     if days <= 0 or settings.vacuum_mode(look.config) == LITE:
         return None
-    since = look.table.state(LAST_FULL)
+    since = look.table.state(LAST_FULL).at
     start = moment_of(since) if since else look.table.table.created_at
     if look.table.now - start < timedelta(days=days):
         return None
     return f"the last full vacuum was {start:%Y-%m-%d}" if since else f"registered {start:%Y-%m-%d}, and never listed"
 
 
-def removed_before(snapshot: DeltaSnapshot, cutoff: int) -> Removed:
+def removed_for(look: Look, cutoff: int) -> Removed:
+    """Lite vacuums leave a note in the log's folder. Full ones do not: we remember ours, and look for others."""
+    known = look.table.state(LAST_FULL).cutoff
+    removed = removed_before(look.snapshot, cutoff, known)
+    if not removed.files:
+        return removed
+    swept = max((sweep.cutoff for sweep in sweeps(look.snapshot)), default=0)
+    return removed_before(look.snapshot, cutoff, swept) if swept > known else removed
+
+
+def sweeps(snapshot: DeltaSnapshot) -> Iterator[Sweep]:
+    """Vacuums that the newest commits tell of."""
+    is_over = False
+    for _, commit, info in snapshot.infos_backwards(-1, LOOKED_AT):
+        if info.get("operation") == END:
+            is_over = (info.get("operationParameters") or {}).get("status") == "COMPLETED"
+        elif info.get("operation") == START and is_over:
+            is_over = False
+            yield sweep_of(commit, info)
+
+
+def sweep_of(commit: Commit, info: Mapping[str, Any]) -> Sweep:
+    """By the commit that began it."""
+    parameters = info.get("operationParameters") or {}
+    kept = str(parameters.get("specifiedRetentionMillis") or parameters.get("defaultRetentionMillis"))
+    at = committed_at(commit)
+    return Sweep(at=at, cutoff=at - int(kept) if kept.isdigit() else 0)
+
+
+def removed_before(snapshot: DeltaSnapshot, cutoff: int, swept: int) -> Removed:
     versions = snapshot.log.after(last_seen(snapshot))
     old = versions[: bisect_left(versions, cutoff, key=lambda v: committed_at(snapshot.log.commit(v)))]
     chosen = old[:: math.ceil(len(old) / LOOKED_AT)] if old else []
-    stones = gone(snapshot, (commit for _, commit in snapshot.log.commits(chosen)), cutoff)
+    stones = gone(snapshot, (commit for _, commit in snapshot.log.commits(chosen)), swept, cutoff)
     times = len(old) / len(chosen) if chosen else 1
     return Removed(
         files=round(len(stones) * times),
@@ -100,8 +150,8 @@ def removed_before(snapshot: DeltaSnapshot, cutoff: int) -> Removed:
     )
 
 
-def gone(snapshot: DeltaSnapshot, commits: Iterable[Commit], cutoff: int) -> Sequence[int]:
-    """Sizes of the files that these commits removed, and that have not come back or been removed again since."""
+def gone(snapshot: DeltaSnapshot, commits: Iterable[Commit], swept: int, cutoff: int) -> Sequence[int]:
+    """Sizes of the files that these commits removed after one moment, and that nobody touched after another."""
     state = snapshot.state
     found: dict[str, int] = {}
     for commit in commits:
@@ -109,7 +159,7 @@ def gone(snapshot: DeltaSnapshot, commits: Iterable[Commit], cutoff: int) -> Seq
             if "remove" in action:
                 stone = removed_file(action["remove"])
                 newest = state.tombstones.get(stone.path, stone)
-                if stone.path not in state.files and newest.removed < cutoff:
+                if stone.path not in state.files and swept <= newest.removed < cutoff:
                     found[stone.path] = stone.size
     return list(found.values())
 

@@ -9,6 +9,7 @@ from lakehand.formats.delta.log import Commit, info_of
 from lakehand.formats.delta.settings import VACUUM
 from lakehand.formats.delta.snapshot import DeltaSnapshot
 from lakehand.formats.delta.stamps import stamped, version_before
+from lakehand.formats.delta.vacuum import END, START
 from lakehand.spi import Finding, Json, TableProcess, Verdict, amount, health
 
 AFTER = (health.FILES, health.BYTES, health.SMALL_FILES, health.DELETION_VECTORS, "tombstones", "tombstone_bytes")
@@ -82,7 +83,7 @@ def in_words(counted: Mapping[str, int]) -> str:
 
 def about_vacuum(snapshot: DeltaSnapshot, process: TableProcess, commits: Sequence[tuple[int, Commit]]) -> Verdict:
     infos = {str(info.get("operation")): info for info in (info_of(commit) for _, commit in commits)}
-    end, start = infos.get("VACUUM END", {}), infos.get("VACUUM START", {})
+    end, start = infos.get(END, {}), infos.get(START, {})
     status = (end.get("operationParameters") or {}).get("status")
     if status != "COMPLETED":
         told = f"ended {status}" if end else "began and did not end" if start else "did not begin"

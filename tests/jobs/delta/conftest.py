@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spoiled tables, written once and copied for each test: a Delta table names its files relative to itself."""
+
+import gc
+import shutil
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehand.formats.delta import DeltaFormat, DeltaProcessFactory
+from lakehand.spi import Action, Format, TableSpec
+from lakehand.testing.rehearsal import Rehearsal
+from tests import delta_tables as delta
+
+
+def collected(make: Callable[[], None]) -> None:
+    """pyspark leaves sockets to the collector: those of a fixture are collected in it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        make()
+        gc.collect()
+
+
+Rehearse = Callable[..., Rehearsal]
+
+
+@pytest.fixture(scope="package")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("templates")
+
+
+@pytest.fixture(scope="package")
+def spoiled_template(spark: SparkSession, templates: Path) -> Path:
+    """100 small files, most of which have a deletion vector."""
+    path = templates / "spoiled"
+
+    def make() -> None:
+        delta.make_table(spark, path)
+        delta.delete(spark, path, "id % 10 = 3")
+
+    collected(make)
+    return path
+
+
+@pytest.fixture(scope="package")
+def old_template(spark: SparkSession, templates: Path) -> Path:
+    """Ten days ago 40 files became one."""
+    path = templates / "old"
+
+    def make() -> None:
+        delta.make_table(spark, path, commits=2)
+        spark.newSession().sql(f"OPTIMIZE {delta.quoted(path)}").collect()
+        delta.age(spark, path, 10)
+
+    collected(make)
+    return path
+
+
+@pytest.fixture
+def spoiled(spoiled_template: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(spoiled_template, tmp_path / "it's a [spoiled] `table`"))
+
+
+@pytest.fixture
+def old(spark: SparkSession, old_template: Path, tmp_path: Path) -> Iterator[Path]:
+    yield Path(shutil.copytree(old_template, tmp_path / "old %20 {table}"))
+    delta.forget(spark)
+
+
+@pytest.fixture
+def rehearse(spark: SparkSession) -> Rehearse:
+    def rehearsal(path: Path, **properties: str) -> Rehearsal:
+        """Settings without their ``delta.``, with ``__`` for dots and ``_`` for hyphens."""
+        told = {f"delta.{k.replace('__', '.').replace('_', '-')}": v for k, v in properties.items()}
+        spec = TableSpec(
+            location=str(path), format=Format("delta"), db_name="shop", table_name="payments", properties=told,
+            action_types=frozenset(map(Action, ("optimize", "z-order", "vacuum", "purge"))),
+        )  # fmt: skip
+        return Rehearsal(factory=DeltaProcessFactory(), format=DeltaFormat(), spec=spec, session=spark)
+
+    return rehearsal

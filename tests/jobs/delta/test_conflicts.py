@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A writer commits in the middle of our rewrite, and we in the middle of a writer's: nothing is lost either way."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehand.spi import Finding, Remedy, Skip, TableProcess
+from lakehand.testing.rehearsal import Rehearsal
+from tests import delta_tables as delta
+from tests.jobs.delta.conftest import Rehearse
+from tests.jobs.delta.meddlers import elsewhere, meddling
+
+pytestmark = pytest.mark.spark
+
+
+def appending(spark: SparkSession, path: Path) -> Callable[[], None]:
+    return elsewhere(lambda: delta.append(spark.newSession(), path, number=50))
+
+
+def deleting(spark: SparkSession, path: Path) -> Callable[[], None]:
+    return elsewhere(lambda: delta.delete(spark.newSession(), path, "id % 10 = 7"))
+
+
+@pytest.mark.parametrize("action", ["optimize", "purge"])
+def test_an_append_in_the_middle_of_our_rewrite_is_kept(
+    spark: SparkSession, spoiled: Path, rehearse: Rehearse, action: str
+) -> None:
+    before = delta.facts(spark, spoiled)
+    table = rehearse(spoiled)
+
+    with meddling(spark, appending(spark, spoiled)):
+        done = table.serve(action)
+
+    rows, total, _ = delta.facts(spark, spoiled)
+    added = range(50 * delta.ROWS_EACH, 51 * delta.ROWS_EACH)
+    assert (rows, total) == (before[0] + len(added), before[1] + 3 * sum(added))
+    assert done.result["rows_in"] == done.result["rows_out"]
+
+
+def test_a_delete_in_the_middle_of_our_rewrite_wins_and_we_try_again(
+    spark: SparkSession, spoiled: Path, rehearse: Rehearse
+) -> None:
+    table = rehearse(spoiled)
+    operation = table.admitted(table.stored(wanted(table)))
+
+    with meddling(spark, deleting(spark, spoiled)), pytest.raises(Exception, match="DELTA_CONCURRENT") as lost:
+        table.execute(operation)
+
+    right = delta.facts(spark, spoiled)
+    assert right[0] == 1600
+    assert table.verdict(operation, {"causes": ["x"]}).finding is Finding.NOT_DONE
+    failure = table.failure(operation, lost.value)
+    assert (failure.reason, failure.remedy) == ("write-conflict", Remedy.RETRY)
+    assert failure.delay is not None
+    again = table.finish(operation)
+    assert again.result["rows_out"] == 1600
+    assert delta.facts(spark, spoiled) == right
+    assert delta.operations(spoiled).count("OPTIMIZE") == 1
+
+
+def test_a_rewrite_in_the_middle_of_an_append_harms_nobody(
+    spark: SparkSession, spoiled: Path, rehearse: Rehearse
+) -> None:
+    table = rehearse(spoiled)
+
+    with meddling(spark, elsewhere(lambda: kept(table.serve("optimize")))):
+        delta.append(spark.newSession(), spoiled, number=50)
+
+    assert delta.facts(spark, spoiled)[0] == 1800 + delta.ROWS_EACH
+    assert delta.operations(spoiled)[-2:] == ["OPTIMIZE", "WRITE"]
+
+
+def test_a_writer_whose_delete_loses_to_our_rewrite_is_not_starved(
+    spark: SparkSession, spoiled: Path, rehearse: Rehearse
+) -> None:
+    table = rehearse(spoiled)
+    writer = spark.newSession()
+
+    with (
+        meddling(spark, elsewhere(lambda: kept(table.serve("optimize")))),
+        pytest.raises(Exception, match="DELTA_CONCURRENT"),
+    ):
+        delta.delete(writer, spoiled, "id % 10 = 7")
+
+    assert delta.facts(spark, spoiled)[0] == 1800
+    delta.delete(writer, spoiled, "id % 10 = 7")
+    assert delta.facts(spark, spoiled)[0] == 1600
+    assert isinstance(table.wants("optimize"), Skip), "the writer's next try meets nobody"
+    assert isinstance(table.wants("purge"), Skip)
+
+
+def wanted(table: Rehearsal) -> TableProcess:
+    answer = table.wants("optimize")
+    assert isinstance(answer, TableProcess), answer
+    return answer
+
+
+def kept(_: object) -> None:
+    """A deed has no answer."""

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Vacuum on real tables that are made older than they are: lite and full, tried out first, and never too much."""
+
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehand.jobs.attempt import job_called
+from lakehand.jobs.delta.orphans import ImplausibleShare, LiveFileListed
+from lakehand.jobs.delta.vacuum import BelowTheFloor
+from lakehand.jobs.job import Job
+from lakehand.spi import Remedy, Skip, TableProcess
+from lakehand.testing.rehearsal import Rehearsal
+from tests import delta_tables as delta
+from tests.jobs.delta.conftest import Rehearse
+
+pytestmark = pytest.mark.spark
+
+
+def orphan(path: Path, name: str, *, days: int) -> Path:
+    """A file that a writer left and never committed."""
+    file = path / name
+    shutil.copy(next(path.glob("*.parquet")), file)
+    moment = time.time() - days * delta.DAY
+    os.utime(file, (moment, moment))
+    return file
+
+
+def wanted(rehearsal: Rehearsal) -> TableProcess:
+    answer = rehearsal.wants("vacuum")
+    assert isinstance(answer, TableProcess), answer
+    return answer
+
+
+def skipped(rehearsal: Rehearsal, action: str = "vacuum") -> str:
+    answer = rehearsal.wants(action)
+    assert isinstance(answer, Skip), answer
+    return answer.reason
+
+
+def test_removed_files_go_when_their_time_has_come_and_the_younger_stay(
+    spark: SparkSession, old: Path, rehearse: Rehearse
+) -> None:
+    delta.append(spark, old, number=5)
+    spark.newSession().sql(f"OPTIMIZE {delta.quoted(old)}").collect()
+    facts, described, here = delta.facts(spark, old), delta.described(old), delta.data_files(old)
+    table = rehearse(old)
+    assert wanted(table).reason.startswith("40 removed files with ")
+
+    listed = table.finish(table.asked("vacuum", dry_run=True))
+    assert (listed.result["would_delete_files"], listed.result["changed"]) == (40, False)
+    odd = Job(spark.newSession(), {**listed.process.parameters, "dry_run": "no", "confirm": True})
+    assert job_called("delta.vacuum")(odd)["would_delete_files"] == 40, "only a plain false deletes"
+    assert delta.data_files(old) == here
+
+    done = table.serve("vacuum")
+
+    assert (done.process.parameters["mode"], done.result["files_deleted"]) == ("lite", 40)
+    assert len(here - delta.data_files(old)) == 40
+    assert delta.facts(spark, old) == facts
+    assert delta.described(old) == described
+    assert table.verdict(done, {}).numbers["files_deleted"] == 40
+    assert skipped(table).startswith("0 removed files with 0 B are older than 168 h since the last vacuum; 2 younger")
+    assert [isinstance(table.wants(action), Skip) for action in ("optimize", "purge", "z-order")] == [True] * 3
+
+
+def test_a_full_vacuum_also_finds_what_was_never_committed_once_it_is_old(
+    spark: SparkSession, old: Path, rehearse: Rehearse
+) -> None:
+    lost, fresh = orphan(old, "part-lost.parquet", days=9), orphan(old, "part-fresh.parquet", days=6)
+    facts = delta.facts(spark, old)
+    table = rehearse(old, vacuum__mode="full")
+
+    done = table.serve("vacuum")
+
+    assert done.result["files_deleted"] == 41
+    assert (lost.exists(), fresh.exists()) == (False, True)
+    assert delta.facts(spark, old) == facts
+    assert delta.data_files(old) - {fresh.name} == delta.live_files(old)
+    assert isinstance(table.wants("vacuum"), Skip)
+
+
+def test_too_many_files_that_nobody_removed_are_deleted_only_when_a_person_confirms(
+    spark: SparkSession, old: Path, rehearse: Rehearse
+) -> None:
+    lost = [orphan(old, f"part-lost-{number}.parquet", days=30) for number in range(30)]
+    table = rehearse(old, vacuum__mode="full")
+    operation = table.admitted(table.stored(wanted(table)))
+
+    with pytest.raises(ImplausibleShare, match=r"30 of 71 files \(42%\)") as stopped:
+        table.execute(operation)
+
+    failure = table.failure(operation, stopped.value)
+    assert (failure.reason, failure.remedy) == ("implausible-share", Remedy.FATAL)
+    assert "lakehand operations submit shop.payments vacuum --confirm" in failure.message
+    assert all(file.exists() for file in lost)
+    table.history.clear()
+    confirmed = table.finish(table.asked("vacuum", confirm=True))
+    assert confirmed.result["files_deleted"] == 70
+    assert delta.data_files(old) == delta.live_files(old)
+
+
+def test_a_table_that_keeps_longer_loses_nothing_whoever_asks(
+    spark: SparkSession, old: Path, rehearse: Rehearse
+) -> None:
+    keep = "SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 30 days')"
+    spark.sql(f"ALTER TABLE {delta.quoted(old)} {keep}")
+    here = delta.data_files(old)
+    table = rehearse(old, vacuum__retain_hours="1")
+    assert "older than 720 h" in skipped(table)
+
+    asked = table.finish(table.asked("vacuum", options={"retain_hours": 168, "mode": "full"}, confirm=True))
+    assert asked.process.parameters["retain_hours"] == 720
+    assert asked.result["changed"] is False
+
+    session = spark.newSession()
+    session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    odd = {**asked.process.parameters, "retain_hours": 168, "stamp": "odd", "confirm": True}
+    with pytest.raises(Exception, match="low retention period"):
+        job_called("delta.vacuum")(Job(session, odd))
+    assert delta.data_files(old) == here
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"retain_hours": 167}, {"retain_hours": 0}, {"retain_hours": -1}, {"retain_hours": "168"},
+        {"retain_hours": 1e9}, {"retain_hours": True}, {"retain_hours": None}, {"mode": "lite RETAIN 0 HOURS --"},
+        {"mode": None}, {"location": "x` RETAIN 0 HOURS\n--"}, {"location": ""}, {"stamp": "a'b"}, {"stamp": None},
+    ],
+)  # fmt: skip
+def test_odd_parameters_given_straight_to_the_job_are_refused(
+    spark: SparkSession, old_template: Path, odd: dict[str, Any]
+) -> None:
+    here = delta.data_files(old_template)
+    sound = {"location": str(old_template), "retain_hours": 168, "mode": "full", "stamp": "1-x", "dry_run": False}
+
+    with pytest.raises((ValueError, TypeError, BelowTheFloor)):
+        job_called("delta.vacuum")(Job(spark.newSession(), {**sound, "confirm": True, **odd}))
+
+    assert delta.data_files(old_template) == here
+
+
+def test_a_list_that_names_a_live_file_stops_everything(
+    spark: SparkSession, old: Path, rehearse: Rehearse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = delta.data_files(old)
+    table = rehearse(old)
+    operation = table.admitted(table.stored(wanted(table)))
+    doomed = sorted(here - delta.live_files(old))[0]
+    monkeypatch.setattr("lakehand.jobs.delta.orphans.live_files", lambda job: [f"file:{old}/{doomed}"])
+
+    with pytest.raises(LiveFileListed, match="1 of 40 files"):
+        table.execute(operation)
+
+    assert delta.data_files(old) == here
