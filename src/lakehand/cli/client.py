@@ -18,6 +18,7 @@ Parameters: TypeAlias = Mapping[str, Any]
 DEFAULT_URL = "http://127.0.0.1:9091"
 PATIENCE, PATIENCE_TO_CONNECT = 30.0, 5.0  # seconds
 PAGE = 200
+CREATED = 201
 
 
 class Client:
@@ -40,6 +41,11 @@ class Client:
     def post(self, path: str, body: Parameters | None = None) -> Any:
         return self.ask("POST", path, json=dict(body or {}))
 
+    def put(self, path: str, body: Parameters) -> tuple[Any, bool]:
+        """Post something that may be there already: what it is, and whether it is new."""
+        answer = self.answered("POST", path, json=dict(body))
+        return answer.json(), answer.status_code == CREATED
+
     def patch(self, path: str, body: Parameters) -> Any:
         return self.ask("PATCH", path, json=dict(body))
 
@@ -47,6 +53,10 @@ class Client:
         return self.ask("DELETE", path)
 
     def ask(self, method: str, path: str, **arguments: Any) -> Any:
+        answer = self.answered(method, path, **arguments)
+        return answer.json() if answer.content else {}
+
+    def answered(self, method: str, path: str, **arguments: Any) -> "httpx.Response":
         import httpx
 
         try:
@@ -58,7 +68,7 @@ class Client:
         except httpx.TransportError as error:
             raise CommandFailed(unreachable(self.url, error)) from None
         if answer.is_success:
-            return answer.json() if answer.content else {}
+            return answer
         raise CommandFailed(explained(answer, self.url))
 
     def pages(self, path: str, parameters: Parameters, *, limit: int) -> Iterator[Document]:
@@ -74,11 +84,13 @@ class Client:
                 return
 
     def table(self, text: str) -> Document:
-        """A table by its id, name, db.name or location."""
+        """A table by its id, name, db.name, catalog:db.name or location."""
         if text.isdigit():
             return dict(self.get(f"/api/v1/tables/{text}"))
         if "/" in text:
             return self.only({"location": whole_location(text)}, text)
+        if ":" in text:
+            return one_of([dict(self.get("/api/v1/tables/find", {"name": text}))], text)
         db_name, dot, table_name = text.rpartition(".")
         found = self.named({"db_name": db_name, "table_name": table_name}) if dot else []
         return one_of(found or self.named({"table_name": text}), text)

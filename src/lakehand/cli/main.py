@@ -3,7 +3,7 @@
 
 import typer
 
-from lakehand.cli import about, advice, check, doctor, maintain, operations, service, tables
+from lakehand.cli import about, advice, catalogs, check, doctor, maintain, operations, service, tables
 from lakehand.cli.demo import command as demo
 from lakehand.cli.problems import Commands
 
@@ -34,6 +34,7 @@ app.command("migrate", epilog="lakehand migrate --database postgresql://user@hos
 app.command("doctor", epilog="lakehand doctor --quick leaves Spark out")(doctor.doctor)
 app.add_typer(tables.app, name="tables")
 app.add_typer(operations.app, name="operations")
+app.add_typer(catalogs.app, name="catalogs")
 app.command("explain", epilog="lakehand explain sales.orders")(about.explain)
 app.command(
     "hudi-options",

@@ -20,7 +20,9 @@ Token: TypeAlias = Annotated[
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
 Watch: TypeAlias = Annotated[bool, typer.Option("--watch", "-w", help="Stay, and show what changes. Ctrl-C ends it.")]
 Limit: TypeAlias = Annotated[int, typer.Option("--limit", min=1, help="At most this many.")]
-TableName: TypeAlias = Annotated[str, typer.Argument(metavar="TABLE", help="Id, name, db.name or location of a table.")]
+TableName: TypeAlias = Annotated[
+    str, typer.Argument(metavar="TABLE", help="Id, name, db.name, catalog:db.name or location of a table.")
+]
 Id: TypeAlias = Annotated[int, typer.Argument(metavar="ID", help="The number of an operation.")]
 Ids: TypeAlias = Annotated[list[int], typer.Argument(metavar="ID...", help="Numbers of operations.")]
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from lakehand.cli import discover
 from lakehand.cli.client import Client, Document, given, whole_location
 from lakehand.cli.options import URL, AsJson, Limit, TableName, Token, Url, Watch, pairs, words
 from lakehand.cli.problems import CommandFailed
@@ -36,10 +37,17 @@ Heartbeat = Annotated[
 def add(
     location: Annotated[str, typer.Argument(help="The table's base path or URI, under one of the warehouses.")],
     *,
-    format: Annotated[str, typer.Option(help="The table's format.")] = "hudi",
+    format: Annotated[
+        str | None, typer.Option(help="The table's format; without it, what is found at the location, else hudi.")
+    ] = None,
     db: Annotated[str, typer.Option(help="The database it belongs to.")] = "",
     name: Annotated[str, typer.Option(help="Its name; without it the last part of the location.")] = "",
-    actions: Annotated[str, typer.Option(help="What Lakehand may do, comma separated.")] = "compaction",
+    actions: Annotated[
+        str | None,
+        typer.Option(
+            help="What Lakehand may do, comma separated; without it, all that the format has (Hudi: compaction)."
+        ),
+    ] = None,
     owner: Owner = None,
     queue: Queue = None,
     priority: Priority = None,
@@ -53,8 +61,8 @@ def add(
     """Register a table. A second time changes nothing."""
     body = {
         "location": whole_location(location), "format": format, "db_name": db, "table_name": name,
-        "action_types": words(actions), "owner": owner, "queue": queue, "priority": priority,
-        "scheduling": scheduling, "heartbeat_timeout": heartbeat_timeout,
+        "action_types": words(actions) if actions is not None else None, "owner": owner, "queue": queue,
+        "priority": priority, "scheduling": scheduling, "heartbeat_timeout": heartbeat_timeout,
         "properties": pairs(property or [], "--property"),
     }  # fmt: skip
     show(Client(url, token).post("/api/v1/tables", given(body)), table_view, as_json=as_json)
@@ -67,6 +75,8 @@ def list_tables(
     name: Annotated[str | None, typer.Option(help="Only of this name.")] = None,
     owner: Annotated[str | None, typer.Option(help="Only of this owner.")] = None,
     queue: Annotated[str | None, typer.Option(help="Only of this queue.")] = None,
+    format: Annotated[str | None, typer.Option(help="Only of this format.")] = None,
+    catalog: Annotated[str | None, typer.Option(help="Only of this catalog.")] = None,
     paused: Annotated[bool | None, typer.Option("--paused/--active", help="Only paused, or only active ones.")] = None,
     limit: Limit = 50,
     url: Url = URL,
@@ -75,6 +85,7 @@ def list_tables(
 ) -> None:
     """List registered tables."""
     filters = {"db_name": db, "table_name": name, "owner": owner, "queue": queue, "paused": paused}
+    filters |= {"format": format, "catalog": catalog}
     items = list(Client(url, token).pages("/api/v1/tables", filters, limit=limit + 1))
     show(listed(items, limit), tables_view, as_json=as_json)
 
@@ -179,3 +190,8 @@ def watched(client: Client, path: str, before: dict[str, str | None]) -> tuple[D
     now = client.get(f"{path}/explain")
     looked = all(when != before.get(action) for action, when in looks_of(now).items())
     return now, looked and not any(one["unfinished"] for one in now["actions"])
+
+
+app.command(epilog="lakehand tables discover /data  ·  lakehand tables discover s3://lake --register --owner finance")(
+    discover.discover
+)

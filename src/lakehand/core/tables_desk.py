@@ -4,14 +4,26 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from lakehand.core.intake import COMPACTION, HUDI
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Page, Store, TableFilter
+from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, Invalid, NotFound
 from lakehand.domain.events import Event
 from lakehand.domain.locations import Warehouses, normalise
 from lakehand.domain.tables import Format, Table, TableChanges, TableId, TableSpec
 
 LONGEST_NAME = 250
+REMOVED = "was removed from the service; its data is untouched"
+
+
+# What a Hudi table is registered for when nobody says: what its writers hand over first.
+FIRST_ACTIONS = {HUDI: frozenset({COMPACTION})}
+
+
+def unknown(_location: str) -> Format | None:
+    """Recognises nothing."""
+    return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,9 +32,13 @@ class TablesDesk:
     plugins: Plugins
     warehouses: Warehouses
     wake: Callable[[], None]
+    recognise: Callable[[str], Format | None] = unknown  # the format of the table at a location
 
     def add(self, spec: TableSpec) -> tuple[Table, bool]:
-        """Register a table; one that is registered already is found as it is. True when it is new."""
+        """Register a table; one that is registered already is found as it is. True when it is new.
+
+        Without a format it is recognised; without actions it is registered for all that the format has.
+        """
         spec = self.checked(spec)
         now = self.store.clock.now()
         table, is_new = self.store.tables.add(spec, now=now)
@@ -40,7 +56,7 @@ class TablesDesk:
         return table
 
     def find(self, text: str) -> Table:
-        """A table by what people call it: its id, its name, db.name, or its location."""
+        """A table by what people call it: its id, its name, db.name, catalog:db.name, or its location."""
         if text.isdigit():
             return self.get(TableId(int(text)))
         if "/" in text:
@@ -49,11 +65,13 @@ class TablesDesk:
             if location not in found:
                 raise NotFound(f"no table is registered at {location}: lakehand tables add {location}")
             return found[location]
-        db_name, _, table_name = text.rpartition(".")
-        return self.by_name(db_name, table_name)
+        catalog, colon, name = text.rpartition(":")
+        db_name, _, table_name = name.rpartition(".")
+        return self.by_name(db_name, table_name, catalog=catalog if colon else None)
 
-    def by_name(self, db_name: str, table_name: str) -> Table:
-        found = self.store.tables.by_name(db_name, table_name)
+    def by_name(self, db_name: str, table_name: str, *, catalog: str | None = None) -> Table:
+        named = self.store.tables.by_name(db_name, table_name)
+        found = [table for table in named if catalog in (None, table.spec.catalog)]
         called = f"{db_name}.{table_name}" if db_name else table_name
         if not found:
             raise NotFound(f"no table is called {called}: register it with its base path first")
@@ -75,13 +93,15 @@ class TablesDesk:
         self.wake()
         return changed
 
-    def remove(self, id: TableId) -> None:
+    def remove(self, id: TableId, *, why: str = "") -> None:
+        """Take a table out of the service. ``why``: it retires by itself, for instance because it was dropped."""
         table, now = self.get(id), self.store.clock.now()
         self.store.tables.remove(id, now=now)
         for operation in self.store.operations.of_table(id, recent=0):
             told = Event(kind="operation.removed", message="its table was removed", table=id, operation=operation.id)
             self.store.operations.request_cancel(operation.id, now=now, event=told, delete=True)
-        self.note(table, "table.removed", f"{table.name} was removed from the service; its data is untouched")
+        kind, words = ("table.retired", f"{why} and is served no more") if why else ("table.removed", REMOVED)
+        self.note(table, kind, f"{table.name} {words}")
 
     def look_now(self, id: TableId) -> Table:
         """Have the table looked at and decided upon at once."""
@@ -93,13 +113,16 @@ class TablesDesk:
     def checked(self, spec: TableSpec) -> TableSpec:
         location = normalise(spec.location)
         self.warehouses.admit(location)
-        self.plugins.check(spec.format, spec.action_types)
-        if not spec.action_types:
-            raise Invalid(
-                f"name at least one action; {spec.format} has {', '.join(self.plugins.actions_of(spec.format))}"
-            )
+        known = spec.format or self.recognise(location) or HUDI
+        wanted = spec.action_types or self.first_actions(known)
+        self.plugins.check(known, wanted)
+        if not wanted:
+            raise Invalid(f"no plugin does anything for {known} tables: see lakehand plugins")
         name = spec.table_name or location.rsplit("/", 1)[-1][:LONGEST_NAME]
-        return replace(spec, location=location, table_name=name, format=Format(spec.format))
+        return replace(spec, location=location, table_name=name, format=known, action_types=wanted)
+
+    def first_actions(self, format: Format) -> frozenset[Action]:
+        return FIRST_ACTIONS.get(format) or frozenset(self.plugins.actions_of(format))
 
     def note(self, table: Table, kind: str, message: str) -> None:
         self.store.events.add([Event(kind=kind, message=message, table=table.id)], now=self.store.clock.now())

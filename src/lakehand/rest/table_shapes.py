@@ -34,13 +34,21 @@ class NewTable(BaseModel):
     )
 
     location: Location = Field(description="Its base path or URI, under one of the configured warehouses.")
-    format: Name = Field(default="hudi", examples=["hudi"])
+    format: Name = Field(
+        default="",
+        description="Empty: told by what is at the location; hudi when that says nothing.",
+        examples=["hudi"],
+    )
     db_name: Name = Field(default="", examples=["sales"])
     table_name: Name = Field(default="", description="Empty: the last part of the location.", examples=["trips"])
     owner: Name = Field(default="default", min_length=1)
     queue: Name = Field(default="default", min_length=1)
     priority: Priority = 0
-    action_types: ActionNames = Field(default=[], description="What Lakehand is to do for it.")
+    action_types: ActionNames | None = Field(
+        default=None,
+        min_length=1,
+        description="What Lakehand is to do for it. Left out: compaction for hudi, else all that the format has.",
+    )
     scheduling: Scheduling = Field(
         default=Scheduling.WRITER, description="writer: run the plans that the writer leaves; service: plan them too."
     )
@@ -60,7 +68,7 @@ class NewTable(BaseModel):
             owner=self.owner,
             queue=self.queue,
             priority=self.priority,
-            action_types=read_actions(self.action_types),
+            action_types=read_actions(self.action_types or []),
             scheduling=self.scheduling,
             heartbeat_timeout=heartbeat_timeout if own is None else timedelta(seconds=own),
             catalog=self.catalog,

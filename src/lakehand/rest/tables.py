@@ -33,6 +33,7 @@ def list_tables(
     owner: Filter = None,
     queue: Filter = None,
     format: Filter = None,
+    catalog: Filter = None,
     paused: bool | None = None,
     removed: bool = False,
     limit: Limit = 100,
@@ -46,6 +47,7 @@ def list_tables(
         owner=owner,
         queue=queue,
         format=format,
+        catalog=catalog,
         paused=paused,
         removed=removed,
     )
@@ -55,7 +57,7 @@ def list_tables(
 
 @router.get("/find")
 def find_table(name: Name, tables: Tables, _caller: Caller) -> TableAnswer:
-    """One table by what people call it: its id, its name, `db.name`, or its location."""
+    """One table by what people call it: its id, its name, `db.name`, `catalog:db.name`, or its location."""
     return TableAnswer.of(tables.find(name))
 
 

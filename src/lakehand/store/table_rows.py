@@ -18,9 +18,10 @@ from lakehand.store.documents import from_document, to_document
 key_of = lru_cache(maxsize=20_000)(location_key)
 
 
-def name_key(db_name: str, table_name: str) -> str | None:
-    """What makes a name unique; None where a name need not be."""
-    return hashlib.sha256(f"{db_name}\n{table_name}".encode()).hexdigest() if db_name else None
+def name_key(db_name: str, table_name: str, catalog: str = "") -> str | None:
+    """What makes a name unique; None where a name need not be. Each catalog has its own names."""
+    parts = [catalog, db_name, table_name] if catalog else [db_name, table_name]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest() if db_name else None
 
 
 def spec_row(spec: TableSpec) -> dict[str, Any]:
@@ -29,7 +30,7 @@ def spec_row(spec: TableSpec) -> dict[str, Any]:
         "table_name": spec.table_name,
         "base_path": spec.location,
         "location_key": key_of(spec.location),
-        "name_key": name_key(spec.db_name, spec.table_name),
+        "name_key": name_key(spec.db_name, spec.table_name, spec.catalog),
         "owner": spec.owner,
         "queue": spec.queue,
         "priority": spec.priority,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from lakehand.core.ports import Page, TableFilter
@@ -22,7 +22,6 @@ from lakehand.store.schema import Digest, Id, schedule, tbl
 from lakehand.store.table_rows import (
     changed_row,
     key_of,
-    name_key,
     new_row,
     revived_row,
     schedule_rows,
@@ -31,6 +30,7 @@ from lakehand.store.table_rows import (
 )
 
 T = TypeVar("T")
+SAME = ("db_name", "table_name", "owner", "queue", "format", "catalog")
 CHUNK = 500  # values in one IN list
 REGISTERED = tbl.c.removed.is_(False)
 BY_KEYS = Listed(lambda keys: select(tbl).where(tbl.c.location_key.in_(keys), REGISTERED), [Digest])
@@ -65,11 +65,9 @@ class SqlTables:
         return self.database.read(lambda tx: query.rows(tx, values)) if values else []
 
     def by_name(self, db_name: str, table_name: str) -> Sequence[Table]:
-        """Registered tables of that name; more than one is possible only where db_name is empty."""
-        key = name_key(db_name, table_name)
-        named: ColumnElement[bool] = (
-            tbl.c.name_key == key if key else (tbl.c.db_name == "") & (tbl.c.table_name == table_name)
-        )
+        """Registered tables of that name; each catalog, and what is in none, has its own names."""
+        bears_it = or_(tbl.c.name_key.is_not(None), tbl.c.db_name == "")
+        named = and_(tbl.c.db_name == db_name, tbl.c.table_name == table_name, bears_it)
         query = select(tbl).where(named, REGISTERED).order_by(tbl.c.id)
         return [to_table(row) for row in self.database.read(lambda tx: tx.execute(query).all())]
 
@@ -182,15 +180,16 @@ def row_of(tx: Connection, id: TableId, *, lock: bool = False) -> Row[Any]:
 def pass_name_on(tx: Connection, removed: Row[Any]) -> None:
     """A table that was registered under a taken name gets the name when it becomes free."""
     waiting = select(tbl.c.id).where(
-        tbl.c.db_name == removed.db_name, tbl.c.table_name == removed.table_name, REGISTERED
-    )
+        tbl.c.db_name == removed.db_name, tbl.c.table_name == removed.table_name, tbl.c.catalog == removed.catalog,
+        REGISTERED,
+    )  # fmt: skip
     heir = tx.execute(waiting.order_by(tbl.c.id).limit(1)).scalar_one_or_none()
     if heir is not None:
         tx.execute(update(tbl).where(tbl.c.id == heir).values(name_key=removed.name_key))
 
 
 def conditions(filter: TableFilter) -> Sequence[ColumnElement[bool]]:
-    wanted = {name: getattr(filter, name) for name in ("db_name", "table_name", "owner", "queue", "format")}
+    wanted = {name: getattr(filter, name) for name in SAME}
     same = [tbl.c[name] == value for name, value in wanted.items() if value is not None]
     if filter.location is not None:
         same.append(tbl.c.location_key == key_of(filter.location))

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a look into a catalog means for the registered tables. Pure: lists of both in, changes out."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from lakehand.domain.locations import location_key, normalise
+from lakehand.domain.places import Place
+from lakehand.domain.tables import Table, TableId
+
+LOOKS = 2  # how often in a row a table must be missing before it counts as dropped, where much is missing at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rename:
+    table: Table
+    place: Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogChanges:
+    """``missing`` are tables that were not listed and stay for now; ``why_kept`` says why."""
+
+    add: Sequence[Place] = ()
+    rename: Sequence[Rename] = ()
+    retire: Sequence[Table] = ()
+    missing: Sequence[Table] = ()
+    why_kept: str = ""
+
+
+def changes_of(
+    listed: Sequence[Place], known: Collection[Table], missed: Mapping[TableId, int], *, accept_empty: bool = False
+) -> CatalogChanges:
+    """``missed``: how often each table was missing before, in a row."""
+    there = by_location(listed)
+    kept = [table for table in known if location_key(table.location) in there]
+    absent = [table for table in known if location_key(table.location) not in there]
+    retire, missing, why = dropped(absent, kept, listed, missed, accept_empty=accept_empty)
+    registered = {location_key(table.location) for table in kept}
+    return CatalogChanges(
+        add=[places[0] for key, places in there.items() if key not in registered],
+        rename=[Rename(table=t, place=p[0]) for t in kept if not is_named(t, p := there[location_key(t.location)])],
+        retire=retire,
+        missing=missing,
+        why_kept=why,
+    )
+
+
+def by_location(listed: Sequence[Place]) -> Mapping[str, list[Place]]:
+    """A location can have several names; the first one counts where none is registered."""
+    found: dict[str, list[Place]] = {}
+    for place in listed:
+        found.setdefault(location_key(normalise(place.location)), []).append(place)
+    return found
+
+
+def is_named(table: Table, places: Sequence[Place]) -> bool:
+    return (table.spec.db_name, table.spec.table_name) in {name_of(place) for place in places}
+
+
+def name_of(place: Place) -> tuple[str, str]:
+    return place.db_name, place.table_name
+
+
+def dropped(
+    absent: Sequence[Table],
+    kept: Sequence[Table],
+    listed: Sequence[Place],
+    missed: Mapping[TableId, int],
+    *,
+    accept_empty: bool,
+) -> tuple[list[Table], list[Table], str]:
+    """Those to retire, those to keep for now, and why. A catalog that shows little may only seem to be empty."""
+    names = {name_of(place) for place in listed}
+    replaced = [t for t in absent if (t.spec.db_name, t.spec.table_name) in names]  # its name has another location now
+    others = [t for t in absent if t not in replaced]
+    if not others or accept_empty:
+        return [*replaced, *others], [], ""
+    if not listed:
+        why = f"the catalog lists no table at all, and {len(others)} are registered: if that is right, accept it empty"
+        return replaced, others, why
+    if len(others) <= len(kept):
+        return [*replaced, *others], [], ""
+    gone = [t for t in others if missed.get(t.id, 0) + 1 >= LOOKS]
+    missing = [t for t in others if t not in gone]
+    why = f"{len(others)} of {len(others) + len(kept)} are missing at once: the next look decides" if missing else ""
+    return [*replaced, *gone], missing, why

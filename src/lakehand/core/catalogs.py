@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps the registered tables in step with the catalogs of the settings. Safe to run in every instance at once."""
+
+import logging
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from lakehand.core.catalog_changes import CatalogChanges, Rename, changes_of
+from lakehand.core.plugins import Plugins
+from lakehand.core.ports import Store, TableFilter
+from lakehand.core.tables_desk import TablesDesk
+from lakehand.domain.actions import Action
+from lakehand.domain.errors import Conflict, LakehandError, NotFound
+from lakehand.domain.events import Event
+from lakehand.domain.places import Catalog, Place
+from lakehand.domain.tables import HEARTBEAT_TIMEOUT, Table, TableId, TableSpec
+
+log = logging.getLogger(__name__)
+PAGE = 1000
+_SECRET = re.compile(r"password|secret|token|credential|key|auth", re.IGNORECASE)
+_URL_PASSWORD = re.compile(r"(://[^/\s:@]*:)[^/\s@]+@")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedCatalog:
+    """A catalog, and what is wanted for its tables."""
+
+    catalog: Catalog
+    sync: bool = True
+    actions: frozenset[Action] = frozenset()  # none: all that the format has
+    owner: str = "default"
+    queue: str = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncReport:
+    """What one look into a catalog found and led to; names are ``db.table``."""
+
+    catalog: str
+    at: datetime
+    dry_run: bool = False
+    tables: int = 0  # that the catalog lists
+    added: Sequence[str] = ()
+    renamed: Sequence[str] = ()
+    retired: Sequence[str] = ()
+    missing: Sequence[str] = ()  # not listed, and kept for now
+    refused: Mapping[str, str] = field(default_factory=dict)  # by name: why it could not be registered
+    problem: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CatalogsDesk:
+    store: Store
+    plugins: Plugins
+    tables: TablesDesk
+    catalogs: Mapping[str, ServedCatalog] = field(default_factory=dict)
+    heartbeat_timeout: timedelta = HEARTBEAT_TIMEOUT
+    last: dict[str, SyncReport] = field(default_factory=dict)  # of this instance
+    _missed: dict[str, dict[TableId, int]] = field(default_factory=dict)
+
+    def run_once(self) -> bool:
+        """Look into every catalog that is to be followed. Never True: the loop's pause sets the pace."""
+        for name, served in self.catalogs.items():
+            if served.sync:
+                report = self.sync(name)
+                log.log(level_of(report), "catalog looked at", extra={"catalog": name, "reason": words_of(report)})
+        return False
+
+    def get(self, name: str) -> ServedCatalog:
+        if name not in self.catalogs:
+            known = ", ".join(sorted(self.catalogs)) or "none"
+            raise NotFound(f"no catalog is called {name[:80]!r}: the settings have {known}")
+        return self.catalogs[name]
+
+    def sync(self, name: str, *, dry_run: bool = False, accept_empty: bool = False) -> SyncReport:
+        """Register what is new, retire what was dropped. A catalog that cannot be read changes nothing."""
+        served = self.get(name)
+        try:
+            listed = list(self.plugins.format(served.catalog.format).tables(served.catalog))
+            known = list(self.registered(name))
+            changes = changes_of(listed, known, self._missed.get(name, {}), accept_empty=accept_empty)
+            report = self.carry_out(served, changes, len(listed), dry_run=dry_run)
+        except Exception as error:
+            problem = without_secrets(described(error), served.catalog)
+            report = SyncReport(catalog=name, at=self.store.clock.now(), dry_run=dry_run, problem=problem)
+        self.remember(report)
+        return report
+
+    def registered(self, name: str) -> Iterator[Table]:
+        cursor: str | None = None
+        while True:
+            page = self.store.tables.list(TableFilter(catalog=name), limit=PAGE, cursor=cursor)
+            yield from page.items
+            cursor = page.next
+            if cursor is None:
+                return
+
+    def carry_out(self, served: ServedCatalog, changes: CatalogChanges, count: int, *, dry_run: bool) -> SyncReport:
+        refused: dict[str, str] = {}
+        added = [called(place) for place in changes.add]
+        if not dry_run:
+            self.count_missing(served.catalog.name, changes)
+            self.retire(changes.retire, served.catalog)
+            self.rename(changes.rename, served.catalog, refused)
+            added = [called(place) for place in changes.add if self.add(served, place, refused)]
+        return SyncReport(
+            catalog=served.catalog.name, at=self.store.clock.now(), dry_run=dry_run, tables=count, added=added,
+            renamed=[f"{one.table.name} → {called(one.place)}" for one in changes.rename], refused=refused,
+            retired=[table.name for table in changes.retire], missing=[table.name for table in changes.missing],
+            problem=changes.why_kept,
+        )  # fmt: skip
+
+    def count_missing(self, name: str, changes: CatalogChanges) -> None:
+        before = self._missed.get(name, {})
+        self._missed[name] = {table.id: before.get(table.id, 0) + 1 for table in changes.missing}
+
+    def retire(self, tables: Sequence[Table], catalog: Catalog) -> None:
+        for table in tables:
+            self.let_go(table, f"is no longer in the catalog {catalog.name}")
+
+    def rename(self, renames: Sequence[Rename], catalog: Catalog, refused: dict[str, str]) -> None:
+        """All old names go before the first new one comes: a name may pass from one table to another."""
+        for one in renames:
+            self.let_go(one.table, f"is called {called(one.place)} in the catalog {catalog.name} now")
+        for one in renames:
+            spec = replace(one.table.spec, db_name=one.place.db_name, table_name=one.place.table_name)
+            self.try_to_add(spec, refused)
+
+    def let_go(self, table: Table, why: str) -> None:
+        """Another instance may have been here first: then the table is gone or has its new name, and stays so."""
+        try:
+            if self.tables.get(table.id).spec == table.spec:
+                self.tables.remove(table.id, why=why)
+        except NotFound:
+            return
+
+    def add(self, served: ServedCatalog, place: Place, refused: dict[str, str]) -> bool:
+        catalog = served.catalog
+        spec = TableSpec(
+            location=place.location, format=catalog.format, db_name=place.db_name, table_name=place.table_name,
+            owner=served.owner, queue=served.queue, catalog=catalog.name, heartbeat_timeout=self.heartbeat_timeout,
+            action_types=served.actions or frozenset(self.plugins.actions_of(catalog.format)),
+        )  # fmt: skip
+        return self.try_to_add(spec, refused)
+
+    def try_to_add(self, spec: TableSpec, refused: dict[str, str]) -> bool:
+        """One table that cannot be registered stops no other."""
+        name = f"{spec.db_name}.{spec.table_name}"
+        try:
+            table, is_new = self.tables.add(spec)
+            if not is_new and table.spec.catalog != spec.catalog:
+                where = f"in the catalog {table.spec.catalog}" if table.spec.catalog else "by its location"
+                raise Conflict(f"registered already as table {table.id}, {where}: remove that one to have it from here")
+        except LakehandError as error:
+            refused[name] = str(error)
+            return False
+        return is_new
+
+    def remember(self, report: SyncReport) -> None:
+        if report.dry_run:
+            return
+        self.last[report.catalog] = report
+        troubles = [report.problem] if report.problem else []
+        troubles += [f"{name} is not registered: {why}" for name, why in sorted(report.refused.items())[:10]]
+        events = [trouble_event(report.catalog, trouble) for trouble in troubles]
+        if events:
+            self.store.events.add(events, now=report.at)
+
+
+def described(error: Exception) -> str:
+    return str(error) if isinstance(error, LakehandError) else f"{type(error).__name__}: {error}"
+
+
+def without_secrets(text: str, catalog: Catalog) -> str:
+    """What a library says of a failure may repeat what it was given."""
+    for key, value in catalog.properties.items():
+        if _SECRET.search(key) and value:
+            text = text.replace(value, "***")
+    return _URL_PASSWORD.sub(r"\1***@", text)
+
+
+def called(place: Place) -> str:
+    return f"{place.db_name}.{place.table_name}" if place.db_name else place.table_name
+
+
+def trouble_event(catalog: str, trouble: str) -> Event:
+    """Counted in one row as long as it is the same."""
+    return Event(
+        kind="catalog.trouble", message=f"catalog {catalog}: {trouble}", detail={"catalog": catalog},
+        fingerprint=f"catalog.trouble:{catalog}:{trouble}"[:240],
+    )  # fmt: skip
+
+
+def level_of(report: SyncReport) -> int:
+    changed = report.added or report.retired or report.renamed
+    return logging.WARNING if report.problem else logging.INFO if changed else logging.DEBUG
+
+
+def words_of(report: SyncReport) -> str:
+    if report.problem and not report.tables:
+        return report.problem
+    counts = {"added": report.added, "renamed": report.renamed, "retired": report.retired, "missing": report.missing}
+    said = ", ".join(f"{len(names)} {word}" for word, names in counts.items() if names)
+    return f"{report.tables} tables; {said or 'nothing changed'}"
