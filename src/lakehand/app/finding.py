@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds tables of all formats under a folder or a bucket. Goes into no table, into no hidden folder, along no link."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from lakehand.app.plugins import Configs
 from lakehand.domain.places import Place
 from lakehand.domain.tables import Format
 from lakehand.spi.formats import TableFormat
@@ -84,6 +85,29 @@ class Finder:
             return None
         first, *others = sorted(formats, key=lambda name: (name == COMPANION, name))
         return Found(place=Place(location=location), format=first, also=tuple(others))
+
+
+def recogniser(
+    formats: Mapping[Format, TableFormat], properties: Mapping[str, str], check_place: Callable[[str], None]
+) -> Callable[[str], Format | None]:
+    """The format of the table at a location, if one can be told."""
+    finder = Finder(formats, properties)
+
+    def recognise(location: str) -> Format | None:
+        check_place(location)
+        try:
+            found = finder.at(location)
+        except OSError:
+            return None
+        return found.format if found else None
+
+    return recognise
+
+
+def storage_properties(configs: Configs) -> Mapping[str, str]:
+    """How to reach buckets: what the formats were told, all together."""
+    formats = [config for (kind, _), config in sorted(configs.items()) if kind == "table-format"]
+    return {key: value for config in formats for key, value in config.properties.items()}
 
 
 def reason_of(error: BaseException) -> str:

@@ -131,6 +131,7 @@ def faces_of(service: Service) -> Faces:
         tables=service.tables,
         operations=service.operations,
         explainer=service.explainer,
+        catalogs=service.catalogs,
         intake=service.intake,
         events=service.store.events,
         instances=service.store.instances,

@@ -14,7 +14,9 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, Setting
 
 from lakehand.app.config_file import find_config, merged, read_config
 from lakehand.app.plugins import PluginConfig
+from lakehand.core.catalogs import ServedCatalog
 from lakehand.core.plugins import Plugins
+from lakehand.domain.actions import actions
 from lakehand.domain.errors import Invalid
 from lakehand.domain.places import Catalog
 from lakehand.domain.retries import RetryPolicy
@@ -164,6 +166,9 @@ class Settings(BaseSettings):
     catalogs: dict[str, CatalogSettings] = Field(
         default={}, description="Catalogs whose tables are served: `[catalogs.NAME]` with `format`, `type` and more."
     )
+    catalog_sync: Duration = Field(
+        default=timedelta(minutes=5), description="How often catalogs are looked into for new and dropped tables."
+    )
     jars: Path | None = Field(default=None, description="Folder of the jars. Left out: `jars` in home.")
     stop_driver: bool = Field(
         default=False, description="Stop the Spark driver with the service, instead of leaving it for the next start."
@@ -207,6 +212,15 @@ class Settings(BaseSettings):
     def catalog_map(self) -> Mapping[str, Catalog]:
         return {
             name: Catalog(name=name, format=Format(one.format), type=one.type, properties=dict(one.properties))
+            for name, one in self.catalogs.items()
+        }
+
+    def served_catalogs(self) -> Mapping[str, ServedCatalog]:
+        known = self.catalog_map()
+        return {
+            name: ServedCatalog(
+                catalog=known[name], sync=one.sync, actions=actions(one.actions), owner=one.owner, queue=one.queue
+            )
             for name, one in self.catalogs.items()
         }
 

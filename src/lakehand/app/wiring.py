@@ -11,9 +11,11 @@ from typing import Any
 
 import lakehand
 from lakehand.app.identity import Identity, SystemSecrets, take_identity
+from lakehand.app.finding import recogniser, storage_properties
 from lakehand.app.places import place_check, warehouses_of
 from lakehand.app.plugins import load
 from lakehand.app.settings import Settings
+from lakehand.core.catalogs import CatalogsDesk
 from lakehand.core.coordinator import Coordinator
 from lakehand.core.dispatcher import Dispatcher
 from lakehand.core.explain import Explainer
@@ -51,6 +53,7 @@ class Service:
     metrics: PrometheusMetrics
     tables: TablesDesk
     operations: OperationsDesk
+    catalogs: CatalogsDesk
     explainer: Explainer
     intake: Intake
     rescuer: Rescuer
@@ -131,10 +134,21 @@ def wire(settings: Settings, identity: Identity, store: Store, plugins: Plugins,
         store=store, metrics=metrics, holder=identity.id, hold=settings.lease, margin=settings.lease_margin
     )
     dispatcher = build_dispatcher(parts)
+    tables = TablesDesk(
+        store=store, plugins=plugins, warehouses=warehouses, wake=wake("coordinator"),
+        recognise=recogniser(plugins.formats, storage_properties(settings.plugin_configs()), place_check(warehouses)),
+    )  # fmt: skip
+    catalogs = CatalogsDesk(
+        store=store, plugins=plugins, tables=tables, catalogs=settings.served_catalogs(),
+        heartbeat_timeout=settings.heartbeat_timeout,
+    )  # fmt: skip
     loops.update(build_loops(parts, rescuer, dispatcher))
+    loops["catalogs"] = Loop(
+        name="catalogs", run_once=catalogs.run_once, pause=settings.catalog_sync.total_seconds, metrics=metrics
+    )
     return Service(
         settings=settings, identity=identity, store=store, plugins=plugins, metrics=metrics, rescuer=rescuer,
-        tables=TablesDesk(store=store, plugins=plugins, warehouses=warehouses, wake=wake("coordinator")),
+        tables=tables, catalogs=catalogs,
         operations=OperationsDesk(store=store, plugins=plugins, wake=wake("dispatcher", "monitor")),
         explainer=Explainer(store=store, plugins=plugins, waits=dispatcher.waits),
         intake=Intake(

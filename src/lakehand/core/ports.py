@@ -45,6 +45,7 @@ class TableFilter:
     owner: str | None = None
     queue: str | None = None
     format: str | None = None
+    catalog: str | None = None
     paused: bool | None = None
     removed: bool = False
 
@@ -69,7 +70,7 @@ class Tables(Protocol):
     def by_ids(self, ids: Collection[TableId]) -> Mapping[TableId, Table]: ...
 
     def by_name(self, db_name: str, table_name: str) -> Sequence[Table]:
-        """Registered tables of that name; more than one is possible only where db_name is empty."""
+        """Registered tables of that name; more than one is possible where db_name is empty, or in several catalogs."""
 
     def list(self, filter: TableFilter, *, limit: int, cursor: str | None) -> Page[Table]: ...
 

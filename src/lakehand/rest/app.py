@@ -10,7 +10,7 @@ from fastapi import APIRouter, FastAPI
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp
 
-from lakehand.rest import errors, events, health, operations, rfc43, service, tables
+from lakehand.rest import catalogs, errors, events, health, operations, rfc43, service, tables
 from lakehand.rest.bodies import BoundedBodies
 from lakehand.rest.counting import CountedRequests
 from lakehand.rest.errors import ProblemAnswer
@@ -20,6 +20,7 @@ from lakehand.rest.wire import HudiWire
 ROUTERS: tuple[APIRouter, ...] = (
     tables.router,
     operations.router,
+    catalogs.router,
     events.router,
     service.router,
     rfc43.router,

@@ -5,6 +5,7 @@ import hmac
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from lakehand.core.catalogs import CatalogsDesk
 from lakehand.core.explain import Explainer
 from lakehand.core.intake import Intake
 from lakehand.core.operations_desk import OperationsDesk
@@ -78,6 +79,7 @@ class Faces:
     about: About
     on_request: Callable[[str, str, int, float], None] = ignore_request  # route, method, status, seconds
     on_notifications: Callable[[str, str, int], None] = ignore_notifications  # source, outcome, how many
+    catalogs: CatalogsDesk | None = None  # None: there are none
     bench: bool = False  # adds an empty handler beside the wire, to compare it with
 
     @property
