@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import lakehand
-from lakehand.app.identity import Identity, SystemSecrets, take_identity
 from lakehand.app.finding import recogniser, storage_properties
+from lakehand.app.identity import Identity, SystemSecrets, take_identity
 from lakehand.app.places import place_check, warehouses_of
 from lakehand.app.plugins import load
 from lakehand.app.settings import Settings
