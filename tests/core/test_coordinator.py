@@ -65,7 +65,7 @@ def test_a_trigger_that_raises_is_the_trouble_of_its_own_table(world: World, mon
     monkeypatch.setattr(world.factory, "trigger", lambda *_: 1 / 0)
     world.coordinator.run_once()
     [schedule] = world.store.schedules.of_table(table.id)
-    assert "the look failed: division by zero" in schedule.last_reason
+    assert "the look failed: pretend.trigger failed: ZeroDivisionError: division by zero" in schedule.last_reason
     assert NOON < schedule.due <= NOON + timedelta(minutes=1)
 
 
@@ -74,7 +74,7 @@ def test_a_trigger_that_returns_nonsense_is_named(world: World, monkeypatch: Any
     monkeypatch.setattr(world.factory, "trigger", lambda *_: "compact it!")
     world.coordinator.run_once()
     [schedule] = world.store.schedules.of_table(table.id)
-    assert "pretend.trigger returned str" in schedule.last_reason
+    assert "pretend.trigger returned str, not one of: TableProcess, Skip" in schedule.last_reason
 
 
 def test_a_paused_table_is_left_alone_until_it_is_resumed(world: World) -> None:

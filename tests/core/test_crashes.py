@@ -45,6 +45,7 @@ def test_died_after_the_handle_was_stored_before_the_submit(world: World) -> Non
 
     world.restart()
     assert world.rescuer.adopt() == 1
+    world.turn()  # it is recovered
     world.turn()
     assert list(world.engine.works) == [stored.handle]
     assert world.engine.untils[world.the_operation(table).handle or Handle("")].mark is None
@@ -61,6 +62,7 @@ def test_died_while_the_job_ran_and_came_back_in_time(world: World) -> None:
     world.rescuer.adopt()
     world.tables.complete(table.location, T1)
     world.engine.says(EngineState.SUCCEEDED)
+    world.turn()
     world.turn()
     done = world.the_operation(table)
     assert (done.status, done.run_times) == (Status.SUCCEEDED, 1)
@@ -91,6 +93,7 @@ def test_the_instance_never_comes_back_and_its_job_had_no_effect(store: Any) -> 
     two.clock.pass_by(seconds=10)
     two.rescuer.run_once()
     two.monitor.run_once()
+    two.monitor.run_once()
     returned = two.the_operation(table)
     assert (returned.status, returned.failure and returned.failure.reason) == (Status.PENDING, "engine-lost")
     two.clock.pass_by(minutes=5)
@@ -107,6 +110,7 @@ def test_the_instance_never_comes_back_but_its_job_had_committed(store: Any) -> 
     two.clock.pass_by(seconds=71)
     two.rescuer.run_once()
     two.monitor.run_once()
+    two.monitor.run_once()
     done = two.the_operation(table)
     assert (done.status, done.run_times, two.engine.works) == (Status.SUCCEEDED, 1, {})
 
@@ -121,7 +125,7 @@ def test_a_holder_that_slept_too_long_writes_nothing_and_stops_its_job(store: An
     two.rescuer.run_once()
     with pytest.raises(LeaseLost):
         one.store.operations.save(replace_reason(one, table), now=one.clock.now())
-    one.monitor.let_go(one.the_operation(table))
+    one.monitor.watches["spark"].let_go(one.the_operation(table))
     assert one.engine.canceled == [handle]
 
 

@@ -37,6 +37,7 @@ def test_a_waiting_operation_names_the_rule_that_holds_it(world: World) -> None:
     table = world.add_table()
     world.tables.plan(table.location, T1)
     world.engine.places = 0
+    world.monitor.run_once()
     world.turn()
     assert "all 0 places are taken" in compaction(world, table.id)
 

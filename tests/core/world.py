@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small world for the loops: a real SQLite store, passed time, and tables and an engine that tests script."""
 
-from collections.abc import Collection, Mapping
-from concurrent.futures import Executor, Future
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -10,11 +9,14 @@ from typing import Any
 from lakehand.core.coordinator import Coordinator
 from lakehand.core.dispatcher import Dispatcher
 from lakehand.core.floods import Flood
+from lakehand.core.guards import guarded
 from lakehand.core.intake import Intake
+from lakehand.core.lanes import Lanes, Task
 from lakehand.core.monitor import Monitor
 from lakehand.core.operations_desk import OperationsDesk
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Store
+from lakehand.core.recovery import Recovery
 from lakehand.core.rescuer import Rescuer
 from lakehand.core.runtimes import Runtimes
 from lakehand.core.settler import Settler
@@ -60,16 +62,15 @@ class PassedClock:
         self.at += timedelta(**amount)
 
 
-class AtOnce(Executor):
-    """An executor that runs what it is given on the spot."""
+class AtOnce(Lanes):
+    """Lanes that do what they are given on the spot."""
 
-    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Exception as error:
-            future.set_exception(error)
-        return future
+    def __init__(self) -> None:
+        super().__init__(purpose="test", width=1, patience=60.0)
+
+    def post_all(self, name: str, tasks: Sequence[Task]) -> None:
+        for task in tasks:
+            task.run()
 
 
 @dataclass(frozen=True)
@@ -258,11 +259,12 @@ class World:
         self.factory = PretendFactory(self.tables)
         self.engine = PretendEngine()
         self.metrics: Any = Counting()
-        pairs: dict[tuple[Format, Action], ProcessFactory] = {
-            (HUDI, COMPACTION): self.factory,
-            (HUDI, CLEAN): self.factory,
-        }
-        self.plugins = Plugins(formats={HUDI: self.tables}, factories=pairs, engines={"spark": self.engine})
+        self.limits = Limits()
+        factory = guarded(self.factory)
+        pairs: dict[tuple[Format, Action], ProcessFactory] = {(HUDI, COMPACTION): factory, (HUDI, CLEAN): factory}
+        self.plugins = Plugins(
+            formats={HUDI: guarded(self.tables)}, factories=pairs, engines={"spark": guarded(self.engine)}
+        )
         self.restart()
 
     def restart(self) -> None:
@@ -272,19 +274,23 @@ class World:
         secrets = Numbered(self.holder)
         nothing = lambda: None  # noqa: E731
         shared: dict[str, Any] = {"store": self.store, "metrics": self.metrics, "holder": self.holder}
+        self.recovery = Recovery(plugins=self.plugins, runtimes=runtimes, since=self.clock.now())
         self.coordinator = Coordinator(
-            plugins=self.plugins, runtimes=runtimes, pool=AtOnce(), on_stored=nothing, **shared
+            plugins=self.plugins, runtimes=runtimes, lanes=AtOnce(), on_stored=nothing, **shared
         )
         self.dispatcher = Dispatcher(
-            plugins=self.plugins, runtimes=runtimes, secrets=secrets, hold=HOLD, limits=Limits(), pool=AtOnce(),
-            on_submitted=nothing, **shared,
+            plugins=self.plugins, runtimes=runtimes, secrets=secrets, hold=HOLD, limits=self.limits, lanes=AtOnce(),
+            recovery=self.recovery, on_submitted=nothing, **shared,
         )  # fmt: skip
         settler = Settler(
             store=self.store, plugins=self.plugins, runtimes=runtimes, metrics=self.metrics, secrets=secrets,
-            policy=RetryPolicy(max_attempts=3), on_settled=nothing,
+            recovery=self.recovery, policy=RetryPolicy(max_attempts=3), on_settled=nothing,
         )  # fmt: skip
-        self.monitor = Monitor(plugins=self.plugins, settler=settler, hold=HOLD, pool=AtOnce(), **shared)
-        self.rescuer = Rescuer(hold=HOLD, margin=timedelta(seconds=10), **shared)
+        self.monitor = Monitor(
+            plugins=self.plugins, settler=settler, recovery=self.recovery, hold=HOLD, rounds=AtOnce(),
+            settles=AtOnce(), **shared,
+        )  # fmt: skip
+        self.rescuer = Rescuer(hold=HOLD, margin=timedelta(seconds=10), recovery=self.recovery, **shared)
         self.desk = TablesDesk(store=self.store, plugins=self.plugins, warehouses=warehouses, wake=nothing)
         self.operations = OperationsDesk(store=self.store, plugins=self.plugins, wake=nothing)
         self.intake = Intake(

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Prometheus is told, and that nobody can fill its memory."""
 
+from dataclasses import replace
 from datetime import timedelta
 
+from lakehand.core.plugins import PluginReport
 from lakehand.core.ports import Metrics
 from lakehand.observe.metrics import MOST_WORDS, PrometheusMetrics
 
 SECOND = timedelta(seconds=1)
 
 
-def value(metrics: PrometheusMetrics, name: str, **labels: str) -> float | None:
+def value(metrics: PrometheusMetrics, name: str, /, **labels: str) -> float | None:
     return metrics.registry.get_sample_value(f"lakehand_{name}", labels)
 
 
@@ -53,7 +55,8 @@ def test_loops_engines_looks_and_requests_are_told() -> None:
     metrics.looked(5, 2)
     metrics.request("/api/v1/tables/{id}", "GET", 200, 0.5)
     metrics.notifications("wire", "stored", 7)
-    metrics.plugin("engine", "spark", "1", "on")
+    spark = PluginReport(kind="engine", name="spark", distribution="lakehand", version="1", state="on")
+    metrics.plugins([spark])
 
     assert value(metrics, "loop_failures_total", loop="monitor") == 1
     assert value(metrics, "loop_seconds_count", loop="monitor") == 2
@@ -84,3 +87,16 @@ def test_two_services_in_one_process_do_not_meet() -> None:
 
 def test_the_process_itself_is_measured() -> None:
     assert b"process_resident_memory_bytes" in PrometheusMetrics().text()[0]
+
+
+def test_a_plugin_is_shown_in_the_state_it_is_in_and_its_faults_are_counted() -> None:
+    metrics = PrometheusMetrics()
+    named: dict[str, str] = {"kind": "process-factory", "name": "odd"}
+    well = PluginReport(kind="process-factory", name="odd", distribution="odd", version="1", state="on", errors=2)
+    metrics.plugins([well])
+    metrics.plugins([replace(well, state="stuck", errors=5, hangs=1)])
+
+    assert value(metrics, "plugin", **named, version="1", state="stuck") == 1
+    assert value(metrics, "plugin", **named, version="1", state="on") is None
+    assert value(metrics, "plugin_errors_total", **named) == 5
+    assert value(metrics, "plugin_hangs_total", **named) == 1

@@ -124,7 +124,7 @@ def faces_over(store: SqlStore, *, security: Security | None = None, per_minute:
         ),
         events=store.events,
         instances=store.instances,
-        plugins=on.reports,
+        plugins=on.listing,
         readiness=lambda: {"database": "ok"},
         metrics_text=metrics.text,
         security=security or Security(),

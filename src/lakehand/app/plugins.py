@@ -2,17 +2,19 @@
 """Finds plugins by entry point, switches and opens them. A broken one is reported and stops nobody."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from lakehand.core.plugins import PluginReport, Plugins
+from lakehand.core.guards import guarded
+from lakehand.core.plugins import PairReport, PluginReport, Plugins
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import PluginBroken
 from lakehand.domain.tables import Format
 from lakehand.spi.engines import EngineContext, ExecuteEngine
-from lakehand.spi.factories import ProcessFactory
+from lakehand.spi.factories import ProcessFactory, ProcessTriggerStrategy
 from lakehand.spi.formats import TableFormat
 
 log = logging.getLogger(__name__)
@@ -21,6 +23,12 @@ GROUPS = {
     "table-format": "lakehand.table_formats",
     "engine": "lakehand.engines",
 }
+CONTRACTS: Mapping[str, type] = {
+    "process-factory": ProcessFactory, "table-format": TableFormat, "engine": ExecuteEngine,
+}  # fmt: skip
+OURS = "lakehand"
+PATIENCE = 30.0  # seconds for a plugin to be imported, opened and asked what it does
+Pair = tuple[Format, Action]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,70 +39,148 @@ class PluginConfig:
 
 
 Configs = Mapping[tuple[str, str], PluginConfig]  # (kind, name) → configuration
+Open = Callable[[Any, PluginConfig], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
     report: PluginReport
     plugin: Any = None
-    priority: int = 0
+    config: PluginConfig = PluginConfig()
+    strategies: Mapping[Pair, ProcessTriggerStrategy] = field(default_factory=dict)
+
+    @property
+    def priority(self) -> int:
+        return self.config.priority
+
+    @property
+    def called(self) -> str:
+        return f"{self.report.name} ({self.report.distribution or 'no distribution'})"
 
 
-def load(configs: Configs, context: Callable[[str, tuple[str, ...]], EngineContext]) -> Plugins:
-    """Load all kinds. ``context`` gives an engine its home, told the formats that are on."""
-    formats = load_kind("table-format", TableFormat, configs, lambda p, c: p.open(c.properties))
-    names = tuple(sorted(one.report.name for one in formats if one.plugin))
-    factories = load_kind("process-factory", ProcessFactory, configs, lambda p, c: p.open(c.properties))
-    engines = load_kind("engine", ExecuteEngine, configs, lambda p, c: p.open(c.properties, context(p.name, names)))
+def load(
+    configs: Configs, context: Callable[[str, tuple[str, ...]], EngineContext] | None, patience: float = PATIENCE
+) -> Plugins:
+    """Load all kinds. ``context`` gives an engine its home, told the formats that are on; None: no engines."""
+    formats = load_kind("table-format", configs, lambda p, c: p.open(c.properties), patience)
+    names = tuple(sorted(str(one.plugin.format) for one in formats if one.plugin))
+    factories = load_kind("process-factory", configs, lambda p, c: p.open(c.properties), patience)
+    engines = load_engines(configs, context, names, patience) if context else []
+    factories = apart(factories)
+    read, run = claimed(formats, read_by), claimed(engines, run_by)
+    pairs = claimed(factories, lambda one: one.strategies)
     return Plugins(
-        formats={one.plugin.format: one.plugin for one in formats if one.plugin},
-        factories=claimed_pairs(factories),
-        engines={one.plugin.name: one.plugin for one in engines if one.plugin},
-        properties={name: c.properties for (kind, name), c in configs.items() if kind == "process-factory"},
-        reports=tuple(one.report for one in (*formats, *factories, *engines)),
+        formats={name: one.plugin for name, one in read.items()},
+        factories={pair: one.plugin for pair, one in pairs.items()},
+        engines={name: one.plugin for name, one in run.items()},
+        strategies={pair: one.strategies[pair] for pair, one in pairs.items()},
+        properties={one.plugin.name: one.config.properties for one in factories if one.plugin},
+        reports=(
+            *(told_rival(one, read, read_by) for one in formats),
+            *(told_pairs(one, pairs) for one in factories),
+            *(told_rival(one, run, run_by) for one in engines),
+        ),
     )
 
 
-def load_kind(
-    kind: str, contract: type, configs: Configs, open_plugin: Callable[[Any, PluginConfig], None]
+def load_engines(
+    configs: Configs,
+    context: Callable[[str, tuple[str, ...]], EngineContext],
+    formats: tuple[str, ...],
+    patience: float,
 ) -> list[Loaded]:
-    found = sorted(entry_points(group=GROUPS[kind]), key=lambda e: e.name)
-    return [load_one(kind, contract, e, configs.get((kind, e.name), PluginConfig()), open_plugin) for e in found]
+    return load_kind("engine", configs, lambda p, c: p.open(c.properties, context(p.name, formats)), patience)
 
 
-def load_one(
-    kind: str,
-    contract: type,
-    entry: EntryPoint,
-    config: PluginConfig,
-    open_plugin: Callable[[Any, PluginConfig], None],
-) -> Loaded:
+def load_kind(kind: str, configs: Configs, open_plugin: Open, patience: float = PATIENCE) -> list[Loaded]:
+    found = sorted(entry_points(group=GROUPS[kind]), key=lambda e: (e.name, distribution_of(e) != OURS, e.value))
+    loaded, taken = [], dict[str, EntryPoint]()
+    for entry in found:
+        if entry.name in taken:
+            loaded.append(clashing(kind, entry, taken[entry.name]))
+        else:
+            config = configs.get((kind, entry.name), PluginConfig())
+            loaded.append(load_one(kind, entry, config, open_plugin, patience))
+            taken[entry.name] = entry
+    return loaded
+
+
+def clashing(kind: str, entry: EntryPoint, holder: EntryPoint) -> Loaded:
+    why = f"its name is taken by {holder.value} of {distribution_of(holder)}: two plugins cannot be told apart by it"
+    return Loaded(report=report(kind, entry, "broken", why))
+
+
+def load_one(kind: str, entry: EntryPoint, config: PluginConfig, open_plugin: Open, patience: float) -> Loaded:
+    """In a thread of its own: whatever hangs there keeps nobody."""
     if not config.enabled:
-        return Loaded(report=report(kind, entry, "off", "switched off in the settings"))
+        return Loaded(report=report(kind, entry, "off", "switched off in the settings"), config=config)
+    answers: list[Loaded] = []
+    work = threading.Thread(
+        target=lambda: answers.append(opened(kind, entry, config, open_plugin)), name=f"load-{entry.name}", daemon=True
+    )
+    work.start()
+    work.join(patience)
+    if not answers:
+        why = f"it was not imported and opened within {patience:.0f} s"
+        return Loaded(report=report(kind, entry, "broken", why))
+    return answers[0]
+
+
+def opened(kind: str, entry: EntryPoint, config: PluginConfig, open_plugin: Open) -> Loaded:
     try:
         plugin = entry.load()()
-        if not isinstance(plugin, contract):
-            raise PluginBroken(f"{entry.value} is no {contract.__name__}")
+        if not isinstance(plugin, CONTRACTS[kind]):
+            raise PluginBroken(f"{entry.value} is no {CONTRACTS[kind].__name__}")
+        check_word(plugin, "format" if kind == "table-format" else "name")
         open_plugin(plugin, config)
-        pairs = pairs_of(plugin)
-    except Exception as error:
-        log.exception("a plugin is broken and stays off", extra={"plugin": entry.name, "kind": kind})
-        return Loaded(report=report(kind, entry, "broken", f"{type(error).__name__}: {error}"))
-    return Loaded(report=report(kind, entry, "on", pairs=pairs), plugin=plugin, priority=config.priority)
+        guard = guarded(plugin)
+        guard.record.name = entry.name
+        strategies = strategies_of(guard) if kind == "process-factory" else {}
+        listed = report(kind, entry, "on", priority=config.priority, pairs=pairs_of(guard), strategies=strategies)
+        return Loaded(report=listed, plugin=guard, config=config, strategies=strategies)
+    except (Exception, SystemExit) as error:
+        log.warning("a plugin is broken and stays off", exc_info=True, extra={"plugin": entry.name, "kind": kind})
+        return Loaded(report=report(kind, entry, "broken", f"{type(error).__name__}: {error}", config.priority))
+
+
+def check_word(plugin: object, attribute: str) -> None:
+    word = getattr(plugin, attribute, None)
+    if not isinstance(word, str) or not word.strip() or len(word) > 64:
+        raise PluginBroken(f"its class has no {attribute}: set {attribute} to a word of at most 64 characters")
+
+
+def strategies_of(factory: ProcessFactory) -> Mapping[Pair, ProcessTriggerStrategy]:
+    """What it does, each with its strategy; asked once."""
+    pairs = [(name, action) for name, actions in factory.supported_actions().items() for action in sorted(actions)]
+    return {(name, action): factory.trigger_strategy(name, action) for name, action in pairs}
 
 
 def report(
-    kind: str, entry: EntryPoint, state: str, reason: str = "", pairs: Mapping[str, list[str]] | None = None
+    kind: str,
+    entry: EntryPoint,
+    state: str,
+    reason: str = "",
+    priority: int = 0,
+    *,
+    pairs: Mapping[str, list[str]] | None = None,
+    strategies: Mapping[Pair, ProcessTriggerStrategy] | None = None,
 ) -> PluginReport:
     return PluginReport(
-        kind=kind,
-        name=entry.name,
-        distribution=entry.dist.name if entry.dist else "",
-        version=entry.dist.version if entry.dist else "",
-        state=state,
-        reason=reason,
-        pairs=pairs or {},
-    )
+        kind=kind, name=entry.name, distribution=distribution_of(entry), state=state, reason=reason,
+        version=entry.dist.version if entry.dist else "", priority=priority, pairs=pairs or {},
+        strategies=tuple(pair_report(pair, strategy) for pair, strategy in (strategies or {}).items()),
+    )  # fmt: skip
+
+
+def pair_report(pair: Pair, strategy: ProcessTriggerStrategy) -> PairReport:
+    return PairReport(
+        format=str(pair[0]), action=str(pair[1]), interval=strategy.interval, parallelism=strategy.parallelism,
+        on_new_snapshot=strategy.on_new_snapshot,
+    )  # fmt: skip
+
+
+def distribution_of(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist else ""
 
 
 def pairs_of(plugin: object) -> Mapping[str, list[str]]:
@@ -103,23 +189,70 @@ def pairs_of(plugin: object) -> Mapping[str, list[str]]:
     return {str(plugin.format): []} if isinstance(plugin, TableFormat) else {}
 
 
-def claimed_pairs(factories: Iterable[Loaded]) -> Mapping[tuple[Format, Action], ProcessFactory]:
-    """Who answers for which (format, action): the higher priority; an equal one is an error that names both."""
-    winners: dict[tuple[Format, Action], Loaded] = {}
-    for one in factories:
-        for pair in all_pairs(one.plugin):
-            rival = winners.get(pair)
+def apart(factories: Sequence[Loaded]) -> list[Loaded]:
+    """Factories keep their state under their names: of two with one name the lower priority, or the later, is off."""
+    kept: dict[str, Loaded] = {}
+    for one in sorted((f for f in factories if f.plugin), key=lambda f: -f.priority):
+        kept.setdefault(one.plugin.name, one)
+    return [one if is_kept(one, kept) else unnamed(one, kept[one.plugin.name]) for one in factories]
+
+
+def is_kept(one: Loaded, kept: Mapping[str, Loaded]) -> bool:
+    return one.plugin is None or kept[one.plugin.name] is one
+
+
+def unnamed(one: Loaded, holder: Loaded) -> Loaded:
+    why = f"its class is named {one.plugin.name!r} like that of {holder.called}, and state is kept under that name"
+    return Loaded(report=replace(one.report, state="broken", reason=why))
+
+
+def read_by(one: Loaded) -> Iterable[Format]:
+    return [one.plugin.format] if one.plugin else []
+
+
+def run_by(one: Loaded) -> Iterable[str]:
+    return [one.plugin.name] if one.plugin else []
+
+
+def claimed(loaded: Iterable[Loaded], claims: Callable[[Loaded], Iterable[Any]]) -> dict[Any, Loaded]:
+    """Who answers for what: the higher priority; an equal one is an error that names both."""
+    winners: dict[Any, Loaded] = {}
+    for one in loaded:
+        for claim in claims(one):
+            rival = winners.get(claim)
             if rival and rival.priority == one.priority:
                 raise PluginBroken(
-                    f"{rival.report.name} and {one.report.name} both do {pair[1]} for {pair[0]} with priority "
-                    f"{one.priority}: give one of them a higher priority or switch it off"
+                    f"{rival.called} and {one.called} both {spoken(one, claim)} with priority {one.priority}: "
+                    "give one of them a higher priority or switch it off"
                 )
             if rival is None or one.priority > rival.priority:
-                winners[pair] = one
-    return {pair: one.plugin for pair, one in winners.items()}
+                winners[claim] = one
+    return winners
 
 
-def all_pairs(plugin: ProcessFactory | None) -> list[tuple[Format, Action]]:
-    if plugin is None:
-        return []
-    return [(name, action) for name, actions in plugin.supported_actions().items() for action in actions]
+def spoken(one: Loaded, claim: Any) -> str:
+    if one.report.kind == "process-factory":
+        return f"do {claim[1]} for {claim[0]}"
+    return f"read {claim} tables" if one.report.kind == "table-format" else f"are the engine {claim}"
+
+
+def told_rival(one: Loaded, winners: Mapping[Any, Loaded], claims: Callable[[Loaded], Iterable[Any]]) -> PluginReport:
+    rivals = [winners[claim] for claim in claims(one) if winners[claim] is not one]
+    if not rivals:
+        return one.report
+    return replace(one.report, state="off", reason=f"{rivals[0].called} has the higher priority")
+
+
+def told_pairs(one: Loaded, winners: Mapping[Pair, Loaded]) -> PluginReport:
+    """With what it would do if no other had a higher priority, and what it can try without harm."""
+    if one.plugin is None:
+        return one.report
+    lost = {pair for pair in one.strategies if winners[pair] is not one}
+    dry = one.plugin.dry_run_actions()
+    told = tuple(
+        replace(listed, is_used=pair not in lost, dry_run=pair[1] in dry)
+        for pair, listed in zip(one.strategies, one.report.strategies, strict=True)
+    )
+    rivals = sorted({winners[pair].called for pair in lost})
+    reason = f"{', '.join(rivals)} has the higher priority for {len(lost)} of {len(told)} pairs" if lost else ""
+    return replace(one.report, strategies=told, reason=reason)

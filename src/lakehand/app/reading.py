@@ -7,13 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lakehand.app.config_file import find_config
-from lakehand.app.finding import Finder, Found, Unread, reason_of
-from lakehand.app.plugins import Configs, claimed_pairs, load_kind
+from lakehand.app.finding import Finder, Found, Unread, reason_of, storage_properties
+from lakehand.app.plugins import Configs
+from lakehand.app.plugins import load as load_plugins
 from lakehand.core.plugins import Plugins
 from lakehand.domain.errors import Invalid, NotFound
 from lakehand.domain.places import Catalog
-from lakehand.spi.factories import ProcessFactory
-from lakehand.spi.formats import TableFormat
 
 HOME = Path("~/.lakehand")
 
@@ -80,21 +79,10 @@ def is_set_by_environment() -> bool:
 
 
 def reading_of(configs: Configs, catalogs: Mapping[str, Catalog] | None = None) -> Reading:
-    formats = load_kind("table-format", TableFormat, configs, lambda p, c: p.open(c.properties))
-    factories = load_kind("process-factory", ProcessFactory, configs, lambda p, c: p.open(c.properties))
-    plugins = Plugins(
-        formats={one.plugin.format: one.plugin for one in formats if one.plugin},
-        factories=claimed_pairs(factories),
-        engines={},
-        properties={name: c.properties for (kind, name), c in configs.items() if kind == "process-factory"},
-        reports=tuple(one.report for one in (*formats, *factories)),
-    )
+    plugins = load_plugins(configs, None)
     if not plugins.formats:
         raise Invalid(f"no format can be read: {'; '.join(f'{r.name}: {r.reason}' for r in plugins.reports)}")
-    storage = {
-        k: v for (kind, _), c in sorted(configs.items()) if kind == "table-format" for k, v in c.properties.items()
-    }
-    return Reading(plugins=plugins, catalogs=catalogs or {}, storage=storage)
+    return Reading(plugins=plugins, catalogs=catalogs or {}, storage=storage_properties(configs))
 
 
 def broken(reading: Reading) -> Iterator[str]:

@@ -125,8 +125,7 @@ def announce(url: str, home: Path) -> None:
 
 def faces_of(service: Service) -> Faces:
     settings, metrics = service.settings, service.metrics
-    for report in service.plugins.reports:
-        metrics.plugin(report.kind, report.name, report.version, report.state)
+    metrics.plugins(service.plugins.listing())
     return Faces(
         tables=service.tables,
         operations=service.operations,
@@ -135,7 +134,7 @@ def faces_of(service: Service) -> Faces:
         intake=service.intake,
         events=service.store.events,
         instances=service.store.instances,
-        plugins=service.plugins.reports,
+        plugins=service.plugins.listing,
         readiness=service.readiness,
         metrics_text=metrics.text,
         security=Security(

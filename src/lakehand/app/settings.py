@@ -251,8 +251,7 @@ class Settings(BaseSettings):
     def dispatch_limits(self, plugins: Plugins) -> Limits:
         """The limits as the rules want them, with the parallelism that each factory asks for."""
         parallelism = {
-            (str(name), str(action)): factory.trigger_strategy(name, action).parallelism
-            for (name, action), factory in plugins.factories.items()
+            (str(name), str(action)): plugins.strategy(name, action).parallelism for name, action in plugins.factories
         }
         return Limits(**dict(self.limits), parallelism=parallelism)
 

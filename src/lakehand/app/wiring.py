@@ -3,7 +3,6 @@
 
 import os
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -22,12 +21,14 @@ from lakehand.core.explain import Explainer
 from lakehand.core.floods import Flood
 from lakehand.core.housekeeper import Caretaker, Housekeeper
 from lakehand.core.intake import Intake
+from lakehand.core.lanes import Lanes
 from lakehand.core.loop import Loop
 from lakehand.core.memory import Memory
 from lakehand.core.monitor import Monitor
 from lakehand.core.operations_desk import OperationsDesk
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Store
+from lakehand.core.recovery import Recovery
 from lakehand.core.rescuer import Rescuer
 from lakehand.core.runtimes import Runtimes
 from lakehand.core.settler import Settler
@@ -38,7 +39,10 @@ from lakehand.store import open_store
 
 BUSY_PACE, IDLE_PACE = 0.1, 1.0  # seconds between two rounds of the monitor
 DISPATCH_PACE, COORDINATE_PACE, RESCUE_PACE, CARE_PACE, ALIVE_PACE, HOUSE_PACE = 1.0, 1.0, 5.0, 1.0, 20.0, 600.0
-THREADS = 8
+THREADS = 8  # that look at tables of one format at once
+FEW = 4  # for other calls into one plugin
+# Seconds for one call into a plugin before it is left. Less than a lease, where one is held meanwhile.
+LOOK_PATIENCE, ADMIT_PATIENCE, VERIFY_PATIENCE, ENGINE_PATIENCE = 60.0, 45.0, 120.0, 30.0
 REMEMBER = timedelta(seconds=1)  # known tables and the database's time, on the way in
 
 
@@ -58,7 +62,7 @@ class Service:
     intake: Intake
     rescuer: Rescuer
     loops: Mapping[str, Loop]
-    pools: tuple[ThreadPoolExecutor, ...]
+    lanes: tuple[Lanes, ...]
 
     @property
     def instance_id(self) -> str:
@@ -75,8 +79,8 @@ class Service:
         """Stop moving things. What runs goes on under its lease; a restart finds it again."""
         for loop in self.loops.values():
             loop.stop()
-        for pool in self.pools:
-            pool.shutdown(wait=True, cancel_futures=True)
+        for lanes in self.lanes:
+            lanes.close()
         self.plugins.close()
         self.identity.release()
 
@@ -109,30 +113,43 @@ class Parts:
     plugins: Plugins
     metrics: PrometheusMetrics
     runtimes: Runtimes
+    recovery: Recovery
     wake: "Wake"
-    looks: ThreadPoolExecutor
-    dispatches: ThreadPoolExecutor
-    settles: ThreadPoolExecutor
+    rounds: Lanes
+    looks: Lanes
+    dispatches: Lanes
+    settles: Lanes
 
     @property
     def shared(self) -> Mapping[str, Any]:
         return {"store": self.store, "plugins": self.plugins, "metrics": self.metrics}
+
+    @property
+    def lanes(self) -> tuple[Lanes, ...]:
+        return (self.rounds, self.looks, self.dispatches, self.settles)
 
 
 def wire(settings: Settings, identity: Identity, store: Store, plugins: Plugins, metrics: PrometheusMetrics) -> Service:
     warehouses = warehouses_of(settings.all_warehouses)
     loops: dict[str, Loop] = {}
     wake = waker(loops)
+    runtimes = Runtimes(
+        store=store, plugins=plugins, check_place=place_check(warehouses), catalogs=settings.catalog_map()
+    )
+    recovery = Recovery(plugins=plugins, runtimes=runtimes, since=store.clock.now())
+    lease = settings.lease.total_seconds()
     parts = Parts(
         settings=settings, identity=identity, store=store, plugins=plugins, metrics=metrics, wake=wake,
-        runtimes=Runtimes(
-            store=store, plugins=plugins, check_place=place_check(warehouses), catalogs=settings.catalog_map()
-        ),
-        looks=a_pool("look"), dispatches=a_pool("dispatch"), settles=a_pool("settle"),
+        runtimes=runtimes, recovery=recovery,
+        rounds=Lanes(purpose="engine", width=1, patience=min(ENGINE_PATIENCE, lease / 2)),
+        looks=Lanes(purpose="look", width=THREADS, patience=LOOK_PATIENCE),
+        dispatches=Lanes(purpose="dispatch", width=FEW, patience=min(ADMIT_PATIENCE, lease * 0.75)),
+        settles=Lanes(purpose="settle", width=FEW, patience=VERIFY_PATIENCE),
     )  # fmt: skip
     rescuer = Rescuer(
-        store=store, metrics=metrics, holder=identity.id, hold=settings.lease, margin=settings.lease_margin
-    )
+        store=store, metrics=metrics, holder=identity.id, hold=settings.lease, margin=settings.lease_margin,
+        recovery=recovery,
+    )  # fmt: skip
     dispatcher = build_dispatcher(parts)
     tables = TablesDesk(
         store=store, plugins=plugins, warehouses=warehouses, wake=wake("coordinator"),
@@ -156,12 +173,8 @@ def wire(settings: Settings, identity: Identity, store: Store, plugins: Plugins,
             flood=Flood(per_minute=settings.new_tables_per_minute), wake=wake("coordinator", "dispatcher"),
             memory=Memory(store=store, keep=REMEMBER),
         ),
-        loops=loops, pools=(parts.looks, parts.dispatches, parts.settles),
+        loops=loops, lanes=parts.lanes,
     )  # fmt: skip
-
-
-def a_pool(name: str) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(THREADS, thread_name_prefix=name)
 
 
 Wake = Callable[..., Callable[[], None]]
@@ -184,7 +197,10 @@ def waker(loops: Mapping[str, Loop]) -> Wake:
 def build_loops(parts: Parts, rescuer: Rescuer, dispatcher: Dispatcher) -> Mapping[str, Loop]:
     monitor = build_monitor(parts)
     house = Housekeeper(store=parts.store, metrics=parts.metrics, keep_history=parts.settings.keep_history)
-    care = Caretaker(**parts.shared, holder=parts.identity.id, host=os.uname().nodename, version=lakehand.__version__)
+    care = Caretaker(
+        **parts.shared, holder=parts.identity.id, host=os.uname().nodename, version=lakehand.__version__,
+        lanes=parts.lanes,
+    )  # fmt: skip
     steps: dict[str, tuple[Callable[[], bool], Callable[[], float]]] = {
         "coordinator": (build_coordinator(parts).run_once, lambda: COORDINATE_PACE),
         "dispatcher": (dispatcher.run_once, lambda: DISPATCH_PACE),
@@ -199,7 +215,7 @@ def build_loops(parts: Parts, rescuer: Rescuer, dispatcher: Dispatcher) -> Mappi
 
 def build_coordinator(parts: Parts) -> Coordinator:
     return Coordinator(
-        **parts.shared, runtimes=parts.runtimes, holder=parts.identity.id, pool=parts.looks,
+        **parts.shared, runtimes=parts.runtimes, holder=parts.identity.id, lanes=parts.looks,
         on_stored=parts.wake("dispatcher"),
     )  # fmt: skip
 
@@ -207,19 +223,20 @@ def build_coordinator(parts: Parts) -> Coordinator:
 def build_dispatcher(parts: Parts) -> Dispatcher:
     return Dispatcher(
         **parts.shared, runtimes=parts.runtimes, secrets=SystemSecrets(), holder=parts.identity.id,
-        hold=parts.settings.lease, limits=parts.settings.dispatch_limits(parts.plugins), pool=parts.dispatches,
-        on_submitted=parts.wake("monitor"),
+        hold=parts.settings.lease, limits=parts.settings.dispatch_limits(parts.plugins), lanes=parts.dispatches,
+        recovery=parts.recovery, on_submitted=parts.wake("monitor"),
     )  # fmt: skip
 
 
 def build_monitor(parts: Parts) -> Monitor:
     settler = Settler(
         **parts.shared, runtimes=parts.runtimes, secrets=SystemSecrets(), policy=parts.settings.retry_policy(),
-        on_settled=parts.wake("dispatcher", "coordinator"),
+        recovery=parts.recovery, on_settled=parts.wake("dispatcher", "coordinator"),
     )  # fmt: skip
     return Monitor(
-        **parts.shared, settler=settler, holder=parts.identity.id, hold=parts.settings.lease, pool=parts.settles
-    )
+        **parts.shared, settler=settler, recovery=parts.recovery, holder=parts.identity.id, hold=parts.settings.lease,
+        rounds=parts.rounds, settles=parts.settles,
+    )  # fmt: skip
 
 
 def engine_context(settings: Settings) -> Callable[[str, tuple[str, ...]], EngineContext]:

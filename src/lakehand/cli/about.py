@@ -6,9 +6,10 @@ import json
 from lakehand import __version__
 from lakehand.cli.client import Client
 from lakehand.cli.options import URL, AsJson, TableName, Token, Url
+from lakehand.cli.plugin_views import plugins_view
 from lakehand.cli.problems import CommandFailed
 from lakehand.cli.screen import say, show
-from lakehand.cli.views import explanation_view, plugins_view
+from lakehand.cli.views import explanation_view
 
 
 def explain(table: TableName, url: Url = URL, token: Token = None, as_json: AsJson = False) -> None:
@@ -18,7 +19,7 @@ def explain(table: TableName, url: Url = URL, token: Token = None, as_json: AsJs
 
 
 def plugins(url: Url = URL, token: Token = None, as_json: AsJson = False) -> None:
-    """List formats, factories and engines: which are on, what they do, why one is broken."""
+    """List formats, factories and engines: what each does and when it is asked, how it is and why."""
     show(Client(url, token).get("/api/v1/plugins"), plugins_view, as_json=as_json)
 
 

@@ -25,6 +25,9 @@ COLOURS = {
     "on": "green",
     "off": "dim",
     "broken": "red",
+    "failing": "red",
+    "stuck": "red",
+    "slow": "yellow",
 }
 LISTED = 50  # files of a dry run that are shown
 FINAL = frozenset({"succeeded", "failed", "canceled", "dropped"})
@@ -203,16 +206,6 @@ def explanation_view(document: Document) -> RenderableType:
     if document.get("events"):
         parts += [Text(), events_view(document["events"][:10])]
     return Group(*parts)
-
-
-def plugins_view(document: Document) -> RenderableType:
-    rows = grid("KIND", "NAME", "STATE", "FROM", "DOES", "WHY")
-    for one in document["items"]:
-        pairs = one.get("pairs") or {}
-        does = "; ".join(f"{on}: {', '.join(actions)}" if actions else on for on, actions in pairs.items())
-        origin = f"{one.get('distribution', '')} {one.get('version', '')}"
-        rows.add_row(one["kind"], one["name"], coloured(one["state"]), origin, does, escape(one.get("reason") or ""))
-    return rows
 
 
 def plain(values: Document) -> str:

@@ -2,18 +2,23 @@
 """Turns due (table, action) pairs into pending operations, or into a reason why not. Safe in every instance at once."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, wait
-from dataclasses import dataclass
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import groupby
+from functools import partial
 
+from lakehand.core.lanes import Lanes, Task
 from lakehand.core.operations_desk import service_instant
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Metrics, Store
-from lakehand.core.runtimes import Runtimes, StoredRuntime
-from lakehand.core.timing import Question, failed
-from lakehand.domain.errors import LakehandError, PluginBroken
+from lakehand.core.runtimes import Runtimes, Seen, StoredRuntime
+from lakehand.core.timing import Question
+from lakehand.core.turns import Turn
+from lakehand.core.visits import Outcome, Part, Visit, by_table, look_failed, put_off, unreadable
+from lakehand.domain.actions import Action
+from lakehand.domain.errors import LakehandError, NotFound
 from lakehand.domain.events import Event
 from lakehand.domain.operations import InstanceId, NewOperation, Operation, Status
 from lakehand.domain.processes import Skip, TableProcess
@@ -21,81 +26,159 @@ from lakehand.domain.schedules import Look, Schedule
 from lakehand.domain.tables import Table, TableId
 
 log = logging.getLogger(__name__)
-BATCH = 300
+BATCH = 1000
 HOLD = timedelta(minutes=2)
-PATIENCE = 60.0  # seconds for one batch of looks; a table that takes longer is looked at again later
-SLOW_AGAIN = timedelta(minutes=1)
+STALE = 60.0  # seconds after which a visit that still waits for its turn is put off
+PATIENCE = 1.0  # seconds for those that are not back yet, before the others are stored and new ones are sent
+MOST_WAITING = 100  # operations of one table and action that may wait
+STILL_OUT = "the last look has not come back yet"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Coordinator:
+    """Sends tables out on the lanes of their formats and factories, and stores what comes back, in batches.
+
+    A slow plugin keeps its own lane only: after a moment the others go on without it.
+    """
+
     store: Store
     plugins: Plugins
     runtimes: Runtimes
     metrics: Metrics
     holder: InstanceId
-    pool: Executor
+    lanes: Lanes
     on_stored: Callable[[], None]
+    _back: deque[Outcome] = field(default_factory=deque)
+    _out: set[object] = field(default_factory=set)  # tables, and (table, factory) pairs, that a thread is busy with
 
     def run_once(self) -> bool:
         """Handle one batch. True when the batch was full, so there may be more."""
         now = self.store.clock.now()
         due = self.store.schedules.claim_due(holder=self.holder, now=now, hold=HOLD, limit=BATCH)
         if due:
-            self.handle(due, now)
+            self.send(due, now).wait(PATIENCE)
+        if self._back:
+            self.store_outcomes(now)
         return len(due) >= BATCH
 
-    def handle(self, due: Sequence[Schedule], now: datetime) -> None:
+    def send(self, due: Sequence[Schedule], now: datetime) -> Turn:
+        """Each table to the lane of its format. Nobody waits for a lane that still owes something."""
+        turn, began, owing = Turn(), time.monotonic(), self.lanes.busy()
         tables = self.store.tables.by_ids({s.table for s in due})
-        visits = [Visit(table=tables[t], schedules=tuple(s)) for t, s in by_table(due) if t in tables]
-        done = self.visit_all(visits, now)
-        looks = [look for outcome in done for look in outcome.looks]
-        tokens = {o.table.id: o.token for o in done if o.token is not None and o.token != o.table.change_token}
-        self.store.tables.looked([o.table.id for o in done], tokens, now=now)
-        self.store.schedules.finish(looks, now=self.store.clock.now())
-        self.metrics.looked(len(done), len(tokens))
-        if any(look.started for look in looks):
-            self.on_stored()
+        tasks: dict[str, list[Task]] = {}
+        for table, schedules in by_table(due):
+            if table in tables:
+                lane = lane_of(tables[table])
+                awaited = None if lane in owing else turn
+                visit = Visit(table=tables[table], schedules=tuple(schedules), now=now, began=began, turn=awaited)
+                tasks.setdefault(lane, []).extend(self.task_of(visit, lane))
+        turn.expect(sum(len(own) for lane, own in tasks.items() if lane not in owing))
+        for lane, own in tasks.items():
+            self.lanes.post_all(lane, own)
+        return turn
 
-    def visit_all(self, visits: Sequence["Visit"], now: datetime) -> list["Outcome"]:
-        futures: dict[Future[Outcome], Visit] = {self.pool.submit(self.visit, v, now): v for v in visits}
-        finished, slow = wait(futures, timeout=PATIENCE)
-        for future in slow:
-            future.cancel()
-        return [f.result() for f in finished] + [too_slow(futures[f], now) for f in slow]
+    def task_of(self, visit: Visit, lane: str) -> Iterator[Task]:
+        """None for a table that is still out, or while its lane is full."""
+        if visit.table.id in self._out:
+            self._back.append(put_off(visit.table, visit.schedules, visit.now, STILL_OUT))
+        elif visit.turn is None and not self.lanes.has_room(lane):
+            self._back.append(put_off(visit.table, visit.schedules, visit.now))
+        else:
+            self._out.add(visit.table.id)
+            yield Task(partial(self.visit, visit), partial(self.visit_left, visit))
 
-    def visit(self, visit: "Visit", now: datetime) -> "Outcome":
-        """Probe the table; decide about each action where something may have changed."""
+    def visit(self, visit: Visit) -> None:
+        """Probe the table, and ask about each action where something may have changed."""
+        try:
+            if time.monotonic() - visit.began > STALE:
+                self._back.append(put_off(visit.table, visit.schedules, visit.now))
+            else:
+                self._back.append(self.look_at(visit))
+        finally:
+            self._out.discard(visit.table.id)
+        back(visit.turn)
+
+    def visit_left(self, visit: Visit, why: str) -> None:
+        """The thread that hangs still counts as out, so that no second one hangs at the same table."""
+        self._back.append(unreadable(visit, why))
+        back(visit.turn)
+
+    def look_at(self, visit: Visit) -> Outcome:
         try:
             token = self.runtimes.probe(visit.table)
-        except (OSError, LakehandError) as error:
-            return unreadable(visit, error, now)
-        looks = tuple(self.look(visit.table, schedule, token, now) for schedule in visit.schedules)
-        return Outcome(table=visit.table, token=token, looks=looks)
+        except Exception as error:
+            return unreadable(visit, error)
+        looks: list[Look] = []
+        parts: dict[str, Part] = {}
+        for schedule in visit.schedules:
+            self.sort_out(visit, schedule, token, looks, parts)
+        for part in parts.values():
+            self.ask_soon(part)
+        return Outcome(visit=visit, token=token, looks=looks)
 
-    def look(self, table: Table, schedule: Schedule, token: str, now: datetime) -> Look:
+    def sort_out(self, visit: Visit, schedule: Schedule, token: str, looks: list[Look], parts: dict[str, Part]) -> None:
+        """What nothing speaks for is over; the rest is for the factories."""
+        table = visit.table
         try:
             factory = self.plugins.factory(table.format, schedule.action)
-            strategy = factory.trigger_strategy(table.format, schedule.action)
-            question = Question(table=table, schedule=schedule, strategy=strategy, token=token, now=now)
-            if not question.must_decide:
-                return question.unchanged()
-            return self.decide(self.runtimes.open(table, factory, now=now), question)
+            strategy = self.plugins.strategy(table.format, schedule.action)
+        except LakehandError as error:
+            looks.append(look_failed(table, schedule, error, visit.now))
+            return
+        question = Question(table=table, schedule=schedule, strategy=strategy, token=token, now=visit.now)
+        if question.must_decide:
+            parts.setdefault(factory.name, Part(visit=visit, factory=factory)).open.append(question)
+        else:
+            looks.append(question.unchanged())
+
+    def ask_soon(self, part: Part) -> None:
+        """The lane of the factory decides: what it does with its time is its own affair."""
+        table, schedules = part.visit.table, [q.schedule for q in part.open]
+        if part.key in self._out:
+            self._back.append(put_off(table, schedules, part.visit.now, STILL_OUT))
+        elif not self.lanes.has_room(part.lane):
+            self._back.append(put_off(table, schedules, part.visit.now))
+        else:
+            self._out.add(part.key)
+            expect(part.visit.turn)
+            self.lanes.post(part.lane, partial(self.ask, part), partial(self.ask_left, part))
+
+    def ask(self, part: Part) -> None:
+        seen = Seen()
+        try:
+            while part.open:
+                question = part.open[0]
+                look = self.decide_guarded(part, question, seen)
+                part.open.pop(0)
+                self._back.append(Outcome(looks=[look]))
+        finally:
+            self._out.discard(part.key)
+        back(part.visit.turn)
+
+    def ask_left(self, part: Part, why: str) -> None:
+        table, now = part.visit.table, part.visit.now
+        looks = [look_failed(table, q.schedule, TimeoutError(why), now) for q in list(part.open)]
+        self._back.append(Outcome(looks=looks))
+        back(part.visit.turn)
+
+    def decide_guarded(self, part: Part, question: Question, seen: Seen) -> Look:
+        table, schedule, now = question.table, question.schedule, question.now
+        try:
+            if time.monotonic() - part.visit.began > STALE:
+                [late] = put_off(table, [schedule], now).looks
+                return late
+            return self.decide(self.runtimes.open(table, part.factory, now=now, seen=seen), part, question)
         except Exception as error:
             log.warning("a look failed", exc_info=True, extra={"table": table.id, "action": schedule.action})
-            again = min(table.spec.heartbeat_timeout, SLOW_AGAIN)
-            return failed(table, schedule, f"the look failed: {error}", again=again, now=now)
+            return look_failed(table, schedule, error, now)
 
-    def decide(self, runtime: StoredRuntime, question: Question) -> Look:
+    def decide(self, runtime: StoredRuntime, part: Part, question: Question) -> Look:
         action = question.schedule.action
-        factory = self.plugins.factory(runtime.table.format, action)
-        answer = factory.trigger(runtime, action)
+        answer = part.factory.trigger(runtime, action)
         if isinstance(answer, Skip):
             return question.skipped(answer)
-        if not isinstance(answer, TableProcess):
-            raise PluginBroken(f"{factory.name}.trigger returned {type(answer).__name__}, not a process or a skip")
         under_way = [o for o in runtime.operations(action) if not o.status.is_final]
-        if answer.instant is None and under_way:
+        if under_way and (answer.instant is None or len(under_way) >= MOST_WAITING):
             return question.skipped(Skip(reason=f"operation {under_way[0].id} is under way"))
         return self.store_process(question, answer)
 
@@ -124,34 +207,51 @@ class Coordinator:
         self.store.operations.reopen(operation.reopened(at=now, reason=why), now=now, event=told)
         return True
 
+    def store_outcomes(self, now: datetime) -> None:
+        """All that came back, in a few statements."""
+        outcomes = [self._back.popleft() for _ in range(len(self._back))]
+        looks = [look for outcome in outcomes for look in outcome.looks]
+        visits = [(o.visit, o.token) for o in outcomes if o.visit is not None]
+        changed = {v: token for v, token in visits if token is not None and token != v.table.change_token}
+        tokens = {visit.table.id: token for visit, token in changed.items()}
+        if visits:
+            self.store.tables.looked([v.table.id for v, _ in visits], tokens, now=now)
+            self.wake_others(changed, now)
+        self.store.schedules.finish(looks, now=self.store.clock.now())
+        self.metrics.looked(len(visits), len(tokens))
+        if any(look.started for look in looks):
+            self.on_stored()
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
-    """One table and its due schedules."""
+    def wake_others(self, changed: Iterable[Visit], now: datetime) -> None:
+        """A change that was seen on the way to one action is news for all that wait for changes of the table."""
+        tables: dict[Action, list[TableId]] = {}
+        for visit in changed:
+            for action in self.others(visit.table, {s.action for s in visit.schedules}):
+                tables.setdefault(action, []).append(visit.table.id)
+        for action, ids in tables.items():
+            self.store.schedules.wake(ids, now=now, action=action)
 
-    table: Table
-    schedules: tuple[Schedule, ...]
+    def others(self, table: Table, looked_at: set[Action]) -> list[Action]:
+        """After the first look ever there are none: all actions of a new table are due together."""
+        rest = sorted(table.spec.action_types - looked_at) if table.change_token is not None else []
+        return [action for action in rest if self.fires_on_change(table, action)]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    table: Table
-    token: str | None  # None: it could not be read
-    looks: tuple[Look, ...]
-
-
-def by_table(due: Sequence[Schedule]) -> Iterator[tuple[TableId, Iterator[Schedule]]]:
-    return groupby(sorted(due, key=lambda s: s.table), key=lambda s: s.table)
-
-
-def unreadable(visit: Visit, error: Exception, now: datetime) -> Outcome:
-    """One bad table stops no other: it says why, and is looked at again at its heartbeat."""
-    reason = f"{visit.table.location} cannot be read: {error}"
-    looks = tuple(
-        failed(visit.table, s, reason, again=visit.table.spec.heartbeat_timeout, now=now) for s in visit.schedules
-    )
-    return Outcome(table=visit.table, token=None, looks=looks)
+    def fires_on_change(self, table: Table, action: Action) -> bool:
+        try:
+            return self.plugins.strategy(table.format, action).on_new_snapshot
+        except NotFound:
+            return False
 
 
-def too_slow(visit: Visit, now: datetime) -> Outcome:
-    return unreadable(visit, TimeoutError(f"no answer within {PATIENCE:.0f} s"), now)
+def lane_of(table: Table) -> str:
+    return f"reads {table.format}"
+
+
+def expect(turn: Turn | None) -> None:
+    if turn is not None:
+        turn.expect()
+
+
+def back(turn: Turn | None) -> None:
+    if turn is not None:
+        turn.back()

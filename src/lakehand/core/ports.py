@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Generic, Protocol, TypeVar
 
+from lakehand.core.plugins import PluginReport
 from lakehand.domain.actions import Action
 from lakehand.domain.events import Event, StoredEvent
 from lakehand.domain.operations import (
@@ -300,6 +301,9 @@ class Metrics(Protocol):
         """Per queue: depth, and the age of the oldest in seconds."""
 
     def engine(self, name: str, up: bool, restarts: int) -> None: ...
+
+    def plugins(self, reports: Sequence[PluginReport]) -> None:
+        """Every plugin as it is now."""
 
 
 class Secrets(Protocol):

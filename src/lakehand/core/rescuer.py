@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from lakehand.core.ports import Metrics, Store
+from lakehand.core.recovery import Recovery
 from lakehand.core.settler import event_of
 from lakehand.domain.errors import LeaseLost
 from lakehand.domain.operations import InstanceId, Operation, Status
@@ -21,6 +22,7 @@ class Rescuer:
     holder: InstanceId
     hold: timedelta
     margin: timedelta  # between the end of a lease and the moment when a rival may take it
+    recovery: Recovery
 
     def adopt(self) -> int:
         """After a restart: take our own rows again with fresh tokens, so that nothing of our past can write."""
@@ -39,6 +41,7 @@ class Rescuer:
         taken = self.store.operations.take_over(operation, holder=self.holder, now=now, hold=self.hold)
         if taken is None:
             return False
+        self.recovery.take(taken)
         log.info("taken over", extra={"operation": taken.id, "status": taken.status, "reason": why})
         told = event_of(taken, "operation.rescued", why)
         try:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Store
+from lakehand.core.seats import at_home
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, NotFound
 from lakehand.domain.operations import Operation, OperationId
@@ -21,6 +22,13 @@ from lakehand.spi.runtimes import StateKey, TableRuntime
 T = TypeVar("T")
 RECENT = 50
 TRIES = 5
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was read of a table, for several decisions about it at one time."""
+
+    snapshot: TableSnapshot | None = None
 
 
 class StoredRuntime(TableRuntime):
@@ -37,6 +45,7 @@ class StoredRuntime(TableRuntime):
         format: TableFormat,
         factory: str,
         left_out: OperationId | None = None,
+        seen: "Seen | None" = None,
     ) -> None:
         self._table = table
         self._place = place
@@ -46,7 +55,7 @@ class StoredRuntime(TableRuntime):
         self._format = format
         self._factory = factory
         self._left_out = left_out
-        self._snapshot: TableSnapshot | None = None
+        self._seen = seen or Seen()
         self._operations: Sequence[Operation] | None = None
 
     @property
@@ -66,25 +75,30 @@ class StoredRuntime(TableRuntime):
         return self._now
 
     def snapshot(self) -> TableSnapshot:
-        if self._snapshot is None:
-            self._snapshot = self._format.inspect(self._place)
-        return self._snapshot
+        if self._seen.snapshot is None:
+            self._seen.snapshot = self._format.inspect(self._place)
+        return self._seen.snapshot
 
     def operations(self, action: Action | None = None) -> Sequence[Operation]:
         if self._operations is None:
-            self._operations = self._store.operations.of_table(self._table.id, recent=RECENT)
+            with at_home():
+                self._operations = self._store.operations.of_table(self._table.id, recent=RECENT)
         return [o for o in self._operations if action in (None, o.process.action) and o.id != self._left_out]
 
     def state(self, key: StateKey[T]) -> T:
-        text = self._store.states.get(self._table.id, self._factory, key.name)
+        with at_home():
+            text = self._store.states.get(self._table.id, self._factory, key.name)
         return key.default if text is None else key.decode(text)
 
     def update_state(self, key: StateKey[T], change: Callable[[T], T]) -> T:
         for _ in range(TRIES):
-            seen = self._store.states.get(self._table.id, self._factory, key.name)
+            with at_home():
+                seen = self._store.states.get(self._table.id, self._factory, key.name)
             value = change(key.default if seen is None else key.decode(seen))
-            if self._store.states.put(self._table.id, self._factory, key.name, key.encode(value), seen=seen):
-                return value
+            text = key.encode(value)
+            with at_home():
+                if self._store.states.put(self._table.id, self._factory, key.name, text, seen=seen):
+                    return value
         raise Conflict(f"state {key.name} of table {self._table.id} kept changing under us")
 
 
@@ -98,9 +112,18 @@ class Runtimes:
     catalogs: Mapping[str, Catalog] = field(default_factory=dict)
 
     def open(
-        self, table: Table, factory: ProcessFactory, *, now: datetime, left_out: OperationId | None = None
+        self,
+        table: Table,
+        factory: ProcessFactory,
+        *,
+        now: datetime,
+        left_out: OperationId | None = None,
+        seen: Seen | None = None,
     ) -> StoredRuntime:
-        """``left_out``: the operation that is being decided upon, which is no reason against itself."""
+        """``left_out``: the operation that is being decided upon, which is no reason against itself.
+
+        ``seen``: shared by decisions of one thread about one table, so that its metadata is read once.
+        """
         self.check_place(table.location)
         config = layered(("plugin", self.plugins.properties_of(factory)), ("table", table.spec.properties))
         return StoredRuntime(
@@ -112,6 +135,7 @@ class Runtimes:
             format=self.plugins.format(table.format),
             factory=factory.name,
             left_out=left_out,
+            seen=seen,
         )
 
     def probe(self, table: Table) -> str:

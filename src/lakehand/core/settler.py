@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Metrics, Secrets, Store
+from lakehand.core.recovery import Recovery
 from lakehand.core.runtimes import Runtimes, StoredRuntime
 from lakehand.domain.errors import LakehandError
 from lakehand.domain.events import Event
@@ -27,6 +28,7 @@ class Settler:
     runtimes: Runtimes
     metrics: Metrics
     secrets: Secrets
+    recovery: Recovery
     policy: RetryPolicy
     on_settled: Callable[[], None]
 
@@ -34,8 +36,12 @@ class Settler:
         """Move an operation whose attempt is over to where the table says it belongs."""
         now = self.store.clock.now()
         table = self.store.tables.get(operation.table)
-        factory = self.plugins.factory(table.format, operation.process.action)
-        runtime = self.runtimes.open(table, factory, now=now)
+        try:
+            factory = self.plugins.factory(table.format, operation.process.action)
+            runtime = self.runtimes.open(table, factory, now=now)
+        except LakehandError as error:
+            nobody = Verdict(finding=Finding.UNREADABLE, reason=f"nobody can say what became of it: {error}")
+            return self.keep_asking(operation, nobody, now)
         verdict = ask_table(factory, runtime, operation, status)
         if verdict.finding is Finding.UNREADABLE:
             return self.keep_asking(operation, verdict, now)
@@ -45,7 +51,8 @@ class Settler:
             return self.end(operation, Status.DROPPED, status, verdict=verdict, reason=verdict.reason, now=now)
         if operation.cancel_requested:
             return self.end(operation, Status.CANCELED, status, verdict=verdict, reason="stopped as asked", now=now)
-        return self.fail_or_retry(operation, failure_of(factory, runtime, operation, status, verdict), status, now)
+        failure = self.recovery.failure(operation) or failure_of(factory, runtime, operation, status, verdict)
+        return self.fail_or_retry(operation, failure, status, now)
 
     def keep_asking(self, operation: Operation, verdict: Verdict, now: datetime) -> Operation:
         if operation.status is Status.UNKNOWN and operation.reason == verdict.reason:
@@ -83,6 +90,7 @@ class Settler:
         saved = self.store.operations.save(operation, now=now, attempt=attempt, event=told, release=True)
         self.store.schedules.wake([operation.table], now=now)
         log.info(event_word(operation), extra={"operation": saved.id, "status": saved.status, "reason": saved.reason})
+        self.recovery.tidy(operation)
         if saved.status.is_final:
             run_time = timedelta(seconds=status.seconds or 0) or (now - (saved.started_at or saved.submitted_at or now))
             self.metrics.finished(saved.process.action, saved.status, reason, run_time)
@@ -103,7 +111,10 @@ class Settler:
         """The result is stored; the engine may clear its copy. What it does then is its own affair."""
         engine = self.plugins.engines.get(operation.process.engine)
         if engine is not None and operation.handle is not None:
-            engine.forget([operation.handle])
+            try:
+                engine.forget([operation.handle])
+            except (OSError, LakehandError) as error:
+                log.warning("the engine keeps a result", extra={"operation": operation.id, "reason": str(error)})
 
 
 def ask_table(factory: ProcessFactory, runtime: StoredRuntime, operation: Operation, status: EngineStatus) -> Verdict:
@@ -122,7 +133,11 @@ def failure_of(
         return Failure(reason="engine-lost", message=status.message or "the engine died with the job")
     if status.state is EngineState.CANCELED:
         return Failure(reason="stopped", message=status.message or "the job was stopped, and nobody had asked for it")
-    return factory.classify(runtime, operation, status)
+    try:
+        return factory.classify(runtime, operation, status)
+    except (OSError, LakehandError) as error:
+        said = status.message or "the engine gave no reason"
+        return Failure(reason=status.error_class or "failed", message=f"{said} ({error})")
 
 
 def returned(operation: Operation, failure: Failure, now: datetime, wait: timedelta) -> Operation:

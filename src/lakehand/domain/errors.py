@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can go wrong, in one family: each error has a code for machines and a sentence for people."""
 
+from datetime import timedelta
 from typing import ClassVar
 
 
@@ -71,6 +72,14 @@ class PluginBroken(LakehandError):
     """A plugin did something that its contract does not allow."""
 
     code = "plugin-broken"
+
+
+class PluginStuck(Unavailable):
+    """A plugin did not come back from a call, and is left alone for a while."""
+
+    def __init__(self, message: str | None = None, *, again: timedelta = timedelta(minutes=1)) -> None:
+        super().__init__(message)
+        self.again = again  # it is worth asking again after this long
 
 
 class RecoverProcessFailed(LakehandError):

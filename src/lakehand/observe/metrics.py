@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Prometheus is told. A registry of its own, and bounded labels: words that come from outside cannot fill it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
 from prometheus_client import (
@@ -14,6 +14,8 @@ from prometheus_client import (
     generate_latest,
 )
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from lakehand.core.plugins import PluginReport
 
 REQUEST_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 DELAY_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600)
@@ -73,6 +75,11 @@ class PrometheusMetrics:
         self._plugins = self._gauge(
             "plugin", "1 for the state that a plugin is in.", "kind", "name", "version", "state"
         )
+        self._plugin_errors = self._counter("plugin_errors", "Calls in which a plugin failed.", "kind", "name")
+        self._plugin_hangs = self._counter(
+            "plugin_hangs", "Calls that were left because they did not come back.", "kind", "name"
+        )
+        self._counted: dict[tuple[str, str], tuple[int, int]] = {}
 
     def _make_operations(self) -> None:
         self._scheduling = self._histogram(
@@ -137,8 +144,15 @@ class PrometheusMetrics:
         self._up.labels(name).set(1 if up else 0)
         self._restarts.labels(name).set(restarts)
 
-    def plugin(self, kind: str, name: str, version: str, state: str) -> None:
-        self._plugins.labels(kind, name, version, state).set(1)
+    def plugins(self, reports: Sequence[PluginReport]) -> None:
+        """A state that a plugin has left is shown no more."""
+        self._plugins.clear()
+        for one in reports:
+            self._plugins.labels(one.kind, one.name, one.version, one.state).set(1)
+            errors, hangs = self._counted.get((one.kind, one.name), (0, 0))
+            self._plugin_errors.labels(one.kind, one.name).inc(max(one.errors - errors, 0))
+            self._plugin_hangs.labels(one.kind, one.name).inc(max(one.hangs - hangs, 0))
+            self._counted[one.kind, one.name] = (one.errors, one.hangs)
 
     def request(self, route: str, method: str, status: int, seconds: float) -> None:
         """Called for every request, so that the look-up of labels is done once for each kind of it."""

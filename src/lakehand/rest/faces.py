@@ -2,7 +2,7 @@
 """What the REST face is given: the desks it asks, who may ask, and where it reports. It builds none of it itself."""
 
 import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lakehand.core.catalogs import CatalogsDesk
@@ -72,7 +72,7 @@ class Faces:
     intake: Intake
     events: Events
     instances: Instances
-    plugins: tuple[PluginReport, ...]
+    plugins: Callable[[], Sequence[PluginReport]]  # as they are now
     readiness: Callable[[], Mapping[str, str]]  # part → "ok", or what is wrong with it
     metrics_text: Callable[[], tuple[bytes, str]]  # body and content type
     security: Security
@@ -84,4 +84,4 @@ class Faces:
 
     @property
     def engines(self) -> frozenset[str]:
-        return frozenset(p.name for p in self.plugins if p.kind == "engine" and p.state == "on")
+        return frozenset(p.name for p in self.plugins() if p.kind == "engine" and p.state not in ("off", "broken"))

@@ -14,7 +14,7 @@ def readers(wanted: Sequence[str]) -> Mapping[str, TableFormat]:
     """Those that were asked for, or all; in the order of the show."""
     if unknown := [name for name in wanted if name not in SHOWN]:
         raise CommandFailed(f"--formats {unknown[0]}: the demo has {', '.join(SHOWN)}")
-    loaded = load_kind("table-format", TableFormat, {}, lambda plugin, config: plugin.open(config.properties))
+    loaded = load_kind("table-format", {}, lambda plugin, config: plugin.open(config.properties))
     known = {one.report.name: one for one in loaded}
     for name in wanted or SHOWN:
         if name not in known or not known[name].plugin:
