@@ -70,20 +70,19 @@ def documents(found: Iterator[object], client: Client | None, wanted: Document) 
 
 
 def described(found: "Found") -> Document:
+    document: Document = {"location": found.location, "format": str(found.format), "also": [*map(str, found.also)]}
     place = found.place
-    more = {"catalog": place.catalog.name, "db_name": place.db_name, "table_name": place.table_name}
-    named = more if place.catalog else {}
-    return {"location": found.location, "format": str(found.format), "also": [str(f) for f in found.also], **named}
+    if place.catalog is not None:
+        document |= {"catalog": place.catalog.name, "db_name": place.db_name, "table_name": place.table_name}
+    return document
 
 
 def registered(found: "Found", client: Client, wanted: Document) -> Document:
     """One that is refused stops no other."""
     document = described(found)
-    named = {
-        key: document[key] for key in ("location", "format", "catalog", "db_name", "table_name") if key in document
-    }
+    body: Document = {key: value for key, value in document.items() if key != "also"}
     try:
-        table, is_new = client.put("/api/v1/tables", {**named, **wanted})
+        table, is_new = client.put("/api/v1/tables", body | wanted)
     except CommandFailed as problem:
         return {**document, "outcome": "refused", "reason": str(problem)}
     return {**document, "outcome": "registered" if is_new else "known", "id": table["id"]}
