@@ -281,5 +281,5 @@ def test_a_folder_is_watched_for_new_changed_and_removed_files(tmp_path: Path, c
         "unlink": (tmp_path / "old").unlink,
         "write": lambda: (tmp_path / "old").write_text("more"),
     }
-    with pytest.raises(AssertionError, match="old|new"), untouched(tmp_path):
+    with pytest.raises(AssertionError, match=r"old|new"), untouched(tmp_path):
         changes[change]()

@@ -11,8 +11,6 @@ from lakehand.spi import Place
 from lakehand.testing import FormatUnderTest, ProcessFactoryContract, Rehearsal, TableFormatContract
 from tests import lance_tables
 
-pytestmark = pytest.mark.filterwarnings("ignore:lance is not fork-safe:UserWarning")
-
 
 class LanceTable(FormatUnderTest):
     def __init__(self, folder: Path) -> None:

@@ -3,7 +3,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, TypeVar
 
@@ -22,7 +22,7 @@ class StateKey(Generic[T]):
     """A named piece of state that a factory keeps per table. It outlives the plugin being switched off."""
 
     name: str
-    default: T
+    default: T = field(hash=False)  # a key belongs into sets also where its default is a dict
     encode: Callable[[T], str]
     decode: Callable[[str], T]
 
