@@ -48,6 +48,15 @@ def test_what_the_table_needs_no_more_is_dropped_and_what_a_person_asks_for_is_r
     assert asked.process.reason.startswith("asked for; 3 of 3 fragments")
 
 
+@pytest.mark.parametrize("action", ["compact", "clean-versions"])
+def test_an_action_that_is_switched_off_is_not_run_for_anybody(path: Path, action: str) -> None:
+    subject = rehearsal(path, {f"lance.{action}.enabled": "false"})
+
+    answer = subject.factory.admit(subject.runtime(), subject.asked(action))
+
+    assert answer == Drop(reason=f"lance.{action}.enabled is false (from table)")
+
+
 @pytest.mark.parametrize(
     ("action", "parameters"),
     [

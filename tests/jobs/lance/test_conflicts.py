@@ -9,6 +9,7 @@ import lance
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehand.jobs.lance.commits import IndicesChanged
 from lakehand.spi import Finding, Remedy, Skip
 from tests import lance_tables
 from tests.formats.lance.rehearsing import rehearsal
@@ -83,6 +84,24 @@ def test_a_delete_in_a_few_fragments_costs_only_their_part_of_the_work(
     assert len(lance_tables.fragments(path)) == 3
     assert (lance_tables.facts(path), answers(path)) == (lance_tables.facts(twin), answers(twin))
     assert isinstance(subject.wants("compact"), Skip)
+
+
+def test_somebody_who_defers_the_remapping_of_indices_meanwhile_is_noticed(spark: SparkSession, tmp_path: Path) -> None:
+    path, twin = tables(tmp_path, is_indexed=True)
+    subject = rehearsal(path, session=spark)
+    operation = subject.admitted(subject.asked("compact"))
+
+    def defer() -> None:
+        lance_tables.append(path, 5000)
+        lance.dataset(str(path)).optimize.compact_files(target_rows_per_fragment=20, defer_index_remap=True)
+
+    with pytest.raises(IndicesChanged) as caught:
+        execute(subject, operation, Meddler("committing", defer))
+
+    lance_tables.append(twin, 5000)
+    assert subject.failure(operation, caught.value).reason == "write-conflict"
+    subject.execute(operation)
+    assert (lance_tables.facts(path), answers(path)) == (lance_tables.facts(twin), answers(twin))
 
 
 @pytest.mark.parametrize("is_indexed", [False, True])

@@ -68,7 +68,9 @@ def floors_of(properties: Mapping[str, str]) -> Floors:
 def goals(config: TableConfig, snapshot: LanceSnapshot, asked: Mapping[str, Json] | None = None) -> Goals:
     """The most particular wins: the request, the table or plugin, the table's own manifest, the default."""
     wish = asked or {}
-    share = positive("deleted-rows-share", wish.get("deleted-rows-share", config.ratio(DELETED_SHARE, 0.1)))
+    share = positive(
+        "deleted-rows-share", wish.get("deleted-rows-share", config.ratio(DELETED_SHARE, defaults.DELETED_SHARE))
+    )
     return Goals(
         target_rows=target_rows(config, snapshot, wish.get("target-rows")),
         deleted_share=min(share, 1.0),

@@ -20,7 +20,6 @@ TARGET_ROWS = 1_048_576
 TARGET_BYTES = 4 * 1024**3
 DELETED_SHARE = 0.1
 OWN_TARGET = "lance.compaction.target_rows_per_fragment"  # a table may carry Lance's own setting in its manifest
-REUSE_INDEX = "__lance_frag_reuse"  # there while somebody's deferred remapping of indices is outstanding
 
 
 @dataclass(frozen=True, kw_only=True)
