@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
 CATALOG = "lake"
-COLUMNS = "id int, v bigint, p string, note string"
+COLUMNS = "id int, v int, p string, note string"
 WRITE_ONLY = {"write-only": "true"}
 KEYED = {**WRITE_ONLY, "primary-key": "id", "bucket": "16"}
 DAY = 86400
@@ -94,13 +95,13 @@ class Writer:
 
     def prepare(self, ids: Iterable[int], *, deleted: bool = False) -> Callable[[], None]:
         """Write now, commit when the answer is called: a writer that others overtake."""
-        builder = self.table().newBatchWriteBuilder()
-        write = builder.newWrite()
+        table, user = self.table(), str(uuid4())
+        write = table.newWrite(user)
         for number in ids:
             write.write(self.row(number, deleted=deleted))
         messages = write.prepareCommit()
         write.close()
-        return lambda: self.commit(builder.newCommit(), messages)
+        return lambda: self.commit(table.newCommit(user), messages)
 
     def delete_files(self, count: int) -> Callable[[], None]:
         """What Spark's DELETE commits to a table without a key when all rows of some files match: prepared now."""
@@ -112,7 +113,7 @@ class Writer:
         kind = self.jvm.org.apache.paimon.table.sink.CommitMessageImpl
         messages = self.jvm.java.util.ArrayList()
         messages.add(kind(split.partition(), split.bucket(), change, unchanged))
-        return lambda: self.commit(table.newBatchWriteBuilder().newCommit(), messages)
+        return lambda: self.commit(table.newCommit(str(uuid4())), messages)
 
     def commit(self, commit: Any, messages: Any) -> None:
         try:
@@ -123,8 +124,7 @@ class Writer:
     def row(self, number: int, *, deleted: bool) -> Any:
         text = self.jvm.org.apache.paimon.data.BinaryString.fromString
         values = self.spark.sparkContext._gateway.new_array(self.jvm.java.lang.Object, 4)  # type: ignore[union-attr]
-        values[0], values[1], values[2], values[3] = number, self.jvm.java.lang.Long.valueOf(number * 7), None, None
-        values[2], values[3] = text("p0"), text(f"note {number}")
+        values[0], values[1], values[2], values[3] = number, number * 7, text("p0"), text(f"note {number}")
         kinds = self.jvm.org.apache.paimon.types.RowKind
         kind = kinds.DELETE if deleted else kinds.INSERT
         return self.jvm.org.apache.paimon.data.GenericRow.ofKind(kind, values)

@@ -66,7 +66,7 @@ def templates(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.fixture
 def lake_with(spark: SparkSession, tmp_path: Path, templates: Callable[[str], Path]) -> Make:
     """A lake of the test's own with a copy of a template in it."""
-    lake = Lake(spark, tmp_path / "it's a lake")
+    lake = Lake(spark, tmp_path / "lake")
 
     def copied(name: str) -> Lake:
         shutil.copytree(templates(name), lake.path(name))

@@ -54,6 +54,10 @@ def admit_expire(table: TableRuntime, snapshot: PaimonSnapshot, operation: Opera
     found = expiry.expirable(table, snapshot, floors, asked)
     if not is_asked(operation) and not found.count and operation.run_times == 0:
         return Drop(reason=f"no longer needed: {found.told(snapshot)}")
+    try:
+        read_what_stays(snapshot, found.until)
+    except OSError as error:
+        return refused(operation, f"nothing expires while its metadata cannot be read: {error}")
     return complete(
         table, snapshot, operation, "paimon.expire_snapshots",
         {
@@ -80,6 +84,13 @@ def admit_orphans(table: TableRuntime, snapshot: PaimonSnapshot, operation: Oper
     except OSError as error:
         return refused(operation, f"nothing is deleted while its metadata cannot be read: {error}")
     return complete(table, snapshot, operation, "paimon.remove_orphans", {"older_than": milliseconds(table.now - age)})
+
+
+def read_what_stays(snapshot: PaimonSnapshot, until: int) -> None:
+    """Paimon takes a list that was cut short for an empty one, and would delete what a tag or a snapshot needs."""
+    first = snapshot.document(until)
+    for document in [*snapshot.layout.tags().values(), *([first] if first else []), snapshot.newest]:
+        snapshot.manifests.content(document)
 
 
 def complete(

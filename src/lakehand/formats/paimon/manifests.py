@@ -31,6 +31,12 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    name: str
+    entries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
     """What a snapshot holds. ``lost``: deletions of files that are not there, which no sound table has."""
 
@@ -49,8 +55,8 @@ class Manifests:
         """Everything that the manifests add and do not delete again."""
         live: dict[tuple[bytes, int, int, str], DataFile] = {}
         lost: dict[tuple[bytes, int, int, str], DataFile] = {}
-        for name in self.of_lists(snapshot, "baseManifestList", "deltaManifestList"):
-            for entry in self.entries(name):
+        for manifest in self.of_lists(snapshot, "baseManifestList", "deltaManifestList"):
+            for entry in self.entries(manifest):
                 file = entry.file
                 key = (file.partition, file.bucket, file.level, file.name)
                 if entry.is_added:
@@ -61,24 +67,31 @@ class Manifests:
 
     def changes(self, snapshot: Document) -> list[Entry]:
         """What one snapshot added and deleted."""
-        return [entry for name in self.of_lists(snapshot, "deltaManifestList") for entry in self.entries(name)]
+        return [entry for manifest in self.of_lists(snapshot, "deltaManifestList") for entry in self.entries(manifest)]
 
     def deleted_files(self, snapshot: Document) -> int:
         """How many files a snapshot deleted, from its manifest list alone."""
         return sum(int(one["_NUM_DELETED_FILES"]) for one in self.records(snapshot["deltaManifestList"]))
 
-    def of_lists(self, snapshot: Document, *keys: str) -> Iterator[str]:
-        """The names of the manifests, in the order in which they were written."""
+    def of_lists(self, snapshot: Document, *keys: str) -> Iterator[Manifest]:
+        """The manifests, in the order in which they were written."""
         for key in keys:
             if snapshot.get(key):
-                yield from (str(one["_FILE_NAME"]) for one in self.records(snapshot[key]))
+                yield from map(manifest_of, self.records(snapshot[key]))
 
-    def entries(self, name: str) -> Iterable[Entry]:
-        return map(entry_of, self.records(name))
+    def entries(self, manifest: Manifest) -> Iterable[Entry]:
+        found = self.records(manifest.name)
+        if len(found) != manifest.entries:
+            raise OSError(f"{manifest.name} is not whole: {len(found)} of {manifest.entries} entries can be read")
+        return map(entry_of, found)
 
     def records(self, name: str) -> list[dict[str, Any]]:
         path = f"{self.folder}/{name}"
         return avro.records(self.storage.read(path), path)
+
+
+def manifest_of(record: dict[str, Any]) -> Manifest:
+    return Manifest(name=record["_FILE_NAME"], entries=record["_NUM_ADDED_FILES"] + record["_NUM_DELETED_FILES"])
 
 
 def entry_of(record: dict[str, Any]) -> Entry:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lakehand.formats.paimon.layout import SNAPSHOT, Document, Layout
-from lakehand.formats.paimon.manifests import Manifests
+from lakehand.formats.paimon.manifests import Manifest, Manifests
 from lakehand.formats.paimon.snapshot import PaimonSnapshot
 from lakehand.storage import Entry
 
@@ -81,23 +81,28 @@ def used_names(snapshot: PaimonSnapshot, limit: int) -> set[str]:
         if count >= limit:
             raise TooMany(f"more than {limit} snapshots")
         used |= own_names(document)
-        for name in manifests_of(snapshot.manifests, document):
-            if name not in read:
-                read.add(name)
-                used |= names_in(snapshot.manifests, name)
+        for manifest in manifests_of(snapshot.manifests, document):
+            if manifest.name not in read:
+                read.add(manifest.name)
+                used |= names_in(snapshot.manifests, manifest)
         if index := document.get("indexManifest"):
             used |= {str(one["_FILE_NAME"]) for one in snapshot.manifests.records(index)}
     return used | read
 
 
-def manifests_of(manifests: Manifests, document: Document) -> Iterator[str]:
+def manifests_of(manifests: Manifests, document: Document) -> Iterator[Manifest]:
     """Of a changelog that outlives its snapshot Paimon keeps the lists that it needs; all others must be there."""
+    count = 0
     for key in LISTS:
         try:
-            yield from manifests.of_lists(document, key)
+            for manifest in manifests.of_lists(document, key):
+                count += 1
+                yield manifest
         except FileNotFoundError:
             if not document.get(OUTLIVED) or key == LISTS[-1]:
                 raise
+    if not count and (document.get("totalRecordCount") or 0) > 0:
+        raise OSError(f"snapshot {document['id']} has rows and no manifest")
 
 
 def roots(layout: Layout) -> Iterator[Document]:
@@ -114,6 +119,6 @@ def own_names(document: Document) -> set[str]:
     return {str(document[key]) for key in (*LISTS, "indexManifest", "statistics") if document.get(key)}
 
 
-def names_in(manifests: Manifests, name: str) -> set[str]:
+def names_in(manifests: Manifests, manifest: Manifest) -> set[str]:
     """Deleted files, too: an older snapshot may still read them."""
-    return {one for entry in manifests.entries(name) for one in (entry.file.name, *entry.file.extra)}
+    return {one for entry in manifests.entries(manifest) for one in (entry.file.name, *entry.file.extra)}

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every file name that a table's snapshots, tags, changelogs and branches hold. What cannot be read is never empty."""
+"""Every file name that a table's snapshots, tags, changelogs and branches hold. What cannot be read is never empty.
+
+Paimon takes a manifest or a list that was cut short for a shorter one, so that each is counted a second way.
+"""
 
 import re
 from collections.abc import Iterator
 from typing import Any
 
+from lakehand.jobs.paimon import containers
 from lakehand.jobs.paimon.refusals import MetadataUnreadable
 from lakehand.jobs.paimon.tables import Target
 
@@ -42,15 +46,31 @@ def named_by(store: Any, snapshot: Any, names: set[str], read: set[str]) -> set[
     """``read`` are the manifests that were opened before: snapshots share most of them."""
     lists, manifests = store.manifestListFactory().create(), store.manifestFileFactory().create()
     used = {*names, *(name for name in (snapshot.indexManifest(), snapshot.statistics()) if name)}
-    for name in names:
-        for meta in lists.readWithIOException(name):
-            if (manifest := meta.fileName()) not in read:
-                read.add(manifest)
-                used |= words(manifests.readWithIOException(manifest))
+    metas = [meta for name in names for meta in whole(store, name, lists.readWithIOException(name))]
+    if not metas and (snapshot.totalRecordCount() or 0) > 0:
+        raise MetadataUnreadable(f"snapshot {snapshot.id()} has rows and no manifest")
+    for meta in metas:
+        if (manifest := meta.fileName()) not in read:
+            read.add(manifest)
+            entries = manifests.readWithIOException(manifest)
+            counted(manifest, entries.size(), meta.numAddedFiles() + meta.numDeletedFiles())
+            used |= words(entries)
     index = snapshot.indexManifest()
     if index and store.newIndexFileHandler().existsManifest(index):
-        used |= words(store.newIndexFileHandler().readManifestWithIOException(index))
+        used |= words(whole(store, index, store.newIndexFileHandler().readManifestWithIOException(index)))
     return used
+
+
+def whole(store: Any, name: str, entries: Any) -> Any:
+    """The entries of a list that nothing else counts, if its file holds as many."""
+    path = store.pathFactory().toManifestListPath(name)  # of index manifests, too: they lie in the same folder
+    counted(name, entries.size(), containers.count(containers.content(store, path)))
+    return entries
+
+
+def counted(name: str, found: int, expected: int) -> None:
+    if found != expected:
+        raise MetadataUnreadable(f"{name} is not whole: {found} of {expected} entries can be read")
 
 
 def lists_of(snapshot: Any) -> set[str]:

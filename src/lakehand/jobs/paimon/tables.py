@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A table as Paimon's own classes see it: by its path, or through a catalog of the settings; every name is quoted."""
 
+import atexit
 import re
+import shutil
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -71,9 +75,17 @@ def target_of(job: Job) -> Target:
         return Target(job.session, str(given["catalog"]), str(given["db_name"]), str(given["table_name"]))
     location = str(given["location"])
     job.session.conf.set(f"spark.sql.catalog.{CATALOG}", "org.apache.paimon.spark.SparkCatalog")
-    # Paimon makes the folder of its warehouse; this one is there.
-    job.session.conf.set(f"spark.sql.catalog.{CATALOG}.warehouse", location.rpartition("/")[0])
+    # A catalog of Paimon's makes a database in its warehouse: not beside other people's tables.
+    job.session.conf.set(f"spark.sql.catalog.{CATALOG}.warehouse", f"file:{scratch()}")
     return Target(job.session, CATALOG, BY_PATH, location)
+
+
+@cache
+def scratch() -> str:
+    """A folder of this driver's own, gone when it ends."""
+    folder = tempfile.mkdtemp(prefix="lakehand-paimon-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def quoted(name: str) -> str:
