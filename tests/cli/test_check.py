@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lakehand check: without a service, on real tables."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakehand.spi.health import SIZE_CLASSES
+from tests import small_tables
+from tests.cli.conftest import Run
+
+HEAVY = ("pyspark", "pyiceberg", "lance", "deltalake", "pyarrow", "sqlalchemy", "fastapi", "httpx")
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LAKEHAND_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    return folder
+
+
+def documents(text: str) -> dict[str, Any]:
+    found = [json.loads(line) for line in text.splitlines()]
+    return {Path(one["location"]).name: one for one in found}
+
+
+def test_a_table_is_told_in_numbers_with_what_would_be_done_and_why(type_in: Run, lake: Path) -> None:
+    table = small_tables.delta(lake / "orders", commits=30)
+
+    result = type_in("check", table, "--json")
+
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert (told["format"], told["state"], told["name"]) == ("delta", "needs", "orders")
+    assert (told["numbers"]["files"], told["numbers"]["small_files"], told["numbers"]["snapshots"]) == (30, 30, 30)
+    assert told["numbers"]["histogram"] == dict(zip(SIZE_CLASSES, (30, 0, 0, 0, 0, 0), strict=True))
+    needed = {one["action"]: one["reason"] for one in told["actions"] if one["needed"]}
+    assert list(needed) == ["optimize"]
+    assert "30 of 30 files" in needed["optimize"]
+
+
+def test_people_see_a_card(type_in: Run, lake: Path) -> None:
+    shown = type_in("check", small_tables.hudi(lake / "trips")).stdout
+
+    assert "trips (hudi, needs)" in shown
+    assert "pending plans  1" in shown
+    assert "20261115214001845" in shown
+
+
+def test_a_folder_is_told_line_by_line_with_a_sum(type_in: Run, lake: Path) -> None:
+    small_tables.hudi(lake / "a" / "trips")
+    small_tables.delta(lake / "b" / "orders", commits=1)
+    small_tables.broken(lake / "c")
+
+    result = type_in("check", lake)
+
+    assert result.exit_code == 0, result.output
+    lines = {line.split()[2]: line for line in result.stdout.splitlines()[:3]}
+    assert lines[f"{lake}/a/trips"].startswith("needs    hudi")
+    assert lines[f"{lake}/b/orders"].startswith("healthy  delta")
+    assert lines[f"{lake}/c"].startswith("broken   delta")
+    assert "cannot be read" in lines[f"{lake}/c"]
+    assert result.stdout.splitlines()[-1].startswith("3 tables (2 delta, 1 hudi)")
+    assert "1 need something (1 compaction), 1 are broken" in result.stdout
+
+
+def test_each_table_of_a_folder_is_a_document_on_a_line(type_in: Run, lake: Path) -> None:
+    for number in range(40):
+        small_tables.hudi(lake / f"t{number}")
+    small_tables.broken(lake / "broken")
+
+    told = documents(type_in("check", lake, "--json").stdout)
+
+    assert len(told) == 41
+    assert {one["state"] for one in told.values()} == {"needs", "broken"}
+    assert told["broken"]["actions"] == []
+
+
+def test_a_pipeline_can_fail_on_need(type_in: Run, lake: Path) -> None:
+    healthy = small_tables.delta(lake / "orders", commits=1)
+    needy = small_tables.hudi(lake / "trips")
+
+    codes = [type_in("check", *words).exit_code for words in ([needy], [healthy, "--fail-on-need"])]
+
+    assert codes == [0, 0]
+    assert type_in("check", needy, "--fail-on-need").exit_code == 1
+    assert type_in("check", small_tables.broken(lake / "b"), "--fail-on-need").exit_code == 1
+
+
+@pytest.mark.parametrize(("path", "says"), [("nowhere", "there is no"), ("empty", "is no table"), ("x:y", "'x'")])
+def test_a_path_that_leads_to_no_table_is_one_line(type_in: Run, lake: Path, path: str, says: str) -> None:
+    (lake / "empty").mkdir()
+
+    result = type_in("check", path if ":" in path else lake / path)
+
+    assert result.exit_code == 1
+    assert says in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_wrong_path_hides_no_right_one(type_in: Run, lake: Path) -> None:
+    result = type_in("check", lake / "nowhere", small_tables.hudi(lake / "trips"), "--json")
+
+    assert result.exit_code == 1
+    assert list(documents(result.stdout)) == ["trips"]
+
+
+def test_properties_are_tried_by_set_and_taken_from_the_settings(type_in: Run, lake: Path) -> None:
+    table = small_tables.delta(lake / "orders", commits=30)
+    config = lake.parent / "lakehand.toml"
+    config.write_text('[plugins.process-factories.delta]\nproperties = { "delta.optimize.enabled" = "false" }\n')
+
+    by_table = json.loads(type_in("check", table, "--set", "delta.optimize.enabled=true", "--json").stdout)
+    by_plugin = json.loads(type_in("check", table, "--json").stdout)
+
+    assert (by_table["state"], by_plugin["state"]) == ("needs", "healthy")
+
+
+def test_hudi_is_asked_both_ways_of_scheduling(type_in: Run, lake: Path) -> None:
+    table = small_tables.hudi(lake / "trips")
+    lock = "hoodie.write.lock.provider=org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
+    words = ["check", table, "--set", "hudi.clustering.commits=1", "--set", lock, "--json"]
+
+    def clustering(*more: str) -> dict[str, Any]:
+        told = json.loads(type_in(*words, *more).stdout)
+        return next(one for one in told["actions"] if one["action"] == "clustering")
+
+    assert (clustering()["needed"], clustering()["scheduling"]) == (True, "service")
+    assert clustering("--scheduling", "writer")["needed"] is False
+    assert "say writer or service" in type_in(*words, "--scheduling", "sometimes").stderr
+
+
+def test_tables_of_a_catalog_are_named_by_it(type_in: Run, lake: Path) -> None:
+    catalog = small_tables.SqlCatalog(lake)
+    for name in ("orders", "returns"):
+        catalog.create(name, commits=6)
+    config = lake / "lakehand.toml"
+    config.write_text(catalog.settings)
+
+    one = json.loads(type_in("check", "lake:sales.orders", "--config", config, "--json").stdout)
+    every = documents(type_in("check", "lake:", "--config", config, "--json").stdout)
+
+    assert (one["name"], one["numbers"]["files"], one["state"]) == ("lake:sales.orders", 6, "needs")
+    assert sorted(every) == ["orders", "returns"]
+    assert type_in("check", "lake:sales.nothing", "--config", config).exit_code == 1
+
+
+def test_a_broken_plugin_is_told_and_stops_nobody(type_in: Run, lake: Path) -> None:
+    config = lake / "lakehand.toml"
+    config.write_text('[plugins.process-factories.hudi]\nproperties = { "hudi.table-versions" = "nonsense" }\n')
+
+    result = type_in("check", small_tables.delta(lake / "orders", commits=1), "--config", config)
+
+    assert result.exit_code == 0, result.output
+    assert "hudi is broken" in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_nothing_heavy_is_imported_for_a_hudi_table(lake: Path) -> None:
+    table = small_tables.hudi(lake / "trips")
+    program = f"""
+import sys
+from lakehand.cli import app
+try:
+    app(["check", {str(table)!r}])
+except SystemExit:
+    print([name for name in {HEAVY!r} if name in sys.modules])
+"""
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=lake)
+
+    assert told.stdout.splitlines()[-1] == "[]"

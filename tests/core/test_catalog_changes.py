@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a look into a catalog means: which tables come, which go, and which are only missing."""
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+
+from lakehand.core.catalog_changes import CatalogChanges, changes_of
+from lakehand.domain.places import Place
+from lakehand.domain.tables import Format, Table, TableId, TableSpec
+
+NOON = datetime(2026, 11, 15, 12, tzinfo=timezone.utc)
+
+
+def place(name: str, location: str = "") -> Place:
+    return Place(location=location or f"/data/{name}", db_name="db", table_name=name)
+
+
+def table(number: int, name: str) -> Table:
+    spec = TableSpec(location=f"/data/{name}", format=Format("iceberg"), db_name="db", table_name=name, catalog="lake")
+    return Table(id=TableId(number), spec=spec, created_at=NOON, updated_at=NOON)
+
+
+def tables(*names: str) -> list[Table]:
+    return [table(number, name) for number, name in enumerate(names, 1)]
+
+
+def places(*names: str) -> list[Place]:
+    return [place(name) for name in names]
+
+
+def names(changed: Sequence[Table]) -> list[str]:
+    return [one.spec.table_name for one in changed]
+
+
+def outcome(changes: CatalogChanges) -> tuple[list[str], list[str], list[str]]:
+    return [one.table_name for one in changes.add], names(changes.retire), names(changes.missing)
+
+
+def test_what_is_new_comes_and_what_was_dropped_goes() -> None:
+    changes = changes_of(places("a", "b", "new"), tables("a", "b", "old"), {})
+
+    assert outcome(changes) == (["new"], ["old"], [])
+
+
+def test_an_empty_list_retires_nothing_however_often_it_is_seen() -> None:
+    known = tables("a", "b")
+
+    changes = changes_of([], known, {table.id: 100 for table in known})
+
+    assert outcome(changes) == ([], [], ["a", "b"])
+    assert "2 are registered" in changes.why_kept
+
+
+def test_an_empty_list_is_believed_when_a_person_says_so() -> None:
+    assert names(changes_of([], tables("a", "b"), {}, accept_empty=True).retire) == ["a", "b"]
+
+
+def test_where_most_are_missing_the_second_look_decides() -> None:
+    known = tables("a", "b", "c")
+
+    first = changes_of(places("a"), known, {})
+    second = changes_of(places("a"), known, {known[1].id: 1, known[2].id: 1})
+
+    assert outcome(first) == ([], [], ["b", "c"])
+    assert "2 of 3" in first.why_kept
+    assert outcome(second) == ([], ["b", "c"], [])
+
+
+def test_a_table_whose_name_lives_elsewhere_was_replaced() -> None:
+    changes = changes_of([place("a", "/data/a-again")], tables("a"), {})
+
+    assert [one.location for one in changes.add] == ["/data/a-again"]
+    assert names(changes.retire) == ["a"]
+
+
+def test_the_same_place_under_another_name_was_renamed() -> None:
+    changes = changes_of([place("b", "/data/a")], tables("a"), {})
+
+    assert outcome(changes) == ([], [], [])
+    assert [(one.table.id, one.place.table_name) for one in changes.rename] == [(1, "b")]
+
+
+def test_a_place_with_two_names_keeps_the_one_it_has() -> None:
+    changes = changes_of([place("b", "/data/a"), place("a")], tables("a"), {})
+
+    assert (outcome(changes), changes.rename) == (([], [], []), [])
+
+
+def test_spellings_of_a_location_are_one_place() -> None:
+    changes = changes_of([place("a", "file:///data/a/")], tables("a"), {})
+
+    assert outcome(changes) == ([], [], [])
