@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a table needs, told by its numbers: each decision has a reason, a switch and a point of rest."""
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from lakehand.formats.paimon.failures import classify
+from lakehand.formats.paimon.settings import COMPACT, floors_of
+from lakehand.jobs.paimon.compact import bins
+from lakehand.spi import Drop, EngineState, EngineStatus, Failure, Invalid, Remedy, Status, TableProcess
+from tests.formats.paimon.handmade import MB, NOON, File, HandMade, small
+from tests.formats.paimon.runtime import rehearsal, skipped, wanted
+
+KEYED = {"bucket": "2", "write-only": "true"}
+
+
+def test_small_files_are_packed_where_a_partition_has_enough(tmp_path: Path) -> None:
+    made = HandMade(tmp_path / "t", partition_keys=["p"])
+    made.commit([*small(6, prefix="a", partition=b"a"), *small(4, prefix="b", partition=b"b")])
+    made.commit(small(3, prefix="big", partition=b"a", size=200 * MB))
+
+    reason = wanted(rehearsal(made.root), "compact")
+
+    assert reason == ("10 of 13 files are under 179 MB, 1 of 2 partitions have 5 or more of them: 6.0 MB to rewrite")
+    assert skipped(rehearsal(made.root, compact__min_files="7"), "compact") == (
+        "10 of 13 files are under 179 MB, 0 of 2 partitions have 7 or more of them"
+    )
+
+
+def test_runs_are_merged_where_a_bucket_has_as_many_as_its_table_bears(tmp_path: Path) -> None:
+    made = HandMade(tmp_path / "t", primary_keys=["id"], options=KEYED)
+    made.commit([*small(4), *small(1, prefix="bottom", level=5), *small(2, prefix="other", bucket=1)])
+
+    assert wanted(rehearsal(made.root), "compact") == (
+        "1 of 2 buckets have 5 or more sorted runs (most: 5): 5.0 MB to merge"
+    )
+    assert skipped(rehearsal(made.root, compact__sorted_runs="6"), "compact").startswith("0 of 2 buckets have 6")
+
+
+@pytest.mark.parametrize(
+    ("bottom", "runs", "limit", "strategy"),
+    [
+        (900 * MB, 8, {}, "minor"),
+        (10 * MB, 8, {}, "full"),  # most bytes are above the bottom
+        (900 * MB, 4, {}, "full"),  # a minor one would find nothing to pick
+        (900 * MB, 8, {"compact__driver_bytes": "1000"}, "full"),  # too much for the driver
+    ],
+)
+def test_the_cheaper_merge_is_chosen(
+    bottom: int, runs: int, limit: dict[str, str], strategy: str, tmp_path: Path
+) -> None:
+    made = HandMade(tmp_path / "t", primary_keys=["id"], options=KEYED)
+    made.commit([File("bottom.parquet", size=bottom, level=5), *small(runs)])
+
+    answer = rehearsal(made.root, **limit).wants("compact")
+
+    assert isinstance(answer, TableProcess)
+    assert answer.parameters["strategy"] == strategy
+
+
+def test_a_table_that_its_writers_compact_is_left_to_them(tmp_path: Path) -> None:
+    made = HandMade(tmp_path / "t", primary_keys=["id"], options={"bucket": "2"})
+    made.commit(small(9))
+
+    assert "its writers compact, since the table is not write-only" in skipped(rehearsal(made.root), "compact")
+    assert "paimon.compact.beside-writer=true" in skipped(rehearsal(made.root), "compact")
+    wanted(rehearsal(made.root, compact__beside_writer="true"), "compact")
+
+
+def test_an_append_table_without_buckets_is_packed_until_a_writer_does_so_itself(tmp_path: Path) -> None:
+    made = HandMade(tmp_path / "t", options={})
+    made.commit(small(9))
+    made.commit(kind="COMPACT", user="lakehand-7-2026_x")
+    wanted(rehearsal(made.root), "compact")
+
+    made.commit(kind="COMPACT", user="flink")
+
+    assert "a writer compacts: snapshot 3 is its work" in skipped(rehearsal(made.root), "compact")
+
+
+def test_deletion_vectors_and_changed_rows_keep_an_append_table_from_being_packed(tmp_path: Path) -> None:
+    vectors = HandMade(tmp_path / "v", options={"write-only": "true", "deletion-vectors.enabled": "true"})
+    changed = HandMade(tmp_path / "c")
+    for made in (vectors, changed):
+        made.commit(small(9))
+    changed.commit(small(1, prefix="new"), deleted=small(1))
+
+    assert "the table has deletion vectors" in skipped(rehearsal(vectors.root), "compact")
+    assert "snapshot 2 changed rows in place" in skipped(rehearsal(changed.root), "compact")
+    wanted(rehearsal(changed.root, compact__beside_row_changes="true"), "compact")
+
+
+def test_what_cannot_be_compacted_says_why(tmp_path: Path) -> None:
+    crossing = HandMade(tmp_path / "x", primary_keys=["id"], partition_keys=["p"], options={})
+    crossing.commit(small(9))
+    keyed = HandMade(tmp_path / "k", primary_keys=["id"], options=KEYED)
+    keyed.commit(small(9))
+
+    assert "cannot compact such a table" in skipped(rehearsal(crossing.root), "compact")
+    assert "cannot be sorted" in skipped(rehearsal(keyed.root, compact__strategy="sort"), "compact")
+    assert skipped(rehearsal(keyed.root, compact__enabled="false"), "compact").startswith("paimon.compact.enabled")
+
+
+@pytest.mark.parametrize("columns", ["", "nobody", "p", "v;DROP", "v,,id"])
+def test_columns_that_cannot_be_sorted_by_are_refused(columns: str, tmp_path: Path) -> None:
+    made = HandMade(tmp_path / "t", partition_keys=["p"])
+    made.commit(small(9))
+
+    with pytest.raises(Invalid, match="cannot sort by"):
+        rehearsal(made.root, compact__strategy="sort", compact__order_columns=columns).wants("compact")
+
+
+def test_sorted_files_are_remembered_after_the_snapshot_of_the_sort_has_expired(tmp_path: Path) -> None:
+    made = HandMade(tmp_path / "t")
+    made.commit(small(6))
+    wishes = {"compact__strategy": "sort", "compact__order_columns": "v,id"}
+    service = rehearsal(made.root, **wishes)
+    admitted = service.admitted(service.asked("compact"))
+    user = f"lakehand-{admitted.stamp}_{admitted.process.parameters['sign']}"
+    made.commit([File("sorted.parquet", created=NOON + timedelta(hours=1))], small(6), kind="COMPACT", user=user)
+    runtime = service.runtime()
+    assert service.factory.verify(runtime, admitted.process, {}).finding == "done"
+    for number in (1, 2):
+        made.copy(number, f"gone/{number}")
+        (made.root / "snapshot" / f"snapshot-{number}").unlink()
+    made.commit(small(1, prefix="new", created=NOON + timedelta(hours=2)))
+
+    runtime._snapshot, runtime._operations = None, []
+    answer = service.factory.trigger(runtime, COMPACT)
+
+    assert answer.reason.startswith("1 of 2 files (50% of the bytes) are not sorted by zorder(v,id)")
+
+
+def test_what_is_no_longer_needed_is_dropped_and_what_a_person_asks_for_is_done(tmp_path: Path) -> None:
+    made = HandMade(tmp_path / "t")
+    made.commit(small(3))
+    service = rehearsal(made.root)
+
+    ours = service.factory.admit(service.runtime(), service.stored(TableProcess(action=COMPACT)))
+    theirs = service.factory.admit(service.runtime(), service.asked("compact", options={"strategy": "full"}))
+
+    assert isinstance(ours, Drop)
+    assert ours.reason.startswith("no longer needed: 3 of 3 files are under")
+    assert isinstance(theirs, TableProcess)
+    assert (theirs.parameters["strategy"], theirs.parameters["counts"]) == ("full", [3])
+
+
+def test_a_person_may_confirm_a_compaction_beside_a_writer(tmp_path: Path) -> None:
+    made = HandMade(tmp_path / "t", primary_keys=["id"], options={"bucket": "2"})
+    made.commit(small(9))
+    service = rehearsal(made.root)
+
+    refused = service.factory.admit(service.runtime(), service.asked("compact"))
+    assert isinstance(refused, Failure)
+    assert refused.message.endswith("lakehand operations submit TABLE compact --confirm")
+    assert isinstance(service.factory.admit(service.runtime(), service.asked("compact", confirm=True)), TableProcess)
+
+
+def history(root: Path, count: int = 40, options: dict[str, str] | None = None) -> HandMade:
+    """A snapshot every hour, the last one now."""
+    made = HandMade(root, options=options or {})
+    for number in range(count):
+        made.commit(small(1, prefix=f"f{number}"), at=NOON - timedelta(hours=count - 1 - number))
+    return made
+
+
+def test_expiry_counts_age_and_number(tmp_path: Path) -> None:
+    made = history(tmp_path / "t")
+
+    assert wanted(rehearsal(made.root), "expire-snapshots") == (
+        "15 of 40 snapshots are older than 24 h and may go, the last 10 stay"
+    )
+    assert skipped(rehearsal(made.root, expire_snapshots__retain_last="35"), "expire-snapshots") == (
+        "5 of 40 snapshots are older than 24 h and may go, the last 35 stay; worth while from 10"
+    )
+    assert skipped(rehearsal(made.root, expire_snapshots__enabled="false"), "expire-snapshots").endswith("(from table)")
+
+
+def test_the_owner_of_a_table_may_keep_more_with_paimons_own_options(tmp_path: Path) -> None:
+    kept = history(tmp_path / "a", options={"snapshot.num-retained.min": "38"})
+    aged = history(tmp_path / "b", options={"snapshot.time-retained": "38 h"})
+
+    assert "the last 38 stay" in skipped(rehearsal(kept.root), "expire-snapshots")
+    assert skipped(rehearsal(aged.root), "expire-snapshots").startswith("1 of 40 snapshots are older than 38 h")
+
+
+def test_a_branch_from_an_unknown_place_keeps_the_whole_main_line(tmp_path: Path) -> None:
+    made = history(tmp_path / "t")
+    other = history(tmp_path / "other")
+    branch = made.root / "branch" / "branch-b" / "snapshot"
+    branch.mkdir(parents=True)
+    (branch / "snapshot-9").write_text(
+        (other.root / "snapshot" / "snapshot-9").read_text().replace("manifest-list", "strange-list")
+    )
+
+    assert "branch b needs snapshot 1" in skipped(rehearsal(made.root), "expire-snapshots")
+
+
+def test_floors_are_raised_by_the_plugin_and_lowered_by_nobody() -> None:
+    low = floors_of(
+        {"paimon.expire-snapshots.age-floor": "1", "paimon.expire-snapshots.retain-floor": "-3",
+         "paimon.remove-orphans.age-floor": "0"}
+    )  # fmt: skip
+    high = floors_of({"paimon.remove-orphans.age-floor": "864000", "paimon.expire-snapshots.age-floor": "86400"})
+
+    assert (low.snapshot_age, low.snapshots, low.orphan_age) == (timedelta(hours=1), 1, timedelta(days=3))
+    assert (high.snapshot_age, high.orphan_age) == (timedelta(days=1), timedelta(days=10))
+    with pytest.raises(Invalid):
+        floors_of({"paimon.remove-orphans.age-floor": "never"})
+
+
+def test_a_run_that_changed_nothing_is_not_repeated_for_a_while(tmp_path: Path) -> None:
+    made = HandMade(tmp_path / "t")
+    made.commit(small(9))
+    service = rehearsal(made.root)
+    admitted = service.admitted(service.stored(TableProcess(action=COMPACT, job="paimon.compact")))
+    verdict = service.verdict(admitted, {"snapshots": []})
+    service.kept(replace(admitted, status=Status.SUCCEEDED, result=verdict.numbers, finished_at=NOON))
+
+    assert skipped(service, "compact") == "operation 1 found nothing to change; next in 6 h"
+
+
+@pytest.mark.parametrize(
+    ("message", "reason", "remedy"),
+    [
+        ("File deletion conflicts detected! Give up committing.", "write-conflict", Remedy.RETRY),
+        ("LSM conflicts detected! Give up committing.", "write-conflict", Remedy.RETRY),
+        ("Trying to delete file x which is not previously added.", "write-conflict", Remedy.RETRY),
+        ("... Cannot clean up because we can't determine the success.", "commit-unknown", Remedy.RETRY),
+        ("Schema file not found in location /x. Please create table first.", "table-missing", Remedy.FATAL),
+        ("connection refused", "Error", Remedy.RETRY),
+    ],
+)
+def test_failures_are_told_apart(message: str, reason: str, remedy: Remedy) -> None:
+    failure = classify(COMPACT, EngineStatus(state=EngineState.FAILED, error_class="some.Error", message=message))
+
+    assert (failure.reason, failure.remedy) == (reason, remedy)
+
+
+@pytest.mark.parametrize(
+    ("counts", "least", "expected"),
+    [
+        ([], 5, []),
+        ([4], 5, []),
+        ([104], 5, [104]),
+        ([100, 100, 60], 5, [60, 41]),
+        ([1000, 3, 2], 2, [1000, 2, 2]),
+    ],
+)
+def test_rounds_shrink_until_no_partition_has_enough_small_files(
+    counts: list[int], least: int, expected: list[int]
+) -> None:
+    assert list(bins(counts, least)) == expected

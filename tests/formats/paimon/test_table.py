@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading tables without Spark: health in numbers, catalogs of folders, and what is no table."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from lakehand.formats.paimon import PaimonFormat, avro
+from lakehand.formats.paimon.schema import Kind, TableSchema, size_of, span_of
+from lakehand.formats.paimon.table import PAIMON
+from lakehand.spi import Catalog, Invalid, Place
+from tests.formats.paimon.handmade import MB, HandMade, small
+
+
+def test_health_counts_what_the_manifests_have_left(tmp_path: Path) -> None:
+    made = HandMade(tmp_path / "t")
+    made.commit(small(10))
+    made.commit(small(2, prefix="big", size=300 * MB))
+    made.commit(deleted=small(4))
+
+    numbers = PaimonFormat().inspect(Place(location=str(made.root))).numbers
+
+    expected = {"files": 8, "bytes": 606 * MB, "small_files": 6, "small_bytes": 6 * MB, "snapshots": 3, "rows": 10}
+    assert {key: numbers[key] for key in expected} == expected
+    assert numbers["oldest_snapshot"] == "2026-11-16T12:00:00+00:00"
+    assert "lost_deletions" not in numbers
+
+
+def test_a_table_with_a_key_tells_its_sorted_runs(tmp_path: Path) -> None:
+    made = HandMade(tmp_path / "t", primary_keys=["id"], options={"bucket": "2"})
+    made.commit([*small(3, prefix="bottom", level=5), *small(2, level=0), *small(1, prefix="other", bucket=1)])
+
+    numbers = PaimonFormat().inspect(Place(location=str(made.root))).numbers
+
+    assert (numbers["most_sorted_runs"], numbers["buckets"], numbers["small_files"]) == (3, 2, 3)
+    assert (numbers["rows"], numbers["records"]) == (None, 10), "rows of one key are not merged yet"
+
+
+def test_a_manifest_that_is_not_whole_is_an_error_and_never_empty(tmp_path: Path) -> None:
+    made = HandMade(tmp_path / "t")
+    made.commit(small(10))
+    for file in (made.root / "manifest").iterdir():
+        if "list" not in file.name:
+            file.write_bytes(file.read_bytes()[:-20])
+
+    with pytest.raises(OSError, match="cannot be read"):
+        PaimonFormat().inspect(Place(location=str(made.root))).numbers["files"]
+
+
+def test_a_manifest_with_fewer_entries_than_its_list_says_is_an_error(tmp_path: Path) -> None:
+    made = HandMade(tmp_path / "t")
+    made.commit(small(10))
+    [manifest] = [file for file in (made.root / "manifest").iterdir() if "list" not in file.name]
+    manifest.unlink()
+    made.manifest_of([])
+    (made.root / "manifest" / made.manifest_of([])).rename(manifest)
+
+    with pytest.raises(OSError, match="0 of 10 entries"):
+        PaimonFormat().inspect(Place(location=str(made.root))).numbers["files"]
+
+
+@pytest.mark.parametrize("decompress", [avro.by_arrow, avro.decompressor()])
+def test_both_ways_to_decompress_agree(decompress: object) -> None:
+    import pyarrow as pa
+
+    data = pa.compress(b"paimon" * 1000, codec="zstd", asbytes=True)
+
+    assert decompress(data) == b"paimon" * 1000  # type: ignore[operator]
+
+
+def test_a_filesystem_catalog_is_its_folders(tmp_path: Path) -> None:
+    HandMade(tmp_path / "shop.db" / "orders")
+    HandMade(tmp_path / "shop.db" / "items")
+    (tmp_path / "shop.db" / "no-table").mkdir()
+    HandMade(tmp_path / "not-a-database" / "orders")
+    catalog = Catalog(name="c", format=PAIMON, type="filesystem", properties={"warehouse": f"{tmp_path}/"})
+
+    places = list(PaimonFormat().tables(catalog))
+
+    assert [(p.db_name, p.table_name) for p in places] == [("shop", "items"), ("shop", "orders")]
+    assert places[1].location == str(tmp_path / "shop.db" / "orders")
+
+
+def test_other_catalogs_are_refused_by_name(tmp_path: Path) -> None:
+    catalog = Catalog(name="c", format=PAIMON, type="hive", properties={"warehouse": str(tmp_path)})
+
+    with pytest.raises(Invalid, match="hive"):
+        list(PaimonFormat().tables(catalog))
+
+
+@pytest.mark.parametrize(
+    ("options", "primary", "partition", "kind"),
+    [
+        ({}, (), (), Kind.APPEND),
+        ({"bucket": "4"}, (), (), Kind.BUCKETED_APPEND),
+        ({"bucket": "4"}, ("id",), ("p",), Kind.PRIMARY_KEY),
+        ({}, ("id", "p"), ("p",), Kind.PRIMARY_KEY),
+        ({}, ("id",), ("p",), Kind.CROSS_PARTITION),
+    ],
+)
+def test_the_kind_of_a_table_follows_from_keys_and_buckets(
+    options: dict[str, str], primary: tuple[str, ...], partition: tuple[str, ...], kind: Kind
+) -> None:
+    assert TableSchema(id=0, options=options, primary_keys=primary, partition_keys=partition).kind is kind
+
+
+def test_sizes_and_durations_are_read_as_paimon_writes_them() -> None:
+    assert [size_of(text) for text in ("128 mb", "1g", "4096", "2 kb", "1 MebiBytes", "7b")] == [
+        128 * MB, 1024 * MB, 4096, 2048, MB, 7,
+    ]  # fmt: skip
+    assert [span_of(text) for text in ("1 h", "30 min", "7 days", "500 ms", "1000")] == [
+        timedelta(hours=1), timedelta(minutes=30), timedelta(days=7), timedelta(seconds=0.5), timedelta(seconds=1),
+    ]  # fmt: skip
+    for wrong in ("many", "1 parsec", "-5 mb", ""):
+        with pytest.raises(Invalid):
+            span_of(wrong)
