@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small world for the loops: a real SQLite store, passed time, and tables and an engine that tests script."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -30,12 +30,14 @@ from lakehand.domain.retries import RetryPolicy
 from lakehand.domain.rules import Limits
 from lakehand.domain.tables import Format, Table, TableSpec
 from lakehand.spi import (
+    METADATA_TRIGGER,
     EngineContext,
     EngineHealth,
     EngineState,
     EngineStatus,
     ExecuteEngine,
     ProcessFactory,
+    ProcessTriggerStrategy,
     TableFormat,
     TableRuntime,
     Until,
@@ -112,19 +114,31 @@ class PretendTables(TableFormat):
 
 
 class PretendFactory(ProcessFactory):
-    """Runs the plans that its pretend tables hold."""
+    """Runs the plans that its pretend tables hold, by the strategies that a test sets; ``says`` overrides an action."""
 
     name = "pretend"
 
     def __init__(self, tables: PretendTables) -> None:
         self.tables = tables
         self.triggered = 0
+        self.asked: list[tuple[datetime, Action]] = []
+        self.strategies: dict[Action, ProcessTriggerStrategy] = {}
+        self.says: dict[Action, Callable[[TableRuntime], Any]] = {}
 
     def supported_actions(self) -> Mapping[Format, frozenset[Action]]:
         return {HUDI: frozenset({COMPACTION, CLEAN})}
 
+    def trigger_strategy(self, format: Format, action: Action) -> ProcessTriggerStrategy:
+        return self.strategies.get(action, METADATA_TRIGGER)
+
+    def times_asked(self, action: Action) -> list[datetime]:
+        return [at for at, about in self.asked if about == action]
+
     def trigger(self, table: TableRuntime, action: Action) -> TableProcess | Skip:
         self.triggered += 1
+        self.asked.append((table.now, action))
+        if action in self.says:
+            return self.says[action](table)  # type: ignore[no-any-return]
         table.snapshot()
         known = {o.instant for o in table.operations() if o.status is not Status.DROPPED or o.is_deleted}
         todo = sorted(self.tables.plans.get(table.table.location, set()) - known)
@@ -250,7 +264,14 @@ class World:
     """One instance with all its loops, stepped by hand. Several worlds may share one store, clock and tables."""
 
     def __init__(
-        self, store: Any, *, name: str = "one", clock: PassedClock | None = None, tables: PretendTables | None = None
+        self,
+        store: Any,
+        *,
+        name: str = "one",
+        clock: PassedClock | None = None,
+        tables: PretendTables | None = None,
+        limits: Limits | None = None,
+        lanes: Callable[[], Lanes] | None = None,
     ) -> None:
         self.clock = clock or PassedClock()
         self.store: Store = TimedStore(store, self.clock)
@@ -259,7 +280,8 @@ class World:
         self.factory = PretendFactory(self.tables)
         self.engine = PretendEngine()
         self.metrics: Any = Counting()
-        self.limits = Limits()
+        self.limits = limits or Limits()
+        self.make_lanes = lanes or AtOnce
         factory = guarded(self.factory)
         pairs: dict[tuple[Format, Action], ProcessFactory] = {(HUDI, COMPACTION): factory, (HUDI, CLEAN): factory}
         self.plugins = Plugins(
@@ -273,22 +295,23 @@ class World:
         runtimes = Runtimes(store=self.store, plugins=self.plugins, check_place=lambda _: None)
         secrets = Numbered(self.holder)
         nothing = lambda: None  # noqa: E731
+        self.looks, self.dispatches, self.rounds, self.settles = self.lanes = [self.make_lanes() for _ in range(4)]
         shared: dict[str, Any] = {"store": self.store, "metrics": self.metrics, "holder": self.holder}
         self.recovery = Recovery(plugins=self.plugins, runtimes=runtimes, since=self.clock.now())
         self.coordinator = Coordinator(
-            plugins=self.plugins, runtimes=runtimes, lanes=AtOnce(), on_stored=nothing, **shared
+            plugins=self.plugins, runtimes=runtimes, lanes=self.looks, on_stored=nothing, **shared
         )
         self.dispatcher = Dispatcher(
-            plugins=self.plugins, runtimes=runtimes, secrets=secrets, hold=HOLD, limits=self.limits, lanes=AtOnce(),
-            recovery=self.recovery, on_submitted=nothing, **shared,
+            plugins=self.plugins, runtimes=runtimes, secrets=secrets, hold=HOLD, limits=self.limits,
+            lanes=self.dispatches, recovery=self.recovery, on_submitted=nothing, **shared,
         )  # fmt: skip
         settler = Settler(
             store=self.store, plugins=self.plugins, runtimes=runtimes, metrics=self.metrics, secrets=secrets,
             recovery=self.recovery, policy=RetryPolicy(max_attempts=3), on_settled=nothing,
         )  # fmt: skip
         self.monitor = Monitor(
-            plugins=self.plugins, settler=settler, recovery=self.recovery, hold=HOLD, rounds=AtOnce(),
-            settles=AtOnce(), **shared,
+            plugins=self.plugins, settler=settler, recovery=self.recovery, hold=HOLD, rounds=self.rounds,
+            settles=self.settles, **shared,
         )  # fmt: skip
         self.rescuer = Rescuer(hold=HOLD, margin=timedelta(seconds=10), recovery=self.recovery, **shared)
         self.desk = TablesDesk(store=self.store, plugins=self.plugins, warehouses=warehouses, wake=nothing)

@@ -178,8 +178,10 @@ class Coordinator:
         if isinstance(answer, Skip):
             return question.skipped(answer)
         under_way = [o for o in runtime.operations(action) if not o.status.is_final]
-        if under_way and (answer.instant is None or len(under_way) >= MOST_WAITING):
+        if under_way and answer.instant is None:
             return question.skipped(Skip(reason=f"operation {under_way[0].id} is under way"))
+        if len(under_way) >= MOST_WAITING:
+            return question.skipped(Skip(reason=f"{len(under_way)} operations of it wait already"))
         return self.store_process(question, answer)
 
     def store_process(self, question: Question, process: TableProcess) -> Look:

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plugin that hangs, in whichever call, keeps nobody else waiting, and everyone can see that it hangs."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lakehand.core.guards import guarded
+from lakehand.core.lanes import Lanes
+from lakehand.domain.operations import Operation, Status
+from lakehand.domain.places import Place
+from lakehand.domain.tables import Table
+from lakehand.spi import Action, EngineState, Format, Handle, ProcessFactory, Skip, TableProcess, TableRuntime, Verdict
+from tests.core.waiting import a_while_later, eventually
+from tests.core.world import HUDI, PretendEngine, PretendTables, World
+from tests.domain.words import COMPACTION
+
+T1 = "20261115110000000"
+ODD_WORK = Action.register("odd-work")
+SLOW = Format("slow")
+BOTH = frozenset({COMPACTION, ODD_WORK})
+
+
+class Gate:
+    """Where calls hang until the test is over."""
+
+    def __init__(self) -> None:
+        self.opened = threading.Event()
+        self.waiting = 0
+
+    def wait(self, *_: object) -> Any:
+        self.waiting += 1
+        self.opened.wait()
+
+
+class OddFactory(ProcessFactory):
+    """Has an action of its own for Hudi tables, and never comes back from it."""
+
+    name = "odd"
+
+    def __init__(self, hang: Callable[..., Any]) -> None:
+        self.hang = hang
+
+    def supported_actions(self) -> Mapping[Format, frozenset[Action]]:
+        return {HUDI: frozenset({ODD_WORK})}
+
+    def trigger(self, table: TableRuntime, action: Action) -> TableProcess | Skip:
+        return self.hang()  # type: ignore[no-any-return]
+
+    def verify(self, table: TableRuntime, process: TableProcess, result: Mapping[str, Any]) -> Verdict:
+        raise NotImplementedError
+
+
+class SlowTables(PretendTables):
+    """Another format, whose storage hangs."""
+
+    format = SLOW
+
+    def __init__(self, hang: Callable[..., Any]) -> None:
+        super().__init__()
+        self.hang = hang
+
+    def probe(self, place: Place) -> str:
+        self.hang()
+        return "t0"
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    made = Gate()
+    yield made
+    made.opened.set()
+
+
+@pytest.fixture
+def world(store: Any, gate: Gate) -> Iterator[World]:
+    """An instance with real lanes, an odd factory and a slow format beside its own."""
+    made = World(store, lanes=lambda: Lanes(purpose="test", width=2, patience=60.0))
+    odd, slow = guarded(OddFactory(gate.wait)), guarded(SlowTables(gate.wait))
+    factories = {
+        **made.plugins.factories,
+        (HUDI, ODD_WORK): odd,
+        (SLOW, COMPACTION): made.plugins.factories[HUDI, COMPACTION],
+    }
+    made.plugins = replace(made.plugins, formats={**made.plugins.formats, SLOW: slow}, factories=factories)
+    made.restart()
+    yield made
+    for lanes in made.lanes:
+        lanes.close(patience=0.0)
+
+
+def leave_what_hangs(world: World) -> None:
+    for lanes in world.lanes:
+        lanes.check(a_while_later())
+
+
+def state_of(plugin: Any) -> str:
+    return str(plugin.record.state()[0])
+
+
+def reasons(world: World, table: Table) -> dict[str, str]:
+    return {str(s.action): s.last_reason for s in world.store.schedules.of_table(table.id)}
+
+
+def test_an_endless_trigger_keeps_neither_its_table_nor_others(world: World, gate: Gate) -> None:
+    both, other = world.add_table("both", action_types=BOTH), world.add_table("other")
+    for table in (both, other):
+        world.tables.plan(table.location, T1)
+    world.coordinator.run_once()
+    assert [world.the_operation(t).instant for t in (both, other)] == [T1, T1]
+    assert gate.waiting == 1
+    leave_what_hangs(world)
+    world.coordinator.run_once()
+    assert "odd.trigger had not come back after" in reasons(world, both)["odd-work"]
+    assert state_of(world.plugins.factories[HUDI, ODD_WORK]) == "stuck"
+
+
+def test_a_stuck_factory_is_not_asked_and_its_tables_say_why(world: World, gate: Gate) -> None:
+    world.add_table("first", action_types=BOTH)
+    world.coordinator.run_once()
+    leave_what_hangs(world)
+    later = world.add_table("later", action_types=BOTH)
+    world.coordinator.run_once()
+    assert eventually(lambda: not world.looks.busy())
+    world.coordinator.run_once()
+    assert gate.waiting == 1
+    assert "odd is not asked to trigger" in reasons(world, later)["odd-work"]
+    assert reasons(world, later)["compaction"] == "no pending plan"
+
+
+def test_an_endless_loop_in_a_trigger_ends_when_it_is_left(world: World, gate: Gate) -> None:
+    begun = threading.Event()
+
+    def endless() -> None:
+        begun.set()
+        while not gate.opened.is_set():
+            pass
+
+    odd: Any = world.plugins.factories[HUDI, ODD_WORK]
+    odd.inner.hang = endless
+    world.add_table(action_types=BOTH)
+    world.coordinator.run_once()
+    assert begun.is_set()
+    leave_what_hangs(world)
+    assert eventually(lambda: not odd.record._hung)
+
+
+def test_a_slow_format_keeps_no_other_format_waiting(world: World, gate: Gate) -> None:
+    for n in range(10):
+        world.add_table(f"slow{n}", format=SLOW)
+    first = world.add_table("first")
+    world.tables.plan(first.location, T1)
+    world.coordinator.run_once()
+    second = world.add_table("second")
+    world.tables.plan(second.location, T1)
+    world.coordinator.run_once()
+    assert [world.the_operation(t).instant for t in (first, second)] == [T1, T1]
+    assert gate.waiting == 2  # the width of its own lane
+
+
+def test_a_slow_table_is_never_looked_at_by_two_at_once(world: World, gate: Gate) -> None:
+    table = world.add_table("slow", format=SLOW)
+    world.coordinator.run_once()
+    leave_what_hangs(world)
+    world.coordinator.run_once()
+    assert "had not come back" in reasons(world, table)["compaction"]
+    world.clock.pass_by(minutes=11)
+    world.coordinator.run_once()
+    assert gate.waiting == 1
+    assert "the last look has not come back yet" in reasons(world, table)["compaction"]
+
+
+def test_a_lane_that_is_full_puts_the_rest_off_and_keeps_what_was_asked(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.add_table("slow0", format=SLOW)
+    world.coordinator.run_once()
+    monkeypatch.setattr(world.looks, "has_room", lambda _: False)
+    table = world.add_table("slow1", format=SLOW)
+    world.desk.look_now(table.id)
+    world.coordinator.run_once()
+    [schedule] = world.store.schedules.of_table(table.id)
+    assert (schedule.last_look, schedule.wakes, schedule.token) == (None, 1, None)
+    assert schedule.due > world.clock.now()
+
+
+def test_tables_that_hang_one_after_the_other_make_their_format_stuck(world: World, gate: Gate) -> None:
+    tables = [world.add_table(f"slow{n}", format=SLOW) for n in range(6)]
+    world.coordinator.run_once()
+    leave_what_hangs(world)
+    assert state_of(world.plugins.formats[SLOW]) == "slow"
+    assert eventually(lambda: gate.waiting == 4)
+    leave_what_hangs(world)
+    assert state_of(world.plugins.formats[SLOW]) == "stuck"
+    assert eventually(lambda: not world.looks.busy())
+    world.coordinator.run_once()
+    assert gate.waiting == 4
+    said = [reasons(world, t)["compaction"] for t in tables]
+    assert len([r for r in said if "slow is not asked to probe" in r]) == 2
+
+
+def two_pending(world: World) -> tuple[Table, Table]:
+    bad, good = world.add_table("bad"), world.add_table("good")
+    for table in (bad, good):
+        world.tables.plan(table.location, T1)
+    world.coordinator.run_once()
+    return bad, good
+
+
+def hang_for(world: World, gate: Gate, bad: Table, method: str) -> None:
+    """The factory's method never comes back for one table."""
+    well = getattr(world.factory, method)
+
+    def hangs(runtime: Any, *args: Any) -> Any:
+        return gate.wait() if runtime.table.id == bad.id else well(runtime, *args)
+
+    vars(world.factory)[method] = hangs
+
+
+def test_an_endless_admission_keeps_no_other_operation(world: World, gate: Gate) -> None:
+    bad, good = two_pending(world)
+    hang_for(world, gate, bad, "admit")
+    world.dispatcher.run_once()
+    assert eventually(lambda: world.the_operation(good).status is Status.SUBMITTED)
+    leave_what_hangs(world)
+    put_back = world.the_operation(bad)
+    assert (put_back.status, put_back.lease) == (Status.PENDING, None)
+    assert "not admitted: pretend.admit had not come back" in put_back.reason
+    gate.opened.set()
+    assert eventually(lambda: not world.plugins.factories[HUDI, COMPACTION].record._hung)  # type: ignore[attr-defined]
+    assert [w.location for w in world.engine.works.values()] == [good.location]
+
+
+def test_what_is_in_hand_counts_as_running(world: World, gate: Gate) -> None:
+    bad, good = two_pending(world)
+    world.engine.places = 1
+    world.monitor.run_once()
+    hang_for(world, gate, bad, "admit")
+    hang_for(world, gate, good, "admit")
+    world.dispatcher.run_once()
+    world.dispatcher.run_once()
+    assert gate.waiting == 1
+    assert list(world.dispatcher.waits().values()) == ["all 1 places are taken"]
+
+
+def test_an_endless_verdict_keeps_no_other_operation_and_is_no_failure(world: World, gate: Gate) -> None:
+    bad, good = two_pending(world)
+    world.dispatcher.run_once()
+    assert eventually(lambda: len(world.engine.works) == 2)
+    hang_for(world, gate, bad, "verify")
+    for table in (bad, good):
+        world.tables.complete(table.location, T1)
+    world.engine.says(EngineState.SUCCEEDED)
+    assert eventually(lambda: watched(world, good) is Status.SUCCEEDED)
+    leave_what_hangs(world)
+    world.monitor.watches["spark"]._not_before.clear()
+    assert eventually(lambda: watched(world, bad) is Status.UNKNOWN)
+    assert "pretend is not asked to verify" in world.the_operation(bad).reason
+
+
+def watched(world: World, table: Table) -> Status:
+    world.monitor.run_once()
+    return world.the_operation(table).status
+
+
+class HangingEngine(PretendEngine):
+    """Takes work and then says nothing any more."""
+
+    name = "other"
+
+    def __init__(self, hang: Callable[..., Any]) -> None:
+        super().__init__()
+        self.hang = hang
+
+    def status(self, handles: Any) -> Mapping[Handle, Any]:
+        return self.hang()  # type: ignore[no-any-return]
+
+
+def test_an_engine_that_hangs_keeps_no_other_engine_and_its_work_is_unknown(world: World, gate: Gate) -> None:
+    other = HangingEngine(gate.wait)
+    world.plugins = replace(world.plugins, engines={**world.plugins.engines, "other": guarded(other)})
+    world.restart()
+    bad, good = two_pending(world)
+    admit: Any = world.factory.admit
+
+    def admitted(runtime: Any, operation: Operation) -> TableProcess:
+        engine = "other" if operation.table == bad.id else "spark"
+        process: TableProcess = admit(runtime, operation)
+        return replace(process, engine=engine)
+
+    vars(world.factory)["admit"] = admitted
+    world.dispatcher.run_once()
+    assert eventually(lambda: bool(other.works and world.engine.works))
+    world.tables.complete(good.location, T1)
+    world.engine.says(EngineState.SUCCEEDED)
+    assert eventually(lambda: watched(world, good) is Status.SUCCEEDED)
+    leave_what_hangs(world)
+    assert eventually(lambda: watched(world, bad) is Status.UNKNOWN)
+    unknown = world.the_operation(bad)
+    assert "other is not asked to" in unknown.reason
+    assert unknown.lease is not None
+    assert world.plugins.engines["other"].capacity == 0
+    assert not world.plugins.engines["other"].health().is_up
