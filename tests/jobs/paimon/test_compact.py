@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compactions of real tables: one commit with our stamp, all rows as they were, and nothing to do afterwards."""
 
+from pathlib import Path
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -103,3 +105,45 @@ def test_a_table_of_a_catalog_is_compacted_through_it(spark: SparkSession, lake_
 
     assert ended.result["files_after"] == 1
     assert lake.facts("small_files") == before
+
+
+def test_a_table_is_found_by_its_path_whatever_it_is_called_and_nothing_appears_beside_it(
+    spark: SparkSession, lake_with: Make, tmp_path: Path
+) -> None:
+    path = tmp_path / "it's `a` lake" / "of tables"
+    path.parent.mkdir()
+    lake_with("small_files").path("small_files").rename(path)
+    before, service = paimon.facts(spark, path), rehearsal(spark, path, expire_snapshots__at_least="1")
+
+    service.serve("compact")
+    plant = path / "bucket-0" / "data-orphan.parquet"
+    plant.write_bytes(b"orphan")
+    paimon.age(path, 5)
+    service.serve("remove-orphans")
+    service.finish(service.asked("expire-snapshots"))
+
+    assert not plant.exists()
+    assert paimon.facts(spark, path) == before
+    assert [child.name for child in path.parent.iterdir()] == ["of tables"]
+
+
+def test_a_compaction_expires_and_tags_nothing_whatever_the_table_says(spark: SparkSession, lake_with: Make) -> None:
+    """Paimon's own call does all of this after its commit."""
+    lake = lake_with("keyed")
+    path = lake.path("keyed")
+    eager = {
+        "snapshot.num-retained.min": "1", "snapshot.num-retained.max": "1", "snapshot.time-retained": "1 ms",
+        "tag.automatic-creation": "process-time", "tag.creation-period": "hourly", "consumer.expiration-time": "1 ms",
+    }  # fmt: skip
+    listed = ", ".join(f"'{key}'='{value}'" for key, value in eager.items())
+    lake.sql(f"ALTER TABLE {{shop}}.keyed SET TBLPROPERTIES ({listed})")
+    consumer = path / "consumer" / "consumer-stream"
+    consumer.parent.mkdir()
+    consumer.write_text('{"nextSnapshot": 3}')
+    count = len(paimon.snapshots(path))
+
+    rehearsal(spark, path, compact__strategy="full").serve("compact")
+
+    assert len(paimon.snapshots(path)) == count + 1
+    assert consumer.exists()
+    assert not (path / "tag").exists()

@@ -105,7 +105,7 @@ def test_a_manifest_that_is_missing_makes_no_file_an_orphan(spark: SparkSession,
     hidden.rename(path.parent / "hidden")
 
     with untouched(path), pytest.raises(Exception, match=r"can be read|are in use") as caught:
-        run(spark, admitted.process.parameters)
+        run(spark, {**admitted.process.parameters, "confirm": True})
 
     failure = service.failure(admitted, caught.value)
     assert (failure.reason, failure.remedy) == ("metadata-unreadable", Remedy.RETRY)
@@ -130,8 +130,8 @@ def test_metadata_that_is_not_whole_makes_no_file_an_orphan(damage: str, spark: 
         for snapshot in (path / "snapshot").iterdir():
             snapshot.unlink()
 
-    with untouched(path), pytest.raises(Exception, match=r"\w"):
-        run(spark, admitted.process.parameters)
+    with untouched(path), pytest.raises(Exception, match=r"not everything that refers to files|has no snapshot"):
+        run(spark, {**admitted.process.parameters, "confirm": True})
 
     assert isinstance(rehearsal(spark, path).wants("remove-orphans"), Skip)
     assert isinstance(service.factory.admit(service.runtime(), service.asked("remove-orphans")), Failure)
