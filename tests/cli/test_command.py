@@ -14,10 +14,12 @@ from tests.cli.conftest import Run, answer
 from tests.rest.parts import faces_over, serving, with_security
 
 COMMANDS = [
-    [], ["serve"], ["demo"], ["migrate"], ["doctor"], ["explain"], ["hudi-options"], ["plugins"], ["version"],
-    ["tables"], *(["tables", w] for w in ("add", "list", "show", "change", "pause", "resume", "remove", "look")),
+    [], ["check"], ["maintain"], ["serve"], ["demo"], ["migrate"], ["doctor"], ["explain"], ["hudi-options"],
+    ["plugins"], ["version"], ["tables"],
+    *(["tables", w] for w in ("add", "list", "show", "change", "pause", "resume", "remove", "look", "discover")),
     ["operations"],
     *(["operations", w] for w in ("list", "show", "submit", "remove", "cancel", "retry", "logs", "clear")),
+    ["catalogs"], ["catalogs", "list"], ["catalogs", "sync"],
 ]  # fmt: skip
 
 

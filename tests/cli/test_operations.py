@@ -2,11 +2,14 @@
 """lakehand operations ... and explain: every command through the real API."""
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from lakehand.domain.operations import Attempt, Handle, InstanceId, OperationId, Status
+from lakehand.domain.processes import Json
 from lakehand.store import SqlStore
 from tests.cli.conftest import Run, answer
 
@@ -23,7 +26,7 @@ def submit(lakehand: Run, instant: str = INSTANT) -> int:
     return int(answer(lakehand("operations", "submit", "trips", "compaction", "--instant", instant, "--json"))["id"])
 
 
-def run_to(store: SqlStore, id: int, status: Status) -> None:
+def run_to(store: SqlStore, id: int, status: Status, result: Mapping[str, Json] | None = None) -> None:
     """What the loops would do: claim, submit, end."""
     now = store.clock.now()
     operation = store.operations.claim(
@@ -36,7 +39,8 @@ def run_to(store: SqlStore, id: int, status: Status) -> None:
     submitted = operation.moved_to(Status.SUBMITTED, at=now, reason="given to spark")
     saved = store.operations.save(submitted, now=now, attempt=attempt)
     if status is not Status.SUBMITTED:
-        store.operations.save(saved.moved_to(status, at=now, reason="as the table shows"), now=now, release=True)
+        ended = saved.moved_to(status, at=now, reason="as the table shows")
+        store.operations.save(replace(ended, result=result or {}), now=now, release=True)
 
 
 def test_the_same_plan_twice_is_one_operation(lakehand: Run) -> None:
@@ -153,3 +157,27 @@ def test_a_terminal_shows_a_live_view_that_ends_with_the_operation(
 
     assert result.exit_code == 0, result.output
     assert "succeeded" in result.stdout
+
+
+def test_what_a_dry_run_would_delete_is_listed(lakehand: Run, store: SqlStore) -> None:
+    lakehand("tables", "change", "trips", "--actions", "clean")
+    asked = answer(lakehand("operations", "submit", "trips", "clean", "--dry-run", "--json"))
+    listing: dict[str, Json] = {
+        "would_delete": [f"/data/trips/{n}.parquet" for n in range(60)],
+        "would_delete_files": 70,
+    }
+    run_to(store, asked["id"], Status.SUCCEEDED, {**listing, "would_delete_bytes": 3 * 1024 * 1024})
+
+    shown = lakehand("operations", "show", asked["id"]).stdout
+
+    assert "would delete 70 files, 3.0 MB" in shown
+    assert "/data/trips/49.parquet" in shown
+    assert "/data/trips/50.parquet" not in shown
+    assert "... and 20 more" in shown
+
+
+def test_a_dry_run_of_what_has_none_is_refused_in_one_line(lakehand: Run) -> None:
+    result = lakehand("operations", "submit", "trips", "compaction", "--dry-run")
+
+    assert result.exit_code == 1
+    assert "compaction has no dry run" in result.stderr

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 import httpx
 import uvicorn
 
+from lakehand.core.catalogs import CatalogsDesk, ServedCatalog
 from lakehand.core.explain import Explainer
 from lakehand.core.floods import Flood
 from lakehand.core.intake import Intake
@@ -21,7 +22,7 @@ from lakehand.core.plugins import PluginReport, Plugins
 from lakehand.core.tables_desk import TablesDesk
 from lakehand.domain.actions import Action
 from lakehand.domain.locations import Warehouses
-from lakehand.domain.places import Place
+from lakehand.domain.places import Catalog, Place
 from lakehand.domain.processes import Json
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.rest import About, Faces, Security, build_app
@@ -57,6 +58,9 @@ class NothingToDo(ProcessFactory):
     def supported_actions(self) -> Mapping[Format, frozenset[Action]]:
         return {HUDI: ACTIONS}
 
+    def dry_run_actions(self) -> frozenset[Action]:
+        return frozenset({Action("clean")})
+
     def trigger(self, table: TableRuntime, action: Action) -> TableProcess | Skip:
         return Skip(reason="nothing to do")
 
@@ -72,6 +76,21 @@ class Unread(TableFormat):
 
     def inspect(self, place: Place) -> TableSnapshot:
         raise NotImplementedError
+
+
+class Listed(Unread):
+    """A format with a catalog whose tables a test names; what is no list of names cannot be read."""
+
+    format = Format("listed")
+
+    def __init__(self, names: list[str] | None = None) -> None:
+        self.names = names
+
+    def tables(self, catalog: Catalog) -> Iterator[Place]:
+        if self.names is None:
+            raise OSError(f"cannot reach {catalog.properties['uri']}")
+        for name in self.names:
+            yield Place(location=f"/data/{name}", catalog=catalog, db_name="db", table_name=name)
 
 
 class LoggedEngine(ExecuteEngine):
@@ -98,11 +117,12 @@ class LoggedEngine(ExecuteEngine):
         return EngineHealth(is_up=True, detail="idle")
 
 
-def plugins() -> Plugins:
+def plugins(listed: Listed | None = None) -> Plugins:
     factory = NothingToDo()
+    reader = listed or Listed([])
     return Plugins(
-        formats={HUDI: Unread()},
-        factories={(HUDI, action): factory for action in ACTIONS},
+        formats={HUDI: Unread(), reader.format: reader},
+        factories={(name, action): factory for name in (HUDI, reader.format) for action in ACTIONS},
         engines={"spark": LoggedEngine()},
         reports=(
             PluginReport(kind="engine", name="spark", distribution="lakehand", version="0", state="on"),
@@ -111,11 +131,17 @@ def plugins() -> Plugins:
     )
 
 
-def faces_over(store: SqlStore, *, security: Security | None = None, per_minute: int = 1000) -> Faces:
-    on, warehouses = plugins(), Warehouses(prefixes=("/data", "s3://lake"))
+def faces_over(
+    store: SqlStore, *, security: Security | None = None, per_minute: int = 1000, listed: Listed | None = None
+) -> Faces:
+    on, warehouses = plugins(listed), Warehouses(prefixes=("/data", "s3://lake"))
     metrics = PrometheusMetrics()
+    tables = TablesDesk(store=store, plugins=on, warehouses=warehouses, wake=silent, recognise=recognise)
+    lake = Catalog(name="lake", format=Listed.format, type="rest", properties={"uri": "https://ann:hush@lake"})
+    served = {"lake": ServedCatalog(catalog=lake, owner="ann")}
     return Faces(
-        tables=TablesDesk(store=store, plugins=on, warehouses=warehouses, wake=silent),
+        tables=tables,
+        catalogs=CatalogsDesk(store=store, plugins=on, tables=tables, catalogs=served),
         operations=OperationsDesk(store=store, plugins=on, wake=silent),
         explainer=Explainer(store=store, plugins=on, waits=dict),
         intake=Intake(
@@ -160,6 +186,10 @@ def port_of(server: uvicorn.Server, thread: threading.Thread) -> int:
 
 def with_security(faces: Faces, **security: Any) -> Faces:
     return replace(faces, security=Security(**security))
+
+
+def recognise(location: str) -> Format | None:
+    return Listed.format if location.endswith("/listed") else None
 
 
 def silent() -> None:

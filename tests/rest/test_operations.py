@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations over REST."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import httpx
 import pytest
 
 from lakehand.domain.operations import Attempt, Handle, InstanceId, OperationId, Status
+from lakehand.rest import Faces
 from lakehand.store import SqlStore
-from tests.rest.parts import INSTANT, LOCATION, add_operation, add_table, items, kinds
+from tests.rest.parts import INSTANT, LOCATION, add_operation, add_table, items, kinds, with_security
 
 ITEM = {"id", "table", "instant", "action", "status", "attempts", "created_at", "finished_at", "reason"}
 MINUTE = timedelta(minutes=1)
@@ -175,3 +178,84 @@ def test_filters_that_make_no_sense_are_refused(client: httpx.Client, query: str
 def test_an_id_that_is_none_is_refused(client: httpx.Client, id: str) -> None:
     for path in ("/api/v1/operations", "/api/v1/tables"):
         assert client.get(f"{path}/{id}").status_code in (404, 422)
+
+
+def shown(client: httpx.Client, id: int) -> dict[str, Any]:
+    detail: dict[str, Any] = client.get(f"/api/v1/operations/{id}").json()
+    return detail
+
+
+def test_a_dry_run_is_stored_as_such(client: httpx.Client) -> None:
+    add_table(client, action_types=["clean"])
+
+    operation = shown(client, add_operation(client, action="clean", instant=None, dry_run=True)["id"])
+
+    assert operation["parameters"]["dry_run"] is True
+    assert "a dry run of clean" in operation["events"][0]["message"]
+
+
+def test_a_dry_run_of_what_has_none_is_refused_with_those_that_have(client: httpx.Client) -> None:
+    add_table(client)
+    body = {"location": LOCATION, "action": "compaction", "dry_run": True}
+
+    answer = client.post("/api/v1/operations", json=body)
+
+    assert answer.status_code == 422
+    assert "compaction has no dry run" in answer.json()["error"]["message"]
+    assert "clean" in answer.json()["error"]["message"]
+
+
+def test_whoever_confirms_is_recorded(client_of: Callable[[Faces], httpx.Client], faces: Faces) -> None:
+    client = client_of(with_security(faces, api_tokens={"ann": "secret"}))
+    client.headers["Authorization"] = "Bearer secret"
+    add_table(client, action_types=["clean"])
+
+    operation = shown(client, add_operation(client, action="clean", instant=None, confirm=True)["id"])
+
+    assert operation["parameters"]["confirm"] is True
+    assert (operation["events"][0]["kind"], operation["events"][0]["detail"]) == ("operation.confirmed", {"by": "ann"})
+
+
+@pytest.mark.parametrize("word", ["dry_run", "confirm", "mode", "location", "before"])
+def test_options_arrive_among_options_whatever_they_are_called(client: httpx.Client, word: str) -> None:
+    add_table(client)
+
+    operation = shown(client, add_operation(client, options={word: "true"}, instant=None)["id"])
+
+    assert operation["parameters"] == {"options": {word: "true"}, "mode": "plan-and-execute"}
+
+
+def test_a_dry_run_needs_no_confirmation(client: httpx.Client) -> None:
+    add_table(client, action_types=["clean"])
+    body = {"location": LOCATION, "action": "clean", "dry_run": True, "confirm": True}
+
+    assert client.post("/api/v1/operations", json=body).status_code == 422
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"rewrite.class": "evil.Rewriter"},
+        {"password": "x"},
+        {"iceberg.target": "1; DROP TABLE x"},
+        {"iceberg.target": "x" * 201},
+        {"hadoop.fs": "x"},
+    ],
+)
+def test_options_of_no_format_load_code_or_hide_statements(client: httpx.Client, options: dict[str, str]) -> None:
+    add_table(client)
+    body = {"location": LOCATION, "action": "compaction", "options": options}
+
+    assert client.post("/api/v1/operations", json=body).status_code == 422
+
+
+def test_a_word_that_a_stored_operation_lacks_is_not_taken_for_said(client: httpx.Client) -> None:
+    add_table(client, action_types=["clean"])
+    add_operation(client, action="clean")
+
+    answer = client.post(
+        "/api/v1/operations", json={"location": LOCATION, "action": "clean", "instant": INSTANT, "confirm": True}
+    )
+
+    assert answer.status_code == 409
+    assert "without confirm" in answer.json()["error"]["message"]

@@ -184,3 +184,11 @@ def test_properties_name_the_lock_of_hudi(client: httpx.Client) -> None:
     table = add_table(client, properties={"hoodie.write.lock.provider": provider})
 
     assert table["properties"] == {"hoodie.write.lock.provider": provider}
+
+
+def test_without_a_format_it_is_recognised_and_without_actions_it_gets_all(client: httpx.Client) -> None:
+    listed = client.post("/api/v1/tables", json={"location": "/data/listed"}).json()
+    unknown = client.post("/api/v1/tables", json={"location": "/data/unknown"}).json()
+
+    assert (listed["format"], listed["action_types"]) == ("listed", ["clean", "clustering", "compaction"])
+    assert (unknown["format"], unknown["action_types"]) == ("hudi", ["compaction"])

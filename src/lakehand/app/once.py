@@ -145,8 +145,7 @@ def serving_once(
     """A service for one table, which is stopped together with its driver, whatever happens."""
     settings = settings_for(found, reading, home)
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (home / "service.log").open("a", encoding="utf-8") as log:
-        logs.set_up("info", "json", stream=log)
+    with logged_to(home / "service.log"):
         migrate.upgrade(settings.database_url)
         service = wiring.build(settings)
         try:
@@ -155,7 +154,20 @@ def serving_once(
             yield Once(service=service, table=table)
         finally:
             stop(service)
-            logging.getLogger().handlers.clear()
+
+
+@contextmanager
+def logged_to(file: Path) -> Iterator[None]:
+    """What a service logs is for a file; the terminal is for the person."""
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    with file.open("a", encoding="utf-8") as log:
+        logs.set_up("info", "json", stream=log)
+        try:
+            yield
+        finally:
+            root.handlers[:] = before
+            root.setLevel(level)
 
 
 def settings_for(found: Found, reading: Reading, home: Path) -> Settings:

@@ -80,6 +80,8 @@ class OperationsDesk:
         operation, is_new = self.store.operations.add(
             new, now=now, event=asked_event(table, action, origin, dry_run=dry_run, confirm=confirm)
         )
+        if not is_new:
+            refuse_other_words(operation, process)
         self.wake()
         return operation, is_new
 
@@ -146,6 +148,12 @@ def without_words(parameters: Mapping[str, Json]) -> dict[str, Json]:
 def words(instant: Instant | None, *, dry_run: bool, confirm: bool) -> dict[str, Json]:
     said: dict[str, Json] = {DRY_RUN: True} if dry_run else {}
     return {**({} if instant else {MODE: "plan-and-execute"}), **said, **({CONFIRM: True} if confirm else {})}
+
+
+def refuse_other_words(stored: Operation, wanted: TableProcess) -> None:
+    for word in (DRY_RUN, CONFIRM):
+        if wanted.parameters.get(word) and not stored.process.parameters.get(word):
+            raise Conflict(f"operation {stored.id} at {stored.instant} is stored already, without {word}")
 
 
 def asked_event(table: Table, action: Action, by: str, *, dry_run: bool, confirm: bool) -> Event:

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lakehand maintain: a whole service for one table and one moment, on a driver of its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests import small_tables
+from tests.cli.conftest import Run
+
+LONG_AGO = time.time() - 30 * 86400
+PATIENCE = 120.0
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Temporary homes are made here, where a test can see whether they are gone."""
+    homes = tmp_path / "homes"
+    homes.mkdir()
+    monkeypatch.setenv("TMPDIR", str(homes))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setenv("LAKEHAND_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    return homes
+
+
+def rows_of(table: Path) -> list[dict[str, Any]]:
+    import deltalake
+
+    found: list[dict[str, Any]] = deltalake.DeltaTable(str(table)).to_pyarrow_table().to_pylist()
+    return sorted(found, key=lambda row: row["id"])
+
+
+def drivers() -> list[int]:
+    """Spark drivers whose homes are of this test."""
+    mark = os.environ["TMPDIR"]
+    return [p.pid for p in psutil.process_iter(["cmdline"]) if any(mark in word for word in p.info["cmdline"] or ())]
+
+
+@pytest.mark.spark
+def test_a_table_is_maintained_once_and_then_needs_nothing(type_in: Run, tmp_path: Path, own_folders: Path) -> None:
+    table = small_tables.delta(tmp_path / "orders", commits=12)
+    before = rows_of(table)
+
+    first = type_in("maintain", table, "--json")
+    second = type_in("maintain", table)
+
+    assert first.exit_code == 0, first.output
+    told = json.loads(first.stdout)
+    assert [(one["action"], one["status"]) for one in told["operations"]] == [("optimize", "succeeded")]
+    assert (told["before"]["numbers"]["files"], told["after"]["numbers"]["files"]) == (12, 1)
+    assert rows_of(table) == before
+    assert second.stdout.rstrip().endswith("nothing to do")
+    assert (list(own_folders.iterdir()), drivers()) == ([], [])
+
+
+@pytest.mark.spark
+def test_a_dry_run_lists_what_would_go_and_deletes_nothing(type_in: Run, tmp_path: Path) -> None:
+    table = small_tables.delta(tmp_path / "orders", commits=12)
+    stray = table / "part-00000-00000000-0000-0000-0000-000000000000-c000.snappy.parquet"
+    stray.write_bytes(b"left over")
+    os.utime(stray, (LONG_AGO, LONG_AGO))
+
+    result = type_in("maintain", table, "--action", "vacuum", "--dry-run", "--home", tmp_path / "kept")
+
+    assert result.exit_code == 0, result.output
+    assert "would delete 1 files" in result.stdout
+    assert stray.name in result.stdout
+    assert stray.exists()
+    assert (tmp_path / "kept" / "maintain" / "service.log").exists()
+
+
+@pytest.mark.spark
+def test_ctrl_c_stops_the_work_and_the_driver(tmp_path: Path) -> None:
+    table = small_tables.delta(tmp_path / "orders", commits=12)
+    command = [sys.executable, "-m", "lakehand.cli", "maintain", str(table), "--action", "optimize"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "optimize:" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    said = process.stdout.read()
+    process.stdout.close()
+
+    assert process.wait(PATIENCE) == 130
+    assert "stopping" in said
+    assert drivers() == []
+
+
+@pytest.mark.spark
+def test_a_driver_that_does_not_start_is_told_with_its_reason(type_in: Run, tmp_path: Path, own_folders: Path) -> None:
+    config = tmp_path / "lakehand.toml"
+    config.write_text('[spark]\nmaster = "nonsense"\n')
+    table = small_tables.delta(tmp_path / "orders", commits=12)
+
+    result = type_in("maintain", table, "--config", config)
+
+    assert result.exit_code == 1
+    assert "the driver died" in result.stderr
+    assert len(list(own_folders.iterdir())) == 1  # its logs may help
+
+
+def test_nothing_is_started_for_a_healthy_table(type_in: Run, tmp_path: Path, own_folders: Path) -> None:
+    table = small_tables.delta(tmp_path / "orders", commits=1)
+
+    assert "nothing to do" in type_in("maintain", table).stdout
+    assert type_in("maintain", table, "--dry-run").exit_code == 0
+    assert list(own_folders.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--action", "explode"], "explode"),
+        (["--confirm"], "--confirm needs --action"),
+        (["--scheduling", "never"], "say writer or service"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_starts(
+    type_in: Run, tmp_path: Path, own_folders: Path, words: list[str], says: str
+) -> None:
+    result = type_in("maintain", small_tables.delta(tmp_path / "orders", commits=12), *words)
+
+    assert result.exit_code == 1
+    assert says in result.stderr
+    assert list(own_folders.iterdir()) == []
+
+
+def test_several_tables_are_not_maintained_by_accident(type_in: Run, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        small_tables.hudi(tmp_path / "lake" / name)
+
+    result = type_in("maintain", tmp_path / "lake")
+
+    assert result.exit_code == 1
+    assert "there are 2 tables below" in result.stderr
