@@ -82,13 +82,13 @@ def bring_up(stage: Stage, home: Path, parts: ExitStack, formats: Mapping[str, T
 
 
 def tell(story: Story, stage: Stage) -> int:
-    story.register()
+    story.announce()
     with stage.waiting("starting the PySpark writer"):
         ready = story.meanwhile(story.pool.submit(story.writer.ready))
     stage.line("writer", f"Spark {ready['ready']} is up")
     story.damage()
     before = story.pictures("before")
-    story.resume()
+    story.let_work()
     story.wait_for_first()
     story.go_on()
     story.wait_for_all()

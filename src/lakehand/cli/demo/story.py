@@ -32,6 +32,8 @@ class Story:
         self.client = client
         self.writer = writer
         self.tables = tables
+        self.told = [table for table in tables if table.is_told]
+        self.untold = [table for table in tables if not table.is_told]
         self.formats = formats
         self.stage = stage
         self.ids: dict[str, int] = {}
@@ -39,16 +41,20 @@ class Story:
         self.feed = Feed(client, stage, self.titles)
         self.pool = ThreadPoolExecutor(1, thread_name_prefix="writer")
 
-    def register(self) -> None:
-        """Paused, so that the first pictures show the tables as they would be without Lakehand."""
-        for table in self.tables:
-            body = {"location": str(table.location), "table_name": table.name, **table.registration}
-            known = self.client.post("/api/v1/tables", body)
-            self.ids[table.name] = known["id"]
-            self.titles[known["id"]] = table.title
-            self.client.post(f"/api/v1/tables/{known['id']}/pause")
-        count = len(self.tables)
-        self.stage.line("demo", f"{count} tables are registered; Lakehand is held back until the first pictures")
+    def announce(self) -> None:
+        """Tables whose writers report to Lakehand: paused, so that the first pictures show them as without it."""
+        for table in self.told:
+            self.register(table)
+            self.client.post(f"/api/v1/tables/{self.ids[table.name]}/pause")
+        if self.told:
+            told = f"{len(self.told)} tables are registered, for their writers report to Lakehand"
+            self.stage.line("demo", f"{told}; it is held back until the first pictures")
+
+    def register(self, table: DemoTable) -> None:
+        body = {"location": str(table.location), "table_name": table.name, **table.registration}
+        known = self.client.post("/api/v1/tables", body)
+        self.ids[table.name] = known["id"]
+        self.titles[known["id"]] = table.title
 
     def damage(self) -> None:
         for table in self.tables:
@@ -77,16 +83,18 @@ class Story:
             self.stage.line("writer", f"{table.title:<{NAME}} {moment}: {told}")
         return taken
 
-    def resume(self) -> None:
-        for table in self.tables:
-            self.client.post(f"/api/v1/tables/{self.ids[table.name]}/resume")
-        told = ", ".join(table.name for table in self.tables if table.is_told)
-        untold = ", ".join(table.name for table in self.tables if not table.is_told)
+    def let_work(self) -> None:
+        """Go on with the tables that it was told of, and register the others: these it looks at by itself."""
+        told, untold = ", ".join(t.name for t in self.told), ", ".join(t.name for t in self.untold)
         how = [
             f"it was told of {told} by callback" if told else "",
             f"nobody told it of {untold}: it looks" if untold else "",
         ]
         self.stage.heading("Now Lakehand may work", "; ".join(part for part in how if part))
+        for table in self.told:
+            self.client.post(f"/api/v1/tables/{self.ids[table.name]}/resume")
+        for table in self.untold:
+            self.register(table)
 
     def wait_for_first(self) -> None:
         self.until_settled(lambda table: table.first)
@@ -100,11 +108,11 @@ class Story:
     def until_settled(self, wanted: Callable[[DemoTable], frozenset[str]]) -> None:
         deadline = time.monotonic() + PATIENCE
         with self.stage.waiting("waiting for Lakehand"):
-            while left := [table.title for table in self.tables if not self.is_settled(table, wanted(table))]:
+            while left := [table for table in self.tables if not self.is_settled(table, wanted(table))]:
                 if time.monotonic() > deadline:
-                    raise CommandFailed(f"Lakehand was not ready with {', '.join(left)} within {PATIENCE:.0f} s")
+                    raise CommandFailed(f"after {PATIENCE:.0f} s there is still work: {self.state_of(left)}")
                 self.feed.tell()
-                self.stage.assure(f"still at work: {', '.join(left)}")
+                self.stage.assure(f"still at work: {self.state_of(left)}")
                 time.sleep(PACE)
             self.feed.tell()
 
@@ -115,6 +123,9 @@ class Story:
             raise CommandFailed(f"operation {bad[0]['id']} of {table.name} is {bad[0]['status']}: {bad[0]['reason']}")
         done = {one["action"] for one in operations if one["status"] == "succeeded"}
         return expected <= done and is_quiet(self.explained(table), self.told_at(table))
+
+    def state_of(self, tables: Sequence[DemoTable]) -> str:
+        return "; ".join(f"{t.name}: {one['action']}: {one['now']}" for t in tables for one in self.explained(t))
 
     def explained(self, table: DemoTable) -> list[Document]:
         """What is to be said now of each action that the table is registered for."""
