@@ -27,7 +27,7 @@ class PluginHealth:
     hangs: int = 0
     last_error: str = ""
     last_error_at: datetime | None = None
-    _in_a_row: int = 0
+    _in_a_row: dict[str, int] = field(default_factory=dict)  # method → failures since it last succeeded
     _strikes: int = 0
     _hung: dict[object, str] = field(default_factory=dict)  # calls that have not come back: what, and since when
     _last_hang: str = ""
@@ -54,13 +54,15 @@ class PluginHealth:
         if self._strikes:
             self._trust_again()
 
-    def succeeded(self) -> None:
-        self._in_a_row = 0
+    def succeeded(self, method: str) -> None:
+        """An engine that tells its clock and never a status is failing all the same."""
+        if method in self._in_a_row:
+            self._in_a_row.pop(method, None)
 
     def failed(self, method: str, error: BaseException) -> None:
         with self._lock:
             self.errors += 1
-            self._in_a_row += 1
+            self._in_a_row[method] = self._in_a_row.get(method, 0) + 1
             self.last_error = f"{method}: {type(error).__name__}: {error}"[:500]
             self.last_error_at = datetime.now(timezone.utc)
 
@@ -86,8 +88,9 @@ class PluginHealth:
         """One word, and why."""
         if self._rests_until:
             return "stuck", f"{self._last_hang}; asked again {self._next_trial()}"
-        if self._in_a_row >= IN_A_ROW:
-            return "failing", f"the last {self._in_a_row} calls failed; {self.last_error}"
+        failures = max(self._in_a_row.copy().values(), default=0)
+        if failures >= IN_A_ROW:
+            return "failing", f"the last {failures} calls failed; {self.last_error}"
         if self._hung:
             return "slow", "; ".join(list(self._hung.values())[:3])
         if self._slow[0] and time.monotonic() - self._slow[1] < RECENT:

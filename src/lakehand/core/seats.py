@@ -122,7 +122,7 @@ def called(
     except PluginBroken as error:
         plugin.failed(method, error)
         raise PluginBroken(f"{plugin.name}.{method} {error}") from None
-    plugin.succeeded()
+    plugin.succeeded(method)
     return answer
 
 
