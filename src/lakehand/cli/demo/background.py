@@ -16,6 +16,8 @@ from lakehand.spi import EngineContext
 from lakehand.writer import is_ready
 
 PATIENCE = 60.0  # seconds for the service to answer
+# The thorough compiler pays off after minutes, and needs until then what the work could have.
+SHORT_LIFE = {"conf.spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 
 
 class ServiceProcess:
@@ -70,7 +72,7 @@ def engine_of(home: Path, formats: Sequence[str]) -> SparkEngine:
     engine = SparkEngine()
     folder = home / "engines" / SparkEngine.name
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    engine.open({}, EngineContext(home=folder, formats=tuple(sorted(formats))))
+    engine.open(SHORT_LIFE, EngineContext(home=folder, formats=tuple(sorted(formats))))
     return engine
 
 

@@ -125,7 +125,13 @@ class Story:
         return expected <= done and is_quiet(self.explained(table), self.told_at(table))
 
     def state_of(self, tables: Sequence[DemoTable]) -> str:
-        return "; ".join(f"{t.name}: {one['action']}: {one['now']}" for t in tables for one in self.explained(t))
+        """Those with an operation by their names, the others with what they wait for."""
+        said = []
+        for table in tables:
+            idle = [f"{one['action']}: {one['now']}" for one in self.explained(table) if not one["unfinished"]]
+            is_busy = len(idle) < len(table.registration["action_types"])
+            said.append(table.title if is_busy else f"{table.title}, {', '.join(idle)}")
+        return "; ".join(said)
 
     def explained(self, table: DemoTable) -> list[Document]:
         """What is to be said now of each action that the table is registered for."""
