@@ -32,7 +32,7 @@ from lakehand.spi.pauses import DRY_RUN
 
 DRY_RUNS = frozenset({EXPIRE_SNAPSHOTS, REMOVE_ORPHANS})
 MOST_SNAPSHOTS = 2000  # of one operation; the next one takes the rest
-KEPT = ("resource", "parallelism")  # of a request: for engines that size each job
+KEPT = ("resource", "parallelism", "options")  # of a request: for engines that size each job, and for the next try
 
 
 def admit(
@@ -90,7 +90,7 @@ def specifics(
         return data_options(snapshot, config)
     if action == REWRITE_POSITION_DELETES:
         rules = settings.delete_rules(config, snapshot)
-        return {"options": {"min-input-files": str(rules.min_files), **rewrite_all(config, "rewrite-position-deletes")}}
+        return {"rewrite": {"min-input-files": str(rules.min_files), **rewrite_all(config, "rewrite-position-deletes")}}
     if action == REWRITE_MANIFESTS:
         return {}
     flags = {key: operation.process.parameters.get(key) is True for key in (DRY_RUN, "confirm")}
@@ -114,11 +114,13 @@ def data_options(snapshot: IcebergSnapshot, config: TableConfig) -> dict[str, Js
         "use-starting-sequence-number": "true",
         **rewrite_all(config, "rewrite-data"),
     }
-    return {"options": options, "order": dict(rules.order)}
+    return {"rewrite": options, "order": dict(rules.order)}
 
 
 def rewrite_all(config: TableConfig, action: str) -> dict[str, str]:
-    return {"rewrite-all": "true"} if config.flag(f"iceberg.{action}.rewrite-all", False) else {}
+    """Asked for once, never a standing order: it has no fixed point."""
+    key = f"iceberg.{action}.rewrite-all"
+    return {"rewrite-all": "true"} if config.origin(key) == "request" and config.flag(key, False) else {}
 
 
 def expiry(table: TableRuntime, snapshot: IcebergSnapshot, config: TableConfig, floors: Floors) -> dict[str, Json]:

@@ -2,7 +2,6 @@
 """An Iceberg table at one moment: its metadata file; manifests are opened only when someone asks for files."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cached_property
@@ -174,6 +173,8 @@ class IcebergSnapshot:
         unread = [manifest for manifest in manifests if self.memory.get(manifest.path) is None]
         is_remote = not self.storages.of(self.metadata_location)[0].is_local
         if is_remote and len(unread) > 2:
+            from concurrent.futures import ThreadPoolExecutor
+
             with ThreadPoolExecutor(READERS) as pool:
                 list(pool.map(self._opened, unread))
         return map(self._opened, manifests)

@@ -29,12 +29,12 @@ def run(job: Job) -> dict[str, Any]:
         told: dict[str, Any] = {"expired": gone, "kept": kept}
         after = without(job, base, gone)
         if job.parameters.get("dry_run"):
-            return {**told, **deletions.would_delete(unreferenced(job, table, base, after))}
+            return {**told, **deletions.would_delete(unreferenced(job, table, base, imagined(base, after)))}
         if not gone:
             return {**told, "deleted_files": 0}
         job.check()
         job.phase(f"expiring {len(gone)} snapshots")
-        if committed(table, base, after):
+        if committed(table, base, after.build()):
             return {**told, "deleted_files": swept(job, table, base)}
     raise CommitConflict(f"writers were faster {TRIES} times")
 
@@ -68,11 +68,12 @@ def holders(document: dict[str, Any], known: dict[int, dict[str, Any]]) -> set[i
 
 
 def without(job: Job, base: Any, gone: list[int]) -> Any:
+    """The builder of the metadata that is to come."""
     jvm = tables.java(job.session)
     numbers = jvm.java.util.HashSet()
     for one in gone:
         numbers.add(jvm.java.lang.Long.valueOf(str(one)))
-    return jvm.org.apache.iceberg.TableMetadata.buildFrom(base).removeSnapshots(numbers).build()
+    return jvm.org.apache.iceberg.TableMetadata.buildFrom(base).removeSnapshots(numbers)
 
 
 def committed(table: Any, base: Any, after: Any) -> bool:
@@ -83,6 +84,11 @@ def committed(table: Any, base: Any, after: Any) -> bool:
             return False
         raise
     return True
+
+
+def imagined(base: Any, after: Any) -> Any:
+    """The metadata to come, as if it had been written: Spark wants to know a file for it."""
+    return after.discardChanges().withMetadataLocation(base.metadataFileLocation()).build()
 
 
 def swept(job: Job, table: Any, base: Any) -> int:

@@ -33,7 +33,7 @@ def run_rewrite(job: Job, begin: Callable[[Any], Any], count: Callable[[Any], di
         return {"already": True, "snapshots": done}
     if table.currentSnapshot() is None:
         return {"rewritten": 0}
-    action = with_options(begin(table), job.parameters.get("options") or {}).snapshotProperty(tables.STAMP, stamp)
+    action = with_options(begin(table), job.parameters.get("rewrite") or {}).snapshotProperty(tables.STAMP, stamp)
     job.check()
     job.phase("rewriting")
     outcome = action.execute()

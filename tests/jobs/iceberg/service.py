@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The service in small for Iceberg tables, with hooks: something happens just when the job says where it is."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from lakehand.formats.iceberg import IcebergFormat, IcebergProcessFactory
+from lakehand.formats.iceberg.table import ICEBERG
+from lakehand.jobs.attempt import job_called
+from lakehand.jobs.job import Job, Record
+from lakehand.spi import Operation, Skip, TableProcess, TableSpec
+from lakehand.testing.rehearsal import Rehearsal
+
+Hook = Callable[[], object]
+
+
+class Killed(BaseException):
+    """The driver dies here."""
+
+
+@dataclass
+class Watched(Record):
+    """Does something once, at the first phase that begins with a word."""
+
+    hooks: dict[str, Hook] = field(default_factory=dict)
+
+    def publish(self) -> None:
+        for word in [word for word in self.hooks if self.phase.startswith(word)]:
+            self.hooks.pop(word)()
+
+
+def die() -> None:
+    raise Killed
+
+
+def rehearsal(spark: SparkSession, path: Path, properties: Mapping[str, str] | None = None) -> Rehearsal:
+    spec = TableSpec(location=str(path), format=ICEBERG, table_name=path.name, properties=properties or {})
+    return Rehearsal(factory=IcebergProcessFactory(), format=IcebergFormat(), spec=spec, session=spark)
+
+
+def execute(
+    service: Rehearsal, operation: Operation, conf: Mapping[str, str] | None = None, **hooks: Hook
+) -> dict[str, Any]:
+    """Run the job as the driver does, with hooks by the first word of a phase."""
+    return execute_raw(service, operation.process.job, operation.process.parameters, conf, **hooks)
+
+
+def execute_raw(
+    service: Rehearsal, job: str, parameters: Mapping[str, Any], conf: Mapping[str, str] | None = None, **hooks: Hook
+) -> dict[str, Any]:
+    assert service.session is not None
+    session, record = service.session.newSession(), Watched(hooks=dict(hooks))
+    for key, value in (conf or {}).items():
+        session.conf.set(key, value)
+    result: dict[str, Any] = job_called(job)(Job(session, dict(parameters), record=record))
+    assert not record.hooks, f"the job never came to {list(record.hooks)}"
+    return result
+
+
+def reason(answer: TableProcess | Skip) -> str:
+    """Why the table needs something."""
+    assert isinstance(answer, TableProcess), answer
+    return answer.reason
+
+
+def skipped(answer: TableProcess | Skip) -> str:
+    """Why the table needs nothing."""
+    assert isinstance(answer, Skip), answer
+    return answer.reason
+
+
+def admitted(service: Rehearsal, action: str) -> Operation:
+    wanted = service.wants(action)
+    assert isinstance(wanted, TableProcess), wanted
+    return service.admitted(service.stored(wanted))

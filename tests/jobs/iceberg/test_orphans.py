@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sweeping real tables: what nobody refers to goes when it is old, and nothing else, however the request is put."""
+
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehand.jobs.iceberg import tables
+from lakehand.jobs.job import Job
+from lakehand.spi import Remedy
+from tests import iceberg_tables as iceberg
+from tests.iceberg_tables import Warehouse
+from tests.jobs.iceberg.conftest import Damaged
+from tests.jobs.iceberg.service import admitted, execute, execute_raw, reason, rehearsal, skipped
+
+pytestmark = pytest.mark.spark
+HOUR = 3_600_000
+
+
+def junk(table: Path, name: str, *, days: float = 10) -> Path:
+    file = table / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"left behind")
+    iceberg.age_file(file, days)
+    return file
+
+
+def test_what_a_dead_writer_left_goes_when_it_is_old(spark: SparkSession, warehouse: Warehouse, history: Path) -> None:
+    service, before = rehearsal(spark, history), warehouse.checksum(history)
+    live = set(iceberg.files(history))
+    old = [junk(history, "data/p=p0/dead writer.parquet"), junk(history, "metadata/dead-m0.avro")]
+    young = junk(history, "data/p=p0/at work.parquet", days=2.9)
+    assert reason(service.wants("remove-orphans")).startswith("nobody remembers a sweep")
+
+    dry = service.finish(service.asked("remove-orphans", dry_run=True)).result
+    assert [Path(str(path).removeprefix("file:")) for path in dry["would_delete"]] == sorted(old)  # type: ignore[union-attr]
+    assert (dry["would_delete_files"], dry["would_delete_bytes"]) == (2, 22)
+    assert all(file.exists() for file in old)
+
+    done = service.serve("remove-orphans")
+
+    assert (done.result["deleted_files"], done.result["deleted_bytes"]) == (2, 22)
+    assert set(iceberg.files(history)) == live | {young}
+    assert warehouse.checksum(history) == before
+    assert "swept it at" in skipped(service.wants("remove-orphans"))
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_deletes_statistics_tags_and_logged_metadata_are_no_orphans(
+    version: int, spark: SparkSession, warehouse: Warehouse, damaged: Damaged
+) -> None:
+    table = damaged(version)
+    first = iceberg.snapshot_ids(table)[0]
+    warehouse.sql(f"ALTER TABLE {warehouse.name(table)} CREATE TAG kept AS OF VERSION {first}")
+    job = Job(warehouse.session, {"location": str(table)})
+    for statistics in ("computeTableStats", "computePartitionStats"):
+        getattr(tables.actions(warehouse.session), statistics)(tables.load(job)).execute()
+    warehouse.delete(table, "id % 2 = 0")
+    iceberg.age(table, 10)
+    there, before = set(iceberg.files(table)), warehouse.checksum(table)
+    assert any(file.suffix == ".stats" for file in there)
+
+    done = rehearsal(spark, table).serve("remove-orphans")
+
+    assert (done.result["deleted_files"], set(iceberg.files(table))) == (0, there)
+    assert warehouse.checksum(table) == before
+
+
+def test_a_file_that_is_committed_after_the_listing_stays(
+    spark: SparkSession, warehouse: Warehouse, history: Path
+) -> None:
+    service = rehearsal(spark, history)
+    slow = history / "data" / "p=p0" / "slow.parquet"
+    shutil.copy2(next(file for file in iceberg.data_files(history) if file.parent.name == "p=p0"), slow)
+
+    result = execute(service, admitted(service, "remove-orphans"), looking=lambda: adopt(warehouse, history, slow))
+
+    assert result["deleted_files"] == 0
+    assert slow.exists()
+    assert warehouse.checksum(history)[0] == 125
+
+
+def adopt(warehouse: Warehouse, table: Path, file: Path) -> None:
+    """What a writer of many days does at its end: commit a file that has been there for long."""
+    java: Any = warehouse.session.sparkContext._jvm
+    opened = tables.load(Job(warehouse.session, {"location": str(table)}))
+    builder = java.org.apache.iceberg.DataFiles.builder(opened.spec()).withPath(str(file)).withFormat("parquet")
+    size = file.stat().st_size
+    new = builder.withFileSizeInBytes(size).withRecordCount(5).withPartitionPath("p=p0").build()
+    opened.newAppend().appendFile(new).commit()
+
+
+def test_too_many_orphans_need_a_confirmation(spark: SparkSession, warehouse: Warehouse, history: Path) -> None:
+    service, before = rehearsal(spark, history), warehouse.checksum(history)
+    listed = len([file for file in iceberg.files(history) if not file.name.startswith(".")])
+    left = [junk(history, f"data/{number}.parquet") for number in range(listed // 2)]
+    operation = admitted(service, "remove-orphans")
+
+    with pytest.raises(Exception, match="look like orphans") as refused:
+        execute(service, operation)
+
+    failure = service.failure(operation, refused.value)
+    assert (failure.reason, failure.remedy) == ("implausible", Remedy.FATAL)
+    assert "lakehand operations submit 1 remove-orphans --confirm" in failure.message
+    assert all(file.exists() for file in left)
+    service.history.clear()
+    assert service.finish(service.asked("remove-orphans", confirm=True)).result["deleted_files"] == len(left)
+    assert warehouse.checksum(history) == before
+
+
+def test_young_files_stay_whatever_the_settings_and_the_request_say(spark: SparkSession, history: Path) -> None:
+    young = junk(history, "data/at work.parquet", days=2.9)
+    service = rehearsal(spark, history, {"iceberg.remove-orphans.older-than-hours": "0"})
+    service.factory.open({"iceberg.remove-orphans.older-than-hours-floor": "1"})
+
+    service.finish(service.asked("remove-orphans", options={"older-than-hours": 0}, confirm=True))
+
+    given = {"location": str(history), "confirm": True}
+    for moment in (int(time.time() * 1000), int(time.time() * 1000) - 71 * HOUR, None, "0", True):
+        with pytest.raises(Exception, match=r"h is deleted|is no time"):
+            execute_raw(service, "iceberg.remove_orphans", {**given, "older_than": moment})
+    assert young.exists()
+
+
+NEIGHBOURS = ["inner/metadata/v1.metadata.json", "a/b/_delta_log/0.json", "a/.hoodie/x", "c/snapshot/LATEST"]
+
+
+@pytest.mark.parametrize("mark", NEIGHBOURS)
+def test_nothing_is_swept_where_another_table_lies_within(mark: str, spark: SparkSession, history: Path) -> None:
+    junk(history, mark)
+    theirs = junk(history, f"{mark.partition('/')[0]}/b/data.parquet")
+    service = rehearsal(spark, history)
+    operation = admitted(service, "remove-orphans")
+
+    with pytest.raises(Exception, match="another table lies below this one") as refused:
+        execute(service, operation)
+
+    assert service.failure(operation, refused.value).remedy is Remedy.FATAL
+    assert theirs.exists()
+
+
+def test_a_table_that_calls_its_place_by_another_name_is_not_swept(spark: SparkSession, history: Path) -> None:
+    alias = history.parent / "alias"
+    alias.symlink_to(history)
+    left = junk(history, "data/left.parquet")
+    given = {"location": str(alias), "older_than": int(time.time() * 1000) - 80 * HOUR}
+
+    with pytest.raises(Exception, match="the work was for"):
+        execute_raw(rehearsal(spark, history), "iceberg.remove_orphans", given)
+
+    alias.unlink()
+    assert left.exists()
+
+
+def test_a_table_that_has_forgotten_its_history_is_not_swept(spark: SparkSession, history: Path) -> None:
+    nothing = {"snapshots": [], "refs": {}, "current-snapshot-id": -1, "metadata-log": [], "snapshot-log": []}
+    iceberg.edit(history, {**iceberg.metadata(history), **nothing})
+    there = set(iceberg.files(history))
+    given = {"location": str(history), "older_than": int(time.time() * 1000) - 80 * HOUR}
+
+    with pytest.raises(Exception, match="look like orphans"):
+        execute_raw(rehearsal(spark, history), "iceberg.remove_orphans", given)
+
+    assert set(iceberg.files(history)) == there
