@@ -159,6 +159,27 @@ def test_a_person_may_confirm_a_compaction_beside_a_writer(tmp_path: Path) -> No
     assert isinstance(service.factory.admit(service.runtime(), service.asked("compact", confirm=True)), TableProcess)
 
 
+@pytest.mark.parametrize(
+    ("action", "options"),
+    [
+        ("compact", {"target-file-size": "1 b"}),
+        ("compact", {"strategy": "everything"}),
+        ("compact", {"strategy": "sort", "order-columns": "nobody"}),
+        ("expire-snapshots", {"older_than": "now"}),
+        ("remove-orphans", {"spark.sql.extensions": "Evil"}),
+    ],
+)
+def test_what_a_request_may_not_say_is_refused(action: str, options: dict[str, str], tmp_path: Path) -> None:
+    made = HandMade(tmp_path / "t")
+    made.commit(small(9))
+    service = rehearsal(made.root)
+
+    answer = service.factory.admit(service.runtime(), service.asked(action, options=options))
+
+    assert isinstance(answer, Failure)
+    assert answer.remedy is Remedy.FATAL
+
+
 def history(root: Path, count: int = 40, options: dict[str, str] | None = None) -> HandMade:
     """A snapshot every hour, the last one now."""
     made = HandMade(root, options=options or {})

@@ -34,7 +34,7 @@ def test_a_table_with_a_key_tells_its_sorted_runs(tmp_path: Path) -> None:
     numbers = PaimonFormat().inspect(Place(location=str(made.root))).numbers
 
     assert (numbers["most_sorted_runs"], numbers["buckets"], numbers["small_files"]) == (3, 2, 3)
-    assert (numbers["rows"], numbers["records"]) == (None, 10), "rows of one key are not merged yet"
+    assert (numbers["rows"], numbers["unmerged_rows"]) == (None, 10), "rows of one key are not merged yet"
 
 
 def test_a_manifest_that_is_not_whole_is_an_error_and_never_empty(tmp_path: Path) -> None:

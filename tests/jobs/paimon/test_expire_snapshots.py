@@ -141,7 +141,7 @@ def test_a_snapshot_that_a_running_operation_began_with_stays(spark: SparkSessio
         ({"max_age": 0, "retain_last": 0}, {}),
         ({"max_age": "-1", "retain_last": -5}, {}),
         ({}, {"expire_snapshots__max_age": "0", "expire_snapshots__retain_last": "0"}),
-        ({"older_than": "now"}, {"expire_snapshots__max_age": "-1e9", "expire_snapshots__retain_last": "-7"}),
+        ({"max-age": "soon"}, {"expire_snapshots__max_age": "-1e9", "expire_snapshots__retain_last": "-7"}),
     ],
 )
 def test_neither_requests_nor_properties_expire_the_young_or_the_last(

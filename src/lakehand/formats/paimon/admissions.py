@@ -9,7 +9,7 @@ from lakehand.formats.paimon.neighbours import why_beside
 from lakehand.formats.paimon.references import TooMany, used_names
 from lakehand.formats.paimon.settings import COMPACT, EXPIRE, ORPHANS, Floors
 from lakehand.formats.paimon.snapshot import PaimonSnapshot
-from lakehand.spi import Action, Drop, Failure, Json, Operation, Remedy, Skip, TableProcess, TableRuntime
+from lakehand.spi import Action, Drop, Failure, Invalid, Json, Operation, Remedy, Skip, TableProcess, TableRuntime
 
 KEPT = ("options", "dry_run", "confirm")  # of a request: read again at every admission
 
@@ -17,11 +17,14 @@ Answer = TableProcess | Skip | Drop | Failure
 
 
 def admit(table: TableRuntime, snapshot: PaimonSnapshot, operation: Operation, floors: Floors) -> Answer:
-    return ADMISSIONS[operation.process.action](table, snapshot, operation, floors)
+    try:
+        return ADMISSIONS[operation.process.action](table, snapshot, operation, floors)
+    except Invalid as error:
+        return refused(operation, str(error))
 
 
 def admit_compact(table: TableRuntime, snapshot: PaimonSnapshot, operation: Operation, floors: Floors) -> Answer:
-    asked = settings.options_of(operation.process.parameters)
+    asked = settings.options_of(operation.process.action, operation.process.parameters)
     if why := compaction.why_never(snapshot):
         return refused(operation, why)
     plan = compaction.planned(table, snapshot, asked)
@@ -50,7 +53,7 @@ def admit_compact(table: TableRuntime, snapshot: PaimonSnapshot, operation: Oper
 def admit_expire(table: TableRuntime, snapshot: PaimonSnapshot, operation: Operation, floors: Floors) -> Answer:
     if not snapshot.ids:
         return refused(operation, "the table has no snapshot: nothing can expire")
-    asked = settings.options_of(operation.process.parameters)
+    asked = settings.options_of(operation.process.action, operation.process.parameters)
     found = expiry.expirable(table, snapshot, floors, asked)
     if not is_asked(operation) and not found.count and operation.run_times == 0:
         return Drop(reason=f"no longer needed: {found.told(snapshot)}")
@@ -72,7 +75,7 @@ def admit_expire(table: TableRuntime, snapshot: PaimonSnapshot, operation: Opera
 
 
 def admit_orphans(table: TableRuntime, snapshot: PaimonSnapshot, operation: Operation, floors: Floors) -> Answer:
-    asked = settings.options_of(operation.process.parameters)
+    asked = settings.options_of(operation.process.action, operation.process.parameters)
     age = settings.orphan_age(table.config, floors, asked)
     wanted = orphans.decide(table, snapshot, floors)
     if not is_asked(operation) and isinstance(wanted, Skip) and operation.run_times == 0:

@@ -39,6 +39,13 @@ ORPHANS_AT_LEAST = "paimon.remove-orphans.at-least"
 LOOK_FILES = "paimon.remove-orphans.look-files"  # a decision compares no more files and snapshots than this
 ORPHAN_AGE_FLOOR = "paimon.remove-orphans.age-floor"
 
+# What a request may say: nothing of it deletes more, and nothing is passed on to Paimon as it is.
+OPTIONS: Mapping[Action, frozenset[str]] = {
+    COMPACT: frozenset({"strategy", "min_files", "order_columns", "order_strategy"}),
+    EXPIRE: frozenset({"max_age", "retain_last"}),
+    ORPHANS: frozenset({"min_age"}),
+}
+
 DAY = timedelta(days=1)
 LEAST_AGE = timedelta(hours=1)  # of snapshots; nothing lowers it
 LEAST_ORPHAN_AGE = timedelta(days=3)
@@ -121,10 +128,13 @@ def orphan_age(config: TableConfig, floors: Floors, asked: Mapping[str, Json]) -
     return max(config.duration(ORPHAN_AGE, LEAST_ORPHAN_AGE), floors.orphan_age, wished)
 
 
-def options_of(parameters: Mapping[str, Json]) -> Mapping[str, Json]:
-    """What a person asked for; keys that no one reads mean nothing."""
-    asked = parameters.get("options")
-    return asked if isinstance(asked, Mapping) else {}
+def options_of(action: Action, parameters: Mapping[str, Json]) -> Mapping[str, Json]:
+    """What a person asked for: ``max-age`` and ``max_age`` are the same, and other words than ours are refused."""
+    given = parameters.get("options")
+    asked = {str(key).replace("-", "_"): value for key, value in given.items()} if isinstance(given, Mapping) else {}
+    if wrong := sorted(set(asked) - OPTIONS[action]):
+        raise Invalid(f"{wrong[0]!r} is no option of {action}: one of {', '.join(sorted(OPTIONS[action]))}")
+    return asked
 
 
 def number(value: Json) -> int | None:

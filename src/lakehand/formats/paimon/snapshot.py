@@ -9,7 +9,7 @@ from functools import cached_property
 
 from lakehand.formats.paimon.layout import Document, Layout
 from lakehand.formats.paimon.manifests import Content, DataFile, Manifests
-from lakehand.formats.paimon.schema import Kind, TableSchema
+from lakehand.formats.paimon.schema import TableSchema
 from lakehand.spi import Json, health, size_histogram
 from lakehand.storage import Storage
 
@@ -102,7 +102,6 @@ class PaimonSnapshot:
 
     @property
     def numbers(self) -> Mapping[str, Json]:
-        records = self.newest.get("totalRecordCount")
         return {
             "kind": str(self.schema.kind),
             "write_only": self.schema.is_write_only,
@@ -111,13 +110,19 @@ class PaimonSnapshot:
             health.SMALL_FILES: len(self.small),
             health.SMALL_BYTES: sum(file.size for file in self.small),
             health.HISTOGRAM: size_histogram(file.size for file in self.files),
-            health.ROWS: records if self.schema.kind in (Kind.APPEND, Kind.BUCKETED_APPEND) else None,
-            "records": records,  # with a key: before rows of one key are merged
             "buckets": len(self.buckets),
-            "most_sorted_runs": max((sorted_runs(files) for files in self.buckets.values()), default=0),
+            **self._row_numbers(),
             **self._history_numbers(),
             **({"lost_deletions": len(self.content.lost)} if self.content.lost else {}),
         }
+
+    def _row_numbers(self) -> dict[str, Json]:
+        """With a key, rows are known only after those of one key are merged."""
+        records = self.newest.get("totalRecordCount")
+        if not self.schema.primary_keys:
+            return {health.ROWS: records}
+        runs = max((sorted_runs(files) for files in self.buckets.values()), default=0)
+        return {health.ROWS: None, "unmerged_rows": records, "most_sorted_runs": runs}
 
     def _history_numbers(self) -> dict[str, Json]:
         oldest = self.document(self.earliest) if self.ids else None
