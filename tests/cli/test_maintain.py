@@ -18,6 +18,7 @@ from tests.cli.conftest import Run
 
 LONG_AGO = time.time() - 30 * 86400
 PATIENCE = 120.0
+MANY = 30  # small files that are worth a rewrite
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +48,7 @@ def drivers() -> list[int]:
 
 @pytest.mark.spark
 def test_a_table_is_maintained_once_and_then_needs_nothing(type_in: Run, tmp_path: Path, own_folders: Path) -> None:
-    table = small_tables.delta(tmp_path / "orders", commits=12)
+    table = small_tables.delta(tmp_path / "orders", commits=MANY)
     before = rows_of(table)
 
     first = type_in("maintain", table, "--json")
@@ -56,7 +57,7 @@ def test_a_table_is_maintained_once_and_then_needs_nothing(type_in: Run, tmp_pat
     assert first.exit_code == 0, first.output
     told = json.loads(first.stdout)
     assert [(one["action"], one["status"]) for one in told["operations"]] == [("optimize", "succeeded")]
-    assert (told["before"]["numbers"]["files"], told["after"]["numbers"]["files"]) == (12, 1)
+    assert (told["before"]["numbers"]["files"], told["after"]["numbers"]["files"]) == (MANY, 1)
     assert rows_of(table) == before
     assert second.stdout.rstrip().endswith("nothing to do")
     assert (list(own_folders.iterdir()), drivers()) == ([], [])
@@ -64,12 +65,14 @@ def test_a_table_is_maintained_once_and_then_needs_nothing(type_in: Run, tmp_pat
 
 @pytest.mark.spark
 def test_a_dry_run_lists_what_would_go_and_deletes_nothing(type_in: Run, tmp_path: Path) -> None:
-    table = small_tables.delta(tmp_path / "orders", commits=12)
+    table = small_tables.delta(tmp_path / "orders", commits=MANY)
     stray = table / "part-00000-00000000-0000-0000-0000-000000000000-c000.snappy.parquet"
     stray.write_bytes(b"left over")
     os.utime(stray, (LONG_AGO, LONG_AGO))
 
-    result = type_in("maintain", table, "--action", "vacuum", "--dry-run", "--home", tmp_path / "kept")
+    kept, whole = ["--home", tmp_path / "kept"], ["--set", "delta.vacuum.mode=full"]
+
+    result = type_in("maintain", table, "--action", "vacuum", "--dry-run", *kept, *whole)
 
     assert result.exit_code == 0, result.output
     assert "would delete 1 files" in result.stdout
@@ -80,7 +83,7 @@ def test_a_dry_run_lists_what_would_go_and_deletes_nothing(type_in: Run, tmp_pat
 
 @pytest.mark.spark
 def test_ctrl_c_stops_the_work_and_the_driver(tmp_path: Path) -> None:
-    table = small_tables.delta(tmp_path / "orders", commits=12)
+    table = small_tables.delta(tmp_path / "orders", commits=MANY)
     command = [sys.executable, "-m", "lakehand.cli", "maintain", str(table), "--action", "optimize"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path)
     assert process.stdout is not None
@@ -100,7 +103,7 @@ def test_ctrl_c_stops_the_work_and_the_driver(tmp_path: Path) -> None:
 def test_a_driver_that_does_not_start_is_told_with_its_reason(type_in: Run, tmp_path: Path, own_folders: Path) -> None:
     config = tmp_path / "lakehand.toml"
     config.write_text('[spark]\nmaster = "nonsense"\n')
-    table = small_tables.delta(tmp_path / "orders", commits=12)
+    table = small_tables.delta(tmp_path / "orders", commits=MANY)
 
     result = type_in("maintain", table, "--config", config)
 
@@ -128,7 +131,7 @@ def test_nothing_is_started_for_a_healthy_table(type_in: Run, tmp_path: Path, ow
 def test_what_makes_no_sense_is_refused_before_anything_starts(
     type_in: Run, tmp_path: Path, own_folders: Path, words: list[str], says: str
 ) -> None:
-    result = type_in("maintain", small_tables.delta(tmp_path / "orders", commits=12), *words)
+    result = type_in("maintain", small_tables.delta(tmp_path / "orders", commits=MANY), *words)
 
     assert result.exit_code == 1
     assert says in result.stderr
