@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading checkpoints: parquet files, or a JSON file with parquet sidecars, that hold a table's whole state."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
-from lakehand.formats.delta.files import DataFile, Tombstone, partition_of, row_count
+from lakehand.formats.delta.files import DataFile, Partition, Tombstone, partition_of, row_count
 from lakehand.formats.delta.log import Checkpoint, Log, read_commit
 from lakehand.formats.delta.state import State
 
@@ -63,36 +64,25 @@ def live_files(table: Any, file: Any) -> Iterator[DataFile]:
     add = present(table, "add")
     if add is None:
         return
-    deleted = column(add, "deletionVector", "cardinality")
-    rows = counted(file) if any(one is not None for one in deleted) else [-1] * len(deleted)
-    columns = (
-        column(add, "path"),
-        column(add, "size"),
-        column(add, "modificationTime"),
-        column(add, "partitionValues"),
-    )
-    for path, size, modified, values, gone, count, by in zip(
-        *columns, deleted, rows, column(add, "clusteringProvider"), strict=True
-    ):
-        yield DataFile(
-            path, size or 0, modified or 0, partition_of(values) if values else (),
-            -1 if gone is None else gone, -1 if gone is None else count, by or "",
-        )  # fmt: skip
+    deleted = numbers(add, "deletionVector", "cardinality", missing=-1)
+    rows = counted(file) if any(count >= 0 for count in deleted) else [-1] * len(deleted)
+    yield from map(
+        DataFile, texts(add, "path"), numbers(add, "size"), numbers(add, "modificationTime"), partitions(add), deleted,
+        [count if gone >= 0 else -1 for count, gone in zip(rows, deleted, strict=True)],
+        [by or "" for by in texts(add, "clusteringProvider")],
+    )  # fmt: skip
 
 
 def counted(file: Any) -> list[int]:
     """Rows of each live file, for the tables with deletion vectors: the statistics are the bulk of a checkpoint."""
     add = present(file.read(columns=["add.path", "add.stats"], use_threads=False), "add")
-    return [row_count(stats) for stats in column(add, "stats")]
+    return [row_count(stats) for stats in texts(add, "stats")]
 
 
 def tombstones(table: Any) -> Iterator[Tombstone]:
     remove = present(table, "remove")
-    if remove is None:
-        return
-    columns = (column(remove, "path"), column(remove, "deletionTimestamp"), column(remove, "size"))
-    for path, removed, size in zip(*columns, strict=True):
-        yield Tombstone(path, removed or 0, size or 0)
+    if remove is not None:
+        yield from map(Tombstone, texts(remove, "path"), numbers(remove, "deletionTimestamp"), numbers(remove, "size"))
 
 
 def present(table: Any, name: str) -> Any:
@@ -100,23 +90,40 @@ def present(table: Any, name: str) -> Any:
     if name not in table.column_names:
         return None
     whole = table.column(name).combine_chunks()
-    return whole.filter(whole.field("path").is_valid()) if whole.type.get_field_index("path") >= 0 else None
+    path = field_of(whole, "path")
+    return None if path is None else whole.filter(path.is_valid())
 
 
-def column(rows: Any, *names: str) -> Sequence[Any]:
-    """A field of a struct, or of a struct in it, as Python values; nothing but None where a writer left it out."""
-    for name in names:
-        if rows.type.get_field_index(name) < 0:
-            return [None] * len(rows)
-        rows = field_of(rows, name)
-    return rows.to_pylist()  # type: ignore[no-any-return]
-
-
-def field_of(rows: Any, name: str) -> Any:
-    """With the nulls of the struct itself, which the bare field does not have."""
+def field_of(rows: Any, *names: str) -> Any:
+    """A field of a struct, or of a struct in it, with the nulls of the struct itself; None where there is none."""
     from pyarrow import compute
 
-    return compute.struct_field(rows, name)
+    for name in names:
+        if rows.type.get_field_index(name) < 0:
+            return None
+        rows = compute.struct_field(rows, name)
+    return rows
+
+
+def numbers(rows: Any, *names: str, missing: int = 0) -> list[int]:
+    found = field_of(rows, *names)
+    return [missing] * len(rows) if found is None else found.fill_null(missing).to_numpy().tolist()
+
+
+def texts(rows: Any, name: str) -> list[Any]:
+    """Through numpy, which makes Python's texts ten times as fast as pyarrow does itself."""
+    found = field_of(rows, name)
+    return [None] * len(rows) if found is None else found.to_numpy(zero_copy_only=False).tolist()
+
+
+def partitions(rows: Any) -> list[Partition]:
+    """The values of a map column; its keys and items lie one after the other, and offsets tell whose they are."""
+    found = field_of(rows, "partitionValues")
+    if found is None or not len(found.keys):
+        return [()] * len(rows)
+    keys, items = (part.to_numpy(zero_copy_only=False).tolist() for part in (found.keys, found.items))
+    offsets = found.offsets.to_numpy().tolist()
+    return [partition_of(zip(keys[a:b], items[a:b], strict=True)) for a, b in pairwise(offsets)]
 
 
 def other_actions(table: Any) -> Iterator[Mapping[str, Any]]:

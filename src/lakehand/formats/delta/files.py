@@ -52,7 +52,7 @@ def removed_file(remove: Mapping[str, Any]) -> Tombstone:
 
 def partition_of(values: Iterable[tuple[str, str | None]]) -> Partition:
     """An empty text means null in the log."""
-    return tuple(sorted((key, value or None) for key, value in values))
+    return tuple(sorted([(key, value or None) for key, value in values]))
 
 
 def row_count(stats: str | None) -> int:

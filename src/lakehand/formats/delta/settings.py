@@ -4,6 +4,7 @@
 Each may be set for all tables (properties of the plugin) or for one (its properties), except floors: plugin only.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -47,7 +48,7 @@ class Floors:
 def floors_of(plugin: Mapping[str, str]) -> Floors:
     """The hard minimum is in the code: not even the operator's settings lower it."""
     try:
-        asked = HOUR * min(float(plugin.get(FLOOR, 0)), LONGEST_HOURS)
+        asked = hours(float(plugin.get(FLOOR, 0)), FLOOR)
     except ValueError as error:
         raise Invalid(f"{FLOOR} is a number of hours: {error}") from error
     listed = frozenset(word.strip() for word in plugin.get(FEATURES, "").split(",") if word.strip())
@@ -91,11 +92,17 @@ def retained(config: TableConfig, snapshot: DeltaSnapshot, floors: Floors, asked
     wanted = [
         floors.retention,
         properties.retention(snapshot.configuration),
-        HOUR * max(min(config.ratio("delta.vacuum.retain-hours", 0), LONGEST_HOURS), 0),
+        hours(config.ratio("delta.vacuum.retain-hours", 0), "delta.vacuum.retain-hours"),
     ]
     if asked is not None:
-        wanted.append(HOUR * min(number_of(asked, "retain_hours"), LONGEST_HOURS))
+        wanted.append(hours(number_of(asked, "retain_hours"), "retain_hours"))
     return max(wanted)
+
+
+def hours(count: float, name: str) -> timedelta:
+    if math.isnan(count):
+        raise Invalid(f"{name} is no number of hours")
+    return HOUR * min(max(count, 0.0), LONGEST_HOURS)
 
 
 def vacuum_mode(config: TableConfig, asked: Json = None) -> str:

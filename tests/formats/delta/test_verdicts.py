@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the log says about an operation, whatever the engine says; and what follows from each kind of failure."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakehand.formats.delta.failures import classify
+from lakehand.spi import EngineState, EngineStatus, Finding, Operation, Remedy, TableProcess
+from lakehand.testing.rehearsal import Rehearsal
+from tests.formats.delta.logs import MB, LogTable, add, adds, remove
+
+
+def admitted(table: LogTable, action: str = "optimize") -> tuple[Rehearsal, Operation]:
+    rehearsal = table.rehearsal()
+    wanted = rehearsal.wants(action)
+    assert isinstance(wanted, TableProcess), wanted
+    return rehearsal, rehearsal.admitted(rehearsal.stored(wanted))
+
+
+def merge(table: LogTable, count: int, **info: str) -> None:
+    gone = [remove(f"part-{n}.parquet", days_ago=0) for n in range(count)]
+    table.commit(add("merged", count * MB, rows=0), *gone, operation="OPTIMIZE", days_ago=0, **info)
+
+
+def stamp(operation: Operation) -> dict[str, Any]:
+    return {"userMetadata": f"lakehand-operation={operation.stamp}"}
+
+
+def test_a_commit_with_our_stamp_is_the_effect_even_without_a_result(tmp_path: Path) -> None:
+    table = LogTable(tmp_path / "t", adds(30, MB))
+    rehearsal, operation = admitted(table)
+    merge(table, 30, **stamp(operation))
+    table.commit(add("later", MB))
+
+    verdict = rehearsal.verdict(operation, {})
+
+    assert verdict.finding is Finding.DONE
+    assert verdict.reason == "version 1: 30 files with 30.0 MB became 1 with 30.0 MB"
+    assert (verdict.numbers["changed"], verdict.numbers["versions"]) == (True, [1])
+    assert verdict.numbers["before"]["files"] == 30  # type: ignore[index, call-overload]
+    assert verdict.numbers["after"]["files"] == 2  # type: ignore[index, call-overload]
+
+
+@pytest.mark.parametrize("result", [{}, {"causes": ["x"]}, {"nothing_to_do": False}, {"nothing_to_do": "true"}])
+def test_the_work_of_someone_else_is_not_ours(tmp_path: Path, result: dict[str, object]) -> None:
+    table = LogTable(tmp_path / "t", adds(30, MB))
+    rehearsal, operation = admitted(table)
+    merge(table, 30, userMetadata="lakehand-operation=9-other")
+    verdict = rehearsal.verdict(operation, result)  # type: ignore[arg-type]
+    assert verdict.finding is Finding.NOT_DONE
+    assert verdict.reason == "no commit of this operation in the versions 1 to 1"
+
+
+def test_a_job_that_found_nothing_says_so_and_changed_nothing(tmp_path: Path) -> None:
+    rehearsal, operation = admitted(LogTable(tmp_path / "t", adds(30, MB)))
+    verdict = rehearsal.verdict(operation, {"nothing_to_do": True})
+    assert (verdict.finding, verdict.numbers) == (Finding.DONE, {"changed": False})
+
+
+def test_rows_that_were_lost_on_the_way_are_told(tmp_path: Path) -> None:
+    table = LogTable(tmp_path / "t", adds(30, MB))
+    rehearsal, operation = admitted(table)
+    stones = [remove(f"part-{n}.parquet", days_ago=0) for n in range(30)]
+    for stone in stones:
+        stone["remove"]["stats"] = '{"numRecords": 10}'
+    table.commit(add("merged", MB, rows=299), *stones, operation="OPTIMIZE", **stamp(operation))
+    assert "300 rows went in and 299 came out: check the table" in rehearsal.verdict(operation, {}).reason
+
+
+def test_a_table_that_was_made_anew_is_gone(tmp_path: Path) -> None:
+    table = LogTable(tmp_path / "t")
+    table.commit(*adds(30, MB))
+    rehearsal, operation = admitted(table)
+    table.file(1).unlink()
+    assert rehearsal.verdict(operation, {}).finding is Finding.GONE
+
+
+@pytest.mark.parametrize(
+    ("ends", "finding", "told"),
+    [
+        ([], Finding.NOT_DONE, "did not begin"),
+        (["VACUUM START"], Finding.NOT_DONE, "began and did not end"),
+        (["VACUUM START", "FAILED"], Finding.NOT_DONE, "ended FAILED"),
+        (["VACUUM START", "COMPLETED"], Finding.DONE, "12 files with 12.0 MB were deleted"),
+        (["VACUUM START", "VACUUM START", "COMPLETED"], Finding.DONE, "12 files with 12.0 MB were deleted"),
+    ],
+)
+def test_a_vacuum_is_done_when_its_end_is_in_the_log(
+    tmp_path: Path, ends: list[str], finding: Finding, told: str
+) -> None:
+    table = LogTable(tmp_path / "t", adds(12, MB), days_ago=20)
+    table.commit(*(remove(f"part-{n}.parquet", days_ago=9) for n in range(12)), days_ago=9)
+    rehearsal, operation = admitted(table, "vacuum")
+    sizes = {"numFilesToDelete": "12", "sizeOfDataToDelete": str(12 * MB)}
+    for word in ends:
+        if word == "VACUUM START":
+            table.commit(operation=word, operationMetrics=sizes, **stamp(operation))
+        else:
+            status: dict[str, Any] = {
+                "operationParameters": {"status": word},
+                "operationMetrics": {"numDeletedFiles": "12"},
+            }
+            table.commit(operation="VACUUM END", **status, **stamp(operation))
+
+    verdict = rehearsal.verdict(operation, {"listed_files": 12})
+
+    assert (verdict.finding, told in verdict.reason) == (finding, True), verdict
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "reason", "remedy"),
+    [
+        ("io.delta.exceptions.ConcurrentAppendException", "[DELTA_CONCURRENT_APPEND]", "write-conflict", "retry"),
+        ("x", "[DELTA_CONCURRENT_DELETE_READ] ...", "write-conflict", "retry"),
+        ("io.delta.exceptions.MetadataChangedException", "[DELTA_METADATA_CHANGED]", "table-changed", "retry"),
+        ("x", "[DELTA_MISSING_DELTA_TABLE] `/x` is not a Delta table.", "table-missing", "fatal"),
+        ("x", "[DELTA_UNSUPPORTED_FEATURES_FOR_WRITE] ...", "protocol-unknown", "fatal"),
+        ("java.lang.IllegalArgumentException", "... such a low retention period? ...", "below-the-floor", "fatal"),
+        ("lakehand.jobs.delta.vacuum.BelowTheFloor", "...", "below-the-floor", "fatal"),
+        ("lakehand.jobs.delta.orphans.LiveFileListed", "...", "live-file-listed", "fatal"),
+        ("x", "[DELTA_CANNOT_VACUUM_LITE] VACUUM LITE cannot delete all eligible files", "lite-impossible", "fatal"),
+        ("java.lang.OutOfMemoryError", "Java heap space", "out-of-memory", "retry"),
+        ("some.Odd", "thing", "Odd", "retry"),
+    ],
+)  # fmt: skip
+def test_failures_are_told_apart(error: str, message: str, reason: str, remedy: str) -> None:
+    status = EngineStatus(state=EngineState.FAILED, error_class=error, message=message)
+    failure = classify(status, table="shop.payments", action="vacuum")
+    assert (failure.reason, failure.remedy) == (reason, Remedy(remedy))
+    assert failure.message.startswith(message)
+
+
+def test_after_a_conflict_the_writer_gets_time() -> None:
+    status = EngineStatus(state=EngineState.FAILED, error_class="x", message="[DELTA_CONCURRENT_WRITE]")
+    assert classify(status, table="t", action="optimize").delay == timedelta(minutes=2)
