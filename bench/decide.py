@@ -4,7 +4,7 @@
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -19,7 +19,7 @@ from lakehand.app.wiring import THREADS, Service, build
 from lakehand.core.ports import OperationFilter
 from lakehand.domain.operations import Operation
 from lakehand.domain.places import Place
-from lakehand.domain.tables import Format, TableSpec
+from lakehand.domain.tables import HEARTBEAT_TIMEOUT, Format, TableSpec
 from lakehand.store import migrate
 
 TABLES = 10_000
@@ -93,7 +93,7 @@ def make_due(url: str) -> None:
     """As if the heartbeat of every table had passed."""
     engine = create_engine(url)
     with engine.begin() as tx:
-        tx.execute(text("UPDATE schedule SET due = 0, wakes = 0"))
+        tx.execute(text(f"UPDATE schedule SET due = due - {HEARTBEAT_TIMEOUT // timedelta(milliseconds=1)}"))
     engine.dispose()
 
 

@@ -4,6 +4,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 from uuid import uuid4
 
@@ -188,16 +189,23 @@ def outcome(look: Look, now: int) -> dict[str, Any]:
 
 
 def to_schedule(row: Row[Any]) -> Schedule:
+    """In the order of the schema, by place: this is made tens of thousands of times in a sweep."""
+    table, action, due, wakes, start, look, decision, ask, seen, reason, _, token, _ = row
     return Schedule(
-        table=TableId(row.tbl_id),
-        action=Action(row.action),
-        due=to_time(row.due),
-        wakes=row.wakes,
-        last_start=to_time(row.last_start),
-        last_look=to_time(row.last_look),
-        last_decision=to_time(row.last_decision),
-        decide_at=to_time(row.decide_at),
-        seen_token=row.seen_token,
-        last_reason=row.last_reason,
-        token=LeaseToken(row.lease_token) if row.lease_token else None,
+        table=table,
+        action=action_of(action),
+        due=to_time(due),
+        wakes=wakes,
+        last_start=start and to_time(start),
+        last_look=look and to_time(look),
+        last_decision=decision and to_time(decision),
+        decide_at=ask and to_time(ask),
+        seen_token=seen,
+        last_reason=reason,
+        token=token,
     )
+
+
+@lru_cache(maxsize=1000)
+def action_of(name: str) -> Action:
+    return Action(name)
