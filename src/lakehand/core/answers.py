@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from inspect import getattr_static
 from typing import Any
 
 from lakehand.domain.actions import Action
@@ -94,7 +95,8 @@ def check_token(answer: Any) -> None:
 
 
 def check_snapshot(answer: Any) -> None:
-    if not hasattr(answer, "token") or not hasattr(answer, "numbers"):
+    """Without asking for the numbers themselves: to count them may mean to list the whole table."""
+    if not hasattr(answer, "token") or getattr_static(answer, "numbers", None) is None:
         raise PluginBroken(f"returned {kind(answer)}, which has no token and no numbers")
 
 
