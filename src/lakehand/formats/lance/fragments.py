@@ -65,7 +65,8 @@ def plan(dataset: Any, fragments: Sequence[Fragment], *, target_rows: int, delet
             "excluded_fragment_ids": [f.id for f in fragments if is_full(f, target_rows, deleted_share)],
         },
     )
-    ids = {fragment.id for task in found.tasks for fragment in task.fragments}
+    # The library makes objects of all that it knows of each fragment; their numbers are a sixth of that work.
+    ids = {fragment["id"] for task in found.tasks for fragment in json.loads(task.json())["task"]["fragments"]}
     return Plan(tasks=len(found.tasks), fragments=tuple(f for f in fragments if f.id in ids))
 
 

@@ -77,7 +77,15 @@ class LanceSnapshot:
         return rows if fitting >= rows else 1 << (fitting.bit_length() - 1)
 
     def plan(self, target_rows: int, deleted_share: float) -> Plan:
-        return fragments.plan(self.dataset, self.fragments, target_rows=target_rows, deleted_share=deleted_share)
+        known = self._plans.get((target_rows, deleted_share))
+        if known is None:
+            known = fragments.plan(self.dataset, self.fragments, target_rows=target_rows, deleted_share=deleted_share)
+            self._plans[target_rows, deleted_share] = known
+        return known
+
+    @cached_property
+    def _plans(self) -> dict[tuple[int, float], Plan]:
+        return {}
 
     def expired(self, cutoff: datetime, retain: int) -> tuple[Version, ...]:
         """Versions that are older than a moment, that nothing holds, and that are not among the newest."""
