@@ -110,13 +110,17 @@ def test_an_endless_loop_is_stopped(lanes: Lanes, plugin: PluginHealth) -> None:
 def test_our_own_code_is_not_blamed_and_never_stopped(
     lanes: Lanes, plugin: PluginHealth, gate: threading.Event
 ) -> None:
+    left: Queue[str] = Queue()
+
     def asks_us() -> str:
         with at_home():
             gate.wait()
         return "answered"
 
-    answers = post_call(lanes, plugin, asks_us, lambda _: None)
+    answers = post_call(lanes, plugin, asks_us, left.put)
+    assert eventually(lambda: is_inside(lanes, ""))
     lanes.check(a_while_later())
+    assert left.empty()
     gate.set()
     assert answers.get(timeout=PATIENCE) == "answered"
     assert plugin.state() == ("on", "")
