@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fragments: the pieces that a Lance table is made of, and which of them are worth a rewrite."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
