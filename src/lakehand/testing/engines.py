@@ -3,6 +3,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
@@ -24,6 +25,7 @@ from lakehand.testing.patience import eventually
 LONG = timedelta(minutes=10)
 SHORT = timedelta(seconds=3)
 NO_TIME = timedelta(milliseconds=1)
+THREADS = 6
 
 _run = uuid4().hex[:6]  # a home may outlive the tests
 _numbers = count(1)
@@ -148,6 +150,16 @@ class ExecuteEngineContract:
         rows = [subject.wait_for(handle, EngineState.SUCCEEDED).result["rows"] for handle in handles]
 
         assert rows == list(range(9))
+
+    def test_it_is_called_from_several_threads_at_once(self, subject: EngineUnderTest) -> None:
+        def served(rows: int) -> Json:
+            handle = subject.submit(subject.work(rows=rows))
+            found = subject.wait_for(handle, EngineState.SUCCEEDED).result["rows"]
+            subject.engine.forget([handle])
+            return found
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            assert list(pool.map(served, range(2 * THREADS))) == list(range(2 * THREADS))
 
     def test_an_unknown_handle_is_absent_and_cancelling_it_does_nothing(self, subject: EngineUnderTest) -> None:
         subject.engine.cancel(Handle("never-given"))

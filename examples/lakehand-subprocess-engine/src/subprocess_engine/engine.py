@@ -96,7 +96,7 @@ class SubprocessEngine(ExecuteEngine):
 
     def forget(self, handles: Collection[Handle]) -> None:
         for folder in (self._folder(handle) for handle in handles):
-            if folder.is_there and not folder.is_running():
+            if folder.is_there and (folder.read("outcome") or not folder.is_running()):
                 folder.remove()
 
     def tend(self) -> None:
@@ -125,14 +125,18 @@ class SubprocessEngine(ExecuteEngine):
         return iter(sorted(found, key=lambda folder: str(folder.read("order").get("at"))))
 
     def _running(self) -> Iterator[Folder]:
-        return (f for f in self._folders() if f.is_started and not f.read("outcome") and f.is_running())
+        for folder in self._folders():
+            with suppress(FileNotFoundError):  # forgotten meanwhile
+                if folder.is_started and not folder.read("outcome") and folder.is_running():
+                    yield folder
 
     def _start_what_can_go(self) -> None:
         with self._starting:
             places = self.slots - sum(1 for _ in self._running())
             for folder in self._folders():
                 if places > 0 and not folder.is_started and folder.lease_end - clocks.now() > LEAST:
-                    places -= self._start(folder)
+                    with suppress(FileNotFoundError):  # forgotten meanwhile
+                        places -= self._start(folder)
 
     def _start(self, folder: Folder) -> bool:
         """Intent before effect: once ``started`` is there, a work without a living program is lost, not run again."""

@@ -100,6 +100,9 @@ class Folder:
         draft.replace(self.root / f"{name}.json")
 
     def remove(self) -> None:
-        for file in self.root.iterdir():
+        """Away by one rename first: whoever looks at it meanwhile sees all of it or nothing."""
+        gone = self.root.with_name(f".{self.root.name}.gone.{clocks.now()}")
+        self.root.rename(gone)
+        for file in gone.iterdir():
             file.unlink(missing_ok=True)
-        self.root.rmdir()
+        gone.rmdir()
