@@ -58,7 +58,7 @@ def plan(dataset: Any, fragments: Sequence[Fragment], *, target_rows: int, delet
     """Asks Lance itself, which merges neighbours only: what it would not rewrite is no candidate."""
     from lance.optimize import Compaction
 
-    found = Compaction.plan(
+    found: Any = Compaction.plan(
         dataset,
         {
             "target_rows_per_fragment": target_rows,
