@@ -17,6 +17,9 @@ from lakehand.spi.factories import ProcessFactory
 from lakehand.spi.formats import TableFormat, TableSnapshot
 from lakehand.spi.loose import LooseRuntime
 
+# Only Hudi's writers leave plans behind: only its tables fare differently by the way of scheduling.
+WAYS = {Format("hudi"): [Scheduling.WRITER, Scheduling.SERVICE]}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
@@ -104,7 +107,7 @@ class Checkup:
 
     def decide(self, found: Found, reader: "ReadOnce", action: Action) -> Decision:
         factory = self.plugins.factory(found.format, action)
-        ways = [self.scheduling] if self.scheduling else [Scheduling.WRITER, Scheduling.SERVICE]
+        ways = [self.scheduling] if self.scheduling else WAYS.get(found.format, [Scheduling.WRITER])
         decisions = (self.ask(factory, found, reader, action, way) for way in ways)
         first = next(decisions)
         return first if first.needed else next((d for d in decisions if d.needed), first)

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checking the answers of plugins costs nothing that the answers themselves do not."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from lakehand.core.answers import check_snapshot
+from lakehand.domain.errors import PluginBroken
+
+
+class Costly:
+    token = "t"
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        raise AssertionError("the whole table was listed")
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    token: str = "t"
+    numbers: dict[str, int] = field(default_factory=dict)
+
+
+@pytest.mark.parametrize("snapshot", [Costly(), Plain()])
+def test_a_snapshot_is_checked_without_counting_anything(snapshot: object) -> None:
+    check_snapshot(snapshot)
+
+
+def test_a_snapshot_without_numbers_is_refused() -> None:
+    with pytest.raises(PluginBroken, match="no numbers"):
+        check_snapshot("a snapshot")
