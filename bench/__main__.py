@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m bench [notify|idle|decide|fleet|all]``: measures, shows a table, and with --json stores the figures."""
+"""``python -m bench [notify|idle|decide|check|fleet|all]``: measures, shows a table, and with --json stores the figures."""
 
 from argparse import ArgumentParser
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench import decide, fleet, idle, notify, report
+from bench import check, decide, fleet, idle, notify, report
 
-BENCHES = {"notify": notify.run, "idle": idle.run, "decide": decide.run, "fleet": fleet.run}
+BENCHES = {"notify": notify.run, "idle": idle.run, "decide": decide.run, "check": check.run, "fleet": fleet.run}
 
 
 def main() -> None:

@@ -4,6 +4,8 @@
 import json
 from pathlib import Path
 
+from bench.check import SAME, look
+from bench.check_tables import subjects
 from bench.fleet_tables import order_of
 from bench.idle_tables import make_tables
 from bench.load import instant
@@ -47,6 +49,14 @@ def test_a_loop_by_hand_gets_the_order_that_the_service_gives_its_job(tmp_path: 
 
     assert (order["location"], order["instant"]) == (str(path), ORDERS_V9)
     assert order["options"]["hoodie.write.lock.provider"]
+
+
+def test_checks_are_compared_with_listings_that_say_the_same(tmp_path: Path) -> None:
+    for subject in subjects(tmp_path, 20):
+        ours, theirs = look(subject).numbers, subject.counted()
+
+        assert theirs["files"] == 20
+        assert {name: ours[name] for name in SAME} == {name: theirs[name] for name in SAME}, subject.format
 
 
 def test_a_figure_knows_whether_its_goal_was_reached(tmp_path: Path) -> None:
