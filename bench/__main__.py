@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m bench [notify|idle|decide|check|fleet|all]``: measures, shows a table, and with --json stores the figures."""
+"""``python -m bench [notify|idle|decide|check|fleet|all]``: measures, shows a table, with --json stores the figures."""
 
 from argparse import ArgumentParser
 from pathlib import Path
