@@ -4,9 +4,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from http.client import HTTPException
 from urllib.parse import quote, urlsplit
-from urllib.request import Request, urlopen
 
 CLIENT_WORKS_SINCE = (1, 2, 1)  # older versions throw before they send anything
 MERGE_ON_READ = "MERGE_ON_READ"
@@ -65,6 +63,9 @@ def file_lock(folder: str) -> dict[str, str]:
 
 def is_ready(url: str, *, timeout: float = 2.0) -> bool:
     """Whether the service at ``url`` takes notifications now. Never raises, never waits for long."""
+    from http.client import HTTPException
+    from urllib.request import Request, urlopen  # brings TLS along, and most commands ask nobody
+
     try:
         with urlopen(Request(f"{checked_url(url)}/health/ready"), timeout=timeout) as answer:  # noqa: S310
             return bool(answer.status == 200)

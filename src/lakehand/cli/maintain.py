@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakehand.cli.check import Set, checkup_of, opened
-from lakehand.cli.maintain_screen import MaintainScreen
 from lakehand.cli.options import AsJson, pairs, whole_place
 from lakehand.cli.problems import CommandFailed
 from lakehand.cli.service import Config
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from lakehand.app.finding import Found
     from lakehand.app.once import Wish
     from lakehand.app.reading import Reading
+    from lakehand.cli.maintain_screen import MaintainScreen
     from lakehand.domain.actions import Action
     from lakehand.domain.operations import Operation
 
@@ -52,6 +52,8 @@ def maintain(
     as_json: AsJson = False,
 ) -> None:
     """Do to a table what it needs, once, and show it before and after. Starts Spark, and ends it."""
+    from lakehand.cli.maintain_screen import MaintainScreen
+
     reading = opened(config)
     found = the_table(reading, path)
     wanted = asked_actions(reading, found, action or [], confirm=confirm)
@@ -141,7 +143,7 @@ def perform(
     *,
     reading: "Reading",
     home: Path,
-    screen: MaintainScreen,
+    screen: "MaintainScreen",
     properties: Mapping[str, str],
 ) -> "list[Operation]":
     from lakehand.app.once import serving_once
