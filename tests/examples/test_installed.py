@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from tests.e2e.conftest import Start
 from tests.e2e.service import RunningService, wait_for
@@ -63,6 +65,21 @@ def test_both_are_shown_and_the_action_runs_on_the_outside_engine(
     assert len(manifest_lines(orders)) == 3
     text = service.get(f"/api/v1/operations/{done['id']}/logs")["text"]
     assert "delta_manifest.jobs:generate_in_python on orders" in text
+
+
+def test_what_a_person_asks_for_runs_on_the_engine_that_its_factory_chooses(
+    seen: Place, orders: Path, start_service: Start, configure: Callable[[str], None]
+) -> None:
+    configure(SUBPROCESS)
+    service = start_service()
+    table = service.add_table(orders, ACTION, format="delta")
+    service.wait_status(orders, "succeeded", action=ACTION)
+    write_deltalake(str(orders), pa.table({"id": [99]}), mode="append")
+    asked = service.post("/api/v1/operations", {"table": table, "action": ACTION})["id"]
+    wait_for(lambda: service.get(f"/api/v1/operations/{asked}")["status"] == "succeeded", "the wish to come true")
+
+    assert service.get(f"/api/v1/operations/{asked}")["engine"] == "subprocess"
+    assert len(manifest_lines(orders)) == 4
 
 
 @pytest.mark.spark

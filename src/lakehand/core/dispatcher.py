@@ -138,7 +138,8 @@ class Dispatcher:
         if claimed is None:
             return False
         table, now = self.store.tables.get(claimed.table), self.store.clock.now()
-        answer = mark if isinstance(mark, Skip) else self.admit(table, claimed, now)
+        # A wish has no job yet, and its factory chooses the engine with it.
+        answer = mark if isinstance(mark, Skip) and claimed.process.job else self.admit(table, claimed, now)
         if isinstance(answer, Skip):
             self.put_back(claimed, answer, now)
             return False
