@@ -82,6 +82,18 @@ def test_each_table_of_a_folder_is_a_document_on_a_line(type_in: Run, lake: Path
     assert told["broken"]["actions"] == []
 
 
+def test_those_who_wait_are_told_how_far_it_is(type_in: Run, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lakehand.cli.check_screen.PACE", 0.0)
+    for number in range(5):
+        small_tables.hudi(lake / f"t{number}")
+
+    result = type_in("check", lake, "--json")
+
+    told = result.stderr.splitlines()
+    assert told[0].startswith("lakehand: 1 tables in ")
+    assert told[-1] == "lakehand: 5 tables in 6 folders, 5 need something or are broken ..."
+
+
 def test_a_pipeline_can_fail_on_need(type_in: Run, lake: Path) -> None:
     healthy = small_tables.delta(lake / "orders", commits=1)
     needy = small_tables.hudi(lake / "trips")

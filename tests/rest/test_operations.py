@@ -8,7 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
+from lakehand.domain.actions import Action
 from lakehand.domain.operations import Attempt, Handle, InstanceId, OperationId, Status
+from lakehand.domain.tables import Format, TableSpec
 from lakehand.rest import Faces
 from lakehand.store import SqlStore
 from tests.rest.parts import INSTANT, LOCATION, add_operation, add_table, items, kinds, with_security
@@ -259,3 +261,14 @@ def test_a_word_that_a_stored_operation_lacks_is_not_taken_for_said(client: http
 
     assert answer.status_code == 409
     assert "without confirm" in answer.json()["error"]["message"]
+
+
+def test_words_among_parameters_are_not_taken_for_said(faces: Faces) -> None:
+    spec = TableSpec(location=LOCATION, format=Format("hudi"), action_types=frozenset({Action("clean")}))
+    table, _ = faces.tables.add(spec)
+
+    operation, _ = faces.operations.submit(
+        table, Action("clean"), None, {"confirm": True, "dry_run": True, "mode": "execute"}, origin="wire"
+    )
+
+    assert operation.process.parameters == {"mode": "plan-and-execute"}
