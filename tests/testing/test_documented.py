@@ -9,6 +9,7 @@ import pytest
 import lakehand.spi
 import lakehand.storage
 import lakehand.testing
+from lakehand.app.settings import load
 from lakehand.jobs import job
 from lakehand.spi import EngineState, ExecuteEngine, Finding, ProcessFactory, Remedy, Status, TableFormat, health
 
@@ -42,3 +43,14 @@ PUBLIC = {
 @pytest.mark.parametrize("where", sorted(PUBLIC))
 def test_every_public_name_is_in_the_reference(where: str) -> None:
     assert sorted(PUBLIC[where] - CODE) == []
+
+
+def test_the_example_of_switches_is_accepted(tmp_path: Path) -> None:
+    [example] = re.findall(r"^```toml\n(.*?)^```", PAGE.partition("\n## Switching")[2], re.DOTALL | re.MULTILINE)
+    (tmp_path / "lakehand.toml").write_text(example)
+    configs = load(config=tmp_path / "lakehand.toml").plugin_configs()
+
+    assert configs["process-factory", "delta-checkpoint"].properties == {"delta-checkpoint.commits": "20"}
+    assert (configs["table-format", "delta"].enabled, configs["engine", "subprocess"].properties) == (
+        False, {"slots": "4"},
+    )  # fmt: skip
