@@ -95,13 +95,22 @@ class Writer:
 
     def prepare(self, ids: Iterable[int], *, deleted: bool = False) -> Callable[[], None]:
         """Write now, commit when the answer is called: a writer that others overtake."""
-        table, user = self.table(), str(uuid4())
-        write = table.newWrite(user)
+        table, messages = self.written(ids, deleted=deleted)
+        return lambda: self.commit(table.newCommit(str(uuid4())), messages)
+
+    def prepare_overwrite(self, ids: Iterable[int]) -> Callable[[], None]:
+        """The same for a writer that replaces everything."""
+        table, messages = self.written(ids, deleted=False)
+        return lambda: self.commit(table.newCommit(str(uuid4())).withOverwrite({}), messages)
+
+    def written(self, ids: Iterable[int], *, deleted: bool) -> tuple[Any, Any]:
+        table = self.table()
+        write = table.newWrite(str(uuid4()))
         for number in ids:
             write.write(self.row(number, deleted=deleted))
         messages = write.prepareCommit()
         write.close()
-        return lambda: self.commit(table.newCommit(user), messages)
+        return table, messages
 
     def delete_files(self, count: int) -> Callable[[], None]:
         """What Spark's DELETE commits to a table without a key when all rows of some files match: prepared now."""

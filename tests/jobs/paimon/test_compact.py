@@ -13,6 +13,7 @@ from lakehand.spi import Catalog, Place, Skip, TableProcess
 from tests import paimon_tables as paimon
 from tests.jobs.paimon.conftest import Make
 from tests.jobs.paimon.service import rehearsal
+from tests.paimon_tables import Lake
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
@@ -147,3 +148,22 @@ def test_a_compaction_expires_and_tags_nothing_whatever_the_table_says(spark: Sp
     assert len(paimon.snapshots(path)) == count + 1
     assert consumer.exists()
     assert not (path / "tag").exists()
+
+
+@pytest.mark.parametrize(
+    "options", [{"bucket": "2", "bucket-key": "id"}, {"primary-key": "id", "bucket": "-1"}], ids=["append", "dynamic"]
+)
+def test_buckets_of_a_fixed_number_without_a_key_and_of_any_number_with_one_are_served(
+    options: dict[str, str], spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = Lake(spark, tmp_path)
+    lake.create("t", {**paimon.WRITE_ONLY, **options})
+    for number in range(6):
+        lake.append("t", number * 20, 40 if "primary-key" in options else 20)
+    before, service = lake.facts("t"), rehearsal(spark, lake.path("t"))
+
+    ended = service.serve("compact")
+
+    assert ended.result["files_after"] < ended.result["files_before"] / 5  # type: ignore[operator]
+    assert lake.facts("t") == before
+    assert isinstance(service.wants("compact"), Skip)

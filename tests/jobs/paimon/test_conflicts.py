@@ -149,6 +149,23 @@ def test_a_sort_gives_way_to_a_delete_of_rows_and_leaves_no_file_behind(spark: S
     assert lake.facts("small_files") == after
 
 
+def test_an_overwrite_wins_whether_it_comes_before_a_sort_or_after_it(spark: SparkSession, lake_with: Make) -> None:
+    lake = lake_with("small_files")
+    path, service = lake.path("small_files"), rehearsal(spark, lake.path("small_files"), **SORT)
+    operation = wanted(service)
+    overwrite = "INSERT OVERWRITE {shop}.small_files VALUES (1, 7, 'p', 'n')"
+
+    with pytest.raises(Exception, match="conflicts detected"):
+        disturbed(spark, operation, "committing", lambda: lake.sql(overwrite))
+    assert lake.facts("small_files")[:2] == (1, 7)
+    commit = Writer(spark, path).prepare_overwrite([2])
+    service.finish(service.asked("compact"))
+    commit()
+
+    assert kinds(path)[-2:] == ["COMPACT", "OVERWRITE"]
+    assert lake.facts("small_files")[:2] == (1, 14)
+
+
 def test_two_runners_of_one_operation_rewrite_once(spark: SparkSession, lake_with: Make) -> None:
     lake = lake_with("small_files")
     path, before = lake.path("small_files"), lake.facts("small_files")
