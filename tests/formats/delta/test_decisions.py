@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is decided from a log, with which numbers, and when nothing is."""
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -8,9 +9,11 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from lakehand.formats.delta import DeltaProcessFactory
-from lakehand.spi import Action, Drop, Failure, Invalid, Remedy, TableProcess
+from lakehand.formats.delta import DeltaProcessFactory, settings
+from lakehand.spi import Action, Drop, Failure, Invalid, Remedy, Skip, TableProcess
 from tests.formats.delta.logs import MB, NOON, LogTable, add, adds, metadata, protocol, remove
+
+KEY = re.compile(r"\"(delta\.[a-z-]+\.[a-z-]+)\"")
 
 
 def test_small_files_are_counted_as_delta_packs_them(tmp_path: Path) -> None:
@@ -200,7 +203,9 @@ def test_a_retention_that_nobody_understands_keeps_everything(tmp_path: Path) ->
 
 @pytest.mark.parametrize(("floor", "hours"), [("1", 168), ("-1", 168), ("400", 400)])
 def test_not_even_the_operator_lowers_the_hard_floor(tmp_path: Path, floor: str, hours: int) -> None:
-    rehearsal = removed_files(tmp_path / "t", 20).rehearsal()
+    table = removed_files(tmp_path / "t", 20)
+    table.commit(metadata({"deletedFileRetentionDuration": "interval 0 seconds"}))
+    rehearsal = table.rehearsal()
     rehearsal.factory.open({"delta.vacuum.floor-hours": floor})
     admitted = rehearsal.admitted(rehearsal.asked("vacuum", options={"retain_hours": 1}))
     assert admitted.process.parameters["retain_hours"] == hours
@@ -323,3 +328,19 @@ def test_a_full_vacuum_is_due_by_the_month(tmp_path: Path) -> None:
     assert isinstance(answer, TableProcess)
     assert answer.parameters["mode"] == "full"
     assert answer.reason.startswith("registered 2026-11-15, and never listed; 12 removed files")
+
+
+def test_a_pause_costs_no_look_at_the_table(tmp_path: Path) -> None:
+    rehearsal = LogTable(tmp_path / "t", adds(30, MB)).rehearsal()
+    rehearsal.asked("optimize")
+    (tmp_path / "t").rename(tmp_path / "elsewhere")
+    answer = rehearsal.wants("optimize")
+    assert (type(answer), answer.reason) == (Skip, "operation 1 is pending")
+
+
+def test_every_setting_is_documented() -> None:
+    folder = Path(settings.__file__).parent
+    used = {key for file in folder.glob("*.py") for key in KEY.findall(file.read_text())}
+    told = set(re.findall(r"`(delta\.[a-z-]+\.[a-z-]+)`", (folder.parents[3] / "docs" / "delta.md").read_text()))
+    assert used - told == set()
+    assert {key for key in told - used if not key.endswith((".enabled", ".target-file-bytes"))} == set()

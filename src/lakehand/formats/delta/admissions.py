@@ -3,7 +3,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
 
 from lakehand.formats.delta import settings, triggers
 from lakehand.formats.delta.look import Look
@@ -20,11 +19,7 @@ from lakehand.spi import (
     Remedy,
     Skip,
     TableProcess,
-    health,
 )
-
-LATER = timedelta(minutes=10)
-BEFORE = (health.FILES, health.BYTES, health.SMALL_FILES, health.DELETION_VECTORS, "tombstones", "tombstone_bytes")
 
 
 def admit(look: Look, operation: Operation) -> TableProcess | Skip | Drop | Failure:
@@ -90,7 +85,7 @@ def before(snapshot: DeltaSnapshot, operation: Operation) -> Json:
     first = operation.process.parameters.get("before")
     if is_again(operation) and isinstance(first, Mapping):
         return first
-    return {"version": snapshot.version, **{key: snapshot.numbers.get(key) for key in BEFORE}}
+    return snapshot.headline
 
 
 def flag(parameters: Mapping[str, Json], name: str) -> bool:

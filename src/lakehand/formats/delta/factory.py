@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 from lakehand.formats.delta import admissions, failures, settings, triggers, verdicts
 from lakehand.formats.delta.clusters import CLUSTERED, clusters_of
 from lakehand.formats.delta.log import info_of
-from lakehand.formats.delta.look import Look
+from lakehand.formats.delta.look import Look, delta
 from lakehand.formats.delta.settings import ACTIONS, FULL, VACUUM, Z_ORDER, Floors
-from lakehand.formats.delta.snapshot import DeltaSnapshot
 from lakehand.formats.delta.stamps import stamped
 from lakehand.formats.delta.table import DELTA
 from lakehand.formats.delta.vacuum import LAST_FULL, START, sweep_of
@@ -88,7 +87,7 @@ class DeltaProcessFactory(ProcessFactory):
         return stored.process
 
     def _look(self, table: TableRuntime) -> Look:
-        return Look(table=table, snapshot=delta(table), floors=self._floors)
+        return Look(table=table, floors=self._floors)
 
 
 def remember(table: TableRuntime, process: TableProcess) -> None:
@@ -102,9 +101,3 @@ def remember(table: TableRuntime, process: TableProcess) -> None:
         begun = [sweep_of(one, info_of(one)) for one in commits if info_of(one).get("operation") == START]
         if begun:
             table.update_state(LAST_FULL, lambda known: max(known, begun[-1], key=lambda sweep: sweep.at))
-
-
-def delta(table: TableRuntime) -> DeltaSnapshot:
-    snapshot = table.snapshot()
-    assert isinstance(snapshot, DeltaSnapshot)
-    return snapshot

@@ -12,10 +12,14 @@ from lakehand.spi import Json, TableConfig, TableRuntime
 @dataclass(frozen=True, kw_only=True)
 class Look:
     table: TableRuntime
-    snapshot: DeltaSnapshot
     floors: Floors
     options: Mapping[str, Json] = field(default_factory=dict)  # of a person's request
     by_person: bool = False  # then no threshold counts, only what is possible and safe
+
+    @property
+    def snapshot(self) -> DeltaSnapshot:
+        """Read at the first call, and the same for the whole decision."""
+        return delta(self.table)
 
     @property
     def config(self) -> TableConfig:
@@ -28,3 +32,9 @@ class Need:
 
     reason: str
     parameters: Mapping[str, Json] = field(default_factory=dict)
+
+
+def delta(table: TableRuntime) -> DeltaSnapshot:
+    snapshot = table.snapshot()
+    assert isinstance(snapshot, DeltaSnapshot)
+    return snapshot

@@ -18,6 +18,7 @@ MB = 1024 * 1024
 TARGET = 128 * MB
 SMALL_SHARE = 0.75  # of the target: smaller files are small
 RETENTION_FLOOR = timedelta(days=7)
+HEADLINE = (health.FILES, health.BYTES, health.SMALL_FILES, health.DELETION_VECTORS, "tombstones", "tombstone_bytes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +111,11 @@ class DeltaSnapshot:
             **self._vector_numbers(),
             **self._tombstone_numbers(),
         }
+
+    @property
+    def headline(self) -> dict[str, Json]:
+        """The numbers that an operation remembers, before and after."""
+        return {"version": self.version, **{key: self.numbers.get(key) for key in HEADLINE}}
 
     def _oldest_moment(self) -> str | None:
         version = next((v for v in self.log.versions if v >= self.log.oldest), self.version)

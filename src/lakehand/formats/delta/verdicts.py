@@ -10,9 +10,8 @@ from lakehand.formats.delta.settings import VACUUM
 from lakehand.formats.delta.snapshot import DeltaSnapshot
 from lakehand.formats.delta.stamps import stamped, version_before
 from lakehand.formats.delta.vacuum import END, START
-from lakehand.spi import Finding, Json, TableProcess, Verdict, amount, health
+from lakehand.spi import Finding, Json, TableProcess, Verdict, amount
 
-AFTER = (health.FILES, health.BYTES, health.SMALL_FILES, health.DELETION_VECTORS, "tombstones", "tombstone_bytes")
 NOTHING = "nothing_to_do"  # in a result: the job came to its end, and there was nothing
 
 
@@ -105,11 +104,10 @@ def metric(info: Mapping[str, Any], name: str) -> int:
 def numbers(
     snapshot: DeltaSnapshot, process: TableProcess, versions: Sequence[int], counted: Mapping[str, int]
 ) -> dict[str, Json]:
-    now = snapshot.numbers
     return {
         "changed": True,
         "versions": list(versions),
         **counted,
         "before": process.parameters.get("before"),
-        "after": {"version": snapshot.version, **{key: now.get(key) for key in AFTER}},
+        "after": snapshot.headline,
     }
