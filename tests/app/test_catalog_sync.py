@@ -100,6 +100,19 @@ def test_a_renamed_table_keeps_its_number_and_what_was_set_for_it(service: Servi
     assert (after.id, after.spec.priority, after.spec.owner) == (before.id, 7, "ann")
 
 
+def test_whoever_comes_second_with_an_old_list_takes_nothing_away(service: Service, catalog: SqlCatalog) -> None:
+    catalog.create("orders")
+    service.catalogs.sync("lake")
+    old = tables(service)["sales.orders"]
+    catalog.rename("orders", "purchases")
+    service.catalogs.sync("lake")
+
+    service.catalogs.retire([old], service.catalogs.get("lake").catalog)
+
+    assert list(tables(service)) == ["sales.purchases"]
+    assert kinds(service).count("table.retired") == 1
+
+
 def test_a_catalog_that_cannot_be_read_retires_nothing(service: Service, catalog: SqlCatalog, tmp_path: Path) -> None:
     catalog.create("orders")
     service.catalogs.sync("lake")
