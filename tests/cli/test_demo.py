@@ -24,10 +24,10 @@ from lakehand.spi import Format, Json, TableFormat
 from tests.cli.pictures import a_picture, an_outcome
 
 
-def shown(outcomes: list[Outcome]) -> str:
-    console = Console(width=140)
+def shown(outcomes: list[Outcome], width: int = 140) -> str:
+    console = Console(width=width)
     with console.capture() as captured:
-        console.print(comparison(outcomes))
+        console.print(comparison(outcomes, width))
     return captured.get()
 
 
@@ -88,6 +88,13 @@ def test_the_comparison_says_which_tables_are_mended() -> None:
 
     assert [row.strip().rpartition("  ")[2] for row in rows if "compaction" in row] == ["mended", "NOT MENDED"]
     assert any("9 → 1" in row and "4 → 0" in row for row in rows)
+
+
+def test_the_comparison_fits_a_narrow_screen() -> None:
+    told = shown([an_outcome(a_picture(files=1), name="payments")], width=80)
+
+    assert "…" not in told
+    assert all(word in told for word in ("payments", "hudi", "compaction", "→ 1", "equal", "mended"))
 
 
 def test_an_unknown_format_is_refused_with_those_that_there_are() -> None:

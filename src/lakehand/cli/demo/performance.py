@@ -95,7 +95,7 @@ def tell(story: Story, stage: Stage) -> int:
     after = story.pictures("after")
     outcomes = story.outcomes(before, after)
     stage.show("")
-    stage.show(comparison(outcomes))
+    stage.show(comparison(outcomes, stage.console.width))
     stage.show(
         "[dim]Old files stay on storage, for readers that have begun, until a clean, an expiry or a vacuum.[/]\n"
     )

@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Table
 
 from lakehand.cli.demo.picture import Picture
-from lakehand.cli.times import size, span
+from lakehand.cli.times import span
 from lakehand.spi import health
 
 
@@ -51,11 +51,12 @@ class Promise:
     is_kept: bool
 
 
+WIDE = 138  # columns that the comparison needs on one line
 FIGURES: Mapping[str, Callable[[Picture], str]] = {
     "files": lambda p: str(p.files),
     "small": lambda p: str(p.count(health.SMALL_FILES)),
     "deletes, logs": lambda p: str(p.merged),
-    "bytes": lambda p: size(p.count(health.BYTES, "log_bytes")),
+    "bytes": lambda p: health.amount(p.count(health.BYTES, "log_bytes")),
     "query": lambda p: span(p.seconds),
 }
 PROMISES: Mapping[str, Callable[[Outcome], bool]] = {
@@ -66,25 +67,31 @@ PROMISES: Mapping[str, Callable[[Outcome], bool]] = {
 }
 
 
-def comparison(outcomes: Sequence[Outcome]) -> Table:
+def comparison(outcomes: Sequence[Outcome], width: int = WIDE) -> Table:
+    """A row per table; on a narrow screen with before above after."""
+    is_wide = width >= WIDE
+    padding = (0, 1 if is_wide else 0)
+    shape, arrow = (list, " → ") if is_wide else (folded, "\n→ ")
     table = Table(
-        title="Before → after", title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
+        title="Before → after", title_justify="left", box=box.SIMPLE_HEAD, padding=padding, collapse_padding=True
     )
-    for column in ("table", "format", "done"):
-        table.add_column(column, no_wrap=column != "done")
-    for figure in FIGURES:
-        table.add_column(figure, justify="right")
-    table.add_column("rows, values", justify="right")
-    table.add_column("")
+    for number, column in enumerate(shape(["table", "format", "done", *FIGURES, "rows, values", ""])):
+        is_text, is_action = number < (3 if is_wide else 2), column == "done"
+        table.add_column(column, justify="left" if is_text else "right", min_width=12 if is_action else None)
     for outcome in outcomes:
-        table.add_row(*cells(outcome))
+        table.add_row(*shape(cells(outcome, arrow)))
     return table
 
 
-def cells(outcome: Outcome) -> list[str]:
+def folded(words: Sequence[str]) -> list[str]:
+    """The first two in one column, and the last two."""
+    return [f"{words[0]}\n{words[1]}", *words[2:-2], f"{words[-2]}\n{words[-1]}"]
+
+
+def cells(outcome: Outcome, arrow: str) -> list[str]:
     done = dict.fromkeys(action for action, status in outcome.operations if status == "succeeded")
-    figures = [f"{shown(outcome.before)} → [green]{shown(outcome.after)}[/]" for shown in FIGURES.values()]
-    rows = f"{outcome.after.rows:,}".replace(",", " ")
+    figures = [f"{shown(outcome.before)}{arrow}[green]{shown(outcome.after)}[/]" for shown in FIGURES.values()]
+    rows = f"{outcome.after.rows:,}".replace(",", "\u00a0")
     return [
         outcome.name,
         outcome.format,
