@@ -61,7 +61,7 @@ def health(numbers: Document) -> Iterator[tuple[str, str]]:
 
 def file_words(numbers: Document) -> Iterator[str]:
     if "files" in numbers:
-        yield f"{numbers['files']} files{sized(numbers, 'bytes')}"
+        yield some(numbers["files"], "files") + sized(numbers, "bytes")
     if numbers.get("small_files"):
         yield f"{numbers['small_files']} of them small{sized(numbers, 'small_bytes')}"
 
@@ -71,7 +71,11 @@ def sized(numbers: Document, name: str) -> str:
 
 
 def counts(numbers: Document, **names: str) -> Iterator[str]:
-    return (f"{numbers[name]} {words}" for name, words in names.items() if numbers.get(name))
+    return (some(numbers[name], words) for name, words in names.items() if numbers.get(name))
+
+
+def some(count: int, words: str) -> str:
+    return f"{count} {words if count != 1 else words.removesuffix('s')}"
 
 
 def dated(numbers: Document, count: str, oldest: str) -> str:
