@@ -16,7 +16,11 @@ _STORE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?")
 
 
 def load(job: Job) -> Any:
-    """The Java table at its newest state; refused when it is not where the service thinks it is."""
+    """The Java table at its newest state; refused when it is not where the service thinks it is.
+
+    Iceberg looks up catalogs, its own inner ones too, in the session that is active in the thread: that must be ours.
+    """
+    java(job.session).SparkSession.setActiveSession(job.session._jsparkSession)
     location, catalog = job.parameters["location"], job.parameters.get("catalog")
     table = by_name(job) if catalog else by_path(job.session, location)
     if path_of(table.location()) != path_of(location):

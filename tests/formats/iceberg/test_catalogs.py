@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of catalogs: listed with their locations, and read where the catalog says that they are now."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+from lakehand.formats.iceberg import IcebergFormat
+from lakehand.formats.iceberg.jdbc import address
+from lakehand.spi import Catalog, Format, Invalid, Place
+from tests.formats.iceberg.made import WrittenTable, rows
+from tests.formats.iceberg.rest_catalog import serving
+
+ICEBERG = Format("iceberg")
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Any:
+    """A catalog with two tables, as pyiceberg writes it."""
+    return filled(f"sqlite:///{tmp_path / 'catalog.db'}", tmp_path)
+
+
+def filled(uri: str, folder: Path) -> Any:
+    catalog = SqlCatalog("lake", uri=uri, warehouse=str(folder))
+    catalog.create_namespace("sales")
+    for name in ("orders", "visits"):
+        catalog.create_table(f"sales.{name}", schema=rows(0).schema, location=str(folder / name)).append(rows(0))
+    return catalog
+
+
+def jdbc(uri: str, **properties: str) -> Catalog:
+    return Catalog(name="lake", format=ICEBERG, type="jdbc", properties={"uri": uri, **properties})
+
+
+def check(catalog: Catalog, library: Any, folder: Path) -> IcebergFormat:
+    """Everything that a reader does with a catalog, on the two tables."""
+    reader = IcebergFormat()
+    found = list(reader.tables(catalog))
+    assert [(p.db_name, p.table_name, p.location) for p in found] == [
+        ("sales", "orders", str(folder / "orders")), ("sales", "visits", str(folder / "visits")),
+    ]  # fmt: skip
+    before = reader.probe(found[0])
+    assert reader.inspect(found[0]).numbers["files"] == 1
+    library.load_table("sales.orders").append(rows(5))
+    assert reader.probe(found[0]) == reader.inspect(found[0]).token != before
+    assert reader.inspect(found[0]).why_read_only == ""
+    with pytest.raises(Invalid, match=r"sales\.nothing is not in the catalog lake"):
+        reader.probe(Place(location="/x", catalog=catalog, db_name="sales", table_name="nothing"))
+    return reader
+
+
+def test_a_jdbc_catalog_is_read_with_the_address_that_spark_has(library: Any, tmp_path: Path) -> None:
+    check(jdbc(f"jdbc:sqlite:{tmp_path / 'catalog.db'}"), library, tmp_path)
+
+
+def test_a_jdbc_catalog_on_postgresql_is_read_with_the_address_that_spark_has(
+    postgresql_url: str, tmp_path: Path
+) -> None:
+    library = filled(postgresql_url, tmp_path)
+    url = library.engine.url
+    spoken = f"jdbc:postgresql://{url.host or ''}{f':{url.port}' if url.port else ''}/{url.database}"
+    hidden = {"reader.uri": postgresql_url} if not url.host else {}
+    secret = {"jdbc.user": url.username or "", "jdbc.password": url.password or ""}
+    known = {key: value for key, value in secret.items() if value}
+    reader = check(jdbc(spoken, **known, **hidden), library, tmp_path)
+    for engine in (library.engine, reader._catalogs._open["lake"]):
+        engine.dispose()
+
+
+@pytest.fixture
+def rest(library: Any) -> Iterator[Catalog]:
+    with serving(library) as uri:
+        yield Catalog(name="lake", format=ICEBERG, type="rest", properties={"uri": uri})
+
+
+def test_a_rest_catalog_is_read_here_a_fake_one(rest: Catalog, library: Any, tmp_path: Path) -> None:
+    check(rest, library, tmp_path)
+
+
+def test_the_tables_of_a_hadoop_catalog_are_its_folders(tmp_path: Path) -> None:
+    for name in ("db/orders", "db/deep/visits"):
+        (tmp_path / "lake" / name).parent.mkdir(parents=True, exist_ok=True)
+        WrittenTable(folder=tmp_path / "lake" / name)
+    (tmp_path / "lake" / "db" / "no table" / "metadata").mkdir(parents=True)
+    catalog = Catalog(name="lake", format=ICEBERG, type="hadoop", properties={"warehouse": str(tmp_path / "lake")})
+
+    found = list(IcebergFormat().tables(catalog))
+
+    assert [(p.db_name, p.table_name) for p in found] == [("db.deep", "visits"), ("db", "orders")]
+    assert IcebergFormat().inspect(found[0]).numbers["files"] == 1
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        ({"uri": "jdbc:sqlite:/a/b.db"}, "sqlite:////a/b.db"),
+        ({"uri": "jdbc:sqlite:file:/a/b.db"}, "sqlite:////a/b.db"),
+        ({"uri": "sqlite:////a/b.db"}, "sqlite:////a/b.db"),
+        (
+            {"uri": "jdbc:postgresql://h:5/d?user=u&password=p&sslmode=require"},
+            "postgresql+psycopg://u:p@h:5/d?sslmode=require",
+        ),
+        (
+            {"uri": "jdbc:postgresql://h/d", "jdbc.user": "u", "jdbc.password": "p/?"},
+            "postgresql+psycopg://u:p%2F%3F@h/d",
+        ),
+        ({"uri": "jdbc:mysql://h/d", "jdbc.user": "u"}, "mysql+pymysql://u@h/d"),
+        ({"uri": "jdbc:mariadb://h/d"}, "mysql+pymysql://h/d"),
+    ],
+)
+def test_one_address_serves_both_sides(properties: dict[str, str], expected: str) -> None:
+    assert address(properties).render_as_string(hide_password=False) == expected
+
+
+def test_catalogs_that_cannot_be_asked_say_so(tmp_path: Path) -> None:
+    place = Place(location="/x", catalog=jdbc(f"jdbc:sqlite:{tmp_path / 'none.db'}"), db_name="a", table_name="b")
+    with pytest.raises(OSError, match="the JDBC catalog cannot be asked"):
+        IcebergFormat().probe(place)
+    with pytest.raises(Invalid, match="no driver is known for jdbc:oracle"):
+        list(IcebergFormat().tables(jdbc("jdbc:oracle:thin:@h")))
+    with pytest.raises(Invalid, match="known are glue, hadoop, hive, jdbc, rest"):
+        list(IcebergFormat().tables(Catalog(name="x", format=ICEBERG, type="magic")))
+    with pytest.raises(Invalid, match="has no warehouse"):
+        list(IcebergFormat().tables(Catalog(name="x", format=ICEBERG, type="hadoop")))
+    with pytest.raises(OSError, match="refused"):
+        list(
+            IcebergFormat().tables(
+                Catalog(name="x", format=ICEBERG, type="rest", properties={"uri": "http://127.0.0.1:9"})
+            )
+        )

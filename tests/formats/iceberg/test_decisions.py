@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decisions and the last look: pauses, floors, requests, and what may never run."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from lakehand.formats.iceberg import IcebergProcessFactory, settings
+from lakehand.formats.iceberg.manifests import Manifest
+from lakehand.formats.iceberg.snapshot import IcebergSnapshot
+from lakehand.spi import Action, Drop, Failure, Invalid, Json, Operation, Skip, Status, TableProcess
+from tests.formats.iceberg.made import KB, NOON, MadeRuntime, ago, commit, key_of, line, small_table, snapshot
+
+FACTORY = IcebergProcessFactory()
+REWRITE, EXPIRE, SWEEP = Action("rewrite-data"), Action("expire-snapshots"), Action("remove-orphans")
+HOUR = 3_600_000
+
+
+def operation(action: Action, *, origin: str = "coordinator", **parameters: Json) -> Operation:
+    process = TableProcess(action=action, parameters=parameters, reason="because")
+    return Operation(
+        id=7, table=1, instant=f"20261115-{action}", process=process, origin=origin,  # type: ignore[arg-type]
+        not_before=NOON, due_at=NOON, created_at=NOON, updated_at=NOON,
+    )  # fmt: skip
+
+
+def ended(action: Action, status: Status = Status.SUCCEEDED, *, hours: float, **result: Json) -> Operation:
+    then = NOON - timedelta(hours=hours)
+    return replace(operation(action), status=status, finished_at=then, result=result, reason="done")
+
+
+def decide(table: IcebergSnapshot, action: Action, *operations: Operation, **properties: str) -> TableProcess | Skip:
+    return FACTORY.trigger(MadeRuntime(table, operations, **properties), action)
+
+
+def admit(table: IcebergSnapshot, wish: Operation, **properties: str) -> Any:
+    return FACTORY.admit(MadeRuntime(table, **properties), wish)
+
+
+def test_a_table_with_small_files_is_rewritten_and_the_reason_has_numbers() -> None:
+    answer = decide(small_table(), REWRITE)
+    assert isinstance(answer, TableProcess)
+    assert (answer.job, answer.reason[:38]) == ("iceberg.rewrite_data", "10 of 10 files are under 384 MB: 10.0 ")
+
+
+def test_a_switch_turns_an_action_off() -> None:
+    answer = decide(small_table(), REWRITE, rewrite_data__enabled="false")
+    assert answer == Skip(reason="iceberg.rewrite-data.enabled is false (from table)")
+
+
+def test_a_table_of_a_version_to_come_is_left_alone() -> None:
+    answer = decide(snapshot(version=4), REWRITE)
+    assert answer == Skip(reason="the table has format version 4; up to 3 are known")
+
+
+def test_a_quiet_time_is_waited_for_if_one_is_set() -> None:
+    busy = snapshot(files=small_table().files, commits=line(2, 1 / 48))
+    assert isinstance(decide(busy, REWRITE), TableProcess)
+    answer = decide(busy, REWRITE, quiet_seconds="3600")
+    assert isinstance(answer, Skip)
+    assert answer.look_again == timedelta(minutes=30)
+
+
+def test_row_level_writers_have_time_between_two_rewrites_and_appenders_need_none() -> None:
+    def table(kind: str) -> IcebergSnapshot:
+        mine = {"lakehand_operation": "3-x", "operation": "replace"}
+        commits = [commit(1, ago(hours=2), operation=kind), commit(2, ago(minutes=4), parent=1, **mine)]
+        return snapshot(files=small_table().files, commits=commits)
+
+    waiting = decide(table("overwrite"), REWRITE)
+    assert isinstance(waiting, Skip)
+    assert waiting.look_again == timedelta(minutes=6)
+    assert isinstance(decide(table("append"), REWRITE), TableProcess)
+    assert isinstance(decide(table("overwrite"), REWRITE, rest_seconds="0"), TableProcess)
+    assert isinstance(admit(table("overwrite"), operation(REWRITE)), Skip)
+    assert isinstance(admit(table("overwrite"), operation(REWRITE, origin="api")), TableProcess)
+
+
+def test_a_failure_is_followed_by_a_pause() -> None:
+    answer = decide(small_table(), REWRITE, ended(REWRITE, Status.FAILED, hours=0.1))
+    assert isinstance(answer, Skip)
+    assert "decided anew in 24 min" in answer.reason
+
+
+def test_a_sweep_is_due_once_in_a_while() -> None:
+    old = snapshot(commits=line(30, 1))
+    assert isinstance(decide(old, SWEEP), TableProcess)
+    swept = decide(old, SWEEP, ended(SWEEP, hours=10, changed=True))
+    assert isinstance(swept, Skip)
+    assert (swept.look_again, "operation 7 swept it" in swept.reason) == (timedelta(hours=158), True)
+    again = decide(old, SWEEP, ended(SWEEP, hours=170, changed=True))
+    assert isinstance(again, TableProcess)
+    assert again.reason == "the last sweep was 170 h ago, and 1 commits since"
+    assert isinstance(
+        decide(old, SWEEP, ended(SWEEP, hours=10, changed=True), remove_orphans__every_hours="9"), TableProcess
+    )
+    young = decide(snapshot(commits=line(2)), SWEEP)
+    assert isinstance(young, Skip)
+    assert young.reason.startswith("no snapshot is older than 72 h")
+
+
+def test_a_dry_run_is_no_sweep() -> None:
+    dry = ended(SWEEP, hours=1)
+    dry = replace(dry, process=replace(dry.process, parameters={"dry_run": True}))
+    assert isinstance(decide(snapshot(commits=line(30)), SWEEP, dry), TableProcess)
+
+
+def test_what_is_no_longer_needed_is_dropped_unless_a_person_asked_for_it() -> None:
+    healthy = snapshot(files=small_table().files[:2], commits=line(3))
+    dropped = admit(healthy, operation(REWRITE))
+    assert isinstance(dropped, Drop)
+    assert dropped.reason.startswith("no longer needed: 2 of 2 files are under 384 MB")
+    assert isinstance(admit(healthy, operation(REWRITE, origin="api")), TableProcess)
+
+
+def test_what_an_earlier_try_has_committed_is_not_dropped() -> None:
+    wish = operation(REWRITE)
+    mine = commit(1, ago(hours=2), lakehand_operation=wish.stamp)
+    assert isinstance(admit(snapshot(commits=[mine]), wish), TableProcess)
+
+
+def test_an_admitted_process_says_all_that_the_job_needs_and_can_be_admitted_again() -> None:
+    wish = operation(REWRITE, origin="api", options={"target-bytes": 1048576, "iceberg.rewrite-data.strategy": "sort"})
+    first = admit(small_table(), wish)
+    assert {key: first.parameters[key] for key in ("location", "catalog", "stamp", "before", "order")} == {
+        "location": "/t", "catalog": "", "stamp": "7-20261115-rewrite-data", "before": 3, "order": {"sort": []},
+    }  # fmt: skip
+    assert first.parameters["rewrite"]["target-file-size-bytes"] == "1048576"
+    assert "rewrite-all" not in first.parameters["rewrite"]
+    assert admit(small_table(), replace(wish, process=first)) == first
+
+
+def test_rewriting_everything_is_for_requests_only() -> None:
+    standing = dict.fromkeys(("rewrite_data__rewrite_all",), "true")
+    assert "rewrite-all" not in admit(small_table(), operation(REWRITE), **standing).parameters["rewrite"]
+    asked = admit(small_table(), operation(REWRITE, origin="api", options={"rewrite-all": True}))
+    assert asked.parameters["rewrite"]["rewrite-all"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("action", "parameters", "message"),
+    [
+        (REWRITE, {"options": {"spark.jars": "x"}}, "no option 'spark.jars'"),
+        (REWRITE, {"options": {"strategy": "magic"}}, "say one of bin-pack"),
+        (REWRITE, {"options": {"strategy": "z-order", "z-order-columns": "a;b"}}, "names of columns"),
+        (REWRITE, {"options": {"target-bytes": "big"}}, "a number is needed"),
+        (REWRITE, {"dry_run": True}, "has no dry run"),
+        (EXPIRE, {"options": {"expire": [1]}}, "no option 'expire'"),
+        (SWEEP, {"options": {"location": "/etc"}}, "no option 'location'"),
+    ],
+)
+def test_a_request_that_makes_no_sense_fails_at_once(action: Action, parameters: Any, message: str) -> None:
+    answer = admit(small_table(), operation(action, origin="api", **parameters))
+    assert isinstance(answer, Failure)
+    assert (answer.reason, message in answer.message) == ("refused", True), answer.message
+
+
+@pytest.mark.parametrize("asked", ["0", "-100", "0.5"])
+def test_no_setting_and_no_request_goes_below_the_floors(asked: str) -> None:
+    factory = IcebergProcessFactory()
+    factory.open({settings.MAX_AGE_FLOOR: asked, settings.OLDER_THAN_FLOOR: asked})
+    options: dict[Action, dict[str, Json]] = {EXPIRE: {"max-age-hours": asked}, SWEEP: {"older-than-hours": asked}}
+    for action, hours in ((EXPIRE, 24), (SWEEP, 72)):
+        told = {"expire_snapshots__max_age_hours": asked, "remove_orphans__older_than_hours": asked}
+        wish = operation(action, origin="api", options=options[action])
+        answer = factory.admit(MadeRuntime(snapshot(commits=line(30, 0.5)), **told), wish)
+        assert isinstance(answer, TableProcess)
+        assert answer.parameters["older_than"] == ago(hours=hours)
+
+
+def test_a_request_can_keep_more_than_the_table_does_and_not_less() -> None:
+    table = snapshot(commits=line(30, 20, 10, 9, 1))
+
+    def expired(**options: Json) -> Json:
+        wish = operation(EXPIRE, origin="api", options=options)
+        parameters: dict[str, Json] = admit(table, wish, expire_snapshots__min_snapshots="2").parameters
+        return parameters["expire"]
+
+    assert expired() == [1, 2, 3]
+    assert expired(**{"max-age-hours": 15 * 24, "min-snapshots": 1}) == [1, 2]
+    assert expired(**{"max-age-hours": 24, "min-snapshots": 4}) == [1]
+    assert expired(**{"max-age-hours": 1, "min-snapshots": 1}) == [1, 2, 3]
+
+
+def test_flags_are_true_only_when_they_are_true() -> None:
+    answer = admit(snapshot(commits=line(30)), operation(SWEEP, origin="api", confirm="yes", dry_run=1))
+    assert (answer.parameters["confirm"], answer.parameters["dry_run"]) == (False, False)
+
+
+def test_a_floor_that_is_no_number_is_refused() -> None:
+    with pytest.raises(Invalid, match="a number of hours"):
+        IcebergProcessFactory().open({settings.MAX_AGE_FLOOR: "a day"})
+
+
+def test_sort_orders_are_read_as_people_write_them() -> None:
+    assert settings.order("sort", "a, b desc, c asc nulls last", "") == {
+        "sort": [
+            {"column": "a", "descending": False, "nulls_first": True},
+            {"column": "b", "descending": True, "nulls_first": False},
+            {"column": "c", "descending": False, "nulls_first": False},
+        ]
+    }
+    with pytest.raises(Invalid, match="is no column"):
+        settings.order("sort", "a; drop", "")
+
+
+def test_manifests_are_in_nobodys_way() -> None:
+    mine = {"lakehand_operation": "3-x", "operation": "overwrite"}
+    commits = [commit(1, ago(hours=2), operation="overwrite"), commit(2, ago(minutes=4), parent=1, **mine)]
+    many = [Manifest(f"m{n}", KB, 0, False, 1) for n in range(30)]
+    assert isinstance(decide(snapshot(commits=commits, manifests=many), Action("rewrite-manifests")), TableProcess)
+
+
+def test_keys_of_tests_are_keys_of_settings() -> None:
+    assert key_of("rewrite_data__target_bytes") == settings.TARGET

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the metadata says about a process, with and without the job's word; and what becomes of a failure."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from lakehand.formats.iceberg import IcebergProcessFactory
+from lakehand.spi import Action, EngineState, EngineStatus, Finding, Remedy, TableProcess
+from tests.formats.iceberg.made import MadeRuntime, ago, branch, commit, line, snapshot, tag
+from tests.formats.iceberg.test_decisions import operation
+
+FACTORY = IcebergProcessFactory()
+STAMP = "7-x"
+WRITTEN: dict[str, Any] = {
+    "lakehand_operation": STAMP,
+    "operation": "replace",
+    "added_data_files": "2",
+    "deleted_data_files": "9",
+}
+
+
+def verdict(action: str, parameters: dict[str, Any], result: dict[str, Any], **parts: Any) -> Any:
+    process = TableProcess(action=Action(action), parameters={"stamp": STAMP, **parameters})
+    return FACTORY.verify(MadeRuntime(snapshot(**parts)), process, result)
+
+
+def test_a_stamp_is_the_effect_even_when_the_job_was_lost() -> None:
+    stamped = [*line(3, 2), commit(3, ago(days=1), parent=2, **WRITTEN)]
+    found = verdict("rewrite-data", {"seen": {"files": 9}}, {}, commits=stamped)
+    assert (found.finding, found.reason) == (Finding.DONE, "9 data files became 2 in snapshot 3")
+    assert (found.numbers["changed"], found.numbers["before"]) == (True, {"files": 9})
+
+
+def test_a_stamp_that_was_rolled_back_is_still_told() -> None:
+    stamped = [commit(3, ago(days=1), **WRITTEN), *line(3, 2)]
+    assert verdict("rewrite-data", {}, {}, commits=stamped).finding is Finding.DONE
+
+
+@pytest.mark.parametrize("result", [{}, {"causes": ["x"]}, {"rewritten": 9}, {"already": True}])
+def test_without_a_stamp_nothing_was_committed_whatever_the_job_says(result: dict[str, Any]) -> None:
+    assert verdict("rewrite-data", {}, result, commits=line(3, 2)).finding is Finding.NOT_DONE
+
+
+def test_without_a_stamp_in_the_process_nothing_is_taken_for_it() -> None:
+    unstamped = [commit(1, ago(days=1), lakehand_operation="")]
+    assert verdict("rewrite-data", {"stamp": ""}, {}, commits=unstamped).finding is Finding.NOT_DONE
+
+
+def test_nothing_to_do_is_an_end_without_change() -> None:
+    found = verdict("rewrite-manifests", {}, {"rewritten": 0}, commits=line(3))
+    assert (found.finding, found.numbers["changed"]) == (Finding.DONE, False)
+
+
+def test_an_expiry_is_done_when_its_snapshots_are_gone_or_held() -> None:
+    asked = {"expire": [11, 12, 1]}
+    held = {"main": branch(3), "late": tag(1)}
+    done = verdict("expire-snapshots", asked, {}, commits=line(9, 8, 7), refs=held)
+    assert done.finding is Finding.DONE
+    assert (done.numbers["expired"], done.numbers["changed"]) == (2, True)
+    stuck = verdict("expire-snapshots", asked, {}, commits=line(9, 8, 7))
+    assert (stuck.finding, stuck.reason) == (Finding.NOT_DONE, "1 of 3 snapshots are still there")
+    assert verdict("expire-snapshots", asked, {"kept": [1]}, commits=line(9, 8, 7)).finding is Finding.DONE
+    assert verdict("expire-snapshots", {"expire": []}, {}, commits=line(9)).numbers["changed"] is False
+
+
+def test_a_sweep_is_done_when_the_job_came_to_its_end() -> None:
+    assert verdict("remove-orphans", {}, {}, commits=line(9)).finding is Finding.NOT_DONE
+    assert verdict("remove-orphans", {}, {"deleted_files": 0}, commits=line(9)).numbers["changed"] is False
+    assert verdict("remove-orphans", {}, {"deleted_files": 3}, commits=line(9)).numbers["changed"] is True
+
+
+def test_a_dry_run_changes_nothing() -> None:
+    found = verdict("remove-orphans", {"dry_run": True}, {"would_delete_files": 3}, commits=line(9))
+    assert (found.finding, found.numbers) == (Finding.DONE, {"changed": False})
+    assert verdict("remove-orphans", {"dry_run": True}, {}, commits=line(9)).finding is Finding.NOT_DONE
+
+
+FAILURES = [
+    (
+        "java.lang.RuntimeException",
+        "Cannot commit rewrite because of a ValidationException or",
+        "write-conflict",
+        "retry",
+    ),
+    ("org.apache.iceberg.exceptions.ValidationException", "Deleted manifest x could not", "write-conflict", "retry"),
+    ("org.apache.iceberg.exceptions.CommitFailedException", "Version 3 exists", "write-conflict", "retry"),
+    ("org.apache.iceberg.exceptions.CommitStateUnknownException", "time-out", "commit-unknown", "not-yet"),
+    ("org.apache.iceberg.exceptions.NoSuchTableException", "Table does not exist", "table-missing", "fatal"),
+    ("lakehand.jobs.iceberg.refusals.Refused", "nothing younger than 72 h", "refused", "fatal"),
+    ("lakehand.jobs.iceberg.refusals.Implausible", "40 of 100 listed files", "implausible", "fatal"),
+    ("java.lang.ClassNotFoundException", "org.apache.hadoop.fs.s3a", "class-missing", "fatal"),
+    ("java.lang.OutOfMemoryError", "Java heap space", "out-of-memory", "retry"),
+    ("java.io.FileNotFoundException", "gone", "file-missing", "retry"),
+    ("com.example.Surprise", "", "Surprise", "retry"),
+]
+
+
+@pytest.mark.parametrize(("kind", "message", "reason", "remedy"), FAILURES)
+def test_failures_have_a_name_and_a_remedy(kind: str, message: str, reason: str, remedy: str) -> None:
+    status = EngineStatus(state=EngineState.FAILED, error_class=kind, message=message)
+    failure = FACTORY.classify(MadeRuntime(snapshot()), operation(Action("remove-orphans")), status)
+    assert (failure.reason, str(failure.remedy)) == (reason, remedy)
+    assert failure.message
+
+
+def test_the_wait_after_a_conflict_grows() -> None:
+    status = EngineStatus(state=EngineState.FAILED, error_class="x.CommitFailedException")
+    waits = []
+    for tries in (1, 2, 3, 9):
+        attempt = operation(Action("rewrite-data"))
+        object.__setattr__(attempt, "run_times", tries)
+        failure = FACTORY.classify(MadeRuntime(snapshot()), attempt, status)
+        assert failure.remedy is Remedy.RETRY
+        waits.append(failure.delay)
+    assert waits == [timedelta(minutes=minutes) for minutes in (1, 2, 4, 30)]
+
+
+def test_what_must_be_confirmed_says_how() -> None:
+    status = EngineStatus(state=EngineState.FAILED, error_class="a.refusals.Implausible", message="40 of 100")
+    failure = FACTORY.classify(MadeRuntime(snapshot()), operation(Action("remove-orphans")), status)
+    assert failure.message == "40 of 100. To go on: lakehand operations submit 1 remove-orphans --confirm"

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of catalogs, written and served through them: one address is enough for Spark and for our own reading."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehand.engines.spark.command import catalog_properties
+from lakehand.formats.iceberg import IcebergFormat
+from lakehand.spi import Catalog, Format
+from tests.iceberg_tables import Warehouse
+from tests.jobs.iceberg.service import admitted, execute, rehearsal, skipped
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize("kind", ["jdbc", "hadoop"])
+def test_a_table_of_a_catalog_is_found_and_served(kind: str, spark: SparkSession, tmp_path: Path) -> None:
+    properties = {
+        "warehouse": str(tmp_path / "lake"),
+        **({"uri": f"jdbc:sqlite:{tmp_path}/c.db"} if kind == "jdbc" else {}),
+    }
+    catalog = Catalog(name="lake", format=Format("iceberg"), type=kind, properties=properties)
+    conf, session = catalog_properties([catalog]), spark.newSession()
+    for key, value in conf.items():
+        session.conf.set(key, value)
+    session.sql("CREATE NAMESPACE lake.sales")
+    warehouse = Warehouse(session, "lake.sales", tmp_path)
+    table = warehouse.create(Path("order lines"))
+    for number in range(5):
+        warehouse.append(table, start=number * 10)
+    before = warehouse.checksum(table)
+
+    [place] = IcebergFormat().tables(catalog)
+    service = rehearsal(spark, Path(place.location))
+    service.place = place
+    service.spec = replace(service.spec, catalog="lake", db_name="sales", table_name="order lines")
+    operation = admitted(service, "rewrite-data")
+    done = service.settled(operation, execute(service, operation, conf))
+
+    assert done.reason.startswith("10 data files became 2 in snapshot ")
+    warehouse.sql("REFRESH TABLE lake.sales.`order lines`")
+    assert warehouse.checksum(table) == before
+    assert "2 of 2 files" in skipped(service.wants("rewrite-data"))
