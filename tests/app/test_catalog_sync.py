@@ -15,6 +15,7 @@ from lakehand.app.wiring import Service
 from lakehand.core.ports import TableFilter
 from lakehand.domain.tables import Format, Table, TableChanges, TableSpec
 from lakehand.store import migrate
+from tests.formats.paimon.handmade import HandMade, small
 from tests.small_tables import SqlCatalog
 
 
@@ -153,6 +154,17 @@ def test_a_folder_of_tables_is_a_catalog_and_a_lost_one_is_unreadable(tmp_path: 
     warehouse.rename(tmp_path / "unmounted")
     assert service.catalogs.sync("lake").problem
     assert sorted(tables(service)) == ["sales.orders", "sales.returns"]
+    service.stop()
+
+
+def test_a_warehouse_of_paimon_is_a_catalog(tmp_path: Path, sqlite_url: str) -> None:
+    HandMade(tmp_path / "warehouse" / "sales.db" / "orders").commit(small(3))
+    properties = f'{{ warehouse = "{tmp_path / "warehouse"}" }}'
+    toml = f'[catalogs.streams]\nformat = "paimon"\ntype = "filesystem"\nproperties = {properties}\n'
+    service = service_of(tmp_path / "home", toml, sqlite_url)
+
+    assert list(service.catalogs.sync("streams").added) == ["sales.orders"]
+    assert service.tables.find("streams:sales.orders").spec.action_types >= {"compact", "expire-snapshots"}
     service.stop()
 
 
