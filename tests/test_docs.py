@@ -223,8 +223,8 @@ def routes() -> set[tuple[str, str]]:
     """Method and path of everything that is served, with parameters as {}."""
     nobody = cast(Any, SimpleNamespace())
     faces = Faces(
-        tables=nobody, operations=nobody, explainer=nobody, intake=nobody, events=nobody, instances=nobody, plugins=tuple,
-        readiness=dict, metrics_text=lambda: (b"", ""), security=Security(), about=About(version="0"),
+        tables=nobody, operations=nobody, explainer=nobody, intake=nobody, events=nobody, instances=nobody,
+        plugins=tuple, readiness=dict, metrics_text=lambda: (b"", ""), security=Security(), about=About(version="0"),
     )  # fmt: skip
     served = build_app(faces)
     paths: dict[str, dict[str, Any]] = served.openapi()["paths"] | {str(served.openapi_url): {"get": {}}}
