@@ -95,3 +95,12 @@ def test_removing_a_table_ends_what_waits_for_it(world: World) -> None:
     world.desk.remove(table.id)
     ended = world.the_operation(table)
     assert (ended.status, ended.is_deleted) == ("canceled", True)
+
+
+def test_a_table_that_is_resumed_is_decided_upon_at_once(world: World) -> None:
+    table = world.add_table()
+    world.coordinator.run_once()
+    world.desk.change(table.id, TableChanges(paused=True))
+    world.desk.change(table.id, TableChanges(paused=False))
+    world.coordinator.run_once()
+    assert world.factory.triggered == 2

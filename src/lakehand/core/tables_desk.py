@@ -88,7 +88,10 @@ class TablesDesk:
         table = self.get(id)
         if changes.action_types is not None:
             self.plugins.check(table.format, changes.action_types)
-        changed = self.store.tables.change(id, changes, now=self.store.clock.now())
+        now = self.store.clock.now()
+        changed = self.store.tables.change(id, changes, now=now)
+        if changes.paused is False:  # whoever resumes a table wants to see it looked at, not in a heartbeat's time
+            self.store.schedules.wake([id], now=now, decide=True)
         self.note(changed, "table.changed", f"{changed.name} was changed: {described(changes)}")
         self.wake()
         return changed
