@@ -171,17 +171,17 @@ def test_no_setting_and_no_request_goes_below_the_floors(asked: str) -> None:
 
 
 def test_a_request_can_keep_more_than_the_table_does_and_not_less() -> None:
-    table = snapshot(commits=line(30, 20, 10, 9, 1))
+    table = snapshot(commits=line(30, 20, 10, 9, 3, 2, 1))
 
     def expired(**options: Json) -> Json:
         wish = operation(EXPIRE, origin="api", options=options)
         parameters: dict[str, Json] = admit(table, wish, expire_snapshots__min_snapshots="2").parameters
         return parameters["expire"]
 
-    assert expired() == [1, 2, 3]
+    assert expired() == [1, 2, 3, 4]
     assert expired(**{"max-age-hours": 15 * 24, "min-snapshots": 1}) == [1, 2]
-    assert expired(**{"max-age-hours": 24, "min-snapshots": 4}) == [1]
-    assert expired(**{"max-age-hours": 1, "min-snapshots": 1}) == [1, 2, 3]
+    assert expired(**{"max-age-hours": 24, "min-snapshots": 6}) == [1]
+    assert expired(**{"max-age-hours": 1, "min-snapshots": 1}) == [1, 2, 3, 4]
 
 
 def test_flags_are_true_only_when_they_are_true() -> None:

@@ -51,6 +51,11 @@ def test_the_output_of_a_rewrite_is_never_worth_another(sizes: list[int]) -> Non
     assert not is_worth(written, RULES.min_files, RULES.target)
 
 
+def test_files_that_would_become_more_than_half_as_many_are_left_alone() -> None:
+    assert not need_of(*[data(300 * MB, name=f"{n}") for n in range(10)]).is_there
+    assert need_of(*[data(200 * MB, name=f"{n}") for n in range(10)]).is_there
+
+
 def test_a_file_that_lost_many_rows_is_rewritten_alone() -> None:
     large = data(500 * MB, name="big", rows=1000)
     need = need_of(large, deletes(about="big", rows=300))
