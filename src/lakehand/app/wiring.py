@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the service: every object is made here, once, and handed to those who need it."""
 
+import gc
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -100,6 +101,8 @@ def build(settings: Settings) -> Service:
     store: Store = open_store(settings.database_url)
     metrics = PrometheusMetrics()
     plugins = load(settings.plugin_configs(), engine_context(settings))
+    gc.collect()
+    gc.freeze()  # what was loaded so far stays: the collector need not walk through it again and again
     return wire(settings, identity, store, plugins, metrics)
 
 

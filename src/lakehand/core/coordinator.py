@@ -13,8 +13,8 @@ from lakehand.core.lanes import Lanes, Task
 from lakehand.core.operations_desk import service_instant
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Metrics, Store
-from lakehand.core.runtimes import Runtimes, Seen, StoredRuntime
-from lakehand.core.timing import Question
+from lakehand.core.runtimes import Runtimes, Seen
+from lakehand.core.timing import Question, at_rest
 from lakehand.core.turns import Turn
 from lakehand.core.visits import Outcome, Part, Visit, by_table, look_failed, put_off, unreadable
 from lakehand.domain.actions import Action
@@ -26,7 +26,7 @@ from lakehand.domain.schedules import Look, Schedule
 from lakehand.domain.tables import Table, TableId
 
 log = logging.getLogger(__name__)
-BATCH = 1000
+BATCH = 2000
 HOLD = timedelta(minutes=2)
 STALE = 60.0  # seconds after which a visit that still waits for its turn is put off
 PATIENCE = 1.0  # seconds for those that are not back yet, before the others are stored and new ones are sent
@@ -49,17 +49,26 @@ class Coordinator:
     lanes: Lanes
     on_stored: Callable[[], None]
     _back: deque[Outcome] = field(default_factory=deque)
+    _turn: Turn = field(default_factory=Turn)  # the batch that is out
     _out: set[object] = field(default_factory=set)  # tables, and (table, factory) pairs, that a thread is busy with
 
     def run_once(self) -> bool:
-        """Handle one batch. True when the batch was full, so there may be more."""
+        """Send one batch, and store what the one before brought back meanwhile. True when the batch was full.
+
+        Then there may be more, and its outcomes are stored while the next one is out; the last one is waited for.
+        """
         now = self.store.clock.now()
         due = self.store.schedules.claim_due(holder=self.holder, now=now, hold=HOLD, limit=BATCH)
-        if due:
-            self.send(due, now).wait(PATIENCE)
-        if self._back:
-            self.store_outcomes(now)
-        return len(due) >= BATCH
+        self._turn.wait(PATIENCE)
+        back = self.take_back()
+        self._turn = self.send(due, now) if due else Turn()
+        self.store_outcomes(back, now)
+        if len(due) >= BATCH:
+            return True
+        self._turn.wait(PATIENCE)
+        self._turn = Turn()
+        self.store_outcomes(self.take_back(), now)
+        return False
 
     def send(self, due: Sequence[Schedule], now: datetime) -> Turn:
         """Each table to the lane of its format. Nobody waits for a lane that still owes something."""
@@ -120,8 +129,12 @@ class Coordinator:
         """What nothing speaks for is over; the rest is for the factories."""
         table = visit.table
         try:
-            factory = self.plugins.factory(table.format, schedule.action)
             strategy = self.plugins.strategy(table.format, schedule.action)
+            look = at_rest(table, schedule, strategy, token, visit.now)
+            if look is not None:
+                looks.append(look)
+                return
+            factory = self.plugins.factory(table.format, schedule.action)
         except LakehandError as error:
             looks.append(look_failed(table, schedule, error, visit.now))
             return
@@ -167,13 +180,14 @@ class Coordinator:
             if time.monotonic() - part.visit.began > STALE:
                 [late] = put_off(table, [schedule], now).looks
                 return late
-            return self.decide(self.runtimes.open(table, part.factory, now=now, seen=seen), part, question)
+            return self.decide(part, question, seen)
         except Exception as error:
             log.warning("a look failed", exc_info=True, extra={"table": table.id, "action": schedule.action})
             return look_failed(table, schedule, error, now)
 
-    def decide(self, runtime: StoredRuntime, part: Part, question: Question) -> Look:
+    def decide(self, part: Part, question: Question, seen: Seen) -> Look:
         action = question.schedule.action
+        runtime = self.runtimes.open(question.table, part.factory, now=question.now, seen=seen)
         answer = part.factory.trigger(runtime, action)
         if isinstance(answer, Skip):
             return question.skipped(answer)
@@ -182,9 +196,9 @@ class Coordinator:
             return question.skipped(Skip(reason=f"operation {under_way[0].id} is under way"))
         if len(under_way) >= MOST_WAITING:
             return question.skipped(Skip(reason=f"{len(under_way)} operations of it wait already"))
-        return self.store_process(question, answer)
+        return self.store_process(question, answer, seen)
 
-    def store_process(self, question: Question, process: TableProcess) -> Look:
+    def store_process(self, question: Question, process: TableProcess, seen: Seen) -> Look:
         table, now = question.table, question.now
         instant = process.instant or service_instant(process.action, now)
         new = NewOperation(
@@ -192,6 +206,7 @@ class Coordinator:
             queue=table.spec.queue, owner=table.spec.owner, due_at=question.schedule.due,
         )  # fmt: skip
         stored = Event(kind="operation.stored", message=f"{process.action} is needed: {process.reason}", table=table.id)
+        seen.operations = None
         operation, is_new = self.store.operations.add(new, now=now, event=stored)
         if not is_new and operation.status is Status.DROPPED and not operation.is_deleted:
             is_new = self.take_up_again(operation, now)
@@ -209,9 +224,13 @@ class Coordinator:
         self.store.operations.reopen(operation.reopened(at=now, reason=why), now=now, event=told)
         return True
 
-    def store_outcomes(self, now: datetime) -> None:
+    def take_back(self) -> list[Outcome]:
+        return [self._back.popleft() for _ in range(len(self._back))]
+
+    def store_outcomes(self, outcomes: Sequence[Outcome], now: datetime) -> None:
         """All that came back, in a few statements."""
-        outcomes = [self._back.popleft() for _ in range(len(self._back))]
+        if not outcomes:
+            return
         looks = [look for outcome in outcomes for look in outcome.looks]
         visits = [(o.visit, o.token) for o in outcomes if o.visit is not None]
         changed = {v: token for v, token in visits if token is not None and token != v.table.change_token}

@@ -15,6 +15,7 @@ from lakehand.core.seats import Call, CallLeft
 
 log = logging.getLogger(__name__)
 LEAST_ROOM, SOON = 200, 20.0  # so many tasks may wait on any lane, or as many as it does in so many seconds
+GROWS_EVERY, LONG = 0.02, 0.25  # seconds: how often a lane may get a thread, and how long tasks should wait at most
 IDLE = 60.0  # seconds after which a thread that nobody needs ends
 
 
@@ -44,7 +45,7 @@ class Lane:
         self.width = width
         self.unfinished = 0  # tasks that wait or run; those that were left do not count
         self.done = 0  # since it was last idle
-        self._busy_since = 0.0
+        self._busy_since = self._grown_at = 0.0
         self._tasks: SimpleQueue[Task | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._threads = 0
@@ -52,13 +53,19 @@ class Lane:
 
     def post(self, tasks: Sequence[Task]) -> None:
         with self._lock:
-            if self.unfinished == 0:
+            is_idle = self.unfinished == 0
+            if is_idle:
                 self.done, self._busy_since = 0, time.monotonic()
             self.unfinished += len(tasks)
             for task in tasks:
                 self._tasks.put(task)
-            for _ in range(min(self.width, self.unfinished) - self._threads):
-                self._start()
+            if self._threads == 0 or not is_idle:
+                self._grow()
+
+    def _grow(self) -> None:
+        """One more thread. More than needed only wait for each other: Python runs one of them at a time."""
+        if self._threads < min(self.width, self.unfinished):
+            self._start()
 
     def _start(self) -> None:
         self._threads += 1
@@ -105,9 +112,21 @@ class Lane:
             if not worker.seat.is_left:
                 self.unfinished -= 1
                 self.done += 1
+                if self._threads < self.width and self.unfinished > self._threads:
+                    self._grow_if_slow()
+
+    def _grow_if_slow(self) -> None:
+        """At the pace of the tasks so far those that wait would take long."""
+        now = time.monotonic()
+        took = now - max(self._busy_since, self._grown_at)
+        if took > GROWS_EVERY and self.unfinished * (now - self._busy_since) > self.done * LONG:
+            self._grown_at = now
+            self._grow()
 
     def check(self, patience: float, now: float) -> None:
         """Leave the calls that take too long, and put other threads in their place."""
+        with self._lock:
+            self._grow()
         for worker in list(self._workers):
             call = worker.seat.overdue(patience, now)
             if call is not None:

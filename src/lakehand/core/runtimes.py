@@ -29,6 +29,7 @@ class Seen:
     """What was read of a table, for several decisions about it at one time."""
 
     snapshot: TableSnapshot | None = None
+    operations: Sequence[Operation] | None = None  # to be forgotten when one is added
 
 
 class StoredRuntime(TableRuntime):
@@ -56,7 +57,6 @@ class StoredRuntime(TableRuntime):
         self._factory = factory
         self._left_out = left_out
         self._seen = seen or Seen()
-        self._operations: Sequence[Operation] | None = None
 
     @property
     def table(self) -> Table:
@@ -80,10 +80,11 @@ class StoredRuntime(TableRuntime):
         return self._seen.snapshot
 
     def operations(self, action: Action | None = None) -> Sequence[Operation]:
-        if self._operations is None:
+        known = self._seen.operations
+        if known is None:
             with at_home():
-                self._operations = self._store.operations.of_table(self._table.id, recent=RECENT)
-        return [o for o in self._operations if action in (None, o.process.action) and o.id != self._left_out]
+                known = self._seen.operations = self._store.operations.of_table(self._table.id, recent=RECENT)
+        return [o for o in known if action in (None, o.process.action) and o.id != self._left_out]
 
     def state(self, key: StateKey[T]) -> T:
         with at_home():

@@ -13,6 +13,18 @@ NEVER = timedelta(days=3650)
 SOONEST = timedelta(seconds=1)  # a factory that wants to be asked again at once waits this long
 
 
+def at_rest(
+    table: Table, schedule: Schedule, strategy: ProcessTriggerStrategy, token: str, now: datetime
+) -> Look | None:
+    """The look at an action that follows the table, where nothing is new and nobody asked: almost all looks, fast."""
+    known = schedule
+    if known.wakes or known.decide_at is not None or known.last_decision is None or token != known.seen_token:
+        return None
+    if strategy.interval is not None or not strategy.on_new_snapshot:
+        return None
+    return Look(schedule=known, next_due=now + table.spec.heartbeat_timeout, reason=None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """One look at one action of a table whose sign of change was read."""

@@ -43,8 +43,9 @@ class Look:
     @property
     def is_quiet(self) -> bool:
         """Nothing is new but the time of the next look."""
-        told = self.reason is not None or self.decided or self.started or self.saw is not None
-        return not (told or self.put_off or self.schedule.wakes or self.decide_at != self.schedule.decide_at)
+        if self.reason is not None or self.decided or self.put_off or self.schedule.wakes:
+            return False
+        return not self.started and self.saw is None and self.decide_at == self.schedule.decide_at
 
 
 def spread(key: str, interval: timedelta, share: float = 0.1) -> timedelta:

@@ -29,16 +29,15 @@ IS_CLAIMABLE = and_(c.due <= NOW, or_(c.lease_until.is_(None), c.lease_until <= 
 
 DUE = select(c.tbl_id).where(IS_CLAIMABLE).order_by(c.due).limit(bindparam("limit"))
 # Rivals saw the same rows: we win those still claimable, and only those.
-CLAIM = (
-    update(schedule)
-    .where(c.tbl_id.in_(TABLES), IS_CLAIMABLE)
-    .values(lease_holder=bindparam("holder"), lease_token=bindparam("token"), lease_until=bindparam("until"))
+CLAIM = Listed(
+    lambda tables: (
+        update(schedule)
+        .where(c.tbl_id.in_(tables), IS_CLAIMABLE)
+        .values(lease_holder=bindparam("holder"), lease_token=bindparam("token"), lease_until=bindparam("until"))
+    ),
+    [Id],
 )
-CLAIMED = (
-    select(schedule)
-    .where(c.tbl_id.in_(TABLES), c.lease_token == bindparam("token"))
-    .order_by(c.due, c.tbl_id, c.action)
-)
+CLAIMED = Listed(lambda tables: select(schedule).where(c.tbl_id.in_(tables), c.lease_token == bindparam("token")), [Id])
 FINISH = (
     update(schedule)
     .where(c.tbl_id == bindparam("table"), c.action == bindparam("done"), c.lease_token == bindparam("token"))
@@ -95,14 +94,13 @@ class SqlSchedules:
         due = self.database.read(lambda tx: tx.scalars(DUE, {"now": at, "limit": limit}).all())
         if not due:
             return []
-        seen = {"tables": sorted(set(due)), "token": str(uuid4())}
-        lease = {"now": at, "holder": holder, "until": at + span_to_millis(hold)}
+        tables, token = sorted(set(due)), str(uuid4())
 
         def claim(tx: Connection) -> Sequence[Row[Any]]:
-            tx.execute(CLAIM, seen | lease)
-            return tx.execute(CLAIMED, seen).all()
+            CLAIM.run(tx, tables, now=at, holder=holder, token=token, until=at + span_to_millis(hold))
+            return CLAIMED.rows(tx, tables, token=token)
 
-        return [to_schedule(row) for row in self.database.write(claim)]
+        return sorted(map(to_schedule, self.database.write(claim)), key=claim_order)
 
     def finish(self, looks: Sequence[Look], *, now: datetime) -> None:
         """Write the outcomes in one transaction, each fenced by its token.
@@ -111,8 +109,8 @@ class SqlSchedules:
         the schedule due, and a decision that was asked for meanwhile stays asked for.
         """
         at = to_millis(now)
-        rows = [outcome(look, at) for look in sorted(looks, key=identity) if not look.is_quiet]
-        quiet = quiet_groups(looks)
+        quiet, told = apart(looks)
+        rows = [outcome(look, at) for look in sorted(told, key=identity)]
 
         def write(tx: Connection) -> None:
             if rows:
@@ -154,14 +152,23 @@ class SqlSchedules:
 Together = tuple[LeaseToken | None, str, int]  # the token, the action and the next time that quiet looks share
 
 
-def quiet_groups(looks: Sequence[Look]) -> Sequence[tuple[Together, list[TableId]]]:
-    """The tables of quiet looks, by what they share; in one order, so that two writers do not wait for each other."""
-    groups: dict[Together, list[TableId]] = {}
+def apart(looks: Sequence[Look]) -> tuple[Sequence[tuple[Together, list[TableId]]], list[Look]]:
+    """The tables of quiet looks, by what they share, each in one order so that two writers do not wait for each other;
+    and all other looks."""
+    groups: dict[tuple[LeaseToken | None, Action, datetime], list[TableId]] = {}
+    told = []
     for look in looks:
         if look.is_quiet:
-            shared = (look.schedule.token, str(look.schedule.action), to_millis(look.next_due))
-            groups.setdefault(shared, []).append(look.schedule.table)
-    return [(shared, sorted(tables)) for shared, tables in groups.items()]
+            known = look.schedule
+            groups.setdefault((known.token, known.action, look.next_due), []).append(known.table)
+        else:
+            told.append(look)
+    quiet = [((token, str(on), to_millis(due)), sorted(tables)) for (token, on, due), tables in groups.items()]
+    return quiet, told
+
+
+def claim_order(schedule: Schedule) -> tuple[datetime, TableId, Action]:
+    return schedule.due, schedule.table, schedule.action
 
 
 def identity(look: Look) -> tuple[TableId, Action]:
