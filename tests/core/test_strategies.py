@@ -10,7 +10,7 @@ from lakehand.core.intake import Notification
 from lakehand.domain.operations import Operation, Status
 from lakehand.domain.processes import Skip, TableProcess
 from lakehand.domain.rules import Limits
-from lakehand.domain.schedules import Claimed, spread
+from lakehand.domain.schedules import spread
 from lakehand.domain.tables import Table, TableChanges
 from lakehand.spi import EngineState, ProcessTriggerStrategy, TableRuntime, at_fixed_rate
 from tests.core.world import CLEAN, NOON, World
@@ -262,42 +262,3 @@ def end_whatever_runs(world: World, table: Table) -> None:
     for operation in world.store.operations.of_table(table.id, recent=0):
         world.operations.cancel(operation.id, by="the test")
     assert all(o.status is Status.CANCELED for o in world.store.operations.of_table(table.id, recent=9))
-
-
-def test_a_table_at_rest_costs_a_probe_and_no_decision(world: World) -> None:
-    world.factory.strategies[CLEAN] = HOURLY
-    world.factory.says[CLEAN] = lambda _: Skip(reason="nothing")
-    table = world.add_table(action_types=BOTH)
-    world.coordinator.run_once()
-    world.clock.pass_by(minutes=11)
-    [resting] = claim_of(world).resting
-    assert (resting.table, resting.seen_token) == (table.id, "t0")
-
-
-def test_a_table_that_was_changed_is_at_rest_again_also_for_a_strategy_of_the_clock(world: World) -> None:
-    world.factory.strategies[CLEAN] = HOURLY
-    world.factory.says[CLEAN] = world.factory.says[COMPACTION] = lambda _: Skip(reason="nothing")
-    table = world.add_table(action_types=BOTH)
-    world.coordinator.run_once()
-    world.tables.plan(table.location, "1")
-    world.intake.record([Notification(source="callback", location=table.location)])
-    world.coordinator.run_once()
-    world.clock.pass_by(minutes=11)
-    [resting] = claim_of(world).resting
-    assert resting.seen_token == "planned 1"
-
-
-def test_a_strategy_that_is_new_after_a_restart_is_honoured_though_the_table_rests(world: World) -> None:
-    world.factory.says[CLEAN] = lambda _: Skip(reason="nothing")
-    world.add_table(action_types=frozenset({CLEAN}))
-    world.coordinator.run_once()
-    world.restart()
-    world.factory.strategies[CLEAN] = HOURLY
-    pass_by_minutes(world, 70)
-    assert len(cleans(world)) == 2
-
-
-def claim_of(world: World) -> Claimed:
-    return world.store.schedules.claim(
-        holder=world.holder, now=world.clock.now(), hold=MINUTE, limit=9, may_rest=world.coordinator.may_rest
-    )

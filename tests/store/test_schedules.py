@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lakehand.core.ports import Store
-from lakehand.domain.operations import InstanceId, LeaseToken
-from lakehand.domain.schedules import Claimed, Look, Schedule
+from lakehand.domain.operations import InstanceId
+from lakehand.domain.schedules import Look, Schedule
 from lakehand.domain.tables import Table, TableChanges
 from tests.store.given import CLEAN, CLUSTERING, COMPACTION, HOUR, MINUTE, NOON, ONE, SECOND, TWO, a_table
 
@@ -331,93 +331,3 @@ def test_a_quiet_look_that_was_lost_is_not_written(store: Store) -> None:
     store.schedules.finish([quiet(late)], now=NOON + MINUTE)
 
     assert schedule_of(store, late).token == taker.token
-
-
-def always(*_: object) -> bool:
-    return True
-
-
-def at_rest(store: Store, location: str, **values: Any) -> Table:
-    """A table whose actions were all decided upon as it is, due again in an hour."""
-    table = a_table(store, location, action_types=ALL)
-    for schedule in claimed(store):
-        finish(store, schedule, **({"decided": True, "saw": "t1"} | values))
-    return table
-
-
-def claim(store: Store, *, after: Any = HOUR) -> Claimed:
-    return store.schedules.claim(holder=ONE, now=NOON + after, hold=MINUTE, limit=100, may_rest=always)
-
-
-def test_a_table_at_rest_is_claimed_as_one_with_all_that_a_probe_needs(store: Store) -> None:
-    table = at_rest(store, "/w/rests", decide_at=NOON + 9 * HOUR)
-    news = a_table(store, "/w/new")
-
-    found = claim(store)
-
-    [resting] = found.resting
-    assert (resting.table, resting.format, resting.location) == (table.id, "hudi", "/w/rests")
-    assert (resting.seen_token, resting.change_token, resting.heartbeat) == ("t1", None, 600_000)
-    assert ([s.table for s in found.due], found.count) == ([news.id], 4)
-    assert claimed(store, holder=TWO, after=HOUR) == []
-
-
-@pytest.mark.parametrize("change", ["woken", "asked", "never decided", "seen differently", "not allowed"])
-def test_a_table_of_which_something_is_to_be_said_is_not_at_rest(store: Store, change: str) -> None:
-    table = at_rest(store, "/w/t", decide_at=NOON + HOUR if change == "asked" else None)
-    if change == "woken":
-        store.schedules.wake([table.id], now=NOON, action=CLEAN)
-    if change == "never decided":
-        store.tables.change(table.id, TableChanges(action_types=frozenset({CLEAN})), now=NOON)
-        store.tables.change(table.id, TableChanges(action_types=ALL), now=NOON)
-    if change == "seen differently":
-        [one] = [s for s in claimed(store, after=HOUR) if s.action == CLEAN]
-        finish(store, one, saw="t2")
-    may_rest = always if change != "not allowed" else lambda *_: False
-
-    found = store.schedules.claim(holder=ONE, now=NOON + 2 * HOUR, hold=MINUTE, limit=100, may_rest=may_rest)
-
-    assert (len(found.resting), {s.table for s in found.due}) == (0, {table.id})
-
-
-def test_what_rests_is_due_again_at_its_time_or_when_its_factory_asked_to(store: Store) -> None:
-    table = at_rest(store, "/w/t", decide_at=NOON + 90 * MINUTE)
-    before = {s.action: s for s in store.schedules.of_table(table.id)}
-
-    store.schedules.rest(claim(store).resting, next_due=NOON + 2 * HOUR, now=NOON + HOUR)
-
-    after = {s.action: s for s in store.schedules.of_table(table.id)}
-    assert after == {
-        a: replace(s, due=NOON + 90 * MINUTE, last_look=NOON + HOUR, token=None) for a, s in before.items()
-    }
-
-
-def test_a_wake_ends_a_rest_and_a_lost_claim_ends_nothing(store: Store) -> None:
-    woken, lost = at_rest(store, "/w/woken"), at_rest(store, "/w/lost")
-    found = claim(store)
-    store.schedules.wake([woken.id], now=NOON + HOUR, action=CLEAN)
-    resting = [one._replace(lease=LeaseToken("another's")) if one.table == lost.id else one for one in found.resting]
-
-    store.schedules.rest(resting, next_due=NOON + 2 * HOUR, now=NOON + HOUR)
-
-    assert {s.action: s.due for s in store.schedules.of_table(woken.id)}[CLEAN] == NOON + HOUR
-    assert all(s.token is not None for s in store.schedules.of_table(lost.id))
-
-
-def test_the_schedules_of_a_table_that_has_news_are_read_as_they_were_claimed(store: Store) -> None:
-    table = at_rest(store, "/w/t")
-    at_rest(store, "/w/other")
-    [resting] = [one for one in claim(store).resting if one.table == table.id]
-
-    schedules = store.schedules.claimed([resting])
-
-    assert {(s.table, s.action, s.token) for s in schedules} == {(table.id, a, resting.lease) for a in ALL}
-    assert store.schedules.claimed([]) == []
-
-
-def test_what_was_not_looked_at_is_put_off_without_a_look(store: Store) -> None:
-    table = at_rest(store, "/w/t")
-
-    store.schedules.rest(claim(store).resting, next_due=NOON + 61 * MINUTE, now=None)
-
-    assert {(s.due, s.last_look) for s in store.schedules.of_table(table.id)} == {(NOON + 61 * MINUTE, NOON + SECOND)}

@@ -4,49 +4,34 @@
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import NamedTuple, TypeVar
 
 from lakehand.core.lanes import Lanes, Task
 from lakehand.core.operations_desk import service_instant
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Metrics, Store
 from lakehand.core.runtimes import Runtimes, Seen
-from lakehand.core.sweep import News, Sweep
-from lakehand.core.timing import Question
+from lakehand.core.timing import Question, at_rest
 from lakehand.core.turns import Turn
-from lakehand.core.visits import PUT_OFF, Outcome, Part, Visit, by_table, look_failed, put_off, unreadable
+from lakehand.core.visits import Outcome, Part, Visit, by_table, look_failed, put_off, unreadable
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import LakehandError, NotFound
 from lakehand.domain.events import Event
 from lakehand.domain.operations import InstanceId, NewOperation, Operation, Status
 from lakehand.domain.processes import Skip, TableProcess
-from lakehand.domain.schedules import Claimed, Look, Resting, Schedule
-from lakehand.domain.tables import Format, Table, TableId
+from lakehand.domain.schedules import Look, Schedule
+from lakehand.domain.tables import Table, TableId
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 BATCH = 2000
 HOLD = timedelta(minutes=2)
 STALE = 60.0  # seconds after which a visit that still waits for its turn is put off
 PATIENCE = 1.0  # seconds for those that are not back yet, before the others are stored and new ones are sent
 MOST_WAITING = 100  # operations of one table and action that may wait
 STILL_OUT = "the last look has not come back yet"
-
-
-class Back(NamedTuple):
-    """What came back since the last time."""
-
-    outcomes: list[Outcome]
-    quiet: list[Resting]
-    news: list[News]
-    late: list[Resting]
-
-    def __bool__(self) -> bool:
-        return any(len(part) for part in self)
 
 
 @dataclass(kw_only=True)
@@ -65,13 +50,7 @@ class Coordinator:
     on_stored: Callable[[], None]
     _back: deque[Outcome] = field(default_factory=deque)
     _turn: Turn = field(default_factory=Turn)  # the batch that is out
-    _met: set[TableId] = field(default_factory=set)  # tables that were looked at in full: strategies may be new
-    _served: dict[tuple[str, str], bool] = field(default_factory=dict)  # by format and actions: all plugins are on
-    sweep: Sweep = field(init=False)
     _out: set[object] = field(default_factory=set)  # tables, and (table, factory) pairs, that a thread is busy with
-
-    def __post_init__(self) -> None:
-        self.sweep = Sweep(runtimes=self.runtimes, lanes=self.lanes, out=self._out)
 
     def run_once(self) -> bool:
         """Send one batch, and store what the one before brought back meanwhile. True when the batch was full.
@@ -79,58 +58,39 @@ class Coordinator:
         Then there may be more, and its outcomes are stored while the next one is out; the last one is waited for.
         """
         now = self.store.clock.now()
-        claimed = self.store.schedules.claim(
-            holder=self.holder, now=now, hold=HOLD, limit=BATCH, may_rest=self.may_rest
-        )
+        due = self.store.schedules.claim_due(holder=self.holder, now=now, hold=HOLD, limit=BATCH)
         self._turn.wait(PATIENCE)
         back = self.take_back()
-        self._turn = self.send(claimed, now)
-        self.settle(back, now)
-        if claimed.count >= BATCH:
+        self._turn = self.send(due, now) if due else Turn()
+        self.store_outcomes(back, now)
+        if len(due) >= BATCH:
             return True
-        while self._turn.wait(PATIENCE) and (back := self.take_back()):
-            self.settle(back, now)
+        self._turn.wait(PATIENCE)
         self._turn = Turn()
-        self.settle(self.take_back(), now)
+        self.store_outcomes(self.take_back(), now)
         return False
 
-    def may_rest(self, table: TableId, on: str, actions: str) -> bool:
-        """Whether this process has looked at all actions of the table before, and all their plugins are on."""
-        if table not in self._met:
-            return False
-        known = self._served.get((on, actions))
-        if known is None:
-            pairs = [(Format(on), Action(one)) for one in actions.split(",") if one]
-            known = self._served[on, actions] = all(pair in self.plugins.factories for pair in pairs)
-        return known
-
-    def send(self, claimed: Claimed, now: datetime) -> Turn:
+    def send(self, due: Sequence[Schedule], now: datetime) -> Turn:
         """Each table to the lane of its format. Nobody waits for a lane that still owes something."""
-        turn, owing = Turn(), self.lanes.busy()
+        turn, began, owing = Turn(), time.monotonic(), self.lanes.busy()
+        tables = self.store.tables.by_ids({s.table for s in due})
         tasks: dict[str, list[Task]] = {}
-        for lane, resting in by_lane(claimed.resting).items():
-            tasks[lane] = list(self.sweep.tasks(lane, resting, None if lane in owing else turn))
-        for visit in self.visits(claimed.due, now, turn, owing):
-            tasks.setdefault(lane_of(visit.table.format), []).extend(self.task_of(visit))
+        for table, schedules in by_table(due):
+            if table in tables:
+                lane = lane_of(tables[table])
+                awaited = None if lane in owing else turn
+                visit = Visit(table=tables[table], schedules=tuple(schedules), now=now, began=began, turn=awaited)
+                tasks.setdefault(lane, []).extend(self.task_of(visit, lane))
         turn.expect(sum(len(own) for lane, own in tasks.items() if lane not in owing))
         for lane, own in tasks.items():
             self.lanes.post_all(lane, own)
         return turn
 
-    def visits(
-        self, due: Sequence[Schedule], now: datetime, turn: Turn | None, owing: Collection[str] = ()
-    ) -> Iterator[Visit]:
-        tables, began = self.store.tables.by_ids({s.table for s in due}) if due else {}, time.monotonic()
-        for key, schedules in by_table(due):
-            if key in tables:
-                awaited = None if lane_of(tables[key].format) in owing else turn
-                yield Visit(table=tables[key], schedules=tuple(schedules), now=now, began=began, turn=awaited)
-
-    def task_of(self, visit: Visit) -> Iterator[Task]:
+    def task_of(self, visit: Visit, lane: str) -> Iterator[Task]:
         """None for a table that is still out, or while its lane is full."""
         if visit.table.id in self._out:
             self._back.append(put_off(visit.table, visit.schedules, visit.now, STILL_OUT))
-        elif visit.turn is None and not self.lanes.has_room(lane_of(visit.table.format)):
+        elif visit.turn is None and not self.lanes.has_room(lane):
             self._back.append(put_off(visit.table, visit.schedules, visit.now))
         else:
             self._out.add(visit.table.id)
@@ -157,10 +117,6 @@ class Coordinator:
             token = self.runtimes.probe(visit.table)
         except Exception as error:
             return unreadable(visit, error)
-        return self.look_further(visit, token)
-
-    def look_further(self, visit: Visit, token: str) -> Outcome:
-        self._met.add(visit.table.id)
         looks: list[Look] = []
         parts: dict[str, Part] = {}
         for schedule in visit.schedules:
@@ -173,8 +129,12 @@ class Coordinator:
         """What nothing speaks for is over; the rest is for the factories."""
         table = visit.table
         try:
-            factory = self.plugins.factory(table.format, schedule.action)
             strategy = self.plugins.strategy(table.format, schedule.action)
+            look = at_rest(table, schedule, strategy, token, visit.now)
+            if look is not None:
+                looks.append(look)
+                return
+            factory = self.plugins.factory(table.format, schedule.action)
         except LakehandError as error:
             looks.append(look_failed(table, schedule, error, visit.now))
             return
@@ -255,8 +215,7 @@ class Coordinator:
             return question.skipped(Skip(reason=known))
         self.metrics.scheduled(process.action, max(now - question.schedule.due, timedelta()))
         log.info("stored", extra={"operation": operation.id, "table": table.id, "action": process.action})
-        reason = f"operation {operation.id} was stored: {process.reason}"
-        return question.started(reason, is_a_plan=process.instant is not None)
+        return question.started(f"operation {operation.id} was stored: {process.reason}")
 
     def take_up_again(self, operation: Operation, now: datetime) -> bool:
         """Its plan was not there, and now it is: for instance someone submitted it early."""
@@ -265,49 +224,24 @@ class Coordinator:
         self.store.operations.reopen(operation.reopened(at=now, reason=why), now=now, event=told)
         return True
 
-    def take_back(self) -> Back:
-        return Back(
-            outcomes=taken(self._back), quiet=taken(self.sweep.quiet), news=taken(self.sweep.news),
-            late=taken(self.sweep.late),
-        )  # fmt: skip
+    def take_back(self) -> list[Outcome]:
+        return [self._back.popleft() for _ in range(len(self._back))]
 
-    def settle(self, back: Back, now: datetime) -> None:
-        """Store all that came back, in a few statements. Tables with news are asked about."""
-        outcomes = [*back.outcomes, *self.follow_up(back.news, now)]
+    def store_outcomes(self, outcomes: Sequence[Outcome], now: datetime) -> None:
+        """All that came back, in a few statements."""
+        if not outcomes:
+            return
+        looks = [look for outcome in outcomes for look in outcome.looks]
         visits = [(o.visit, o.token) for o in outcomes if o.visit is not None]
         changed = {v: token for v, token in visits if token is not None and token != v.table.change_token}
         tokens = {visit.table.id: token for visit, token in changed.items()}
-        tokens.update({one.table: one.seen_token for one in back.quiet if one.seen_token != one.change_token})
-        looked = [*(v.table.id for v, _ in visits), *(one.table for one in back.quiet)]
-        if looked:
-            self.store.tables.looked(looked, tokens, now=now)
-            self.metrics.looked(len(looked), len(tokens))
-        self.wake_others(changed, now)
-        self.rest(back, now)
-        looks = [look for outcome in outcomes for look in outcome.looks]
-        if looks:
-            self.store.schedules.finish(looks, now=self.store.clock.now())
+        if visits:
+            self.store.tables.looked([v.table.id for v, _ in visits], tokens, now=now)
+            self.wake_others(changed, now)
+        self.store.schedules.finish(looks, now=self.store.clock.now())
+        self.metrics.looked(len(visits), len(tokens))
         if any(look.started for look in looks):
             self.on_stored()
-
-    def follow_up(self, news: Sequence[News], now: datetime) -> list[Outcome]:
-        """Tables that are not at rest any more: now their schedules are worth reading."""
-        told = {one.table.table: one for one in news}
-        due = self.store.schedules.claimed([one.table for one in news]) if news else []
-        return [self.told(visit, told[visit.table.id]) for visit in self.visits(due, now, self._turn)]
-
-    def told(self, visit: Visit, news: News) -> Outcome:
-        if news.token is None:
-            return unreadable(visit, news.error or OSError("nobody knows why"))
-        return self.look_further(visit, news.token)
-
-    def rest(self, back: Back, now: datetime) -> None:
-        by_heartbeat: dict[int, list[Resting]] = {}
-        for one in back.quiet:
-            by_heartbeat.setdefault(one.heartbeat, []).append(one)
-        for heartbeat, tables in by_heartbeat.items():
-            self.store.schedules.rest(tables, next_due=now + timedelta(milliseconds=heartbeat), now=now)
-        self.store.schedules.rest(back.late, next_due=now + PUT_OFF, now=None)
 
     def wake_others(self, changed: Iterable[Visit], now: datetime) -> None:
         """A change that was seen on the way to one action is news for all that wait for changes of the table."""
@@ -330,19 +264,8 @@ class Coordinator:
             return False
 
 
-def lane_of(on: Format) -> str:
-    return f"reads {on}"
-
-
-def by_lane(resting: Sequence[Resting]) -> Mapping[str, list[Resting]]:
-    formats: dict[Format, list[Resting]] = {}
-    for one in resting:
-        formats.setdefault(one.format, []).append(one)
-    return {lane_of(on): tables for on, tables in formats.items()}
-
-
-def taken(queue: deque[T]) -> list[T]:
-    return [queue.popleft() for _ in range(len(queue))]
+def lane_of(table: Table) -> str:
+    return f"reads {table.format}"
 
 
 def expect(turn: Turn | None) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the core asks of the world: store, clock, metrics. A contract suite holds each implementation to it."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Generic, Protocol, TypeVar
@@ -21,7 +21,7 @@ from lakehand.domain.operations import (
 )
 from lakehand.domain.processes import Instant, Json, TableProcess
 from lakehand.domain.rules import Busy, Candidate
-from lakehand.domain.schedules import Claimed, Look, Resting, Schedule
+from lakehand.domain.schedules import Look, Schedule
 from lakehand.domain.tables import Table, TableChanges, TableId, TableSpec
 
 T = TypeVar("T")
@@ -180,26 +180,6 @@ class Schedules(Protocol):
 
         All due actions of one table come together.
         """
-
-    def claim(
-        self,
-        *,
-        holder: InstanceId,
-        now: datetime,
-        hold: timedelta,
-        limit: int,
-        may_rest: Callable[[TableId, str, str], bool],
-    ) -> Claimed:
-        """The same, with tables apart that are at rest, where ``may_rest`` allows it for a table of a format with
-        these actions, as the database writes them."""
-
-    def claimed(self, resting: Collection[Resting]) -> Sequence[Schedule]:
-        """The schedules that were claimed with tables at rest which have news after all."""
-
-    def rest(self, resting: Collection[Resting], *, next_due: datetime, now: datetime | None) -> None:
-        """These tables stay at rest, each until a decision that was asked for, or until the next look; fenced.
-
-        ``now``: when they were looked at; None: they were not."""
 
     def finish(self, looks: Sequence[Look], *, now: datetime) -> None:
         """Write the outcomes in one transaction, each fenced by its token.

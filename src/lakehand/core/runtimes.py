@@ -13,7 +13,6 @@ from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, NotFound
 from lakehand.domain.operations import Operation, OperationId
 from lakehand.domain.places import Catalog, Place
-from lakehand.domain.schedules import Resting
 from lakehand.domain.tables import Table
 from lakehand.spi.config import TableConfig, layered
 from lakehand.spi.factories import ProcessFactory
@@ -144,23 +143,14 @@ class Runtimes:
         self.check_place(table.location)
         return self.plugins.format(table.format).probe(self.place_of(table))
 
-    def probe_resting(self, table: Resting) -> str:
-        self.check_place(table.location)
-        place = (
-            Place(location=table.location)
-            if not table.catalog
-            else self.place_in(table.catalog, table.location, table.db_name, table.table_name)
-        )
-        return self.plugins.format(table.format).probe(place)
-
     def place_of(self, table: Table) -> Place:
-        spec = table.spec
-        if not spec.catalog:
-            return Place(location=spec.location)
-        return self.place_in(spec.catalog, spec.location, spec.db_name, spec.table_name)
-
-    def place_in(self, catalog: str, location: str, db_name: str, table_name: str) -> Place:
-        if catalog not in self.catalogs:
-            name = f"{db_name}.{table_name}" if db_name else table_name
-            raise NotFound(f"{name} is in the catalog {catalog!r}, which the settings do not have")
-        return Place(location=location, catalog=self.catalogs[catalog], db_name=db_name, table_name=table_name)
+        if not table.spec.catalog:
+            return Place(location=table.location)
+        if table.spec.catalog not in self.catalogs:
+            raise NotFound(f"{table.name} is in the catalog {table.spec.catalog!r}, which the settings do not have")
+        return Place(
+            location=table.location,
+            catalog=self.catalogs[table.spec.catalog],
+            db_name=table.spec.db_name,
+            table_name=table.spec.table_name,
+        )

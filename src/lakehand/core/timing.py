@@ -13,6 +13,18 @@ NEVER = timedelta(days=3650)
 SOONEST = timedelta(seconds=1)  # a factory that wants to be asked again at once waits this long
 
 
+def at_rest(
+    table: Table, schedule: Schedule, strategy: ProcessTriggerStrategy, token: str, now: datetime
+) -> Look | None:
+    """The look at an action that follows the table, where nothing is new and nobody asked: almost all looks, fast."""
+    known = schedule
+    if known.wakes or known.decide_at is not None or known.last_decision is None or token != known.seen_token:
+        return None
+    if strategy.interval is not None or not strategy.on_new_snapshot:
+        return None
+    return Look(schedule=known, next_due=now + table.spec.heartbeat_timeout, reason=None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """One look at one action of a table whose sign of change was read."""
@@ -35,41 +47,30 @@ class Question:
         return due is not None and due <= self.now
 
     def unchanged(self) -> Look:
-        """Its factory need not be asked. One that goes by the clock alone takes no notice of changes."""
-        known = replace(self.schedule, decide_at=self.asked_at(self.schedule, self.schedule.decide_at))
-        is_news = not self.strategy.on_new_snapshot and self.token != known.seen_token
-        return Look(
-            schedule=self.schedule, next_due=self.next_due(known), reason=None, decide_at=known.decide_at,
-            saw=self.token if is_news else None,
-        )  # fmt: skip
+        due = self.next_due(self.schedule)
+        return Look(schedule=self.schedule, next_due=due, reason=None, decide_at=self.schedule.decide_at)
 
     def skipped(self, skip: Skip) -> Look:
         again = None if skip.look_again is None else self.now + max(skip.look_again, SOONEST)
-        return self.decided(replace(self.schedule, last_decision=self.now), again, skip.reason)
+        due = self.next_due(replace(self.schedule, last_decision=self.now, decide_at=again))
+        return self.decided(next_due=due, reason=skip.reason, decide_at=again)
 
-    def started(self, reason: str, *, is_a_plan: bool) -> Look:
-        """Where plans wait in a table there may be more of them: it is asked about again until its factory skips."""
-        again = self.now if is_a_plan and self.strategy.on_new_snapshot else None
-        known = replace(self.schedule, last_decision=self.now, last_start=self.now)
-        return replace(self.decided(known, again, reason), started=True)
+    def started(self, reason: str) -> Look:
+        """A table that is decided upon when it changes is asked about again until its factory skips."""
+        again = self.now if self.strategy.on_new_snapshot else None
+        due = self.next_due(replace(self.schedule, last_decision=self.now, last_start=self.now, decide_at=again))
+        return replace(self.decided(next_due=due, reason=reason, decide_at=again), started=True)
 
-    def decided(self, known: Schedule, again: datetime | None, reason: str) -> Look:
-        known = replace(known, decide_at=self.asked_at(known, again))
+    def decided(self, *, next_due: datetime, reason: str, decide_at: datetime | None) -> Look:
         return Look(
-            schedule=self.schedule, next_due=self.next_due(known), reason=reason, decide_at=known.decide_at,
-            decided=True, saw=self.token,
-        )  # fmt: skip
+            schedule=self.schedule, next_due=next_due, reason=reason, decide_at=decide_at, decided=True, saw=self.token
+        )
 
-    def asked_at(self, known: Schedule, again: datetime | None) -> datetime | None:
-        """When its factory is asked whatever the table looks like: as it wished, or by the interval if sooner."""
-        times = [time for time in (again, interval_due(known, self.strategy)) if time is not None]
-        return min(times) if times else None
-
-    def next_due(self, known: Schedule) -> datetime:
-        """When it is looked at again if nobody speaks up: at the heartbeat timeout, or when its factory is asked."""
-        by_heartbeat = self.now + heartbeat(self.table, self.schedule) if self.strategy.on_new_snapshot else None
-        times = [time for time in (by_heartbeat, known.decide_at) if time is not None]
-        return max(min(times, default=self.now + NEVER), self.now)
+    def next_due(self, schedule: Schedule) -> datetime:
+        """When it is looked at again if nobody speaks up: at the heartbeat timeout, the interval, or as asked."""
+        by_heartbeat = heartbeat(self.table, self.schedule) if self.strategy.on_new_snapshot else NEVER
+        times = (self.now + by_heartbeat, interval_due(schedule, self.strategy), schedule.decide_at)
+        return max(min(time for time in times if time is not None), self.now)
 
 
 def interval_due(schedule: Schedule, strategy: ProcessTriggerStrategy) -> datetime | None:

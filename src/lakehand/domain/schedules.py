@@ -2,14 +2,12 @@
 """Schedules: for each table and action, when it is looked at next and what the last look said."""
 
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from lakehand.domain.actions import Action
 from lakehand.domain.operations import LeaseToken
-from lakehand.domain.tables import Format, TableId
+from lakehand.domain.tables import TableId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,33 +46,6 @@ class Look:
         if self.reason is not None or self.decided or self.put_off or self.schedule.wakes:
             return False
         return not self.started and self.saw is None and self.decide_at == self.schedule.decide_at
-
-
-class Resting(NamedTuple):
-    """A table of which every due action was decided upon as it was seen last: unless it has changed, there is no news.
-
-    Made for each table of a sweep, so it is no more than a place, a sign and a token.
-    """
-
-    table: TableId
-    format: Format
-    location: str
-    catalog: str
-    db_name: str
-    table_name: str
-    heartbeat: int  # milliseconds
-    seen_token: str  # what all of its factories have seen
-    change_token: str | None  # what the last probe saw
-    lease: LeaseToken
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claimed:
-    """What one claim has won: tables at rest, and the due schedules of all others."""
-
-    resting: Sequence[Resting] = ()
-    due: Sequence[Schedule] = ()
-    count: int = 0  # due schedules that were seen, at rest or not
 
 
 def spread(key: str, interval: timedelta, share: float = 0.1) -> timedelta:

@@ -19,7 +19,7 @@ from lakehand.store.database import Database
 from lakehand.store.events import EventWriter
 from lakehand.store.operation_rows import to_attempt, to_operation
 from lakehand.store.paging import read_page
-from lakehand.store.schema import Id, Millis, attempt, operation, tbl
+from lakehand.store.schema import Millis, attempt, operation, tbl
 from lakehand.store.table_rows import key_of
 
 FEW = 3  # candidates of one table and conflict class
@@ -64,12 +64,6 @@ DEPTH = (
 )
 
 
-NEWEST = select(operation).where(c.tbl_id == bindparam("table", type_=Id)).order_by(c.operation_id.desc())
-UNFINISHED_OF = NEWEST.where(c.status.in_(UNFINISHED_WORDS))
-FINISHED_OF = NEWEST.where(c.status.not_in(UNFINISHED_WORDS)).limit(bindparam("recent"))
-ONE = select(operation).where(c.operation_id == bindparam("id", type_=Id))
-
-
 class OperationReads:
     def __init__(self, database: Database, events: EventWriter) -> None:
         self.database = database
@@ -85,10 +79,12 @@ class OperationReads:
 
     def of_table(self, table: TableId, *, recent: int) -> Sequence[Operation]:
         """All unfinished operations of the table and its ``recent`` newest finished ones, newest first."""
+        newest = select(operation).where(c.tbl_id == table).order_by(c.operation_id.desc())
+        is_unfinished = c.status.in_(UNFINISHED_WORDS)
 
         def read(tx: Connection) -> Sequence[Row[Any]]:
-            unfinished = tx.execute(UNFINISHED_OF, {"table": table}).all()
-            finished = tx.execute(FINISHED_OF, {"table": table, "recent": recent}).all() if recent else []
+            unfinished = tx.execute(newest.where(is_unfinished)).all()
+            finished = tx.execute(newest.where(~is_unfinished).limit(recent)).all() if recent else []
             return [*unfinished, *finished]
 
         # One may have finished between the two reads.
@@ -135,7 +131,8 @@ class OperationReads:
 
 
 def row_of(tx: Connection, id: OperationId, *, lock: bool = False) -> Row[Any]:
-    row = tx.execute(ONE.with_for_update() if lock else ONE, {"id": id}).one_or_none()
+    query = select(operation).where(c.operation_id == id)
+    row = tx.execute(query.with_for_update() if lock else query).one_or_none()
     if row is None:
         raise NotFound(f"there is no operation {id}")
     return row

@@ -32,13 +32,10 @@ IS_FINISHED = c.status.in_(FINISHED_WORDS)
 CANCELED = RELEASED | {"status": Status.CANCELED.value, "cancel_requested": True}
 
 
-INSERT = insert(operations)
-
-
 class SqlOperations(OperationLeases):
     def add(self, new: NewOperation, *, now: datetime, event: Event | None = None) -> tuple[Operation, bool]:
         """Store it, or find the one that has this (table, instant). True when it was stored. The event comes along."""
-        known = self.find(new.table, new.instant) if new.process.instant is not None else None
+        known = self.find(new.table, new.instant)
         if known is not None:
             return known, False
         try:
@@ -50,7 +47,7 @@ class SqlOperations(OperationLeases):
             return rival, False
 
     def insert(self, tx: Connection, new: NewOperation, now: int, event: Event | None) -> Operation:
-        key = tx.execute(INSERT, new_row(new, now)).inserted_primary_key
+        key = tx.execute(insert(operations).values(new_row(new, now))).inserted_primary_key
         assert key is not None
         self.note(tx, event, OperationId(key[0]), new.table, now)
         return to_operation(row_of(tx, OperationId(key[0])))

@@ -12,12 +12,11 @@ from sqlalchemy import Connection, Row, and_, bindparam, case, exists, func, or_
 
 from lakehand.domain.actions import Action
 from lakehand.domain.operations import InstanceId, LeaseToken
-from lakehand.domain.schedules import Claimed, Look, Resting, Schedule
+from lakehand.domain.schedules import Look, Schedule
 from lakehand.domain.tables import TableId
 from lakehand.store.clock import millis_or_none, span_to_millis, to_millis, to_time
 from lakehand.store.database import Database
 from lakehand.store.prepared import Listed
-from lakehand.store.resting import MayRest, by_lease, read_resting, write_rest
 from lakehand.store.schema import Id, Millis, schedule, tbl
 from lakehand.store.tables import chunks
 
@@ -91,46 +90,17 @@ class SqlSchedules:
 
         All due actions of one table come together, so there may be a few more than the limit.
         """
-        return self.claim(holder=holder, now=now, hold=hold, limit=limit, may_rest=never).due
-
-    def claim(
-        self,
-        *,
-        holder: InstanceId,
-        now: datetime,
-        hold: timedelta,
-        limit: int,
-        may_rest: MayRest,
-    ) -> Claimed:
-        """The same, with tables apart that are at rest."""
         at = to_millis(now)
         due = self.database.read(lambda tx: tx.scalars(DUE, {"now": at, "limit": limit}).all())
         if not due:
-            return Claimed()
-        tables, token = sorted(set(due)), LeaseToken(str(uuid4()))
-        lease = {"now": at, "holder": holder, "token": token, "until": at + span_to_millis(hold)}
-        self.database.write(lambda tx: CLAIM.run(tx, tables, **lease))
+            return []
+        tables, token = sorted(set(due)), str(uuid4())
 
-        def read(tx: Connection) -> tuple[list[Resting], Sequence[Row[Any]]]:
-            resting = read_resting(tx, tables, token, at, may_rest) if may_rest is not never else []
-            at_rest = {one.table for one in resting}
-            others = [table for table in tables if table not in at_rest]
-            return resting, CLAIMED.rows(tx, others, token=token) if others else []
+        def claim(tx: Connection) -> Sequence[Row[Any]]:
+            CLAIM.run(tx, tables, now=at, holder=holder, token=token, until=at + span_to_millis(hold))
+            return CLAIMED.rows(tx, tables, token=token)
 
-        resting, rows = self.database.read(read)
-        return Claimed(resting=resting, due=sorted(map(to_schedule, rows), key=claim_order), count=len(due))
-
-    def claimed(self, resting: Collection[Resting]) -> Sequence[Schedule]:
-        """The schedules that were claimed with tables at rest which have news after all."""
-
-        def read(tx: Connection) -> list[Row[Any]]:
-            return [row for token, tables in by_lease(resting).items() for row in CLAIMED.rows(tx, tables, token=token)]
-
-        return sorted(map(to_schedule, self.database.read(read)), key=claim_order) if resting else []
-
-    def rest(self, resting: Collection[Resting], *, next_due: datetime, now: datetime | None) -> None:
-        """These tables stay at rest, each until a decision that was asked for, or until the next look; fenced."""
-        write_rest(self.database, resting, next_due=next_due, now=now)
+        return sorted(map(to_schedule, self.database.write(claim)), key=claim_order)
 
     def finish(self, looks: Sequence[Look], *, now: datetime) -> None:
         """Write the outcomes in one transaction, each fenced by its token.
@@ -177,11 +147,6 @@ class SqlSchedules:
 
         times = [time for time in self.database.read(read) if time is not None]
         return to_time(min(times)) if times else None
-
-
-def never(_table: TableId, _format: str, _actions: str) -> bool:
-    """No table rests."""
-    return False
 
 
 Together = tuple[LeaseToken | None, str, int]  # the token, the action and the next time that quiet looks share
