@@ -16,8 +16,10 @@ from lakehand.spi import EngineContext
 from lakehand.writer import is_ready
 
 PATIENCE = 60.0  # seconds for the service to answer
-# The thorough compiler pays off after minutes, and needs until then what the work could have.
-SHORT_LIFE = {"conf.spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+# The thorough compiler pays off after minutes, and needs until then what the work could have. Without it Java reserves
+# 48 MB for compiled code, which five formats in one process fill, and then fails: it gets what it has with it.
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+SHORT_LIFE = {"conf.spark.driver.extraJavaOptions": QUICK_JAVA}
 
 
 class ServiceProcess:

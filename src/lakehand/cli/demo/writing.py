@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from lakehand.cli.demo.background import QUICK_JAVA
 from lakehand.cli.problems import CommandFailed
 from lakehand.engines.spark.command import FORMATS, format_properties
 from lakehand.engines.spark.jars import spark_home
@@ -72,8 +73,8 @@ def own_conf(home: Path) -> dict[str, str]:
         "spark.app.name": "demo-writer",
         "spark.master": "local[2]",
         "spark.driver.memory": "1g",
-        # A short life: the quick compiler and the simple collector start sooner than the thorough ones pay off.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        # A short life: the simple collector starts sooner than the thorough one pays off.
+        "spark.driver.extraJavaOptions": f"{QUICK_JAVA} -XX:+UseSerialGC",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
