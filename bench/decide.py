@@ -81,11 +81,13 @@ def measured(service: Service, lake: MixedLake, made: Sequence[MadeTable], url: 
 
 
 def sweep(service: Service) -> float:
-    """Until nothing is due: what the coordinator's loop does, without its pauses."""
+    """Until nothing is due: what the loops that find and decide do, without their pauses."""
     began = time.perf_counter()
-    coordinator = service.loops["coordinator"]
-    while coordinator.run_once():
-        pass
+    sweeper, coordinator = service.loops["sweeper"], service.loops["coordinator"]
+    has_more = True
+    while has_more:
+        has_more = sweeper.run_once()
+        has_more = coordinator.run_once() or has_more
     return time.perf_counter() - began
 
 
@@ -93,7 +95,7 @@ def make_due(url: str) -> None:
     """As if the heartbeat of every table had passed."""
     engine = create_engine(url)
     with engine.begin() as tx:
-        tx.execute(text(f"UPDATE schedule SET due = due - {HEARTBEAT_TIMEOUT // timedelta(milliseconds=1)}"))
+        tx.execute(text(f"UPDATE tbl SET probe_due = probe_due - {HEARTBEAT_TIMEOUT // timedelta(milliseconds=1)}"))
     engine.dispose()
 
 

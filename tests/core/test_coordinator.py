@@ -13,40 +13,40 @@ T1 = "20261115110000000"
 
 def test_a_new_table_is_looked_at_at_once(world: World) -> None:
     world.add_table()
-    world.coordinator.run_once()
+    world.look()
     assert world.factory.triggered == 1
 
 
 def test_an_unchanged_table_is_probed_at_its_heartbeat_and_not_decided_again(world: World) -> None:
     world.add_table()
-    world.coordinator.run_once()
+    world.look()
     assert world.tables.probes == 2  # the probe and the inspection of the first look
     world.clock.pass_by(minutes=10)  # the second look comes at a time of the table's own, at the latest now
-    world.coordinator.run_once()
+    world.look()
     world.clock.pass_by(minutes=5)
-    world.coordinator.run_once()
+    world.look()
     assert world.tables.probes == 3
     world.clock.pass_by(minutes=6)
-    world.coordinator.run_once()
+    world.look()
     assert (world.tables.probes, world.factory.triggered) == (4, 1)
 
 
 def test_a_lost_notification_is_found_within_the_heartbeat_timeout(world: World) -> None:
     table = world.add_table()
-    world.coordinator.run_once()
+    world.look()
     world.tables.plan(table.location, T1)
     world.clock.pass_by(minutes=10)
-    world.coordinator.run_once()
+    world.look()
     assert world.the_operation(table).instant == T1
 
 
 def test_a_callback_wakes_the_table_long_before_its_heartbeat(world: World) -> None:
     table = world.add_table()
-    world.coordinator.run_once()
+    world.look()
     world.tables.plan(table.location, T1)
     world.clock.pass_by(seconds=1)
     world.intake.record([Notification(source="callback", location=table.location)])
-    world.coordinator.run_once()
+    world.look()
     assert world.the_operation(table).instant == T1
 
 
@@ -54,7 +54,7 @@ def test_one_bad_table_says_why_and_stops_no_other(world: World) -> None:
     bad, good = world.add_table("bad"), world.add_table("good")
     world.tables.broken.add(bad.location)
     world.tables.plan(good.location, T1)
-    world.coordinator.run_once()
+    world.look()
     assert world.the_operation(good).instant == T1
     [schedule] = world.store.schedules.of_table(bad.id)
     assert "cannot be read: the storage is on fire" in schedule.last_reason
@@ -63,7 +63,7 @@ def test_one_bad_table_says_why_and_stops_no_other(world: World) -> None:
 def test_a_trigger_that_raises_is_the_trouble_of_its_own_table(world: World, monkeypatch: Any) -> None:
     table = world.add_table()
     monkeypatch.setattr(world.factory, "trigger", lambda *_: 1 / 0)
-    world.coordinator.run_once()
+    world.look()
     [schedule] = world.store.schedules.of_table(table.id)
     assert "the look failed: pretend.trigger failed: ZeroDivisionError: division by zero" in schedule.last_reason
     assert NOON < schedule.due <= NOON + timedelta(minutes=1)
@@ -72,7 +72,7 @@ def test_a_trigger_that_raises_is_the_trouble_of_its_own_table(world: World, mon
 def test_a_trigger_that_returns_nonsense_is_named(world: World, monkeypatch: Any) -> None:
     table = world.add_table()
     monkeypatch.setattr(world.factory, "trigger", lambda *_: "compact it!")
-    world.coordinator.run_once()
+    world.look()
     [schedule] = world.store.schedules.of_table(table.id)
     assert "pretend.trigger returned str, not one of: TableProcess, Skip" in schedule.last_reason
 
@@ -91,7 +91,7 @@ def test_a_paused_table_is_left_alone_until_it_is_resumed(world: World) -> None:
 def test_removing_a_table_ends_what_waits_for_it(world: World) -> None:
     table = world.add_table()
     world.tables.plan(table.location, T1)
-    world.coordinator.run_once()
+    world.look()
     world.desk.remove(table.id)
     ended = world.the_operation(table)
     assert (ended.status, ended.is_deleted) == ("canceled", True)
@@ -99,8 +99,8 @@ def test_removing_a_table_ends_what_waits_for_it(world: World) -> None:
 
 def test_a_table_that_is_resumed_is_decided_upon_at_once(world: World) -> None:
     table = world.add_table()
-    world.coordinator.run_once()
+    world.look()
     world.desk.change(table.id, TableChanges(paused=True))
     world.desk.change(table.id, TableChanges(paused=False))
-    world.coordinator.run_once()
+    world.look()
     assert world.factory.triggered == 2

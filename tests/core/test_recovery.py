@@ -208,19 +208,19 @@ def test_schedules_and_state_survive_that_their_plugin_is_off_for_a_while(world:
     counted: list[int] = []
     world.factory.says[CLEAN] = lambda runtime: counted.append(runtime.update_state(COUNT, lambda n: n + 1))
     world.add_table("cleaned", action_types=frozenset({CLEAN}))
-    world.coordinator.run_once()
+    world.look()
     on = world.plugins
     switched_off(world)
     world.tables.plan(table.location, T1)
     for _ in range(3):
         world.clock.pass_by(minutes=11)
-        world.coordinator.run_once()
+        world.look()
     [schedule] = world.store.schedules.of_table(table.id)
     assert "no plugin does compaction for hudi" in schedule.last_reason
     world.plugins = on
     world.restart()
     world.clock.pass_by(minutes=11)
-    world.coordinator.run_once()
+    world.look()
     assert world.the_operation(table).instant == T1
     assert counted[:2] == [1, 2]
 

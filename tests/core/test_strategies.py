@@ -40,7 +40,7 @@ def pass_by_minutes(world: World, count: int) -> None:
     """Minute by minute, each with a turn of the coordinator."""
     for _ in range(count):
         world.clock.pass_by(minutes=1)
-        world.coordinator.run_once()
+        world.look()
 
 
 def soon_after(asked: timedelta, due: timedelta) -> bool:
@@ -56,12 +56,12 @@ def hourly(world: World) -> Table:
 
 
 def test_the_first_look_comes_at_once_also_for_a_strategy_of_the_clock_alone(world: World, hourly: Table) -> None:
-    world.coordinator.run_once()
+    world.look()
     assert cleans(world) == [timedelta()]
 
 
 def test_an_interval_is_asked_about_again_and_again_though_nothing_ever_starts(world: World, hourly: Table) -> None:
-    world.coordinator.run_once()
+    world.look()
     pass_by_minutes(world, 200)
     first, second, third = cleans(world)[:3]
     assert first == timedelta()
@@ -72,7 +72,7 @@ def test_an_interval_is_asked_about_again_and_again_though_nothing_ever_starts(w
 
 def test_the_interval_counts_from_the_last_start_not_from_its_end(world: World, hourly: Table) -> None:
     world.factory.says[CLEAN] = a_clean
-    world.coordinator.run_once()
+    world.look()
     pass_by_minutes(world, 50)
     end_whatever_runs(world, hourly)
     pass_by_minutes(world, 20)
@@ -82,7 +82,7 @@ def test_the_interval_counts_from_the_last_start_not_from_its_end(world: World, 
 
 def test_a_run_that_is_longer_than_its_interval_is_waited_for_without_haste(world: World, hourly: Table) -> None:
     world.factory.says[CLEAN] = a_clean
-    world.coordinator.run_once()
+    world.look()
     pass_by_minutes(world, 150)
     assert len(world.store.operations.of_table(hourly.id, recent=9)) == 1
     assert [soon_after(at, n * HOUR + bit(hourly)) for n, at in enumerate(cleans(world)[1:], start=1)] == [True] * 2
@@ -90,7 +90,7 @@ def test_a_run_that_is_longer_than_its_interval_is_waited_for_without_haste(worl
 
 
 def test_neither_a_commit_nor_a_word_of_the_writer_hurries_a_strategy_of_the_clock(world: World, hourly: Table) -> None:
-    world.coordinator.run_once()
+    world.look()
     world.tables.plan(hourly.location, "1")
     world.intake.record([Notification(source="callback", location=hourly.location)])
     pass_by_minutes(world, 30)
@@ -98,17 +98,17 @@ def test_neither_a_commit_nor_a_word_of_the_writer_hurries_a_strategy_of_the_clo
 
 
 def test_a_person_hurries_a_strategy_of_the_clock(world: World, hourly: Table) -> None:
-    world.coordinator.run_once()
+    world.look()
     world.clock.pass_by(minutes=5)
     world.desk.look_now(hourly.id)
-    world.coordinator.run_once()
+    world.look()
     assert cleans(world) == [timedelta(), 5 * MINUTE]
 
 
 def test_a_skip_is_asked_about_again_when_it_said_so_and_not_before(world: World) -> None:
     world.factory.says[CLEAN] = lambda _: Skip(reason="cooling down", look_again=timedelta(minutes=45))
     world.add_table(action_types=frozenset({CLEAN}))
-    world.coordinator.run_once()
+    world.look()
     pass_by_minutes(world, 60)
     assert cleans(world) == [timedelta(), 45 * MINUTE]
 
@@ -117,7 +117,7 @@ def test_a_skip_that_wants_to_be_asked_at_once_does_not_keep_us_busy(world: Worl
     world.factory.says[CLEAN] = lambda _: Skip(reason="now!", look_again=timedelta(seconds=-5))
     world.add_table(action_types=frozenset({CLEAN}))
     for _ in range(5):
-        world.coordinator.run_once()
+        world.look()
     assert len(cleans(world)) == 1
 
 
@@ -126,7 +126,7 @@ def test_tables_of_one_interval_are_not_asked_together_for_ever(world: World) ->
     world.factory.says[CLEAN] = lambda _: Skip(reason="nothing")
     for n in range(20):
         world.add_table(f"t{n}", action_types=frozenset({CLEAN}))
-    world.coordinator.run_once()
+    world.look()
     pass_by_minutes(world, 67)
     later = {at for at in cleans(world) if at}
     assert len(later) >= 4  # the bits of 20 tables, within six minutes
@@ -136,7 +136,7 @@ def test_tables_of_one_interval_are_not_asked_together_for_ever(world: World) ->
 
 def test_a_change_is_asked_about_and_an_unchanged_table_is_not(world: World) -> None:
     table = world.add_table(action_types=frozenset({CLEAN}))
-    world.coordinator.run_once()
+    world.look()
     pass_by_minutes(world, 25)
     assert len(cleans(world)) == 1
     world.tables.plan(table.location, "1")
@@ -148,29 +148,29 @@ def test_a_change_that_one_action_finds_is_news_for_the_others_at_once(world: Wo
     """Their times are apart: the change must not be taken as known because the first look has seen it."""
     world.factory.says[CLEAN] = lambda _: Skip(reason="no", look_again=timedelta(seconds=30))
     table = world.add_table(action_types=BOTH)
-    world.coordinator.run_once()
+    world.look()
     world.tables.plan(table.location, "1")
     world.clock.pass_by(seconds=31)
-    world.coordinator.run_once()  # only the clean is due here
-    world.coordinator.run_once()
+    world.look()  # only the clean is due here
+    world.look()
     assert world.the_operation(table).process.action == COMPACTION
 
 
 def test_a_change_is_not_forgotten_when_we_die_between_the_look_and_its_end(world: World, monkeypatch: Any) -> None:
     table = world.add_table(action_types=BOTH)
-    world.coordinator.run_once()
+    world.look()
     world.tables.plan(table.location, "1")
     world.clock.pass_by(minutes=11)
     finish = world.store.schedules.finish
     monkeypatch.setattr(type(world.store.schedules), "finish", lambda *_, **__: 1 / 0)
     monkeypatch.setitem(world.factory.says, COMPACTION, lambda _: Skip(reason="this answer is lost"))
     with pytest.raises(ZeroDivisionError):
-        world.coordinator.run_once()
+        world.look()
     monkeypatch.setattr(type(world.store.schedules), "finish", lambda _, *args, **named: finish(*args, **named))
     del world.factory.says[COMPACTION]
     world.restart()
     world.clock.pass_by(minutes=11)
-    world.coordinator.run_once()
+    world.look()
     assert world.the_operation(table).process.action == COMPACTION
 
 
@@ -178,7 +178,7 @@ def test_an_interval_and_changes_are_both_reasons_to_ask(world: World) -> None:
     world.factory.strategies[CLEAN] = ProcessTriggerStrategy(interval=HOUR, on_new_snapshot=True)
     world.factory.says[CLEAN] = lambda _: Skip(reason="nothing")
     table = world.add_table(action_types=frozenset({CLEAN}))
-    world.coordinator.run_once()
+    world.look()
     world.tables.plan(table.location, "1")
     pass_by_minutes(world, 15)
     assert len(cleans(world)) == 2
@@ -190,7 +190,7 @@ def test_a_strategy_that_fails_later_is_the_trouble_of_its_own_action(world: Wor
     world.factory.strategies[CLEAN] = "every now and then"  # type: ignore[assignment]
     table = world.add_table(action_types=BOTH)
     world.tables.plan(table.location, "1")
-    world.coordinator.run_once()
+    world.look()
     assert world.the_operation(table).process.action == COMPACTION
     reasons = {s.action: s.last_reason for s in world.store.schedules.of_table(table.id)}
     assert "pretend.trigger_strategy returned str, not a ProcessTriggerStrategy" in reasons[CLEAN]
@@ -241,10 +241,10 @@ def test_an_action_without_a_limit_has_none(world: World) -> None:
 def test_an_action_that_is_added_later_is_looked_at_at_once(world: World) -> None:
     world.factory.strategies[CLEAN] = HOURLY
     table = world.add_table()
-    world.coordinator.run_once()
+    world.look()
     world.clock.pass_by(minutes=3)
     world.desk.change(table.id, TableChanges(action_types=BOTH))
-    world.coordinator.run_once()
+    world.look()
     assert cleans(world) == [3 * MINUTE]
 
 

@@ -20,6 +20,7 @@ from lakehand.core.recovery import Recovery
 from lakehand.core.rescuer import Rescuer
 from lakehand.core.runtimes import Runtimes
 from lakehand.core.settler import Settler
+from lakehand.core.sweeper import Sweeper
 from lakehand.core.tables_desk import TablesDesk
 from lakehand.domain.actions import Action
 from lakehand.domain.locations import Warehouses
@@ -28,7 +29,7 @@ from lakehand.domain.places import Place
 from lakehand.domain.processes import Drop, Finding, Instant, Json, Skip, TableProcess, Verdict
 from lakehand.domain.retries import RetryPolicy
 from lakehand.domain.rules import Limits
-from lakehand.domain.tables import Format, Table, TableSpec
+from lakehand.domain.tables import Format, Table, TableId, TableSpec
 from lakehand.spi import (
     METADATA_TRIGGER,
     EngineContext,
@@ -298,8 +299,13 @@ class World:
         self.looks, self.dispatches, self.rounds, self.settles = self.lanes = [self.make_lanes() for _ in range(4)]
         shared: dict[str, Any] = {"store": self.store, "metrics": self.metrics, "holder": self.holder}
         self.recovery = Recovery(plugins=self.plugins, runtimes=runtimes, since=self.clock.now())
+        hanging: set[TableId] = set()
+        self.sweeper = Sweeper(
+            store=self.store, plugins=self.plugins, runtimes=runtimes, metrics=self.metrics, lanes=self.looks,
+            hanging=hanging, on_news=nothing,
+        )  # fmt: skip
         self.coordinator = Coordinator(
-            plugins=self.plugins, runtimes=runtimes, lanes=self.looks, on_stored=nothing, **shared
+            plugins=self.plugins, runtimes=runtimes, lanes=self.looks, hanging=hanging, on_stored=nothing, **shared
         )
         self.dispatcher = Dispatcher(
             plugins=self.plugins, runtimes=runtimes, secrets=secrets, hold=HOLD, limits=self.limits,
@@ -325,9 +331,14 @@ class World:
         values: dict[str, Any] = {"location": f"/lake/{name}", "format": HUDI, "action_types": frozenset({COMPACTION})}
         return self.desk.add(TableSpec(**{**values, **changes}))[0]
 
+    def look(self) -> None:
+        """The loops that find and decide, once each."""
+        self.sweeper.run_once()
+        self.coordinator.run_once()
+
     def turn(self) -> None:
         """Each loop once, in order."""
-        self.coordinator.run_once()
+        self.look()
         self.dispatcher.run_once()
         self.monitor.run_once()
 

@@ -9,7 +9,8 @@ import pytest
 from lakehand.core.ports import Store
 from lakehand.domain.operations import InstanceId
 from lakehand.domain.schedules import Look, Schedule
-from lakehand.domain.tables import Table, TableChanges
+from lakehand.domain.tables import Format, Table, TableChanges
+from lakehand.spi import ProcessTriggerStrategy, at_fixed_rate
 from tests.store.given import CLEAN, CLUSTERING, COMPACTION, HOUR, MINUTE, NOON, ONE, SECOND, TWO, a_table
 
 ALL = frozenset({COMPACTION, CLUSTERING, CLEAN})
@@ -213,7 +214,6 @@ def test_a_quiet_look_leaves_all_but_the_time_as_it_is(store: Store) -> None:
     known = finish(store, *claimed(store), decide_at=NOON + 9 * HOUR, decided=True, started=True, saw="t1")
     [again] = claimed(store, after=HOUR)
     look = Look(schedule=again, next_due=NOON + 2 * HOUR, reason=None, decide_at=again.decide_at)
-    assert look.is_quiet
 
     store.schedules.finish([look], now=NOON + HOUR)
 
@@ -331,3 +331,44 @@ def test_a_quiet_look_that_was_lost_is_not_written(store: Store) -> None:
     store.schedules.finish([quiet(late)], now=NOON + MINUTE)
 
     assert schedule_of(store, late).token == taker.token
+
+
+HUDI = Format("hudi")
+HOURLY, FOLLOWING = at_fixed_rate(HOUR), ProcessTriggerStrategy(on_new_snapshot=True)
+
+
+def at_rest(store: Store, *, until: Any = 9 * HOUR, saw: str = "t1", name: str = "t") -> Table:
+    """A table whose one action was decided upon and waits."""
+    table = a_table(store, f"/w/{name}")
+    finish(store, *claimed(store), next_due=NOON + until, decided=True, saw=saw)
+    store.probes.finish({table.id: NOON + HOUR}, {table.id: "t1"}, now=NOON)
+    return table
+
+
+@pytest.mark.parametrize(
+    ("strategy", "until", "saw", "is_due"),
+    [
+        (FOLLOWING, 9 * HOUR, "t1", False),
+        (FOLLOWING, 9 * HOUR, "t0", True),
+        (HOURLY, 1.1 * HOUR, "t1", False),
+        (HOURLY, 1.3 * HOUR, "t1", True),
+        (HOURLY, 1.1 * HOUR, "t0", False),
+        (None, HOUR, "t1", True),
+    ],
+)
+def test_what_does_not_fit_its_strategy_any_more_is_due(
+    store: Store, strategy: ProcessTriggerStrategy | None, until: Any, saw: str, is_due: bool
+) -> None:
+    at_rest(store, until=until, saw=saw)
+
+    store.schedules.refit({} if strategy is None else {(HUDI, COMPACTION): strategy}, now=NOON)
+
+    assert bool(claimed(store)) is is_due
+
+
+def test_a_strategy_is_for_its_own_format_and_action(store: Store) -> None:
+    table = at_rest(store)
+
+    store.schedules.refit({(HUDI, COMPACTION): FOLLOWING, (Format("delta"), COMPACTION): HOURLY}, now=NOON)
+
+    assert schedule_of(store, table).due == NOON + 9 * HOUR

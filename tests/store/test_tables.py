@@ -155,7 +155,7 @@ def test_a_removed_table_leaves_its_history(store: Store) -> None:
 
 def test_a_removed_table_is_revived_under_its_number_with_what_is_said_now(store: Store) -> None:
     old = a_table(store, owner="ann")
-    store.tables.looked([old.id], {old.id: "seen"}, now=NOON)
+    store.probes.finish({old.id: NOON + HOUR}, {old.id: "seen"}, now=NOON)
     store.tables.change(old.id, TableChanges(paused=True), now=NOON)
     store.tables.remove(old.id, now=NOON)
 
@@ -175,16 +175,6 @@ def test_the_name_of_a_removed_table_is_free(store: Store) -> None:
     assert store.tables.by_name("sales", "orders") == [new]
     with pytest.raises(Conflict):
         store.tables.add(spec("/w/old"), now=NOON)
-
-
-def test_a_probe_is_remembered_and_a_change_with_its_time(store: Store) -> None:
-    same, changed = a_table(store, "/w/same"), a_table(store, "/w/changed")
-
-    store.tables.looked([same.id, changed.id], {changed.id: "token"}, now=NOON + HOUR)
-
-    same, changed = store.tables.get(same.id), store.tables.get(changed.id)
-    assert (same.looked_at, same.change_token, same.changed_at) == (NOON + HOUR, None, None)
-    assert (changed.looked_at, changed.change_token, changed.changed_at) == (NOON + HOUR, "token", NOON + HOUR)
 
 
 def test_pages_show_every_table_once_although_some_come_and_go(store: Store) -> None:

@@ -4,7 +4,7 @@
 import gc
 import os
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -33,13 +33,16 @@ from lakehand.core.recovery import Recovery
 from lakehand.core.rescuer import Rescuer
 from lakehand.core.runtimes import Runtimes
 from lakehand.core.settler import Settler
+from lakehand.core.sweeper import Sweeper
 from lakehand.core.tables_desk import TablesDesk
+from lakehand.domain.tables import TableId
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.spi.engines import EngineContext
 from lakehand.store import open_store
 
 BUSY_PACE, IDLE_PACE = 0.1, 1.0  # seconds between two rounds of the monitor
-DISPATCH_PACE, COORDINATE_PACE, RESCUE_PACE, CARE_PACE, ALIVE_PACE, HOUSE_PACE = 1.0, 1.0, 5.0, 1.0, 20.0, 600.0
+DISPATCH_PACE, COORDINATE_PACE, SWEEP_PACE, RESCUE_PACE = 1.0, 1.0, 1.0, 5.0
+CARE_PACE, ALIVE_PACE, HOUSE_PACE = 1.0, 20.0, 600.0
 THREADS = 8  # that look at tables of one format at once
 FEW = 4  # for other calls into one plugin
 # Seconds for one call into a plugin before it is left. Less than a lease, where one is held meanwhile.
@@ -122,6 +125,7 @@ class Parts:
     looks: Lanes
     dispatches: Lanes
     settles: Lanes
+    hanging: set[TableId] = field(default_factory=set)  # tables at which a look hangs
 
     @property
     def shared(self) -> Mapping[str, Any]:
@@ -205,6 +209,7 @@ def build_loops(parts: Parts, rescuer: Rescuer, dispatcher: Dispatcher) -> Mappi
         lanes=parts.lanes,
     )  # fmt: skip
     steps: dict[str, tuple[Callable[[], bool], Callable[[], float]]] = {
+        "sweeper": (build_sweeper(parts).run_once, lambda: SWEEP_PACE),
         "coordinator": (build_coordinator(parts).run_once, lambda: COORDINATE_PACE),
         "dispatcher": (dispatcher.run_once, lambda: DISPATCH_PACE),
         "monitor": (monitor.run_once, lambda: BUSY_PACE if monitor.watching else IDLE_PACE),
@@ -216,9 +221,16 @@ def build_loops(parts: Parts, rescuer: Rescuer, dispatcher: Dispatcher) -> Mappi
     return {n: Loop(name=n, run_once=step, pause=pace, metrics=parts.metrics) for n, (step, pace) in steps.items()}
 
 
+def build_sweeper(parts: Parts) -> Sweeper:
+    return Sweeper(
+        **parts.shared, runtimes=parts.runtimes, lanes=parts.looks, hanging=parts.hanging,
+        on_news=parts.wake("coordinator"),
+    )  # fmt: skip
+
+
 def build_coordinator(parts: Parts) -> Coordinator:
     return Coordinator(
-        **parts.shared, runtimes=parts.runtimes, holder=parts.identity.id, lanes=parts.looks,
+        **parts.shared, runtimes=parts.runtimes, holder=parts.identity.id, lanes=parts.looks, hanging=parts.hanging,
         on_stored=parts.wake("dispatcher"),
     )  # fmt: skip
 

@@ -14,11 +14,11 @@ from lakehand.core.operations_desk import service_instant
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Metrics, Store
 from lakehand.core.runtimes import Runtimes, Seen
-from lakehand.core.timing import Question, at_rest
-from lakehand.core.turns import Turn
-from lakehand.core.visits import Outcome, Part, Visit, by_table, look_failed, put_off, unreadable
+from lakehand.core.timing import Question, heartbeat
+from lakehand.core.turns import Turn, back, expect
+from lakehand.core.visits import STALE, Outcome, Part, Visit, by_table, lane_of, look_failed, put_off, unreadable
 from lakehand.domain.actions import Action
-from lakehand.domain.errors import LakehandError, NotFound
+from lakehand.domain.errors import LakehandError
 from lakehand.domain.events import Event
 from lakehand.domain.operations import InstanceId, NewOperation, Operation, Status
 from lakehand.domain.processes import Skip, TableProcess
@@ -28,7 +28,6 @@ from lakehand.domain.tables import Table, TableId
 log = logging.getLogger(__name__)
 BATCH = 2000
 HOLD = timedelta(minutes=2)
-STALE = 60.0  # seconds after which a visit that still waits for its turn is put off
 PATIENCE = 1.0  # seconds for those that are not back yet, before the others are stored and new ones are sent
 MOST_WAITING = 100  # operations of one table and action that may wait
 STILL_OUT = "the last look has not come back yet"
@@ -47,10 +46,12 @@ class Coordinator:
     metrics: Metrics
     holder: InstanceId
     lanes: Lanes
+    hanging: set[TableId]  # shared with the sweeper: tables at which a thread hangs that nobody waits for
     on_stored: Callable[[], None]
     _back: deque[Outcome] = field(default_factory=deque)
     _turn: Turn = field(default_factory=Turn)  # the batch that is out
     _out: set[object] = field(default_factory=set)  # tables, and (table, factory) pairs, that a thread is busy with
+    _is_fitted: bool = False  # what earlier processes have written was compared with the strategies of this one
 
     def run_once(self) -> bool:
         """Send one batch, and store what the one before brought back meanwhile. True when the batch was full.
@@ -58,6 +59,7 @@ class Coordinator:
         Then there may be more, and its outcomes are stored while the next one is out; the last one is waited for.
         """
         now = self.store.clock.now()
+        self.refit(now)
         due = self.store.schedules.claim_due(holder=self.holder, now=now, hold=HOLD, limit=BATCH)
         self._turn.wait(PATIENCE)
         back = self.take_back()
@@ -70,6 +72,12 @@ class Coordinator:
         self.store_outcomes(self.take_back(), now)
         return False
 
+    def refit(self, now: datetime) -> None:
+        """Once: plugins and their strategies may be others than those of the process before."""
+        if not self._is_fitted:
+            self.store.schedules.refit(self.plugins.all_strategies(), now=now)
+            self._is_fitted = True
+
     def send(self, due: Sequence[Schedule], now: datetime) -> Turn:
         """Each table to the lane of its format. Nobody waits for a lane that still owes something."""
         turn, began, owing = Turn(), time.monotonic(), self.lanes.busy()
@@ -77,7 +85,7 @@ class Coordinator:
         tasks: dict[str, list[Task]] = {}
         for table, schedules in by_table(due):
             if table in tables:
-                lane = lane_of(tables[table])
+                lane = lane_of(tables[table].format)
                 awaited = None if lane in owing else turn
                 visit = Visit(table=tables[table], schedules=tuple(schedules), now=now, began=began, turn=awaited)
                 tasks.setdefault(lane, []).extend(self.task_of(visit, lane))
@@ -88,7 +96,7 @@ class Coordinator:
 
     def task_of(self, visit: Visit, lane: str) -> Iterator[Task]:
         """None for a table that is still out, or while its lane is full."""
-        if visit.table.id in self._out:
+        if visit.table.id in self._out or visit.table.id in self.hanging:
             self._back.append(put_off(visit.table, visit.schedules, visit.now, STILL_OUT))
         elif visit.turn is None and not self.lanes.has_room(lane):
             self._back.append(put_off(visit.table, visit.schedules, visit.now))
@@ -105,16 +113,18 @@ class Coordinator:
                 self._back.append(self.look_at(visit))
         finally:
             self._out.discard(visit.table.id)
+            self.hanging.discard(visit.table.id)
         back(visit.turn)
 
     def visit_left(self, visit: Visit, why: str) -> None:
-        """The thread that hangs still counts as out, so that no second one hangs at the same table."""
+        """No second thread shall hang at the same table."""
+        self.hanging.add(visit.table.id)
         self._back.append(unreadable(visit, why))
         back(visit.turn)
 
     def look_at(self, visit: Visit) -> Outcome:
         try:
-            token = self.runtimes.probe(visit.table)
+            token = self.runtimes.probe(visit.table.format, self.runtimes.place_of(visit.table))
         except Exception as error:
             return unreadable(visit, error)
         looks: list[Look] = []
@@ -130,10 +140,6 @@ class Coordinator:
         table = visit.table
         try:
             strategy = self.plugins.strategy(table.format, schedule.action)
-            look = at_rest(table, schedule, strategy, token, visit.now)
-            if look is not None:
-                looks.append(look)
-                return
             factory = self.plugins.factory(table.format, schedule.action)
         except LakehandError as error:
             looks.append(look_failed(table, schedule, error, visit.now))
@@ -232,47 +238,27 @@ class Coordinator:
         if not outcomes:
             return
         looks = [look for outcome in outcomes for look in outcome.looks]
-        visits = [(o.visit, o.token) for o in outcomes if o.visit is not None]
-        changed = {v: token for v, token in visits if token is not None and token != v.table.change_token}
-        tokens = {visit.table.id: token for visit, token in changed.items()}
-        if visits:
-            self.store.tables.looked([v.table.id for v, _ in visits], tokens, now=now)
-            self.wake_others(changed, now)
+        visits = [(outcome.visit, outcome) for outcome in outcomes if outcome.visit is not None]
+        tokens = {v.table.id: o.token for v, o in visits if o.token is not None and o.token != v.table.change_token}
+        # Who waits for changes is told first: a change that nobody was told of is seen again.
+        self.wake_others([visit for visit, _ in visits if visit.table.id in tokens], now)
+        probed = {visit.table.id: visit.now + (o.again or heartbeat(visit.table)) for visit, o in visits}
+        self.store.probes.finish(probed, tokens, now=now)
         self.store.schedules.finish(looks, now=self.store.clock.now())
         self.metrics.looked(len(visits), len(tokens))
         if any(look.started for look in looks):
             self.on_stored()
 
     def wake_others(self, changed: Iterable[Visit], now: datetime) -> None:
-        """A change that was seen on the way to one action is news for all that wait for changes of the table."""
+        """A change that was seen on the way to one action is news for all that follow changes of the table."""
         tables: dict[Action, list[TableId]] = {}
         for visit in changed:
             for action in self.others(visit.table, {s.action for s in visit.schedules}):
                 tables.setdefault(action, []).append(visit.table.id)
-        for action, ids in tables.items():
-            self.store.schedules.wake(ids, now=now, action=action)
+        for action in sorted(tables):
+            self.store.schedules.wake(tables[action], now=now, action=action)
 
     def others(self, table: Table, looked_at: set[Action]) -> list[Action]:
         """After the first look ever there are none: all actions of a new table are due together."""
-        rest = sorted(table.spec.action_types - looked_at) if table.change_token is not None else []
-        return [action for action in rest if self.fires_on_change(table, action)]
-
-    def fires_on_change(self, table: Table, action: Action) -> bool:
-        try:
-            return self.plugins.strategy(table.format, action).on_new_snapshot
-        except NotFound:
-            return False
-
-
-def lane_of(table: Table) -> str:
-    return f"reads {table.format}"
-
-
-def expect(turn: Turn | None) -> None:
-    if turn is not None:
-        turn.expect()
-
-
-def back(turn: Turn | None) -> None:
-    if turn is not None:
-        turn.back()
+        rest = table.spec.action_types - looked_at if table.change_token is not None else ()
+        return [action for action in rest if self.plugins.follows_changes(table.format, action)]

@@ -49,7 +49,7 @@ class Explainer:
         operations = [told_why(o, waits) for o in self.store.operations.of_table(id, recent=50)]
         schedules = {s.action: s for s in self.store.schedules.of_table(id)}
         names = sorted({*self.plugins.actions_of(table.format), *table.spec.action_types})
-        actions = [explain_action(table, name, operations, schedules.get(name)) for name in names]
+        actions = [self.explain_action(table, name, operations, schedules.get(name)) for name in names]
         return Explanation(
             table=table,
             summary=summary(table, actions),
@@ -58,27 +58,32 @@ class Explainer:
             events=self.store.events.list(table=id, limit=50).items,
         )
 
+    def explain_action(
+        self, table: Table, action: Action, operations: Sequence[Operation], schedule: Schedule | None
+    ) -> ActionExplanation:
+        mine = [o for o in operations if o.process.action == action]
+        unfinished = [o for o in mine if not o.status.is_final]
+        wanted = action in table.spec.action_types
+        return ActionExplanation(
+            action=action,
+            wanted=wanted,
+            now=sentence(table, action, unfinished, schedule, wanted=wanted),
+            last_look=schedule.last_look if schedule else None,
+            last_start=schedule.last_start if schedule else None,
+            next_look=self.next_look(table, schedule) if schedule else None,
+            unfinished=unfinished,
+            last_finished=next((o for o in mine if o.status.is_final), None),
+        )
+
+    def next_look(self, table: Table, schedule: Schedule) -> datetime:
+        """A probe is a look for each action that follows changes."""
+        if table.probe_due is None or not self.plugins.follows_changes(table.format, schedule.action):
+            return schedule.due
+        return min(schedule.due, table.probe_due)
+
 
 def told_why(operation: Operation, waits: Mapping[int, str]) -> Operation:
     return replace(operation, reason=waits[operation.id]) if operation.id in waits else operation
-
-
-def explain_action(
-    table: Table, action: Action, operations: Sequence[Operation], schedule: Schedule | None
-) -> ActionExplanation:
-    mine = [o for o in operations if o.process.action == action]
-    unfinished = [o for o in mine if not o.status.is_final]
-    wanted = action in table.spec.action_types
-    return ActionExplanation(
-        action=action,
-        wanted=wanted,
-        now=sentence(table, action, unfinished, schedule, wanted=wanted),
-        last_look=schedule.last_look if schedule else None,
-        last_start=schedule.last_start if schedule else None,
-        next_look=schedule.due if schedule else None,
-        unfinished=unfinished,
-        last_finished=next((o for o in mine if o.status.is_final), None),
-    )
 
 
 def sentence(

@@ -4,13 +4,14 @@
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from lakehand.core.guards import Guard
 from lakehand.domain.actions import Action
-from lakehand.domain.errors import Invalid, NotFound
+from lakehand.domain.errors import Invalid, LakehandError, NotFound
 from lakehand.domain.tables import Format
 from lakehand.spi.engines import ExecuteEngine
 from lakehand.spi.factories import ProcessFactory, ProcessTriggerStrategy
@@ -79,6 +80,21 @@ class Plugins:
     def strategy(self, format: Format, action: Action) -> ProcessTriggerStrategy:
         known = self.strategies.get((format, action))
         return known if known is not None else self.factory(format, action).trigger_strategy(format, action)
+
+    def all_strategies(self) -> Mapping[tuple[Format, Action], ProcessTriggerStrategy]:
+        """Of all pairs that someone serves and can say when."""
+        found = {}
+        for pair in self.factories:
+            with suppress(LakehandError):
+                found[pair] = self.strategy(*pair)
+        return found
+
+    def follows_changes(self, format: Format, action: Action) -> bool:
+        """Whether a change of a table is news for this action; not if nobody can say."""
+        try:
+            return self.strategy(format, action).on_new_snapshot
+        except LakehandError:
+            return False
 
     def engine(self, name: str) -> ExecuteEngine:
         if name not in self.engines:

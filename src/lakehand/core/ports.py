@@ -4,7 +4,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from lakehand.core.plugins import PluginReport
 from lakehand.domain.actions import Action
@@ -22,7 +22,8 @@ from lakehand.domain.operations import (
 from lakehand.domain.processes import Instant, Json, TableProcess
 from lakehand.domain.rules import Busy, Candidate
 from lakehand.domain.schedules import Look, Schedule
-from lakehand.domain.tables import Table, TableChanges, TableId, TableSpec
+from lakehand.domain.tables import Format, Table, TableChanges, TableId, TableSpec
+from lakehand.spi.factories import ProcessTriggerStrategy
 
 T = TypeVar("T")
 
@@ -86,9 +87,6 @@ class Tables(Protocol):
 
     def remove(self, id: TableId, *, now: datetime) -> None:
         """Forget the table but keep its history; its schedules go."""
-
-    def looked(self, ids: Collection[TableId], tokens: Mapping[TableId, str], *, now: datetime) -> None:
-        """These tables were probed; those in ``tokens`` have changed and have a new token."""
 
     def count(self) -> int: ...
 
@@ -174,6 +172,35 @@ class Operations(Protocol):
         """Delete finished operations (with attempts and events) that ended before; never an unfinished one."""
 
 
+class DueProbe(NamedTuple):
+    """A table that is to be probed: no more than that takes, as there may be tens of thousands of them."""
+
+    table: TableId
+    format: Format
+    location: str
+    catalog: str
+    db_name: str
+    table_name: str
+    heartbeat: int  # milliseconds until the next one
+    token: str | None  # what the last probe saw
+
+
+class Probes(Protocol):
+    """When each table is probed for changes, once for all of its actions."""
+
+    def claim_due(self, *, now: datetime, hold: timedelta, limit: int) -> Sequence[DueProbe]:
+        """The most overdue tables that are neither paused nor removed. Nobody else has them for so long."""
+
+    def finish(self, next_due: Mapping[TableId, datetime], tokens: Mapping[TableId, str], *, now: datetime) -> None:
+        """These tables were probed, and are due again then; those in ``tokens`` have changed.
+
+        Not fenced: of two who probed a table, each has told of the change that it saw before it says so here.
+        """
+
+    def put_off(self, tables: Collection[TableId], *, until: datetime) -> None:
+        """There was no time for them."""
+
+
 class Schedules(Protocol):
     def claim_due(self, *, holder: InstanceId, now: datetime, hold: timedelta, limit: int) -> Sequence[Schedule]:
         """Due schedules of tables that are neither paused nor removed, most overdue first, each with a fresh token.
@@ -192,6 +219,13 @@ class Schedules(Protocol):
         self, tables: Collection[TableId], *, now: datetime, action: Action | None = None, decide: bool = False
     ) -> None:
         """Make these due now. ``decide``: their factories are to be asked, whatever the tables look like."""
+
+    def refit(self, strategies: Mapping[tuple[Format, Action], ProcessTriggerStrategy], *, now: datetime) -> None:
+        """Compare what earlier processes have written with the strategies of this one: what does not fit is due now.
+
+        That is a schedule that nobody serves, one that waits longer than its interval, and one that follows changes
+        and has not seen the last one.
+        """
 
     def of_table(self, table: TableId) -> Sequence[Schedule]: ...
 
@@ -266,6 +300,8 @@ class Store(Protocol):
     def tables(self) -> Tables: ...
     @property
     def operations(self) -> Operations: ...
+    @property
+    def probes(self) -> Probes: ...
     @property
     def schedules(self) -> Schedules: ...
     @property

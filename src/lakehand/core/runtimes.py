@@ -13,7 +13,7 @@ from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, NotFound
 from lakehand.domain.operations import Operation, OperationId
 from lakehand.domain.places import Catalog, Place
-from lakehand.domain.tables import Table
+from lakehand.domain.tables import Format, Table
 from lakehand.spi.config import TableConfig, layered
 from lakehand.spi.factories import ProcessFactory
 from lakehand.spi.formats import TableFormat, TableSnapshot
@@ -139,18 +139,17 @@ class Runtimes:
             seen=seen,
         )
 
-    def probe(self, table: Table) -> str:
-        self.check_place(table.location)
-        return self.plugins.format(table.format).probe(self.place_of(table))
+    def probe(self, on: Format, place: Place) -> str:
+        self.check_place(place.location)
+        return self.plugins.format(on).probe(place)
 
     def place_of(self, table: Table) -> Place:
-        if not table.spec.catalog:
-            return Place(location=table.location)
-        if table.spec.catalog not in self.catalogs:
-            raise NotFound(f"{table.name} is in the catalog {table.spec.catalog!r}, which the settings do not have")
-        return Place(
-            location=table.location,
-            catalog=self.catalogs[table.spec.catalog],
-            db_name=table.spec.db_name,
-            table_name=table.spec.table_name,
-        )
+        spec = table.spec
+        return self.place(spec.location, spec.catalog, spec.db_name, spec.table_name)
+
+    def place(self, location: str, catalog: str, db_name: str, table_name: str) -> Place:
+        if not catalog:
+            return Place(location=location)
+        if catalog not in self.catalogs:
+            raise NotFound(f"{db_name}.{table_name} is in the catalog {catalog!r}, which the settings do not have")
+        return Place(location=location, catalog=self.catalogs[catalog], db_name=db_name, table_name=table_name)

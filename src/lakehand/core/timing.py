@@ -13,18 +13,6 @@ NEVER = timedelta(days=3650)
 SOONEST = timedelta(seconds=1)  # a factory that wants to be asked again at once waits this long
 
 
-def at_rest(
-    table: Table, schedule: Schedule, strategy: ProcessTriggerStrategy, token: str, now: datetime
-) -> Look | None:
-    """The look at an action that follows the table, where nothing is new and nobody asked: almost all looks, fast."""
-    known = schedule
-    if known.wakes or known.decide_at is not None or known.last_decision is None or token != known.seen_token:
-        return None
-    if strategy.interval is not None or not strategy.on_new_snapshot:
-        return None
-    return Look(schedule=known, next_due=now + table.spec.heartbeat_timeout, reason=None)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """One look at one action of a table whose sign of change was read."""
@@ -67,9 +55,8 @@ class Question:
         )
 
     def next_due(self, schedule: Schedule) -> datetime:
-        """When it is looked at again if nobody speaks up: at the heartbeat timeout, the interval, or as asked."""
-        by_heartbeat = heartbeat(self.table, self.schedule) if self.strategy.on_new_snapshot else NEVER
-        times = (self.now + by_heartbeat, interval_due(schedule, self.strategy), schedule.decide_at)
+        """When it is looked at again if nobody speaks up and no probe sees a change: by the interval, or as asked."""
+        times = (self.now + NEVER, interval_due(schedule, self.strategy), schedule.decide_at)
         return max(min(time for time in times if time is not None), self.now)
 
 
@@ -89,10 +76,10 @@ def interval_due(schedule: Schedule, strategy: ProcessTriggerStrategy) -> dateti
     return start + strategy.interval * (answered + 1) + bit
 
 
-def heartbeat(table: Table, schedule: Schedule) -> timedelta:
-    """After the first look a part of it: tables that were registered together are not looked at together for ever."""
+def heartbeat(table: Table) -> timedelta:
+    """After the first look a part of it: tables that were registered together are not probed together for ever."""
     whole = table.spec.heartbeat_timeout
-    return whole if schedule.last_look is not None else whole - spread(f"{table.id}", whole, share=1.0)
+    return whole if table.looked_at is not None else whole - spread(f"{table.id}", whole, share=1.0)
 
 
 def failed(table: Table, schedule: Schedule, reason: str, *, again: timedelta, now: datetime) -> Look:

@@ -30,3 +30,14 @@ class Turn:
     def wait(self, seconds: float) -> bool:
         """Whether all came back in that time."""
         return self._all_back.wait(seconds)
+
+
+def expect(turn: Turn | None) -> None:
+    """None: nobody waits."""
+    if turn is not None:
+        turn.expect()
+
+
+def back(turn: Turn | None) -> None:
+    if turn is not None:
+        turn.back()

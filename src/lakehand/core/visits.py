@@ -11,11 +11,12 @@ from lakehand.core.timing import Question, failed
 from lakehand.core.turns import Turn
 from lakehand.domain.errors import PluginStuck
 from lakehand.domain.schedules import Look, Schedule, spread
-from lakehand.domain.tables import Table, TableId
+from lakehand.domain.tables import Format, Table, TableId
 from lakehand.spi.factories import ProcessFactory
 
 SLOW_AGAIN = timedelta(minutes=1)
 PUT_OFF = timedelta(seconds=15)
+STALE = 60.0  # seconds after which a visit that still waits for its turn is put off
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,6 +54,7 @@ class Outcome:
     looks: Sequence[Look]
     visit: Visit | None = None  # None: no more than the answer to a question of a visit that was told of before
     token: str | None = None
+    again: timedelta | None = None  # until the next probe, where that is not the heartbeat's affair
 
 
 def by_table(due: Sequence[Schedule]) -> Iterator[tuple[TableId, Iterator[Schedule]]]:
@@ -64,24 +66,27 @@ def unreadable(visit: Visit, error: Exception | str) -> Outcome:
     """One bad table stops no other: it says why, and is looked at again at its heartbeat."""
     reason = f"{visit.table.location} cannot be read: {error}"
     whole = visit.table.spec.heartbeat_timeout
-    again = later(visit.table, error.again) if isinstance(error, PluginStuck) else whole
+    again = later(visit.table.id, error.again) if isinstance(error, PluginStuck) else whole
     looks = [failed(visit.table, s, reason, again=min(again, whole), now=visit.now) for s in visit.schedules]
-    return Outcome(visit=visit, looks=looks)
+    return Outcome(visit=visit, looks=looks, again=min(again, whole))
 
 
 def look_failed(table: Table, schedule: Schedule, error: Exception, now: datetime) -> Look:
-    again = later(table, error.again) if isinstance(error, PluginStuck) else SLOW_AGAIN
+    again = later(table.id, error.again) if isinstance(error, PluginStuck) else SLOW_AGAIN
     again = min(table.spec.heartbeat_timeout, again)
     return failed(table, schedule, f"the look failed: {error}", again=again, now=now)
 
 
-def later(table: Table, again: timedelta) -> timedelta:
+def later(table: TableId, again: timedelta) -> timedelta:
     """Whoever waits for a plugin comes back when it is asked again, but not all at the same moment."""
-    return again + spread(f"{table.id}", SLOW_AGAIN, share=1.0)
+    return again + spread(f"{table}", SLOW_AGAIN, share=1.0)
+
+
+def lane_of(on: Format) -> str:
+    return f"reads {on}"
 
 
 def put_off(table: Table, schedules: Sequence[Schedule], now: datetime, reason: str | None = None) -> Outcome:
     """There is no time for it now: others go first."""
     due = now + PUT_OFF + spread(f"{table.id}", PUT_OFF, share=1.0)
-    looks = [Look(schedule=s, next_due=due, reason=reason, put_off=True) for s in schedules]
-    return Outcome(looks=looks)
+    return Outcome(looks=[Look(schedule=s, next_due=due, reason=reason, put_off=True) for s in schedules])

@@ -40,13 +40,6 @@ class Look:
     saw: str | None = None  # the sign of change that its factory was shown; None: none
     put_off: bool = False  # there was no time for it: nothing was seen, and every hint still waits
 
-    @property
-    def is_quiet(self) -> bool:
-        """Nothing is new but the time of the next look."""
-        if self.reason is not None or self.decided or self.put_off or self.schedule.wakes:
-            return False
-        return not self.started and self.saw is None and self.decide_at == self.schedule.decide_at
-
 
 def spread(key: str, interval: timedelta, share: float = 0.1) -> timedelta:
     """A steady part of the interval for each key, so that tables registered together are not looked at together."""

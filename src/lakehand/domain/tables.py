@@ -52,6 +52,7 @@ class Table:
     notified_at: datetime | None = None  # when a writer last spoke of it
     created_at: datetime
     updated_at: datetime
+    probe_due: datetime | None = None  # when it is probed next if nobody speaks of it
 
     @property
     def location(self) -> str:

@@ -19,7 +19,7 @@ from lakehand.store.database import Database
 from lakehand.store.events import EventWriter
 from lakehand.store.operation_rows import to_attempt, to_operation
 from lakehand.store.paging import read_page
-from lakehand.store.schema import Millis, attempt, operation, tbl
+from lakehand.store.schema import Id, Millis, attempt, operation, tbl
 from lakehand.store.table_rows import key_of
 
 FEW = 3  # candidates of one table and conflict class
@@ -62,6 +62,11 @@ DEPTH = (
     .where(IS_WANTED, IS_SERVED)
     .group_by(c.queue)
 )
+ONE = select(operation).where(c.operation_id == bindparam("id", type_=Id))
+AT = select(operation).where(c.tbl_id == bindparam("table", type_=Id), c.instant == bindparam("instant"))
+NEWEST = select(operation).where(c.tbl_id == bindparam("table", type_=Id)).order_by(c.operation_id.desc())
+UNFINISHED_OF = NEWEST.where(c.status.in_(UNFINISHED_WORDS))
+FINISHED_OF = NEWEST.where(c.status.not_in(UNFINISHED_WORDS)).limit(bindparam("recent"))
 
 
 class OperationReads:
@@ -73,18 +78,15 @@ class OperationReads:
         return self.database.read(lambda tx: to_operation(row_of(tx, id)))
 
     def find(self, table: TableId, instant: Instant) -> Operation | None:
-        query = select(operation).where(c.tbl_id == table, c.instant == instant)
-        row = self.database.read(lambda tx: tx.execute(query).one_or_none())
+        row = self.database.read(lambda tx: tx.execute(AT, {"table": table, "instant": instant}).one_or_none())
         return None if row is None else to_operation(row)
 
     def of_table(self, table: TableId, *, recent: int) -> Sequence[Operation]:
         """All unfinished operations of the table and its ``recent`` newest finished ones, newest first."""
-        newest = select(operation).where(c.tbl_id == table).order_by(c.operation_id.desc())
-        is_unfinished = c.status.in_(UNFINISHED_WORDS)
 
         def read(tx: Connection) -> Sequence[Row[Any]]:
-            unfinished = tx.execute(newest.where(is_unfinished)).all()
-            finished = tx.execute(newest.where(~is_unfinished).limit(recent)).all() if recent else []
+            unfinished = tx.execute(UNFINISHED_OF, {"table": table}).all()
+            finished = tx.execute(FINISHED_OF, {"table": table, "recent": recent}).all() if recent else []
             return [*unfinished, *finished]
 
         # One may have finished between the two reads.
@@ -131,8 +133,7 @@ class OperationReads:
 
 
 def row_of(tx: Connection, id: OperationId, *, lock: bool = False) -> Row[Any]:
-    query = select(operation).where(c.operation_id == id)
-    row = tx.execute(query.with_for_update() if lock else query).one_or_none()
+    row = tx.execute(ONE.with_for_update() if lock else ONE, {"id": id}).one_or_none()
     if row is None:
         raise NotFound(f"there is no operation {id}")
     return row

@@ -29,13 +29,15 @@ from lakehand.store.schema import operation as operations
 c = operations.c
 FINISHED_WORDS = sorted({status.value for status in Status} - set(UNFINISHED_WORDS))
 IS_FINISHED = c.status.in_(FINISHED_WORDS)
+INSERT = insert(operations)
 CANCELED = RELEASED | {"status": Status.CANCELED.value, "cancel_requested": True}
 
 
 class SqlOperations(OperationLeases):
     def add(self, new: NewOperation, *, now: datetime, event: Event | None = None) -> tuple[Operation, bool]:
         """Store it, or find the one that has this (table, instant). True when it was stored. The event comes along."""
-        known = self.find(new.table, new.instant)
+        is_a_plan = new.process.instant is not None  # others may have told of it; an instant of ours is new
+        known = self.find(new.table, new.instant) if is_a_plan else None
         if known is not None:
             return known, False
         try:
@@ -47,7 +49,7 @@ class SqlOperations(OperationLeases):
             return rival, False
 
     def insert(self, tx: Connection, new: NewOperation, now: int, event: Event | None) -> Operation:
-        key = tx.execute(insert(operations).values(new_row(new, now))).inserted_primary_key
+        key = tx.execute(INSERT, new_row(new, now)).inserted_primary_key
         assert key is not None
         self.note(tx, event, OperationId(key[0]), new.table, now)
         return to_operation(row_of(tx, OperationId(key[0])))

@@ -1,19 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schedules in SQL: claimed by compare-and-set for one look, then given back with what the look said."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Connection, Row, and_, bindparam, case, exists, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    bindparam,
+    case,
+    exists,
+    false,
+    func,
+    or_,
+    select,
+    true,
+    update,
+)
 
 from lakehand.domain.actions import Action
-from lakehand.domain.operations import InstanceId, LeaseToken
+from lakehand.domain.operations import InstanceId
 from lakehand.domain.schedules import Look, Schedule
-from lakehand.domain.tables import TableId
+from lakehand.domain.tables import Format, TableId
+from lakehand.spi.factories import ProcessTriggerStrategy
 from lakehand.store.clock import millis_or_none, span_to_millis, to_millis, to_time
 from lakehand.store.database import Database
 from lakehand.store.prepared import Listed
@@ -24,6 +39,7 @@ c = schedule.c
 NOW = bindparam("now", type_=Millis())
 TABLES = bindparam("tables", type_=Id, expanding=True)
 IS_SERVED = exists().where(tbl.c.id == c.tbl_id, tbl.c.paused.is_(False), tbl.c.removed.is_(False))
+LONGEST = 1.2  # intervals: one, and the bit that each table waits longer
 NEVER = -1  # no time at all, where NULL would equal nothing
 IS_CLAIMABLE = and_(c.due <= NOW, or_(c.lease_until.is_(None), c.lease_until <= NOW), IS_SERVED)
 
@@ -59,24 +75,12 @@ FINISH = (
         lease_until=None,
     )
 )
-# Looks that found nothing new say nothing: one statement serves all tables that are due again together.
-FINISH_QUIET = (
-    update(schedule)
-    .where(c.action == bindparam("done"), c.lease_token == bindparam("token"))
-    .values(
-        due=case((c.wakes > 0, c.due), else_=bindparam("next_due")),
-        last_look=bindparam("look"),
-        lease_holder=None,
-        lease_token=None,
-        lease_until=None,
-    )
-)
-FINISH_QUIETLY = Listed(lambda tables: FINISH_QUIET.where(c.tbl_id.in_(tables)), [Id])
 # One that is due, asked for and not yet being looked at needs no second wake: its look is still to come.
 IS_AWAKE = and_(c.due <= NOW, c.wakes > 0, c.lease_until.is_(None))
 WAKE = update(schedule).where(~IS_AWAKE).values(due=case((c.due > NOW, NOW), else_=c.due), wakes=c.wakes + 1)
 ASK = update(schedule).values(due=case((c.due > NOW, NOW), else_=c.due), wakes=c.wakes + 1, decide_at=NOW)
 WAKE_ALL = Listed(lambda tables: WAKE.where(c.tbl_id.in_(tables)), [Id])
+PAIRS = select(tbl.c.format, c.action).join(tbl, tbl.c.id == c.tbl_id).distinct().order_by(tbl.c.format, c.action)
 NEXT_DUE = select(c.due).where(c.lease_until.is_(None), IS_SERVED).order_by(c.due).limit(1)
 NEXT_FREE = select(func.min(c.lease_until))
 
@@ -108,18 +112,9 @@ class SqlSchedules:
         The wakes that the look has seen (``schedule.wakes``) are answered and taken off; one that came meanwhile keeps
         the schedule due, and a decision that was asked for meanwhile stays asked for.
         """
-        at = to_millis(now)
-        quiet, told = apart(looks)
-        rows = [outcome(look, at) for look in sorted(told, key=identity)]
-
-        def write(tx: Connection) -> None:
-            if rows:
-                tx.execute(FINISH, rows)
-            for (token, action, due), tables in quiet:
-                FINISH_QUIETLY.run(tx, tables, token=token, done=action, next_due=due, look=at)
-
-        if looks:
-            self.database.write(write)
+        rows = [outcome(look, to_millis(now)) for look in sorted(looks, key=identity)]
+        if rows:
+            self.database.write(lambda tx: tx.execute(FINISH, rows))
 
     def wake(
         self, tables: Collection[TableId], *, now: datetime, action: Action | None = None, decide: bool = False
@@ -135,6 +130,22 @@ class SqlSchedules:
         if tables:
             self.database.write(write)
 
+    def refit(self, strategies: Mapping[tuple[Format, Action], ProcessTriggerStrategy], *, now: datetime) -> None:
+        """Compare what earlier processes have written with the strategies of this one: what does not fit is due now.
+
+        That is a schedule that nobody serves, one that waits longer than its interval, and one that follows changes
+        and has not seen the last one.
+        """
+        at = to_millis(now)
+
+        def write(tx: Connection) -> None:
+            for on, action in tx.execute(PAIRS).all():
+                misfit = misfits(strategies.get((Format(on), action_of(action))), at)
+                of_format = exists().where(tbl.c.id == c.tbl_id, tbl.c.format == on)
+                tx.execute(update(schedule).where(c.action == action, c.due > at, of_format, misfit).values(due=at))
+
+        self.database.write(write)
+
     def of_table(self, table: TableId) -> Sequence[Schedule]:
         query = select(schedule).where(c.tbl_id == table).order_by(c.action)
         return [to_schedule(row) for row in self.database.read(lambda tx: tx.execute(query).all())]
@@ -149,22 +160,12 @@ class SqlSchedules:
         return to_time(min(times)) if times else None
 
 
-Together = tuple[LeaseToken | None, str, int]  # the token, the action and the next time that quiet looks share
-
-
-def apart(looks: Sequence[Look]) -> tuple[Sequence[tuple[Together, list[TableId]]], list[Look]]:
-    """The tables of quiet looks, by what they share, each in one order so that two writers do not wait for each other;
-    and all other looks."""
-    groups: dict[tuple[LeaseToken | None, Action, datetime], list[TableId]] = {}
-    told = []
-    for look in looks:
-        if look.is_quiet:
-            known = look.schedule
-            groups.setdefault((known.token, known.action, look.next_due), []).append(known.table)
-        else:
-            told.append(look)
-    quiet = [((token, str(on), to_millis(due)), sorted(tables)) for (token, on, due), tables in groups.items()]
-    return quiet, told
+def misfits(strategy: ProcessTriggerStrategy | None, now: int) -> ColumnElement[bool]:
+    if strategy is None:
+        return true()
+    waits_long = c.due > now + LONGEST * span_to_millis(strategy.interval) if strategy.interval else false()
+    has_missed = exists().where(tbl.c.id == c.tbl_id, tbl.c.change_token != c.seen_token)
+    return or_(waits_long, has_missed if strategy.on_new_snapshot else false())
 
 
 def claim_order(schedule: Schedule) -> tuple[datetime, TableId, Action]:
@@ -196,7 +197,7 @@ def outcome(look: Look, now: int) -> dict[str, Any]:
 
 
 def to_schedule(row: Row[Any]) -> Schedule:
-    """In the order of the schema, by place: this is made tens of thousands of times in a sweep."""
+    """In the order of the schema, by place."""
     table, action, due, wakes, start, look, decision, ask, seen, reason, _, token, _ = row
     return Schedule(
         table=table,

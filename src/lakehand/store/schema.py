@@ -57,9 +57,12 @@ tbl = Table(
     Column("notify_time", Millis),
     Column("create_time", Millis, nullable=False),
     Column("update_time", Millis, nullable=False),
+    Column("probe_due", Millis),
+    Column("probe_token", Word),  # of whoever took the last probe on
     UniqueConstraint("location_key", name="uq_tbl_location"),
     UniqueConstraint("name_key", name="uq_tbl_name"),
     Index("ix_tbl_names", "db_name", "table_name"),
+    Index("ix_tbl_probe", "probe_due"),
     **ON_MYSQL,
 )
 

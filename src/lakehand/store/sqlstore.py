@@ -7,6 +7,7 @@ from lakehand.store.events import EventWriter, SqlEvents
 from lakehand.store.inbox import SqlInbox
 from lakehand.store.instances import SqlInstances
 from lakehand.store.operations import SqlOperations
+from lakehand.store.probes import SqlProbes
 from lakehand.store.schedules import SqlSchedules
 from lakehand.store.states import SqlStates
 from lakehand.store.tables import SqlTables
@@ -21,6 +22,7 @@ class SqlStore:
         self.clock = DatabaseClock(database)
         self.tables = SqlTables(database)
         self.operations = SqlOperations(database, events)
+        self.probes = SqlProbes(database)
         self.schedules = SqlSchedules(database)
         self.inbox = SqlInbox(database, events)
         self.events = SqlEvents(database, events)

@@ -44,12 +44,14 @@ def spec_row(spec: TableSpec) -> dict[str, Any]:
 
 
 def new_row(spec: TableSpec, now: int) -> dict[str, Any]:
-    return spec_row(spec) | {"paused": False, "removed": False, "create_time": now, "update_time": now}
+    fresh = {"paused": False, "removed": False, "create_time": now, "update_time": now}
+    return spec_row(spec) | fresh | {"probe_due": later(spec.heartbeat_timeout, now)}
 
 
 def revived_row(spec: TableSpec, now: int) -> dict[str, Any]:
     """A table that comes back is new in all but its history."""
-    return spec_row(spec) | {"paused": False, "removed": False, "change_token": None, "update_time": now}
+    fresh = {"paused": False, "removed": False, "change_token": None, "update_time": now}
+    return spec_row(spec) | fresh | {"probe_due": later(spec.heartbeat_timeout, now)}
 
 
 def changed_row(changes: TableChanges, now: int) -> dict[str, Any]:
@@ -61,9 +63,15 @@ def changed_row(changes: TableChanges, now: int) -> dict[str, Any]:
         "scheduling": None if changes.scheduling is None else str(changes.scheduling),
         "heartbeat_timeout": None if changes.heartbeat_timeout is None else span_to_millis(changes.heartbeat_timeout),
         "properties": None if changes.properties is None else to_document(changes.properties),
+        "probe_due": None if changes.heartbeat_timeout is None else now,  # from now on at the new pace
         "paused": changes.paused,
     }
     return {name: value for name, value in wanted.items() if value is not None} | {"update_time": now}
+
+
+def later(span: timedelta, now: int) -> int:
+    """The first looks at its actions come sooner, and say then when the next probe is due."""
+    return now + span_to_millis(span)
 
 
 def schedule_rows(table: TableId, wanted: Iterable[Action], now: int) -> Sequence[dict[str, Any]]:
@@ -74,21 +82,24 @@ def schedule_rows(table: TableId, wanted: Iterable[Action], now: int) -> Sequenc
 
 
 def to_table(row: Row[Any]) -> Table:
+    """In the order of the schema, by place: a sweep makes tens of thousands of these."""
+    (_, _, paused, removed, token, changed, looked, notified, created, updated, probe, _) = row[OTHER_COLUMNS]
     return Table(
-        id=TableId(row.id),
+        id=TableId(row[0]),
         spec=to_spec(row[SPEC_COLUMNS]),
-        paused=bool(row.paused),
-        removed=bool(row.removed),
-        change_token=row.change_token,
-        changed_at=to_time(row.change_time),
-        looked_at=to_time(row.look_time),
-        notified_at=to_time(row.notify_time),
-        created_at=to_time(row.create_time),
-        updated_at=to_time(row.update_time),
+        paused=bool(paused),
+        removed=bool(removed),
+        change_token=token,
+        changed_at=changed and to_time(changed),
+        looked_at=looked and to_time(looked),
+        notified_at=notified and to_time(notified),
+        created_at=to_time(created),
+        updated_at=to_time(updated),
+        probe_due=to_time(probe),
     )
 
 
-SPEC_COLUMNS = slice(1, 13)  # from db_name to properties, in the order of the schema
+SPEC_COLUMNS, OTHER_COLUMNS = slice(1, 13), slice(13, None)  # from db_name to properties, in the order of the schema
 
 
 @lru_cache(maxsize=20_000)

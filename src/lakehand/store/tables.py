@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from lakehand.core.ports import Page, TableFilter
@@ -35,12 +35,6 @@ CHUNK = 500  # values in one IN list
 REGISTERED = tbl.c.removed.is_(False)
 BY_KEYS = Listed(lambda keys: select(tbl).where(tbl.c.location_key.in_(keys), REGISTERED), [Digest])
 BY_IDS = Listed(lambda ids: select(tbl).where(tbl.c.id.in_(ids)), [Id])
-LOOKED = update(tbl).where(tbl.c.id.in_(bindparam("ids", expanding=True))).values(look_time=bindparam("now"))
-CHANGED = (
-    update(tbl)
-    .where(tbl.c.id == bindparam("table"))
-    .values(change_token=bindparam("token"), change_time=bindparam("now"))
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,20 +143,6 @@ class SqlTables:
                 pass_name_on(tx, row)
 
         self.database.write(write)
-
-    def looked(self, ids: Collection[TableId], tokens: Mapping[TableId, str], *, now: datetime) -> None:
-        """These tables were probed; those in ``tokens`` have changed and have a new token."""
-        at = to_millis(now)
-        changed = [{"table": table, "token": tokens[table], "now": at} for table in sorted(tokens)]
-
-        def write(tx: Connection) -> None:
-            for part in chunks(sorted(ids)):
-                tx.execute(LOOKED, {"ids": part, "now": at})
-            if changed:
-                tx.execute(CHANGED, changed)
-
-        if ids or changed:
-            self.database.write(write)
 
     def count(self) -> int:
         query = select(func.count()).select_from(tbl).where(REGISTERED)
