@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
+from time import sleep
 from typing import Any
 
 from lakehand.spi import (
@@ -67,13 +68,33 @@ class StoppingFactory(ProcessFactory):
 
 
 def run(job: Any) -> Any:
-    """The real job. Its first attempt stops after the commit and never says so."""
+    """The real job. Its first attempt stops at the moment that STOP names, and never says so."""
     from lakehand.jobs.attempt import job_called
 
-    real = job_called(job.parameters.pop(REAL))
+    real, place = job_called(job.parameters.pop(REAL)), Path(job.parameters["location"])
+    mark, moment = Path(os.environ["STOPS"]) / place.name, os.environ["STOP"]
+    if mark.exists():
+        return real(job)
+    if moment == "writing":
+        stop_while_writing(job, place, mark)
     result = real(job)
-    mark = Path(os.environ["STOPS"]) / f"{Path(job.parameters['location']).name}.committed"
-    if os.environ.get("STOP_AFTER_COMMIT") == "yes" and not mark.exists():
-        mark.touch()
-        Event().wait()
+    mark.touch()
+    Event().wait()
     return result
+
+
+def stop_while_writing(job: Any, place: Path, mark: Path) -> None:
+    """Once there is a new file, the JVM's thread that commits for this job does not come back from waiting for it."""
+    committer, known = job.session._jvm.java.lang.Thread.currentThread(), data_files(place)
+
+    def watch() -> None:
+        while not data_files(place) - known:
+            sleep(0.005)
+        committer.suspend()
+        mark.touch()
+
+    Thread(target=watch, daemon=True).start()
+
+
+def data_files(place: Path) -> set[str]:
+    return {file.name for file in place.rglob("*") if file.suffix in {".parquet", ".lance"}}
