@@ -62,6 +62,16 @@ def sqlite_url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'lakehand.db'}"
 
 
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty database with the newest schema, to be copied."""
+    from lakehand.store.migrate import upgrade
+
+    path = tmp_path_factory.mktemp("template") / "lakehand.db"
+    upgrade(f"sqlite:///{path}")
+    return path
+
+
 @pytest.fixture
 def postgresql_url(postgresql_server: Server) -> Iterator[str]:
     with postgresql_server.fresh_database() as url:

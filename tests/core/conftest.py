@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """A world on a fresh SQLite database."""
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lakehand.store import open_store
-from lakehand.store.migrate import upgrade
 from tests.core.world import World
 
 
 @pytest.fixture
-def store(sqlite_url: str) -> Any:
-    upgrade(sqlite_url)
-    return open_store(sqlite_url)
+def store(sqlite_template: Path, tmp_path: Path) -> Any:
+    return open_store(f"sqlite:///{shutil.copyfile(sqlite_template, tmp_path / 'lakehand.db')}")
 
 
 @pytest.fixture

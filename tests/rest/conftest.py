@@ -10,21 +10,13 @@ import httpx
 import pytest
 
 from lakehand.rest import Faces
-from lakehand.store import SqlStore, migrate, open_store
+from lakehand.store import SqlStore, open_store
 from tests.rest.parts import faces_over, serving
 
 
-@pytest.fixture(scope="session")
-def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty database with the newest schema, to be copied."""
-    file = tmp_path_factory.mktemp("migrated") / "lakehand.db"
-    migrate.upgrade(f"sqlite:///{file}")
-    return file
-
-
 @pytest.fixture
-def store(migrated: Path, tmp_path: Path) -> Iterator[SqlStore]:
-    file = shutil.copyfile(migrated, tmp_path / "lakehand.db")
+def store(sqlite_template: Path, tmp_path: Path) -> Iterator[SqlStore]:
+    file = shutil.copyfile(sqlite_template, tmp_path / "lakehand.db")
     opened = open_store(f"sqlite:///{file}")
     yield opened
     opened.close()

@@ -23,13 +23,6 @@ KINDS = (
 RACERS = 8
 
 
-@pytest.fixture(scope="session")
-def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("template") / "lakehand.db"
-    upgrade(f"sqlite:///{path}")
-    return path
-
-
 @pytest.fixture
 def migrated_sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
     return f"sqlite:///{shutil.copy(sqlite_template, tmp_path / 'store.db')}"
