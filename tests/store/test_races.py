@@ -60,6 +60,14 @@ def test_due_schedules_are_claimed_exactly_once(
     assert len(won) == len(set(won)) == 900
 
 
+def test_due_probes_are_claimed_exactly_once(store: SqlStore, migrated_url: str, racers: ProcessPoolExecutor) -> None:
+    store.inbox.store([Arrival(table=spec(f"/w/t{n}", db_name="")) for n in range(300)], [], now=NOON)
+
+    won = [table for each in run(racers, race.claim_probes, migrated_url) for table in each]
+
+    assert len(won) == len(set(won)) == 300
+
+
 def test_the_same_notifications_from_everywhere_are_stored_once(
     store: SqlStore, migrated_url: str, racers: ProcessPoolExecutor
 ) -> None:

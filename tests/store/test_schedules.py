@@ -337,9 +337,9 @@ HUDI = Format("hudi")
 HOURLY, FOLLOWING = at_fixed_rate(HOUR), ProcessTriggerStrategy(on_new_snapshot=True)
 
 
-def at_rest(store: Store, *, until: Any = 9 * HOUR, saw: str = "t1", name: str = "t") -> Table:
+def at_rest(store: Store, *, until: Any = 9 * HOUR, saw: str = "t1", name: str = "t", **values: Any) -> Table:
     """A table whose one action was decided upon and waits."""
-    table = a_table(store, f"/w/{name}")
+    table = a_table(store, f"/w/{name}", **values)
     finish(store, *claimed(store), next_due=NOON + until, decided=True, saw=saw)
     store.probes.finish({table.id: NOON + HOUR}, {table.id: "t1"}, now=NOON)
     return table
@@ -366,9 +366,10 @@ def test_what_does_not_fit_its_strategy_any_more_is_due(
     assert bool(claimed(store)) is is_due
 
 
-def test_a_strategy_is_for_its_own_format_and_action(store: Store) -> None:
-    table = at_rest(store)
+def test_a_strategy_is_for_its_own_format(store: Store) -> None:
+    delta = Format("delta")
+    mine, other = at_rest(store, name="mine"), at_rest(store, name="other", format=delta)
 
-    store.schedules.refit({(HUDI, COMPACTION): FOLLOWING, (Format("delta"), COMPACTION): HOURLY}, now=NOON)
+    store.schedules.refit({(HUDI, COMPACTION): FOLLOWING, (delta, COMPACTION): HOURLY}, now=NOON)
 
-    assert schedule_of(store, table).due == NOON + 9 * HOUR
+    assert [schedule_of(store, one).due for one in (mine, other)] == [NOON + 9 * HOUR, NOON]
