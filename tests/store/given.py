@@ -29,8 +29,13 @@ PLAN = Instant("20260101000000000")
 
 
 def spec(location: str = "/w/orders", **values: Any) -> TableSpec:
-    named: dict[str, Any] = {"db_name": "sales", "table_name": "orders", "action_types": frozenset({COMPACTION})}
-    return TableSpec(location=location, format=HUDI, **(named | values))
+    named: dict[str, Any] = {
+        "format": HUDI,
+        "db_name": "sales",
+        "table_name": "orders",
+        "action_types": frozenset({COMPACTION}),
+    }
+    return TableSpec(location=location, **(named | values))
 
 
 def a_table(store: Store, location: str = "/w/orders", **values: Any) -> Table:

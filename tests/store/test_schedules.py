@@ -11,7 +11,7 @@ from lakehand.domain.operations import InstanceId
 from lakehand.domain.schedules import Look, Schedule
 from lakehand.domain.tables import Format, Table, TableChanges
 from lakehand.spi import ProcessTriggerStrategy, at_fixed_rate
-from tests.store.given import CLEAN, CLUSTERING, COMPACTION, HOUR, MINUTE, NOON, ONE, SECOND, TWO, a_table
+from tests.store.given import CLEAN, CLUSTERING, COMPACTION, HOUR, HUDI, MINUTE, NOON, ONE, SECOND, TWO, a_table
 
 ALL = frozenset({COMPACTION, CLUSTERING, CLEAN})
 
@@ -333,7 +333,6 @@ def test_a_quiet_look_that_was_lost_is_not_written(store: Store) -> None:
     assert schedule_of(store, late).token == taker.token
 
 
-HUDI = Format("hudi")
 HOURLY, FOLLOWING = at_fixed_rate(HOUR), ProcessTriggerStrategy(on_new_snapshot=True)
 
 
