@@ -12,6 +12,8 @@ from urllib.parse import urlencode
 
 import httpx
 import uvicorn
+from fastapi import FastAPI
+from starlette.routing import BaseRoute, Route
 
 from lakehand.core.catalogs import CatalogsDesk, ServedCatalog
 from lakehand.core.explain import Explainer
@@ -164,7 +166,7 @@ def faces_over(
 def serving(faces: Faces) -> Iterator[httpx.Client]:
     """The app on a real server with a free port, and a client of it."""
     config = uvicorn.Config(
-        build_app(faces), port=0, loop="uvloop", http="httptools", ws="none", access_log=False, log_config=None
+        app_over(faces), port=0, loop="uvloop", http="httptools", ws="none", access_log=False, log_config=None
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)  # it takes its time to end; the interpreter waits for it, no test does
@@ -174,6 +176,17 @@ def serving(faces: Faces) -> Iterator[httpx.Client]:
             yield client
     finally:
         server.should_exit = True
+
+
+ROUTERS: dict[int, BaseRoute] = {}
+
+
+def app_over(faces: Faces) -> FastAPI:
+    """The app, with the routers of the one before: what they accept is worked out at the first request, and slowly."""
+    app = build_app(faces)
+    routes = app.router.routes
+    routes[:] = [one if isinstance(one, Route) else ROUTERS.setdefault(at, one) for at, one in enumerate(routes)]
+    return app
 
 
 def port_of(server: uvicorn.Server, thread: threading.Thread) -> int:

@@ -72,8 +72,9 @@ def empty(store: SqlStore) -> None:
 
 @pytest.fixture(scope="session")
 def racers() -> Iterator[ProcessPoolExecutor]:
-    """Processes that start each race together."""
-    context = multiprocessing.get_context("spawn")
+    """Processes that start each race together. What they need is imported once, by the process that forks them."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.store.racers"])
     line = context.Barrier(RACERS)
     with ProcessPoolExecutor(RACERS, mp_context=context, initializer=get_ready, initargs=(line,)) as pool:
         yield pool
