@@ -3,6 +3,7 @@
 
 import gc
 import os
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 from tests.databases import Server, ServerMissing, mariadb, postgresql
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The many processes that tests start compile each module once, also where Python may not write beside it."""
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+        folder = tempfile.TemporaryDirectory(prefix="lakehand-tests-compiled-", ignore_cleanup_errors=True)
+        os.environ["PYTHONPYCACHEPREFIX"] = folder.name
+        config.add_cleanup(folder.cleanup)
 
 
 @pytest.hookimpl(tryfirst=True)
