@@ -61,10 +61,17 @@ def test_the_tables_own_target_size_counts_unless_ours_is_set(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("action", ["optimize", "z-order", "vacuum", "purge"])
-def test_an_action_that_is_switched_off_says_so(tmp_path: Path, action: str) -> None:
+def test_an_action_that_is_switched_off_is_not_run_for_anybody(tmp_path: Path, action: str) -> None:
     table = LogTable(tmp_path / "t", adds(30, MB))
-    key = f"{action.replace('-', '_')}__enabled"
-    assert table.skipped(action, **{key: "false"}) == f"delta.{action}.enabled is false (from table)"
+    settings = {f"{action.replace('-', '_')}__enabled": "false"}
+    off = f"delta.{action}.enabled is false (from table)"
+
+    assert table.skipped(action, **settings) == off
+    rehearsal = table.rehearsal(**settings)
+    answer = rehearsal.factory.admit(rehearsal.runtime(), rehearsal.asked(action))
+    assert answer == Failure(reason="impossible", message=off, remedy=Remedy.FATAL)
+    ours = rehearsal.stored(TableProcess(action=Action(action)))
+    assert rehearsal.factory.admit(rehearsal.runtime(), ours) == Drop(reason=off)
 
 
 @pytest.mark.parametrize(

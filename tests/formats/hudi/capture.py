@@ -58,7 +58,8 @@ def main(lake: Path) -> None:
         ("events_v6", EVENTS, "hudi-0.15"),
     ):
         shutil.rmtree(lake / name, ignore_errors=True)
-        hudi.write_elsewhere(lake / name, steps, jars)
+        with hudi.writer_elsewhere(lake / name, jars) as write:
+            write(*steps)
         keep(lake / name)
 
 

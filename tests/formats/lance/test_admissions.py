@@ -54,7 +54,10 @@ def test_an_action_that_is_switched_off_is_not_run_for_anybody(path: Path, actio
 
     answer = subject.factory.admit(subject.runtime(), subject.asked(action))
 
-    assert answer == Drop(reason=f"lance.{action}.enabled is false (from table)")
+    off = f"lance.{action}.enabled is false (from table)"
+    assert answer == Failure(reason="not-allowed", message=off, remedy=Remedy.FATAL)
+    ours = subject.stored(TableProcess(action=subject.asked(action).process.action))
+    assert subject.factory.admit(subject.runtime(), ours) == Drop(reason=off)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from lakehand.formats.paimon.failures import classify
 from lakehand.formats.paimon.settings import COMPACT, floors_of
 from lakehand.jobs.paimon.compact import bins
-from lakehand.spi import Drop, EngineState, EngineStatus, Failure, Invalid, Remedy, Status, TableProcess
+from lakehand.spi import Action, Drop, EngineState, EngineStatus, Failure, Invalid, Remedy, Status, TableProcess
 from tests.formats.paimon.handmade import MB, NOON, File, HandMade, small
 from tests.formats.paimon.runtime import rehearsal, skipped, wanted
 
@@ -101,7 +101,20 @@ def test_what_cannot_be_compacted_says_why(tmp_path: Path) -> None:
 
     assert "cannot compact such a table" in skipped(rehearsal(crossing.root), "compact")
     assert "cannot be sorted" in skipped(rehearsal(keyed.root, compact__strategy="sort"), "compact")
-    assert skipped(rehearsal(keyed.root, compact__enabled="false"), "compact").startswith("paimon.compact.enabled")
+
+
+@pytest.mark.parametrize("action", ["compact", "expire-snapshots", "remove-orphans"])
+def test_an_action_that_is_switched_off_is_not_run_for_anybody(tmp_path: Path, action: str) -> None:
+    made = HandMade(tmp_path / "t", options={"write-only": "true"})
+    made.commit(small(9))
+    service = rehearsal(made.root, **{f"{action.replace('-', '_')}__enabled": "false"})
+    off = f"paimon.{action}.enabled is false (from table)"
+
+    assert skipped(service, action) == off
+    answer = service.factory.admit(service.runtime(), service.asked(action))
+    assert answer == Failure(reason="refused", message=off, remedy=Remedy.FATAL)
+    ours = service.stored(TableProcess(action=Action(action)))
+    assert service.factory.admit(service.runtime(), ours) == Drop(reason=f"not done: {off}")
 
 
 @pytest.mark.parametrize("columns", ["", "nobody", "p", "v;DROP", "v,,id"])

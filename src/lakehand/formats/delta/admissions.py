@@ -40,11 +40,11 @@ def admit_possible(look: Look, operation: Operation) -> TableProcess | Skip | Dr
     options = settings.options_of(action, asked) if by_person else {}
     if flag(asked, "dry_run") and action != VACUUM:
         raise Invalid(f"{action} has no dry run: it deletes nothing")
-    if not by_person and (off := settings.switched_off(look.config, action)):
-        return Drop(reason=off)
+    if off := settings.switched_off(look.config, action):
+        return refused(off) if by_person else Drop(reason=off)
     need = triggers.needed(replace(look, options=options, by_person=by_person), action)
     if isinstance(need, Skip):
-        return refused(need) if by_person else Drop(reason=f"no longer needed: {need.reason}")
+        return refused(need.reason) if by_person else Drop(reason=f"no longer needed: {need.reason}")
     parameters: dict[str, Json] = {**kept_wishes(asked, options, by_person=by_person), **need.parameters}
     return complete(look, operation, parameters, need.reason)
 
@@ -70,8 +70,8 @@ def kept_wishes(asked: Mapping[str, Json], options: Mapping[str, Json], *, by_pe
     return {"options": dict(options), "dry_run": flag(asked, "dry_run"), "confirm": flag(asked, "confirm")}
 
 
-def refused(skip: Skip) -> Failure:
-    return Failure(reason="impossible", message=skip.reason, remedy=Remedy.FATAL)
+def refused(why: str) -> Failure:
+    return Failure(reason="impossible", message=why, remedy=Remedy.FATAL)
 
 
 def is_again(operation: Operation) -> bool:

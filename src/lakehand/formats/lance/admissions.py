@@ -15,14 +15,14 @@ def admit(
 ) -> TableProcess | Skip | Drop | Failure:
     action = operation.process.action
     if off := settings.switched_off(table.config, action):
-        return Drop(reason=off)
+        return Drop(reason=off) if operation.origin == "coordinator" else not_allowed(off)
     answer = need(table, snapshot, action, floors)
     if isinstance(answer, Skip) and operation.origin == "coordinator":
         return Drop(reason=f"no longer needed: {answer.reason}")
     try:
         parameters = parameters_of(table, snapshot, operation, floors)
     except Invalid as error:
-        return Failure(reason="not-allowed", message=str(error), remedy=Remedy.FATAL)
+        return not_allowed(str(error))
     return TableProcess(
         action=action,
         job=JOBS[action],
@@ -31,6 +31,10 @@ def admit(
         parameters=parameters,
         reason=operation.process.reason or (answer if isinstance(answer, str) else f"asked for; {answer.reason}"),
     )
+
+
+def not_allowed(why: str) -> Failure:
+    return Failure(reason="not-allowed", message=why, remedy=Remedy.FATAL)
 
 
 def parameters_of(

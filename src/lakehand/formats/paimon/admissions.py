@@ -17,8 +17,11 @@ Answer = TableProcess | Skip | Drop | Failure
 
 
 def admit(table: TableRuntime, snapshot: PaimonSnapshot, operation: Operation, floors: Floors) -> Answer:
+    action = operation.process.action
+    if off := settings.switched_off(table.config, action):
+        return refused(operation, off)
     try:
-        return ADMISSIONS[operation.process.action](table, snapshot, operation, floors)
+        return ADMISSIONS[action](table, snapshot, operation, floors)
     except Invalid as error:
         return refused(operation, str(error))
 
