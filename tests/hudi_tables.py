@@ -5,16 +5,18 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from subprocess import PIPE, Popen
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from tests import spark_session
 
+WRITTEN = "written\n"
 MERGE_ON_READ = "MERGE_ON_READ"
 COPY_ON_WRITE = "COPY_ON_WRITE"
 SCHEMA = "id int, p string, v long, note string, ts long"
@@ -165,22 +167,39 @@ def take_index_away(path: Path, name: str) -> None:
     file.write_text("\n".join([*lines, ""]))
 
 
-def write_elsewhere(path: Path, steps: Sequence[Mapping[str, Any]], format: str = "hudi-0.15") -> None:
-    """Run ``make_table`` / ``upsert`` steps in a process of its own, with another Hudi."""
+Write = Callable[..., None]  # given one or more steps: the arguments of ``make_table`` or ``upsert``
+
+
+@contextmanager
+def writer_elsewhere(path: Path, format: str = "hudi-0.15") -> Iterator[Write]:
+    """A writer of one table with another Hudi, in a process of its own."""
     root = Path(__file__).parents[1]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(root / "src")])}
-    order = json.dumps({"path": str(path), "format": format, "steps": list(steps)})
-    subprocess.run([sys.executable, "-m", "tests.hudi_tables", order], cwd=root, env=environment, check=True)
+    command = [sys.executable, "-m", "tests.hudi_tables", str(path), format]
+    with Popen(command, cwd=root, env=environment, stdin=PIPE, stdout=PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        orders, answers = process.stdin, process.stdout
+
+        def write(*steps: Mapping[str, Any]) -> None:
+            for step in steps:
+                print(json.dumps(step), file=orders, flush=True)
+                assert WRITTEN in answers, f"the writer died of {step}"
+
+        yield write
+        orders.close()
+    assert process.returncode == 0
 
 
-def main(order: Mapping[str, Any]) -> None:
-    session = start_session(order["format"])
-    for step in order["steps"]:
-        upsert(session, Path(order["path"]), **step) if "number" in step else make_table(
-            session, Path(order["path"]), **step
-        )
+def main(path: Path, format: str) -> None:
+    """One step per line, until there are no more."""
+    session = start_session(format)
+    for step in map(json.loads, sys.stdin):
+        (upsert if "number" in step else make_table)(session, path, **step)
+        sys.stdout.write(WRITTEN)
+        sys.stdout.flush()
     session.stop()
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])

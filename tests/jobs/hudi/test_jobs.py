@@ -107,26 +107,30 @@ def test_plans_that_a_copy_on_write_writer_left_are_executed(
 
 def test_a_table_of_hudi_0_15_is_served_and_stays_one(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "old"
+    with hudi.writer_elsewhere(path) as write:
+        serve_an_old_table(spark, path, write)
+    assert hudi.rows(spark, path) == hudi.expected(8)
+
+
+def serve_an_old_table(spark: SparkSession, path: Path, write: hudi.Write) -> None:
     quiet, planning = {"options": LOCKING}, {"options": {**LOCKING, **hudi.scheduling_compaction(2)}}
-    hudi.write_elsewhere(path, [{"number": number, **(planning if number == 2 else quiet)} for number in (1, 2, 3, 4)])
+    write(*({"number": number, **(planning if number == 2 else quiet)} for number in (1, 2, 3, 4)))
     by_service = Service(spark=spark, path=path, scheduling=Scheduling.SERVICE, properties=SERVICE)
 
     [(planned, _)] = hudi.pending(path)
     assert Service(spark=spark, path=path).serve("compaction") == [planned]
     assert len(by_service.serve("clean")) == 1
     assert len(by_service.serve("clustering")) == 1
-    hudi.write_elsewhere(path, [{"number": 5, **quiet}, {"number": 6, **quiet}])
+    write({"number": 5, **quiet}, {"number": 6, **quiet})
     assert len(by_service.serve("compaction")) == 1
-    clustering = {"options": {**LOCKING, **hudi.scheduling_clustering(1)}}
-    hudi.write_elsewhere(path, [{"number": 7, **clustering}])
+    write({"number": 7, "options": {**LOCKING, **hudi.scheduling_clustering(1)}})
     [(planned, _)] = hudi.pending(path)
     assert Service(spark=spark, path=path).serve("clustering") == [planned]
     cleaning = hudi.leave_clean_plan(spark, path, {**LOCKING, **STAYS_OLD})
     assert Service(spark=spark, path=path).serve("clean") == [cleaning]
     snapshot = HudiFormat().inspect(Place(location=str(path)))
     assert (snapshot.version, snapshot.layout, snapshot.pending) == (6, 1, ())
-    hudi.write_elsewhere(path, [{"number": 8, **quiet}])
-    assert hudi.rows(spark, path) == hudi.expected(8)
+    write({"number": 8, **quiet})
 
 
 def test_two_runners_at_once_complete_a_plan_once(spark: SparkSession, tmp_path: Path) -> None:
