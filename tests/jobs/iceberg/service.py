@@ -11,9 +11,12 @@ from pyspark.sql import SparkSession
 from lakehand.formats.iceberg import IcebergFormat, IcebergProcessFactory
 from lakehand.formats.iceberg.table import ICEBERG
 from lakehand.jobs.attempt import job_called
+from lakehand.jobs.iceberg import tables
 from lakehand.jobs.job import Job, Record
 from lakehand.spi import Operation, Skip, TableProcess, TableSpec
 from lakehand.testing.rehearsal import Rehearsal
+from tests import iceberg_tables as iceberg
+from tests.iceberg_tables import Warehouse
 
 Hook = Callable[[], object]
 
@@ -77,3 +80,21 @@ def admitted(service: Rehearsal, action: str) -> Operation:
     wanted = service.wants(action)
     assert isinstance(wanted, TableProcess), wanted
     return service.admitted(service.stored(wanted))
+
+
+def junk(table: Path, name: str, *, days: float = 10) -> Path:
+    file = table / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"left behind")
+    iceberg.age_file(file, days)
+    return file
+
+
+def adopt(warehouse: Warehouse, table: Path, file: Path) -> None:
+    """What a writer of many days does at its end: commit a file that has been there for long."""
+    java: Any = warehouse.session.sparkContext._jvm
+    opened = tables.load(Job(warehouse.session, {"location": str(table)}))
+    builder = java.org.apache.iceberg.DataFiles.builder(opened.spec()).withPath(str(file)).withFormat("parquet")
+    size = file.stat().st_size
+    new = builder.withFileSizeInBytes(size).withRecordCount(5).withPartitionPath("p=p0").build()
+    opened.newAppend().appendFile(new).commit()

@@ -9,7 +9,10 @@ from pyspark.sql import SparkSession
 
 from lakehand.engines.spark.command import catalog_properties
 from lakehand.formats.iceberg import IcebergFormat
+from lakehand.jobs.iceberg import tables
+from lakehand.jobs.job import Job
 from lakehand.spi import Catalog, Format
+from tests import iceberg_tables as iceberg
 from tests.iceberg_tables import Warehouse
 from tests.jobs.iceberg.service import admitted, execute, rehearsal, skipped
 
@@ -44,3 +47,18 @@ def test_a_table_of_a_catalog_is_found_and_served(kind: str, spark: SparkSession
     warehouse.sql("REFRESH TABLE lake.sales.`order lines`")
     assert warehouse.checksum(table) == before
     assert "2 of 2 files" in skipped(service.wants("rewrite-data"))
+
+
+def test_a_commit_that_the_catalog_of_the_session_has_not_seen_counts(spark: SparkSession, tmp_path: Path) -> None:
+    warehouse, writer = (Warehouse(spark.newSession(), "lake.sales", tmp_path) for _ in range(2))
+    catalog = Catalog(name="lake", format=Format("iceberg"), type="hadoop", properties={"warehouse": str(tmp_path)})
+    for key, value in catalog_properties([catalog]).items():
+        warehouse.session.conf.set(key, value)
+        writer.session.conf.set(key, value)
+    table = warehouse.create(tmp_path / "sales" / "seen")
+    job = Job(warehouse.session, {"location": str(table), "catalog": "lake", "namespace": "sales", "table": "seen"})
+    assert tables.load(job).currentSnapshot() is None
+
+    writer.append(table)
+
+    assert tables.load(job).currentSnapshot().snapshotId() == iceberg.snapshot_ids(table)[-1]

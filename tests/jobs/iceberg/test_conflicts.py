@@ -7,6 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from pyspark.sql import SparkSession
@@ -53,6 +54,53 @@ def test_a_delete_in_the_middle_wins_and_the_next_try_plans_anew(
     service.settled(again, execute(service, again))
     assert warehouse.checksum(table)[0] == 700
     assert "row-level writers have 10 min to themselves" in rest(service.wants, warehouse, table)
+
+
+def many_deletes(warehouse: Warehouse) -> Path:
+    """80 of 200 rows are deleted, by eight files for the whole table."""
+    table = warehouse.folder / f"deletes {uuid4().hex}"
+    warehouse.create(table, partitioned=False, write_delete_granularity="partition")
+    warehouse.append(table, files=4, rows=200)
+    for number in range(8):
+        warehouse.delete(table, f"id % 20 = {number}")
+    return table
+
+
+@pytest.mark.parametrize("write", ["append", "delete"])
+def test_a_write_in_the_middle_of_a_merge_of_deletes_stays(
+    write: str, spark: SparkSession, warehouse: Warehouse
+) -> None:
+    table = many_deletes(warehouse)
+    service = rehearsal(spark, table)
+    operation = admitted(service, "rewrite-position-deletes")
+    writes: dict[str, Callable[[], object]] = {
+        "append": lambda: warehouse.append(table, rows=10, start=5000),
+        "delete": lambda: warehouse.delete(table, "id % 20 = 9"),
+    }
+
+    done = service.settled(operation, execute(service, operation, rewriting=writes[write]))
+
+    assert done.reason.startswith("8 delete files became 1 in snapshot ")
+    assert right_rows(warehouse, table) == {"append": (130, 10, 8), "delete": (110, 0, 0)}[write]
+
+
+def right_rows(warehouse: Warehouse, table: Path) -> tuple[int, ...]:
+    """All rows, those that came later, and those that the eight deletes would meet if they came later."""
+    counts = "count(*), count_if(id >= 5000), count_if(id % 20 < 8)"
+    return tuple(warehouse.sql(f"SELECT {counts} FROM {warehouse.name(table)}")[0])
+
+
+def test_an_append_that_began_before_our_merge_of_deletes_ends_with_the_right_rows(
+    spark: SparkSession, warehouse: Warehouse, tmp_path: Path
+) -> None:
+    table = many_deletes(warehouse)
+    text = f"INSERT INTO {warehouse.name(table)} SELECT id + 5000, p, v, note FROM {warehouse.name(table)}"
+    with writing(warehouse, f"{text} WHERE id % 20 IN (9, 16) AND held(id)", tmp_path) as writer:
+        rehearsal(spark, table).serve("rewrite-position-deletes")
+        assert right_rows(warehouse, table) == (120, 0, 0)
+
+    assert writer.exception() is None
+    assert right_rows(warehouse, table) == (140, 20, 0)
 
 
 def rest(wants: Callable[[str], object], warehouse: Warehouse, table: Path) -> str:

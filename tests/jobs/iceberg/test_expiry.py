@@ -124,17 +124,20 @@ def test_odd_parameters_straight_to_the_job_harm_nothing(
     assert iceberg.snapshot_ids(history) == ids
 
 
-def test_a_tag_that_is_made_in_the_middle_is_honoured(spark: SparkSession, warehouse: Warehouse, history: Path) -> None:
+@pytest.mark.parametrize("kind", ["tag", "branch"])
+def test_a_tag_or_branch_that_is_made_in_the_middle_is_honoured(
+    kind: str, spark: SparkSession, warehouse: Warehouse, history: Path
+) -> None:
     service, ids = rehearsal(spark, history), iceberg.snapshot_ids(history)
     operation = admitted(service, "expire-snapshots")
 
-    def tag() -> None:
-        warehouse.sql(f"ALTER TABLE {warehouse.name(history)} CREATE TAG late AS OF VERSION {ids[4]}")
+    def hold() -> None:
+        warehouse.sql(f"ALTER TABLE {warehouse.name(history)} CREATE {kind} late AS OF VERSION {ids[4]}")
 
-    done = service.settled(operation, execute(service, operation, expiring=tag))
+    done = service.settled(operation, execute(service, operation, expiring=hold))
 
     assert done.reason == "10 snapshots were expired, 2 are left; 1 got a branch or tag meanwhile"
-    assert warehouse.sql(f"SELECT count(*) FROM {warehouse.name(history)}.tag_late")[0][0] == 50
+    assert warehouse.sql(f"SELECT count(*) FROM {warehouse.name(history)}.{kind}_late")[0][0] == 50
 
 
 def test_what_an_unfinished_operation_started_from_stays(spark: SparkSession, history: Path) -> None:

@@ -4,7 +4,6 @@
 import shutil
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -15,18 +14,10 @@ from lakehand.spi import Remedy
 from tests import iceberg_tables as iceberg
 from tests.iceberg_tables import Warehouse
 from tests.jobs.iceberg.conftest import Damaged
-from tests.jobs.iceberg.service import admitted, execute, execute_raw, reason, rehearsal, skipped
+from tests.jobs.iceberg.service import admitted, adopt, execute, execute_raw, junk, reason, rehearsal, skipped
 
 pytestmark = pytest.mark.spark
 HOUR = 3_600_000
-
-
-def junk(table: Path, name: str, *, days: float = 10) -> Path:
-    file = table / name
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(b"left behind")
-    iceberg.age_file(file, days)
-    return file
 
 
 def test_what_a_dead_writer_left_goes_when_it_is_old(spark: SparkSession, warehouse: Warehouse, history: Path) -> None:
@@ -34,6 +25,7 @@ def test_what_a_dead_writer_left_goes_when_it_is_old(spark: SparkSession, wareho
     live = set(iceberg.files(history))
     old = [junk(history, "data/p=p0/dead writer.parquet"), junk(history, "metadata/dead-m0.avro")]
     young = junk(history, "data/p=p0/at work.parquet", days=2.9)
+    next_door = junk(history.parent, f"{history.name} 2/data/p=p0/not ours.parquet")
     assert reason(service.wants("remove-orphans")).startswith("nobody remembers a sweep")
 
     dry = service.finish(service.asked("remove-orphans", dry_run=True)).result
@@ -45,6 +37,7 @@ def test_what_a_dead_writer_left_goes_when_it_is_old(spark: SparkSession, wareho
 
     assert (done.result["deleted_files"], done.result["deleted_bytes"]) == (2, 22)
     assert set(iceberg.files(history)) == live | {young}
+    assert next_door.exists()
     assert warehouse.checksum(history) == before
     assert "swept it at" in skipped(service.wants("remove-orphans"))
 
@@ -84,16 +77,6 @@ def test_a_file_that_is_committed_after_the_listing_stays(
     assert warehouse.checksum(history)[0] == 125
 
 
-def adopt(warehouse: Warehouse, table: Path, file: Path) -> None:
-    """What a writer of many days does at its end: commit a file that has been there for long."""
-    java: Any = warehouse.session.sparkContext._jvm
-    opened = tables.load(Job(warehouse.session, {"location": str(table)}))
-    builder = java.org.apache.iceberg.DataFiles.builder(opened.spec()).withPath(str(file)).withFormat("parquet")
-    size = file.stat().st_size
-    new = builder.withFileSizeInBytes(size).withRecordCount(5).withPartitionPath("p=p0").build()
-    opened.newAppend().appendFile(new).commit()
-
-
 def test_too_many_orphans_need_a_confirmation(spark: SparkSession, warehouse: Warehouse, history: Path) -> None:
     service, before = rehearsal(spark, history), warehouse.checksum(history)
     listed = len([file for file in iceberg.files(history) if not file.name.startswith(".")])
@@ -106,6 +89,8 @@ def test_too_many_orphans_need_a_confirmation(spark: SparkSession, warehouse: Wa
     failure = service.failure(operation, refused.value)
     assert (failure.reason, failure.remedy) == ("implausible", Remedy.FATAL)
     assert "lakehand operations submit 1 remove-orphans --confirm" in failure.message
+    with pytest.raises(Exception, match="look like orphans"):
+        execute_raw(service, operation.process.job, {**operation.process.parameters, "confirm": "yes"})
     assert all(file.exists() for file in left)
     service.history.clear()
     assert service.finish(service.asked("remove-orphans", confirm=True)).result["deleted_files"] == len(left)
@@ -126,7 +111,26 @@ def test_young_files_stay_whatever_the_settings_and_the_request_say(spark: Spark
     assert young.exists()
 
 
-NEIGHBOURS = ["inner/metadata/v1.metadata.json", "a/b/_delta_log/0.json", "a/.hoodie/x", "c/snapshot/LATEST"]
+def test_a_request_sweeps_nothing_that_the_settings_call_young(spark: SparkSession, history: Path) -> None:
+    waiting = junk(history, "data/waiting.parquet", days=10)
+    service = rehearsal(spark, history, {"iceberg.remove-orphans.older-than-hours": "480"})
+
+    done = service.finish(service.asked("remove-orphans", options={"older-than-hours": 80}))
+
+    assert done.result["deleted_files"] == 0
+    assert waiting.exists()
+
+
+NEIGHBOURS = [
+    "inner/metadata/v1.metadata.json",
+    "inner/metadata/version-hint.text",
+    "a/b/_delta_log/0.json",
+    "a/.hoodie/x",
+    "l/_versions/1.manifest",
+    "c/snapshot/LATEST",
+    "c/snapshot/EARLIEST",
+    "c/snapshot/snapshot-7",
+]
 
 
 @pytest.mark.parametrize("mark", NEIGHBOURS)

@@ -4,28 +4,34 @@
 Not Iceberg's own action: that follows the table's properties and references' ages, which may say less than our limits.
 """
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 
-from lakehand.jobs.iceberg import deletions, reachable, tables
+from lakehand.jobs.iceberg import deletions, neighbours, reachable, tables, wholeness
 from lakehand.jobs.iceberg.refusals import Refused, cut_off
 from lakehand.jobs.job import Job
 
 LEAST_HOURS = 24
 TRIES = 5
 FLINK_JOB = "flink.job-id"
+FLINK_OPERATOR = "flink.operator-id"
 
 
 def run(job: Job) -> dict[str, Any]:
     job.phase("reading the table")
     table = tables.load(job)
     tables.refuse_shared(table)
+    neighbours.refuse_another_here(job, table)
     oldest = cut_off(job.parameters.get("older_than"), LEAST_HOURS)
+    asked, least = job.parameters.get("expire"), job.parameters.get("min_snapshots") or 1
+    wholeness.refuse_cut_off(job.session, table, reachable.listing(job.session, metadata_folder(table)))
     for _ in range(TRIES):
         base = table.operations().refresh()
-        gone, kept = chosen(tables.document(job.session, base), job.parameters.get("expire"), oldest)
+        gone, kept = chosen(tables.document(job.session, base), asked, oldest, least)
         told: dict[str, Any] = {"expired": gone, "kept": kept}
         after = without(job, base, gone)
         if job.parameters.get("dry_run"):
@@ -39,16 +45,20 @@ def run(job: Job) -> dict[str, Any]:
     raise CommitConflict(f"writers were faster {TRIES} times")
 
 
+def metadata_folder(table: Any) -> str:
+    return str(table.operations().current().metadataFileLocation()).rpartition("/")[0]
+
+
 class CommitConflict(Exception):
     """Someone else committed between our reading and our writing."""
 
 
-def chosen(document: dict[str, Any], asked: Any, oldest: int) -> tuple[list[int], list[int]]:
+def chosen(document: dict[str, Any], asked: Any, oldest: int, least: int) -> tuple[list[int], list[int]]:
     """Of the snapshots that were asked for: those that may go, and those that are there and stay."""
     if not isinstance(asked, (list, tuple)) or not all(type(one) is int for one in asked):
         raise Refused("the snapshots to expire are no list of numbers")
     known = {one["snapshot-id"]: one for one in document.get("snapshots") or []}
-    held = holders(document, known)
+    held = holders(document, known, least)
     there = [one for one in asked if one in known]
     gone = [one for one in there if one not in held and known[one]["timestamp-ms"] < oldest]
     if known and len(set(gone)) >= len(known):
@@ -56,15 +66,24 @@ def chosen(document: dict[str, Any], asked: Any, oldest: int) -> tuple[list[int]
     return gone, [one for one in there if one not in gone]
 
 
-def holders(document: dict[str, Any], known: dict[int, dict[str, Any]]) -> set[int]:
-    """What branches, tags and the newest checkpoint of each Flink job point to."""
-    held = {ref["snapshot-id"] for ref in (document.get("refs") or {}).values()}
-    held.add(document.get("current-snapshot-id") or -1)
-    newest: dict[str, int] = {}
+def holders(document: dict[str, Any], known: dict[int, dict[str, Any]], least: int) -> set[int]:
+    """What branches, tags and the newest checkpoint of each Flink job point to; of a branch, so many at least."""
+    held = {document.get("current-snapshot-id") or -1}
+    for ref in (document.get("refs") or {}).values():
+        held.update(islice(line(known, ref["snapshot-id"]), least if ref["type"] == "branch" else 1))
+    newest: dict[tuple[str, str], int] = {}
     for one in sorted(known.values(), key=lambda one: one["timestamp-ms"]):
-        if flink := (one.get("summary") or {}).get(FLINK_JOB):
-            newest[flink] = one["snapshot-id"]
+        summary = one.get("summary") or {}
+        if flink := summary.get(FLINK_JOB):
+            newest[flink, summary.get(FLINK_OPERATOR, "")] = one["snapshot-id"]
     return held | set(newest.values())
+
+
+def line(known: dict[int, dict[str, Any]], head: int | None) -> Iterator[int]:
+    """A snapshot and its ancestors, as far as they are known."""
+    while head in known:
+        yield head
+        head = known[head].get("parent-snapshot-id")
 
 
 def without(job: Job, base: Any, gone: list[int]) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other tables below a table's folder: their files look like orphans, so nothing is swept where there are any."""
+"""Other tables in a table's folder or below it: they need files that ours does not, so none is deleted there."""
 
 from typing import Any
 
@@ -11,9 +11,16 @@ from lakehand.jobs.iceberg.refusals import Refused
 from lakehand.jobs.job import Job
 
 MARKS = ("_delta_log", ".hoodie", "_versions")  # hidden from a listing
+MARKS_HERE = (*MARKS, "snapshot/LATEST")
 METADATA = r"/metadata/(version-hint\.text|[^/]*\.metadata\.json(\.gz)?)$"
 PAIMON = r"/snapshot/(LATEST|EARLIEST|snapshot-[0-9]+)$"
 LOOKED_INTO = 2000  # folders
+
+
+def refuse_another_here(job: Job, table: Any) -> None:
+    """Some tools give one folder two formats: the other one's history still needs what ours has replaced."""
+    if marked := marked_folder(job, table, [""], MARKS_HERE):
+        raise Refused(f"a table of another format has the same place: {marked}")
 
 
 def refuse_tables_within(job: Job, table: Any, listed: DataFrame, orphans: DataFrame) -> None:
@@ -23,7 +30,7 @@ def refuse_tables_within(job: Job, table: Any, listed: DataFrame, orphans: DataF
     inside = listed.where((foreign | sql.col("key").rlike(PAIMON)) & sql.col("key").startswith(f"{root}/")).first()
     if inside is not None:
         raise Refused(f"another table lies below this one: {inside.path}")
-    if marked := marked_folder(job, table, root, orphans):
+    if marked := marked_folder(job, table, folders(root, orphans), MARKS):
         raise Refused(f"another table lies below this one: {marked}")
 
 
@@ -31,13 +38,13 @@ def folder_of(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def marked_folder(job: Job, table: Any, root: str, orphans: DataFrame) -> str | None:
-    """The first folder above an orphan, and below the table, that is a table of another format."""
+def marked_folder(job: Job, table: Any, relative: list[str], marks: tuple[str, ...]) -> str | None:
+    """The mark of the first of the folders that is a table of another format."""
     jvm = tables.java(job.session)
     base = jvm.org.apache.hadoop.fs.Path(table.location())
     files = base.getFileSystem(job.session._jsparkSession.sessionState().newHadoopConf())
-    for folder in folders(root, orphans):
-        for mark in MARKS:
+    for folder in relative:
+        for mark in marks:
             path = jvm.org.apache.hadoop.fs.Path(base, f"./{folder}/{mark}")
             if files.exists(path):
                 return str(path.toString())

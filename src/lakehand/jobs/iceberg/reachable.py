@@ -37,6 +37,15 @@ def everything(session: SparkSession, table: Any) -> DataFrame:
     )
 
 
+def listing(session: SparkSession, location: str) -> DataFrame:
+    """Every file that is not hidden, as it is now: kept, so that it cannot be listed again later."""
+    session.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    files = session.read.format("binaryFile").option("recursiveFileLookup", "true")
+    found = files.option("__globPaths__", "false").load(location)
+    chosen = found.select("path", sql.expr("unix_millis(modificationTime)").alias("modified"), "length")
+    return keyed(chosen).localCheckpoint(eager=True)
+
+
 def statistics(document: dict[str, Any]) -> list[str]:
     kinds = ("statistics", "partition-statistics")
     return [entry["statistics-path"] for kind in kinds for entry in document.get(kind) or []]

@@ -6,7 +6,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from lakehand.jobs.iceberg import deletions, neighbours, reachable, tables
+from lakehand.jobs.iceberg import deletions, neighbours, reachable, tables, wholeness
 from lakehand.jobs.iceberg.refusals import Implausible, Refused, cut_off
 from lakehand.jobs.job import Job
 
@@ -18,13 +18,15 @@ def run(job: Job) -> dict[str, Any]:
     job.phase("reading the table")
     table = tables.load(job)
     tables.refuse_shared(table)
+    neighbours.refuse_another_here(job, table)
     oldest = cut_off(job.parameters.get("older_than"), LEAST_HOURS)
     job.phase("listing files")
-    listed = listing(job, table.location())
+    listed = reachable.listing(job.session, table.location())
     total = listed.count()
     job.check()
     job.phase("looking for references")
     table.refresh()
+    wholeness.refuse_cut_off(job.session, table, listed)
     orphans = unreferenced(job, table, listed).where(sql.col("modified") < oldest).localCheckpoint(eager=True)
     told = {"listed_files": total, "older_than": oldest}
     neighbours.refuse_tables_within(job, table, listed, orphans)
@@ -36,20 +38,18 @@ def run(job: Job) -> dict[str, Any]:
     return {**told, "deleted_files": deletions.delete(job, table, orphans, "orphan"), "deleted_bytes": size}
 
 
-def listing(job: Job, location: str) -> DataFrame:
-    """Every file that is not hidden, as it is now: kept, so that it cannot be listed again later."""
-    job.session.conf.set("spark.sql.files.ignoreMissingFiles", "true")
-    files = job.session.read.format("binaryFile").option("recursiveFileLookup", "true")
-    found = files.option("__globPaths__", "false").load(location)
-    chosen = found.select("path", sql.expr("unix_millis(modificationTime)").alias("modified"), "length")
-    return reachable.keyed(chosen).localCheckpoint(eager=True)
-
-
 def unreferenced(job: Job, table: Any, listed: DataFrame) -> DataFrame:
     live = reachable.everything(job.session, table).select("key").distinct().localCheckpoint(eager=True)
-    if listed.join(live, "key", "left_semi").isEmpty():
+    if listed.join(telling(table, live), "key", "left_semi").isEmpty():
         raise Refused("none of the listed files belongs to the table: its metadata seems to spell paths differently")
     return listed.join(live, "key", "left_anti")
+
+
+def telling(table: Any, live: DataFrame) -> DataFrame:
+    """What shows whether paths are spelled alike: data, since metadata is always found where it says that it is."""
+    folder = tables.path_of(neighbours.folder_of(str(table.operations().current().metadataFileLocation())))
+    data = live.where(~sql.col("key").startswith(f"{folder}/"))
+    return live if data.isEmpty() else data
 
 
 def refuse_implausible(orphans: int, total: int, *, is_confirmed: bool) -> None:

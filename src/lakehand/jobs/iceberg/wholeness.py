@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metadata that was cut off: Avro takes such a file for one that ends there, and what it named looks like nobody's."""
+
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from lakehand.jobs.iceberg import reachable, tables
+from lakehand.jobs.iceberg.refusals import Refused
+
+TOTALS = ("total-data-files", "total-delete-files")
+
+
+def refuse_cut_off(session: SparkSession, table: Any, listed: DataFrame) -> None:
+    """``listed`` has the files as the storage shows them: ``key`` and ``length``."""
+    manifests = reachable.metadata_table(session, table, "ALL_MANIFESTS")
+    told = reachable.keyed(manifests.select("path", "length", "reference_snapshot_id")).localCheckpoint(eager=True)
+    found = listed.select("key", sql.col("length").alias("found"))
+    if short := told.join(found, "key").where("found < length").first():
+        raise Refused(f"{short.path} was cut off: it has {short.found} of {short.length} bytes")
+    known = {row[0] for row in told.select("reference_snapshot_id").distinct().collect()}
+    refuse_empty(tables.document(session, table.operations().current()).get("snapshots") or [], known)
+
+
+def refuse_empty(snapshots: list[dict[str, Any]], known: set[int]) -> None:
+    """The length of a list of manifests is told nowhere, but a snapshot with files has manifests."""
+    for one in snapshots:
+        count = sum(int((one.get("summary") or {}).get(key) or 0) for key in TOTALS)
+        if count and one["snapshot-id"] not in known:
+            raise Refused(f"{one.get('manifest-list')} was cut off: it names nothing, and there are {count} files")

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the deleting jobs keep to by themselves, on real tables that changed after the decision or are not as usual."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehand.jobs.iceberg import tables
+from lakehand.jobs.job import Job
+from lakehand.testing.rehearsal import Rehearsal
+from tests import iceberg_tables as iceberg
+from tests.iceberg_tables import Warehouse
+from tests.jobs.iceberg.service import admitted, adopt, execute, execute_raw, junk, rehearsal
+
+pytestmark = pytest.mark.spark
+HOUR, MINUTE = 3_600_000, 60_000
+
+
+def now() -> int:
+    return int(time.time() * 1000)
+
+
+def expire(service: Rehearsal, table: Path, **parameters: Any) -> dict[str, Any]:
+    given = {"location": str(table), "older_than": now() - 25 * HOUR, **parameters}
+    return execute_raw(service, "iceberg.expire_snapshots", given)
+
+
+def sweep(service: Rehearsal, table: Path) -> dict[str, Any]:
+    given = {"location": str(table), "older_than": now() - 80 * HOUR, "confirm": True}
+    return execute_raw(service, "iceberg.remove_orphans", given)
+
+
+def test_a_rollback_in_the_middle_still_leaves_as_many_snapshots_as_are_to_stay(
+    spark: SparkSession, warehouse: Warehouse, history: Path
+) -> None:
+    service, ids = rehearsal(spark, history, {"iceberg.expire-snapshots.min-snapshots": "3"}), snapshots(history)
+    operation = service.admitted(service.asked("expire-snapshots", options={"min-snapshots": 1}))
+    assert operation.process.parameters["expire"] == ids[:9]
+
+    def roll_back() -> None:
+        table = tables.load(Job(warehouse.session, {"location": str(history)}))
+        table.manageSnapshots().rollbackTo(ids[4]).commit()
+
+    service.settled(operation, execute(service, operation, expiring=roll_back))
+
+    assert snapshots(history) == ids[2:5] + ids[9:]
+    assert warehouse.checksum(history)[0] == 50
+    assert warehouse.sql(f"SELECT count(*) FROM {warehouse.name(history)}.snapshot_id_{ids[2]}")[0][0] == 30
+
+
+def snapshots(table: Path) -> list[int]:
+    return iceberg.snapshot_ids(table)
+
+
+def test_the_newest_checkpoint_of_each_flink_sink_stays(spark: SparkSession, history: Path) -> None:
+    ids, document = snapshots(history), iceberg.metadata(history)
+    for at, (job, sink) in enumerate([("a", "x"), ("a", "x"), ("a", "y"), ("b", "x")]):
+        document["snapshots"][at]["summary"] |= {"flink.job-id": job, "flink.operator-id": sink}
+    iceberg.edit(history, document)
+
+    told = expire(rehearsal(spark, history), history, expire=ids[:5], dry_run=True)
+
+    assert (told["expired"], told["kept"]) == ([ids[0], ids[4]], ids[1:4])
+
+
+def test_a_service_whose_clock_is_ahead_expires_nothing_of_the_last_day(spark: SparkSession, history: Path) -> None:
+    ids, document = snapshots(history), iceberg.metadata(history)
+    document["snapshots"][3]["timestamp-ms"] = now() - 24 * HOUR + 3 * MINUTE
+    iceberg.edit(history, document)
+
+    told = expire(rehearsal(spark, history), history, expire=ids[2:4], older_than=now() - 24 * HOUR + 6 * MINUTE)
+
+    assert (told["expired"], told["kept"]) == ([ids[2]], [ids[3]])
+
+
+def test_the_last_snapshots_of_a_table_without_a_current_one_stay(spark: SparkSession, history: Path) -> None:
+    ids = snapshots(history)
+    iceberg.edit(history, {**iceberg.metadata(history), "refs": {}, "current-snapshot-id": -1, "snapshot-log": []})
+
+    with pytest.raises(Exception, match="no snapshot would be left"):
+        expire(rehearsal(spark, history), history, expire=ids)
+
+    assert snapshots(history) == ids
+
+
+def test_an_expired_file_that_is_committed_anew_before_the_deletion_stays(
+    spark: SparkSession, warehouse: Warehouse, rewritten: Path
+) -> None:
+    service, count = rehearsal(spark, rewritten), warehouse.checksum(rewritten)[0]
+    small = sorted(iceberg.data_files(rewritten), key=lambda file: file.stat().st_size)[:-2]
+    old = next(f for f in small if f.parent.name == "p=p0" and not f.name.endswith("deletes.parquet"))
+
+    operation = admitted(service, "expire-snapshots")
+    execute(service, operation, looking=lambda: adopt(warehouse, rewritten, old))
+
+    assert old in iceberg.data_files(rewritten)
+    assert len(iceberg.data_files(rewritten)) == 3
+    assert warehouse.checksum(rewritten)[0] > count
+
+
+MARKS = ["_delta_log/00000000000000000000.json", ".hoodie/hoodie.properties", "_versions/1.manifest", "snapshot/LATEST"]
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_nothing_is_deleted_where_a_table_of_another_format_has_the_same_place(
+    mark: str, spark: SparkSession, history: Path
+) -> None:
+    theirs = [junk(history, mark), junk(history, "data/theirs.parquet")]
+    service, ids = rehearsal(spark, history), snapshots(history)
+
+    with pytest.raises(Exception, match="another format has the same place"):
+        sweep(service, history)
+    with pytest.raises(Exception, match="another format has the same place"):
+        expire(service, history, expire=ids[:3])
+
+    assert all(file.exists() for file in theirs)
+    assert snapshots(history) == ids
+
+
+def cut_off(file: Path) -> None:
+    """What is left when the machine of a writer dies, on a storage that shows files before they are whole."""
+    (file.parent / f".{file.name}.crc").unlink()
+    file.write_bytes(file.read_bytes()[:-40])
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, cut_off])
+@pytest.mark.parametrize("names", ["snap-*.avro", "*-m0.avro"])
+def test_where_metadata_cannot_be_read_nothing_is_deleted(
+    names: str, harm: Callable[[Path], object], spark: SparkSession, history: Path
+) -> None:
+    harm(sorted((history / "metadata").glob(names))[0])
+    junk(history, "data/left.parquet")
+    service, ids = rehearsal(spark, history), snapshots(history)
+    there = set(iceberg.files(history))
+
+    with pytest.raises(Exception, match=r"does not exist|was cut off"):
+        sweep(service, history)
+    with pytest.raises(Exception, match=r"does not exist|was cut off"):
+        expire(service, history, expire=ids[:3])
+
+    assert set(iceberg.files(history)) >= there
+
+
+def test_a_table_that_calls_its_data_by_another_name_is_not_swept(spark: SparkSession, warehouse: Warehouse) -> None:
+    table, alias = warehouse.folder / "aliased", warehouse.folder.parent / "alias of data"
+    (table / "data").mkdir(parents=True)
+    alias.unlink(missing_ok=True)
+    alias.symlink_to(table / "data")
+    warehouse.create(table, write_data_path=str(alias))
+    warehouse.append(table, files=3)
+    iceberg.age(table, 10)
+    there = set(iceberg.files(table))
+    assert iceberg.data_files(table)
+
+    with pytest.raises(Exception, match="seems to spell paths differently"):
+        sweep(rehearsal(spark, table), table)
+
+    assert set(iceberg.files(table)) == there
