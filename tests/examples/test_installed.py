@@ -17,6 +17,7 @@ from tests.e2e.service import RunningService, wait_for
 from tests.examples.conftest import EXAMPLES, SUBPROCESS, Place
 
 ACTION = "generate-manifest"
+DAY = 86_400  # seconds
 
 
 @pytest.fixture
@@ -72,14 +73,21 @@ def test_what_a_person_asks_for_runs_on_the_engine_that_its_factory_chooses(
 ) -> None:
     configure(SUBPROCESS)
     service = start_service()
-    table = service.add_table(orders, ACTION, format="delta")
-    service.wait_status(orders, "succeeded", action=ACTION)
+    table = service.add_table(orders, ACTION, format="delta", heartbeat_timeout=DAY)
+    done = service.wait_status(orders, "succeeded", action=ACTION)
+    wait_for(lambda: has_looked_since(service, table, done["finished_at"]), "the look after the first one")
     write_deltalake(str(orders), pa.table({"id": [99]}), mode="append")
     asked = service.post("/api/v1/operations", {"table": table, "action": ACTION})["id"]
     wait_for(lambda: service.get(f"/api/v1/operations/{asked}")["status"] == "succeeded", "the wish to come true")
 
     assert service.get(f"/api/v1/operations/{asked}")["engine"] == "subprocess"
     assert len(manifest_lines(orders)) == 4
+
+
+def has_looked_since(service: RunningService, table: int, moment: str) -> bool:
+    """Then nobody but a person speaks of the table for a long time."""
+    actions = service.get(f"/api/v1/tables/{table}/explain")["actions"]
+    return any(one["action"] == ACTION and one["last_look"] > moment for one in actions)
 
 
 @pytest.mark.spark
