@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For each format and action a real table that needs it: many small files, deletes, old snapshots, lost files."""
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import lance
+from pyspark.sql import SparkSession
+
+from tests import delta_tables as delta
+from tests import hudi_tables as hudi
+from tests import iceberg_tables as iceberg
+from tests import lance_tables
+from tests import paimon_tables as paimon
+from tests.jobs.hudi.service import LOCKING, SERVICE
+from tests.paimon_tables import Lake, Writer
+
+ORPHANS, DAYS = 12, 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Need:
+    """A table that needs some actions: how it is spoiled, registered and read."""
+
+    format: str
+    actions: Sequence[str]
+    spoil: Callable[[SparkSession, Path], object]
+    further: Callable[[Path], object] = lambda _: None  # what is done to this one only
+    facts: Callable[[SparkSession, Path], object]
+    values: Mapping[str, Any] = field(default_factory=dict)  # of the registration
+
+    def place(self, lake: Path) -> Path:
+        name = f"{self.format}_{'_and_'.join(self.actions)}".replace("-", "_")
+        return lake / "shop.db" / name if self.format == "paimon" else lake / name
+
+
+class Spoiler:
+    """Makes tables, each kind once and then by copying, where a format's tables hold no absolute paths."""
+
+    def __init__(self, spark: SparkSession, lake: Path) -> None:
+        self.spark, self.lake = spark, lake
+        self.made: dict[object, Path] = {}
+
+    def make(self, need: Need) -> Path:
+        path, known = need.place(self.lake), self.made.get(need.spoil)
+        if known is None or need.format == "iceberg":
+            need.spoil(self.spark, path)
+            self.made[need.spoil] = Path(shutil.copytree(path, self.lake.parent / f"like {path.name}"))
+        else:
+            shutil.copytree(known, path)
+        need.further(path)
+        return path
+
+
+def settings(**properties: str) -> dict[str, Any]:
+    """Properties with ``__`` for dots and ``_`` for hyphens."""
+    return {"properties": {key.replace("__", ".").replace("_", "-"): value for key, value in properties.items()}}
+
+
+def lose_files(folder: Path, like: str, *, days: int = DAYS) -> None:
+    """What a writer leaves that died before its commit, some days ago."""
+    [first, *_] = sorted(folder.glob(like))
+    then = time.time() - days * 86_400
+    for number in range(ORPHANS):
+        lost = Path(shutil.copy(first, first.with_name(f"lost-{number}{first.suffix}")))
+        os.utime(lost, (then, then))
+
+
+def icebergs(spoil: Callable[[iceberg.Warehouse, Path], object]) -> Callable[[SparkSession, Path], object]:
+    return lambda spark, path: spoil(iceberg.open_warehouse(spark, path.parent), path)
+
+
+def iceberg_facts(spark: SparkSession, path: Path) -> object:
+    return iceberg.open_warehouse(spark, path.parent).checksum(path)
+
+
+def delete_again_and_again(warehouse: iceberg.Warehouse, table: Path) -> None:
+    warehouse.create(table, partitioned=False, write_delete_granularity="partition")
+    warehouse.append(table, files=100, rows=2000)
+    for number in range(6):
+        warehouse.delete(table, f"id % 20 = {number}")
+
+
+def append_again_and_again(warehouse: iceberg.Warehouse, table: Path) -> None:
+    """Old snapshots, a manifest for each of them, and files that none of them has."""
+    iceberg.many_snapshots(warehouse, table, count=30)
+    iceberg.age(table, DAYS)
+    lose_files(table, "data/p=p0/*.parquet")
+
+
+def spoil_delta(spark: SparkSession, path: Path) -> None:
+    delta.make_table(spark, path)
+    delta.delete(spark, path, "id % 10 = 3")
+
+
+def outdate_delta(spark: SparkSession, path: Path) -> None:
+    delta.make_table(spark, path)
+    spark.newSession().sql(f"OPTIMIZE {delta.quoted(path)}").collect()
+    delta.age(spark, path, DAYS)
+
+
+def lake_of(spark: SparkSession, path: Path) -> Lake:
+    return Lake(spark, path.parent.parent)
+
+
+def spoil_paimon(spark: SparkSession, path: Path) -> None:
+    lake_of(spark, path).create(path.name)
+    lake_of(spark, path).append(path.name, 0, 2000, files=104)
+
+
+def outdate_paimon(spark: SparkSession, path: Path) -> None:
+    lake_of(spark, path).create(path.name)
+    writer = Writer(spark, path)
+    for number in range(110):
+        writer.append([number])
+    paimon.age(path, DAYS, but=5)
+
+
+def lose_paimon_files(path: Path) -> None:
+    paimon.age(path, DAYS)
+    lose_files(path, "bucket-0/*.parquet")
+
+
+def spoil_lance(_: SparkSession, path: Path) -> None:
+    lance_tables.make_table(path)
+    lance_tables.delete(path, "id % 9 = 0")
+
+
+def outdate_lance(spark: SparkSession, path: Path) -> None:
+    spoil_lance(spark, path)
+    lance.dataset(str(path)).optimize.compact_files()
+    lance_tables.make_older(path, timedelta(days=20), up_to=lance_tables.latest(path) - 2)
+
+
+def lance_facts(_: SparkSession, path: Path) -> object:
+    return lance_tables.facts(path)
+
+
+def log_hudi(spark: SparkSession, path: Path) -> None:
+    hudi.make_table(spark, path, table_type=hudi.MERGE_ON_READ, commits=3, options=LOCKING)
+
+
+def rewrite_hudi(spark: SparkSession, path: Path) -> None:
+    hudi.make_table(spark, path, table_type=hudi.COPY_ON_WRITE, commits=5, options=LOCKING)
+
+
+def hudi_need(action: str, spoil: Callable[[SparkSession, Path], object]) -> Need:
+    values = {"scheduling": "service", "properties": dict(SERVICE)}
+    return Need(format="hudi", actions=[action], spoil=spoil, facts=hudi.rows, values=values)
+
+
+def iceberg_need(*actions: str, spoil: Callable[[iceberg.Warehouse, Path], object], **properties: str) -> Need:
+    values = settings(**properties)
+    return Need(format="iceberg", actions=actions, spoil=icebergs(spoil), facts=iceberg_facts, values=values)
+
+
+def delta_need(action: str, spoil: Callable[[SparkSession, Path], object], **properties: str) -> Need:
+    return Need(format="delta", actions=[action], spoil=spoil, facts=delta.facts, values=settings(**properties))
+
+
+NEEDS = (
+    hudi_need("compaction", log_hudi),
+    hudi_need("clustering", rewrite_hudi),
+    hudi_need("clean", rewrite_hudi),
+    iceberg_need("rewrite-data", spoil=iceberg.small_files),
+    iceberg_need("rewrite-position-deletes", spoil=delete_again_and_again),
+    iceberg_need(
+        "rewrite-manifests", "expire-snapshots", "remove-orphans", spoil=append_again_and_again,
+        iceberg__rewrite_manifests__min_manifests="20",
+    ),
+    delta_need("optimize", spoil_delta),
+    delta_need("z-order", spoil_delta, delta__z_order__columns="id, p", delta__z_order__min_bytes="1"),
+    delta_need("vacuum", outdate_delta),
+    delta_need("purge", spoil_delta),
+    Need(format="paimon", actions=["compact"], spoil=spoil_paimon, facts=paimon.facts),
+    Need(format="paimon", actions=["expire-snapshots"], spoil=outdate_paimon, facts=paimon.facts),
+    Need(
+        format="paimon", actions=["remove-orphans"], spoil=spoil_paimon, further=lose_paimon_files, facts=paimon.facts
+    ),
+    Need(format="lance", actions=["compact"], spoil=spoil_lance, facts=lance_facts),
+    Need(format="lance", actions=["clean-versions"], spoil=outdate_lance, facts=lance_facts),
+)  # fmt: skip

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each action of each format through the service: decided with its numbers, run, proved, and not wanted again."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.e2e.conftest import Start
+from tests.e2e.every_action import NEEDS, Need, Spoiler
+from tests.e2e.service import RunningService, wait_for
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+
+
+def test_every_action_of_every_format_is_decided_upon_done_once_and_not_wanted_again(
+    spark: SparkSession, lake: Path, start_service: Start, record_property: Callable[[str, object], None]
+) -> None:
+    spoiler = Spoiler(spark, lake)
+    before = {need: need.facts(spark, spoiler.make(need)) for need in NEEDS}
+    service = start_service(spark='{"threads": "4"}')
+    served = [one for need in NEEDS for one in register(service, need, lake)]
+
+    for one in served:
+        wait_for(one.is_at_rest, f"{one} to come to rest", 480)
+    for one in served:
+        one.look_again()
+    for one in served:
+        told = one.story()
+        record_property(str(one), " | ".join(told))
+        assert all(re.search(r"\d", sentence) for sentence in told), told
+    assert {need: need.facts(spark, need.place(lake)) for need in NEEDS} == before
+
+
+@dataclass(frozen=True, kw_only=True)
+class Served:
+    """One action of a table in the care of a service."""
+
+    service: RunningService
+    table: int
+    format: str
+    action: str
+
+    def __str__(self) -> str:
+        return f"{self.format} {self.action}"
+
+    def explained(self) -> Any:
+        actions = self.service.get(f"/api/v1/tables/{self.table}/explain")["actions"]
+        return next(one for one in actions if one["action"] == self.action)
+
+    def is_at_rest(self) -> bool:
+        """It was done, and looked at since."""
+        now = self.explained()
+        last = now["last_finished"]
+        return last is not None and not now["unfinished"] and now["last_look"] > last["finished_at"]
+
+    def look_again(self) -> None:
+        """Somebody asks for another decision, and waits until it was made."""
+        last = self.explained()["last_look"]
+        self.service.post(f"/api/v1/tables/{self.table}/look")
+        wait_for(lambda: self.explained()["last_look"] > last and self.is_at_rest(), f"another look for {self}")
+
+    def story(self) -> list[str]:
+        """Why it was done, what was done, and why it is not done again: once, at the first try, with an effect."""
+        found = self.service.operations(table=self.table, action=self.action)
+        # What an unfinished rewrite of the same table began with expires after it.
+        assert len(found) == 1 or (self.action == "expire-snapshots" and len(found) == 2), found
+        assert {(one["status"], one["attempts"]) for one in found} == {("succeeded", 1)}, found
+        done = self.service.get(f"/api/v1/operations/{found[-1]['id']}")
+        assert done["result"].get("changed", True) is True, done  # Hudi says which instants
+        [why] = [event["message"] for event in done["events"] if event["kind"] == "operation.stored"]
+        return [why, done["reason"], self.explained()["now"]]
+
+
+def register(service: RunningService, need: Need, lake: Path) -> list[Served]:
+    table = service.add_table(need.place(lake), *need.actions, format=need.format, **need.values)
+    return [Served(service=service, table=table, format=need.format, action=action) for action in need.actions]
