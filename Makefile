@@ -20,8 +20,8 @@ demo: $(STAMP) ## watch tables of five formats become healthy (KEEP=1 stays up, 
 test: $(STAMP) ## every test: Spark, databases and all (ARGS=... for pytest)
 	@$(PYTEST) $(ARGS)
 
-test-fast: $(STAMP) ## the tests that need neither Spark nor a database server
-	@$(PYTEST) -n 2 -m "not spark and not database" $(ARGS)
+test-fast: $(STAMP) ## the tests that need neither Spark nor a database server, nor long
+	@$(PYTEST) -n 4 -m "not spark and not database and not long" $(ARGS)
 
 check: $(STAMP) ## format, lint, types, and the map of imports
 	@.venv/bin/ruff format --check

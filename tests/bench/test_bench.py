@@ -4,6 +4,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from bench.check import SAME, look
 from bench.check_tables import subjects
 from bench.fleet_tables import order_of
@@ -17,6 +19,7 @@ from lakehand.formats.hudi.table import HudiFormat
 from tests.formats.hudi.runtime import ORDERS_V9, copied
 
 
+@pytest.mark.long
 def test_notifications_are_counted_beside_empty_handlers(tmp_path: Path) -> None:
     notify = Notify(database="sqlite", seconds=0.2, rounds=1)
 

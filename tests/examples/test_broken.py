@@ -16,6 +16,7 @@ from tests.e2e.service import RunningService, wait_for
 from tests.examples.conftest import SUBPROCESS, Place, make_orders
 from tests.examples.test_installed import manifest_lines, plugins_of
 
+pytestmark = pytest.mark.long
 GOOD = "generate-manifest"
 FACTORIES, ENGINES = "lakehand.process_factories", "lakehand.engines"
 

@@ -16,6 +16,7 @@ from tests.e2e.conftest import Start
 from tests.e2e.service import RunningService, wait_for
 from tests.examples.conftest import EXAMPLES, SUBPROCESS, Place
 
+pytestmark = pytest.mark.long
 ACTION = "generate-manifest"
 DAY = 86_400  # seconds
 

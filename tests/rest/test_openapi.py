@@ -47,6 +47,7 @@ def test_requests_have_examples(client: httpx.Client) -> None:
         assert schemas[name]["examples"]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_no_request_makes_the_service_fail(client: httpx.Client) -> None:
     add_table(client, action_types=["compaction", "clean"])

@@ -15,6 +15,7 @@ from tests.store import racers as race
 from tests.store.conftest import RACERS
 from tests.store.given import CLEAN, CLUSTERING, COMPACTION, NOON, arrival, process, spec
 
+pytestmark = pytest.mark.long
 T = TypeVar("T")
 CLAIMS = 2000
 PATIENCE = 240
