@@ -34,9 +34,10 @@ class Need:
     further: Callable[[Path], object] = lambda _: None  # what is done to this one only
     facts: Callable[[SparkSession, Path], object]
     values: Mapping[str, Any] = field(default_factory=dict)  # of the registration
+    name: str = ""
 
     def place(self, lake: Path) -> Path:
-        name = f"{self.format}_{'_and_'.join(self.actions)}".replace("-", "_")
+        name = self.name or f"{self.format}_{'_and_'.join(self.actions)}".replace("-", "_")
         return lake / "shop.db" / name if self.format == "paimon" else lake / name
 
 
@@ -88,8 +89,14 @@ def delete_again_and_again(warehouse: iceberg.Warehouse, table: Path) -> None:
 
 
 def append_again_and_again(warehouse: iceberg.Warehouse, table: Path) -> None:
-    """Old snapshots, a manifest for each of them, and files that none of them has."""
+    """Old snapshots, and a manifest for each of them."""
     iceberg.many_snapshots(warehouse, table, count=30)
+    iceberg.age(table, DAYS)
+
+
+def lose_iceberg_files(warehouse: iceberg.Warehouse, table: Path) -> None:
+    warehouse.create(table)
+    warehouse.append(table, files=50, rows=1000)
     iceberg.age(table, DAYS)
     lose_files(table, "data/p=p0/*.parquet")
 
@@ -132,9 +139,12 @@ def spoil_lance(_: SparkSession, path: Path) -> None:
     lance_tables.delete(path, "id % 9 = 0")
 
 
-def outdate_lance(spark: SparkSession, path: Path) -> None:
-    spoil_lance(spark, path)
+def pack_lance(path: Path) -> None:
     lance.dataset(str(path)).optimize.compact_files()
+    outdate_lance(path)
+
+
+def outdate_lance(path: Path) -> None:
     lance_tables.make_older(path, timedelta(days=20), up_to=lance_tables.latest(path) - 2)
 
 
@@ -150,9 +160,9 @@ def rewrite_hudi(spark: SparkSession, path: Path) -> None:
     hudi.make_table(spark, path, table_type=hudi.COPY_ON_WRITE, commits=5, options=LOCKING)
 
 
-def hudi_need(action: str, spoil: Callable[[SparkSession, Path], object]) -> Need:
+def hudi_need(*actions: str, spoil: Callable[[SparkSession, Path], object]) -> Need:
     values = {"scheduling": "service", "properties": dict(SERVICE)}
-    return Need(format="hudi", actions=[action], spoil=spoil, facts=hudi.rows, values=values)
+    return Need(format="hudi", actions=actions, spoil=spoil, facts=hudi.rows, values=values)
 
 
 def iceberg_need(*actions: str, spoil: Callable[[iceberg.Warehouse, Path], object], **properties: str) -> Need:
@@ -164,25 +174,37 @@ def delta_need(action: str, spoil: Callable[[SparkSession, Path], object], **pro
     return Need(format="delta", actions=[action], spoil=spoil, facts=delta.facts, values=settings(**properties))
 
 
+def paimon_need(*actions: str, spoil: Callable[[SparkSession, Path], object], **values: Any) -> Need:
+    return Need(format="paimon", actions=actions, spoil=spoil, facts=paimon.facts, **values)
+
+
+def lance_need(*actions: str, **values: Any) -> Need:
+    return Need(format="lance", actions=actions, spoil=spoil_lance, facts=lance_facts, **values)
+
+
+# Every action of every format, and four tables of each.
 NEEDS = (
-    hudi_need("compaction", log_hudi),
-    hudi_need("clustering", rewrite_hudi),
-    hudi_need("clean", rewrite_hudi),
+    hudi_need("compaction", spoil=log_hudi),
+    hudi_need("clustering", spoil=rewrite_hudi),
+    hudi_need("clean", spoil=rewrite_hudi),
+    hudi_need("clustering", "clean", spoil=rewrite_hudi),
     iceberg_need("rewrite-data", spoil=iceberg.small_files),
     iceberg_need("rewrite-position-deletes", spoil=delete_again_and_again),
     iceberg_need(
-        "rewrite-manifests", "expire-snapshots", "remove-orphans", spoil=append_again_and_again,
+        "rewrite-manifests", "expire-snapshots", spoil=append_again_and_again,
         iceberg__rewrite_manifests__min_manifests="20",
     ),
+    iceberg_need("remove-orphans", spoil=lose_iceberg_files),
     delta_need("optimize", spoil_delta),
     delta_need("z-order", spoil_delta, delta__z_order__columns="id, p", delta__z_order__min_bytes="1"),
     delta_need("vacuum", outdate_delta),
     delta_need("purge", spoil_delta),
-    Need(format="paimon", actions=["compact"], spoil=spoil_paimon, facts=paimon.facts),
-    Need(format="paimon", actions=["expire-snapshots"], spoil=outdate_paimon, facts=paimon.facts),
-    Need(
-        format="paimon", actions=["remove-orphans"], spoil=spoil_paimon, further=lose_paimon_files, facts=paimon.facts
-    ),
-    Need(format="lance", actions=["compact"], spoil=spoil_lance, facts=lance_facts),
-    Need(format="lance", actions=["clean-versions"], spoil=outdate_lance, facts=lance_facts),
+    paimon_need("compact", spoil=spoil_paimon),
+    paimon_need("expire-snapshots", spoil=outdate_paimon),
+    paimon_need("remove-orphans", spoil=spoil_paimon, further=lose_paimon_files),
+    paimon_need("compact", "remove-orphans", spoil=spoil_paimon, further=lose_paimon_files),
+    lance_need("compact"),
+    lance_need("compact", name="more_lance"),
+    lance_need("clean-versions", further=pack_lance),
+    lance_need("compact", "clean-versions", further=outdate_lance),
 )  # fmt: skip

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All formats in one service and one driver: served at once, and through kills of the driver."""
+"""All formats in one service and one driver, through kills of the driver."""
 
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,33 +13,7 @@ from tests.e2e.formats import DAMAGES, Damage, Facts, place_of
 from tests.e2e.service import RunningService, wait_for
 
 pytestmark = pytest.mark.spark
-EACH = 4
 HEAVY = 40_000  # rows of each commit: a rewrite that can be caught in the middle
-
-
-Spoil = Callable[[Damage, str], tuple[Path, Facts]]
-
-
-@pytest.fixture(scope="module")
-def templates(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Facts]]:
-    """Damaged tables to copy, and what a reader sees in them."""
-    return tmp_path_factory.mktemp("templates"), {}
-
-
-@pytest.fixture
-def spoil(spark: SparkSession, lake: Path, templates: tuple[Path, dict[str, Facts]]) -> Spoil:
-    """A damaged table of that name: a copy, where a format's tables hold no absolute paths."""
-    folder, known = templates
-
-    def copied(damage: Damage, name: str) -> tuple[Path, Facts]:
-        if damage.format == "iceberg":
-            return spoiled(spark, lake, damage, name)
-        template = place_of(folder, damage.format, damage.format)
-        if damage.format not in known:
-            known[damage.format] = spoiled(spark, folder, damage, damage.format)[1]
-        return Path(shutil.copytree(template, place_of(lake, damage.format, name))), known[damage.format]
-
-    return copied
 
 
 def spoiled(spark: SparkSession, lake: Path, damage: Damage, name: str, *rows: int) -> tuple[Path, Facts]:
@@ -51,39 +24,6 @@ def spoiled(spark: SparkSession, lake: Path, damage: Damage, name: str, *rows: i
 
 def serve(service: RunningService, damage: Damage, path: Path) -> None:
     service.add_table(path, damage.action, format=damage.format)
-
-
-def test_five_formats_with_four_tables_each_are_served_by_one_driver(
-    spark: SparkSession, spoil: Spoil, start_service: Start, record_property: Callable[[str, object], None]
-) -> None:
-    tables = [(d, *spoil(d, f"{d.format}_{n}")) for d in DAMAGES.values() for n in range(EACH)]
-    service = start_service(spark='{"threads": "6"}')
-    for damage, path, _ in tables:
-        serve(service, damage, path)
-
-    most = watch_until_done(service, len(tables))
-
-    ended = service.operations()
-    assert {(o["status"], o["attempts"]) for o in ended} == {("succeeded", 1)}, [o["reason"] for o in ended]
-    assert [damage.read(spark, path) for damage, path, _ in tables] == [facts for _, _, facts in tables]
-    assert all(damage.rewrites(path) == 1 for damage, path, _ in tables)
-    record_property("peak RSS of the driver in MB", most)
-
-
-def watch_until_done(service: RunningService, count: int) -> int:
-    """Until every table was served; the most memory that the driver had, Python and JVM together."""
-    most, boots = 0, set()
-
-    def is_done() -> bool:
-        nonlocal most
-        facts = service.driver_facts()
-        most = max(most, int(facts.get("rss_mb") or 0))
-        boots.add(facts.get("boot"))
-        return len(service.operations(status="succeeded,failed,dropped")) >= count
-
-    wait_for(is_done, f"{count} operations to end", 480)
-    assert len(boots - {None}) == 1, "one driver served them all"
-    return most
 
 
 @pytest.fixture
@@ -123,10 +63,10 @@ def assert_rewritten_once(
 
 
 def test_a_driver_that_is_killed_right_after_the_commits_leaves_one_rewrite_in_each_format(
-    spark: SparkSession, spoil: Spoil, start_service: Start, stops: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, lake: Path, start_service: Start, stops: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STOP", "committed")
-    tables = [(d, *spoil(d, d.format)) for d in DAMAGES.values()]
+    tables = [(d, *spoiled(spark, lake, d, d.format)) for d in DAMAGES.values()]
     service = serve_until_stopped(start_service, stops, tables)
 
     service.kill_driver()

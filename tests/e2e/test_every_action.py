@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each action of each format through the service: decided with its numbers, run, proved, and not wanted again."""
+"""Each action of each format through one service and one driver: decided, done once, proved, not wanted again."""
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +21,17 @@ pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <so
 def test_every_action_of_every_format_is_decided_upon_done_once_and_not_wanted_again(
     spark: SparkSession, lake: Path, start_service: Start, record_property: Callable[[str, object], None]
 ) -> None:
+    assert Counter(need.format for need in NEEDS) == dict.fromkeys(("hudi", "iceberg", "delta", "paimon", "lance"), 4)
     spoiler = Spoiler(spark, lake)
     before = {need: need.facts(spark, spoiler.make(need)) for need in NEEDS}
     service = start_service(spark='{"threads": "4"}')
     served = [one for need in NEEDS for one in register(service, need, lake)]
 
+    driver = Driver(service)
     for one in served:
-        wait_for(one.is_at_rest, f"{one} to come to rest", 480)
+        wait_for(lambda: driver.is_watched() and one.is_at_rest(), f"{one} to come to rest", 480)  # noqa: B023
+    assert len(driver.boots) == 1, "one driver served them all"
+    record_property("peak RSS of the driver in MB", driver.peak)
     for one in served:
         one.look_again()
     for one in served:
@@ -34,6 +39,21 @@ def test_every_action_of_every_format_is_decided_upon_done_once_and_not_wanted_a
         record_property(str(one), " | ".join(told))
         assert all(re.search(r"\d", sentence) for sentence in told), told
     assert {need: need.facts(spark, need.place(lake)) for need in NEEDS} == before
+
+
+class Driver:
+    """What is seen of the service's driver: how often it was started, and the most memory that it had."""
+
+    def __init__(self, service: RunningService) -> None:
+        self.service = service
+        self.boots: set[str] = set()
+        self.peak = 0
+
+    def is_watched(self) -> bool:
+        facts = self.service.driver_facts()
+        self.peak = max(self.peak, int(facts.get("rss_mb") or 0))  # Python and JVM together
+        self.boots |= {facts["boot"]} if "boot" in facts else set()
+        return True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +87,8 @@ class Served:
     def story(self) -> list[str]:
         """Why it was done, what was done, and why it is not done again: once, at the first try, with an effect."""
         found = self.service.operations(table=self.table, action=self.action)
-        # What an unfinished rewrite of the same table began with expires after it.
-        assert len(found) == 1 or (self.action == "expire-snapshots" and len(found) == 2), found
+        # What an unfinished rewrite of the same table began with goes after it.
+        assert len(found) == 1 or (self.action in ("expire-snapshots", "clean-versions") and len(found) == 2), found
         assert {(one["status"], one["attempts"]) for one in found} == {("succeeded", 1)}, found
         done = self.service.get(f"/api/v1/operations/{found[-1]['id']}")
         assert done["result"].get("changed", True) is True, done  # Hudi says which instants

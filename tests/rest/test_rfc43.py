@@ -55,6 +55,15 @@ def test_a_plan_is_removed(client: httpx.Client) -> None:
     assert post(client, "/compact/remove", body | {"instant": "20200101000000"}).status_code == 404
 
 
+@pytest.mark.parametrize("actions", ["", " , ", []])
+def test_a_table_for_which_nothing_is_wanted_is_not_registered(client: httpx.Client, actions: object) -> None:
+    answer = post(client, "/register", {"base_path": LOCATION, "action_types": actions})
+
+    assert answer.status_code == 422, answer.text
+    assert "action_types" in answer.text
+    assert items(client, "/api/v1/tables") == []
+
+
 def test_a_table_is_registered(client: httpx.Client) -> None:
     body = {"db_name": "sales", "table_name": "trips", "base_path": LOCATION, "action_types": "compact,clean"}
 

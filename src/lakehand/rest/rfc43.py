@@ -4,7 +4,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lakehand.core.tables_desk import TablesDesk
 from lakehand.domain.actions import Action
@@ -114,21 +114,28 @@ def remove(service: Service, asked: Removed, tables: Tables, operations: Operati
 )
 def register(asked: Registered, faces: FacesHere, _writer: Writer, response: Response) -> TableAnswer:
     """Register a Hudi table."""
-    names = asked.action_types.split(",") if isinstance(asked.action_types, str) else asked.action_types
-    new = NewTable(
-        location=asked.base_path,
-        db_name=asked.db_name,
-        table_name=asked.table_name,
-        owner=asked.owner or "default",
-        queue=asked.queue or "default",
-        action_types=[str(ACTIONS.get(name.strip(), name.strip())) for name in names if name.strip()],
-        priority=asked.priority,
-        heartbeat_timeout=asked.heartbeat_timeout,
-        properties=asked.properties,
-    )
-    table, is_new = faces.tables.add(new.spec(faces.intake.heartbeat_timeout))
+    table, is_new = faces.tables.add(new_table(asked).spec(faces.intake.heartbeat_timeout))
     response.status_code = 201 if is_new else 200
     return TableAnswer.of(table)
+
+
+def new_table(asked: Registered) -> NewTable:
+    names = asked.action_types.split(",") if isinstance(asked.action_types, str) else asked.action_types
+    try:
+        return NewTable(
+            location=asked.base_path,
+            db_name=asked.db_name,
+            table_name=asked.table_name,
+            owner=asked.owner or "default",
+            queue=asked.queue or "default",
+            action_types=[str(ACTIONS.get(name.strip(), name.strip())) for name in names if name.strip()],
+            priority=asked.priority,
+            heartbeat_timeout=asked.heartbeat_timeout,
+            properties=asked.properties,
+        )
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        raise Invalid(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}") from error
 
 
 def submitted_table(asked: Submitted, action: Action, faces: Faces) -> Table:
