@@ -5,7 +5,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -141,10 +141,6 @@ def spoil_lance(_: SparkSession, path: Path) -> None:
 
 def pack_lance(path: Path) -> None:
     lance.dataset(str(path)).optimize.compact_files()
-    outdate_lance(path)
-
-
-def outdate_lance(path: Path) -> None:
     lance_tables.make_older(path, timedelta(days=20), up_to=lance_tables.latest(path) - 2)
 
 
@@ -187,7 +183,7 @@ NEEDS = (
     hudi_need("compaction", spoil=log_hudi),
     hudi_need("clustering", spoil=rewrite_hudi),
     hudi_need("clean", spoil=rewrite_hudi),
-    hudi_need("clustering", "clean", spoil=rewrite_hudi),
+    replace(hudi_need("compaction", spoil=log_hudi), name="more_hudi"),
     iceberg_need("rewrite-data", spoil=iceberg.small_files),
     iceberg_need("rewrite-position-deletes", spoil=delete_again_and_again),
     iceberg_need(
@@ -202,9 +198,9 @@ NEEDS = (
     paimon_need("compact", spoil=spoil_paimon),
     paimon_need("expire-snapshots", spoil=outdate_paimon),
     paimon_need("remove-orphans", spoil=spoil_paimon, further=lose_paimon_files),
-    paimon_need("compact", "remove-orphans", spoil=spoil_paimon, further=lose_paimon_files),
+    paimon_need("compact", spoil=spoil_paimon, name="more_paimon"),
     lance_need("compact"),
     lance_need("compact", name="more_lance"),
     lance_need("clean-versions", further=pack_lance),
-    lance_need("compact", "clean-versions", further=outdate_lance),
+    lance_need("clean-versions", further=pack_lance, name="more_old_lance"),
 )  # fmt: skip
