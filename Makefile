@@ -32,5 +32,5 @@ check: $(STAMP) ## format, lint, types, and the map of imports
 serve: $(STAMP) ## run the service here (ARGS="--port 9091 --warehouse DIR")
 	@.venv/bin/lakehand serve $(ARGS)
 
-bench: $(STAMP) ## measure: fleet, notifications, idle (ARGS=... chooses)
+bench: $(STAMP) ## measure: notify, idle, decide, check, fleet (ARGS=... chooses)
 	@.venv/bin/python -m bench $(ARGS)

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from lakehand.core.lanes import Lanes, Task
+from lakehand.core.news import tell
 from lakehand.core.operations_desk import service_instant
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Metrics, Store
@@ -23,7 +24,7 @@ from lakehand.domain.events import Event
 from lakehand.domain.operations import InstanceId, NewOperation, Operation, Status
 from lakehand.domain.processes import Skip, TableProcess
 from lakehand.domain.schedules import Look, Schedule
-from lakehand.domain.tables import Table, TableId
+from lakehand.domain.tables import TableId
 
 log = logging.getLogger(__name__)
 BATCH = 2000
@@ -241,7 +242,7 @@ class Coordinator:
         visits = [(outcome.visit, outcome) for outcome in outcomes if outcome.visit is not None]
         tokens = {v.table.id: o.token for v, o in visits if o.token is not None and o.token != v.table.change_token}
         # Who waits for changes is told first: a change that nobody was told of is seen again.
-        self.wake_others([visit for visit, _ in visits if visit.table.id in tokens], now)
+        tell(self.store.schedules, self.others([visit for visit, _ in visits if visit.table.id in tokens]), now)
         probed = {visit.table.id: visit.now + (o.again or heartbeat(visit.table)) for visit, o in visits}
         self.store.probes.finish(probed, tokens, now=now)
         self.store.schedules.finish(looks, now=self.store.clock.now())
@@ -249,16 +250,13 @@ class Coordinator:
         if any(look.started for look in looks):
             self.on_stored()
 
-    def wake_others(self, changed: Iterable[Visit], now: datetime) -> None:
-        """A change that was seen on the way to one action is news for all that follow changes of the table."""
-        tables: dict[Action, list[TableId]] = {}
-        for visit in changed:
-            for action in self.others(visit.table, {s.action for s in visit.schedules}):
-                tables.setdefault(action, []).append(visit.table.id)
-        for action in sorted(tables):
-            self.store.schedules.wake(tables[action], now=now, action=action)
+    def others(self, changed: Iterable[Visit]) -> Iterator[tuple[Action, TableId]]:
+        """A change that was seen on the way to one action is news for all that follow changes of the table.
 
-    def others(self, table: Table, looked_at: set[Action]) -> list[Action]:
-        """After the first look ever there are none: all actions of a new table are due together."""
-        rest = table.spec.action_types - looked_at if table.change_token is not None else ()
-        return [action for action in rest if self.plugins.follows_changes(table.format, action)]
+        After the first look ever there are none: all actions of a new table are due together.
+        """
+        for visit in changed:
+            table = visit.table
+            rest = table.spec.action_types - {s.action for s in visit.schedules}
+            if table.change_token is not None:
+                yield from ((action, table.id) for action in rest if self.plugins.follows_changes(table.format, action))

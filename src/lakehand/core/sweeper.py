@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from lakehand.core.lanes import Lanes, Task
+from lakehand.core.news import tell
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import DueProbe, Metrics, Store
 from lakehand.core.runtimes import Runtimes
@@ -128,7 +129,7 @@ class Sweeper:
         news = [one for one in back if one.is_news]
         tables = self.store.tables.by_ids({one.probe.table for one in news})
         # Who waits for changes is told first: a change that nobody was told of is seen again.
-        if self.wake(tables.values(), now):
+        if tell(self.store.schedules, self.following(tables.values()), now):
             self.on_news()
         tokens = {one.probe.table: one.token for one in news if one.token is not None}
         probed = {one.probe.table: now + next_probe(one) for one in back if not one.is_put_off}
@@ -136,15 +137,11 @@ class Sweeper:
         self.store.probes.put_off([one.probe.table for one in back if one.is_put_off], until=now + PUT_OFF)
         self.metrics.looked(len(probed), len(tokens))
 
-    def wake(self, tables: Iterable[Table], now: datetime) -> bool:
-        following: dict[Action, list[TableId]] = {}
+    def following(self, tables: Iterable[Table]) -> Iterator[tuple[Action, TableId]]:
         for table in tables:
             for action in table.spec.action_types:
                 if self.plugins.follows_changes(table.format, action):
-                    following.setdefault(action, []).append(table.id)
-        for action in sorted(following):
-            self.store.schedules.wake(following[action], now=now, action=action)
-        return bool(following)
+                    yield action, table.id
 
 
 class Errand:
