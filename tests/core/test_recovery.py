@@ -77,7 +77,7 @@ def test_the_process_that_recover_gives_is_the_one_that_runs(world: World) -> No
     world.restart()
     world.turn()
     [work] = [w for w in world.engine.works.values() if w.location == good.location]
-    assert work.parameters == {"made": "anew"}
+    assert work.parameters == {"made": "anew", "boundary": world.draw_boundary(good.location, ()).as_parameter()}
 
 
 def test_a_live_one_that_cannot_be_recovered_is_what_its_table_says(world: World) -> None:

@@ -23,6 +23,7 @@ from lakehand.core.settler import Settler
 from lakehand.core.sweeper import Sweeper
 from lakehand.core.tables_desk import TablesDesk
 from lakehand.domain.actions import Action
+from lakehand.domain.boundaries import Boundary
 from lakehand.domain.locations import Warehouses
 from lakehand.domain.operations import Handle, InstanceId, Operation, Status
 from lakehand.domain.places import Place
@@ -293,7 +294,9 @@ class World:
     def restart(self) -> None:
         """A new process: all memory is gone, the store and the engine are not."""
         warehouses = Warehouses(prefixes=("/lake",))
-        runtimes = Runtimes(store=self.store, plugins=self.plugins, check_place=lambda _: None)
+        runtimes = Runtimes(
+            store=self.store, plugins=self.plugins, check_place=lambda _: None, draw_boundary=self.draw_boundary
+        )
         secrets = Numbered(self.holder)
         nothing = lambda: None  # noqa: E731
         self.looks, self.dispatches, self.rounds, self.settles = self.lanes = [self.make_lanes() for _ in range(4)]
@@ -326,6 +329,9 @@ class World:
             store=self.store, warehouses=warehouses, heartbeat_timeout=timedelta(minutes=10),
             flood=Flood(per_minute=100), wake=nothing,
         )  # fmt: skip
+
+    def draw_boundary(self, location: str, extra: Sequence[str]) -> Boundary:
+        return Boundary(location=location, real=location, warehouses=("/lake",), extra=tuple(extra))
 
     def add_table(self, name: str = "trips", **changes: Any) -> Table:
         values: dict[str, Any] = {"location": f"/lake/{name}", "format": HUDI, "action_types": frozenset({COMPACTION})}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import lakehand
+from lakehand.app.boundaries import boundaries
 from lakehand.app.finding import recogniser, storage_properties
 from lakehand.app.identity import Identity, SystemSecrets, take_identity
 from lakehand.app.places import place_check, warehouses_of
@@ -140,9 +141,11 @@ def wire(settings: Settings, identity: Identity, store: Store, plugins: Plugins,
     warehouses = warehouses_of(settings.all_warehouses)
     loops: dict[str, Loop] = {}
     wake = waker(loops)
+    check_place = place_check(warehouses)
     runtimes = Runtimes(
-        store=store, plugins=plugins, check_place=place_check(warehouses), catalogs=settings.catalog_map()
-    )
+        store=store, plugins=plugins, check_place=check_place, catalogs=settings.catalog_map(),
+        draw_boundary=boundaries(warehouses, check_place),
+    )  # fmt: skip
     recovery = Recovery(plugins=plugins, runtimes=runtimes, since=store.clock.now())
     lease = settings.lease.total_seconds()
     parts = Parts(

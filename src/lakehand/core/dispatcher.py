@@ -13,6 +13,7 @@ from lakehand.core.ports import Metrics, Secrets, Store
 from lakehand.core.recovery import Recovery, unrecoverable
 from lakehand.core.runtimes import Runtimes
 from lakehand.core.turns import Turn
+from lakehand.domain.boundaries import PARAMETER, Boundary
 from lakehand.domain.errors import LakehandError, LeaseLost, PluginStuck, RecoverProcessFailed
 from lakehand.domain.events import Event
 from lakehand.domain.operations import Attempt, InstanceId, Operation, OperationId, Status
@@ -177,6 +178,7 @@ class Dispatcher:
             answer = factory.admit(runtime, operation)
             if isinstance(answer, TableProcess):
                 self.plugins.engine(answer.engine)
+                return bounded(answer, self.runtimes.boundary(runtime))
             return answer
         except RecoverProcessFailed as error:
             return unrecoverable(str(error))
@@ -228,6 +230,11 @@ class Dispatcher:
         )  # fmt: skip
         told = Event(kind="operation.submitted", message=reason, table=operation.table, operation=operation.id)
         return self.store.operations.save(intent, now=now, attempt=attempt, event=told)
+
+
+def bounded(process: TableProcess, boundary: Boundary) -> TableProcess:
+    """Stored with the process: work that is submitted again keeps the boundary it was admitted with."""
+    return replace(process, parameters={**process.parameters, PARAMETER: boundary.as_parameter()})
 
 
 def refused(error: Exception) -> Skip:

@@ -10,6 +10,7 @@ from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Store
 from lakehand.core.seats import at_home
 from lakehand.domain.actions import Action
+from lakehand.domain.boundaries import EXTRA_LOCATIONS, Boundary, extra_locations
 from lakehand.domain.errors import Conflict, NotFound
 from lakehand.domain.operations import Operation, OperationId
 from lakehand.domain.places import Catalog, Place
@@ -110,6 +111,7 @@ class Runtimes:
     store: Store
     plugins: Plugins
     check_place: Callable[[str], None]  # follows links; raises LocationRefused
+    draw_boundary: Callable[[str, Sequence[str]], Boundary]  # of a location and its extra locations; as above
     catalogs: Mapping[str, Catalog] = field(default_factory=dict)
 
     def open(
@@ -138,6 +140,11 @@ class Runtimes:
             left_out=left_out,
             seen=seen,
         )
+
+    def boundary(self, runtime: TableRuntime) -> Boundary:
+        """What the job of an operation may touch, as the table's place is at this moment."""
+        extra = extra_locations(runtime.config.text(EXTRA_LOCATIONS))
+        return self.draw_boundary(runtime.table.location, extra)
 
     def probe(self, on: Format, place: Place) -> str:
         self.check_place(place.location)

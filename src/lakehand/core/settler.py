@@ -13,12 +13,13 @@ from lakehand.core.runtimes import Runtimes, StoredRuntime
 from lakehand.domain.errors import LakehandError
 from lakehand.domain.events import Event
 from lakehand.domain.operations import Attempt, Operation, Status
-from lakehand.domain.processes import Failure, Finding, Verdict
+from lakehand.domain.processes import Failure, Finding, Remedy, Verdict
 from lakehand.domain.retries import RetryPolicy
 from lakehand.spi.engines import EngineState, EngineStatus
 from lakehand.spi.factories import ProcessFactory
 
 log = logging.getLogger(__name__)
+OUTSIDE_TABLE = "lakehand.jobs.boundary.OutsideTable"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +134,8 @@ def failure_of(
         return Failure(reason="engine-lost", message=status.message or "the engine died with the job")
     if status.state is EngineState.CANCELED:
         return Failure(reason="stopped", message=status.message or "the job was stopped, and nobody had asked for it")
+    if status.error_class == OUTSIDE_TABLE:  # the same in every format, plugins from outside included
+        return Failure(reason="outside-table", message=status.message, remedy=Remedy.FATAL)
     try:
         return factory.classify(runtime, operation, status)
     except (OSError, LakehandError) as error:

@@ -2,7 +2,10 @@
 """What a job is given: a session of its own, its parameters, ways to tell how far it is and to hear of its end."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+from lakehand.jobs.boundary import Boundary, boundary_of
 
 if TYPE_CHECKING:  # an engine without Spark gives jobs that need none
     from pyspark.sql import SparkSession
@@ -37,6 +40,11 @@ class Job:
     parameters: dict[str, Any]
     handle: str = "job"
     record: Record = field(default_factory=Record)
+
+    @cached_property
+    def boundary(self) -> Boundary:
+        """What the job may touch. A job checks it first, and again before it commits or deletes."""
+        return boundary_of(self.parameters)
 
     def phase(self, text: str) -> None:
         """Say what happens now."""

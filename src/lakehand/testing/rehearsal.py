@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The service in small, for the tests of a plugin: decide, admit, run the job on a session, ask the table."""
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from lakehand.domain.boundaries import Boundary, extra_locations
 from lakehand.domain.operations import OperationId
 from lakehand.domain.tables import TableId
 from lakehand.spi import (
@@ -34,6 +36,17 @@ if TYPE_CHECKING:
 
 def utc_now() -> datetime:
     return datetime.now(timezone.utc)
+
+
+def boundary_parameter(location: str, *, warehouses: Sequence[str] = (), extra: str = "") -> dict[str, Json]:
+    """The parameter ``boundary`` of a job, for a table at a location that is there now."""
+    is_local = location.startswith("/")
+    real = os.path.realpath(location) if is_local else location
+    found = os.stat(real) if is_local else None  # noqa: PTH116
+    return Boundary(
+        location=location, real=real, warehouses=tuple(warehouses) or (real,), extra=tuple(extra_locations(extra)),
+        folder=f"{found.st_dev}:{found.st_ino}" if found else "",
+    ).as_parameter()  # fmt: skip
 
 
 @dataclass(kw_only=True)
@@ -77,7 +90,12 @@ class Rehearsal:
         """The operation with its process as it would be given to an engine; fails when it would not."""
         answer = self.factory.admit(self.runtime(left_out=operation.id), operation)
         assert isinstance(answer, TableProcess), answer
-        return self.kept(replace(operation, process=answer, run_times=operation.run_times + 1))
+        bounded = replace(answer, parameters={**answer.parameters, "boundary": self.boundary()})
+        return self.kept(replace(operation, process=bounded, run_times=operation.run_times + 1))
+
+    def boundary(self) -> dict[str, Json]:
+        """As the dispatcher draws it: with the table's own folder as the only warehouse, where none is named."""
+        return boundary_parameter(self.spec.location, extra=self.spec.properties.get("extra-locations", ""))
 
     def execute(self, operation: Operation) -> dict[str, Any]:
         """Run the job here, on a session of its own, as the driver does; without one for a job that needs none."""

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws the boundary of an operation when it is admitted: follows all links once, and notes which folder is there."""
+
+import os
+from collections.abc import Callable, Sequence
+
+from lakehand.domain.boundaries import EXTRA_LOCATIONS, Boundary
+from lakehand.domain.errors import LocationRefused
+from lakehand.domain.locations import Warehouses, normalise
+
+Draw = Callable[[str, Sequence[str]], Boundary]
+
+
+def boundaries(warehouses: Warehouses, check_place: Callable[[str], None]) -> Draw:
+    """A function of a table's location and its extra locations; raises when one of them is in no warehouse."""
+    inside = tuple(real_location(prefix) for prefix in warehouses.prefixes)
+
+    def draw(location: str, extra: Sequence[str]) -> Boundary:
+        check_place(location)
+        return Boundary(
+            location=location,
+            real=real_location(location),
+            warehouses=inside,
+            extra=tuple(extra_prefix(one, check_place) for one in extra),
+            folder=folder_at(location),
+        )
+
+    return draw
+
+
+def extra_prefix(text: str, check_place: Callable[[str], None]) -> str:
+    try:
+        location = normalise(text)
+        check_place(location)
+    except LocationRefused as error:
+        raise LocationRefused(f"{EXTRA_LOCATIONS} names {text!r}, which cannot be one: {error}") from error
+    return real_location(location)
+
+
+def real_location(location: str) -> str:
+    """Without links. Object stores have none."""
+    return os.path.realpath(location) if location.startswith("/") else location
+
+
+def folder_at(location: str) -> str:
+    """The identity of a folder on this machine's disks, which a link or another folder in its place does not have."""
+    if not location.startswith("/"):
+        return ""
+    try:
+        found = os.stat(location)  # noqa: PTH116 - a Path adds nothing here
+    except OSError as error:
+        raise LocationRefused(f"{location!r} cannot be read: {error.strerror}") from error
+    return f"{found.st_dev}:{found.st_ino}"

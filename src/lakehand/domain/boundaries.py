@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The boundary of an operation: the folder, and the few prefixes beside it, whose files its job may touch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lakehand.domain.processes import Json
+
+PARAMETER = "boundary"  # of a process; set by the dispatcher, never by a request or a factory
+EXTRA_LOCATIONS = "extra-locations"  # property of a table: prefixes, with commas, where it may have files as well
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boundary:
+    """Where a table's location led when its operation was admitted. A job that finds another place there stops."""
+
+    location: str  # as the table is registered
+    real: str  # where that leads, with all links followed
+    warehouses: tuple[str, ...]  # real, too
+    extra: tuple[str, ...] = ()  # real; what an operator named for this table besides
+    folder: str = ""  # device and inode of the table's folder; empty where the storage has none
+
+    def as_parameter(self) -> dict[str, Json]:
+        return {
+            "location": self.location,
+            "real": self.real,
+            "warehouses": list(self.warehouses),
+            "extra": list(self.extra),
+            "folder": self.folder,
+        }
+
+
+def extra_locations(text: str) -> Sequence[str]:
+    """The prefixes in the value of the property."""
+    return [part.strip() for part in text.split(",") if part.strip()]
