@@ -3,7 +3,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from lakehand.formats.hudi import HudiProcessFactory
 from lakehand.jobs.job import Job
 from lakehand.spi import Action, Finding, Scheduling, Skip, TableProcess, Verdict
+from lakehand.testing.rehearsal import boundary_parameter
 from tests import hudi_tables as hudi
 from tests.formats.hudi.runtime import FILE_LOCK, MemoryRuntime, operation
 
@@ -50,7 +51,8 @@ class Service:
         assert isinstance(wanted, TableProcess), wanted
         admitted = HudiProcessFactory().admit(self.runtime(), operation(wanted))
         assert isinstance(admitted, TableProcess), admitted
-        return admitted
+        boundary = boundary_parameter(str(self.path))
+        return replace(admitted, parameters={**admitted.parameters, "boundary": boundary})
 
     def execute(self, process: TableProcess) -> dict[str, Any]:
         job = Job(self.spark.newSession(), dict(process.parameters), handle="7-1")

@@ -20,6 +20,7 @@ LATER = timedelta(minutes=1)
 MUCH_LATER = timedelta(minutes=10)
 SMALL = 100  # file groups
 LIGHT: Mapping[bool, Mapping[str, str]] = {True: {"hoodie.embed.timeline.server": "false"}, False: {}}
+IDENTITY = ("hoodie.database.name", "hoodie.table.name", "hoodie.table.type")
 KEPT = ("resource", "parallelism")  # of a request: for engines that size each job
 
 
@@ -132,6 +133,7 @@ def complete(
     parameters: dict[str, Json] = {
         **{key: asked[key] for key in KEPT if key in asked},
         "location": table.table.location,
+        "identity": identity(snapshot),
         "mode": EXECUTE if instant else PLAN_AND_EXECUTE,
         "instant": instant,
         "options": dict(options),
@@ -150,6 +152,11 @@ def complete(
         urgent=action == CLUSTERING,
         reason=operation.process.reason,
     )
+
+
+def identity(snapshot: HudiSnapshot) -> str:
+    """Hudi gives its tables no identifier of their own: what they are called and of which type must do."""
+    return " ".join(snapshot.properties.get(key) or "-" for key in IDENTITY)
 
 
 def execution_options(table: TableRuntime, snapshot: HudiSnapshot, operation: Operation) -> dict[str, str] | NoLock:

@@ -7,13 +7,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from lakehand.jobs.hudi import calls, timelines
+from lakehand.jobs.hudi import calls, entry, timelines
 from lakehand.jobs.job import Job
 
 
 def run(job: Job) -> dict[str, Any]:
     """Execute the pending clean plans; or, if there are none and we may, plan one and execute it."""
-    location, parameters = job.parameters["location"], job.parameters
+    location, parameters = entry.enter(job), job.parameters
     calls.use_options(job.session, {**parameters["options"], **retention(parameters)})
     job.phase("looking for pending plans")
     waiting = timelines.pending(job.session, location, "clean")
@@ -23,7 +23,10 @@ def run(job: Job) -> dict[str, Any]:
     job.check()
     job.phase(f"executing {', '.join(waiting)}" if waiting else "planning and executing")
     with write_client(job.session, location) as client:
-        rows = outcome(clean(client, plan=not waiting))
+        if not waiting:
+            schedule(job, client)
+        entry.check_again(job)
+        rows = outcome(clean(client, plan=False))
     planned = [] if waiting else [row["start_clean_time"] for row in rows]
     return {"instants": waiting or planned, "planned": planned, "rows": rows}
 
@@ -53,6 +56,13 @@ def write_client(session: SparkSession, location: str) -> Iterator[Any]:
         yield client
     finally:
         client.close()
+
+
+def schedule(job: Job, client: Any) -> None:
+    """First the plan alone, so that it can be read before it is believed."""
+    jvm: Any = job.session.sparkContext._jvm
+    kind = jvm.org.apache.hudi.common.model.TableServiceType.CLEAN
+    client.scheduleTableService(jvm.org.apache.hudi.common.util.Option.empty(), kind)
 
 
 def clean(client: Any, *, plan: bool) -> Any:

@@ -3,12 +3,12 @@
 
 from typing import Any
 
-from lakehand.jobs.hudi import calls, work
+from lakehand.jobs.hudi import calls, entry, work
 from lakehand.jobs.job import Job
 
 
 def run(job: Job) -> dict[str, Any]:
-    location, parameters = job.parameters["location"], job.parameters
+    location, parameters = entry.enter(job), job.parameters
     options = calls.use_options(job.session, parameters["options"])
 
     def plan() -> None:

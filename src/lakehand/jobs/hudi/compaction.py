@@ -3,12 +3,12 @@
 
 from typing import Any
 
-from lakehand.jobs.hudi import calls, work
+from lakehand.jobs.hudi import calls, entry, work
 from lakehand.jobs.job import Job
 
 
 def run(job: Job) -> dict[str, Any]:
-    location = job.parameters["location"]
+    location = entry.enter(job)
     options = calls.use_options(job.session, job.parameters["options"])
 
     def plan() -> None:

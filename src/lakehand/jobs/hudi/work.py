@@ -4,7 +4,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from lakehand.jobs.hudi import calls, timelines
+from lakehand.jobs.hudi import calls, entry, timelines
 from lakehand.jobs.job import Job
 
 Execute = Callable[[str], list[dict[str, Any]]]
@@ -13,7 +13,7 @@ Plan = Callable[[], None]
 
 def run_plans(job: Job, kind: str, *, plan: Plan, execute: Execute) -> dict[str, Any]:
     """Execute one named plan; or all pending ones, and only if there are none make a plan and execute that."""
-    location = job.parameters["location"]
+    location = job.boundary.real
     if job.parameters["mode"] == "execute":
         return executed(job, [calls.instant_of(job.parameters["instant"])], [], execute)
     job.phase("looking for pending plans")
@@ -32,6 +32,7 @@ def executed(job: Job, instants: list[str], planned: list[str], execute: Execute
     rows: list[dict[str, Any]] = []
     for instant in instants:
         job.check()
+        entry.check_again(job)
         job.phase(f"executing {instant}")
         rows += [calls.plain(row) for row in execute(instant)]
     return {"instants": instants, "planned": planned, "rows": rows}

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where attacks happen: a lake with a table that needs an action, and outside of it things that nobody may touch."""
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from lakehand.formats.delta import DeltaFormat, DeltaProcessFactory
+from lakehand.formats.hudi import HudiFormat, HudiProcessFactory
+from lakehand.formats.iceberg import IcebergFormat, IcebergProcessFactory
+from lakehand.formats.lance import LanceFormat, LanceProcessFactory
+from lakehand.formats.paimon import PaimonFormat, PaimonProcessFactory
+from lakehand.spi import Format, Operation, ProcessFactory, Scheduling, TableFormat, TableProcess, TableSpec
+from lakehand.testing.rehearsal import Rehearsal
+from tests.e2e.every_action import Need
+
+OLD = 10 * 86_400  # seconds: older than every retention that these tables are served with
+
+PLUGINS: Mapping[str, tuple[Callable[[], TableFormat], Callable[[], ProcessFactory]]] = {
+    "hudi": (HudiFormat, HudiProcessFactory),
+    "iceberg": (IcebergFormat, IcebergProcessFactory),
+    "delta": (DeltaFormat, DeltaProcessFactory),
+    "paimon": (PaimonFormat, PaimonProcessFactory),
+    "lance": (LanceFormat, LanceProcessFactory),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """One table that needs one action. ``outside`` has victims whose names look like files of the table."""
+
+    spark: SparkSession
+    need: Need
+    action: str
+    table: Path
+    outside: Path
+
+    def rehearsal(self, location: Path | None = None) -> Rehearsal:
+        reader, factory = PLUGINS[self.need.format]
+        values = dict(self.need.values)
+        spec = TableSpec(
+            location=str(location or self.table), format=Format(self.need.format), table_name=self.table.name,
+            properties=values.get("properties", {}), scheduling=Scheduling(values.get("scheduling", "writer")),
+        )  # fmt: skip
+        return Rehearsal(factory=factory(), format=reader(), spec=spec, session=self.spark)
+
+    def admitted(self, rehearsal: Rehearsal) -> Operation:
+        wanted = rehearsal.wants(self.action)
+        assert isinstance(wanted, TableProcess), wanted
+        return rehearsal.admitted(rehearsal.stored(wanted))
+
+    def facts(self) -> object:
+        return self.need.facts(self.spark, self.table)
+
+
+def fingerprint(folder: Path, *, but: Path | None = None) -> dict[str, str]:
+    """Every file, folder and link below a folder, with what it holds and when it was changed."""
+    found: dict[str, str] = {}
+    for root, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if Path(root, name) != but]
+        for name in (*folders, *files):
+            path = Path(root, name)
+            found[str(path.relative_to(folder))] = content_of(path)
+    return found
+
+
+def content_of(path: Path) -> str:
+    if path.is_symlink():
+        return f"link to {path.readlink()}"
+    if path.is_dir():
+        return "folder"
+    return f"{hashlib.sha256(path.read_bytes()).hexdigest()} {path.stat().st_mtime_ns}"
+
+
+def make_old(folder: Path) -> None:
+    then = time.time() - OLD
+    for path in (*folder.rglob("*"), folder):
+        os.utime(path, (then, then), follow_symlinks=False)
+
+
+@contextmanager
+def linked(link: Path, target: Path) -> Iterator[None]:
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(target)
+    try:
+        yield
+    finally:
+        link.unlink()
+
+
+@contextmanager
+def nested(inner: Path, template: Path) -> Iterator[None]:
+    """A table below another one; every file of it is old enough to be deleted."""
+    shutil.copytree(template, inner)
+    make_old(inner)
+    try:
+        yield
+    finally:
+        shutil.rmtree(inner)
