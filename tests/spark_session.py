@@ -13,7 +13,7 @@ from lakehand.engines.spark.java import java_home
 
 def start_session(*formats: str, **conf: str) -> SparkSession:
     """All formats when none is named."""
-    wanted = formats or (*FORMATS, "jdbc-sqlite")
+    wanted = formats or (*FORMATS, "jdbc-sqlite", "s3")
     java = java_home()
     os.environ.update(JAVA_HOME=str(java.home), SPARK_HOME=str(spark_home()), PYSPARK_PYTHON=sys.executable)
     settings = {

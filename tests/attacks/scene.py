@@ -19,7 +19,7 @@ from lakehand.formats.lance import LanceFormat, LanceProcessFactory
 from lakehand.formats.paimon import PaimonFormat, PaimonProcessFactory
 from lakehand.spi import Format, Operation, ProcessFactory, Scheduling, TableFormat, TableProcess, TableSpec
 from lakehand.testing.rehearsal import Rehearsal
-from tests.e2e.every_action import Need
+from tests.e2e.every_action import NEEDS, Need, Spoiler
 
 OLD = 10 * 86_400  # seconds: older than every retention that these tables are served with
 
@@ -30,6 +30,16 @@ PLUGINS: Mapping[str, tuple[Callable[[], TableFormat], Callable[[], ProcessFacto
     "paimon": (PaimonFormat, PaimonProcessFactory),
     "lance": (LanceFormat, LanceProcessFactory),
 }
+
+
+PAIRS = {f"{need.format}-{action}": (need, action) for need in NEEDS if not need.name for action in need.actions}
+# Actions that list the table's folders, and so could take another table's files for theirs. The rest follows the
+# table's own metadata: a table below it is never seen.
+LISTING = frozenset(
+    {"hudi-compaction", "hudi-clustering", "hudi-clean", "iceberg-remove-orphans", "delta-vacuum"}
+    | {"paimon-remove-orphans", "lance-clean-versions"}
+)
+FORMATS = ("hudi", "iceberg", "delta", "paimon", "lance")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +68,21 @@ class Scene:
 
     def facts(self) -> object:
         return self.need.facts(self.spark, self.table)
+
+
+class Scenes:
+    """Each table is made once: an attack that is warded off leaves it as it was, for the next one."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.outside = spark, folder / "outside"
+        self.spoiler = Spoiler(spark, folder / "lake")
+        self.made: dict[Need, Path] = {}
+
+    def get(self, pair: str) -> Scene:
+        need, action = PAIRS[pair]
+        if need not in self.made:
+            self.made[need] = self.spoiler.make(need)
+        return Scene(spark=self.spark, need=need, action=action, table=self.made[need], outside=self.outside)
 
 
 def fingerprint(folder: Path, *, but: Path | None = None) -> dict[str, str]:

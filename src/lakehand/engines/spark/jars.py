@@ -100,6 +100,20 @@ SQLITE_JDBC = Jar(
     size=14127503,
     sha256="4a4832720a65eaf7f4d6fd7ede52087b994dc5633c076f9e994dc0c8b4b0b4fa",
 )
+HADOOP_AWS = Jar(
+    organisation="org.apache.hadoop",
+    module="hadoop-aws",
+    version="3.3.4",
+    size=962685,
+    sha256="53f9ae03c681a30a50aa17524bd9790ab596b28481858e54efd989a826ed3a4a",
+)
+AWS_SDK = Jar(
+    organisation="com.amazonaws",
+    module="aws-java-sdk-bundle",
+    version="1.12.262",
+    size=280645251,
+    sha256="873fe7cf495126619997bec21c44de5d992544aea7e632fdc77adb1a0915bae5",
+)
 
 # Spark line → format → its jars, in class path order. Every jar is named: nothing is resolved transitively.
 # The order of the formats is the order of the class path of a driver that serves several.
@@ -112,6 +126,7 @@ JARS: dict[str, dict[str, tuple[Jar, ...]]] = {
         "lance": (),  # pylance on the executors: no jar
         "hudi-0.15": (OLD_HUDI,),  # for tests: writes tables of timeline layout 1
         "jdbc-sqlite": (SQLITE_JDBC,),  # for tests: an Iceberg JDBC catalog on SQLite
+        "s3": (HADOOP_AWS, AWS_SDK),  # for tests: tables on an S3 server
     },
 }
 

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The attacks that exist on an object store, on a real S3 server: tables below, and files of another bucket.
+
+Links, and folders that are swapped, do not exist there. A table is admitted on local disk and then put into the bucket:
+what its job may touch is drawn for the bucket.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehand.jobs.boundary import OutsideTable
+from lakehand.spi import Operation
+from lakehand.testing.rehearsal import boundary_parameter
+from tests import s3_server
+from tests.attacks.scene import FORMATS, LISTING, Scenes
+from tests.s3_server import Server
+
+pytestmark = [pytest.mark.spark]
+LAKE, SECRET = "lake", "secret"
+IN_PROCESS = "org.apache.hudi.client.transaction.lock.InProcessLockProvider"
+# Iceberg's tables name their files by whole paths: one that is put into a bucket is none any more, see below.
+MOVABLE = sorted(pair for pair in LISTING if not pair.startswith("iceberg"))
+
+
+@pytest.fixture(scope="module")
+def s3(spark: SparkSession) -> Iterator[Server]:
+    with s3_server.s3_server() as server:
+        server.make_bucket(LAKE)
+        server.make_bucket(SECRET)
+        server.put(SECRET, "db/t/a.parquet", b"somebody else's")
+        server.introduce(spark)
+        yield server
+
+
+class Uploaded:
+    """A table in the bucket, with an operation that was admitted for it."""
+
+    def __init__(self, s3: Server, scenes: Scenes, pair: str) -> None:
+        scene = scenes.get(pair)
+        self.s3, self.prefix = s3, f"db/{pair}"
+        self.location = f"s3a://{LAKE}/{self.prefix}"
+        self.rehearsal = scene.rehearsal()
+        self.operation = moved(scene.admitted(self.rehearsal), self.location)
+        if not s3.keys(LAKE, self.prefix):
+            s3.put_folder(scene.table, LAKE, self.prefix)
+
+    def stopped(self) -> str:
+        before = self.s3.everything()
+        with pytest.raises(OutsideTable) as caught:
+            self.rehearsal.execute(self.operation)
+        assert self.s3.everything() == before
+        return str(caught.value)
+
+
+def moved(operation: Operation, location: str) -> Operation:
+    given = dict(operation.process.parameters)
+    options = given.get("options")
+    if isinstance(options, Mapping):  # a lock in files is none on an object store
+        given["options"] = {**options, "hoodie.write.lock.provider": IN_PROCESS}
+    boundary = boundary_parameter(location, warehouses=[f"s3://{LAKE}"])
+    process = replace(operation.process, parameters={**given, "location": location, "boundary": boundary})
+    return replace(operation, process=process)
+
+
+@pytest.fixture
+def upload(s3: Server, scenes: Scenes) -> Callable[[str], Uploaded]:
+    return lambda pair: Uploaded(s3, scenes, pair)
+
+
+@pytest.mark.parametrize("inner", FORMATS)
+@pytest.mark.parametrize("pair", MOVABLE)
+def test_a_table_of_any_format_below_one_in_a_bucket_is_named_and_left_alone(
+    s3: Server, upload: Callable[[str], Uploaded], inner_tables: dict[str, Path], pair: str, inner: str
+) -> None:
+    table = upload(pair)
+    s3.put_folder(inner_tables[inner], LAKE, f"{table.prefix}/inner")
+    try:
+        assert f"a {inner} table lies below this one, at {table.location}/inner " in table.stopped()
+    finally:
+        s3.remove(LAKE, f"{table.prefix}/inner/")
+
+
+@pytest.mark.parametrize("pair", ["delta-optimize", "delta-z-order", "delta-purge", "delta-vacuum"])
+def test_a_delta_log_that_names_a_file_of_another_bucket_is_not_followed(
+    s3: Server, upload: Callable[[str], Uploaded], pair: str
+) -> None:
+    table = upload(pair)
+    foreign = f"s3a://{SECRET}/db/t/a.parquet"
+    version = len([key for key in s3.keys(LAKE, f"{table.prefix}/_delta_log/") if key.endswith(".json")])
+    commit = f"{table.prefix}/_delta_log/{version:020}.json"
+    file = {"path": foreign, "size": 15, "partitionValues": {}, "modificationTime": 0, "dataChange": True}
+    is_vacuum = pair == "delta-vacuum"
+    action: dict[str, Any] = {"remove": {**file, "deletionTimestamp": 0}} if is_vacuum else {"add": file}
+    s3.put(LAKE, commit, json.dumps(action).encode())
+    try:
+        assert foreign in table.stopped()
+    finally:
+        s3.remove(LAKE, commit)
+
+
+@pytest.mark.parametrize("action", ["rewrite_data", "rewrite_manifests", "expire_snapshots", "remove_orphans"])
+def test_an_iceberg_table_that_says_that_it_is_in_another_bucket_is_not_worked_on(
+    spark: SparkSession, s3: Server, scenes: Scenes, action: str
+) -> None:
+    """The same path, another bucket."""
+    location = f"s3a://{LAKE}/db/events"
+    session = spark.newSession()
+    session.conf.set("spark.sql.catalog.attacked", "org.apache.iceberg.spark.SparkCatalog")
+    session.conf.set("spark.sql.catalog.attacked.type", "hadoop")
+    session.conf.set("spark.sql.catalog.attacked.warehouse", f"s3a://{LAKE}")
+    if not s3.keys(LAKE, "db/events/"):
+        session.sql("CREATE TABLE attacked.db.events USING iceberg AS SELECT id FROM range(10)")
+    [newest] = [key for key in s3.keys(LAKE, "db/events/metadata/") if key.endswith(".metadata.json")][-1:]
+    honest = s3.get(LAKE, newest)
+    document = json.loads(honest)
+    s3.put(LAKE, newest, json.dumps({**document, "location": f"s3a://{SECRET}/db/events"}).encode())
+    parameters = {
+        "location": location, "boundary": boundary_parameter(location, warehouses=[f"s3://{LAKE}"]), "stamp": "1-1",
+        "identity": document["table-uuid"], "older_than": 0, "expire": [], "rewrite": {"rewrite-all": "true"},
+    }  # fmt: skip
+    try:
+        before = s3.everything()
+        with pytest.raises(OutsideTable, match=f"s3a://{SECRET}/db/events"):
+            job(session, f"iceberg.{action}", parameters)
+        assert s3.everything() == before
+    finally:
+        s3.put(LAKE, newest, honest)
+
+
+def job(session: SparkSession, name: str, parameters: dict[str, Any]) -> object:
+    from lakehand.jobs.attempt import job_called
+    from lakehand.jobs.job import Job
+
+    return job_called(name)(Job(session, parameters))

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The wards let honest work through: the last test of each table that was attacked before."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from lakehand.spi import Action
+from tests.attacks.scene import LISTING, PAIRS, Scenes, fingerprint, nested
+
+pytestmark = [pytest.mark.spark]
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_without_an_attack_the_action_is_done_and_a_table_below_is_left_alone(
+    scenes: Scenes, inner_tables: dict[str, Path], pair: str
+) -> None:
+    scene = scenes.get(pair)
+    outside, facts = fingerprint(scene.outside), scene.facts()
+    with ExitStack() as stack:
+        if pair not in LISTING:
+            stack.enter_context(nested(scene.table / "inner", inner_tables["delta"]))
+        before = fingerprint(scene.table / "inner")
+        rehearsal = scene.rehearsal()
+        done = rehearsal.serve(scene.action)
+        assert done.process.action == Action(scene.action)
+        assert fingerprint(scene.table / "inner") == before
+    assert (fingerprint(scene.outside), scene.facts()) == (outside, facts)

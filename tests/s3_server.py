@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An S3 server on this machine (moto), for tests: its buckets, and how a Spark session gets at them."""
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.client import BaseClient
+from botocore.exceptions import BotoCoreError
+from pyspark.sql import SparkSession
+
+KEY = "testing"
+REGION = "us-east-1"
+DEADLINE = 60.0  # seconds until the server must answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    endpoint: str
+    client: Any
+
+    def make_bucket(self, name: str) -> None:
+        self.client.create_bucket(Bucket=name)
+
+    def put_folder(self, folder: Path, bucket: str, prefix: str) -> None:
+        for file in folder.rglob("*"):
+            if file.is_file():
+                self.put(bucket, f"{prefix}/{file.relative_to(folder)}", file.read_bytes())
+
+    def put(self, bucket: str, key: str, content: bytes) -> None:
+        self.client.put_object(Bucket=bucket, Key=key, Body=content)
+
+    def get(self, bucket: str, key: str) -> bytes:
+        return bytes(self.client.get_object(Bucket=bucket, Key=key)["Body"].read())
+
+    def remove(self, bucket: str, prefix: str) -> None:
+        for key in self.keys(bucket, prefix):
+            self.client.delete_object(Bucket=bucket, Key=key)
+
+    def keys(self, bucket: str, prefix: str = "") -> dict[str, str]:
+        """Each object with a checksum of what it holds."""
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+        return {one["Key"]: one["ETag"] for page in pages for one in page.get("Contents", ())}
+
+    def everything(self) -> dict[str, dict[str, str]]:
+        return {one["Name"]: self.keys(one["Name"]) for one in self.client.list_buckets()["Buckets"]}
+
+    def introduce(self, spark: SparkSession) -> None:
+        """Let the session read and write ``s3a://`` here."""
+        java: Any = spark.sparkContext._jsc
+        conf = java.hadoopConfiguration()
+        for key, value in self.hadoop_settings().items():
+            conf.set(key, value)
+
+    def hadoop_settings(self) -> dict[str, str]:
+        return {
+            "fs.s3a.endpoint": self.endpoint,
+            "fs.s3a.endpoint.region": REGION,
+            "fs.s3a.access.key": KEY,
+            "fs.s3a.secret.key": KEY,
+            "fs.s3a.path.style.access": "true",
+            "fs.s3a.connection.ssl.enabled": "false",
+        }
+
+
+@contextmanager
+def s3_server() -> Iterator[Server]:
+    port = free_port()
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        endpoint = f"http://127.0.0.1:{port}"
+        yield Server(endpoint=endpoint, client=answering(endpoint, process))
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def answering(endpoint: str, process: "subprocess.Popen[bytes]") -> BaseClient:
+    client = boto3.client(
+        "s3", endpoint_url=endpoint, region_name=REGION, aws_access_key_id=KEY, aws_secret_access_key=KEY
+    )
+    deadline = time.monotonic() + DEADLINE
+    while True:
+        try:
+            client.list_buckets()
+        except BotoCoreError:
+            assert process.poll() is None, "the S3 server ended at its start"
+            assert time.monotonic() < deadline, "the S3 server does not answer"
+            time.sleep(0.05)
+        else:
+            return client
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
