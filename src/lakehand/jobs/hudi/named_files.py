@@ -44,7 +44,8 @@ def refuse_outside(job: Job) -> None:
 def refuse_places(job: Job, properties: dict[str, str]) -> None:
     """The table's own folders are relative to .hoodie; a bootstrapped table has its data somewhere else."""
     for key in PLACES:
-        if (value := properties.get(key)) and not job.boundary.holds(f".hoodie/{value}"):
+        value = properties.get(key) or "."
+        if not job.boundary.holds(value if ABSOLUTE.match(value) else f".hoodie/{value}"):
             raise OutsideTable(f"the table's {key} is {value!r}, which is no folder of the table")
     if base := properties.get(FOREIGN):
         job.boundary.refuse_outside([base], doing="rewrite (it is a bootstrapped table)")
