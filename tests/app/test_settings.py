@@ -114,15 +114,15 @@ def test_spark_properties_and_plugins_meet_in_one_place(elsewhere: Path, monkeyp
     assert (hudi.enabled, hudi.priority, hudi.properties) == (False, 3, {"a": "b"})
 
 
-@pytest.mark.parametrize("text", ["ci=sesame-sesame-1,ops=sesame-sesame-2", '{"ci": "sesame-sesame-1", "ops": "sesame-sesame-2"}'])
+@pytest.mark.parametrize("text", ["ci=sesame-sesame-01,ops=sesame-sesame-02", '{"ci": "sesame-sesame-01", "ops": "sesame-sesame-02"}'])
 def test_tokens_have_names(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("LAKEHAND_TOKENS", text)
 
-    assert load().token_secrets() == {"ci": "sesame-sesame-1", "ops": "sesame-sesame-2"}
+    assert load().token_secrets() == {"ci": "sesame-sesame-01", "ops": "sesame-sesame-02"}
 
 
 def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LAKEHAND_TOKENS", "ci=sesame-sesame-1")
+    monkeypatch.setenv("LAKEHAND_TOKENS", "ci=sesame-sesame-01")
     doors = {"wire_token": "sesame-sesame-w", "callback_key": "sesame-sesame-k"}
     settings = load({"database": "postgresql://u:sesame@h/d", **{name: text * 2 for name, text in doors.items()}})
 
