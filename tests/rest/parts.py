@@ -28,6 +28,7 @@ from lakehand.domain.places import Catalog, Place
 from lakehand.domain.processes import Json
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.rest import About, Faces, Security, build_app
+from lakehand.rest.refusals import Refusals
 from lakehand.spi import (
     EngineContext,
     EngineHealth,
@@ -159,6 +160,7 @@ def faces_over(
         about=About(version="0.1.0", instance="here", python="3"),
         on_request=metrics.request,
         on_notifications=metrics.notifications,
+        refusals=Refusals(metrics.refusal),
     )  # fmt: skip
 
 
@@ -172,7 +174,8 @@ def serving(faces: Faces) -> Iterator[httpx.Client]:
     thread = threading.Thread(target=server.run)  # it takes its time to end; the interpreter waits for it, no test does
     thread.start()
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port_of(server, thread)}", timeout=30) as client:
+        url, headers = f"http://127.0.0.1:{port_of(server, thread)}", {"Content-Type": "application/json"}
+        with httpx.Client(base_url=url, headers=headers, timeout=30) as client:
             yield client
     finally:
         server.should_exit = True

@@ -22,6 +22,8 @@ from lakehand.app.wiring import Service
 from lakehand.domain.errors import Unavailable
 from lakehand.observe import logs
 from lakehand.rest import About, Faces, Security, build_app
+from lakehand.rest.hosts import Hosts
+from lakehand.rest.refusals import Refusals
 from lakehand.store import migrate
 
 log = logging.getLogger(__name__)
@@ -143,12 +145,19 @@ def faces_of(service: Service) -> Faces:
             callback_key=settings.secret("callback_key"),
             max_body=settings.max_body,
             max_callback_body=settings.max_callback_body,
+            hosts=Hosts.of(settings.host, own_names(), settings.allowed_hosts),
         ),
         about=About(version=lakehand.__version__, instance=service.instance_id, python=platform.python_version()),
         on_request=metrics.request,
         on_notifications=metrics.notifications,
+        refusals=Refusals(metrics.refusal),
         bench=settings.bench,
     )
+
+
+def own_names() -> list[str]:
+    name = socket.gethostname()
+    return [name, name.partition(".")[0]]
 
 
 class Signals:

@@ -32,6 +32,7 @@ from lakehand.domain.places import Catalog
 from lakehand.domain.retries import RetryPolicy
 from lakehand.domain.rules import Limits
 from lakehand.domain.tables import Format
+from lakehand.rest.hosts import checked_name
 
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 PLUGIN_KINDS = {"process-factories": "process-factory", "table-formats": "table-format", "engines": "engine"}
@@ -123,6 +124,10 @@ class Settings(BaseSettings):
     home: Path = Field(default=Path("~/.lakehand"), description="Folder of this instance: database, spool, logs.")
     host: str = Field(default="127.0.0.1", description="Address to listen on. Set tokens before you open it to others.")
     port: int = Field(default=9091, ge=0, le=65535, description="Port to listen on; 0: any free one.")
+    allowed_hosts: Words = Field(
+        default=[],
+        description="Further names by which requests may call this service, for instance `lakehand` or `*.internal`.",
+    )
     database: SecretStr | None = Field(
         default=None,
         description="Its URL: `sqlite:////file`, `postgresql://...` or `mysql://...`. Left out: SQLite in home.",
@@ -139,7 +144,7 @@ class Settings(BaseSettings):
     callback_key: SecretStr | None = Field(
         default=None, description="Key that commit callbacks must send as `HUDI-CALLBACK-KEY`."
     )
-    max_body: int = Field(default=1024 * 1024, ge=1024, description="Largest body of an API request, in bytes.")
+    max_body: int = Field(default=64 * 1024, ge=1024, description="Largest body of an API request, in bytes.")
     max_callback_body: int = Field(
         default=16 * 1024 * 1024, ge=1024, description="So much of a commit callback is read, in bytes."
     )
@@ -195,6 +200,11 @@ class Settings(BaseSettings):
         if unknown:
             raise ValueError(f"[plugins.{unknown[0]}] is no kind of plugin: {', '.join(PLUGIN_KINDS)}")
         return plugins
+
+    @field_validator("allowed_hosts", mode="after")
+    @classmethod
+    def real_hosts(cls, hosts: list[str]) -> list[str]:
+        return [checked_name(host) for host in hosts]
 
     @field_validator("tokens", mode="after")
     @classmethod

@@ -15,6 +15,7 @@ from lakehand.rest.bodies import BoundedBodies
 from lakehand.rest.counting import CountedRequests
 from lakehand.rest.errors import ProblemAnswer
 from lakehand.rest.faces import Faces
+from lakehand.rest.foreign_requests import ForeignRequests
 from lakehand.rest.wire import HudiWire
 
 ROUTERS: tuple[APIRouter, ...] = (
@@ -30,9 +31,12 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": ProblemAnswer, "description": text}
     for code, text in (
         (401, "No valid token."),
+        (403, "A web page of another site made a browser send it."),
         (404, "There is no such thing."),
         (409, "It contradicts what is stored."),
         (413, "The body is too large."),
+        (415, "It has no Content-Type: application/json."),
+        (421, "It names a host that is not this service."),
         (422, "It does not make sense."),
         (503, "The database does not answer."),
     )
@@ -52,6 +56,7 @@ def build_app(faces: Faces) -> FastAPI:
         responses=dict(PROBLEMS),
         lifespan=partial(lifespan, wires),
         middleware=[
+            Middleware(ForeignRequests, hosts=faces.security.hosts, refusals=faces.refusals),
             Middleware(wired, faces=faces, wires=wires),
             Middleware(CountedRequests, on_request=faces.on_request),
             Middleware(BoundedBodies, most=faces.security.max_body),
