@@ -28,11 +28,11 @@ PATIENCE = 60.0  # seconds
 
 
 class Process:
-    def __init__(self, home: Path, port: int = 0) -> None:
+    def __init__(self, home: Path, port: int = 0, *, limit_files: int | None = None) -> None:
         self.home = home
         environment = {name: value for name, value in os.environ.items() if not name.startswith("LAKEHAND_")}
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(home), str(port)],
+            [*limited(limit_files), sys.executable, "-c", PROGRAM, str(home), str(port)],
             env=environment, cwd=home.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 
@@ -50,6 +50,11 @@ class Process:
         self.process.send_signal(number)
         out, errors = self.process.communicate(timeout=PATIENCE)
         return self.process.returncode, out, errors
+
+
+def limited(files: int | None) -> list[str]:
+    """A shell that allows so many open files, and becomes the program."""
+    return [] if files is None else ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh"]
 
 
 @pytest.fixture

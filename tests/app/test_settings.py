@@ -114,7 +114,9 @@ def test_spark_properties_and_plugins_meet_in_one_place(elsewhere: Path, monkeyp
     assert (hudi.enabled, hudi.priority, hudi.properties) == (False, 3, {"a": "b"})
 
 
-@pytest.mark.parametrize("text", ["ci=sesame-sesame-01,ops=sesame-sesame-02", '{"ci": "sesame-sesame-01", "ops": "sesame-sesame-02"}'])
+@pytest.mark.parametrize(
+    "text", ["ci=sesame-sesame-01,ops=sesame-sesame-02", '{"ci": "sesame-sesame-01", "ops": "sesame-sesame-02"}']
+)
 def test_tokens_have_names(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("LAKEHAND_TOKENS", text)
 

@@ -15,6 +15,8 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.routing import BaseRoute, Route
 
+from lakehand.app.bounded_http import bounded_http
+from lakehand.app.connections import Bounds, Connections
 from lakehand.core.catalogs import CatalogsDesk, ServedCatalog
 from lakehand.core.explain import Explainer
 from lakehand.core.floods import Flood
@@ -165,10 +167,11 @@ def faces_over(
 
 
 @contextmanager
-def serving(faces: Faces) -> Iterator[httpx.Client]:
+def serving(faces: Faces, bounds: Bounds | None = None) -> Iterator[httpx.Client]:
     """The app on a real server with a free port, and a client of it."""
+    http = bounded_http(Connections(bounds or Bounds(), faces.refusals))
     config = uvicorn.Config(
-        app_over(faces), port=0, loop="uvloop", http="httptools", ws="none", access_log=False, log_config=None
+        app_over(faces), port=0, loop="uvloop", http=http, ws="none", access_log=False, log_config=None
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)  # it takes its time to end; the interpreter waits for it, no test does

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the secrets of the settings before anything starts: a secret that is empty or easy to guess is an open door."""
+"""Checks the secrets of the settings before anything starts: one that is empty or easy to guess locks nothing."""
 
 import json
 import re

@@ -12,11 +12,12 @@ from pathlib import Path
 from types import FrameType
 
 import uvicorn
-from fastapi import FastAPI
 
 import lakehand
 from lakehand.app import wiring
-from lakehand.app.bounded_http import BoundedHttp
+from lakehand.app.bounded_http import bounded_http
+from lakehand.app.connections import Bounds, Connections
+from lakehand.app.open_files import fitting
 from lakehand.app.settings import Settings
 from lakehand.app.wiring import Service
 from lakehand.domain.errors import Unavailable
@@ -42,7 +43,7 @@ def serve(settings: Settings) -> None:
     service = wiring.build(settings)
     try:
         service.start()
-        server = AnnouncedServer(http_config(build_app(faces_of(service)), settings), settings.home)
+        server = AnnouncedServer(http_config(faces_of(service), settings), settings.home)
         with signals.left_to_the_server():
             server.run(sockets=[listener])
     finally:
@@ -82,12 +83,13 @@ def listen(settings: Settings) -> socket.socket:
         raise Unavailable(f"cannot listen on {where}: {error.strerror}; choose another --port or --host") from error
 
 
-def http_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
+def http_config(faces: Faces, settings: Settings) -> uvicorn.Config:
+    bounds = Bounds(total=settings.max_connections, per_client=settings.max_connections_per_client)
     return uvicorn.Config(
-        app,
+        build_app(faces),
         host=settings.host,
         loop="uvloop",
-        http=BoundedHttp,
+        http=bounded_http(Connections(fitting(bounds), faces.refusals)),
         ws="none",
         lifespan="on",
         access_log=False,

@@ -148,6 +148,10 @@ class Settings(BaseSettings):
     max_callback_body: int = Field(
         default=16 * 1024 * 1024, ge=1024, description="So much of a commit callback is read, in bytes."
     )
+    max_connections: int = Field(default=2048, ge=64, description="Connections at once.")
+    max_connections_per_client: int = Field(
+        default=1024, ge=16, description="Connections at once of one client; half of all at most."
+    )
     heartbeat_timeout: Duration = Field(
         default=timedelta(minutes=10),
         description="A table is looked at after this long even if nobody told us; each table may have its own.",

@@ -55,7 +55,7 @@ class ForeignRequests:
         for name, value in scope["headers"]:
             if name == b"host" and not self.hosts.admits(value):
                 host = host_of(value.decode("latin-1"))
-                text = f"this service does not go by the name {ascii(host[:80])}"
+                text = f"this service does not go by the name {host[:80]!a}"
                 advice = "a request for a host that is not ours was refused: if it is, add it to allowed_hosts"
                 return Refusal(421, "foreign-host", host, f"{text}: if it should, add it to allowed_hosts", advice)
         return None
@@ -86,7 +86,7 @@ def look_at_page(scope: Scope) -> Refusal | None:
     site, origin = headers.get(b"sec-fetch-site", b"none"), headers.get(b"origin")
     if site not in OWN_SITES or (origin is not None and not is_own(origin, headers.get(b"host", b""))):
         page = (origin or site).decode("latin-1")
-        return cross_site(page, f"a page of another site ({ascii(page[:80])}) sent this: it may not change anything")
+        return cross_site(page, f"a page of another site ({page[:80]!a}) sent this: it may not change anything")
     if scope["method"] != WITHOUT_BODY and not is_json(scope):
         return not_json()
     return None
@@ -110,4 +110,3 @@ def cross_site(name: str, message: str) -> Refusal:
 def not_json() -> Refusal:
     message = "send Content-Type: application/json, also where the body is empty: nothing else changes anything here"
     return Refusal(415, "not-json", "content-type", message, "a request that is no JSON was refused")
-

@@ -18,7 +18,7 @@ ACTIONS: Mapping[str, Action] = {
     "cluster": Action.register("clustering"),
     "clean": Action.register("clean"),
 }
-LONGEST_QUERY = 256 * 1024  # a thousand instants take twenty thousand
+LONGEST_QUERY = 256 * 1024  # bytes; a thousand instants take twenty thousand
 MOST_PARAMETERS = 100
 MOST_KNOWN, LONGEST_KNOWN = 4096, 4096  # requests that are remembered, and their size without instants
 INSTANT = b"instant="
@@ -73,6 +73,8 @@ class Reader:
         self._known[key] = reading
 
     def read_whole(self, letter: Letter) -> Reading:
+        if len(letter.query) > LONGEST_QUERY:
+            return refused("wire.too-long", too_long(letter.kind))
         query = read_query(letter.query)
         if query is None:
             return refused("wire.unreadable", f"the query of a {shown(letter.kind)} request cannot be read")
@@ -151,6 +153,13 @@ def read_query(query: bytes) -> Mapping[str, str] | None:
     except ValueError:
         return None
     return dict(reversed(pairs))
+
+
+def too_long(kind: str) -> str:
+    return (
+        f"the query of a {shown(kind)} request is longer than {LONGEST_QUERY} bytes: "
+        "nothing of it is stored, and the table is looked at later by its heartbeat timeout"
+    )
 
 
 def token_of(query: bytes) -> str:
