@@ -79,7 +79,7 @@ def test_a_head_that_does_not_end_is_cut_off_in_time(faces: Faces, caplog: pytes
         assert [last_words(one).split(b"\r\n")[0] for one in sockets] == [b"HTTP/1.1 408 Request Timeout"] * 3
         assert 'lakehand_refusals_total{name="127.0.0.1",reason="slow-head"} 3.0' in client.get("/metrics").text
 
-    assert [r.__dict__["name_refused"] for r in caplog.records if "refused" in r.__dict__] == ["127.0.0.1"]
+    assert [r.__dict__["what"] for r in caplog.records if "refused" in r.__dict__] == ["127.0.0.1"]
 
 
 def test_a_head_is_not_given_more_time_for_sending_a_byte_now_and_then(faces: Faces) -> None:
@@ -138,7 +138,7 @@ def test_half_open_requests_make_room_for_whole_ones(
         assert 'reason="connections"' in client.get("/metrics").text
 
     [line] = [r for r in caplog.records if r.__dict__.get("refused") == "connections"]
-    assert line.__dict__["name_refused"] == "127.0.0.1"
+    assert line.__dict__["what"] == "127.0.0.1"
 
 
 def test_a_request_that_is_being_answered_is_not_closed_for_another(faces: Faces) -> None:

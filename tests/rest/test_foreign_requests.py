@@ -68,7 +68,7 @@ def test_the_refused_name_is_in_the_log_once_and_in_the_metrics(
         client.get(wire(), headers={"Host": "lakehand:9091"})
 
     [record] = [r for r in caplog.records if r.__dict__.get("refused") == "foreign-host"]
-    assert record.__dict__["name_refused"] == "lakehand"
+    assert record.__dict__["what"] == "lakehand"
     assert "allowed_hosts" in record.getMessage()
     assert 'lakehand_refusals_total{name="lakehand",reason="foreign-host"} 3.0' in client.get("/metrics").text
 

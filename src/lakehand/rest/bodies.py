@@ -5,7 +5,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lakehand.rest.errors import problem
 
-MOST_MARKS = 4000  # commas, colons and brackets: what a document costs to read grows with them, not with its bytes
+MOST_MARKS = 2000  # commas, colons and brackets: what a document costs to read grows with them, not with its bytes
 MARKS = (b",", b":", b"[", b"{")
 
 

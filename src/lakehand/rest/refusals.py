@@ -25,7 +25,7 @@ class Refusals:
         self._on_refusal(reason, shown)
         more = self._not_logged(reason)
         if more is not None:
-            log.warning(advice, extra={"refused": reason, "name_refused": shown, "more_since_last_line": more})
+            log.warning(advice, extra={"refused": reason, "what": shown, "not_logged": more})
 
     def _not_logged(self, reason: str) -> int | None:
         """How many were refused since the last line; None while it is too early for another."""

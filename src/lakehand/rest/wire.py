@@ -17,7 +17,7 @@ from lakehand.rest.wire_letters import Letter, Reader, token_of
 
 PREFIX = "/v1/hoodie/service/"
 CALLBACK = PREFIX + "callback"
-PIECE = 4 * 1024  # bytes of one body that are read between two turns of the event loop
+PIECE = 2 * 1024  # bytes of one body that are read between two turns of the event loop
 UNIT = 4096  # bytes of a query that count as one waiting letter: what waits for a slow database is bounded
 WANTED = ("basePath", "tableName")
 KNOWN = frozenset({"compact", "cluster", "clean", "empty"})
