@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from weakref import finalize
 
 from lakehand.cli.problems import CommandFailed
+from lakehand.domain.numbers import read_id
 
 if TYPE_CHECKING:  # a fifth of a second, which commands that ask no service need not wait
     import httpx
@@ -85,8 +86,9 @@ class Client:
 
     def table(self, text: str) -> Document:
         """A table by its id, name, db.name, catalog:db.name or location."""
-        if text.isdigit():
-            return dict(self.get(f"/api/v1/tables/{text}"))
+        number = read_id(text)
+        if number is not None:
+            return dict(self.get(f"/api/v1/tables/{number}"))
         if "/" in text:
             return self.only({"location": whole_location(text)}, text)
         if ":" in text:

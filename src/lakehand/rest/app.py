@@ -17,6 +17,7 @@ from lakehand.rest.errors import ProblemAnswer
 from lakehand.rest.faces import Faces
 from lakehand.rest.foreign_requests import ForeignRequests
 from lakehand.rest.wire import HudiWire
+from lakehand.rest.wrong_tokens import WrongTokens
 
 ROUTERS: tuple[APIRouter, ...] = (
     tables.router,
@@ -64,6 +65,7 @@ def build_app(faces: Faces) -> FastAPI:
     )
     app.state.faces = faces
     app.state.checkup = health.Checkup(faces.readiness)
+    app.state.wrong_tokens = WrongTokens(faces.events, faces.intake.store.clock.now)
     errors.install(app)
     for router in ROUTERS:
         app.include_router(router)
@@ -81,3 +83,4 @@ async def lifespan(wires: list[HudiWire], app: FastAPI) -> AsyncIterator[None]:
     for wire in wires:
         wire.batcher.close()
     app.state.checkup.close()
+    app.state.wrong_tokens.close()

@@ -9,6 +9,7 @@ import time
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from lakehand.rest.access import address_of
 from lakehand.rest.batching import Batcher
 from lakehand.rest.callback_body import TopTexts
 from lakehand.rest.faces import Faces
@@ -54,12 +55,15 @@ class HudiWire:
             await answer(send, EMPTY)
         else:
             query: bytes = scope["query_string"]
-            await answer(send, await self.batcher.put(Letter(kind, query), weight=1 + len(query) // UNIT))
+            await answer(
+                send,
+                await self.batcher.put(Letter(kind, query, address=address_of(scope)), weight=1 + len(query) // UNIT),
+            )
         self.count(kind, "GET", began)
 
     async def callback(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
-        letter = Letter("callback", scope["query_string"], header(scope, KEY_HEADER))
+        letter = Letter("callback", scope["query_string"], header(scope, KEY_HEADER), address=address_of(scope))
         if self.security.admits_callback(letter.key, token_of(letter.query)):  # a stranger's body is not even read
             letter = await self.read_body(letter, scope, receive)
         await answer(send, await self.batcher.put(letter))
