@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from lakehand.core.catalog_changes import CatalogChanges, Rename, changes_of
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Store, TableFilter
-from lakehand.core.tables_desk import TablesDesk
+from lakehand.core.tables_desk import SERVICE, TablesDesk
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, LakehandError, NotFound
 from lakehand.domain.events import Event
@@ -121,7 +121,7 @@ class CatalogsDesk:
         before = self._missed.get(name, {})
         self._missed[name] = {table.id: before.get(table.id, 0) + 1 for table in changes.missing}
 
-    def retire(self, tables: Sequence[Table], catalog: Catalog, by: str) -> None:
+    def retire(self, tables: Sequence[Table], catalog: Catalog, by: str = SERVICE) -> None:
         for table in tables:
             self.let_go(table, f"is no longer in the catalog {catalog.name}", by)
 
