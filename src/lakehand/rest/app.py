@@ -65,7 +65,7 @@ def build_app(faces: Faces) -> FastAPI:
     )
     app.state.faces = faces
     app.state.checkup = health.Checkup(faces.readiness)
-    app.state.wrong_tokens = WrongTokens(faces.events, lambda: faces.intake.store.clock.now())
+    app.state.wrong_tokens = WrongTokens(faces)
     errors.install(app)
     for router in ROUTERS:
         app.include_router(router)

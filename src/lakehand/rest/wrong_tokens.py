@@ -9,16 +9,15 @@ import asyncio
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from datetime import datetime
 
 from lakehand.core.floods import Novelties
-from lakehand.core.ports import Events
 from lakehand.domain.errors import LakehandError
 from lakehand.domain.events import Event
+from lakehand.rest.faces import Faces
 
 log = logging.getLogger(__name__)
 PAUSE = 1.0  # seconds between two writes
@@ -30,9 +29,8 @@ OTHERS = "other addresses"
 class WrongTokens:
     """Noted by the event loop, written by a thread of its own."""
 
-    def __init__(self, events: Events, now: Callable[[], datetime]) -> None:
-        self._events = events
-        self._now = now
+    def __init__(self, faces: Faces) -> None:
+        self._faces = faces
         self._noted: Counter[tuple[str, str]] = Counter()
         self._timer: asyncio.TimerHandle | None = None
         self._novelties = Novelties()
@@ -53,9 +51,9 @@ class WrongTokens:
 
     def _write(self, noted: Counter[tuple[str, str]]) -> None:
         try:
-            now = self._now()
+            now = self._faces.intake.store.clock.now()
             events = [e for kind, times in noted.items() for e in self._counted(unauthorized(*kind), times, now)]
-            self._events.add(events, now=now)
+            self._faces.events.add(events, now=now)
         except LakehandError as error:
             log.warning("wrong tokens were not stored", extra={"count": noted.total(), "error": str(error)})
 
