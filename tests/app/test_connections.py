@@ -18,6 +18,7 @@ from threading import Event
 import httpx
 import pytest
 
+from lakehand.app.bounded_http import MOST_PIPELINED
 from lakehand.app.connections import Bounds, client_group
 from lakehand.rest import Faces
 from lakehand.store import open_store
@@ -157,6 +158,14 @@ def test_a_request_that_is_being_answered_is_not_closed_for_another(faces: Faces
             eventually(lambda: closed(sockets) >= 7)
             go_on.set()
             assert served.result().status_code in (200, 503)
+
+
+def test_requests_that_are_sent_all_at_once_are_bounded(faces: Faces) -> None:
+    with serving(faces) as client, half_open(client, 1, b"") as [hasty]:
+        hasty.sendall(b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 1000)
+
+        assert last_words(hasty).count(b"HTTP/1.1 200 OK") <= MOST_PIPELINED + 1
+        assert client.get("/health/live").status_code == 200
 
 
 def test_a_thousand_half_open_requests_shut_nobody_out(tmp_path: Path) -> None:
