@@ -9,9 +9,10 @@ from typing import ClassVar
 
 import httpx
 import pytest
+from starlette.types import Message
 
 from lakehand.rest import Faces, Security
-from lakehand.rest.bodies import MOST_MARKS
+from lakehand.rest.bodies import MOST_MARKS, BoundedBodies
 from lakehand.rest.callback_body import TopTexts
 from lakehand.rest.wire import PIECE, HudiWire
 from lakehand.rest.wire_letters import LONGEST_QUERY
@@ -117,3 +118,26 @@ def test_bodies_of_callbacks_are_read_one_piece_per_turn_of_the_loop(faces: Face
     assert max(Counted.pieces.values()) == 1
     assert Counted.longest <= PIECE
     assert sum(Counted.pieces.values()) >= 6 * 120_000 // PIECE
+
+
+def test_half_a_body_reaches_no_route() -> None:
+    """Its sender is gone, and half a request may well be a whole document."""
+    called = []
+    messages: list[Message] = [
+        {"type": "http.request", "body": b'{"location": "/data/trips"}', "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+
+    async def app(*_: object) -> None:
+        called.append("app")
+
+    async def receive() -> Message:
+        return messages.pop(0)
+
+    async def send(message: Message) -> None:
+        called.append(message["type"])
+
+    scope = {"type": "http", "headers": [(b"content-length", b"1000")]}
+    asyncio.run(BoundedBodies(app, most=65536)(scope, receive, send))
+
+    assert called == []
