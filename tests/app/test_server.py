@@ -74,6 +74,7 @@ def test_it_says_where_it_is_and_ends_cleanly(running: Process, number: signal.S
     with httpx.Client(base_url=url) as client:
         assert client.get("/health/live").status_code == 200
         assert client.get("/health/ready").json()["parts"]["database"] == "ok"
+        assert client.get("/health/live", headers={"Host": "rebound.attacker.example"}).status_code == 421
 
         code, out, errors = running.end(number)
 

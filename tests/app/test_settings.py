@@ -79,6 +79,15 @@ def test_warehouses_come_from_the_file(elsewhere: Path, text: str) -> None:
     assert load({"warehouses": ["/b"]}).warehouses == ["/b"]
 
 
+def test_allowed_hosts_are_names_without_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHAND_ALLOWED_HOSTS", "Lakehand, *.internal.,10.0.0.5")
+    assert load().allowed_hosts == ["lakehand", "*.internal", "10.0.0.5"]
+
+    monkeypatch.setenv("LAKEHAND_ALLOWED_HOSTS", "http://lakehand:9091")
+    with pytest.raises(Invalid, match="allowed_hosts"):
+        load()
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"), [("90", 90), ("90s", 90), ("1.5m", 90), ("2h", 7200), ("1d", 86400), (5, 5), (0.5, 0.5)]
 )
