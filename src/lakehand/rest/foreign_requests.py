@@ -41,7 +41,7 @@ class ForeignRequests:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         is_wire = is_of_hudi(scope)
-        refusal = self.look_at_host(scope) or (look_at_writer(scope) if is_wire else look_at_page(scope))
+        refusal = self.look_at_writer(scope) if is_wire else self.look_at_host(scope) or look_at_page(scope)
         if refusal is None:
             return await self.app(scope, receive, send)
         self.refusals.note(refusal.reason, refusal.name, refusal.advice)
@@ -52,13 +52,19 @@ class ForeignRequests:
 
     def look_at_host(self, scope: Scope) -> Refusal | None:
         """No ``Host`` at all is no browser."""
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        return next((foreign_host(value) for value in hosts if not self.hosts.admits(value)), None)
+
+    def look_at_writer(self, scope: Scope) -> Refusal | None:
+        """Hudi's client is no browser: a browser comes here only because some page or link made it. The hot path."""
         for name, value in scope["headers"]:
-            if name == b"host" and not self.hosts.admits(value):
-                host = host_of(value.decode("latin-1"))
-                text = f"this service does not go by the name {host[:80]!a}"
-                advice = "a request for a host that is not ours was refused: if it is, add it to allowed_hosts"
-                return Refusal(421, "foreign-host", host, f"{text}: if it should, add it to allowed_hosts", advice)
-        return None
+            if name == b"host":
+                if not self.hosts.admits(value):
+                    return foreign_host(value)
+            elif name in OF_BROWSERS or (name == b"user-agent" and value.startswith(b"Mozilla/")):
+                text = "a browser sent this; writers' requests are taken from Hudi only"
+                return cross_site(name.decode("latin-1"), text)
+        return not_json() if scope["method"] == "POST" and not is_json(scope) else None
 
 
 def is_of_hudi(scope: Scope) -> bool:
@@ -66,17 +72,6 @@ def is_of_hudi(scope: Scope) -> bool:
     if not scope["path"].startswith(PREFIX):
         return False
     return scope["method"] in ("GET", "HEAD") or (scope["method"] == "POST" and scope["path"].rstrip("/") == CALLBACK)
-
-
-def look_at_writer(scope: Scope) -> Refusal | None:
-    """Hudi's client is no browser: a browser comes here only because some page or link made it."""
-    for name, value in scope["headers"]:
-        if name in OF_BROWSERS or (name == b"user-agent" and value.startswith(b"Mozilla/")):
-            text = "a browser sent this; writers' requests are taken from Hudi only"
-            return cross_site(name.decode("latin-1"), text)
-    if scope["method"] == "POST" and not is_json(scope):
-        return not_json()
-    return None
 
 
 def look_at_page(scope: Scope) -> Refusal | None:
@@ -101,6 +96,13 @@ def is_own(origin: bytes, host: bytes) -> bool:
 def is_json(scope: Scope) -> bool:
     kinds = [value for name, value in scope["headers"] if name == b"content-type"]
     return len(kinds) == 1 and kinds[0].partition(b";")[0].strip().lower() == JSON
+
+
+def foreign_host(header: bytes) -> Refusal:
+    host = host_of(header.decode("latin-1"))
+    message = f"this service does not go by the name {host[:80]!a}: if it should, add it to allowed_hosts"
+    advice = "a request for a host that is not ours was refused: if it is, add it to allowed_hosts"
+    return Refusal(421, "foreign-host", host, message, advice)
 
 
 def cross_site(name: str, message: str) -> Refusal:
