@@ -28,11 +28,11 @@ PATIENCE = 60.0  # seconds
 
 
 class Process:
-    def __init__(self, home: Path, port: int = 0) -> None:
+    def __init__(self, home: Path, port: int = 0, *, limit_files: int | None = None) -> None:
         self.home = home
         environment = {name: value for name, value in os.environ.items() if not name.startswith("LAKEHAND_")}
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(home), str(port)],
+            [*limited(limit_files), sys.executable, "-c", PROGRAM, str(home), str(port)],
             env=environment, cwd=home.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 
@@ -52,6 +52,11 @@ class Process:
         return self.process.returncode, out, errors
 
 
+def limited(files: int | None) -> list[str]:
+    """A shell that allows so many open files, and becomes the program."""
+    return [] if files is None else ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh"]
+
+
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Process]:
     process = Process(tmp_path / "home")
@@ -69,6 +74,7 @@ def test_it_says_where_it_is_and_ends_cleanly(running: Process, number: signal.S
     with httpx.Client(base_url=url) as client:
         assert client.get("/health/live").status_code == 200
         assert client.get("/health/ready").json()["parts"]["database"] == "ok"
+        assert client.get("/health/live", headers={"Host": "rebound.attacker.example"}).status_code == 421
 
         code, out, errors = running.end(number)
 
@@ -127,6 +133,6 @@ def flood(connection: socket.socket) -> bytes:
 def test_doors_without_a_lock_are_named_when_strangers_can_reach_them(caplog: pytest.LogCaptureFixture) -> None:
     warn_if_open(Settings(host="127.0.0.1"))
     assert caplog.records == []
-    warn_if_open(Settings(host="0.0.0.0", tokens={"ops": SecretStr("s3cret")}))
+    warn_if_open(Settings(host="0.0.0.0", tokens={"ops": SecretStr("5b7e0c1f9a3d42e8")}))
     [record] = caplog.records
     assert record.__dict__["open"] == ["the Hudi wire (wire_token)", "the commit callback (callback_key)"]

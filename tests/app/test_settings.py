@@ -79,6 +79,15 @@ def test_warehouses_come_from_the_file(elsewhere: Path, text: str) -> None:
     assert load({"warehouses": ["/b"]}).warehouses == ["/b"]
 
 
+def test_allowed_hosts_are_names_without_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHAND_ALLOWED_HOSTS", "Lakehand, *.internal.,10.0.0.5")
+    assert load().allowed_hosts == ["lakehand", "*.internal", "10.0.0.5"]
+
+    monkeypatch.setenv("LAKEHAND_ALLOWED_HOSTS", "http://lakehand:9091")
+    with pytest.raises(Invalid, match="allowed_hosts"):
+        load()
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"), [("90", 90), ("90s", 90), ("1.5m", 90), ("2h", 7200), ("1d", 86400), (5, 5), (0.5, 0.5)]
 )
@@ -114,16 +123,19 @@ def test_spark_properties_and_plugins_meet_in_one_place(elsewhere: Path, monkeyp
     assert (hudi.enabled, hudi.priority, hudi.properties) == (False, 3, {"a": "b"})
 
 
-@pytest.mark.parametrize("text", ["ci=sesame,ops=other", '{"ci": "sesame", "ops": "other"}'])
+@pytest.mark.parametrize(
+    "text", ["ci=sesame-sesame-01,ops=sesame-sesame-02", '{"ci": "sesame-sesame-01", "ops": "sesame-sesame-02"}']
+)
 def test_tokens_have_names(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("LAKEHAND_TOKENS", text)
 
-    assert load().token_secrets() == {"ci": "sesame", "ops": "other"}
+    assert load().token_secrets() == {"ci": "sesame-sesame-01", "ops": "sesame-sesame-02"}
 
 
 def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LAKEHAND_TOKENS", "ci=sesame")
-    settings = load({"database": "postgresql://u:sesame@h/d", "wire_token": "sesame", "callback_key": "sesame"})
+    monkeypatch.setenv("LAKEHAND_TOKENS", "ci=sesame-sesame-01")
+    doors = {"wire_token": "sesame-sesame-w", "callback_key": "sesame-sesame-k"}
+    settings = load({"database": "postgresql://u:sesame@h/d", **{name: text * 2 for name, text in doors.items()}})
 
     assert "sesame" not in repr(settings) + str(settings) + settings.model_dump_json()
     assert settings.database_url == "postgresql://u:sesame@h/d"

@@ -15,6 +15,8 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.routing import BaseRoute, Route
 
+from lakehand.app.bounded_http import bounded_http
+from lakehand.app.connections import Bounds, Connections
 from lakehand.core.catalogs import CatalogsDesk, ServedCatalog
 from lakehand.core.explain import Explainer
 from lakehand.core.floods import Flood
@@ -28,6 +30,7 @@ from lakehand.domain.places import Catalog, Place
 from lakehand.domain.processes import Json
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.rest import About, Faces, Security, build_app
+from lakehand.rest.refusals import Refusals
 from lakehand.spi import (
     EngineContext,
     EngineHealth,
@@ -159,20 +162,23 @@ def faces_over(
         about=About(version="0.1.0", instance="here", python="3"),
         on_request=metrics.request,
         on_notifications=metrics.notifications,
+        refusals=Refusals(metrics.refusal),
     )  # fmt: skip
 
 
 @contextmanager
-def serving(faces: Faces) -> Iterator[httpx.Client]:
+def serving(faces: Faces, bounds: Bounds | None = None) -> Iterator[httpx.Client]:
     """The app on a real server with a free port, and a client of it."""
+    http = bounded_http(Connections(bounds or Bounds(), faces.refusals))
     config = uvicorn.Config(
-        app_over(faces), port=0, loop="uvloop", http="httptools", ws="none", access_log=False, log_config=None
+        app_over(faces), port=0, loop="uvloop", http=http, ws="none", access_log=False, log_config=None
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)  # it takes its time to end; the interpreter waits for it, no test does
     thread.start()
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port_of(server, thread)}", timeout=30) as client:
+        url, headers = f"http://127.0.0.1:{port_of(server, thread)}", {"Content-Type": "application/json"}
+        with httpx.Client(base_url=url, headers=headers, timeout=30) as client:
             yield client
     finally:
         server.should_exit = True

@@ -67,7 +67,7 @@ def test_a_body_over_the_bound_is_refused_however_it_is_sent(faces: Faces, clien
 @pytest.mark.parametrize(
     "content",
     [
-        b"", b"{", b"\xff", b"[]", b"[" * 50_000, b'{"location": ' + b"9" * 6000 + b"}", b'{"location":"\\ud800"}',
+        b"", b"{", b"\xff", b"[]", b"[" * 1_900, b'{"location": ' + b"9" * 6000 + b"}", b'{"location":"\\ud800"}',
         b'{"\\ud800":1}', b'{"location": 1e999}', b'{"location":"/data/a","properties":{"\\ud800":"1"}}',
         b'{"location":"/data/a","action_types":["\\udfff"]}',
     ],

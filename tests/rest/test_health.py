@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Those who watch are answered, also while the database hangs."""
 
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import httpx
+import pytest
 
 import lakehand
 from lakehand.domain.operations import InstanceId
 from lakehand.rest import Faces
 from lakehand.store import SqlStore
-from tests.rest.parts import items
+from tests.rest.parts import items, with_security
 
 ClientOf = Callable[[Faces], httpx.Client]
 
@@ -34,7 +36,34 @@ def test_a_check_that_fails_is_not_ready(faces: Faces, client_of: ClientOf) -> N
 
     answer = client_of(replace(faces, readiness=fail)).get("/health/ready")
 
-    assert (answer.status_code, answer.json()["parts"]) == (503, {"service": "no database"})
+    assert (answer.status_code, answer.json()["parts"]) == (503, {"service": "not ok"})
+
+
+DETAILS = "cannot reach postgresql://ann@db.internal/lake: password authentication failed for user ann"
+
+
+def test_without_a_token_readiness_tells_no_details(
+    faces: Faces, client_of: ClientOf, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    wrong = replace(faces, readiness=lambda: {"database": DETAILS, "plugins": "odd: no Java in /opt/java"})
+
+    for one in (wrong, with_security(wrong, api_tokens={"ana": "sesame-sesame-01"})):
+        client = client_of(one)
+        for headers in ({}, {"Authorization": "Bearer"}, {"Authorization": "Bearer wrong"}):
+            answer = client.get("/health/ready", headers=headers)
+            assert answer.status_code == 503
+            assert answer.json()["parts"] == {"database": "away", "plugins": "not ok"}
+
+    assert DETAILS in [record.__dict__.get("parts", {}).get("database") for record in caplog.records]
+
+
+def test_with_a_token_readiness_tells_what_is_wrong(faces: Faces, client_of: ClientOf) -> None:
+    guarded = with_security(replace(faces, readiness=lambda: {"database": DETAILS}), api_tokens={"ana": "sesame-01"})
+
+    answer = client_of(guarded).get("/health/ready", headers={"Authorization": "Bearer sesame-01"})
+
+    assert answer.json()["parts"] == {"database": DETAILS}
 
 
 def test_a_check_that_hangs_is_answered_for(faces: Faces, client_of: ClientOf) -> None:

@@ -107,7 +107,7 @@ def test_bad_input_is_answered_with_what_is_wrong(client: httpx.Client, wrong: d
 def test_unknown_services_and_bodies_are_refused(client: httpx.Client) -> None:
     assert post(client, "/explode/submit", RFC).status_code == 422
     assert client.post(f"{PREFIX}/compact/submit", content=b"{").status_code == 422
-    assert client.post(f"{PREFIX}/compact/submit", content=b"[" * 100_000).status_code in (400, 422)
+    assert client.post(f"{PREFIX}/compact/submit", content=b"[" * 1_900).status_code in (400, 422)
     assert post(client, "/compact", RFC).status_code in (404, 405)
 
 

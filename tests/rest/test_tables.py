@@ -192,3 +192,29 @@ def test_without_a_format_it_is_recognised_and_without_actions_it_gets_all(clien
 
     assert (listed["format"], listed["action_types"]) == ("listed", ["clean", "clustering", "compaction"])
     assert (unknown["format"], unknown["action_types"]) == ("hudi", ["compaction"])
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["\u00b2", "\u0663", "12345678901234567890123456", "9223372036854775808", "9" * 250, "-1", "1.0", "0", "1e3"],
+)
+def test_what_is_no_id_is_looked_for_as_a_name(client: httpx.Client, name: str) -> None:
+    answer = client.get("/api/v1/tables/find", params={"name": name})
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not-found")
+
+
+@pytest.mark.parametrize("number", ["\u00b2", "12345678901234567890123456", "9223372036854775808", "0", "-1"])
+def test_an_id_that_no_database_can_hold_is_refused(client: httpx.Client, number: str) -> None:
+    for address in (
+        f"/api/v1/tables/{number}", f"/api/v1/tables/{number}/explain", f"/api/v1/operations/{number}",
+        f"/api/v1/operations?table={number}", f"/api/v1/events?operation={number}", f"/api/v1/tables?limit={number}",
+        f"/api/v1/tables?cursor={number}",
+    ):  # fmt: skip
+        assert client.get(address).status_code == 422, address
+
+
+def test_a_table_whose_name_is_a_long_number_is_found(client: httpx.Client) -> None:
+    table = add_table(client, table_name="12345678901234567890123456")
+
+    assert client.get("/api/v1/tables/find", params={"name": table["table_name"]}).json()["id"] == table["id"]

@@ -12,16 +12,19 @@ from pathlib import Path
 from types import FrameType
 
 import uvicorn
-from fastapi import FastAPI
 
 import lakehand
 from lakehand.app import wiring
-from lakehand.app.bounded_http import BoundedHttp
+from lakehand.app.bounded_http import bounded_http
+from lakehand.app.connections import Bounds, Connections
+from lakehand.app.open_files import fitting
 from lakehand.app.settings import Settings
 from lakehand.app.wiring import Service
 from lakehand.domain.errors import Unavailable
 from lakehand.observe import logs
 from lakehand.rest import About, Faces, Security, build_app
+from lakehand.rest.hosts import Hosts
+from lakehand.rest.refusals import Refusals
 from lakehand.store import migrate
 
 log = logging.getLogger(__name__)
@@ -40,7 +43,7 @@ def serve(settings: Settings) -> None:
     service = wiring.build(settings)
     try:
         service.start()
-        server = AnnouncedServer(http_config(build_app(faces_of(service)), settings), settings.home)
+        server = AnnouncedServer(http_config(faces_of(service), settings), settings.home)
         with signals.left_to_the_server():
             server.run(sockets=[listener])
     finally:
@@ -80,12 +83,13 @@ def listen(settings: Settings) -> socket.socket:
         raise Unavailable(f"cannot listen on {where}: {error.strerror}; choose another --port or --host") from error
 
 
-def http_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
+def http_config(faces: Faces, settings: Settings) -> uvicorn.Config:
+    bounds = Bounds(total=settings.max_connections, per_client=settings.max_connections_per_client)
     return uvicorn.Config(
-        app,
+        build_app(faces),
         host=settings.host,
         loop="uvloop",
-        http=BoundedHttp,
+        http=bounded_http(Connections(fitting(bounds), faces.refusals)),
         ws="none",
         lifespan="on",
         access_log=False,
@@ -143,12 +147,19 @@ def faces_of(service: Service) -> Faces:
             callback_key=settings.secret("callback_key"),
             max_body=settings.max_body,
             max_callback_body=settings.max_callback_body,
+            hosts=Hosts.of(settings.host, own_names(), settings.allowed_hosts),
         ),
         about=About(version=lakehand.__version__, instance=service.instance_id, python=platform.python_version()),
         on_request=metrics.request,
         on_notifications=metrics.notifications,
+        refusals=Refusals(metrics.refusal),
         bench=settings.bench,
     )
+
+
+def own_names() -> list[str]:
+    name = socket.gethostname()
+    return [name, name.partition(".")[0]]
 
 
 class Signals:

@@ -9,11 +9,21 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
 
 from lakehand.app.config_file import find_config, merged, read_config
 from lakehand.app.plugins import PluginConfig
+from lakehand.app.secrets import check_door, check_tokens, read_tokens
 from lakehand.core.catalogs import ServedCatalog
 from lakehand.core.plugins import Plugins
 from lakehand.domain.actions import actions
@@ -22,6 +32,7 @@ from lakehand.domain.places import Catalog
 from lakehand.domain.retries import RetryPolicy
 from lakehand.domain.rules import Limits
 from lakehand.domain.tables import Format
+from lakehand.rest.hosts import checked_name
 
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 PLUGIN_KINDS = {"process-factories": "process-factory", "table-formats": "table-format", "engines": "engine"}
@@ -50,16 +61,6 @@ def read_list(value: object) -> object:
 def read_text(value: object) -> object:
     """A number or a flag means its text: ``threads = 4`` is as good as ``threads = "4"``."""
     return str(value).lower() if isinstance(value, (bool, int, float)) else value
-
-
-def read_tokens(value: object) -> object:
-    """A table, a JSON object, or ``name=secret`` pairs with commas between them."""
-    if isinstance(value, str):
-        if value.strip().startswith("{"):
-            return json.loads(value)
-        pairs = (pair.partition("=") for pair in value.split(",") if pair.strip())
-        return {name.strip(): secret.strip() for name, _, secret in pairs}
-    return value
 
 
 Duration = Annotated[timedelta, BeforeValidator(read_duration), Field(gt=timedelta(0), le=timedelta(days=36500))]
@@ -123,6 +124,10 @@ class Settings(BaseSettings):
     home: Path = Field(default=Path("~/.lakehand"), description="Folder of this instance: database, spool, logs.")
     host: str = Field(default="127.0.0.1", description="Address to listen on. Set tokens before you open it to others.")
     port: int = Field(default=9091, ge=0, le=65535, description="Port to listen on; 0: any free one.")
+    allowed_hosts: Words = Field(
+        default=[],
+        description="Further names by which requests may call this service, for instance `lakehand` or `*.internal`.",
+    )
     database: SecretStr | None = Field(
         default=None,
         description="Its URL: `sqlite:////file`, `postgresql://...` or `mysql://...`. Left out: SQLite in home.",
@@ -131,15 +136,21 @@ class Settings(BaseSettings):
         default=[], description="Places whose tables may be served. Nothing outside of them is touched."
     )
     tokens: Tokens = Field(
-        default={}, description="API tokens by name (`Authorization: Bearer`). None: whoever reaches the port may ask."
+        default={},
+        validate_default=False,  # none at all is allowed; a setting that names none is a mistake
+        description="API tokens by name (`Authorization: Bearer`). None: whoever reaches the port may ask.",
     )
     wire_token: SecretStr | None = Field(default=None, description="Token that Hudi's client must send as `?token=`.")
     callback_key: SecretStr | None = Field(
         default=None, description="Key that commit callbacks must send as `HUDI-CALLBACK-KEY`."
     )
-    max_body: int = Field(default=1024 * 1024, ge=1024, description="Largest body of an API request, in bytes.")
+    max_body: int = Field(default=64 * 1024, ge=1024, description="Largest body of an API request, in bytes.")
     max_callback_body: int = Field(
         default=16 * 1024 * 1024, ge=1024, description="So much of a commit callback is read, in bytes."
+    )
+    max_connections: int = Field(default=2048, ge=64, description="Connections at once.")
+    max_connections_per_client: int = Field(
+        default=1024, ge=16, description="Connections at once of one client; half of all at most."
     )
     heartbeat_timeout: Duration = Field(
         default=timedelta(minutes=10),
@@ -193,6 +204,25 @@ class Settings(BaseSettings):
         if unknown:
             raise ValueError(f"[plugins.{unknown[0]}] is no kind of plugin: {', '.join(PLUGIN_KINDS)}")
         return plugins
+
+    @field_validator("allowed_hosts", mode="after")
+    @classmethod
+    def real_hosts(cls, hosts: list[str]) -> list[str]:
+        return [checked_name(host) for host in hosts]
+
+    @field_validator("tokens", mode="after")
+    @classmethod
+    def strong_tokens(cls, tokens: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        check_tokens(tokens)
+        return tokens
+
+    @field_validator("wire_token", "callback_key", mode="after")
+    @classmethod
+    def strong_secret(cls, secret: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
+        if secret is not None:
+            others = info.data.get("wire_token") if info.field_name == "callback_key" else None
+            check_door(secret, info.data.get("tokens", {}), others)
+        return secret
 
     @property
     def database_url(self) -> str:

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from weakref import finalize
 
 from lakehand.cli.problems import CommandFailed
+from lakehand.domain.numbers import read_id
 
 if TYPE_CHECKING:  # a fifth of a second, which commands that ask no service need not wait
     import httpx
@@ -85,8 +86,9 @@ class Client:
 
     def table(self, text: str) -> Document:
         """A table by its id, name, db.name, catalog:db.name or location."""
-        if text.isdigit():
-            return dict(self.get(f"/api/v1/tables/{text}"))
+        number = read_id(text)
+        if number is not None:
+            return dict(self.get(f"/api/v1/tables/{number}"))
         if "/" in text:
             return self.only({"location": whole_location(text)}, text)
         if ":" in text:
@@ -133,7 +135,7 @@ def unreachable(url: str, error: Exception) -> str:
 
 def explained(answer: "httpx.Response", url: str) -> str:
     message = message_of(answer)
-    if answer.status_code in (401, 403):
+    if answer.status_code == 401:
         return f"{url} wants a token: give it with --token or LAKEHAND_TOKEN ({message})"
     if answer.status_code >= 500:
         return f"{url} answered {answer.status_code}: {message}; its log says more"

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from lakehand.core.catalog_changes import CatalogChanges, Rename, changes_of
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Store, TableFilter
-from lakehand.core.tables_desk import TablesDesk
+from lakehand.core.tables_desk import SERVICE, TablesDesk
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, LakehandError, NotFound
 from lakehand.domain.events import Event
@@ -74,14 +74,17 @@ class CatalogsDesk:
             raise NotFound(f"no catalog is called {name[:80]!r}: the settings have {known}")
         return self.catalogs[name]
 
-    def sync(self, name: str, *, dry_run: bool = False, accept_empty: bool = False) -> SyncReport:
-        """Register what is new, retire what was dropped. A catalog that cannot be read changes nothing."""
+    def sync(self, name: str, *, dry_run: bool = False, accept_empty: bool = False, by: str = "") -> SyncReport:
+        """Register what is new, retire what was dropped. A catalog that cannot be read changes nothing.
+
+        ``by``: who asked for it; empty when nobody did.
+        """
         served = self.get(name)
         try:
             listed = list(self.plugins.format(served.catalog.format).tables(served.catalog))
             known = list(self.registered(name))
             changes = changes_of(listed, known, self._missed.get(name, {}), accept_empty=accept_empty)
-            report = self.carry_out(served, changes, len(listed), dry_run=dry_run)
+            report = self.carry_out(served, changes, len(listed), dry_run=dry_run, by=by or f"the sync of {name}")
         except Exception as error:
             problem = without_secrets(described(error), served.catalog)
             report = SyncReport(catalog=name, at=self.store.clock.now(), dry_run=dry_run, problem=problem)
@@ -97,14 +100,16 @@ class CatalogsDesk:
             if cursor is None:
                 return
 
-    def carry_out(self, served: ServedCatalog, changes: CatalogChanges, count: int, *, dry_run: bool) -> SyncReport:
+    def carry_out(
+        self, served: ServedCatalog, changes: CatalogChanges, count: int, *, dry_run: bool, by: str
+    ) -> SyncReport:
         refused: dict[str, str] = {}
         added = [called(place) for place in changes.add]
         if not dry_run:
             self.count_missing(served.catalog.name, changes)
-            self.retire(changes.retire, served.catalog)
-            self.rename(changes.rename, served.catalog, refused)
-            added = [called(place) for place in changes.add if self.add(served, place, refused)]
+            self.retire(changes.retire, served.catalog, by)
+            self.rename(changes.rename, served.catalog, refused, by)
+            added = [called(place) for place in changes.add if self.add(served, place, refused, by)]
         return SyncReport(
             catalog=served.catalog.name, at=self.store.clock.now(), dry_run=dry_run, tables=count, added=added,
             renamed=[f"{one.table.name} → {called(one.place)}" for one in changes.rename], refused=refused,
@@ -116,40 +121,40 @@ class CatalogsDesk:
         before = self._missed.get(name, {})
         self._missed[name] = {table.id: before.get(table.id, 0) + 1 for table in changes.missing}
 
-    def retire(self, tables: Sequence[Table], catalog: Catalog) -> None:
+    def retire(self, tables: Sequence[Table], catalog: Catalog, by: str = SERVICE) -> None:
         for table in tables:
-            self.let_go(table, f"is no longer in the catalog {catalog.name}")
+            self.let_go(table, f"is no longer in the catalog {catalog.name}", by)
 
-    def rename(self, renames: Sequence[Rename], catalog: Catalog, refused: dict[str, str]) -> None:
+    def rename(self, renames: Sequence[Rename], catalog: Catalog, refused: dict[str, str], by: str) -> None:
         """All old names go before the first new one comes: a name may pass from one table to another."""
         for one in renames:
-            self.let_go(one.table, f"is called {called(one.place)} in the catalog {catalog.name} now")
+            self.let_go(one.table, f"is called {called(one.place)} in the catalog {catalog.name} now", by)
         for one in renames:
             spec = replace(one.table.spec, db_name=one.place.db_name, table_name=one.place.table_name)
-            self.try_to_add(spec, refused)
+            self.try_to_add(spec, refused, by)
 
-    def let_go(self, table: Table, why: str) -> None:
+    def let_go(self, table: Table, why: str, by: str) -> None:
         """Another instance may have been here first: then the table is gone or has its new name, and stays so."""
         try:
             if self.tables.get(table.id).spec == table.spec:
-                self.tables.remove(table.id, why=why)
+                self.tables.remove(table.id, why=why, by=by)
         except NotFound:
             return
 
-    def add(self, served: ServedCatalog, place: Place, refused: dict[str, str]) -> bool:
+    def add(self, served: ServedCatalog, place: Place, refused: dict[str, str], by: str) -> bool:
         catalog = served.catalog
         spec = TableSpec(
             location=place.location, format=catalog.format, db_name=place.db_name, table_name=place.table_name,
             owner=served.owner, queue=served.queue, catalog=catalog.name, heartbeat_timeout=self.heartbeat_timeout,
             action_types=served.actions or frozenset(self.plugins.actions_of(catalog.format)),
         )  # fmt: skip
-        return self.try_to_add(spec, refused)
+        return self.try_to_add(spec, refused, by)
 
-    def try_to_add(self, spec: TableSpec, refused: dict[str, str]) -> bool:
+    def try_to_add(self, spec: TableSpec, refused: dict[str, str], by: str) -> bool:
         """One table that cannot be registered stops no other."""
         name = f"{spec.db_name}.{spec.table_name}"
         try:
-            table, is_new = self.tables.add(spec)
+            table, is_new = self.tables.add(spec, by=by)
             if not is_new and table.spec.catalog != spec.catalog:
                 where = f"in the catalog {table.spec.catalog}" if table.spec.catalog else "by its location"
                 raise Conflict(f"registered already as table {table.id}, {where}: remove that one to have it from here")

@@ -4,7 +4,7 @@
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from functools import cached_property, lru_cache
 
@@ -149,13 +149,15 @@ class Intake:
         if table is None and not self.flood.lets_pass(now):
             return refusal(notification, Refused("too many new tables at once; register it by the API"), notes)
         spec, is_known = (table.spec, True) if table else (self.spec_of(notification, read, wanted), False)
+        note = None if is_known else registered(spec, notification, now)
         if notification.action is None:
-            return Arrival(table=spec, is_known=is_known)
+            return Arrival(table=spec, is_known=is_known, note=note)
         if notification.action not in wanted:
-            return Arrival(table=spec, is_known=is_known, note=hint(notification, table))
+            return Arrival(table=spec, is_known=is_known, note=note or hint(notification, table))
         return Arrival(
             table=spec,
             is_known=is_known,
+            note=note,
             instants=good_instants(notification, notes, now),
             process=self.process_of(notification, notes),
         )
@@ -224,6 +226,14 @@ def hint(notification: Notification, table: Table | None) -> Event:
         f"--actions +{notification.action}, and put {notification.action} into the writer's manager actions"
     )
     return event("intake.hint", message, {}, table=table.id if table else None)
+
+
+def registered(spec: TableSpec, notification: Notification, now: datetime) -> Event:
+    """Several notifications of one batch register a table once."""
+    actions = ", ".join(sorted(spec.action_types))
+    message = f"{spec.location} was registered for {actions} by the {notification.source}"
+    told = event("table.registered", message, {"by": notification.source})
+    return replace(told, fingerprint=f"{told.fingerprint}:{now.isoformat()}")
 
 
 def how_to_register(location: str) -> str:

@@ -102,7 +102,9 @@ class OperationsDesk:
         """Ask for the end of an operation; ``delete`` also removes it from the service's care for good."""
         known = self.store.operations.get(id)
         word = "removed" if delete else "canceled"
-        asked = Event(kind=f"operation.{word}", message=f"{word} by {by}", table=known.table, operation=id)
+        asked = Event(
+            kind=f"operation.{word}", message=f"{word} by {by}", table=known.table, operation=id, detail={"by": by}
+        )
         operation = self.store.operations.request_cancel(id, now=self.store.clock.now(), event=asked, delete=delete)
         self.wake()
         return operation
@@ -123,7 +125,7 @@ class OperationsDesk:
         now = self.store.clock.now()
         known = self.store.operations.get(id)
         reason = f"retried by {by}"
-        again = Event(kind="operation.reopened", message=reason, table=known.table, operation=id)
+        again = Event(kind="operation.reopened", message=reason, table=known.table, operation=id, detail={"by": by})
         operation = self.store.operations.reopen(known.reopened(at=now, reason=reason), now=now, event=again)
         self.wake()
         return operation
@@ -159,9 +161,8 @@ def refuse_other_words(stored: Operation, wanted: TableProcess) -> None:
 def asked_event(table: Table, action: Action, by: str, *, dry_run: bool, confirm: bool) -> Event:
     what = f"a dry run of {action}" if dry_run else str(action)
     message = f"{what} of {table.name} was asked for by {by}"
-    if not confirm:
-        return Event(kind="operation.stored", message=message, table=table.id)
-    return Event(kind="operation.confirmed", message=f"{message}, and confirmed", table=table.id, detail={"by": by})
+    kind, words = ("operation.confirmed", f"{message}, and confirmed") if confirm else ("operation.stored", message)
+    return Event(kind=kind, message=words, table=table.id, detail={"by": by})
 
 
 def service_instant(action: Action, now: datetime) -> Instant:

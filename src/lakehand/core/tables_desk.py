@@ -11,10 +11,11 @@ from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, Invalid, NotFound
 from lakehand.domain.events import Event
 from lakehand.domain.locations import Warehouses, normalise
+from lakehand.domain.numbers import read_id
 from lakehand.domain.tables import Format, Table, TableChanges, TableId, TableSpec
 
 LONGEST_NAME = 250
-REMOVED = "was removed from the service; its data is untouched"
+SERVICE = "lakehand"  # who did it, where no person asked
 
 
 # What a Hudi table is registered for when nobody says: what its writers hand over first.
@@ -34,7 +35,7 @@ class TablesDesk:
     wake: Callable[[], None]
     recognise: Callable[[str], Format | None] = unknown  # the format of the table at a location
 
-    def add(self, spec: TableSpec) -> tuple[Table, bool]:
+    def add(self, spec: TableSpec, *, by: str = SERVICE) -> tuple[Table, bool]:
         """Register a table; one that is registered already is found as it is. True when it is new.
 
         Without a format it is recognised; without actions it is registered for all that the format has.
@@ -43,9 +44,8 @@ class TablesDesk:
         now = self.store.clock.now()
         table, is_new = self.store.tables.add(spec, now=now)
         if is_new:
-            self.note(
-                table, "table.registered", f"{table.name} was registered for {', '.join(sorted(spec.action_types))}"
-            )
+            actions = ", ".join(sorted(spec.action_types))
+            self.note(table, "table.registered", f"{table.name} was registered for {actions} by {by}", by)
             self.wake()
         return table, is_new
 
@@ -57,8 +57,9 @@ class TablesDesk:
 
     def find(self, text: str) -> Table:
         """A table by what people call it: its id, its name, db.name, catalog:db.name, or its location."""
-        if text.isdigit():
-            return self.get(TableId(int(text)))
+        number = read_id(text)
+        if number is not None:
+            return self.get(TableId(number))
         if "/" in text:
             location = normalise(text)
             found = self.store.tables.by_locations([location])
@@ -84,7 +85,7 @@ class TablesDesk:
             wanted = replace(wanted, location=normalise(wanted.location))
         return self.store.tables.list(wanted, limit=limit, cursor=cursor)
 
-    def change(self, id: TableId, changes: TableChanges) -> Table:
+    def change(self, id: TableId, changes: TableChanges, *, by: str = SERVICE) -> Table:
         table = self.get(id)
         if changes.action_types is not None:
             self.plugins.check(table.format, changes.action_types)
@@ -92,24 +93,29 @@ class TablesDesk:
         changed = self.store.tables.change(id, changes, now=now)
         if changes.paused is False:  # whoever resumes a table wants to see it looked at, not in a heartbeat's time
             self.store.schedules.wake([id], now=now, decide=True)
-        self.note(changed, "table.changed", f"{changed.name} was changed: {described(changes)}")
+        self.note(changed, "table.changed", f"{changed.name} was changed by {by}: {described(changes)}", by)
         self.wake()
         return changed
 
-    def remove(self, id: TableId, *, why: str = "") -> None:
+    def remove(self, id: TableId, *, why: str = "", by: str = SERVICE) -> None:
         """Take a table out of the service. ``why``: it retires by itself, for instance because it was dropped."""
         table, now = self.get(id), self.store.clock.now()
         self.store.tables.remove(id, now=now)
         for operation in self.store.operations.of_table(id, recent=0):
-            told = Event(kind="operation.removed", message="its table was removed", table=id, operation=operation.id)
+            told = Event(
+                kind="operation.removed", message=f"its table was removed by {by}", table=id, operation=operation.id,
+                detail={"by": by},
+            )  # fmt: skip
             self.store.operations.request_cancel(operation.id, now=now, event=told, delete=True)
-        kind, words = ("table.retired", f"{why} and is served no more") if why else ("table.removed", REMOVED)
-        self.note(table, kind, f"{table.name} {words}")
+        kind, words = ("table.retired", f"{why} and is served no more") if why else ("table.removed", removed_by(by))
+        self.note(table, kind, f"{table.name} {words}", by)
 
-    def look_now(self, id: TableId) -> Table:
+    def look_now(self, id: TableId, *, by: str = SERVICE) -> Table:
         """Have the table looked at and decided upon at once."""
         table = self.get(id)
-        self.store.schedules.wake([id], now=self.store.clock.now(), decide=True)
+        now = self.store.clock.now()
+        self.store.schedules.wake([id], now=now, decide=True)
+        self.store.events.add([look_event(table, by)], now=now)
         self.wake()
         return table
 
@@ -127,8 +133,21 @@ class TablesDesk:
     def first_actions(self, format: Format) -> frozenset[Action]:
         return FIRST_ACTIONS.get(format) or frozenset(self.plugins.actions_of(format))
 
-    def note(self, table: Table, kind: str, message: str) -> None:
-        self.store.events.add([Event(kind=kind, message=message, table=table.id)], now=self.store.clock.now())
+    def note(self, table: Table, kind: str, message: str, by: str) -> None:
+        told = Event(kind=kind, message=message, table=table.id, detail={"by": by})
+        self.store.events.add([told], now=self.store.clock.now())
+
+
+def removed_by(name: str) -> str:
+    return f"was removed from the service by {name}; its data is untouched"
+
+
+def look_event(table: Table, by: str) -> Event:
+    """Counted in one row per table and name: a script may ask every minute."""
+    return Event(
+        kind="table.look", message=f"a look at {table.name} was asked for by {by}", table=table.id, detail={"by": by},
+        fingerprint=f"table.look:{table.id}:{by}",
+    )  # fmt: skip
 
 
 def described(changes: TableChanges) -> str:

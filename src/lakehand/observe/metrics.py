@@ -72,6 +72,10 @@ class PrometheusMetrics:
         self._notifications = self._counter(
             "notifications", "What became of the notifications of writers.", "source", "outcome"
         )
+        self._refusals = self._counter(
+            "refusals", "Requests and connections that were refused at the door.", "reason", "name"
+        )
+        self._refused = Vocabulary()
         self._plugins = self._gauge(
             "plugin", "1 for the state that a plugin is in.", "kind", "name", "version", "state"
         )
@@ -165,6 +169,9 @@ class PrometheusMetrics:
 
     def notifications(self, source: str, outcome: str, count: int) -> None:
         self._notifications.labels(source, outcome).inc(count)
+
+    def refusal(self, reason: str, name: str) -> None:
+        self._refusals.labels(reason, self._refused(name)).inc()
 
     def text(self) -> tuple[bytes, str]:
         """All metrics in Prometheus' text format, and its content type."""

@@ -5,13 +5,14 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.types import Scope
 
 from lakehand.core.operations_desk import OperationsDesk
 from lakehand.core.tables_desk import TablesDesk
 from lakehand.domain.errors import Unauthorized
 from lakehand.rest.faces import Faces
 
-NOBODY = "api"
+NOBODY = "anonymous"
 bearer = HTTPBearer(auto_error=False, description="Needed when the service has tokens configured.")
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
 
@@ -25,14 +26,29 @@ async def faces_of(request: Request) -> Faces:
 FacesHere = Annotated[Faces, Depends(faces_of)]
 
 
-async def caller_of(faces: FacesHere, credentials: Credentials) -> str:
+async def caller_of(request: Request, faces: FacesHere, credentials: Credentials) -> str:
     """The name of the token that the request carries; raises where one is needed and missing."""
     if not faces.security.api_tokens:
         return NOBODY
-    name = faces.security.api_caller(credentials.credentials if credentials else "")
+    name = token_name(faces, credentials)
     if name is None:
-        raise Unauthorized("send a valid token: Authorization: Bearer TOKEN")
+        raise refused(request, "send a valid token: Authorization: Bearer TOKEN")
     return name
+
+
+def token_name(faces: Faces, credentials: HTTPAuthorizationCredentials | None) -> str | None:
+    return faces.security.api_caller(credentials.credentials if credentials else "")
+
+
+def refused(request: Request, message: str) -> Unauthorized:
+    route = str(getattr(request.scope.get("route"), "path", "unmatched"))
+    request.app.state.wrong_tokens.note(address_of(request.scope), f"{request.method} {route}")
+    return Unauthorized(message)
+
+
+def address_of(scope: Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else "unknown"
 
 
 async def writer_of(request: Request, faces: FacesHere, credentials: Credentials) -> str:
@@ -41,8 +57,8 @@ async def writer_of(request: Request, faces: FacesHere, credentials: Credentials
     if security.wire_token and security.admits_wire(request.query_params.get("token", "")):
         return "writer"
     if not security.api_tokens and security.wire_token:
-        raise Unauthorized("send the writers' token: ?token=TOKEN")
-    return await caller_of(faces, credentials)
+        raise refused(request, "send the writers' token: ?token=TOKEN")
+    return await caller_of(request, faces, credentials)
 
 
 async def tables_of(faces: FacesHere) -> TablesDesk:

@@ -15,7 +15,9 @@ from lakehand.rest.bodies import BoundedBodies
 from lakehand.rest.counting import CountedRequests
 from lakehand.rest.errors import ProblemAnswer
 from lakehand.rest.faces import Faces
+from lakehand.rest.foreign_requests import ForeignRequests
 from lakehand.rest.wire import HudiWire
+from lakehand.rest.wrong_tokens import WrongTokens
 
 ROUTERS: tuple[APIRouter, ...] = (
     tables.router,
@@ -30,9 +32,12 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": ProblemAnswer, "description": text}
     for code, text in (
         (401, "No valid token."),
+        (403, "A web page of another site made a browser send it."),
         (404, "There is no such thing."),
         (409, "It contradicts what is stored."),
         (413, "The body is too large."),
+        (415, "It has no Content-Type: application/json."),
+        (421, "It names a host that is not this service."),
         (422, "It does not make sense."),
         (503, "The database does not answer."),
     )
@@ -52,6 +57,7 @@ def build_app(faces: Faces) -> FastAPI:
         responses=dict(PROBLEMS),
         lifespan=partial(lifespan, wires),
         middleware=[
+            Middleware(ForeignRequests, hosts=faces.security.hosts, refusals=faces.refusals),
             Middleware(wired, faces=faces, wires=wires),
             Middleware(CountedRequests, on_request=faces.on_request),
             Middleware(BoundedBodies, most=faces.security.max_body),
@@ -59,6 +65,7 @@ def build_app(faces: Faces) -> FastAPI:
     )
     app.state.faces = faces
     app.state.checkup = health.Checkup(faces.readiness)
+    app.state.wrong_tokens = WrongTokens(faces)
     errors.install(app)
     for router in ROUTERS:
         app.include_router(router)
@@ -76,3 +83,4 @@ async def lifespan(wires: list[HudiWire], app: FastAPI) -> AsyncIterator[None]:
     for wire in wires:
         wire.batcher.close()
     app.state.checkup.close()
+    app.state.wrong_tokens.close()

@@ -35,6 +35,7 @@ class Group(Generic[Letter, Answer]):
     letters: list[Letter]
     futures: "list[asyncio.Future[Answer]]"
     timer: asyncio.TimerHandle | None = None
+    weight: int = 0
 
 
 class Batcher(Generic[Letter, Answer]):
@@ -53,25 +54,26 @@ class Batcher(Generic[Letter, Answer]):
         self._most_waiting = most_waiting
         self._most_together = most_together
         self._open: Group[Letter, Answer] | None = None
-        self._waiting = 0  # letters that no answer was delivered for; touched by the event loop alone
+        self._waiting = 0  # weight of the letters that no answer was delivered for; touched by the event loop alone
         self._groups: queue.SimpleQueue[Group[Letter, Answer] | None] = queue.SimpleQueue()
         self._worker: threading.Thread | None = None
         self._last_size = 1  # of the last batch, and how long it took; touched by the worker alone
         self._last_seconds = 0.0
 
-    def put(self, letter: Letter) -> "asyncio.Future[Answer]":
-        """Hand a letter in; the answer comes when it is recorded, or after the patience."""
+    def put(self, letter: Letter, *, weight: int = 1) -> "asyncio.Future[Answer]":
+        """Hand a letter in; the answer comes when it is recorded, or after the patience. A long one weighs more."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Answer] = loop.create_future()
         if self._waiting >= self._most_waiting:
             future.set_result(self._sorry)
             return future
-        self._waiting += 1
+        self._waiting += weight
         group = self._open
         if group is None or group.loop is not loop:
             group = self._open = Group(loop, [], [])
             # By then every request that this turn of the loop brought has joined.
             loop.call_soon(self._send, group)
+        group.weight += weight
         group.letters.append(letter)
         group.futures.append(future)
         return future
@@ -140,7 +142,7 @@ class Batcher(Generic[Letter, Answer]):
         return [self._recorded([letter])[0] for letter in letters]
 
     def _deliver(self, group: Group[Letter, Answer], answers: Sequence[Answer]) -> None:
-        self._waiting -= len(group.letters)
+        self._waiting -= group.weight
         if group.timer is not None:
             group.timer.cancel()
         for future, answer in zip(group.futures, answers, strict=True):

@@ -5,6 +5,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lakehand.rest.errors import problem
 
+MOST_MARKS = 2000  # commas, colons and brackets: what a document costs to read grows with them, not with its bytes
+MARKS = (b",", b":", b"[", b"{")
+
 
 class BoundedBodies:
     def __init__(self, app: ASGIApp, *, most: int) -> None:
@@ -16,20 +19,26 @@ class BoundedBodies:
             return await self.app(scope, receive, send)
         body = await self.read(receive)
         if body is None:
-            answer = problem(413, "too-large", f"a body has at most {self.most} bytes")
+            return None  # whoever began to send it is gone: half a request changes nothing
+        if len(body) > self.most or marks_in(body) > MOST_MARKS:
+            answer = problem(413, "too-large", f"a body has at most {self.most} bytes and {MOST_MARKS} values")
             return await answer(scope, receive, send)
         return await self.app(scope, replayed(body, receive), send)
 
     async def read(self, receive: Receive) -> bytes | None:
-        """The whole body, or None when there is more than is allowed."""
+        """The whole body, or a bit more than is allowed of it; None when it is cut off."""
         body = bytearray()
         while True:
             message = await receive()
-            body += message.get("body", b"")
-            if len(body) > self.most:
+            if message["type"] != "http.request":
                 return None
-            if not message.get("more_body", False):
-                return bytes(body)
+            body += message.get("body", b"")
+            if len(body) > self.most or not message.get("more_body", False):
+                return bytes(body[: self.most + 1])
+
+
+def marks_in(body: bytes) -> int:
+    return sum(body.count(mark) for mark in MARKS)
 
 
 def announces_body(scope: Scope) -> bool:

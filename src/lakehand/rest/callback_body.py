@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 LONGEST_TEXT = 4096
 MOST_KEYS = 1000  # at the top; Hudi sends six
-MOST_MARKS = 1_000_000  # brackets and the like; the statistics of a hundred thousand files have half of that
+MOST_MARKS = 200_000  # brackets and the like; the statistics of twenty thousand files have half of that
 
 _TEXT = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)  # the inside of a JSON text, up to its end or ours
 _TOP = re.compile(rb'["{}\[\]:,]')

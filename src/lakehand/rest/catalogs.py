@@ -94,10 +94,10 @@ def list_catalogs(faces: FacesHere, _caller: Caller) -> CatalogsAnswer:
 
 
 @router.post("/{name}/sync")
-def sync_catalog(name: Name, faces: FacesHere, _caller: Caller, wish: SyncWish | None = None) -> SyncAnswer:
+def sync_catalog(name: Name, faces: FacesHere, caller: Caller, wish: SyncWish | None = None) -> SyncAnswer:
     """Register its new tables and retire those that were dropped, now."""
     wanted = wish or SyncWish()
-    report = desk_of(faces).sync(name, dry_run=wanted.dry_run, accept_empty=wanted.accept_empty)
+    report = desk_of(faces).sync(name, dry_run=wanted.dry_run, accept_empty=wanted.accept_empty, by=caller)
     return SyncAnswer.of(report)
 
 

@@ -12,8 +12,10 @@ from lakehand.core.operations_desk import OperationsDesk
 from lakehand.core.plugins import PluginReport
 from lakehand.core.ports import Events, Instances
 from lakehand.core.tables_desk import TablesDesk
+from lakehand.rest.hosts import Hosts
+from lakehand.rest.refusals import Refusals, ignore_refusal
 
-MEBIBYTE = 1024 * 1024
+KIBIBYTE = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,12 +25,13 @@ class Security:
     api_tokens: Mapping[str, str] = field(default_factory=dict, repr=False)  # name → secret; none: everybody may ask
     wire_token: str = field(default="", repr=False)  # ?token= of Hudi's client; empty: not asked for
     callback_key: str = field(default="", repr=False)  # the callback's key header; empty: not asked for
-    max_body: int = MEBIBYTE
-    max_callback_body: int = 16 * MEBIBYTE
+    max_body: int = 64 * KIBIBYTE
+    max_callback_body: int = 16 * KIBIBYTE * KIBIBYTE
+    hosts: Hosts = field(default_factory=Hosts)  # the names that requests may use for this service
 
     def api_caller(self, secret: str) -> str | None:
         """The name of the token with this secret. Every token is compared, so that time tells nothing."""
-        names = [name for name, own in self.api_tokens.items() if same(own, secret)]
+        names = [name for name, own in self.api_tokens.items() if own and same(own, secret)]
         return names[0] if names else None
 
     def admits_wire(self, token: str) -> bool:
@@ -79,6 +82,7 @@ class Faces:
     about: About
     on_request: Callable[[str, str, int, float], None] = ignore_request  # route, method, status, seconds
     on_notifications: Callable[[str, str, int], None] = ignore_notifications  # source, outcome, how many
+    refusals: Refusals = field(default_factory=lambda: Refusals(ignore_refusal))
     catalogs: CatalogsDesk | None = None  # None: there are none
     bench: bool = False  # adds an empty handler beside the wire, to compare it with
 

@@ -12,11 +12,11 @@ from pydantic import AfterValidator, BaseModel, Field, PlainSerializer
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid
 from lakehand.domain.locations import LONGEST
+from lakehand.domain.numbers import LARGEST_ID
 from lakehand.domain.processes import Instant
 
 T = TypeVar("T")
 
-LARGEST_ID = 2**63 - 1
 LONGEST_NAME = 250
 AHEAD = timedelta(days=1)  # instants are local times of the writer
 _INSTANT = re.compile(r"[0-9]{14}|[0-9]{17}")

@@ -2,17 +2,21 @@
 """Routes for those who watch the service: alive, ready, metrics. They answer even while the database hangs."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
-from lakehand.rest.access import FacesHere
+from lakehand.rest.access import Credentials, FacesHere, token_name
 
+log = logging.getLogger(__name__)
 router = APIRouter(tags=["health"])
 PATIENCE = 2.0  # seconds
 OK = "ok"
+WITHOUT_DETAILS = {"database": "away"}  # what anybody may know of a part that is not ok
+NOT_OK = "not ok"
 
 
 class LiveAnswer(BaseModel):
@@ -32,6 +36,7 @@ class Checkup:
         self._patience = patience
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="readiness")
         self._asked: asyncio.Future[Mapping[str, str]] | None = None
+        self._last: Mapping[str, str] = {}
 
     async def parts(self) -> Mapping[str, str]:
         loop = asyncio.get_running_loop()
@@ -42,9 +47,18 @@ class Checkup:
 
     def _ask(self) -> Mapping[str, str]:
         try:
-            return self._readiness()
+            parts = self._readiness()
         except Exception as error:
-            return {"service": str(error) or type(error).__name__}
+            parts = {"service": str(error) or type(error).__name__}
+        self._log(parts)
+        return parts
+
+    def _log(self, parts: Mapping[str, str]) -> None:
+        """Once for each change: here are the details that strangers are not told."""
+        wrong = {part: text for part, text in parts.items() if text != OK}
+        if wrong and wrong != self._last:
+            log.warning("not ready", extra={"parts": wrong})
+        self._last = wrong
 
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
@@ -57,14 +71,19 @@ async def is_live() -> LiveAnswer:
 
 
 @router.get("/health/ready", responses={503: {"model": ReadyAnswer, "description": "Not ready, and why."}})
-async def is_ready(request: Request, response: Response) -> ReadyAnswer:
-    """Everything that work needs is there; each part says `ok` or what is wrong with it."""
+async def is_ready(request: Request, response: Response, faces: FacesHere, credentials: Credentials) -> ReadyAnswer:
+    """Everything that work needs is there; each part says `ok` or, to those with a token, what is wrong with it."""
     checkup = request.app.state.checkup
     assert isinstance(checkup, Checkup)
     parts = await checkup.parts()
     ready = all(part == OK for part in parts.values())
     response.status_code = 200 if ready else 503
-    return ReadyAnswer(status="ready" if ready else "not-ready", parts=dict(parts))
+    known = parts if token_name(faces, credentials) else {part: public(part, text) for part, text in parts.items()}
+    return ReadyAnswer(status="ready" if ready else "not-ready", parts=dict(known))
+
+
+def public(part: str, text: str) -> str:
+    return text if text == OK else WITHOUT_DETAILS.get(part, NOT_OK)
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})

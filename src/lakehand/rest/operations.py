@@ -10,11 +10,11 @@ from lakehand.core.ports import OperationFilter
 from lakehand.core.tables_desk import TablesDesk
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid
+from lakehand.domain.numbers import LARGEST_ID
 from lakehand.domain.operations import Operation, OperationId, Status
 from lakehand.domain.tables import Table, TableId
 from lakehand.rest.access import Caller, Operations, Tables
 from lakehand.rest.fields import (
-    LARGEST_ID,
     Cursor,
     Filter,
     IdFilter,

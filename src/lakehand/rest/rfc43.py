@@ -96,7 +96,7 @@ def submit(service: Service, asked: Submitted, faces: FacesHere, writer: Writer)
     }
     check_engine(asked.execution_engine, faces)
     instants = [read_instant(text.strip()) for text in asked.instant.split(",")[:MOST_INSTANTS]]
-    table = submitted_table(asked, action, faces)
+    table = submitted_table(asked, action, faces, writer)
     stored = [faces.operations.submit(table, action, i, parameters, origin=writer) for i in dict.fromkeys(instants)]
     return SubmittedAnswer(table=table.id, operations=[OperationAnswer.of(operation, table) for operation, _ in stored])
 
@@ -112,9 +112,9 @@ def remove(service: Service, asked: Removed, tables: Tables, operations: Operati
 @router.post(
     "/register", status_code=201, responses={200: {"model": TableAnswer, "description": "Registered already."}}
 )
-def register(asked: Registered, faces: FacesHere, _writer: Writer, response: Response) -> TableAnswer:
+def register(asked: Registered, faces: FacesHere, writer: Writer, response: Response) -> TableAnswer:
     """Register a Hudi table."""
-    table, is_new = faces.tables.add(new_table(asked).spec(faces.intake.heartbeat_timeout))
+    table, is_new = faces.tables.add(new_table(asked).spec(faces.intake.heartbeat_timeout), by=writer)
     response.status_code = 201 if is_new else 200
     return TableAnswer.of(table)
 
@@ -138,7 +138,7 @@ def new_table(asked: Registered) -> NewTable:
         raise Invalid(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}") from error
 
 
-def submitted_table(asked: Submitted, action: Action, faces: Faces) -> Table:
+def submitted_table(asked: Submitted, action: Action, faces: Faces, writer: str) -> Table:
     """The registered table; one that is new and names its base path is registered for this action alone."""
     try:
         return known_table(asked, faces.tables)
@@ -155,7 +155,7 @@ def submitted_table(asked: Submitted, action: Action, faces: Faces) -> Table:
         action_types=frozenset({action}),
         heartbeat_timeout=faces.intake.heartbeat_timeout,
     )
-    return faces.tables.add(spec)[0]
+    return faces.tables.add(spec, by=writer)[0]
 
 
 def known_table(asked: NamedTable, tables: TablesDesk) -> Table:

@@ -15,9 +15,9 @@ router = APIRouter(prefix="/api/v1/tables", tags=["tables"])
 
 
 @router.post("", status_code=201, responses={200: {"model": TableAnswer, "description": "Registered already."}})
-def add_table(new: NewTable, faces: FacesHere, _caller: Caller, response: Response) -> TableAnswer:
+def add_table(new: NewTable, faces: FacesHere, caller: Caller, response: Response) -> TableAnswer:
     """Register a table. One that is registered already is answered with 200, as it is."""
-    table, is_new = faces.tables.add(new.spec(faces.intake.heartbeat_timeout))
+    table, is_new = faces.tables.add(new.spec(faces.intake.heartbeat_timeout), by=caller)
     response.status_code = 201 if is_new else 200
     return TableAnswer.of(table)
 
@@ -67,27 +67,27 @@ def show_table(id: PathId, tables: Tables, _caller: Caller) -> TableAnswer:
 
 
 @router.patch("/{id}")
-def change_table(id: PathId, changed: ChangedTable, tables: Tables, _caller: Caller) -> TableAnswer:
+def change_table(id: PathId, changed: ChangedTable, tables: Tables, caller: Caller) -> TableAnswer:
     """Change what is given and leave the rest."""
     table = tables.get(TableId(id))
-    return TableAnswer.of(tables.change(table.id, changed.changes(table)))
+    return TableAnswer.of(tables.change(table.id, changed.changes(table), by=caller))
 
 
 @router.post("/{id}/pause")
-def pause_table(id: PathId, tables: Tables, _caller: Caller) -> TableAnswer:
+def pause_table(id: PathId, tables: Tables, caller: Caller) -> TableAnswer:
     """Start nothing more for this table; what runs goes on to its end."""
-    return TableAnswer.of(tables.change(TableId(id), TableChanges(paused=True)))
+    return TableAnswer.of(tables.change(TableId(id), TableChanges(paused=True), by=caller))
 
 
 @router.post("/{id}/resume")
-def resume_table(id: PathId, tables: Tables, _caller: Caller) -> TableAnswer:
-    return TableAnswer.of(tables.change(TableId(id), TableChanges(paused=False)))
+def resume_table(id: PathId, tables: Tables, caller: Caller) -> TableAnswer:
+    return TableAnswer.of(tables.change(TableId(id), TableChanges(paused=False), by=caller))
 
 
 @router.delete("/{id}")
-def remove_table(id: PathId, tables: Tables, _caller: Caller) -> RemovedTable:
+def remove_table(id: PathId, tables: Tables, caller: Caller) -> RemovedTable:
     """Take the table out of the service. Its data is not touched, its history stays."""
-    tables.remove(TableId(id))
+    tables.remove(TableId(id), by=caller)
     return RemovedTable(id=id)
 
 
@@ -98,9 +98,9 @@ def explain_table(id: PathId, faces: FacesHere, _caller: Caller) -> ExplanationA
 
 
 @router.post("/{id}/look", status_code=202)
-def look_at_table(id: PathId, tables: Tables, _caller: Caller) -> TableAnswer:
+def look_at_table(id: PathId, tables: Tables, caller: Caller) -> TableAnswer:
     """Have the table looked at and decided upon now."""
-    return TableAnswer.of(tables.look_now(TableId(id)))
+    return TableAnswer.of(tables.look_now(TableId(id), by=caller))
 
 
 @router.post("/{id}/clear")

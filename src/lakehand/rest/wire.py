@@ -9,6 +9,7 @@ import time
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from lakehand.rest.access import address_of
 from lakehand.rest.batching import Batcher
 from lakehand.rest.callback_body import TopTexts
 from lakehand.rest.faces import Faces
@@ -17,7 +18,8 @@ from lakehand.rest.wire_letters import Letter, Reader, token_of
 
 PREFIX = "/v1/hoodie/service/"
 CALLBACK = PREFIX + "callback"
-PIECE = 16 * 1024  # of a body, between two turns of the event loop
+PIECE = 2 * 1024  # bytes of one body that are read between two turns of the event loop
+UNIT = 4096  # bytes of a query that count as one waiting letter: what waits for a slow database is bounded
 WANTED = ("basePath", "tableName")
 KNOWN = frozenset({"compact", "cluster", "clean", "empty"})
 EMPTY = b'{"stored":false}'
@@ -35,6 +37,7 @@ class HudiWire:
         self.on_request = faces.on_request
         self.security = faces.security
         self.has_empty = faces.bench
+        self.turn = asyncio.Lock()  # one piece of one body per turn of the event loop, however many bodies there are
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not scope["path"].startswith(PREFIX):
@@ -51,12 +54,16 @@ class HudiWire:
         if kind == "empty" and self.has_empty:
             await answer(send, EMPTY)
         else:
-            await answer(send, await self.batcher.put(Letter(kind, scope["query_string"])))
+            query: bytes = scope["query_string"]
+            await answer(
+                send,
+                await self.batcher.put(Letter(kind, query, address=address_of(scope)), weight=1 + len(query) // UNIT),
+            )
         self.count(kind, "GET", began)
 
     async def callback(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
-        letter = Letter("callback", scope["query_string"], header(scope, KEY_HEADER))
+        letter = Letter("callback", scope["query_string"], header(scope, KEY_HEADER), address=address_of(scope))
         if self.security.admits_callback(letter.key, token_of(letter.query)):  # a stranger's body is not even read
             letter = await self.read_body(letter, scope, receive)
         await answer(send, await self.batcher.put(letter))
@@ -68,7 +75,7 @@ class HudiWire:
         while not texts.is_over and size <= most:
             message = await receive()
             body = message.get("body", b"")
-            await feed(texts, body[: most - size])
+            await self.feed(texts, body[: most - size])
             size += len(body)
             if not message.get("more_body", False):
                 break
@@ -79,19 +86,18 @@ class HudiWire:
             trouble=f"the body of a commit callback is larger than {most} bytes" if is_big else "",
         )
 
+    async def feed(self, texts: TopTexts, body: bytes) -> None:
+        """In pieces, so that other requests are answered in between."""
+        for at in range(0, len(body), PIECE):
+            async with self.turn:
+                texts.feed(body[at : at + PIECE])
+                if texts.is_over:
+                    return
+                await asyncio.sleep(0)
+
     def count(self, kind: str, method: str, began: float) -> None:
         route = PREFIX + (kind if kind in KNOWN or method == "POST" else "{unknown}")
         self.on_request(route, method, 200, time.perf_counter() - began)
-
-
-async def feed(texts: TopTexts, body: bytes) -> None:
-    """In pieces, so that other requests get their turn in between."""
-    for at in range(0, len(body), PIECE):
-        texts.feed(body[at : at + PIECE])
-        if texts.is_over:
-            return
-        if len(body) > PIECE:
-            await asyncio.sleep(0)
 
 
 def header(scope: Scope, wanted: bytes) -> str:

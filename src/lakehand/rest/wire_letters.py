@@ -18,7 +18,7 @@ ACTIONS: Mapping[str, Action] = {
     "cluster": Action.register("clustering"),
     "clean": Action.register("clean"),
 }
-LONGEST_QUERY = 256 * 1024  # a thousand instants take twenty thousand
+LONGEST_QUERY = 256 * 1024  # bytes; a thousand instants take twenty thousand
 MOST_PARAMETERS = 100
 MOST_KNOWN, LONGEST_KNOWN = 4096, 4096  # requests that are remembered, and their size without instants
 INSTANT = b"instant="
@@ -34,6 +34,7 @@ class Letter(NamedTuple):
     base_path: str = ""  # the callback's body, as far as it matters
     table_name: str = ""
     trouble: str = ""  # what was wrong with the body
+    address: str = ""  # of the client
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +74,19 @@ class Reader:
         self._known[key] = reading
 
     def read_whole(self, letter: Letter) -> Reading:
+        if len(letter.query) > LONGEST_QUERY:
+            return refused("wire.too-long", too_long(letter.kind))
         query = read_query(letter.query)
         if query is None:
             return refused("wire.unreadable", f"the query of a {shown(letter.kind)} request cannot be read")
         if letter.kind == "callback":
             return self.read_callback(letter, query)
-        return self.read_request(letter.kind, query)
+        return self.read_request(letter, query)
 
-    def read_request(self, kind: str, query: Mapping[str, str]) -> Reading:
+    def read_request(self, letter: Letter, query: Mapping[str, str]) -> Reading:
+        kind = letter.kind
         if not self.security.admits_wire(query.get("token", "")):
-            return refused("wire.unauthorized", "a request of Hudi's client came without the right token")
+            return unauthorized(f"a {shown(kind)} request of Hudi's client came without the right token", letter)
         if kind not in ACTIONS:
             return refused("wire.unknown-path", f"nothing is served at /v1/hoodie/service/{shown(kind)}")
         if query.get("action", "REQUEST").upper() != "REQUEST":
@@ -106,7 +110,7 @@ class Reader:
 
     def read_callback(self, letter: Letter, query: Mapping[str, str]) -> Reading:
         if not self.security.admits_callback(letter.key, query.get("token", "")):
-            return refused("wire.unauthorized", "a commit callback came without the right key")
+            return unauthorized("a commit callback came without the right key", letter)
         faults = [fault("wire.callback-body", letter.trouble)] if letter.trouble else []
         if not letter.base_path:
             trouble = letter.trouble or "the body of a commit callback names no basePath"
@@ -153,6 +157,13 @@ def read_query(query: bytes) -> Mapping[str, str] | None:
     return dict(reversed(pairs))
 
 
+def too_long(kind: str) -> str:
+    return (
+        f"the query of a {shown(kind)} request is longer than {LONGEST_QUERY} bytes: "
+        "nothing of it is stored, and the table is looked at later by its heartbeat timeout"
+    )
+
+
 def token_of(query: bytes) -> str:
     return (read_query(query) or {}).get("token", "")
 
@@ -186,6 +197,11 @@ def known_action(name: str) -> Action | None:
     except Invalid:
         return None
     return action if action.is_registered else None
+
+
+def unauthorized(message: str, letter: Letter) -> Reading:
+    """The writer is told what is wrong; from where it came is for the operator."""
+    return Reading(None, [fault("wire.unauthorized", f"{message}, from {letter.address}")], message)
 
 
 def refused(kind: str, message: str) -> Reading:

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bounds the connections of the HTTP server: how many, how many of one client, and how long each may keep us waiting.
+
+When a bound is reached, the connection that has kept us waiting the longest is closed. An honest request arrives within
+milliseconds, so that a thousand half-open ones cannot keep it out, even where all come from one address.
+"""
+
+import asyncio
+import ipaddress
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from lakehand.rest.refusals import Refusals
+
+SWEEP = 1.0  # seconds between two looks for connections that are too slow
+
+
+class Wait(Enum):
+    """What a client owes us."""
+
+    HEAD = "slow-head"
+    BODY = "slow-body"
+    READING = "slow-reader"  # it does not take our answer
+    NEXT = "idle"  # the next request on an open connection; the server closes it after a while itself
+    NOTHING = "served"  # a request is being answered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    total: int = 2048
+    per_client: int = 1024
+    head: float = 10.0  # seconds for the head of a request
+    body: float = 60.0  # seconds for the rest of it
+    reading: float = 60.0  # seconds without any progress in taking an answer
+    leaving: float = 10.0  # seconds from closing a connection to cutting it
+
+    def seconds(self, wait: Wait) -> float:
+        limits = {Wait.HEAD: self.head, Wait.BODY: self.body, Wait.READING: self.reading}
+        return limits.get(wait, float("inf"))
+
+
+class Connection(Protocol):
+    group: str  # its client, see client_group
+
+    def is_closing(self) -> bool: ...
+    def give_up(self, wait: Wait) -> None: ...
+    def cut(self) -> None: ...
+
+
+class Connections:
+    """All connections of one server; used by its event loop alone."""
+
+    def __init__(self, bounds: Bounds, refusals: Refusals, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.bounds = bounds
+        self._refusals = refusals
+        self._clock = clock
+        self._open: set[Connection] = set()
+        self._clients: Counter[str] = Counter()
+        self._waiting: dict[Connection, tuple[float, Wait]] = {}  # the one that waits longest comes first
+        self._leaving: dict[Connection, float] = {}
+        self._is_started = False
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Sweep again and again while there are connections."""
+        if not self._is_started:
+            self._is_started = True
+            loop.call_later(SWEEP, self._go_on, loop)
+
+    def _go_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.sweep()
+        self._is_started = False
+        if self._open:
+            self.start(loop)
+
+    def admit(self, new: Connection) -> bool:
+        """Take a connection in, for the price of another one if need be; False when all are being served."""
+        of_one = self._clients[new.group] >= self.bounds.per_client
+        if of_one or len(self._open) >= self.bounds.total:
+            self._refusals.note("connections", new.group, "too many connections: the one that waited longest is closed")
+            if not self._make_room(new.group if of_one else None):
+                return False
+        self._open.add(new)
+        self._clients[new.group] += 1
+        self.waits(new, Wait.HEAD)
+        return True
+
+    def _make_room(self, group: str | None) -> bool:
+        victim = next((one for one in self._waiting if group in (None, one.group)), None)
+        if victim is None:
+            return False
+        del self._waiting[victim]
+        victim.cut()
+        return True
+
+    def waits(self, connection: Connection, wait: Wait) -> None:
+        """From now on the connection waits for this."""
+        self._waiting.pop(connection, None)
+        if wait is not Wait.NOTHING and connection in self._open:
+            self._waiting[connection] = (self._clock(), wait)
+
+    def lost(self, connection: Connection) -> None:
+        self._waiting.pop(connection, None)
+        self._leaving.pop(connection, None)
+        if connection in self._open:
+            self._open.remove(connection)
+            self._clients[connection.group] -= 1
+            if not self._clients[connection.group]:
+                del self._clients[connection.group]
+
+    def sweep(self) -> None:
+        """Close what has kept us waiting for too long, and cut what was closed and does not go."""
+        now = self._clock()
+        for late, (since, wait) in list(self._waiting.items()):
+            if now - since > self.bounds.seconds(wait):
+                self._refusals.note(wait.value, late.group, "a client that was too slow was cut off")
+                del self._waiting[late]
+                late.give_up(wait)
+        for gone in [one for one in self._open if one.is_closing()]:
+            if now - self._leaving.setdefault(gone, now) > self.bounds.leaving:
+                gone.cut()
+
+
+def client_group(address: str) -> str:
+    """The client whose connections count together: an address, or the network of 64 bits that one host can use."""
+    try:
+        read = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(read, ipaddress.IPv4Address) or read.is_loopback:
+        return address
+    if read.ipv4_mapped is not None:
+        return str(read.ipv4_mapped)
+    return str(ipaddress.ip_network((read, 64), strict=False))

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the secrets of the settings before anything starts: one that is empty or easy to guess locks nothing."""
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+
+from pydantic import SecretStr
+
+LEAST = 16  # characters of a secret
+LONGEST = 512
+HOW = "use a random one, for instance the output of: openssl rand -hex 32"
+HUDI_DEFAULT_KEY = "hudi_write_commit_http_callback"  # every Hudi writer sends it unless told otherwise
+# Words that events use for those who carry no token; the plugins let the coordinator do less than a person.
+RESERVED = frozenset({"anonymous", "api", "callback", "coordinator", "lakehand", "wire", "writer"})
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+_SECRET = re.compile(r"[!-~]+")  # what a header and a query can carry
+
+
+def read_tokens(value: object) -> object:
+    """A table, a JSON object, or ``name=secret`` pairs with commas between them. Errors never quote the text."""
+    if not isinstance(value, str):
+        return value
+    if value.strip().startswith("{"):
+        return read_json(value)
+    return without_repeats(read_pair(number, pair) for number, pair in enumerate(value.split(","), 1) if pair.strip())
+
+
+def read_json(text: str) -> object:
+    try:
+        return json.loads(text, object_pairs_hook=without_repeats)
+    except json.JSONDecodeError:
+        raise ValueError('it is no JSON object: write {"name": "secret"}') from None
+
+
+def read_pair(number: int, pair: str) -> tuple[str, str]:
+    name, equals, secret = pair.partition("=")
+    if not equals:
+        raise ValueError(f"pair {number} has no '=': write name=secret, with commas between the pairs")
+    return name.strip(), secret.strip()
+
+
+def without_repeats(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, secret in pairs:
+        if name in found and _NAME.fullmatch(name):
+            raise ValueError(f"the name {name} is there twice")
+        if name in found:
+            raise ValueError("a name is there twice")
+        found[name] = secret
+    return found
+
+
+def check_tokens(tokens: Mapping[str, SecretStr]) -> None:
+    """Raises a ValueError that names the token, never the secret."""
+    if not tokens:
+        raise ValueError("it is there and names no token: leave the setting out, or give name=secret")
+    for number, (name, secret) in enumerate(tokens.items(), 1):
+        check_name(number, name, others=list(tokens)[: number - 1])
+        check_secret(f"the secret of {name}", secret)
+    owners: dict[str, str] = {}
+    for name, secret in tokens.items():
+        other = owners.setdefault(secret.get_secret_value(), name)
+        if other != name:
+            raise ValueError(f"{other} and {name} have the same secret: give each its own")
+
+
+def check_name(number: int, name: str, others: Collection[str]) -> None:
+    if not _NAME.fullmatch(name):  # not quoted: it may be a part of a secret
+        raise ValueError(f"the name of token {number} may hold letters, digits and ._@- only, at most 64 of them")
+    if name.lower() in RESERVED:
+        raise ValueError(f"{name} is no name for a token: events use it for the service itself; choose another")
+    if name.lower() in {other.lower() for other in others}:
+        raise ValueError(f"the name {name} is there twice")
+
+
+def check_secret(what: str, secret: SecretStr) -> None:
+    text = secret.get_secret_value()
+    if not text.strip():
+        raise ValueError(f"{what} is empty: {HOW}")
+    if not _SECRET.fullmatch(text):
+        raise ValueError(f"{what} may hold printable ASCII characters without spaces only: {HOW}")
+    if not LEAST <= len(text) <= LONGEST:
+        raise ValueError(f"{what} has to have {LEAST} to {LONGEST} characters: {HOW}")
+
+
+def check_door(secret: SecretStr, tokens: Mapping[str, SecretStr], wire_token: SecretStr | None) -> None:
+    """For the wire token and the callback key. The wire's shows in the logs of proxies: it may open nothing else."""
+    check_secret("it", secret)
+    if secret.get_secret_value() == HUDI_DEFAULT_KEY:
+        raise ValueError(f"it is the key that every Hudi writer sends by default: {HOW}")
+    for name, other in tokens.items():
+        if other == secret:
+            raise ValueError(f"it is the same as the token of {name}: give each its own")
+    if wire_token == secret:
+        raise ValueError("it is the same as wire_token: give each its own")

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counts requests and connections that are refused at the door, and logs them without letting them flood the log."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+PAUSE = 10.0  # seconds between two log lines of one reason
+SHOWN = 80  # characters of a foreign word that are worth keeping
+
+
+class Refusals:
+    """``on_refusal`` gets the reason and what was refused: a host, an origin, a client's address."""
+
+    def __init__(self, on_refusal: Callable[[str, str], None], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._on_refusal = on_refusal
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._logged: dict[str, tuple[float, int]] = {}  # reason → when it was last logged, how many were not since
+
+    def note(self, reason: str, name: str, advice: str) -> None:
+        shown = ascii(name[:SHOWN])[1:-1]
+        self._on_refusal(reason, shown)
+        more = self._not_logged(reason)
+        if more is not None:
+            log.warning(advice, extra={"refused": reason, "what": shown, "not_logged": more})
+
+    def _not_logged(self, reason: str) -> int | None:
+        """How many were refused since the last line; None while it is too early for another."""
+        now = self._clock()
+        with self._lock:
+            at, count = self._logged.get(reason, (now - PAUSE, 0))
+            if now - at < PAUSE:
+                self._logged[reason] = (at, count + 1)
+                return None
+            self._logged[reason] = (now, 0)
+            return count
+
+
+def ignore_refusal(reason: str, name: str) -> None:
+    """Used where nobody counts."""

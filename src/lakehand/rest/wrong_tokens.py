@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps requests without a valid token as events: from where and for which route, never with what.
+
+Equal ones are one event with a count, and they are written together, once a second at most: guessing tokens quickly
+costs the database nothing.
+"""
+
+import asyncio
+import hashlib
+import logging
+from collections import Counter
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import suppress
+from datetime import datetime
+
+from lakehand.core.floods import Novelties
+from lakehand.domain.errors import LakehandError
+from lakehand.domain.events import Event
+from lakehand.rest.faces import Faces
+
+log = logging.getLogger(__name__)
+PAUSE = 1.0  # seconds between two writes
+MOST_KINDS = 100  # addresses and routes that are kept apart in one write
+MOST_TIMES = 1000  # of one event in one write
+OTHERS = "other addresses"
+
+
+class WrongTokens:
+    """Noted by the event loop, written by a thread of its own."""
+
+    def __init__(self, faces: Faces) -> None:
+        self._faces = faces
+        self._noted: Counter[tuple[str, str]] = Counter()
+        self._timer: asyncio.TimerHandle | None = None
+        self._novelties = Novelties()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="wrong-tokens")
+
+    def note(self, address: str, route: str) -> None:
+        kind = (address, route)
+        if kind not in self._noted and len(self._noted) >= MOST_KINDS:
+            kind = (OTHERS, "")
+        self._noted[kind] += 1
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(PAUSE, self._write_soon)
+
+    def _write_soon(self) -> "Future[None]":
+        self._timer = None
+        noted, self._noted = self._noted, Counter()
+        return self._thread.submit(self._write, noted)
+
+    def _write(self, noted: Counter[tuple[str, str]]) -> None:
+        try:
+            now = self._faces.intake.store.clock.now()
+            events = [e for kind, times in noted.items() for e in self._counted(unauthorized(*kind), times, now)]
+            self._faces.events.add(events, now=now)
+        except LakehandError as error:
+            log.warning("wrong tokens were not stored", extra={"count": noted.total(), "error": str(error)})
+
+    def _counted(self, event: Event, times: int, now: datetime) -> list[Event]:
+        return self._novelties.bounded([event], now) * min(times, MOST_TIMES)
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Write what was noted, then stop."""
+        if self._timer is not None:
+            self._timer.cancel()
+            with suppress(FutureTimeout):
+                self._write_soon().result(timeout)
+        self._thread.shutdown(wait=False)
+
+
+def unauthorized(address: str, route: str) -> Event:
+    message = f"a request without a valid token was refused: {route or 'various routes'} from {address}"
+    fingerprint = hashlib.sha256(f"api.unauthorized\n{address}\n{route}".encode()).hexdigest()[:40]
+    detail = {"address": address, "route": route}
+    return Event(kind="api.unauthorized", message=message, detail=detail, fingerprint=fingerprint)

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Slow and half-open connections, from real sockets: they are closed, and everybody else is answered."""
+
+import logging
+import select
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from shutil import copyfile
+from threading import Event
+
+import httpx
+import pytest
+
+from lakehand.app.bounded_http import MOST_PIPELINED
+from lakehand.app.connections import Bounds, client_group
+from lakehand.rest import Faces
+from lakehand.store import open_store
+from tests.app.test_server import Process
+from tests.rest.parts import faces_over, items, serving, wire
+
+PATIENCE = 30.0  # seconds
+HALF_A_HEAD = b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
+HALF_A_BODY = (
+    b"POST /api/v1/tables HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+)
+
+
+@pytest.fixture
+def faces(sqlite_template: Path, tmp_path: Path) -> Iterator[Faces]:
+    store = open_store(f"sqlite:///{copyfile(sqlite_template, tmp_path / 'lakehand.db')}")
+    yield faces_over(store)
+    store.close()
+
+
+@contextmanager
+def half_open(client: httpx.Client, count: int, begin: bytes) -> Iterator[list[socket.socket]]:
+    address = (client.base_url.host, client.base_url.port or 0)
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_connection(address)) for _ in range(count)]
+        for one in sockets:
+            with suppress(OSError):  # it may be closed already, for those that came after it
+                one.sendall(begin)
+        yield sockets
+
+
+def last_words(connection: socket.socket) -> bytes:
+    """What comes until the other side closes."""
+    connection.settimeout(PATIENCE)
+    said = b""
+    try:
+        while more := connection.recv(1000):
+            said += more
+    except ConnectionResetError:
+        pass
+    return said
+
+
+def eventually(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def closed(sockets: list[socket.socket]) -> int:
+    readable, _, _ = select.select(sockets, [], [], 0)
+    return len(readable)
+
+
+def test_a_head_that_does_not_end_is_cut_off_in_time(faces: Faces, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    with serving(faces, Bounds(head=0.2)) as client, half_open(client, 3, HALF_A_HEAD) as sockets:
+        assert [last_words(one).split(b"\r\n")[0] for one in sockets] == [b"HTTP/1.1 408 Request Timeout"] * 3
+        assert 'lakehand_refusals_total{name="127.0.0.1",reason="slow-head"} 3.0' in client.get("/metrics").text
+
+    assert [r.__dict__["what"] for r in caplog.records if "refused" in r.__dict__] == ["127.0.0.1"]
+
+
+def test_a_head_is_not_given_more_time_for_sending_a_byte_now_and_then(faces: Faces) -> None:
+    with serving(faces, Bounds(head=0.5)) as client, half_open(client, 1, HALF_A_HEAD) as [slow]:
+
+        def is_cut() -> bool:
+            try:
+                slow.sendall(b"x")
+            except OSError:
+                return True
+            return closed([slow]) == 1
+
+        eventually(is_cut)
+
+
+def test_a_connection_that_sends_nothing_is_cut_off_in_time(faces: Faces) -> None:
+    with serving(faces, Bounds(head=0.2)) as client, half_open(client, 1, b"") as [silent]:
+        assert last_words(silent).startswith(b"HTTP/1.1 408")
+
+
+def test_a_body_that_does_not_end_is_cut_off_in_time_and_changes_nothing(faces: Faces) -> None:
+    whole = b'{"location": "/data/trips", "action_types": ["compaction"]}'
+    begin = HALF_A_BODY[:-1].replace(b"100", b"%d" % (len(whole) + 1)) + whole  # but for one byte
+
+    with serving(faces, Bounds(body=0.2)) as client, half_open(client, 1, begin) as [slow]:
+        assert last_words(slow) == b""
+        assert items(client, "/api/v1/tables") == []
+        assert 'reason="slow-body"' in client.get("/metrics").text
+
+
+def test_an_answer_that_nobody_reads_is_cut_off_in_time(faces: Faces) -> None:
+    with serving(faces, Bounds(reading=0.2)) as client, socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.connect((client.base_url.host, client.base_url.port or 0))
+        deaf.setblocking(False)
+
+        def is_cut() -> bool:
+            with suppress(OSError):
+                deaf.send(b"GET /api/v1/openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            return 'reason="slow-reader"' in client.get("/metrics").text
+
+        eventually(is_cut)
+
+
+@pytest.mark.parametrize("begin", [b"", HALF_A_HEAD, HALF_A_BODY])
+def test_half_open_requests_make_room_for_whole_ones(
+    faces: Faces, begin: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    with serving(faces, Bounds(total=40, per_client=20)) as client, half_open(client, 60, begin) as sockets:
+        for _ in range(5):
+            with httpx.Client(base_url=client.base_url) as fresh:
+                assert fresh.get("/health/live").status_code == 200
+                assert fresh.get(wire()).json()["stored"] is True
+        eventually(lambda: closed(sockets) >= 40)
+        assert 'reason="connections"' in client.get("/metrics").text
+
+    [line] = [r for r in caplog.records if r.__dict__.get("refused") == "connections"]
+    assert line.__dict__["what"] == "127.0.0.1"
+
+
+def test_a_request_that_is_being_answered_is_not_closed_for_another(faces: Faces) -> None:
+    begun, go_on = Event(), Event()
+
+    def wait() -> dict[str, str]:
+        begun.set()
+        go_on.wait(PATIENCE)
+        return {"database": "ok"}
+
+    bounds = Bounds(total=4, per_client=4)
+    with serving(replace(faces, readiness=wait), bounds) as client, ThreadPoolExecutor(1) as pool:
+        served = pool.submit(client.get, "/health/ready")
+        assert begun.wait(PATIENCE)
+        with half_open(client, 10, HALF_A_HEAD) as sockets:
+            eventually(lambda: closed(sockets) >= 7)
+            go_on.set()
+            assert served.result().status_code in (200, 503)
+
+
+def test_requests_that_are_sent_all_at_once_are_bounded(faces: Faces) -> None:
+    with serving(faces) as client, half_open(client, 1, b"") as [hasty]:
+        hasty.sendall(b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 1000)
+
+        assert last_words(hasty).count(b"HTTP/1.1 200 OK") <= MOST_PIPELINED + 1
+        assert client.get("/health/live").status_code == 200
+
+
+def test_a_thousand_half_open_requests_shut_nobody_out(tmp_path: Path) -> None:
+    """With as many open files as most systems allow."""
+    process = Process(tmp_path / "home", limit_files=1024)
+    try:
+        with httpx.Client(base_url=process.url(), timeout=PATIENCE) as client:
+            client.get("/health/live")
+            with half_open(client, 1010, HALF_A_HEAD):
+                for path in ("/health/live", "/health/ready", "/api/v1/tables"):
+                    assert httpx.get(client.base_url.join(path), timeout=PATIENCE).status_code == 200
+            text = client.get("/metrics").text
+        assert 'lakehand_refusals_total{name="127.0.0.1",reason="connections"}' in text
+    finally:
+        process.process.kill()
+        _, errors = process.process.communicate()
+    assert "too many connections" in errors
+
+
+def test_the_limit_on_open_files_is_raised_or_the_bound_is_lowered() -> None:
+    program = (
+        "import resource; from lakehand.app.open_files import fitting; from lakehand.app.connections import Bounds;"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, ({}, {}));"
+        "b = fitting(Bounds(total=2048, per_client=1024));"
+        "print(b.total, b.per_client, resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+    )
+    for soft, hard, expected in ((256, 4096, "2048 1024 2560"), (256, 1024, "512 256 1024"), (100, 100, "64 32 100")):
+        command = [sys.executable, "-c", program.format(soft, hard)]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert run.stdout.split() == expected.split(), run.stderr
+
+
+@pytest.mark.parametrize(
+    ("address", "group"),
+    [
+        ("10.0.0.5", "10.0.0.5"), ("::1", "::1"), ("2001:db8::1:2", "2001:db8::/64"), ("::ffff:10.0.0.5", "10.0.0.5"),
+        ("", ""), ("unix", "unix"),
+    ],
+)  # fmt: skip
+def test_the_addresses_of_one_client_count_together(address: str, group: str) -> None:
+    assert client_group(address) == group
