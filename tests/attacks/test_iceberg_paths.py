@@ -256,6 +256,12 @@ def test_another_table_in_the_place_stops_the_job_at_its_start_and_in_the_middle
     refused(lake, action, f"another table is at {lake.table} now: it is {other}", {"reading": swap})
 
 
+@pytest.mark.parametrize("action", ACTIONS)
+def test_the_same_path_in_another_bucket_is_another_table(action: str, lake: Lake) -> None:
+    iceberg.edit(lake.table, {**iceberg.metadata(lake.table), "location": f"s3://secret{lake.table}"})
+    refused(lake, action, f"the table is at s3://secret{lake.table} now, and the work was for {lake.table}")
+
+
 def test_a_folder_that_becomes_a_link_after_the_expiry_leads_no_deletion_out(lake: Lake) -> None:
     """The worst moment: between the commit and the deletion, and between two batches of it."""
     data, theirs = lake.table / "data", lake.folder / "their data"
