@@ -38,6 +38,7 @@ def run(job: Job) -> dict[str, Any]:
             return {**told, **would_sweep(job, table, unreferenced(job, table, base, imagined(base, after)), nested)}
         if not gone:
             return {**told, "deleted_files": 0}
+        job.check()
         job.phase(f"expiring {len(gone)} snapshots")
         commits.check_commit(job, table)
         if committed(table, base, after.build()):
@@ -132,9 +133,10 @@ def would_sweep(job: Job, table: Any, files: DataFrame, nested: tuple[str, ...])
 def unreferenced(job: Job, table: Any, before: Any, after: Any) -> DataFrame:
     """By path alone, so that no spelling of a live file makes it look unneeded; twice if two buckets have the path."""
     old, new = (reachable.content(job, fixed(job, table, metadata)) for metadata in (before, after))
-    outside.refuse_other_spellings(job, new)
+    live = new.select("key").distinct().localCheckpoint(eager=True)
+    outside.refuse_other_spellings(job, live)
     one_each = old.withColumn("spelled", outside.spelled("path")).dropDuplicates(["spelled"])
-    return one_each.join(new.select("key"), "key", "left_anti").select("path")
+    return one_each.join(live, "key", "left_anti").select("path")
 
 
 def fixed(job: Job, table: Any, metadata: Any) -> Any:

@@ -31,8 +31,11 @@ def nested_tables(job: Job, table: Any) -> tuple[str, ...]:
     own = own_metadata(job, table)
     found: set[str] = set()
     for file in marked(files(job, table)):
-        found.update(folder for folder, _ in tables_marked_by(file) if folder and folder != own)
-        job.boundary.refuse_tables_below("iceberg", [file], also_own=lambda folder: True)
+        for folder, _ in tables_marked_by(file):
+            if not folder:
+                job.boundary.refuse_tables_below("iceberg", [file])
+            elif folder != own:
+                found.add(folder)
     return tuple(f"{job.boundary.real}/{folder}" for folder in sorted(found))
 
 

@@ -32,6 +32,7 @@ def run(job: Job) -> dict[str, Any]:
     if job.parameters.get("dry_run"):
         return {**told, **deletions.would_delete(orphans)}
     refuse_implausible(orphans.count(), total, is_confirmed=job.parameters.get("confirm") is True)
+    job.check()
     job.phase(f"deleting {orphans.count()} orphans")
     neighbours.refuse_tables_below(job, table)
     admitted.refuse_other(job, table)

@@ -33,6 +33,7 @@ def run_rewrite(job: Job, begin: Callable[[Any], Any], count: Callable[[Any], di
         return {"already": True, "snapshots": done}
     if table.currentSnapshot() is None:
         return {"rewritten": 0}
+    job.check()
     job.phase("checking that the files are the table's")
     outside.refuse_foreign_files(job, table)
     action = with_options(begin(table), job.parameters.get("rewrite") or {}).snapshotProperty(tables.STAMP, stamp)
