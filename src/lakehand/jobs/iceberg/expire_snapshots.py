@@ -11,7 +11,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 
-from lakehand.jobs.iceberg import admitted, commits, deletions, neighbours, outside, reachable, tables, wholeness
+from lakehand.jobs.iceberg import commits, deletions, neighbours, outside, reachable, tables, wholeness
 from lakehand.jobs.iceberg.refusals import Refused, cut_off
 from lakehand.jobs.job import Job
 
@@ -118,8 +118,7 @@ def swept(job: Job, table: Any, base: Any, nested: tuple[str, ...]) -> dict[str,
     now = table.operations().refresh()
     files = unreferenced(job, table, base, now).localCheckpoint(eager=True)
     job.phase("checking that the files are the table's")
-    job.boundary.check()
-    admitted.refuse_other(job, table)
+    tables.load(job)
     ours = outside.inside(job, table, nested)
     told = outside.left(files.where(~ours))
     return {"deleted_files": deletions.delete(job, table, files.where(ours), "expired"), **told}

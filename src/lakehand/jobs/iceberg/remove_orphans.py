@@ -35,7 +35,7 @@ def run(job: Job) -> dict[str, Any]:
     job.check()
     job.phase(f"deleting {orphans.count()} orphans")
     neighbours.refuse_tables_below(job, table)
-    admitted.refuse_other(job, table)
+    tables.load(job)
     size = orphans.agg(sql.sum("length")).first()[0] or 0  # type: ignore[index]
     return {**told, "deleted_files": deletions.delete(job, table, orphans, "orphan"), "deleted_bytes": size}
 

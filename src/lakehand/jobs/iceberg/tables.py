@@ -18,6 +18,7 @@ _CATALOG = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 def load(job: Job) -> Any:
     """The Java table at its newest state; refused when it is not the table, or not in the place, that was admitted.
 
+    Loaded again as a check before a commit or a deletion: a refresh does not notice another table of the same version.
     Iceberg looks up catalogs, its own inner ones too, in the session that is active in the thread: that must be ours.
     """
     java(job.session).SparkSession.setActiveSession(job.session._jsparkSession)
