@@ -20,7 +20,7 @@ from lakehand.testing.rehearsal import Rehearsal
 from tests.iceberg_tables import DAY, Warehouse, age_file, files
 from tests.jobs.iceberg.service import execute, rehearsal
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 COMMITS = ("rewrite-data", "rewrite-manifests", "expire-snapshots")
 ACTIONS = (*COMMITS, "remove-orphans")
 
