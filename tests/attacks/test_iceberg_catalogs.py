@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Iceberg tables of a catalog that points elsewhere after the admission, or keeps metadata outside of the table."""
 
-import hashlib
 import json
 import shutil
 import sqlite3
@@ -17,6 +16,7 @@ from lakehand.formats.iceberg import IcebergFormat
 from lakehand.jobs.boundary import OutsideTable
 from lakehand.spi import Catalog, Format, Operation, Place
 from lakehand.testing.rehearsal import Rehearsal
+from tests.attacks.scene import fingerprint
 from tests.iceberg_tables import DAY, Warehouse, age_file, files
 from tests.jobs.iceberg.service import execute, rehearsal
 
@@ -82,9 +82,8 @@ class Lake:
         (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
         file.write_text(json.dumps(document))
 
-    def sums(self) -> dict[str, str]:
-        there = [path for path in self.folder.rglob("*") if path.is_file() and path != self.database]
-        return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in there}
+    def fingerprint(self) -> dict[str, str]:
+        return {name: found for name, found in fingerprint(self.folder).items() if name != self.database.name}
 
 
 @pytest.fixture(scope="module")
@@ -93,10 +92,10 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
 
 
 def refused(lake: Lake, service: Rehearsal, operation: Operation, match: str) -> None:
-    before = lake.sums()
+    before = lake.fingerprint()
     with pytest.raises(OutsideTable, match=match):
         execute(service, operation, lake.conf)
-    assert lake.sums() == before
+    assert lake.fingerprint() == before
 
 
 def test_an_entry_that_points_to_another_table_is_not_followed(lake: Lake) -> None:

@@ -4,8 +4,6 @@
 After each attack everything outside of the table is as it was, and so are the table's rows.
 """
 
-import hashlib
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,6 +17,7 @@ from lakehand.jobs.iceberg import deletions, neighbours, outside, reachable
 from lakehand.jobs.paths import canonical
 from lakehand.testing.rehearsal import Rehearsal
 from tests import iceberg_tables as iceberg
+from tests.attacks.scene import fingerprint
 from tests.jobs.iceberg.service import Hook, execute, opened, rehearsal
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
@@ -100,19 +99,8 @@ class Lake:
         iceberg.edit(self.table, {**document, "properties": {**document["properties"], **told}})
 
     def outside(self) -> dict[str, str]:
-        """Everything that is not the table's, with a checksum of each file."""
-        return sums(path for path in self.folder.rglob("*") if not path.is_relative_to(self.table))
-
-    def inside(self) -> dict[str, str]:
-        return sums(self.table.rglob("*"))
-
-
-def sums(paths: Iterator[Path]) -> dict[str, str]:
-    return {str(p): os.readlink(p) if p.is_symlink() else digest(p) for p in paths}  # noqa: PTH115
-
-
-def digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
+        """Everything that is not the table's."""
+        return fingerprint(self.folder, but=self.table)
 
 
 @pytest.fixture(scope="module")
@@ -132,11 +120,11 @@ def lake(made: Lake) -> Iterator[Lake]:
 def refused(lake: Lake, action: str, match: str, hooks: Mapping[str, Hook] | None = None) -> str:
     """The action stops with this reason, and the table is as it was, apart from what a hook does to it."""
     service = lake.service()
-    operation, before = service.admitted(service.asked(action)), lake.inside()
+    operation, before = service.admitted(service.asked(action)), fingerprint(lake.table)
     with pytest.raises(OutsideTable, match=match) as stopped:
         execute(service, operation, None, **(hooks or {}))
     if not hooks:
-        assert lake.inside() == before
+        assert fingerprint(lake.table) == before
     return str(stopped.value)
 
 
@@ -271,7 +259,7 @@ def test_a_folder_that_becomes_a_link_after_the_expiry_leads_no_deletion_out(lak
     """The worst moment: between the commit and the deletion, and between two batches of it."""
     data, theirs = lake.table / "data", lake.folder / "their data"
     shutil.copytree(data, theirs)
-    before = sums(theirs.rglob("*"))
+    before = fingerprint(theirs)
     moved = lake.table / "moved"
 
     def swap() -> None:
@@ -288,7 +276,7 @@ def test_a_folder_that_becomes_a_link_after_the_expiry_leads_no_deletion_out(lak
         refused(lake, "expire-snapshots", "names 1 files outside .* not ours to delete", {"deleted": swap})
     finally:
         deletions.BATCH = whole
-    assert sums(theirs.rglob("*")) == before
+    assert fingerprint(theirs) == before
     shutil.rmtree(theirs)
 
 
