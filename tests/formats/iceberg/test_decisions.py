@@ -132,6 +132,14 @@ def test_an_admitted_process_says_all_that_the_job_needs_and_can_be_admitted_aga
     assert admit(small_table(), replace(wish, process=first)) == first
 
 
+@pytest.mark.parametrize("action", [REWRITE, EXPIRE, SWEEP])
+def test_an_admitted_process_names_the_table_by_its_uuid(action: Action) -> None:
+    table = small_table()
+    known = replace(table, metadata={**table.metadata, "table-uuid": "abc"})
+    assert admit(known, operation(action, origin="api")).parameters["identity"] == "abc"
+    assert admit(table, operation(action, origin="api")).parameters["identity"] is None  # version 1 may have none
+
+
 def test_rewriting_everything_is_for_requests_only() -> None:
     standing = dict.fromkeys(("rewrite_data__rewrite_all",), "true")
     assert "rewrite-all" not in admit(small_table(), operation(REWRITE), **standing).parameters["rewrite"]

@@ -77,6 +77,15 @@ def test_a_dry_run_changes_nothing() -> None:
     assert verdict("remove-orphans", {"dry_run": True}, {}, commits=line(9)).finding is Finding.NOT_DONE
 
 
+def test_files_that_are_left_outside_are_told_with_count_names_and_reason() -> None:
+    left = {"left_outside": 7, "left_outside_files": ["/a", "/b", "/c", "/d"], "left_outside_why": "not ours"}
+    said = "; 7 files were left, for instance /a, /b, /c: not ours"
+    expired = verdict("expire-snapshots", {"expire": [11]}, {"deleted_files": 1, **left}, commits=line(9))
+    assert (expired.reason, expired.numbers["left_outside"]) == (f"1 snapshots were expired, 1 are left{said}", 7)
+    dry = verdict("expire-snapshots", {"dry_run": True}, {"would_delete_files": 3, **left}, commits=line(9))
+    assert dry.reason.endswith(f"nothing was deleted{said}")
+
+
 FAILURES = [
     (
         "java.lang.RuntimeException",

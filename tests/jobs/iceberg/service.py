@@ -14,7 +14,7 @@ from lakehand.jobs.attempt import job_called
 from lakehand.jobs.iceberg import tables
 from lakehand.jobs.job import Job, Record
 from lakehand.spi import Operation, Skip, TableProcess, TableSpec
-from lakehand.testing.rehearsal import Rehearsal
+from lakehand.testing.rehearsal import Rehearsal, boundary_parameter
 from tests import iceberg_tables as iceberg
 from tests.iceberg_tables import Warehouse
 
@@ -93,8 +93,19 @@ def junk(table: Path, name: str, *, days: float = 10) -> Path:
 def adopt(warehouse: Warehouse, table: Path, file: Path) -> None:
     """What a writer of many days does at its end: commit a file that has been there for long."""
     java: Any = warehouse.session.sparkContext._jvm
-    opened = tables.load(Job(warehouse.session, {"location": str(table)}))
-    builder = java.org.apache.iceberg.DataFiles.builder(opened.spec()).withPath(str(file)).withFormat("parquet")
+    found = opened(warehouse, table)
+    builder = java.org.apache.iceberg.DataFiles.builder(found.spec()).withPath(str(file)).withFormat("parquet")
     size = file.stat().st_size
     new = builder.withFileSizeInBytes(size).withRecordCount(5).withPartitionPath("p=p0").build()
-    opened.newAppend().appendFile(new).commit()
+    found.newAppend().appendFile(new).commit()
+
+
+def given(path: Path, **parameters: Any) -> dict[str, Any]:
+    """Parameters that no admission made; the boundary is that of the table, unless they say otherwise."""
+    found = {"location": str(path), "boundary": boundary_parameter(str(path)), **parameters}
+    return {"identity": iceberg.metadata(path)["table-uuid"], **found}
+
+
+def opened(warehouse: Warehouse, table: Path) -> Any:
+    """The Java table, as a writer has it."""
+    return tables.load(Job(warehouse.session, given(table)))

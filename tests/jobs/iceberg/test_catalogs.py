@@ -14,7 +14,7 @@ from lakehand.jobs.job import Job
 from lakehand.spi import Catalog, Format
 from tests import iceberg_tables as iceberg
 from tests.iceberg_tables import Warehouse
-from tests.jobs.iceberg.service import admitted, execute, rehearsal, skipped
+from tests.jobs.iceberg.service import admitted, execute, given, rehearsal, skipped
 
 pytestmark = pytest.mark.spark
 
@@ -56,7 +56,7 @@ def test_a_commit_that_the_catalog_of_the_session_has_not_seen_counts(spark: Spa
         warehouse.session.conf.set(key, value)
         writer.session.conf.set(key, value)
     table = warehouse.create(tmp_path / "sales" / "seen")
-    job = Job(warehouse.session, {"location": str(table), "catalog": "lake", "namespace": "sales", "table": "seen"})
+    job = Job(warehouse.session, given(table, catalog="lake", namespace="sales", table="seen"))
     assert tables.load(job).currentSnapshot() is None
 
     writer.append(table)

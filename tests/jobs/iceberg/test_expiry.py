@@ -13,7 +13,7 @@ from lakehand.spi import Action, Failure
 from lakehand.testing.rehearsal import Rehearsal
 from tests import iceberg_tables as iceberg
 from tests.iceberg_tables import Warehouse
-from tests.jobs.iceberg.service import admitted, execute, execute_raw, reason, rehearsal, skipped
+from tests.jobs.iceberg.service import admitted, execute, execute_raw, given, reason, rehearsal, skipped
 
 pytestmark = pytest.mark.spark
 
@@ -31,8 +31,8 @@ def now() -> int:
 
 def straight(service: Rehearsal, table: Path, **parameters: Any) -> dict[str, Any]:
     """The job with parameters that no admission would give it."""
-    given = {"location": str(table), "stamp": "1-x", "older_than": now() - 25 * HOUR, **parameters}
-    return execute_raw(service, "iceberg.expire_snapshots", given)
+    found = given(table, **{"stamp": "1-x", "older_than": now() - 25 * HOUR, **parameters})
+    return execute_raw(service, "iceberg.expire_snapshots", found)
 
 
 def test_old_snapshots_go_with_the_files_that_only_they_need(
@@ -158,6 +158,6 @@ def test_a_table_whose_files_may_be_others_is_left_alone(spark: SparkSession, hi
         assert "gc.enabled is false" in skipped(service.wants(action))
         answer = service.factory.admit(service.runtime(), service.asked(action))
         assert isinstance(answer, Failure)
-        given = {"location": str(history), "older_than": now() - 100 * HOUR, "expire": []}
+        found = given(history, older_than=now() - 100 * HOUR, expire=[])
         with pytest.raises(Exception, match=r"gc\.enabled is false"):
-            execute_raw(service, f"iceberg.{action.replace('-', '_')}", given)
+            execute_raw(service, f"iceberg.{action.replace('-', '_')}", found)

@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehand.jobs.iceberg import tables
-from lakehand.jobs.job import Job
 from lakehand.testing.rehearsal import Rehearsal
 from tests import iceberg_tables as iceberg
 from tests.iceberg_tables import Warehouse
-from tests.jobs.iceberg.service import admitted, adopt, execute, execute_raw, junk, rehearsal
+from tests.jobs.iceberg.service import admitted, adopt, execute, execute_raw, given, junk, opened, rehearsal
 
 pytestmark = pytest.mark.spark
 HOUR, MINUTE = 3_600_000, 60_000
@@ -25,13 +23,13 @@ def now() -> int:
 
 
 def expire(service: Rehearsal, table: Path, **parameters: Any) -> dict[str, Any]:
-    given = {"location": str(table), "older_than": now() - 25 * HOUR, **parameters}
-    return execute_raw(service, "iceberg.expire_snapshots", given)
+    found = given(table, **{"older_than": now() - 25 * HOUR, **parameters})
+    return execute_raw(service, "iceberg.expire_snapshots", found)
 
 
 def sweep(service: Rehearsal, table: Path) -> dict[str, Any]:
-    given = {"location": str(table), "older_than": now() - 80 * HOUR, "confirm": True}
-    return execute_raw(service, "iceberg.remove_orphans", given)
+    found = given(table, older_than=now() - 80 * HOUR, confirm=True)
+    return execute_raw(service, "iceberg.remove_orphans", found)
 
 
 def test_a_rollback_in_the_middle_still_leaves_as_many_snapshots_as_are_to_stay(
@@ -42,8 +40,7 @@ def test_a_rollback_in_the_middle_still_leaves_as_many_snapshots_as_are_to_stay(
     assert operation.process.parameters["expire"] == ids[:9]
 
     def roll_back() -> None:
-        table = tables.load(Job(warehouse.session, {"location": str(history)}))
-        table.manageSnapshots().rollbackTo(ids[4]).commit()
+        opened(warehouse, history).manageSnapshots().rollbackTo(ids[4]).commit()
 
     service.settled(operation, execute(service, operation, expiring=roll_back))
 
@@ -112,9 +109,9 @@ def test_nothing_is_deleted_where_a_table_of_another_format_has_the_same_place(
     theirs = [junk(history, mark), junk(history, "data/theirs.parquet")]
     service, ids = rehearsal(spark, history), snapshots(history)
 
-    with pytest.raises(Exception, match="another format has the same place"):
+    with pytest.raises(Exception, match="table has the same folder as this iceberg table"):
         sweep(service, history)
-    with pytest.raises(Exception, match="another format has the same place"):
+    with pytest.raises(Exception, match="table has the same folder as this iceberg table"):
         expire(service, history, expire=ids[:3])
 
     assert all(file.exists() for file in theirs)

@@ -8,13 +8,24 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehand.jobs.boundary import OutsideTable
 from lakehand.jobs.iceberg import tables
-from lakehand.jobs.job import Job
 from lakehand.spi import Remedy
 from tests import iceberg_tables as iceberg
 from tests.iceberg_tables import Warehouse
 from tests.jobs.iceberg.conftest import Damaged
-from tests.jobs.iceberg.service import admitted, adopt, execute, execute_raw, junk, reason, rehearsal, skipped
+from tests.jobs.iceberg.service import (
+    admitted,
+    adopt,
+    execute,
+    execute_raw,
+    given,
+    junk,
+    opened,
+    reason,
+    rehearsal,
+    skipped,
+)
 
 pytestmark = pytest.mark.spark
 HOUR = 3_600_000
@@ -49,9 +60,8 @@ def test_deletes_statistics_tags_and_logged_metadata_are_no_orphans(
     table = damaged(version)
     first = iceberg.snapshot_ids(table)[0]
     warehouse.sql(f"ALTER TABLE {warehouse.name(table)} CREATE TAG kept AS OF VERSION {first}")
-    job = Job(warehouse.session, {"location": str(table)})
     for statistics in ("computeTableStats", "computePartitionStats"):
-        getattr(tables.actions(warehouse.session), statistics)(tables.load(job)).execute()
+        getattr(tables.actions(warehouse.session), statistics)(opened(warehouse, table)).execute()
     warehouse.delete(table, "id % 2 = 0")
     iceberg.age(table, 10)
     there, before = set(iceberg.files(table)), warehouse.checksum(table)
@@ -104,10 +114,9 @@ def test_young_files_stay_whatever_the_settings_and_the_request_say(spark: Spark
 
     service.finish(service.asked("remove-orphans", options={"older-than-hours": 0}, confirm=True))
 
-    given = {"location": str(history), "confirm": True}
     for moment in (int(time.time() * 1000), int(time.time() * 1000) - 71 * HOUR, None, "0", True):
         with pytest.raises(Exception, match=r"h is deleted|is no time"):
-            execute_raw(service, "iceberg.remove_orphans", {**given, "older_than": moment})
+            execute_raw(service, "iceberg.remove_orphans", given(history, confirm=True, older_than=moment))
     assert young.exists()
 
 
@@ -140,33 +149,42 @@ def test_nothing_is_swept_where_another_table_lies_within(mark: str, spark: Spar
     service = rehearsal(spark, history)
     operation = admitted(service, "remove-orphans")
 
-    with pytest.raises(Exception, match="another table lies below this one") as refused:
+    with pytest.raises(Exception, match="table lies below this one") as refused:
         execute(service, operation)
 
-    assert service.failure(operation, refused.value).remedy is Remedy.FATAL
+    assert isinstance(refused.value, OutsideTable)  # fatal in every format
     assert theirs.exists()
 
 
-def test_a_table_that_calls_its_place_by_another_name_is_not_swept(spark: SparkSession, history: Path) -> None:
-    alias = history.parent / "alias"
+@pytest.mark.parametrize("is_known_by_link", [True, False])
+def test_a_table_behind_a_link_is_swept_where_it_really_is(
+    is_known_by_link: bool, spark: SparkSession, warehouse: Warehouse, history: Path
+) -> None:
+    alias, before = history.parent / "alias", warehouse.checksum(history)
+    alias.unlink(missing_ok=True)
     alias.symlink_to(history)
-    left = junk(history, "data/left.parquet")
-    given = {"location": str(alias), "older_than": int(time.time() * 1000) - 80 * HOUR}
+    if is_known_by_link:
+        iceberg.edit(history, {**iceberg.metadata(history), "location": str(alias)})
+        warehouse.append(history, start=120)
+        iceberg.age(history, 10)
+        before = warehouse.checksum(history)
+    live, left = set(iceberg.files(history)), junk(history, "data/left.parquet")
 
-    with pytest.raises(Exception, match="the work was for"):
-        execute_raw(rehearsal(spark, history), "iceberg.remove_orphans", given)
+    done = rehearsal(spark, alias).serve("remove-orphans")
 
+    assert done.result["deleted_files"] == 1
+    assert not left.exists()
+    assert (set(iceberg.files(history)), warehouse.checksum(history)) == (live, before)
     alias.unlink()
-    assert left.exists()
 
 
 def test_a_table_that_has_forgotten_its_history_is_not_swept(spark: SparkSession, history: Path) -> None:
     nothing = {"snapshots": [], "refs": {}, "current-snapshot-id": -1, "metadata-log": [], "snapshot-log": []}
     iceberg.edit(history, {**iceberg.metadata(history), **nothing})
     there = set(iceberg.files(history))
-    given = {"location": str(history), "older_than": int(time.time() * 1000) - 80 * HOUR}
+    found = given(history, older_than=int(time.time() * 1000) - 80 * HOUR)
 
     with pytest.raises(Exception, match="look like orphans"):
-        execute_raw(rehearsal(spark, history), "iceberg.remove_orphans", given)
+        execute_raw(rehearsal(spark, history), "iceberg.remove_orphans", found)
 
     assert set(iceberg.files(history)) == there

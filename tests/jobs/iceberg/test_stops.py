@@ -14,7 +14,7 @@ from lakehand.jobs.iceberg import deletions
 from lakehand.jobs.job import Job, JobCanceled, Record
 from tests import iceberg_tables as iceberg
 from tests.iceberg_tables import Warehouse
-from tests.jobs.iceberg.service import junk
+from tests.jobs.iceberg.service import given, junk
 
 pytestmark = pytest.mark.spark
 HOUR = 3_600_000
@@ -32,8 +32,8 @@ class Stopped(Record):
 
 
 def run(spark: SparkSession, job: str, table: Path, stop: str = "", **parameters: Any) -> dict[str, Any]:
-    given = {"location": str(table), "stamp": "7-x", "older_than": int(time.time() * 1000) - 100 * HOUR, **parameters}
-    found: dict[str, Any] = job_called(f"iceberg.{job}")(Job(spark.newSession(), given, record=Stopped(word=stop)))
+    told = given(table, **{"stamp": "7-x", "older_than": int(time.time() * 1000) - 100 * HOUR, **parameters})
+    found: dict[str, Any] = job_called(f"iceberg.{job}")(Job(spark.newSession(), told, record=Stopped(word=stop)))
     return found
 
 

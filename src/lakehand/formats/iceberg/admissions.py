@@ -70,6 +70,7 @@ def complete(table: TableRuntime, snapshot: IcebergSnapshot, operation: Operatio
         "namespace": place.db_name if place.catalog else "",
         "table": place.table_name if place.catalog else "",
         "stamp": operation.stamp,
+        "identity": snapshot.identity,
         "before": snapshot.current.id if snapshot.current else None,
         "seen": snapshot.totals(),
         **specifics(table, snapshot, operation, config, floors),

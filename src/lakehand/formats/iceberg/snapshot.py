@@ -74,6 +74,12 @@ class IcebergSnapshot:
         return int(self.metadata["format-version"])
 
     @property
+    def identity(self) -> str | None:
+        """What stays when the table is moved or renamed; tables of version 1 may have none."""
+        told = self.metadata.get("table-uuid")
+        return None if told is None else str(told)
+
+    @property
     def properties(self) -> Mapping[str, str]:
         return self.metadata.get("properties") or {}
 

@@ -16,6 +16,7 @@ from lakehand.formats.iceberg.snapshot import (
 from lakehand.spi import Finding, Json, TableProcess, Verdict
 from lakehand.spi.pauses import CHANGED, DRY_RUN
 
+SHOWN = 3  # names in a reason; the result has more
 COUNTED = {
     "added_files": "added-data-files",
     "removed_files": "deleted-data-files",
@@ -40,8 +41,17 @@ def about_dry_run(process: TableProcess, result: Mapping[str, Json]) -> Verdict:
     count = result.get("would_delete_files")
     if count is None:
         return Verdict(finding=Finding.NOT_DONE, reason="the dry run did not come to its end")
-    reason = f"dry run: {process.action} would delete {count} files; nothing was deleted"
+    reason = f"dry run: {process.action} would delete {count} files; nothing was deleted{left_outside(result)}"
     return Verdict(finding=Finding.DONE, reason=reason, numbers={CHANGED: False})
+
+
+def left_outside(result: Mapping[str, Json]) -> str:
+    """What operators are told about files that are not the table's, so that they can say whose they are."""
+    count, names = result.get("left_outside"), result.get("left_outside_files")
+    if not count or not isinstance(names, (list, tuple)):
+        return ""
+    shown = ", ".join(str(name) for name in names[:SHOWN])
+    return f"; {count} files were left, for instance {shown}: {result.get('left_outside_why')}"
 
 
 def about_rewrite(snapshot: IcebergSnapshot, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
@@ -91,7 +101,7 @@ def about_expiry(snapshot: IcebergSnapshot, process: TableProcess, result: Mappi
     if stuck:
         return Verdict(finding=Finding.NOT_DONE, reason=f"{len(stuck)} of {len(asked)} snapshots are still there")
     gone = len(asked) - len(left)
-    deleted = {key: result[key] for key in ("deleted_files",) if key in result}
+    deleted = {key: result[key] for key in ("deleted_files", "left_outside") if key in result}
     numbers: dict[str, Json] = {
         CHANGED: gone > 0, "expired": gone, "before": process.parameters.get("seen") or {},
         "after": snapshot.totals(), **deleted,
@@ -99,7 +109,7 @@ def about_expiry(snapshot: IcebergSnapshot, process: TableProcess, result: Mappi
     if not asked:
         return Verdict(finding=Finding.DONE, reason="nothing to do: no snapshot may go", numbers=numbers)
     held = f"; {len(left)} got a branch or tag meanwhile" if left else ""
-    reason = f"{gone} snapshots were expired, {len(snapshot.commits)} are left{held}"
+    reason = f"{gone} snapshots were expired, {len(snapshot.commits)} are left{held}{left_outside(result)}"
     return Verdict(finding=Finding.DONE, reason=reason, numbers=numbers)
 
 

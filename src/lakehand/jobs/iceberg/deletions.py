@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deleting files in batches, and telling what would be deleted; each batch asks first whether the job may go on."""
+"""Deleting files in batches, and telling what would be deleted; each batch asks first whether the job may go on.
+
+The caller has left out what is not the table's. A path that leads outside all the same goes through a new link, and
+ends the job.
+"""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -30,6 +34,8 @@ def delete(job: Job, table: Any, files: DataFrame, kind: str) -> int:
     paths = (row.path for row in files.select("path").toLocalIterator())
     for batch in batches(paths):
         job.check()
+        job.boundary.check_place()
+        job.boundary.refuse_outside(batch, doing="delete")
         names = tables.java(job.session).java.util.ArrayList()
         for path in batch:
             names.add(path)

@@ -11,7 +11,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 
-from lakehand.jobs.iceberg import deletions, neighbours, reachable, tables, wholeness
+from lakehand.jobs.iceberg import commits, deletions, neighbours, outside, reachable, tables, wholeness
 from lakehand.jobs.iceberg.refusals import Refused, cut_off
 from lakehand.jobs.job import Job
 
@@ -25,28 +25,30 @@ def run(job: Job) -> dict[str, Any]:
     job.phase("reading the table")
     table = tables.load(job)
     tables.refuse_shared(table)
-    neighbours.refuse_another_here(job, table)
+    nested = neighbours.nested_tables(job, table)
     oldest = cut_off(job.parameters.get("older_than"), LEAST_HOURS)
     asked, least = job.parameters.get("expire"), job.parameters.get("min_snapshots") or 1
-    wholeness.refuse_cut_off(job.session, table, reachable.listing(job.session, metadata_folder(table)))
+    wholeness.refuse_cut_off(job, table, listed_metadata(job, table))
     for _ in range(TRIES):
         base = table.operations().refresh()
         gone, kept = chosen(tables.document(job.session, base), asked, oldest, least)
         told: dict[str, Any] = {"expired": gone, "kept": kept}
         after = without(job, base, gone)
         if job.parameters.get("dry_run"):
-            return {**told, **deletions.would_delete(unreferenced(job, table, base, imagined(base, after)))}
+            return {**told, **would_sweep(job, table, unreferenced(job, table, base, imagined(base, after)), nested)}
         if not gone:
             return {**told, "deleted_files": 0}
         job.check()
         job.phase(f"expiring {len(gone)} snapshots")
+        commits.check_commit(job, table)
         if committed(table, base, after.build()):
-            return {**told, "deleted_files": swept(job, table, base)}
+            return {**told, **swept(job, table, base, nested)}
     raise CommitConflict(f"writers were faster {TRIES} times")
 
 
-def metadata_folder(table: Any) -> str:
-    return str(table.operations().current().metadataFileLocation()).rpartition("/")[0]
+def listed_metadata(job: Job, table: Any) -> DataFrame:
+    folder = str(table.operations().current().metadataFileLocation()).rpartition("/")[0]
+    return reachable.listing(job, table, folder)
 
 
 class CommitConflict(Exception):
@@ -110,17 +112,30 @@ def imagined(base: Any, after: Any) -> Any:
     return after.discardChanges().withMetadataLocation(base.metadataFileLocation()).build()
 
 
-def swept(job: Job, table: Any, base: Any) -> int:
+def swept(job: Job, table: Any, base: Any, nested: tuple[str, ...]) -> dict[str, Any]:
     """Delete what the old metadata refers to and the new does not. Whatever stops us here leaves orphans, no more."""
     job.phase("looking for files that nothing refers to any more")
     now = table.operations().refresh()
     files = unreferenced(job, table, base, now).localCheckpoint(eager=True)
-    return deletions.delete(job, table, files, "expired")
+    job.phase("checking that the files are the table's")
+    tables.load(job)
+    ours = outside.inside(job, table, nested)
+    told = outside.left(files.where(~ours))
+    return {"deleted_files": deletions.delete(job, table, files.where(ours), "expired"), **told}
+
+
+def would_sweep(job: Job, table: Any, files: DataFrame, nested: tuple[str, ...]) -> dict[str, Any]:
+    files, ours = files.localCheckpoint(eager=True), outside.inside(job, table, nested)
+    return {**deletions.would_delete(files.where(ours)), **outside.left(files.where(~ours))}
 
 
 def unreferenced(job: Job, table: Any, before: Any, after: Any) -> DataFrame:
-    old, new = (reachable.content(job.session, fixed(job, table, metadata)) for metadata in (before, after))
-    return old.dropDuplicates(["key"]).join(new.select("key"), "key", "left_anti").select("path")
+    """By path alone, so that no spelling of a live file makes it look unneeded; twice if two buckets have the path."""
+    old, new = (reachable.content(job, fixed(job, table, metadata)) for metadata in (before, after))
+    live = new.select("key").distinct().localCheckpoint(eager=True)
+    outside.refuse_other_spellings(job, live)
+    one_each = old.withColumn("spelled", outside.spelled("path")).dropDuplicates(["spelled"])
+    return one_each.join(live, "key", "left_anti").select("path")
 
 
 def fixed(job: Job, table: Any, metadata: Any) -> Any:

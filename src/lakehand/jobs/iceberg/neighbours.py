@@ -1,61 +1,68 @@
 # SPDX-License-Identifier: Apache-2.0
 """Other tables in a table's folder or below it: they need files that ours does not, so none is deleted there."""
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sql
+from py4j.java_gateway import is_instance_of
 
-from lakehand.jobs.iceberg import tables
-from lakehand.jobs.iceberg.refusals import Refused
+from lakehand.jobs.boundary import tables_marked_by
+from lakehand.jobs.iceberg.admitted import real_place
 from lakehand.jobs.job import Job
+from lakehand.jobs.paths import path_part
 
-MARKS = ("_delta_log", ".hoodie", "_versions")  # hidden from a listing
-MARKS_HERE = (*MARKS, "snapshot/LATEST")
-METADATA = r"/metadata/(version-hint\.text|[^/]*\.metadata\.json(\.gz)?)$"
-PAIMON = r"/snapshot/(LATEST|EARLIEST|snapshot-[0-9]+)$"
-LOOKED_INTO = 2000  # folders
-
-
-def refuse_another_here(job: Job, table: Any) -> None:
-    """Some tools give one folder two formats: the other one's history still needs what ours has replaced."""
-    if marked := marked_folder(job, table, [""], MARKS_HERE):
-        raise Refused(f"a table of another format has the same place: {marked}")
+LISTS_PREFIXES = "org.apache.iceberg.io.SupportsPrefixOperations"
+# A timeline without its properties file, from a writer that died early, has data files beside it all the same.
+HUDI = re.compile(r"((?:.*/)?\.hoodie/)[^/]+")
 
 
-def refuse_tables_within(job: Job, table: Any, listed: DataFrame, orphans: DataFrame) -> None:
-    root = tables.path_of(table.location())
-    own = tables.path_of(folder_of(str(table.operations().current().metadataFileLocation())))
-    foreign = sql.col("key").rlike(METADATA) & ~sql.col("key").startswith(f"{own}/")
-    inside = listed.where((foreign | sql.col("key").rlike(PAIMON)) & sql.col("key").startswith(f"{root}/")).first()
-    if inside is not None:
-        raise Refused(f"another table lies below this one: {inside.path}")
-    if marked := marked_folder(job, table, folders(root, orphans), MARKS):
-        raise Refused(f"another table lies below this one: {marked}")
+def refuse_tables_below(job: Job, table: Any) -> None:
+    """For what lists folders: it would take the files of a nested table for orphans of ours."""
+    own = own_metadata(job, table)
+    job.boundary.refuse_tables_below("iceberg", marked(files(job, table)), also_own=lambda folder: folder == own)
 
 
-def folder_of(path: str) -> str:
-    return path.rpartition("/")[0]
+def nested_tables(job: Job, table: Any) -> tuple[str, ...]:
+    """Folders of tables below this one, for what deletes by name; another format in our own folder is refused.
 
-
-def marked_folder(job: Job, table: Any, relative: list[str], marks: tuple[str, ...]) -> str | None:
-    """The mark of the first of the folders that is a table of another format."""
-    jvm = tables.java(job.session)
-    base = jvm.org.apache.hadoop.fs.Path(table.location())
-    files = base.getFileSystem(job.session._jsparkSession.sessionState().newHadoopConf())
-    for folder in relative:
-        for mark in marks:
-            path = jvm.org.apache.hadoop.fs.Path(base, f"./{folder}/{mark}")
-            if files.exists(path):
-                return str(path.toString())
-    return None
-
-
-def folders(root: str, orphans: DataFrame) -> list[str]:
-    """Folders above orphans, relative to the table, the highest first."""
-    parents = orphans.select(sql.regexp_replace("key", "/[^/]*$", "").alias("folder")).distinct()
+    Some tools give one folder two formats: the other one's history still needs what ours has replaced.
+    """
+    own = own_metadata(job, table)
     found: set[str] = set()
-    for row in parents.limit(LOOKED_INTO).collect():
-        parts = row.folder.removeprefix(root).strip("/").split("/")
-        found.update("/".join(parts[: depth + 1]) for depth in range(len(parts)) if parts[0])
-    return sorted(found, key=lambda folder: (folder.count("/"), folder))[:LOOKED_INTO]
+    for file in marked(files(job, table)):
+        for folder, _ in tables_marked_by(file):
+            if not folder:
+                job.boundary.refuse_tables_below("iceberg", [file])
+            elif folder != own:
+                found.add(folder)
+    return tuple(f"{job.boundary.real}/{folder}" for folder in sorted(found))
+
+
+def own_metadata(job: Job, table: Any) -> str:
+    """The folder, relative to the table, that looks like a nested table because our own metadata is kept there."""
+    kept = real_place(str(table.operations().current().metadataFileLocation()).rpartition("/")[0])
+    above, _, name = kept.rpartition("/")
+    root = real_place(job.boundary.real)
+    return above.removeprefix(f"{root}/") if name == "metadata" and above.startswith(f"{root}/") else ""
+
+
+def marked(found: Iterator[str]) -> Iterator[str]:
+    for file in found:
+        yield file
+        if match := HUDI.fullmatch(file):
+            yield f"{match[1]}hoodie.properties"
+
+
+def files(job: Job, table: Any) -> Iterator[str]:
+    """All files below the table, hidden ones too, through its own file access: on S3 that may be the only one."""
+    gateway: Any = job.session.sparkContext._gateway
+    if job.boundary.is_local or not is_instance_of(gateway, table.io(), LISTS_PREFIXES):
+        return job.boundary.files(job.session)
+    return files_of(table.io(), job.boundary.real.rstrip("/") + "/")
+
+
+def files_of(io: Any, root: str) -> Iterator[str]:
+    start = len(path_part(root).rstrip("/")) + 1
+    for found in io.listPrefix(root).iterator():
+        yield path_part(str(found.location()))[start:]

@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every file that a table's metadata refers to, over all its snapshots; compared by path, never by scheme or host."""
+"""Every file that a table's metadata refers to, over all its snapshots.
 
+References are compared by path alone, without scheme, host and bucket: ``s3``, ``s3a`` and no scheme at all may mean
+the same file, and a spelling that is not understood must never make a live file look like an orphan. The price: a file
+is kept when the metadata names the same path in another bucket. Which files may be deleted is another question, and
+there the bucket counts (``outside``). On local disks a table may be known by a link: keys have the folder's real name.
+"""
+
+import re
 from functools import reduce
 from typing import Any
 
@@ -8,42 +15,49 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from lakehand.jobs.iceberg import tables
+from lakehand.jobs.job import Job
 
 STORE = r"^[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?"
+LONGEST = 2**31 - 1
 COLUMNS = {"ALL_FILES": "file_path", "ALL_MANIFESTS": "path", "SNAPSHOTS": "manifest_list"}
 
 
 def key(column: str) -> Column:
-    """The path alone: ``s3``, ``s3a`` and no scheme at all may mean the same file, and then it must look the same."""
+    """The path alone, for the reason above."""
     return sql.regexp_replace(sql.regexp_replace(sql.col(column), STORE, ""), "/+", "/")
 
 
-def content(session: SparkSession, table: Any) -> DataFrame:
+def path_of(location: str) -> str:
+    """The key of one path."""
+    return re.sub("/+", "/", re.sub(STORE, "", location)).rstrip("/")
+
+
+def content(job: Job, table: Any) -> DataFrame:
     """Data, deletes (deletion vectors, too), manifests, their lists and statistics: ``path`` and ``key``."""
     parts = [
-        metadata_table(session, table, kind).select(sql.col(column).alias("path")) for kind, column in COLUMNS.items()
+        metadata_table(job.session, table, kind).select(sql.col(column).alias("path"))
+        for kind, column in COLUMNS.items()
     ]
-    named = statistics(tables.document(session, table.operations().current()))
-    return keyed(reduce(DataFrame.unionAll, [*parts, texts(session, named)]))
+    named = statistics(tables.document(job.session, table.operations().current()))
+    return keyed(job, table, reduce(DataFrame.unionAll, [*parts, texts(job.session, named)]))
 
 
-def everything(session: SparkSession, table: Any) -> DataFrame:
+def everything(job: Job, table: Any) -> DataFrame:
     """The content, and the metadata files that are current, logged, or hint at the current one."""
-    current = table.operations().current()
+    session, current = job.session, table.operations().current()
     logged = [entry["metadata-file"] for entry in tables.document(session, current).get("metadata-log") or []]
     hint = tables.java(session).org.apache.iceberg.ReachableFileUtil.versionHintLocation(table)
-    return content(session, table).unionAll(
-        keyed(texts(session, [*logged, str(current.metadataFileLocation()), str(hint)]))
-    )
+    named = texts(session, [*logged, str(current.metadataFileLocation()), str(hint)])
+    return content(job, table).unionAll(keyed(job, table, named))
 
 
-def listing(session: SparkSession, location: str) -> DataFrame:
+def listing(job: Job, table: Any, folder: str) -> DataFrame:
     """Every file that is not hidden, as it is now: kept, so that it cannot be listed again later."""
-    session.conf.set("spark.sql.files.ignoreMissingFiles", "true")
-    files = session.read.format("binaryFile").option("recursiveFileLookup", "true")
-    found = files.option("__globPaths__", "false").load(location)
+    job.session.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    files = job.session.read.format("binaryFile").option("recursiveFileLookup", "true")
+    found = files.option("__globPaths__", "false").load(folder)
     chosen = found.select("path", sql.expr("unix_millis(modificationTime)").alias("modified"), "length")
-    return keyed(chosen).localCheckpoint(eager=True)
+    return keyed(job, table, chosen).localCheckpoint(eager=True)
 
 
 def statistics(document: dict[str, Any]) -> list[str]:
@@ -67,5 +81,10 @@ def literal(text: str) -> str:
     return "decode(unhex('" + text.encode().hex() + "'), 'UTF-8')"
 
 
-def keyed(frame: DataFrame) -> DataFrame:
-    return frame.withColumn("key", key("path"))
+def keyed(job: Job, table: Any, frame: DataFrame) -> DataFrame:
+    plain, real = key("path"), path_of(job.boundary.real)
+    whole = plain
+    for name in {path_of(str(table.location())), path_of(job.boundary.location)} - {real}:
+        renamed = sql.concat(sql.lit(real), plain.substr(len(name) + 1, LONGEST))
+        whole = sql.when(plain.startswith(f"{name}/"), renamed).otherwise(whole)
+    return frame.withColumn("key", whole)

@@ -4,7 +4,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from lakehand.jobs.iceberg import tables
+from lakehand.jobs.iceberg import commits, outside, tables
 from lakehand.jobs.iceberg.refusals import Refused
 from lakehand.jobs.job import Job
 
@@ -33,9 +33,12 @@ def run_rewrite(job: Job, begin: Callable[[Any], Any], count: Callable[[Any], di
         return {"already": True, "snapshots": done}
     if table.currentSnapshot() is None:
         return {"rewritten": 0}
-    action = with_options(begin(table), job.parameters.get("rewrite") or {}).snapshotProperty(tables.STAMP, stamp)
     job.check()
+    job.phase("checking that the files are the table's")
+    outside.refuse_foreign_files(job, table)
+    action = with_options(begin(table), job.parameters.get("rewrite") or {}).snapshotProperty(tables.STAMP, stamp)
     job.phase("rewriting")
+    commits.check_commit(job, table)
     outcome = action.execute()
     job.phase("committed")
     return count(outcome)

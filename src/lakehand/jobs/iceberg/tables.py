@@ -7,24 +7,24 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from lakehand.jobs.iceberg import admitted
 from lakehand.jobs.iceberg.refusals import Refused
 from lakehand.jobs.job import Job
 
 STAMP = "lakehand-operation"
 _CATALOG = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
-_STORE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?")
 
 
 def load(job: Job) -> Any:
-    """The Java table at its newest state; refused when it is not where the service thinks it is.
+    """The Java table at its newest state; refused when it is not the table, or not in the place, that was admitted.
 
+    Loaded again as a check before a commit or a deletion: a refresh does not notice another table of the same version.
     Iceberg looks up catalogs, its own inner ones too, in the session that is active in the thread: that must be ours.
     """
     java(job.session).SparkSession.setActiveSession(job.session._jsparkSession)
-    location, catalog = job.parameters["location"], job.parameters.get("catalog")
-    table = by_name(job) if catalog else by_path(job.session, location)
-    if path_of(table.location()) != path_of(location):
-        raise Refused(f"the table is at {table.location()} now, and the work was for {location}")
+    job.boundary.check()
+    table = by_name(job) if job.parameters.get("catalog") else by_path(job.session, job.boundary.real)
+    admitted.refuse_other(job, table)
     return table
 
 
@@ -47,11 +47,6 @@ def quoted(name: str) -> str:
     if not name.isprintable():
         raise Refused(f"{name!r} cannot be quoted: it has a control character")
     return "`" + name.replace("`", "``") + "`"
-
-
-def path_of(location: str) -> str:
-    """A location without its scheme and authority, which the same storage may spell in many ways."""
-    return "/" + "/".join(part for part in _STORE.sub("", location, count=1).split("/") if part)
 
 
 def java(session: SparkSession) -> Any:

@@ -3,24 +3,26 @@
 
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from lakehand.jobs.iceberg import reachable, tables
 from lakehand.jobs.iceberg.refusals import Refused
+from lakehand.jobs.job import Job
 
 TOTALS = ("total-data-files", "total-delete-files")
 
 
-def refuse_cut_off(session: SparkSession, table: Any, listed: DataFrame) -> None:
+def refuse_cut_off(job: Job, table: Any, listed: DataFrame) -> None:
     """``listed`` has the files as the storage shows them: ``key`` and ``length``."""
-    manifests = reachable.metadata_table(session, table, "ALL_MANIFESTS")
-    told = reachable.keyed(manifests.select("path", "length", "reference_snapshot_id")).localCheckpoint(eager=True)
+    manifests = reachable.metadata_table(job.session, table, "ALL_MANIFESTS")
+    chosen = manifests.select("path", "length", "reference_snapshot_id")
+    told = reachable.keyed(job, table, chosen).localCheckpoint(eager=True)
     found = listed.select("key", sql.col("length").alias("found"))
     if short := told.join(found, "key").where("found < length").first():
         raise Refused(f"{short.path} was cut off: it has {short.found} of {short.length} bytes")
     known = {row[0] for row in told.select("reference_snapshot_id").distinct().collect()}
-    refuse_empty(tables.document(session, table.operations().current()).get("snapshots") or [], known)
+    refuse_empty(tables.document(job.session, table.operations().current()).get("snapshots") or [], known)
 
 
 def refuse_empty(snapshots: list[dict[str, Any]], known: set[int]) -> None:
