@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, functions
 
 from lakehand.jobs.job import Job
 
@@ -42,8 +42,8 @@ def refuse_foreign_files(job: Job, snapshot: Any) -> None:
 def odd_paths(job: Job, snapshot: Any) -> Iterator[str]:
     """The live files and deletion vectors that may lie elsewhere. Delta caches the state that this filters."""
     files = DataFrame(snapshot.allFiles().toDF(), job.session)
-    odd = files.where(f"path RLIKE r'{ODD_PATH}' OR {ODD_VECTOR}").select("path", "deletionVector")
-    for row in odd.toLocalIterator():
+    odd = files.where(functions.col("path").rlike(ODD_PATH) | functions.expr(ODD_VECTOR))
+    for row in odd.select("path", "deletionVector").collect():
         yield unquote(row["path"])
         if row["deletionVector"] is not None:
             yield from vector_paths(row["deletionVector"])

@@ -47,24 +47,24 @@ def run(job: Job) -> dict[str, Any]:
 
 def check_table(job: Job) -> None:
     """The table is the one that was admitted, with no link and no other table below it. Lists it for a full vacuum."""
+    if not is_listed_by_us(job):
+        check_table_again(job)
+        return
     job.boundary.check_place()
+    entries = list(inventory.entries_below(job.boundary.real))
+    job.boundary.refuse_tables_below("delta", (one.path for one in entries if not one.is_folder))
     snapshot = snapshots.newest(job)
     snapshots.refuse_other_table(job, snapshot)
-    if is_listed_by_us(job):
-        entries = list(inventory.entries_below(job.boundary.real))
-        job.boundary.refuse_tables_below("delta", (one.path for one in entries if not one.is_folder))
-        oldest = (time.time() - FLOOR_HOURS * 3600) * 1000
-        kept = (one for one in entries if not one.is_folder or one.modified < oldest)
-        inventory.provide(job, kept, snapshots.partition_columns(snapshot))
-    elif lists_folders(job):
-        job.boundary.refuse_tables_below("delta", job.boundary.files(job.session))
+    fresh = (time.time() - FLOOR_HOURS * 3600) * 1000  # a writer may be about to fill a folder that it has just made
+    kept = (one for one in entries if not (one.is_folder and one.modified > fresh))
+    inventory.provide(job, kept, snapshots.partition_columns(snapshot))
 
 
 def check_table_again(job: Job) -> None:
     job.boundary.check_place()
-    snapshots.refuse_other_table(job, snapshots.newest(job))
     if lists_folders(job):
         job.boundary.refuse_tables_below("delta", job.boundary.files(job.session))
+    snapshots.refuse_other_table(job, snapshots.newest(job))
 
 
 def check_list(job: Job, found: Sequence[str]) -> None:
