@@ -351,3 +351,22 @@ def test_every_setting_is_documented() -> None:
     told = set(re.findall(r"`(delta\.[a-z-]+\.[a-z-]+)`", (folder.parents[3] / "docs" / "delta.md").read_text()))
     assert used - told == set()
     assert {key for key in told - used if not key.endswith((".enabled", ".target-file-bytes"))} == set()
+
+
+def test_removed_files_outside_of_the_table_are_left_and_not_counted(tmp_path: Path) -> None:
+    table = removed_files(tmp_path / "t", 20, count=3)
+    names = [
+        "/elsewhere/a.parquet",
+        "file:/elsewhere/b.parquet",
+        f"file:{tmp_path}/t2/c.parquet",
+        "s3a://lake/d.parquet",
+    ]
+    table.commit(*(remove(name, days_ago=20) for name in (*names, f"file://{tmp_path}/t/own.parquet")), days_ago=20)
+    wanted = table.wanted("vacuum")
+    assert wanted.reason.startswith("4 removed files with 4.0 MB are older than 168 h; 4 more lie outside of the table")
+    assert wanted.parameters["left_outside"] == 4
+
+
+def test_an_operation_is_admitted_for_the_table_with_this_id(tmp_path: Path) -> None:
+    rehearsal = removed_files(tmp_path / "t", 20).rehearsal()
+    assert rehearsal.admitted(rehearsal.asked("vacuum")).process.parameters["identity"] == "8f2f"

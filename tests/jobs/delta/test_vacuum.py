@@ -11,11 +11,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehand.jobs.attempt import job_called
+from lakehand.jobs.boundary import OutsideTable
 from lakehand.jobs.delta.orphans import ImplausibleShare, LiveFileListed
 from lakehand.jobs.delta.vacuum import BelowTheFloor
 from lakehand.jobs.job import Job
 from lakehand.spi import Remedy, Skip, TableProcess
-from lakehand.testing.rehearsal import Rehearsal
+from lakehand.testing.rehearsal import Rehearsal, boundary_parameter
 from tests import delta_tables as delta
 from tests.jobs.delta.conftest import Rehearse
 
@@ -126,22 +127,31 @@ def test_a_table_that_keeps_longer_loses_nothing_whoever_asks(
     assert delta.data_files(old) == here
 
 
+def odd_place(real: str) -> dict[str, Any]:
+    return {"location": real, "real": real, "warehouses": ["/", "x`"], "folder": "1:1"}
+
+
 @pytest.mark.parametrize(
     "odd",
     [
         {"retain_hours": 167}, {"retain_hours": 0}, {"retain_hours": -1}, {"retain_hours": "168"},
         {"retain_hours": 1e9}, {"retain_hours": True}, {"retain_hours": None}, {"mode": "lite RETAIN 0 HOURS --"},
-        {"mode": None}, {"location": "x` RETAIN 0 HOURS\n--"}, {"location": ""}, {"stamp": "a'b"}, {"stamp": None},
+        {"mode": None}, {"boundary": odd_place("x` RETAIN 0 HOURS\n--")}, {"boundary": odd_place("/x`\n--")},
+        {"boundary": odd_place("")}, {"boundary": None}, {"stamp": "a'b"}, {"stamp": None},
     ],
 )  # fmt: skip
 def test_odd_parameters_given_straight_to_the_job_are_refused(
     spark: SparkSession, old_template: Path, odd: dict[str, Any]
 ) -> None:
     here = delta.data_files(old_template)
-    sound = {"location": str(old_template), "retain_hours": 168, "mode": "full", "stamp": "1-x", "dry_run": False}
+    sound = {
+        "boundary": boundary_parameter(str(old_template)),
+        "identity": next(one["metaData"]["id"] for one in delta.described(old_template) if "metaData" in one),
+        "retain_hours": 168, "mode": "full", "stamp": "1-x", "dry_run": False, "confirm": True,
+    }  # fmt: skip
 
-    with pytest.raises((ValueError, TypeError, BelowTheFloor)):
-        job_called("delta.vacuum")(Job(spark.newSession(), {**sound, "confirm": True, **odd}))
+    with pytest.raises((ValueError, TypeError, BelowTheFloor, OutsideTable)):
+        job_called("delta.vacuum")(Job(spark.newSession(), {**sound, **odd}))
 
     assert delta.data_files(old_template) == here
 

@@ -9,11 +9,12 @@ from lakehand.jobs.job import Job
 
 
 def generate_on_spark(job: Job) -> dict[str, Any]:
-    location = str(job.parameters["location"])
+    location = job.boundary.real
     if "`" in location:
         raise ValueError(f"{location} cannot be quoted")
     job.phase("writing manifests")
     job.check()
+    job.boundary.check()  # no link below the table may lead the manifests out of it
     job.session.sql(f"GENERATE symlink_format_manifest FOR TABLE delta.`{location}`")
     return {"location": f"{location}/{FOLDER}"}
 
@@ -21,13 +22,15 @@ def generate_on_spark(job: Job) -> dict[str, Any]:
 def generate_in_python(job: Job) -> dict[str, Any]:
     from deltalake import DeltaTable
 
-    location = str(job.parameters["location"])
+    location = job.boundary.real
     if not location.startswith("/"):
         raise ValueError(f"{location} is not on this machine: take the spark engine for it")
     job.phase("writing manifests")
     job.check()
+    job.boundary.check()  # no link below the table may lead the manifests out of it
     DeltaTable(location).generate()
     job.phase("removing manifests of partitions that are gone")
+    job.boundary.check()
     removed = remove_stale(location)
     return {"location": f"{location}/{FOLDER}", "removed": removed}
 

@@ -58,6 +58,7 @@ def complete(look: Look, operation: Operation, parameters: Mapping[str, Json], r
             "location": look.table.table.location,
             "stamp": operation.stamp,
             "before": before(look.snapshot, operation),
+            "identity": look.snapshot.identity,
         },
         reason=operation.process.reason or reason,
     )

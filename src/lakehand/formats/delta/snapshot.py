@@ -50,6 +50,12 @@ class DeltaSnapshot:
         return self.state.files
 
     @property
+    def identity(self) -> str | None:
+        """The id that Delta gave to the table when it was made: another table in its place has another."""
+        found = self.state.metadata.get("id")
+        return found if isinstance(found, str) else None
+
+    @property
     def configuration(self) -> Mapping[str, str]:
         return self.state.metadata.get("configuration") or {}
 

@@ -2,11 +2,13 @@
 """Whether a table is worth vacuuming: removed files past their retention, told by the log, or a full one is due."""
 
 import math
+import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import unquote
 
 from lakehand.formats.delta import settings
 from lakehand.formats.delta.files import removed_file
@@ -14,13 +16,15 @@ from lakehand.formats.delta.log import Commit, committed_at
 from lakehand.formats.delta.look import Look, Need
 from lakehand.formats.delta.settings import AUTO, FULL, HOUR, LITE
 from lakehand.formats.delta.snapshot import DeltaSnapshot, milliseconds, moment_of
-from lakehand.spi import Skip, StateKey, amount
+from lakehand.spi import Json, Skip, StateKey, amount
 
 MIN_FILES = 1
 FULL_EVERY = 30  # days
 LOOKED_AT = 500  # commits; of more than that a sample is read
 LAST = "_last_vacuum_info"
 LAST_VERSION = "latestCommitVersionOutsideOfRetentionWindow"
+_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
+_ABSOLUTE = re.compile(rf"/|{_SCHEME.pattern}")
 START, END = "VACUUM START", "VACUUM END"
 
 
@@ -51,11 +55,16 @@ class Removed:
     files: int
     size: int
     commits: int  # so old, and newer than the last vacuum
+    outside: int = 0  # more of them by absolute paths outside of the table, which a vacuum leaves
     is_estimate: bool = False
 
     def __str__(self) -> str:
         about = "about " if self.is_estimate else ""
         return f"{about}{self.files} removed files with {amount(self.size)}"
+
+    @property
+    def left(self) -> str:
+        return f"; {self.outside} more lie outside of the table and are left" if self.outside else ""
 
 
 def decide(look: Look) -> Need | Skip:
@@ -63,15 +72,19 @@ def decide(look: Look) -> Need | Skip:
     cutoff = look.table.now - kept
     removed = removed_for(look, milliseconds(cutoff))
     hours = math.ceil(kept / HOUR)
-    told = f"{removed} are older than {hours} h"
+    told = f"{removed} are older than {hours} h{removed.left}"
+    parameters: dict[str, Json] = {
+        "retain_hours": hours,
+        **({"left_outside": removed.outside} if removed.outside else {}),
+    }
     mode, why_full = mode_of(look)
     if not look.by_person and (why_due := full_due(look)):
-        return Need(reason=f"{why_due}; {told}", parameters={"retain_hours": hours, "mode": FULL})
+        return Need(reason=f"{why_due}; {told}", parameters={**parameters, "mode": FULL})
     if not look.by_person and removed.files < max(look.config.number("delta.vacuum.min-files", MIN_FILES), 1):
         return Skip(reason=f"{told} since the last vacuum; {kept_back(look.snapshot, cutoff)}")
     if mode == LITE and not can_be_lite(look.snapshot):
         return Skip(reason=f"{told}; a lite vacuum is impossible, as the log no longer names all of them")
-    return Need(reason=f"{told}{why_full}", parameters={"retain_hours": hours, "mode": mode})
+    return Need(reason=f"{told}{why_full}", parameters={**parameters, "mode": mode})
 
 
 def mode_of(look: Look) -> tuple[str, str]:
@@ -141,17 +154,19 @@ def removed_before(snapshot: DeltaSnapshot, cutoff: int, swept: int) -> Removed:
     old = versions[: bisect_left(versions, cutoff, key=lambda v: committed_at(snapshot.log.commit(v)))]
     chosen = old[:: math.ceil(len(old) / LOOKED_AT)] if old else []
     stones = gone(snapshot, (commit for _, commit in snapshot.log.commits(chosen)), swept, cutoff)
+    own = [size for path, size in stones.items() if not is_outside(path, snapshot.location)]
     times = len(old) / len(chosen) if chosen else 1
     return Removed(
-        files=round(len(stones) * times),
-        size=round(sum(stones) * times),
+        files=round(len(own) * times),
+        size=round(sum(own) * times),
         commits=len(old),
+        outside=round((len(stones) - len(own)) * times),
         is_estimate=len(chosen) < len(old),
     )
 
 
-def gone(snapshot: DeltaSnapshot, commits: Iterable[Commit], swept: int, cutoff: int) -> Sequence[int]:
-    """Sizes of the files that these commits removed after one moment, and that nobody touched after another."""
+def gone(snapshot: DeltaSnapshot, commits: Iterable[Commit], swept: int, cutoff: int) -> dict[str, int]:
+    """The files, with sizes, that these commits removed after one moment, and that nobody touched after another."""
     state = snapshot.state
     found: dict[str, int] = {}
     for commit in commits:
@@ -161,7 +176,21 @@ def gone(snapshot: DeltaSnapshot, commits: Iterable[Commit], swept: int, cutoff:
                 newest = state.tombstones.get(stone.path, stone)
                 if stone.path not in state.files and swept <= newest.removed < cutoff:
                     found[stone.path] = stone.size
-    return list(found.values())
+    return found
+
+
+def is_outside(path: str, location: str) -> bool:
+    """Whether the log names a file elsewhere, as that of a shallow clone does: Delta deletes no such file."""
+    if not _ABSOLUTE.match(path):
+        return False
+    whole, root = (path_in_store(text) for text in (unquote(path), location))
+    return not whole.startswith(root.rstrip("/") + "/")
+
+
+def path_in_store(location: str) -> str:
+    """Without the many ways to write a scheme: ``file:/x`` is ``/x``, and ``s3a://b/x`` is ``//b/x``."""
+    text = _SCHEME.sub("", location)
+    return re.sub("^//(?=/)", "", text)
 
 
 def kept_back(snapshot: DeltaSnapshot, cutoff: datetime) -> str:

@@ -9,4 +9,4 @@ from lakehand.jobs.job import Job
 
 def run(job: Job) -> dict[str, Any]:
     where = statements.where(job.parameters.get("partitions"))
-    return rewrites.rewrite(job, f"OPTIMIZE {statements.table_at(job.parameters['location'])}{where}")
+    return rewrites.rewrite(job, f"OPTIMIZE {statements.table_at(job.boundary.real)}{where}")

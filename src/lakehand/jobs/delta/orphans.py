@@ -40,11 +40,11 @@ def refuse_implausible(job: Job, found: Sequence[str], live: Sequence[str]) -> N
 
 def live_files(job: Job) -> list[str]:
     """As the listing names them: whole, and not encoded."""
-    return list(job.session.read.format("delta").load(job.parameters["location"]).inputFiles())
+    return list(job.session.read.format("delta").load(job.boundary.real).inputFiles())
 
 
 def removed_names(job: Job) -> set[str]:
-    folder = "".join(f"\\{c}" if c in GLOB else c for c in f"{job.parameters['location'].rstrip('/')}/_delta_log")
+    folder = "".join(f"\\{c}" if c in GLOB else c for c in f"{job.boundary.real.rstrip('/')}/_delta_log")
     reader = job.session.read.schema("remove struct<path: string>").option("pathGlobFilter", "*.json")
     rows = reader.json(folder).where("remove.path is not null").select("remove.path").distinct().collect()
     return {unquote(basename(row["path"])) for row in rows}

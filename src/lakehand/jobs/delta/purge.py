@@ -8,4 +8,4 @@ from lakehand.jobs.job import Job
 
 
 def run(job: Job) -> dict[str, Any]:
-    return rewrites.rewrite(job, f"REORG TABLE {statements.table_at(job.parameters['location'])} APPLY (PURGE)")
+    return rewrites.rewrite(job, f"REORG TABLE {statements.table_at(job.boundary.real)} APPLY (PURGE)")

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from lakehand.jobs.delta import history, statements
+from lakehand.jobs.delta import history, snapshots, statements
 from lakehand.jobs.job import Job
 
 DELTA = "spark.databricks.delta."
@@ -12,6 +12,8 @@ COUNTS = ("numFilesAdded", "numFilesRemoved", "totalConsideredFiles", "numBatche
 
 def rewrite(job: Job, statement: str) -> dict[str, Any]:
     """Run a statement that rewrites files, unless an earlier attempt of the operation has done it."""
+    job.phase("checking the boundary")
+    check_table(job)
     settle(job)
     job.phase("looking at the history")
     done = [int(one["version"]) for one in history.own_commits(job)]
@@ -19,10 +21,19 @@ def rewrite(job: Job, statement: str) -> dict[str, Any]:
         return {"already_done": True, "versions": done, "nothing_to_do": False}
     job.check()
     job.phase(statement.split(" ", 1)[0].lower())
+    snapshots.refuse_foreign_files(job, check_table(job))
     metrics = counted(job.session.sql(statement).collect())
     job.note("metrics", metrics)
     idle = not metrics.get("numFilesAdded") and not metrics.get("numFilesRemoved")
     return {"already_done": False, "nothing_to_do": idle, "metrics": metrics}
+
+
+def check_table(job: Job) -> Any:
+    """The table is the one that was admitted, with no link below it. Returns its newest version."""
+    job.boundary.check()
+    snapshot = snapshots.newest(job)
+    snapshots.refuse_other_table(job, snapshot)
+    return snapshot
 
 
 def settle(job: Job) -> None:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deletes files that no version within the retention needs: lists them first, and looks at the list before it acts."""
 
+import time
+from collections.abc import Sequence
 from typing import Any
 
-from lakehand.jobs.delta import history, orphans, statements
+from lakehand.jobs.delta import history, inventory, nested, orphans, snapshots, statements
 from lakehand.jobs.delta.rewrites import DELTA
 from lakehand.jobs.job import Job
 
@@ -19,22 +21,66 @@ class BelowTheFloor(Exception):
 def run(job: Job) -> dict[str, Any]:
     statement = statement_of(job)
     settle(job)
+    job.phase("checking the boundary")
+    check_table(job)
     job.phase("looking at the history")
     if any(is_end(one) for one in history.own_commits(job)):
         return {"already_done": True}
     job.phase("listing what would go")
     found = [str(row["path"]) for row in job.session.sql(f"{statement} DRY RUN").collect()]
     job.note("would_delete_files", len(found))
+    check_list(job, found)
     live = orphans.live_files(job)
     orphans.refuse_live(found, live)
+    left = {"left_outside": job.parameters.get("left_outside") or 0}
     if job.parameters.get("dry_run") is not False:
-        return {"would_delete": sorted(found)[:SHOWN], "would_delete_files": len(found)}
+        return {"would_delete": sorted(found)[:SHOWN], "would_delete_files": len(found), **left}
     if job.parameters["mode"] == "full" and job.parameters.get("confirm") is not True:
         orphans.refuse_implausible(job, found, live)
     job.check()
     job.phase(f"deleting {len(found)} files")
+    check_table_again(job)
+    check_list(job, found)
     job.session.sql(statement).collect()
-    return {"already_done": False, "listed_files": len(found)}
+    return {"already_done": False, "listed_files": len(found), **left}
+
+
+def check_table(job: Job) -> None:
+    """The table is the one that was admitted, with no link and no other table below it. Lists it for a full vacuum."""
+    if not is_listed_by_us(job):
+        check_table_again(job)
+        return
+    job.boundary.check_place()
+    entries = list(inventory.entries_below(job.boundary.real))
+    job.boundary.refuse_tables_below("delta", (one.path for one in entries if not one.is_folder))
+    snapshot = snapshots.newest(job)
+    snapshots.refuse_other_table(job, snapshot)
+    fresh = (time.time() - FLOOR_HOURS * 3600) * 1000  # a writer may be about to fill a folder that it has just made
+    kept = (one for one in entries if not (one.is_folder and one.modified > fresh))
+    inventory.provide(job, kept, snapshots.partition_columns(snapshot))
+
+
+def check_table_again(job: Job) -> None:
+    job.boundary.check_place()
+    if lists_folders(job):
+        job.boundary.refuse_tables_below("delta", job.boundary.files(job.session))
+    snapshots.refuse_other_table(job, snapshots.newest(job))
+
+
+def check_list(job: Job, found: Sequence[str]) -> None:
+    """A lite vacuum deletes what the log names, also by ``..`` outside of the table."""
+    job.boundary.refuse_outside(found, doing="delete")
+    if not lists_folders(job):
+        nested.refuse_tables_around(job, found)
+
+
+def lists_folders(job: Job) -> bool:
+    """On this machine's disks links must be looked for in any case, and one walk finds links and tables."""
+    return job.boundary.is_local or job.parameters["mode"] == "full"
+
+
+def is_listed_by_us(job: Job) -> bool:
+    return job.boundary.is_local and job.parameters["mode"] == "full"
 
 
 def statement_of(job: Job) -> str:
@@ -44,7 +90,8 @@ def statement_of(job: Job) -> str:
     mode = job.parameters["mode"]
     if mode not in MODES:
         raise ValueError(f"{mode!r} is no way to vacuum: {' or '.join(MODES)}")
-    return f"VACUUM {statements.table_at(job.parameters['location'])} {mode.upper()} RETAIN {hours} HOURS"
+    listing = f" {inventory.CLAUSE}" if is_listed_by_us(job) else ""
+    return f"VACUUM {statements.table_at(job.boundary.real)} {mode.upper()}{listing} RETAIN {hours} HOURS"
 
 
 def settle(job: Job) -> None:

@@ -13,5 +13,5 @@ def run(job: Job) -> dict[str, Any]:
         raise ValueError("there are no columns to order by")
     where = statements.where(job.parameters.get("partitions"))
     order = ", ".join(statements.column(one) for one in columns)
-    table = statements.table_at(job.parameters["location"])
+    table = statements.table_at(job.boundary.real)
     return rewrites.rewrite(job, f"OPTIMIZE {table}{where} ZORDER BY ({order})")
