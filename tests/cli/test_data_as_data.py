@@ -86,7 +86,7 @@ def table(store: SqlStore, word: str) -> TableId:
     attempt = replace(attempt, finished_at=now, outcome="failed", failure=failure)
     running = store.operations.save(claimed.moved_to(Status.SUBMITTED, at=now, reason=text), now=now, attempt=attempt)
     failed = running.moved_to(Status.FAILED, at=now, reason=text)
-    result = {text: text, "would_delete": [text], "would_delete_files": 1}
+    result: dict[str, Any] = {text: text, "would_delete": [text], "would_delete_files": 1}
     store.operations.save(replace(failed, failure=failure, result=result), now=now, release=True)
     store.operations.add(replace(new, instant=Instant("20261114191013982")), now=now)
     store.events.add([Event(kind="odd", message=text, table=table.id, operation=claimed.id)], now=now)
