@@ -80,6 +80,7 @@ def world(store: Any, gate: Gate) -> Iterator[World]:
     """An instance with real lanes, an odd factory and a slow format beside its own."""
     made = World(store, lanes=lambda: Lanes(purpose="test", width=2, patience=60.0))
     odd, slow = guarded(OddFactory(gate.wait)), guarded(SlowTables(gate.wait))
+    odd.record.most_tables, slow.record.most_tables = 1, 4  # so few, to see what follows when it is too many
     factories = {
         **made.plugins.factories,
         (HUDI, ODD_WORK): odd,

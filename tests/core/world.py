@@ -30,7 +30,7 @@ from lakehand.domain.places import Place
 from lakehand.domain.processes import Drop, Finding, Instant, Json, Skip, TableProcess, Verdict
 from lakehand.domain.retries import RetryPolicy
 from lakehand.domain.rules import Limits
-from lakehand.domain.tables import Format, Table, TableId, TableSpec
+from lakehand.domain.tables import Format, Table, TableSpec
 from lakehand.spi import (
     METADATA_TRIGGER,
     EngineContext,
@@ -302,7 +302,7 @@ class World:
         self.looks, self.dispatches, self.rounds, self.settles = self.lanes = [self.make_lanes() for _ in range(4)]
         shared: dict[str, Any] = {"store": self.store, "metrics": self.metrics, "holder": self.holder}
         self.recovery = Recovery(plugins=self.plugins, runtimes=runtimes, since=self.clock.now())
-        hanging: set[TableId] = set()
+        hanging: dict[object, str] = {}
         self.sweeper = Sweeper(
             store=self.store, plugins=self.plugins, runtimes=runtimes, metrics=self.metrics, lanes=self.looks,
             hanging=hanging, on_news=nothing,

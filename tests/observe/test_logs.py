@@ -70,3 +70,12 @@ def test_no_secret_is_written(format: str) -> None:
 )
 def test_what_looks_like_a_secret_is_hidden(text: str, without: str) -> None:
     assert hidden(text) == without
+
+
+def test_what_strangers_wrote_neither_moves_the_cursor_nor_makes_a_line_of_its_own() -> None:
+    out = io.StringIO()
+    set_up("info", "text", out)
+    nasty = "\x1b[2J\n12:00:00 info    all is well\u202e\x9b"
+    log.warning("a look at %s failed", nasty, extra={"reason": nasty})
+    [line] = out.getvalue().splitlines()
+    assert line.count(r"\x1b[2J\n12:00:00 info    all is well\u202e\x9b") == 2

@@ -36,7 +36,6 @@ from lakehand.core.runtimes import Runtimes
 from lakehand.core.settler import Settler
 from lakehand.core.sweeper import Sweeper
 from lakehand.core.tables_desk import TablesDesk
-from lakehand.domain.tables import TableId
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.spi.engines import EngineContext
 from lakehand.store import open_store
@@ -126,7 +125,7 @@ class Parts:
     looks: Lanes
     dispatches: Lanes
     settles: Lanes
-    hanging: set[TableId] = field(default_factory=set)  # tables at which a look hangs
+    hanging: dict[object, str] = field(default_factory=dict)  # where a look hangs, and why
 
     @property
     def shared(self) -> Mapping[str, Any]:

@@ -5,12 +5,11 @@ from typing import Annotated
 
 import typer
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.text import Text
 
 from lakehand.cli.client import Client, Document, given
 from lakehand.cli.options import URL, AsJson, Token, Url
-from lakehand.cli.screen import say, show
+from lakehand.cli.screen import data, say, show
 from lakehand.cli.times import when
 from lakehand.cli.views import grid
 
@@ -59,15 +58,15 @@ def catalogs_view(document: Document) -> RenderableType:
     for one in document["items"]:
         last = one["last_sync"] or {}
         rows.add_row(
-            escape(one["name"]), one["format"], one["type"], "yes" if one["sync"] else "no",
-            str(last.get("tables", "–")), when(last.get("at")), escape(last.get("problem") or ""),
+            one["name"], one["format"], one["type"], "yes" if one["sync"] else "no",
+            str(last.get("tables", "–")), when(last.get("at")), last.get("problem") or "",
         )  # fmt: skip
     return rows
 
 
 def reports_view(document: Document) -> RenderableType:
     parts = [line for report in document["items"] for line in report_lines(report)]
-    return Group(*map(Text, parts))
+    return Group(*map(data, parts))
 
 
 def report_lines(report: Document) -> list[str]:

@@ -8,12 +8,11 @@ from collections import Counter
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.status import Status
 
 from lakehand.cli.check_views import card, counted, line
 from lakehand.cli.problems import complain
-from lakehand.cli.screen import console
+from lakehand.cli.screen import Screen, console, data
 from lakehand.cli.times import span
 
 if TYPE_CHECKING:
@@ -95,13 +94,13 @@ class CheckScreen(AbstractContextManager["CheckScreen"]):
 
     def _waiter(self) -> Status | None:
         """Where the lines go if that is a terminal, else where errors go."""
-        place = self.out if self.out.is_terminal and not self.as_json else Console(stderr=True, highlight=False)
+        place = self.out if self.out.is_terminal and not self.as_json else Screen(stderr=True)
         return Status("looking for tables", console=place) if place.is_terminal else None
 
     def _tell(self, folders: int) -> None:
         text = f"{self.tables} tables in {folders} folders, {self.troubled} need something or are broken"
         if self._waiting:
-            self._waiting.update(text)
+            self._waiting.update(data(text))
         elif time.perf_counter() - self._said > PACE:
             self._said = time.perf_counter()
             print(f"lakehand: {text} ...", file=sys.stderr, flush=True)

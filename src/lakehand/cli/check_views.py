@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.text import Text
 
 from lakehand.cli.client import Document
+from lakehand.cli.screen import data, joined
 from lakehand.cli.times import when
 from lakehand.cli.views import facts, grid
 from lakehand.spi.health import amount
@@ -25,13 +25,13 @@ SHOWN = frozenset(
 
 def card(document: Document) -> RenderableType:
     """All that is known of one table."""
-    state = f"[{COLOURS[document['state']]}]{document['state']}[/]"
+    state = data(document["state"], COLOURS[document["state"]])
     head = facts(
         [
-            ("table", f"{escape(document['name'])} ({document['format']}, {state})"),
-            ("location", escape(document["location"])),
-            ("", f"[dim]can be read as {', '.join(document['also'])}, too[/]" if document["also"] else ""),
-            ("problem", escape(document["problem"] or "")),
+            ("table", joined(document["name"], f" ({document['format']}, ", state, ")")),
+            ("location", data(document["location"])),
+            ("", data(f"can be read as {', '.join(document['also'])}, too", "dim") if document["also"] else ""),
+            ("problem", document["problem"] or ""),
             *health(document["numbers"]),
         ]
     )
@@ -42,8 +42,8 @@ def decisions(document: Document) -> RenderableType:
     rows = grid("ACTION", "NEEDED", "WHY")
     for one in document["actions"]:
         by_service = " (with scheduling by the service)" if one.get("scheduling") == "service" and one["needed"] else ""
-        needed = "[yellow]yes[/]" if one["needed"] else "no"
-        rows.add_row(one["action"], needed, escape(one["reason"] + by_service))
+        needed = data("yes", "yellow") if one["needed"] else "no"
+        rows.add_row(one["action"], needed, one["reason"] + by_service)
     return rows
 
 
@@ -56,7 +56,7 @@ def health(numbers: Document) -> Iterator[tuple[str, str]]:
     yield "rows", f"{numbers['rows']:,}" if isinstance(numbers.get("rows"), int) else ""
     yield "snapshots", dated(numbers, "snapshots", "oldest_snapshot")
     yield "pending plans", dated(numbers, "pending_plans", "oldest_pending")
-    yield "besides", escape(others(numbers))
+    yield "besides", others(numbers)
 
 
 def file_words(numbers: Document) -> Iterator[str]:
@@ -89,7 +89,7 @@ def histogram(classes: Document) -> str:
     """A bar for each size class that has files."""
     most = max((count for count in classes.values()), default=0)
     bars = [f"{name:>11} {'█' * max(1, round(BAR * n / most))} {n}" for name, n in classes.items() if n]
-    return escape("\n".join(bars))
+    return "\n".join(bars)
 
 
 def others(numbers: Document) -> str:
@@ -99,16 +99,17 @@ def others(numbers: Document) -> str:
     )
 
 
-def line(document: Document) -> str:
+def line(document: Document) -> Text:
     """One of many tables."""
     state, numbers = document["state"], document["numbers"]
     needed = [one["action"] for one in document["actions"] if one["needed"]]
     words = [*file_words(numbers), *counts(numbers, delete_files="delete files", deletion_vectors="deletion vectors")]
     words += counts(numbers, log_files="log files", pending_plans="pending plans")
-    said = f"[yellow]{', '.join(needed)}[/]: " if needed else ""
-    told = escape(document["problem"] or ", ".join(words))
+    said = joined(data(", ".join(needed), "yellow"), ": ") if needed else ""
+    told = document["problem"] or ", ".join(words)
     where = document["location"] if ":" not in document["name"] else document["name"]
-    return f"[{COLOURS[state]}]{state:<8}[/] {document['format'] or '?':<8} {escape(where)}  {said}{told}"
+    shape = document["format"] or "?"
+    return joined(data(f"{state:<8}", COLOURS[state]), f" {shape:<8} {where}  ", said, told)
 
 
 def counted(counts: Counter[str]) -> str:

@@ -8,15 +8,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from lakehand.cli.check import opened
 from lakehand.cli.check_views import counted
 from lakehand.cli.client import Client, Document, given
 from lakehand.cli.options import URL, AsJson, Token, Url, whole_place, words
 from lakehand.cli.problems import CommandFailed
-from lakehand.cli.screen import console
+from lakehand.cli.screen import Screen, console, data, joined
 from lakehand.cli.service import Config
 from lakehand.cli.times import span
 
@@ -46,12 +45,12 @@ def discover(
     client = Client(url, token) if register else None
     wanted = given({"owner": owner, "queue": queue, "action_types": words(actions) if actions else None})
     out, began, seen = console(), time.perf_counter(), Counter[str]()
-    waiting = Console(stderr=True, highlight=False) if as_json or not out.is_terminal else out
+    waiting = Screen(stderr=True) if as_json or not out.is_terminal else out
     with waiting.status("looking for tables") as status:
         for document in documents(reading.tables_of(whole_place(path), finder), client, wanted):
             seen[document["format"] or "unread"] += 1
             print(json.dumps(document), flush=True) if as_json else out.print(line(document), soft_wrap=True)
-            status.update(f"{sum(seen.values())} tables in {finder.folders} folders")
+            status.update(data(f"{sum(seen.values())} tables in {finder.folders} folders"))
     if not seen:
         raise CommandFailed(f"no table of {', '.join(sorted(reading.plugins.formats))} is under {path}")
     if not as_json:
@@ -88,9 +87,10 @@ def registered(found: "Found", client: Client, wanted: Document) -> Document:
     return {**document, "outcome": "registered" if is_new else "known", "id": table["id"]}
 
 
-def line(document: Document) -> str:
+def line(document: Document) -> Text:
     outcome = document.get("outcome", "")
-    said = f"[{COLOURS[outcome]}]{outcome:<10}[/] " if outcome else ""
-    also = f"  [dim](also {', '.join(document['also'])})[/]" if document["also"] else ""
-    why = f"  {escape(document['reason'])}" if document.get("reason") else ""
-    return f"{said}{document['format'] or '?':<8} {escape(document['location'])}{also}{why}"
+    said = data(f"{outcome:<10} ", COLOURS[outcome]) if outcome else ""
+    also = data(f"  (also {', '.join(document['also'])})", "dim") if document["also"] else ""
+    why = f"  {document['reason']}" if document.get("reason") else ""
+    shape = document["format"] or "?"
+    return joined(said, f"{shape:<8} {document['location']}", also, why)

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from lakehand.cli.check_views import card
 from lakehand.cli.problems import complain
-from lakehand.cli.screen import console
+from lakehand.cli.screen import console, data, joined
 from lakehand.cli.times import span
 from lakehand.cli.views import coloured, grid, listing_view
+from lakehand.domain.texts import visible
 from lakehand.spi.health import amount
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ class MaintainScreen:
 
     def say(self, text: str) -> None:
         if not self.as_json:
-            self.out.print(f"[dim]{time.monotonic() - self.began:6.1f} s[/]  {escape(text)}", soft_wrap=True)
+            at = data(f"{time.monotonic() - self.began:6.1f} s", "dim")
+            self.out.print(joined(at, f"  {text}"), soft_wrap=True)
 
     def show_decisions(self, before: "Checked", asked: "tuple[Action, ...]") -> None:
         if not self.as_json:
@@ -63,9 +64,9 @@ class MaintainScreen:
             yield
             return
         columns = (
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
-            TextColumn("{task.fields[phase]}"),
+            TextColumn("{task.fields[phase]}", markup=False),
             TimeElapsedColumn(),
         )
         with Progress(*columns, console=self.out) as self._bar:
@@ -88,7 +89,7 @@ class MaintainScreen:
         is_over = operation.status.is_final
         bar.update(
             self._bars[operation.id],
-            phase=escape(text),
+            phase=visible(text),
             total=1 if is_over else total,
             completed=1 if is_over else done,
         )
@@ -136,7 +137,7 @@ def operations_table(done: "Sequence[Operation]") -> Any:
     for one in done:
         begun = one.started_at or one.submitted_at
         took = span((one.finished_at - begun).total_seconds()) if begun and one.finished_at else "–"
-        rows.add_row(str(one.process.action), coloured(str(one.status)), took, escape(one.reason))
+        rows.add_row(str(one.process.action), coloured(str(one.status)), took, one.reason)
     return rows
 
 

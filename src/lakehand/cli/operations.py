@@ -10,9 +10,10 @@ import typer
 from lakehand.cli.client import Client, Document, given
 from lakehand.cli.options import URL, AsJson, Id, Ids, Limit, TableName, Token, Url, Watch, pairs
 from lakehand.cli.problems import CommandFailed
-from lakehand.cli.screen import INTERVAL, follow, say, show
+from lakehand.cli.screen import INTERVAL, LAYOUT, follow, say, show
 from lakehand.cli.tables import listed
 from lakehand.cli.views import FINAL, name_of, operation_view, operations_view
+from lakehand.domain.texts import visible
 
 app = typer.Typer(no_args_is_help=True, help="See what is done to tables, ask for more, stop it, try it again.")
 
@@ -167,7 +168,11 @@ def logs(
         page = client.get(f"/api/v1/operations/{id}/logs", {"attempt": attempt, "offset": offset})
         offset = page["next_offset"]
         if page["text"]:
-            print(json.dumps(page) if as_json else page["text"], end="\n" if as_json else "", flush=True)
+            print(
+                json.dumps(page) if as_json else visible(page["text"], keep=LAYOUT),
+                end="\n" if as_json else "",
+                flush=True,
+            )
         elif ended or not keep_on:
             return
         else:

@@ -2,7 +2,6 @@
 """Plugins as a person reads them: who is there and how they are, and when each of them is asked."""
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 
 from lakehand.cli.client import Document
 from lakehand.cli.times import span, when
@@ -15,8 +14,8 @@ def plugins_view(document: Document) -> RenderableType:
     for one in document["items"]:
         origin = f"{one.get('distribution', '')} {one.get('version', '')}"
         rows.add_row(
-            one["kind"], escape(one["name"]), coloured(one["state"]), origin, str(one.get("priority", 0)),
-            str(one.get("errors", 0) + one.get("hangs", 0)), does(one), escape(plugin_trouble(one)),
+            one["kind"], one["name"], coloured(one["state"]), origin, str(one.get("priority", 0)),
+            str(one.get("errors", 0) + one.get("hangs", 0)), does(one), plugin_trouble(one),
         )  # fmt: skip
     pairs = [(one, pair) for one in document["items"] for pair in one.get("strategies") or []]
     if not pairs:
@@ -25,7 +24,7 @@ def plugins_view(document: Document) -> RenderableType:
     for one, pair in pairs:
         by = one["name"] if pair["is_used"] else f"{one['name']} (another goes first)"
         strategies.add_row(
-            pair["format"], pair["action"], escape(by), when_asked(pair), str(pair["parallelism"] or "any"),
+            pair["format"], pair["action"], by, when_asked(pair), str(pair["parallelism"] or "any"),
             "yes" if pair["dry_run"] else "",
         )  # fmt: skip
     return Group(rows, "", strategies)

@@ -4,10 +4,12 @@
 from typing import Any
 
 import typer
-from rich.console import Console
+from rich.text import Text
 from typer.core import TyperGroup
 
+from lakehand.cli.screen import Screen
 from lakehand.domain.errors import LakehandError
+from lakehand.domain.texts import visible
 
 
 class CommandFailed(LakehandError):
@@ -30,4 +32,6 @@ class Commands(TyperGroup):
 
 
 def complain(message: str) -> None:
-    Console(stderr=True, soft_wrap=True, highlight=False).print(f"lakehand: {message}", markup=False)
+    """Further lines are indented, so that none of them passes for a message of its own."""
+    lines = "\n  ".join(visible(line, keep="\t") for line in message.split("\n"))
+    Screen(stderr=True, soft_wrap=True).print(Text(f"lakehand: {lines}"))

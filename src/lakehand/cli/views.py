@@ -4,12 +4,13 @@
 from collections.abc import Iterable, Sequence
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from lakehand.cli.client import Document
+from lakehand.cli.screen import LAYOUT, data, joined
 from lakehand.cli.times import took, when
+from lakehand.domain.texts import visible
 from lakehand.spi.health import amount
 
 COLOURS = {
@@ -33,9 +34,8 @@ LISTED = 50  # files of a dry run that are shown
 FINAL = frozenset({"succeeded", "failed", "canceled", "dropped"})
 
 
-def coloured(word: str) -> str:
-    colour = COLOURS.get(word)
-    return f"[{colour}]{word}[/]" if colour else escape(word)
+def coloured(word: str) -> Text:
+    return data(word, COLOURS.get(word, ""))
 
 
 def grid(*columns: str) -> Table:
@@ -46,7 +46,7 @@ def grid(*columns: str) -> Table:
     return table
 
 
-def facts(pairs: Iterable[tuple[str, str]]) -> Table:
+def facts(pairs: Iterable[tuple[str, str | Text]]) -> Table:
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(style="bold")
     table.add_column(overflow="fold")
@@ -57,7 +57,7 @@ def facts(pairs: Iterable[tuple[str, str]]) -> Table:
 
 
 def name_of(table: Document) -> str:
-    return f"{table['db_name']}.{table['table_name']}" if table.get("db_name") else str(table["table_name"])
+    return visible(f"{table['db_name']}.{table['table_name']}" if table.get("db_name") else table["table_name"])
 
 
 def tables_view(document: Document) -> RenderableType:
@@ -65,10 +65,10 @@ def tables_view(document: Document) -> RenderableType:
         return Text("no table: register one with lakehand tables add LOCATION")
     rows = grid("ID", "TABLE", "FORMAT", "ACTIONS", "SCHEDULING", "OWNER", "QUEUE", "CHANGED", "LOOKED AT")
     for table in document["items"]:
-        paused = " [yellow](paused)[/]" if table.get("paused") else ""
+        paused = data(" (paused)", "yellow") if table.get("paused") else ""
         rows.add_row(
-            str(table["id"]), escape(name_of(table)) + paused, table["format"], ", ".join(table["action_types"]),
-            table["scheduling"], escape(table["owner"]), escape(table["queue"]), when(table.get("changed_at")),
+            str(table["id"]), joined(name_of(table), paused), table["format"], ", ".join(table["action_types"]),
+            table["scheduling"], table["owner"], table["queue"], when(table.get("changed_at")),
             when(table.get("looked_at")),
         )  # fmt: skip
     return with_more(rows, document)
@@ -79,18 +79,18 @@ def with_more(rows: Table, document: Document) -> RenderableType:
 
 
 def table_view(table: Document) -> RenderableType:
-    properties = "\n".join(f"{key} = {value}" for key, value in sorted(table.get("properties", {}).items()))
+    properties = "\n".join(visible(f"{key} = {value}") for key, value in sorted(table.get("properties", {}).items()))
     return facts(
         [
-            ("table", f"{escape(name_of(table))} (id {table['id']}, {table['format']})"),
-            ("location", escape(table["location"])),
+            ("table", f"{name_of(table)} (id {table['id']}, {table['format']})"),
+            ("location", data(table["location"])),
             ("actions", ", ".join(table["action_types"])),
             ("scheduling", table["scheduling"]),
-            ("owner, queue", escape(f"{table['owner']}, {table['queue']}")),
+            ("owner, queue", f"{table['owner']}, {table['queue']}"),
             ("priority", str(table["priority"])),
             ("heartbeat timeout", f"{table['heartbeat_timeout']:g} s"),
-            ("state", "[yellow]paused[/]" if table.get("paused") else "active"),
-            ("properties", escape(properties)),
+            ("state", data("paused", "yellow") if table.get("paused") else "active"),
+            ("properties", properties),
             ("notified", when(table.get("notified_at"))),
             ("changed", when(table.get("changed_at"))),
             ("looked at", when(table.get("looked_at"))),
@@ -105,16 +105,16 @@ def operations_view(document: Document) -> RenderableType:
     rows = grid("ID", "TABLE", "ACTION", "INSTANT", "STATUS", "TRIES", "AGE", "WHY")
     for one in document["items"]:
         rows.add_row(
-            str(one["id"]), escape(name_of(one["table"])), one["action"], one["instant"], status_of(one),
-            str(one["attempts"]), when(one["created_at"]), escape(one.get("reason") or ""),
+            str(one["id"]), name_of(one["table"]), one["action"], one["instant"], status_of(one),
+            str(one["attempts"]), when(one["created_at"]), one.get("reason") or "",
         )  # fmt: skip
     return with_more(rows, document)
 
 
-def status_of(operation: Document) -> str:
+def status_of(operation: Document) -> Text:
     percent = (operation.get("progress") or {}).get("percent")
     live = operation["status"] not in FINAL
-    return coloured(operation["status"]) + (f" {percent:.0f} %" if live and percent is not None else "")
+    return joined(coloured(operation["status"]), f" {percent:.0f} %" if live and percent is not None else "")
 
 
 def operation_view(operation: Document) -> RenderableType:
@@ -134,22 +134,22 @@ def listing_view(result: Document) -> RenderableType:
     count, size = result.get("would_delete_files", len(listed)), result.get("would_delete_bytes")
     head = f"would delete {count} files" + (f", {amount(size)}" if size else "")
     more = [f"... and {count - LISTED} more: --json has up to 1000"] if count > LISTED else []
-    return Group(Text(head, style="bold"), *(Text(str(path)) for path in listed[:LISTED]), *map(Text, more))
+    return Group(Text(head, style="bold"), *(data(path) for path in listed[:LISTED]), *map(Text, more))
 
 
 def operation_facts(operation: Document) -> Table:
     failure = operation.get("failure") or {}
     return facts(
         [
-            ("operation", f"{operation['id']}, {operation['action']} of {escape(name_of(operation['table']))}"),
-            ("location", escape(operation["table"]["location"])),
+            ("operation", f"{operation['id']}, {operation['action']} of {name_of(operation['table'])}"),
+            ("location", data(operation["table"]["location"])),
             ("instant", operation["instant"]),
             ("status", coloured(operation["status"])),
-            ("why", escape(operation.get("reason") or "")),
+            ("why", operation.get("reason") or ""),
             ("progress", progress_text(operation)),
             ("next try", when(operation["next_try"]) if operation.get("next_try") else ""),
-            ("failure", escape(f"{failure['reason']}: {failure['message']}") if failure else ""),
-            ("result", escape(plain(operation.get("result") or {}))),
+            ("failure", f"{failure['reason']}: {failure['message']}" if failure else ""),
+            ("result", plain(operation.get("result") or {})),
             ("asked for", when(operation["created_at"])),
             ("took", took(operation.get("started_at"), operation.get("finished_at"))),
         ]
@@ -162,7 +162,7 @@ def progress_text(operation: Document) -> str:
         return ""
     total = progress.get("tasks_total")
     tasks = f", {progress.get('tasks_done', 0)} of {total} tasks" if total else ""
-    return escape(f"{progress.get('phase', '')}{tasks}")
+    return f"{progress.get('phase', '')}{tasks}"
 
 
 def attempts_view(attempts: Sequence[Document]) -> Table:
@@ -171,7 +171,7 @@ def attempts_view(attempts: Sequence[Document]) -> Table:
         failure = one.get("failure") or {}
         rows.add_row(
             str(one["number"]), one["engine"], when(one["started_at"]), took(one["started_at"], one.get("finished_at")),
-            coloured(one.get("outcome") or ""), escape(failure.get("message", "")),
+            coloured(one.get("outcome") or ""), failure.get("message", ""),
         )  # fmt: skip
     return rows
 
@@ -179,27 +179,27 @@ def attempts_view(attempts: Sequence[Document]) -> Table:
 def events_view(events: Sequence[Document]) -> Table:
     rows = grid("WHEN", "EVENT", "")
     for one in events:
-        rows.add_row(when(one["at"]), one["kind"], escape(one["message"]) + times_of(one))
+        rows.add_row(when(one["at"]), one["kind"], joined(Text(visible(one["message"], keep=LAYOUT)), times_of(one)))
     return rows
 
 
-def times_of(event: Document) -> str:
-    return f" [dim]({event['times']} times)[/]" if event.get("times", 1) > 1 else ""
+def times_of(event: Document) -> Text:
+    return data(f" ({event['times']} times)", "dim") if event.get("times", 1) > 1 else Text()
 
 
 def explanation_view(document: Document) -> RenderableType:
     table = document["table"]
     head = facts(
         [
-            ("table", f"{escape(name_of(table))} (id {table['id']})"),
-            ("now", escape(document["summary"])),
+            ("table", f"{name_of(table)} (id {table['id']})"),
+            ("now", document["summary"]),
             ("next look", when(document.get("next_look"))),
         ]
     )
     rows = grid("ACTION", "WANTED", "NOW", "LAST LOOK", "LAST START", "NEXT LOOK")
     for one in document["actions"]:
         rows.add_row(
-            one["action"], "yes" if one["wanted"] else "no", escape(one["now"]), when(one.get("last_look")),
+            one["action"], "yes" if one["wanted"] else "no", one["now"], when(one.get("last_look")),
             when(one.get("last_start")), when(one.get("next_look")),
         )  # fmt: skip
     parts: list[RenderableType] = [head, Text(), rows]

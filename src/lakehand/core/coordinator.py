@@ -15,6 +15,7 @@ from lakehand.core.operations_desk import service_instant
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Metrics, Store
 from lakehand.core.runtimes import Runtimes, Seen
+from lakehand.core.set_aside import set_aside
 from lakehand.core.timing import Question, heartbeat
 from lakehand.core.turns import Turn, back, expect
 from lakehand.core.visits import STALE, Outcome, Part, Visit, by_table, lane_of, look_failed, put_off, unreadable
@@ -47,7 +48,7 @@ class Coordinator:
     metrics: Metrics
     holder: InstanceId
     lanes: Lanes
-    hanging: set[TableId]  # shared with the sweeper: tables at which a thread hangs that nobody waits for
+    hanging: dict[object, str]  # shared with the sweeper: where a thread hangs that nobody waits for, and why
     on_stored: Callable[[], None]
     _back: deque[Outcome] = field(default_factory=deque)
     _turn: Turn = field(default_factory=Turn)  # the batch that is out
@@ -98,7 +99,7 @@ class Coordinator:
     def task_of(self, visit: Visit, lane: str) -> Iterator[Task]:
         """None for a table that is still out, or while its lane is full."""
         if visit.table.id in self._out or visit.table.id in self.hanging:
-            self._back.append(put_off(visit.table, visit.schedules, visit.now, STILL_OUT))
+            self._back.append(put_off(visit.table, visit.schedules, visit.now, self.still_out(visit.table.id)))
         elif visit.turn is None and not self.lanes.has_room(lane):
             self._back.append(put_off(visit.table, visit.schedules, visit.now))
         else:
@@ -114,14 +115,18 @@ class Coordinator:
                 self._back.append(self.look_at(visit))
         finally:
             self._out.discard(visit.table.id)
-            self.hanging.discard(visit.table.id)
+            self.hanging.pop(visit.table.id, None)
         back(visit.turn)
 
     def visit_left(self, visit: Visit, why: str) -> None:
         """No second thread shall hang at the same table."""
-        self.hanging.add(visit.table.id)
-        self._back.append(unreadable(visit, why))
+        self.hanging[visit.table.id] = set_aside(why)
+        self._back.append(unreadable(visit, set_aside(why)))
         back(visit.turn)
+
+    def still_out(self, what: object) -> str:
+        why = self.hanging.get(what)
+        return f"{STILL_OUT}: {why}" if why else STILL_OUT
 
     def look_at(self, visit: Visit) -> Outcome:
         try:
@@ -155,7 +160,7 @@ class Coordinator:
         """The lane of the factory decides: what it does with its time is its own affair."""
         table, schedules = part.visit.table, [q.schedule for q in part.open]
         if part.key in self._out:
-            self._back.append(put_off(table, schedules, part.visit.now, STILL_OUT))
+            self._back.append(put_off(table, schedules, part.visit.now, self.still_out(part.key)))
         elif not self.lanes.has_room(part.lane):
             self._back.append(put_off(table, schedules, part.visit.now))
         else:
@@ -173,11 +178,13 @@ class Coordinator:
                 self._back.append(Outcome(looks=[look]))
         finally:
             self._out.discard(part.key)
+            self.hanging.pop(part.key, None)
         back(part.visit.turn)
 
     def ask_left(self, part: Part, why: str) -> None:
         table, now = part.visit.table, part.visit.now
-        looks = [look_failed(table, q.schedule, TimeoutError(why), now) for q in list(part.open)]
+        self.hanging[part.key] = set_aside(why)
+        looks = [look_failed(table, q.schedule, TimeoutError(set_aside(why)), now) for q in list(part.open)]
         self._back.append(Outcome(looks=looks))
         back(part.visit.turn)
 

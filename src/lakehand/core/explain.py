@@ -13,6 +13,8 @@ from lakehand.domain.operations import Operation, Status
 from lakehand.domain.schedules import Schedule
 from lakehand.domain.tables import Table, TableId
 
+RECENT = 50  # operations that are read: of those that wait, and of those that are finished
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionExplanation:
@@ -24,7 +26,7 @@ class ActionExplanation:
     last_look: datetime | None
     last_start: datetime | None
     next_look: datetime | None
-    unfinished: Sequence[Operation]
+    unfinished: Sequence[Operation]  # those that run, and the oldest of those that wait
     last_finished: Operation | None
 
 
@@ -46,28 +48,33 @@ class Explainer:
     def explain(self, id: TableId) -> Explanation:
         table = self.store.tables.get(id)
         waits = self.waits()
-        operations = [told_why(o, waits) for o in self.store.operations.of_table(id, recent=50)]
+        operations = [told_why(o, waits) for o in self.store.operations.of_table(id, recent=RECENT, waiting=RECENT)]
+        counts = self.store.operations.unfinished(id)
         schedules = {s.action: s for s in self.store.schedules.of_table(id)}
         names = sorted({*self.plugins.actions_of(table.format), *table.spec.action_types})
-        actions = [self.explain_action(table, name, operations, schedules.get(name)) for name in names]
+        actions = [
+            self.explain_action(table, name, operations, schedules.get(name), count=counts.get(name, 0))
+            for name in names
+        ]
         return Explanation(
             table=table,
-            summary=summary(table, actions),
+            summary=summary(table, actions, sum(counts.values())),
             next_look=min((a.next_look for a in actions if a.next_look), default=None),
             actions=actions,
             events=self.store.events.list(table=id, limit=50).items,
         )
 
     def explain_action(
-        self, table: Table, action: Action, operations: Sequence[Operation], schedule: Schedule | None
+        self, table: Table, action: Action, operations: Sequence[Operation], schedule: Schedule | None, *, count: int
     ) -> ActionExplanation:
+        """``count``: all of its unfinished operations, of which only the first few were read."""
         mine = [o for o in operations if o.process.action == action]
         unfinished = [o for o in mine if not o.status.is_final]
         wanted = action in table.spec.action_types
         return ActionExplanation(
             action=action,
             wanted=wanted,
-            now=sentence(table, action, unfinished, schedule, wanted=wanted),
+            now=sentence(table, action, unfinished, schedule, wanted=wanted, count=count),
             last_look=schedule.last_look if schedule else None,
             last_start=schedule.last_start if schedule else None,
             next_look=self.next_look(table, schedule) if schedule else None,
@@ -87,10 +94,16 @@ def told_why(operation: Operation, waits: Mapping[int, str]) -> Operation:
 
 
 def sentence(
-    table: Table, action: Action, unfinished: Sequence[Operation], schedule: Schedule | None, *, wanted: bool
+    table: Table,
+    action: Action,
+    unfinished: Sequence[Operation],
+    schedule: Schedule | None,
+    *,
+    wanted: bool,
+    count: int,
 ) -> str:
     if unfinished:
-        return operation_sentence(unfinished[-1], waiting=len(unfinished) - 1)
+        return operation_sentence(unfinished[-1], waiting=max(count, len(unfinished)) - 1)
     if not wanted:
         return f"not wanted: lakehand tables change {table.id} --actions +{action}"
     if table.paused:
@@ -109,7 +122,7 @@ def operation_sentence(operation: Operation, *, waiting: int) -> str:
     return f"operation {operation.id} is {operation.status}{doing}, attempt {operation.run_times}{more}"
 
 
-def summary(table: Table, actions: Sequence[ActionExplanation]) -> str:
+def summary(table: Table, actions: Sequence[ActionExplanation], unfinished: int) -> str:
     if table.removed:
         return "removed from the service"
     if table.paused:
@@ -117,5 +130,4 @@ def summary(table: Table, actions: Sequence[ActionExplanation]) -> str:
     live = [o for a in actions for o in a.unfinished if o.status.is_live]
     if live:
         return f"{len(live)} running"
-    waiting = [o for a in actions for o in a.unfinished]
-    return f"{len(waiting)} waiting" if waiting else "nothing to do"
+    return f"{unfinished} waiting" if unfinished else "nothing to do"

@@ -24,7 +24,7 @@ from lakehand.core.answers import (
     check_verdict,
 )
 from lakehand.core.health import PluginHealth
-from lakehand.core.seats import called
+from lakehand.core.seats import called, called_about
 from lakehand.domain.actions import Action
 from lakehand.domain.operations import Handle, Operation
 from lakehand.domain.places import Place
@@ -35,7 +35,6 @@ from lakehand.spi.formats import TableFormat, TableSnapshot
 from lakehand.spi.runtimes import TableRuntime
 
 C = TypeVar("C", bound=type)
-UNREADABLE_TABLES = 4  # a table whose storage hangs is not its format's fault; so many in a row may be
 FRESH = 5.0  # seconds for which a look at an engine's health is good enough
 
 
@@ -83,21 +82,27 @@ class GuardedFactory(Guard, ProcessFactory):
         return called(self.record, "dry_run_actions", check_actions, self.inner.dry_run_actions)
 
     def trigger(self, table: TableRuntime, action: Action) -> TableProcess | Skip:
-        return called(self.record, "trigger", answer_about(action, Skip), self.inner.trigger, table, action)
+        return called_about(
+            table.table.location, self.record, "trigger", answer_about(action, Skip), self.inner.trigger, table, action
+        )
 
     def admit(self, table: TableRuntime, operation: Operation) -> TableProcess | Skip | Drop | Failure:
         check = answer_about(operation.process.action, Skip, Drop, Failure)
-        return called(self.record, "admit", check, self.inner.admit, table, operation)
+        return called_about(table.table.location, self.record, "admit", check, self.inner.admit, table, operation)
 
     def verify(self, table: TableRuntime, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
-        return called(self.record, "verify", check_verdict, self.inner.verify, table, process, result)
+        return called_about(
+            table.table.location, self.record, "verify", check_verdict, self.inner.verify, table, process, result
+        )
 
     def classify(self, table: TableRuntime, operation: Operation, status: EngineStatus) -> Failure:
-        return called(self.record, "classify", check_failure, self.inner.classify, table, operation, status)
+        return called_about(
+            table.table.location, self.record, "classify", check_failure, self.inner.classify, table, operation, status
+        )
 
     def recover(self, table: TableRuntime, stored: Operation) -> TableProcess:
         check = answer_about(stored.process.action)
-        return called(self.record, "recover", check, self.inner.recover, table, stored)
+        return called_about(table.table.location, self.record, "recover", check, self.inner.recover, table, stored)
 
 
 @forwards(TableFormat)
@@ -105,13 +110,13 @@ class GuardedFormat(Guard, TableFormat):
     def __init__(self, inner: TableFormat, name: str = "") -> None:
         self.inner: TableFormat = inner
         self.format = inner.format  # type: ignore[misc]
-        self.record = PluginHealth(kind="table-format", name=name or str(inner.format), tolerance=UNREADABLE_TABLES)
+        self.record = PluginHealth(kind="table-format", name=name or str(inner.format))
 
     def probe(self, place: Place) -> str:
-        return called(self.record, "probe", check_token, self.inner.probe, place)
+        return called_about(place.location, self.record, "probe", check_token, self.inner.probe, place)
 
     def inspect(self, place: Place) -> TableSnapshot:
-        return called(self.record, "inspect", check_snapshot, self.inner.inspect, place)
+        return called_about(place.location, self.record, "inspect", check_snapshot, self.inner.inspect, place)
 
 
 @forwards(ExecuteEngine)

@@ -11,11 +11,12 @@ from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, Invalid, NotFound
 from lakehand.domain.events import Event, StoredEvent
 from lakehand.domain.locations import normalise
-from lakehand.domain.operations import UNFINISHED, Attempt, NewOperation, Operation, OperationId
+from lakehand.domain.operations import MOST_UNFINISHED, UNFINISHED, Attempt, NewOperation, Operation, OperationId
 from lakehand.domain.processes import Instant, Json, TableProcess
 from lakehand.domain.tables import Table, TableId
 from lakehand.spi.pauses import DRY_RUN
 
+BATCH = 2000  # operations that are ended in one transaction
 CONFIRM = "confirm"
 MODE = "mode"
 
@@ -68,6 +69,7 @@ class OperationsDesk:
         ``confirm``: a person takes the responsibility for what a job would rather not do by itself.
         """
         self.refuse_impossible(table, action, dry_run=dry_run, confirm=confirm)
+        self.refuse_crowds(table, instant)
         now = self.store.clock.now()
         process = TableProcess(
             action=action, instant=instant, reason=f"asked for by {origin}",
@@ -98,6 +100,17 @@ class OperationsDesk:
         if dry_run and confirm:
             raise Invalid("a dry run deletes nothing, so that there is nothing to confirm: give one of the two")
 
+    def refuse_crowds(self, table: Table, instant: Instant | None) -> None:
+        """The same request again is no further operation."""
+        count = sum(self.store.operations.unfinished(table.id).values())
+        if count < MOST_UNFINISHED or (instant and self.store.operations.find(table.id, instant)):
+            return
+        raise Conflict(
+            f"{table.name} has {count} unfinished operations, and at most {MOST_UNFINISHED} are stored on request: "
+            f"wait for them, or take them out with lakehand operations clear {table.id}; plans that its timeline holds "
+            "are found by looking"
+        )
+
     def cancel(self, id: OperationId, *, by: str, delete: bool = False) -> Operation:
         """Ask for the end of an operation; ``delete`` also removes it from the service's care for good."""
         known = self.store.operations.get(id)
@@ -116,10 +129,16 @@ class OperationsDesk:
             raise NotFound(f"{table.name} has no operation at {instant}")
         return self.cancel(found.id, by=by, delete=True)
 
-    def clear(self, table: Table, *, by: str) -> Sequence[Operation]:
-        """Remove every unfinished operation of a table."""
-        waiting = [o for o in self.store.operations.of_table(table.id, recent=0) if o.status in UNFINISHED]
-        return [self.cancel(o.id, by=by, delete=True) for o in waiting]
+    def clear(self, table: Table, *, by: str) -> Sequence[OperationId]:
+        """Remove every unfinished operation of a table: those that wait in batches, then the few that are held."""
+        removed = end_all_waiting(self.store, table.id, reason=f"removed by {by}")
+        if removed:
+            told = f"{len(removed)} waiting operations of {table.name} were removed by {by}"
+            self.store.events.add(
+                [Event(kind="operation.cleared", message=told, table=table.id)], now=self.store.clock.now()
+            )
+        held = [o for o in self.store.operations.of_table(table.id, recent=0) if o.status in UNFINISHED]
+        return [*removed, *(self.cancel(o.id, by=by, delete=True).id for o in held)]
 
     def retry(self, id: OperationId, *, by: str) -> Operation:
         now = self.store.clock.now()
@@ -140,6 +159,14 @@ class OperationsDesk:
 
     def of_table(self, table: TableId, *, recent: int = 20) -> Sequence[Operation]:
         return self.store.operations.of_table(table, recent=recent)
+
+
+def end_all_waiting(store: Store, table: TableId, *, reason: str) -> list[OperationId]:
+    """In batches, so that no transaction is long however many there are."""
+    ended: list[OperationId] = []
+    while batch := store.operations.end_waiting(table, now=store.clock.now(), reason=reason, limit=BATCH):
+        ended += batch
+    return ended
 
 
 def without_words(parameters: Mapping[str, Json]) -> dict[str, Json]:

@@ -99,8 +99,14 @@ class Operations(Protocol):
     def list(self, filter: OperationFilter, *, limit: int, cursor: str | None) -> Page[Operation]:
         """Newest first."""
 
-    def of_table(self, table: TableId, *, recent: int) -> Sequence[Operation]:
-        """All unfinished operations of the table and its ``recent`` newest finished ones, newest first."""
+    def of_table(self, table: TableId, *, recent: int, waiting: int = 1000) -> Sequence[Operation]:
+        """Live operations, the ``waiting`` oldest pending and the ``recent`` newest finished ones, newest first."""
+
+    def unfinished(self, table: TableId) -> Mapping[str, int]:
+        """How many operations of each action are not finished."""
+
+    def end_waiting(self, table: TableId, *, now: datetime, reason: str, limit: int) -> Sequence[OperationId]:
+        """Cancel and delete up to so many pending operations that nobody holds, in one transaction. Returns them."""
 
     def add(self, new: NewOperation, *, now: datetime, event: Event | None = None) -> tuple[Operation, bool]:
         """Store it, or find the one that has this (table, instant). True when it was stored. The event comes along."""

@@ -23,12 +23,13 @@ class CallLeft(BaseException):
 class Call:
     """One call into a plugin, or, with no plugin, back into our own code."""
 
-    __slots__ = ("elsewhere", "is_left", "method", "outer", "plugin", "since")
+    __slots__ = ("elsewhere", "is_left", "method", "outer", "plugin", "since", "table")
 
-    def __init__(self, plugin: PluginHealth | None, method: str, outer: "Call | None") -> None:
+    def __init__(self, plugin: PluginHealth | None, method: str, outer: "Call | None", table: str = "") -> None:
         self.plugin = plugin
         self.method = method
         self.outer = outer
+        self.table = table  # the location of the table that it is about, if it is about one
         self.since = time.monotonic()
         self.elsewhere = 0.0  # seconds of it that were spent in calls of others
         self.is_left = False
@@ -54,7 +55,7 @@ class Seat:
             if self.call is not None and self.call.plugin is not None:
                 raise_in(self.thread, CallLeft)
         if call.plugin is not None:
-            call.plugin.has_hung(call, call.method, time.monotonic() - call.since)
+            call.plugin.has_hung(call, call.method, time.monotonic() - call.since, call.table)
         return True
 
     def is_in(self, call: Call) -> bool:
@@ -98,9 +99,17 @@ def called(
     **kwargs: P.kwargs,
 ) -> T:  # fmt: skip
     """Call into a plugin and check its answer. What it does wrong is counted, and raised as an error of ours."""
-    plugin.admit(method)
+    return called_about("", plugin, method, check, function, *args, **kwargs)
+
+
+def called_about(
+    table: str, plugin: PluginHealth, method: str, check: Callable[[Any], None], function: Callable[P, T],
+    *args: P.args, **kwargs: P.kwargs,
+) -> T:  # fmt: skip
+    """The same for a call about the table at a location: if it hangs, that table is set aside."""
+    plugin.admit(method, table)
     seat = here()
-    call = Call(plugin, method, seat.call)
+    call = Call(plugin, method, seat.call, table)
     seat.call = call
     try:
         answer = function(*args, **kwargs)
@@ -139,10 +148,10 @@ def end(seat: Seat, call: Call, *, is_stopped: bool = False) -> None:
             raise_in(seat.thread, None)
             raise CallLeft
         if not is_stopped:
-            call.plugin.answered(call.method, seconds - call.elsewhere)
+            call.plugin.answered(call.method, seconds - call.elsewhere, call.table)
     except CallLeft:
         if call.is_left:
-            call.plugin.came_back(call, is_stopped=is_stopped)
+            call.plugin.came_back(call, is_stopped=is_stopped, table=call.table)
         raise
 
 

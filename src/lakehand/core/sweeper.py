@@ -17,6 +17,7 @@ from lakehand.core.news import tell
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import DueProbe, Metrics, Store
 from lakehand.core.runtimes import Runtimes
+from lakehand.core.set_aside import set_aside
 from lakehand.core.turns import Turn, back
 from lakehand.core.visits import PUT_OFF, STALE, lane_of, later
 from lakehand.domain.actions import Action
@@ -52,7 +53,7 @@ class Sweeper:
     runtimes: Runtimes
     metrics: Metrics
     lanes: Lanes
-    hanging: set[TableId]  # shared with the coordinator: tables at which a thread hangs that nobody waits for
+    hanging: dict[object, str]  # shared with the coordinator: where a thread hangs that nobody waits for, and why
     on_news: Callable[[], None]
     _back: deque[Probed] = field(default_factory=deque)
     _turn: Turn = field(default_factory=Turn)  # the batch that is out
@@ -107,11 +108,11 @@ class Sweeper:
             self._back.append(Probed(probe, error=error))
         finally:
             self._out.discard(probe.table)
-            self.hanging.discard(probe.table)
+            self.hanging.pop(probe.table, None)
 
     def leave(self, probes: Sequence[DueProbe], why: str) -> None:
         """The first one hangs; no second thread shall hang at the same table."""
-        self.hanging.add(probes[0].table)
+        self.hanging[probes[0].table] = set_aside(why)
         self._back.append(Probed(probes[0], error=TimeoutError(why)))
         self.put_off(probes[1:])
 

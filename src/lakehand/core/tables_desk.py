@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from lakehand.core.intake import COMPACTION, HUDI
+from lakehand.core.operations_desk import end_all_waiting
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Page, Store, TableFilter
 from lakehand.domain.actions import Action
@@ -101,6 +102,7 @@ class TablesDesk:
         """Take a table out of the service. ``why``: it retires by itself, for instance because it was dropped."""
         table, now = self.get(id), self.store.clock.now()
         self.store.tables.remove(id, now=now)
+        end_all_waiting(self.store, id, reason="its table was removed")
         for operation in self.store.operations.of_table(id, recent=0):
             told = Event(
                 kind="operation.removed", message=f"its table was removed by {by}", table=id, operation=operation.id,

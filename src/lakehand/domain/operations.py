@@ -41,6 +41,7 @@ class Status(Word):
 _ENDS = frozenset({Status.SUCCEEDED, Status.FAILED, Status.CANCELED, Status.DROPPED})
 LIVE = frozenset({Status.SUBMITTED, Status.RUNNING, Status.CANCELING, Status.UNKNOWN})
 UNFINISHED = LIVE | {Status.PENDING}
+MOST_UNFINISHED = 100  # operations of one table that requests may leave unfinished; looking at the table finds the rest
 
 NEXT: Mapping[Status, frozenset[Status]] = {
     Status.PENDING: frozenset({Status.SUBMITTED, Status.FAILED, Status.CANCELED, Status.DROPPED}),

@@ -9,6 +9,8 @@ from typing import TextIO
 
 from pythonjsonlogger.json import JsonFormatter
 
+from lakehand.domain.texts import visible
+
 FIELDS = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "color_message"}
 _SECRET = re.compile(
     r"((?:token|key|password|secret|authorization)[\"']?\s*[=:]\s*[\"']?(?:bearer\s+)?)[^\s&\"',;]+", re.I
@@ -49,9 +51,9 @@ class ForPeople(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
         fields = "".join(f"  {name}={value}" for name, value in fields_of(record).items())
-        line = f"{at} {record.levelname.lower():7} {record.getMessage()}{fields}"
+        line = visible(f"{at} {record.levelname.lower():7} {record.getMessage()}{fields}")
         trouble = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
-        return hidden(line + trouble)
+        return hidden(line + visible(trouble, keep="\n\t"))
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, object]:

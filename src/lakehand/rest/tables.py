@@ -107,4 +107,4 @@ def look_at_table(id: PathId, tables: Tables, caller: Caller) -> TableAnswer:
 def clear_table(id: PathId, tables: Tables, operations: Operations, caller: Caller) -> ClearedAnswer:
     """Take every unfinished operation of the table out of the service; running ones are stopped."""
     cleared = operations.clear(tables.get(TableId(id)), by=caller)
-    return ClearedAnswer(removed=[operation.id for operation in cleared])
+    return ClearedAnswer(removed=list(cleared))

@@ -6,14 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from pathlib import Path
+from stat import S_IFMT
 from threading import Lock
 from typing import Any, ClassVar
 from urllib.parse import urlencode, urlsplit
 
 from lakehand.domain.errors import Invalid
+from lakehand.storage.bounds import LARGEST, refuse_giants
+from lakehand.storage.regular import KINDS, open_regular, read_regular
 
-LARGEST = 256 * 1024 * 1024
 _ALIASES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs"}
 
 
@@ -27,7 +28,11 @@ class Entry:
 
 
 class Storage(ABC):
-    """Read-only, safe to share between threads. Whatever fails is an OSError."""
+    """Read-only, safe to share between threads. Whatever fails is an OSError.
+
+    Only regular files are read. Links, pipes and devices are listed as files, with their own size, and refused when
+    they are opened; a listing follows no link.
+    """
 
     is_local: ClassVar[bool] = False
 
@@ -40,7 +45,7 @@ class Storage(ABC):
 
     @abstractmethod
     def folders(self, folder: str) -> list[str]:
-        """Names of the folders in a folder."""
+        """Names of the folders in a folder. Links lead to no folder."""
 
     @abstractmethod
     def contents(self, folder: str) -> tuple[list[str], list[str]]:
@@ -54,11 +59,17 @@ class Storage(ABC):
         """
 
     @abstractmethod
-    def read(self, path: str) -> bytes: ...
+    def read(self, path: str, *, limit: int = LARGEST) -> bytes:
+        """The whole file; one with more bytes than the limit is an OSError."""
 
     @abstractmethod
     def open(self, path: str) -> Any:
         """A seekable binary file."""
+
+    def odd_file(self, folder: str) -> str | None:
+        """The first file in a folder or below it that is not regular, and what it is: for libraries that open files
+        themselves. None where there is none, no such folder, or no such thing as an odd file."""
+        return None
 
     def stamp(self, path: str) -> str:
         """A sign that a file was replaced, where asking for one costs next to nothing; otherwise empty."""
@@ -73,11 +84,11 @@ class LocalStorage(Storage):
 
     def entries(self, folder: str) -> list[Entry]:
         with os.scandir(folder) as found:
-            return [local_entry(entry) for entry in found if entry.is_file()]
+            return [local_entry(entry) for entry in found if not entry.is_dir(follow_symlinks=False)]
 
     def folders(self, folder: str) -> list[str]:
         with os.scandir(folder) as found:
-            return [entry.name for entry in found if entry.is_dir()]
+            return [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
 
     def contents(self, folder: str) -> tuple[list[str], list[str]]:
         files: list[str] = []
@@ -100,16 +111,27 @@ class LocalStorage(Storage):
                         waiting.append(f"{inside}{entry.name}/")
         return found
 
-    def read(self, path: str) -> bytes:
-        refuse_giants(path, Path(path).stat().st_size)
-        return Path(path).read_bytes()
+    def read(self, path: str, *, limit: int = LARGEST) -> bytes:
+        return read_regular(path, limit)
 
     def open(self, path: str) -> Any:
-        return Path(path).open("rb")
+        return os.fdopen(open_regular(path)[0], "rb")
+
+    def odd_file(self, folder: str) -> str | None:
+        waiting = [folder]
+        while waiting:
+            inside = waiting.pop()
+            for entry in scanned(inside):
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                elif not entry.is_file(follow_symlinks=False):
+                    mode = entry.stat(follow_symlinks=False).st_mode
+                    return f"{entry.path} is {KINDS.get(S_IFMT(mode), 'no file')}"
+        return None
 
     def stamp(self, path: str) -> str:
         try:
-            found = os.stat(path)  # noqa: PTH116 - as above
+            found = os.lstat(path)
         except FileNotFoundError:
             return "absent"
         return f"{found.st_mtime_ns}:{found.st_size}"
@@ -150,10 +172,10 @@ class ArrowStorage(Storage):
         files = (arrow_entry(info, folder) for info in found if info.type == fs.FileType.File)
         return [entry for entry in files if not is_hidden(entry.name)]
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, *, limit: int = LARGEST) -> bytes:
         with self.open(path) as file:
-            refuse_giants(path, file.size())
-            return bytes(file.read())
+            refuse_giants(path, file.size(), limit)
+            return bytes(file.read(limit + 1))
 
     def open(self, path: str) -> Any:
         return self._filesystem.open_input_file(path)
@@ -201,7 +223,7 @@ class Storages:
 
 
 def local_entry(entry: "os.DirEntry[str]", inside: str = "") -> Entry:
-    found = entry.stat()
+    found = entry.stat(follow_symlinks=False)
     modified = datetime.fromtimestamp(found.st_mtime, timezone.utc)
     return Entry(name=inside + entry.name, size=found.st_size, modified=modified)
 
@@ -215,6 +237,9 @@ def is_hidden(path: str) -> bool:
     return any(part.startswith(".") for part in path.split("/")[:-1])
 
 
-def refuse_giants(path: str, size: int) -> None:
-    if size > LARGEST:
-        raise OSError(f"{path} has {size} bytes; more than {LARGEST} are not read")
+def scanned(folder: str) -> "list[os.DirEntry[str]]":
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except (FileNotFoundError, NotADirectoryError):
+        return []

@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hot path: a batch of notifications becomes rows in one transaction of a few statements, repeats included."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, bindparam, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, func, literal_column, or_, select, update
 
 from lakehand.core.ports import Arrival
 from lakehand.domain.errors import Moved
 from lakehand.domain.events import Event
-from lakehand.domain.operations import NewOperation
+from lakehand.domain.operations import MOST_UNFINISHED, NewOperation
 from lakehand.domain.processes import Instant, TableProcess
 from lakehand.domain.tables import TableId, TableSpec
 from lakehand.store.clock import to_millis
 from lakehand.store.database import Database
 from lakehand.store.dialects import insert_missing
 from lakehand.store.events import EventWriter
+from lakehand.store.operation_reads import UNFINISHED_WORDS
 from lakehand.store.operation_rows import new_row as operation_row
 from lakehand.store.operation_rows import process_row
 from lakehand.store.prepared import Listed, Rows
@@ -39,7 +41,15 @@ STORED = Listed(
     lambda pairs: select(o.tbl_id, o.instant).where(or_(*(and_(o.tbl_id == a, o.instant == b) for a, b in pairs))),
     [Id, Key],
 )
+WORDS: list[ColumnElement[str]] = [
+    literal_column(f"'{word}'") for word in UNFINISHED_WORDS
+]  # compiled once: no list to be filled in
+UNFINISHED_COUNTS = Listed(
+    lambda ids: select(o.tbl_id, func.count()).where(o.tbl_id.in_(ids), o.status.in_(WORDS)).group_by(o.tbl_id),
+    [Id],
+)
 MOST_RECENT, MOST_PROCESSES = 100_000, 1000
+Pair = tuple[int, str]  # table, instant
 OFTEN = 1000  # milliseconds: a writer that speaks more often is noted once
 
 
@@ -70,7 +80,7 @@ class SqlInbox:
         sure = {key_of(a.table.location) for a in arrivals if a.is_known}
         tables = self.register(tx, specs, sure, events, now) if specs else {}
         rows = [tables[key_of(a.table.location)] for a in arrivals]
-        self.add_operations(tx, arrivals, rows, now)
+        events += self.add_operations(tx, arrivals, rows, now)
         self.tell(tx, arrivals, rows, now)
         events += [
             replace(a.note, table=a.note.table or row.id) for a, row in zip(arrivals, rows, strict=True) if a.note
@@ -119,22 +129,44 @@ class SqlInbox:
         if wanted:
             self.insert_schedules.run(tx, wanted)
 
-    def add_operations(self, tx: Connection, arrivals: Sequence[Arrival], rows: Sequence[Row[Any]], now: int) -> None:
-        wanted = {
+    def add_operations(
+        self, tx: Connection, arrivals: Sequence[Arrival], rows: Sequence[Row[Any]], now: int
+    ) -> Sequence[Event]:
+        """Returns what is to be told: which tables were asked for more operations than may wait."""
+        wanted: dict[Pair, tuple[TableProcess, Row[Any]]] = {
             (row.id, instant): (arrival.process, row)
             for arrival, row in zip(arrivals, rows, strict=True)
             if arrival.process is not None
             for instant in arrival.instants
         }
         if not wanted:
-            return
+            return []
         # An insert that meets its row costs more than a question; whether it will is guessed, and both are right.
         repeated = sorted(pair for pair in wanted if pair in self.recent)
         stored = {(row[0], row[1]) for row in STORED.rows(tx, repeated)}
-        fresh = sorted(pair for pair in wanted if pair not in stored)
+        fresh, notes = self.within_cap(tx, sorted(pair for pair in wanted if pair not in stored))
         if fresh:
             self.insert_operations.run(tx, [self.operation_of(pair, *wanted[pair], now) for pair in fresh])
             self.remember(fresh)
+        return notes
+
+    def within_cap(self, tx: Connection, fresh: Sequence[Pair]) -> tuple[Sequence[Pair], Sequence[Event]]:
+        """Those that may be stored: of each table the newest by instant, as long as not too many wait."""
+        if not fresh:
+            return fresh, []
+        counts = {row[0]: row[1] for row in UNFINISHED_COUNTS.rows(tx, sorted({pair[0] for pair in fresh}))}
+        asked = Counter(pair[0] for pair in fresh)
+        full = {table for table, count in asked.items() if counts.get(table, 0) + count > MOST_UNFINISHED}
+        if not full:
+            return fresh, []
+        known = {(row[0], row[1]) for row in STORED.rows(tx, [pair for pair in fresh if pair[0] in full])}
+        kept, notes = [pair for pair in fresh if pair[0] not in full], []
+        for table in sorted(full):
+            new = [pair for pair in fresh if pair[0] == table and pair not in known]
+            room = max(MOST_UNFINISHED - counts.get(table, 0), 0)
+            kept += newest(new, room)
+            notes += [too_many(table, len(new) - room, counts.get(table, 0))] if room < len(new) else []
+        return sorted(kept), notes
 
     def operation_of(self, pair: tuple[int, str], process: TableProcess, table: Row[Any], now: int) -> dict[str, Any]:
         instant = Instant(pair[1])
@@ -173,6 +205,22 @@ def read_known(tx: Connection, specs: Mapping[str, TableSpec]) -> dict[str, Row[
 
 def ids_of(rows: Iterable[Row[Any]]) -> Sequence[int]:
     return sorted({row.id for row in rows})
+
+
+def newest(pairs: Sequence[Pair], count: int) -> Sequence[Pair]:
+    """By instant. Those of 14 and of 17 digits are made comparable."""
+    return sorted(pairs, key=lambda pair: pair[1].ljust(17, "0"), reverse=True)[:count]
+
+
+def too_many(table: int, dropped: int, unfinished: int) -> Event:
+    return Event(
+        kind="intake.too-many",
+        message=f"{dropped} operations that a writer asked for were not stored: {unfinished} of the table were "
+        f"unfinished, and no more than {MOST_UNFINISHED} may be; the newest plans go first, the "
+        f"others are found by looking at the table. To take out what waits: lakehand operations clear {table}",
+        table=TableId(table),
+        fingerprint=f"intake.too-many:{table}",
+    )
 
 
 def name_taken(spec: TableSpec, row: Row[Any]) -> Event:

@@ -23,6 +23,7 @@ from lakehand.store.schema import Id, Millis, attempt, operation, tbl
 from lakehand.store.table_rows import key_of
 
 FEW = 3  # candidates of one table and conflict class
+MOST_WAITING = 1000  # pending operations of one table that are read at once
 LIVE_WORDS = sorted(status.value for status in LIVE)
 UNFINISHED_WORDS = sorted(status.value for status in UNFINISHED)
 
@@ -65,7 +66,18 @@ DEPTH = (
 ONE = select(operation).where(c.operation_id == bindparam("id", type_=Id))
 AT = select(operation).where(c.tbl_id == bindparam("table", type_=Id), c.instant == bindparam("instant"))
 NEWEST = select(operation).where(c.tbl_id == bindparam("table", type_=Id)).order_by(c.operation_id.desc())
-UNFINISHED_OF = NEWEST.where(c.status.in_(UNFINISHED_WORDS))
+LIVE_OF = NEWEST.where(c.status.in_(LIVE_WORDS))
+WAITING_OF = (
+    select(operation)
+    .where(c.tbl_id == bindparam("table", type_=Id), c.status == Status.PENDING.value)
+    .order_by(c.operation_id)
+    .limit(bindparam("waiting"))
+)
+UNFINISHED_COUNTS = (
+    select(c.action, func.count())
+    .where(c.tbl_id == bindparam("table", type_=Id), c.status.in_(UNFINISHED_WORDS))
+    .group_by(c.action)
+)
 FINISHED_OF = NEWEST.where(c.status.not_in(UNFINISHED_WORDS)).limit(bindparam("recent"))
 
 
@@ -81,17 +93,23 @@ class OperationReads:
         row = self.database.read(lambda tx: tx.execute(AT, {"table": table, "instant": instant}).one_or_none())
         return None if row is None else to_operation(row)
 
-    def of_table(self, table: TableId, *, recent: int) -> Sequence[Operation]:
-        """All unfinished operations of the table and its ``recent`` newest finished ones, newest first."""
+    def of_table(self, table: TableId, *, recent: int, waiting: int = MOST_WAITING) -> Sequence[Operation]:
+        """Live operations, the ``waiting`` oldest pending and the ``recent`` newest finished ones, newest first."""
 
         def read(tx: Connection) -> Sequence[Row[Any]]:
-            unfinished = tx.execute(UNFINISHED_OF, {"table": table}).all()
+            live = tx.execute(LIVE_OF, {"table": table}).all()
+            pending = tx.execute(WAITING_OF, {"table": table, "waiting": waiting}).all()
             finished = tx.execute(FINISHED_OF, {"table": table, "recent": recent}).all() if recent else []
-            return [*unfinished, *finished]
+            return [*live, *pending, *finished]
 
-        # One may have finished between the two reads.
+        # One may have moved on between two of these reads.
         found = {row.operation_id: to_operation(row) for row in self.database.read(read)}
         return [found[key] for key in sorted(found, reverse=True)]
+
+    def unfinished(self, table: TableId) -> Mapping[str, int]:
+        """How many operations of each action are not finished."""
+        rows = self.database.read(lambda tx: tx.execute(UNFINISHED_COUNTS, {"table": table}).all())
+        return {str(row[0]): int(row[1]) for row in rows}
 
     def candidates(self, *, now: datetime, limit: int) -> Sequence[Candidate]:
         """Pending, due, unleased operations of tables that are not paused or removed: the best by priority and age.

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing operations: stored once per (table, instant), moved by the holder of the lease, ended, reopened, removed."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, delete, insert, select, update
+from sqlalchemy import Connection, Row, and_, delete, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from lakehand.domain.errors import Conflict, IllegalStep, LeaseLost, NotFound
@@ -19,6 +20,7 @@ from lakehand.domain.operations import (
 )
 from lakehand.domain.tables import TableId
 from lakehand.store.clock import to_millis
+from lakehand.store.documents import to_prose
 from lakehand.store.leases import OperationLeases
 from lakehand.store.operation_reads import UNFINISHED_WORDS, row_of
 from lakehand.store.operation_rows import RELEASED, about, attempt_row, new_row, saved_row, to_operation
@@ -115,6 +117,24 @@ class SqlOperations(OperationLeases):
             return self.end(tx, row, at, event.message) if is_free and is_unwanted(row) else row
 
         return to_operation(self.database.write(write))
+
+    def end_waiting(self, table: TableId, *, now: datetime, reason: str, limit: int) -> Sequence[OperationId]:
+        """Cancel and delete up to so many pending operations that nobody holds, in one transaction. Returns them."""
+        at = to_millis(now)
+        is_free = or_(c.lease_until.is_(None), c.lease_until <= at)
+        waits = and_(c.tbl_id == table, c.status == Status.PENDING.value, is_free)
+        ended = CANCELED | {"is_deleted": True, "reason": to_prose(reason), "update_time": at, "finish_time": at}
+        oldest = select(c.operation_id).where(waits).order_by(c.operation_id).limit(limit)
+
+        def write(tx: Connection) -> Sequence[OperationId]:
+            seen = tx.scalars(oldest).all()
+            if not seen:
+                return []
+            tx.execute(update(operations).where(c.operation_id.in_(seen), waits).values(ended))
+            is_over = and_(c.operation_id.in_(seen), c.status == Status.CANCELED.value)
+            return [OperationId(number) for number in tx.scalars(select(c.operation_id).where(is_over))]
+
+        return self.database.write(write)
 
     def end(self, tx: Connection, row: Row[Any], at: int, reason: str = "canceled on request") -> Row[Any]:
         values = CANCELED | {"reason": reason, "update_time": at, "finish_time": at}

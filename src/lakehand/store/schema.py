@@ -110,6 +110,7 @@ operation = Table(
     UniqueConstraint("tbl_id", "instant", name="uq_operation_instant"),
     UniqueConstraint("active_slot", name="uq_operation_slot"),
     Index("ix_operation_tbl", "tbl_id", "operation_id"),
+    Index("ix_operation_tbl_status", "tbl_id", "status", "operation_id"),
     Index("ix_operation_status", "status", "operation_id"),
     Index("ix_operation_lease", "lease_until"),
     Index("ix_operation_holder", "lease_holder"),

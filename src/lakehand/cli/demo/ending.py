@@ -9,12 +9,14 @@ from pathlib import Path
 
 from lakehand.cli.demo.result import Promise
 from lakehand.cli.demo.stage import Stage
+from lakehand.cli.screen import data, joined
 
 
 def judge(stage: Stage, made: Sequence[Promise]) -> int:
     """0 when every promise is kept, and 1 otherwise."""
     for promise in made:
-        stage.show(f"{'[green]kept[/]  ' if promise.is_kept else '[red]BROKEN[/]'} {promise.text}")
+        word = data("kept  ", "green") if promise.is_kept else data("BROKEN", "red")
+        stage.show(joined(word, f" {promise.text}"))
     kept = all(promise.is_kept for promise in made)
     stage.line("demo", "everything is as promised" if kept else "something is not as promised")
     return 0 if kept else 1

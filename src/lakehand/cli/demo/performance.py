@@ -18,6 +18,7 @@ from lakehand.cli.demo.stage import Stage
 from lakehand.cli.demo.story import Story
 from lakehand.cli.demo.writing import Writer
 from lakehand.cli.problems import complain
+from lakehand.cli.screen import data
 from lakehand.domain.errors import LakehandError
 from lakehand.engines.spark.jars import ensure_jars
 from lakehand.engines.spark.java import java_home
@@ -96,9 +97,9 @@ def tell(story: Story, stage: Stage) -> int:
     outcomes = story.outcomes(before, after)
     stage.show("")
     stage.show(comparison(outcomes, stage.console.width))
-    stage.show(
-        "[dim]Old files stay on storage, for readers that have begun, until a clean, an expiry or a vacuum.[/]\n"
-    )
+    kept = "Old files stay on storage, for readers that have begun, until a clean, an expiry or a vacuum."
+    stage.show(data(kept, "dim"))
+    stage.show("")
     return judge(stage, promises(outcomes))
 
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from lakehand.cli.demo.picture import Picture
+from lakehand.cli.screen import data, joined
 from lakehand.cli.times import span
 from lakehand.spi import health
 
@@ -83,22 +85,22 @@ def comparison(outcomes: Sequence[Outcome], width: int = WIDE) -> Table:
     return table
 
 
-def folded(words: Sequence[str]) -> list[str]:
+def folded(words: Sequence[str | Text]) -> list[str | Text]:
     """The first two in one column, and the last two."""
-    return [f"{words[0]}\n{words[1]}", *words[2:-2], f"{words[-2]}\n{words[-1]}"]
+    return [Text("\n").join(map(joined, words[:2])), *words[2:-2], Text("\n").join(map(joined, words[-2:]))]
 
 
-def cells(outcome: Outcome, arrow: str) -> list[str]:
+def cells(outcome: Outcome, arrow: str) -> list[str | Text]:
     done = dict.fromkeys(action for action, status in outcome.operations if status == "succeeded")
-    figures = [f"{shown(outcome.before)}{arrow}[green]{shown(outcome.after)}[/]" for shown in FIGURES.values()]
+    figures = [Text(f"{f(outcome.before)}{arrow}").append(f(outcome.after), "green") for f in FIGURES.values()]
     rows = f"{outcome.after.rows:,}".replace(",", "\u00a0")
     return [
         outcome.name,
         outcome.format,
         ", ".join(done),
         *figures,
-        f"{rows} {'equal' if outcome.is_equal else '[red]DIFFERENT[/]'}",
-        "[green]mended[/]" if outcome.is_mended else "[red]NOT MENDED[/]",
+        joined(f"{rows} ", "equal" if outcome.is_equal else data("DIFFERENT", "red")),
+        data("mended", "green") if outcome.is_mended else data("NOT MENDED", "red"),
     ]
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console, RenderableType
-from rich.markup import escape
 from rich.status import Status
+
+from lakehand.cli.screen import Screen, data, joined
 
 WIDTH = 140  # where nobody says how wide it is
 NAME = 16  # as wide as the title of a table
@@ -17,7 +18,7 @@ COLOURS = {"demo": "bold", "writer": "blue", "lakehand": "green"}
 
 class Stage:
     def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console(highlight=False, soft_wrap=True)
+        self.console = console or Screen(soft_wrap=True)
         if not self.console.is_terminal:
             self.console.width = WIDTH
         self.started = time.monotonic()
@@ -30,7 +31,8 @@ class Stage:
 
     def line(self, who: str, text: str) -> None:
         self.last_line = time.monotonic()
-        self.console.print(f"[dim]{self.seconds:6.1f} s[/]  [{COLOURS.get(who, 'bold')}]{who:<9}[/] {escape(text)}")
+        at, name = data(f"{self.seconds:6.1f} s", "dim"), data(f"{who:<9}", COLOURS.get(who, "bold"))
+        self.console.print(joined(at, "  ", name, f" {text}"))
 
     def assure(self, text: str) -> None:
         """After a long silence: say that it goes on."""
@@ -38,7 +40,8 @@ class Stage:
             self.line("demo", text)
 
     def heading(self, title: str, text: str) -> None:
-        self.console.print(f"\n[bold]{escape(title)}[/]: {escape(text)}.")
+        self.console.print()
+        self.console.print(joined(data(title, "bold"), f": {text}."))
 
     def show(self, what: RenderableType) -> None:
         self.console.print(what)
@@ -49,9 +52,9 @@ class Stage:
         if not self.console.is_terminal:
             yield
             return
-        with self.console.status(escape(text)) as self.status:
+        with self.console.status(data(text)) as self.status:
             yield
 
     def progress(self, text: str) -> None:
         if self.status is not None:
-            self.status.update(escape(text))
+            self.status.update(data(text))

@@ -8,6 +8,7 @@ from typing import Any
 from lakehand.formats.delta.files import DataFile, Partition, Tombstone, partition_of, row_count
 from lakehand.formats.delta.log import Checkpoint, Log, read_commit
 from lakehand.formats.delta.state import State
+from lakehand.storage import TooLarge
 
 FILE_COLUMNS = (
     "add.path",
@@ -22,6 +23,10 @@ FILE_COLUMNS = (
 )
 TABLE_COLUMNS = ("metaData", "protocol", "domainMetadata", "sidecar")
 SIDECARS = "_sidecars"
+MOST_ROWS = 50_000_000  # of one part
+MOST_GROUP = 4 * 1024**3  # bytes of one row group, unpacked: mostly statistics, which are not read
+MOST_IN_MEMORY = 1024**3  # bytes of the columns that are read
+BATCH = 4096  # rows
 
 
 def load(state: State, log: Log, checkpoint: Checkpoint) -> None:
@@ -49,23 +54,47 @@ def load_parquet(state: State, log: Log, path: str) -> list[Mapping[str, Any]]:
     from pyarrow import ArrowException, parquet  # costs 100 ms, and tables without checkpoints do not need it
 
     try:
-        with parquet.ParquetFile(path if log.storage.is_local else log.storage.open(path)) as file:
-            table = file.read(columns=[*FILE_COLUMNS, *TABLE_COLUMNS], use_threads=False)
-            state.files.update((one.path, one) for one in live_files(table, file))
+        with log.storage.open(path) as opened, parquet.ParquetFile(opened) as file:
+            refuse_large(file.metadata, path)
+            table = read_columns(file, [*FILE_COLUMNS, *TABLE_COLUMNS], path)
+            state.files.update((one.path, one) for one in live_files(table, file, path))
             state.tombstones.update((one.path, one) for one in tombstones(table))
-    except FileNotFoundError:
+    except (FileNotFoundError, TooLarge):
         raise
-    except ArrowException as error:
+    except (ArrowException, MemoryError) as error:
         raise OSError(f"{path} cannot be read: {error}") from error
     return list(other_actions(table))
 
 
-def live_files(table: Any, file: Any) -> Iterator[DataFile]:
+def refuse_large(footer: Any, path: str) -> None:
+    """By what the footer says, before anything is unpacked."""
+    if footer.num_rows > MOST_ROWS:
+        raise TooLarge(f"{path} has {footer.num_rows} rows; more than {MOST_ROWS} are not read")
+    for number in range(footer.num_row_groups):
+        size = footer.row_group(number).total_byte_size
+        if size > MOST_GROUP:
+            raise TooLarge(f"{path} has a row group of {size} bytes; more than {MOST_GROUP} are not read")
+
+
+def read_columns(file: Any, columns: list[str], path: str) -> Any:
+    """In batches: what a footer says need not be true, and a dictionary of one long value unpacks to any size."""
+    from pyarrow import Table
+
+    batches, size = [], 0
+    for batch in file.iter_batches(batch_size=BATCH, columns=columns, use_threads=False):
+        size += batch.nbytes
+        if size > MOST_IN_MEMORY:
+            raise TooLarge(f"{path} unpacks to more than {MOST_IN_MEMORY} bytes, which is not read")
+        batches.append(batch)
+    return Table.from_batches(batches) if batches else file.schema_arrow.empty_table()
+
+
+def live_files(table: Any, file: Any, path: str) -> Iterator[DataFile]:
     add = present(table, "add")
     if add is None:
         return
     deleted = numbers(add, "deletionVector", "cardinality", missing=-1)
-    rows = counted(file) if any(count >= 0 for count in deleted) else [-1] * len(deleted)
+    rows = counted(file, path) if any(count >= 0 for count in deleted) else [-1] * len(deleted)
     yield from map(
         DataFile, texts(add, "path"), numbers(add, "size"), numbers(add, "modificationTime"), partitions(add), deleted,
         [count if gone >= 0 else -1 for count, gone in zip(rows, deleted, strict=True)],
@@ -73,9 +102,9 @@ def live_files(table: Any, file: Any) -> Iterator[DataFile]:
     )  # fmt: skip
 
 
-def counted(file: Any) -> list[int]:
+def counted(file: Any, path: str) -> list[int]:
     """Rows of each live file, for the tables with deletion vectors: the statistics are the bulk of a checkpoint."""
-    add = present(file.read(columns=["add.path", "add.stats"], use_threads=False), "add")
+    add = present(read_columns(file, ["add.path", "add.stats"], path), "add")
     return [row_count(stats) for stats in texts(add, "stats")]
 
 

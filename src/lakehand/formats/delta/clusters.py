@@ -86,7 +86,7 @@ def window_of(version: int, commit: Commit, info: Mapping[str, Any], columns: tu
 def ordered_by(info: Mapping[str, Any]) -> tuple[str, ...]:
     try:
         columns = json.loads((info.get("operationParameters") or {}).get("zOrderBy") or "[]")
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return ()
     return normalised(str(column) for column in columns)
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The transaction log of a Delta table: which commits and checkpoints its folder holds, and how a commit is read."""
 
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from lakehand.spi import Invalid
-from lakehand.storage import Storage
+from lakehand.storage import SMALL, Storage, parse_json, parse_json_lines
 
 FOLDER = "_delta_log"
 ABSENT = "absent"
@@ -94,8 +93,12 @@ class Log:
         if name not in self.names:
             return {}
         try:
-            found = json.loads(self.storage.read(f"{self.folder}/{name}"))
-        except (FileNotFoundError, ValueError):
+            data = self.storage.read(f"{self.folder}/{name}", limit=SMALL)
+        except FileNotFoundError:
+            return {}
+        try:
+            found = parse_json(data, name)
+        except OSError:
             return {}
         return found if isinstance(found, dict) else {}
 
@@ -126,10 +129,7 @@ def complete(names: Iterable[str]) -> Iterator[Checkpoint]:
 
 
 def read_commit(storage: Storage, path: str) -> Commit:
-    try:
-        return [json.loads(line) for line in storage.read(path).splitlines() if line.strip()]
-    except ValueError as error:
-        raise OSError(f"{path} cannot be read: {error}") from error
+    return parse_json_lines(storage.read(path), path)
 
 
 def info_of(commit: Commit) -> Mapping[str, Any]:

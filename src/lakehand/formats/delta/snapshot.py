@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Delta table at one moment: its log is listed, and everything else is read when someone asks for it."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
@@ -13,6 +12,7 @@ from lakehand.formats.delta.files import DataFile
 from lakehand.formats.delta.log import Commit, Log, committed_at, info_of
 from lakehand.formats.delta.state import State
 from lakehand.spi import Invalid, Json, health, size_histogram
+from lakehand.storage import parse_json
 
 MB = 1024 * 1024
 TARGET = 128 * MB
@@ -66,8 +66,13 @@ class DeltaSnapshot:
     @cached_property
     def schema(self) -> tuple[Mapping[str, Any], ...]:
         """The columns, as the log describes them."""
-        document = json.loads(self.state.metadata.get("schemaString") or "{}")
+        document = self._parsed(self.state.metadata.get("schemaString"))
         return tuple(document.get("fields") or ())
+
+    def _parsed(self, text: str | None) -> Mapping[str, Any]:
+        """A document that the log holds as a text."""
+        found = parse_json(text or "{}", f"the schema or a domain of {self.location}")
+        return found if isinstance(found, dict) else {}
 
     @cached_property
     def features(self) -> frozenset[str]:
@@ -80,7 +85,7 @@ class DeltaSnapshot:
         domain = self.state.domains.get("delta.clustering") or {}
         if domain.get("removed"):
             return ()
-        columns = json.loads(domain.get("configuration") or "{}").get("clusteringColumns") or ()
+        columns = self._parsed(domain.get("configuration")).get("clusteringColumns") or ()
         return tuple(".".join(column) for column in columns)
 
     @property

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans and commits: what the Avro and JSON documents of the timeline say about the size of a piece of work."""
 
-import io
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from lakehand.storage import parse_json, read_records
 
 MEGABYTE = 1024 * 1024
 
@@ -23,22 +23,15 @@ class PlanSize:
         return f"{self.file_groups} file groups, {self.files} files, {self.bytes} bytes"
 
 
-def read_document(content: bytes) -> dict[str, Any]:
+def read_document(content: bytes, path: str = "a document of the timeline") -> dict[str, Any]:
     """The first record of an Avro file, or a JSON document; empty when there is nothing in it."""
     if not content.strip():
         return {}
-    if content[:4] == b"Obj\x01":
-        import fastavro  # costs more than all the rest of this package, and many looks need no plan
-
-        try:
-            records: Iterator[Any] = iter(fastavro.reader(io.BytesIO(content)))
-            return dict(next(records, {}))
-        except Exception as error:  # fastavro has many ways to dislike a file that was cut short
-            raise OSError(f"an Avro document of the timeline cannot be read: {error}") from error
+    found = next(read_records(content, path), {}) if content[:4] == b"Obj\x01" else parse_json(content, path)
     try:
-        return dict(json.loads(content))
-    except ValueError as error:
-        raise OSError(f"a document of the timeline is neither Avro nor JSON: {error}") from error
+        return dict(found)
+    except (TypeError, ValueError) as error:
+        raise OSError(f"{path} holds no record: {error}") from error
 
 
 def is_clustering(document: Mapping[str, Any]) -> bool:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 
 from lakehand.spi import Invalid
-from lakehand.storage import Storage
+from lakehand.storage import SMALL, Storage
 
 FOLDER = ".hoodie"
 FILE = "hoodie.properties"
@@ -20,7 +20,7 @@ def read_properties(storage: Storage, root: str, location: str) -> dict[str, str
     """The table's properties. Raises Invalid when this is no Hudi table, OSError when the storage fails."""
     for name in (FILE, BACKUP):
         try:
-            found = parse(storage.read(f"{root}/{FOLDER}/{name}").decode())
+            found = parse(storage.read(f"{root}/{FOLDER}/{name}", limit=SMALL).decode())
         except (FileNotFoundError, NotADirectoryError):
             continue
         except UnicodeDecodeError as error:

@@ -110,7 +110,7 @@ class HudiSnapshot:
         if not path:
             return {}
         try:
-            document = plans.read_document(self.storage.read(f"{self.root}/{path}"))
+            document = self._document(f"{self.root}/{path}")
         except FileNotFoundError:
             return {}
         return dict(document.get("indexDefinitions") or {})
@@ -118,16 +118,19 @@ class HudiSnapshot:
     def requested_document(self, instant: str) -> dict[str, Any]:
         for file in self.timeline.requested_at(instant):
             try:
-                return plans.read_document(self.storage.read(f"{self.timeline_folder}/{file.name}"))
+                return self._document(f"{self.timeline_folder}/{file.name}")
             except FileNotFoundError:
                 continue
         return {}
 
     def completed_document(self, file: TimelineFile) -> dict[str, Any]:
         try:
-            return plans.read_document(self.storage.read(f"{self.timeline_folder}/{file.name}"))
+            return self._document(f"{self.timeline_folder}/{file.name}")
         except FileNotFoundError:
             return {}
+
+    def _document(self, path: str) -> dict[str, Any]:
+        return plans.read_document(self.storage.read(path), path)
 
     @cached_property
     def numbers(self) -> Mapping[str, Json]:

@@ -4,7 +4,7 @@
 import re
 
 from lakehand.spi import Invalid
-from lakehand.storage import Storage
+from lakehand.storage import SMALL, Storage
 
 FOLDER = "metadata"
 HINT = "version-hint.text"
@@ -17,7 +17,7 @@ def current(storage: Storage, root: str, location: str) -> str:
     """The name of the newest metadata file, found as Iceberg finds it."""
     folder = f"{root}/{FOLDER}"
     try:
-        version = int(storage.read(f"{folder}/{HINT}").decode().strip())
+        version = int(storage.read(f"{folder}/{HINT}", limit=SMALL).decode().strip())
     except (FileNotFoundError, NotADirectoryError):
         return newest(storage, folder, location)
     except ValueError as error:

@@ -5,9 +5,10 @@ import json
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from io import BytesIO
 from threading import Lock
 from typing import Any, NamedTuple
+
+from lakehand.storage.avro import checked_avro, schema_text
 
 DATA, POSITION_DELETES, EQUALITY_DELETES = 0, 1, 2
 DELETED = 2  # the status of an entry that only says what is gone
@@ -69,7 +70,7 @@ class Memory:
                 self._held -= len(self._files.popitem(last=False)[1]) + 1
 
 
-def read_list(data: bytes) -> list[Manifest]:
+def read_list(data: bytes, path: str) -> list[Manifest]:
     return [
         Manifest(
             path=entry["manifest_path"],
@@ -78,13 +79,15 @@ def read_list(data: bytes) -> list[Manifest]:
             holds_deletes=entry.get("content") == 1,
             sequence=entry.get("sequence_number") or 0,
         )
-        for entry in records(data, _LIST)
+        for entry in records(data, _LIST, path)
     ]
 
 
 def read_files(data: bytes, manifest: Manifest) -> list[ContentFile]:
     wanted = _ENTRY | _FILE | (_BOUNDS if manifest.holds_deletes else frozenset())
-    return [content_file(entry, manifest) for entry in records(data, wanted) if entry["status"] != DELETED]
+    return [
+        content_file(entry, manifest) for entry in records(data, wanted, manifest.path) if entry["status"] != DELETED
+    ]
 
 
 def content_file(entry: Mapping[str, Any], manifest: Manifest) -> ContentFile:
@@ -116,17 +119,21 @@ def bound(pairs: Sequence[Mapping[str, Any]] | None) -> bytes | None:
     return next((pair["value"] for pair in pairs or () if pair["key"] == FILE_PATH), None)
 
 
-def records(data: bytes, wanted: frozenset[str]) -> Iterator[Any]:
+def records(data: bytes, wanted: frozenset[str], path: str = "an Avro file of the metadata") -> Iterator[Any]:
+    """Only the wanted fields. The file is checked before its schema is used."""
     import fastavro  # costs 20 ms, and a probe does not need it
 
+    checked = checked_avro(data, path)
     try:
-        written = fastavro.reader(BytesIO(data)).metadata["avro.schema"]
-        yield from fastavro.reader(BytesIO(data), reader_schema=projected(written, wanted))
-    except (ValueError, KeyError, EOFError, IndexError, OverflowError) as error:
-        raise OSError(f"an Avro file of the metadata cannot be read: {type(error).__name__}: {error}") from error
+        written = schema_text(checked.getvalue())
+        yield from fastavro.reader(checked, reader_schema=projected(written, wanted))
+    except OSError:
+        raise
+    except Exception as error:  # fastavro has many ways to dislike a file
+        raise OSError(f"{path} cannot be read: {type(error).__name__}: {error}") from error
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=128)
 def projected(written: str, wanted: frozenset[str]) -> Any:
     """The schema that a file was written with, less what nobody asks for."""
     import fastavro

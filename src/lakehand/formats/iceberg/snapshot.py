@@ -113,7 +113,7 @@ class IcebergSnapshot:
             return ()
         if not self.current.manifest_list:
             return [Manifest(path, 0, 0, False, 0) for path in self.current.manifests]
-        return read_list(self._read(self.current.manifest_list))
+        return read_list(self._read(self.current.manifest_list), self.current.manifest_list)
 
     @cached_property
     def files(self) -> Sequence[ContentFile]:

@@ -5,9 +5,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from os import SEEK_END
 
 from lakehand.spi import Invalid
 from lakehand.storage import Storage
+from lakehand.storage.bounds import refuse_giants
 
 FOLDER = "_versions"
 _NAME = re.compile(r"(\d{1,20})\.manifest")
@@ -33,11 +35,32 @@ def version_of(name: str) -> int | None:
 
 def newest(storage: Storage, root: str, location: str) -> tuple[int, str]:
     """The latest version, and the sign of change that it gives."""
+    version, path = newest_file(storage, root, location)
+    return version, token_of(storage, version, path)
+
+
+def token_of(storage: Storage, version: int, path: str) -> str:
+    return f"{version}:{storage.stamp(path)}".rstrip(":")
+
+
+def newest_file(storage: Storage, root: str, location: str) -> tuple[int, str]:
+    """The latest version and the path of its manifest."""
     named = {version: name for name in names(storage, root, location) if (version := version_of(name)) is not None}
     if not named:
         raise Invalid(f"{location} is no Lance table: its folder {FOLDER} holds no manifest")
     version = max(named)
-    return version, f"{version}:{storage.stamp(f'{root}/{FOLDER}/{named[version]}')}".rstrip(":")
+    return version, f"{root}/{FOLDER}/{named[version]}"
+
+
+def check_readable(storage: Storage, root: str, path: str) -> None:
+    """Lance's library opens files by itself and waits for pipes: refuse odd files and a giant manifest before it does.
+
+    ``path``: the manifest that it will read first.
+    """
+    if odd := storage.odd_file(root):
+        raise OSError(f"{odd}; Lakehand reads regular files only, and follows no link below a table")
+    with storage.open(path) as file:
+        refuse_giants(path, file.seek(0, SEEK_END))
 
 
 def names(storage: Storage, root: str, location: str) -> Iterable[str]:

@@ -35,7 +35,9 @@ class LanceFormat(TableFormat):
 
     def inspect(self, place: Place) -> LanceSnapshot:
         storage, root = self._storages.of(place.location)
-        version, token = manifests.newest(storage, root, place.location)
+        version, path = manifests.newest_file(storage, root, place.location)
+        manifests.check_readable(storage, root, path)
+        token = manifests.token_of(storage, version, path)
         dataset = open_dataset(place.location, version, self._options)
         return LanceSnapshot(
             token=token, location=place.location, version=version, dataset=dataset, root=root, storage=storage

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where things lie in a table's folder: snapshots, tags, branches and consumers, each read when it is asked for."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lakehand.storage import Storage
+from lakehand.storage import Storage, parse_json
 
 Document = Mapping[str, Any]  # a snapshot, as its JSON says it
 SNAPSHOT, TAG, CHANGELOG = "snapshot", "tag", "changelog"
@@ -60,11 +59,7 @@ class Layout:
 
     def document(self, name: str) -> dict[str, Any]:
         path = f"{self.root}/{name}"
-        data = self.storage.read(path)
-        try:
-            found = json.loads(data)
-        except ValueError as error:
-            raise OSError(f"{path} is not whole: {error}") from error
+        found = parse_json(self.storage.read(path), path)
         if not isinstance(found, dict):
             raise OSError(f"{path} is not what Paimon writes")
         return found

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A table's schema file: its keys and options, with Paimon's defaults where it says nothing."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import Any
 
 from lakehand.domain.words import Word
 from lakehand.spi import Invalid
+from lakehand.storage import parse_json
 
 MB = 1024 * 1024
 SIZES = {"b": 1, "k": 1024, "m": MB, "g": 1024 * MB, "t": 1024 * 1024 * MB}
@@ -90,7 +90,7 @@ class TableSchema:
 
 def parsed(data: bytes, path: str) -> TableSchema:
     try:
-        document: dict[str, Any] = json.loads(data)
+        document: dict[str, Any] = parse_json(data, path)
         return TableSchema(
             id=int(document["id"]),
             version=int(document.get("version", 1)),
@@ -99,7 +99,7 @@ def parsed(data: bytes, path: str) -> TableSchema:
             columns=tuple(str(one["name"]) for one in document["fields"]),
             options={str(key): str(value) for key, value in (document.get("options") or {}).items()},
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise Invalid(f"{path} is no schema of Paimon's: {error!r}") from error
 
 

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Unpacking compressed metadata up to a limit: a few bytes may unpack to more than a machine has."""
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Callable
+from functools import cache
+from gzip import GzipFile
+from io import BytesIO
+from typing import Any
+
+from lakehand.storage.bounds import MOST_UNPACKED, refuse_bombs
+
+RAW = -15  # zlib's word for deflate without a header
+Unpack = Callable[[bytes, int], bytes]  # gives at most one byte more than the limit
+
+
+def gunzip(data: bytes, path: str, limit: int = MOST_UNPACKED) -> bytes:
+    try:
+        with GzipFile(fileobj=BytesIO(data)) as file:
+            unpacked = file.read(limit + 1)
+    except (EOFError, zlib.error, OSError) as error:
+        raise OSError(f"{path} cannot be unpacked: {error}") from error
+    refuse_bombs(path, len(unpacked), limit)
+    return unpacked
+
+
+def inflate(block: bytes, limit: int) -> bytes:
+    return zlib.decompressobj(RAW).decompress(block, limit + 1)
+
+
+def unzstd(block: bytes, limit: int) -> bytes:
+    return zstd_reader()(block, limit + 1)
+
+
+def unbzip2(block: bytes, limit: int) -> bytes:
+    return bz2.BZ2Decompressor().decompress(block, limit + 1)
+
+
+def unxz(block: bytes, limit: int) -> bytes:
+    return lzma.LZMADecompressor(memlimit=MOST_UNPACKED).decompress(block, limit + 1)
+
+
+def unsnappy(block: bytes, limit: int) -> bytes:
+    """Snappy says first how much follows; Avro puts four bytes of a checksum after it."""
+    import pyarrow as pa
+
+    size = snappy_size(block)
+    if size > limit:
+        return bytes(limit + 1)
+    return bytes(pa.Codec("snappy").decompress(block[:-4], decompressed_size=size, asbytes=True))
+
+
+def snappy_size(block: bytes) -> int:
+    value = 0
+    for place, byte in enumerate(block[:5]):
+        value |= (byte & 0x7F) << (7 * place)
+        if not byte & 0x80:
+            return value
+    raise ValueError("a snappy block has no length")
+
+
+@cache
+def zstd_reader() -> Callable[[bytes, int], bytes]:
+    """zstandard is there with pyiceberg and loads quickly; pyarrow is always there."""
+    try:
+        from zstandard import ZstdDecompressor
+    except ImportError:
+        return by_arrow
+    return lambda block, most: read_up_to(ZstdDecompressor().stream_reader(block), most)
+
+
+def by_arrow(block: bytes, most: int) -> bytes:
+    import pyarrow as pa
+
+    with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
+        return read_up_to(stream, most)
+
+
+def read_up_to(stream: Any, most: int) -> bytes:
+    return bytes(stream.read(most))
+
+
+CODECS: dict[str, Unpack] = {
+    "null": lambda block, _: block,
+    "deflate": inflate,
+    "zstandard": unzstd,
+    "snappy": unsnappy,
+    "bzip2": unbzip2,
+    "xz": unxz,
+}

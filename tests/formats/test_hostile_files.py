@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A hostile table harms only itself: whatever its metadata files are, its format raises an error about them, soon."""
+
+import gzip
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakehand.domain.errors import Invalid
+from lakehand.formats.delta import DeltaFormat, checkpoints
+from lakehand.formats.hudi import HudiFormat
+from lakehand.formats.iceberg import IcebergFormat
+from lakehand.formats.lance import LanceFormat
+from lakehand.formats.paimon import PaimonFormat
+from lakehand.spi import Place, TableFormat
+from lakehand.storage import TooLarge, unpacking
+from lakehand.storage import avro as avro_module
+from tests import small_tables
+from tests.formats.iceberg.made import WrittenTable
+from tests.formats.paimon.handmade import HandMade, small
+from tests.storage.avro_files import avro_file, deflated, record
+
+SELF = avro_file(record(("a", "A")), [(1, b"")])
+BOMB = avro_file(record(("id", "int")), [(1, deflated(bytes(3_000_000)))], "deflate")
+
+
+def iceberg(path: Path) -> Path:
+    WrittenTable(folder=path)
+    return path
+
+
+def paimon(path: Path) -> Path:
+    made = HandMade(path)
+    made.commit(small(3))
+    return path
+
+
+def delta(path: Path) -> Path:
+    """With a checkpoint, so that its log is read from there."""
+    import deltalake
+
+    small_tables.delta(path, commits=3)
+    deltalake.DeltaTable(str(path)).create_checkpoint()
+    small_tables.delta(path, commits=1)
+    return path
+
+
+FORMATS: dict[str, tuple[type[TableFormat], Callable[[Path], Path]]] = {
+    "hudi": (HudiFormat, small_tables.hudi),
+    "iceberg": (IcebergFormat, iceberg),
+    "delta": (DeltaFormat, delta),
+    "paimon": (PaimonFormat, paimon),
+    "lance": (LanceFormat, lambda path: small_tables.lance(path, commits=3)),
+}
+PENDING = ".hoodie/timeline/[0-9]*.compaction.requested"
+# What each format reads for a decision or for its numbers.
+FILES = [
+    ("hudi", ".hoodie/hoodie.properties"),
+    ("hudi", ".hoodie/timeline/*.requested"),
+    ("iceberg", "metadata/version-hint.text"),
+    ("iceberg", "metadata/v1.metadata.json"),
+    ("iceberg", "metadata/snap-*.avro"),
+    ("iceberg", "metadata/*-m0.avro"),
+    ("delta", "_delta_log/*3.json"),
+    ("delta", "_delta_log/*.checkpoint.parquet"),
+    ("paimon", "schema/schema-0"),
+    ("paimon", "snapshot/snapshot-1"),
+    ("paimon", "manifest/manifest-list-*"),
+    ("paimon", "manifest/manifest-1"),
+    ("lance", "_versions/*.manifest"),
+]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Each table once, where it stays: Iceberg's metadata holds absolute paths."""
+    folder = tmp_path_factory.mktemp("hostile")
+    tables = {name: make(folder / name) for name, (_, make) in FORMATS.items()}
+    for done in only_pending(tables["hudi"]):
+        done.unlink()  # what is completed is not opened
+    return tables
+
+
+def only_pending(table: Path) -> list[Path]:
+    """The requested files of compactions that are completed."""
+    timeline = table / ".hoodie" / "timeline"
+    completed = {file.name[:17] for file in timeline.glob("*.commit")}
+    return [file for file in timeline.glob("*.compaction.requested") if file.name[:17] in completed]
+
+
+def read_all(name: str, path: Path) -> dict[str, Any]:
+    form, place = FORMATS[name][0](), Place(location=str(path))
+    form.probe(place)
+    snapshot = form.inspect(place)
+    return dict(snapshot.numbers)
+
+
+def replaced(path: Path, pattern: str, make: Callable[[Path], Any]) -> Iterator[Path]:
+    """Each file of the pattern in turn, put back afterwards."""
+    found = sorted(path.glob(pattern))
+    assert found, f"{path} has no {pattern}"
+    for file in found:
+        aside = file.with_name(f"{file.name}.aside-{os.getpid()}")
+        file.rename(path.parent / aside.name)
+        try:
+            make(file)
+            yield file
+        finally:
+            file.unlink(missing_ok=True)
+            (path.parent / aside.name).rename(file)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_sound_table_is_read(name: str, made: dict[str, Path]) -> None:
+    assert read_all(name, made[name])
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [(os.mkfifo, "a pipe"), (lambda file: file.symlink_to("/dev/zero"), "a link")],
+    ids=["pipe", "endless device"],
+)
+@pytest.mark.parametrize(("name", "pattern"), FILES)
+def test_an_odd_file_in_the_place_of_metadata_is_refused_by_name(
+    name: str, pattern: str, make: Callable[[Path], Any], kind: str, made: dict[str, Path]
+) -> None:
+    seen = []
+    for file in replaced(made[name], pattern, make):
+        try:
+            read_all(name, made[name])
+        except (OSError, Invalid) as error:
+            seen.append((file.name, str(error)))
+    assert seen
+    assert [name for name, text in seen if f"{name} is {kind}" not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [
+        ("iceberg", "metadata/snap-*.avro"),
+        ("iceberg", "metadata/*-m0.avro"),
+        ("paimon", "manifest/manifest-1"),
+        ("hudi", PENDING),
+    ],
+)
+@pytest.mark.parametrize("attack", [(SELF, "contains itself"), (BOMB, "unpacks to more than 1000000 bytes")])
+def test_hostile_avro_is_an_error_about_its_file(
+    name: str, pattern: str, attack: tuple[bytes, str], made: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, why = attack
+    monkeypatch.setattr(avro_module, "MOST_UNPACKED", 1_000_000)
+    for file in replaced(made[name], pattern, lambda file: file.write_bytes(data)):
+        with pytest.raises(OSError, match=f"{file.name} .*{why}"):
+            read_all(name, made[name])
+
+
+def test_a_packed_metadata_file_is_unpacked_up_to_a_limit(
+    made: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """583 KB of gzip that unpack to 1.2 GB ate the service's memory."""
+    monkeypatch.setattr(unpacking.gunzip, "__defaults__", (1_000_000,))
+    bomb = gzip.compress(b'{"a":"' + b"x" * 3_000_000 + b'"}')
+    for _ in replaced(made["iceberg"], "metadata/v1.metadata.json", lambda file: file.write_bytes(bomb)):
+        with pytest.raises(TooLarge, match=r"v1.metadata.json unpacks to more than 1000000 bytes"):
+            read_all("iceberg", made["iceberg"])
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [
+        ("iceberg", "metadata/v1.metadata.json"),
+        ("delta", "_delta_log/*3.json"),
+        ("paimon", "schema/schema-0"),
+        ("paimon", "snapshot/snapshot-1"),
+        ("hudi", PENDING),
+    ],
+)
+def test_json_that_is_nested_too_deeply_is_an_error_about_its_file(
+    name: str, pattern: str, made: dict[str, Path]
+) -> None:
+    for file in replaced(made[name], pattern, lambda file: file.write_bytes(b"[" * 100_000)):
+        with pytest.raises((OSError, Invalid), match=f"{file.name} .*nested too deeply"):
+            read_all(name, made[name])
+
+
+def test_a_schema_of_delta_that_is_nested_too_deeply_is_an_error_about_its_table(tmp_path: Path) -> None:
+    from tests.formats.delta.logs import protocol
+
+    log = tmp_path / "t" / "_delta_log"
+    log.mkdir(parents=True)
+    deep = {"metaData": {"id": "x", "schemaString": "[" * 100_000, "partitionColumns": [], "configuration": {}}}
+    (log / f"{0:020d}.json").write_text("\n".join(map(json.dumps, [protocol(), deep])))
+    snapshot: Any = DeltaFormat().inspect(Place(location=str(tmp_path / "t")))
+    with pytest.raises(OSError, match="nested too deeply"):
+        _ = snapshot.schema
+
+
+@pytest.mark.parametrize(
+    ("bound", "why"),
+    [
+        ("MOST_ROWS", "rows; more than 1 are not read"),
+        ("MOST_GROUP", "bytes; more than 1 are not read"),
+        ("MOST_IN_MEMORY", "unpacks to more than 1 bytes"),
+    ],
+)
+def test_a_checkpoint_is_read_within_bounds(
+    bound: str, why: str, made: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, bound, 1)
+    with pytest.raises(TooLarge, match=rf"checkpoint.parquet .*{why}"):
+        read_all("delta", made["delta"])
+
+
+def test_a_dictionary_of_one_long_value_does_not_fill_the_memory(
+    made: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A footer tells the bytes of a dictionary once, however often its values are repeated."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rows, value = 20_000, "x" * 10_000
+    path = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), [value]).cast(pa.string())
+    add = pa.StructArray.from_arrays([path, pa.array([1] * rows, pa.int64())], ["path", "size"])
+    monkeypatch.setattr(checkpoints, "MOST_IN_MEMORY", 50_000_000)
+
+    def bomb(file: Path) -> None:
+        parquet.write_table(pa.table({"add": add}), file)
+        assert file.stat().st_size < 1_000_000
+
+    del path
+    for _ in replaced(made["delta"], "_delta_log/*.checkpoint.parquet", bomb):
+        with pytest.raises(TooLarge, match=r"checkpoint.parquet unpacks to more than 50000000 bytes"):
+            read_all("delta", made["delta"])
+
+
+def test_a_giant_manifest_of_lance_is_refused_before_its_library_reads_it(made: dict[str, Path]) -> None:
+    table = made["lance"]
+
+    def giant(file: Path) -> None:
+        with file.open("wb") as opened:
+            opened.truncate(1024**4)
+
+    newest = min(file.name for file in (table / "_versions").glob("*.manifest"))
+    for _ in replaced(table, f"_versions/{newest}", giant):
+        with pytest.raises(TooLarge, match=f"{newest} has {1024**4} bytes"):
+            read_all("lance", table)
+
+
+def test_a_table_whose_root_is_a_link_is_read(made: dict[str, Path], tmp_path: Path) -> None:
+    for name, path in made.items():
+        (tmp_path / name).symlink_to(path)
+        assert read_all(name, tmp_path / name)
+
+
+def test_what_is_left_of_the_tables_is_sound(made: dict[str, Path]) -> None:
+    """The tests above put everything back."""
+    for name, path in made.items():
+        assert read_all(name, path)
+    shutil.rmtree(made["hudi"].parent)

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A table that is asked for too much: so many operations are stored and no more, and what is there stays quick."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from sqlalchemy import event as listening
+from sqlalchemy import insert, select
+
+from lakehand.core.explain import Explainer
+from lakehand.core.operations_desk import BATCH, OperationsDesk
+from lakehand.core.plugins import Plugins
+from lakehand.core.ports import Arrival
+from lakehand.core.tables_desk import TablesDesk
+from lakehand.domain.errors import Conflict
+from lakehand.domain.locations import Warehouses
+from lakehand.domain.operations import MOST_UNFINISHED, Status
+from lakehand.domain.processes import Instant
+from lakehand.domain.tables import Table
+from lakehand.store import SqlStore
+from lakehand.store.operation_rows import to_operation
+from lakehand.store.schema import operation
+from tests.rest.parts import plugins
+from tests.store.given import COMPACTION, NOON, a_pending_operation, a_running_operation, a_table, process, spec
+
+DOUBLINGS = 16
+MANY = 2**DOUBLINGS
+OWN = {"operation_id", "instant"}
+
+
+def instants(first: int, count: int) -> list[Instant]:
+    return [Instant(f"{20260101000000000 + number}") for number in range(first, first + count)]
+
+
+def tell(store: SqlStore, asked: Sequence[Instant], table: str = "/w/orders") -> None:
+    arrival = Arrival(table=spec(table), instants=asked, process=process())
+    store.inbox.store([arrival], [], now=NOON)
+
+
+def stored(store: SqlStore, table: Table) -> list[str]:
+    return sorted(o.instant for o in store.operations.of_table(table.id, recent=0))
+
+
+def notes(store: SqlStore) -> list[Any]:
+    return [one.event for one in store.events.list(kind="intake.too-many").items]
+
+
+def test_of_too_many_plans_the_newest_are_stored_and_one_event_says_so(store: SqlStore) -> None:
+    asked = instants(0, 1000)
+    tell(store, asked)
+    table = a_table(store)
+    assert stored(store, table) == asked[-MOST_UNFINISHED:]
+    [note] = notes(store)
+    assert note.table == table.id
+    assert "900 operations that a writer asked for were not stored" in note.message
+    assert f"lakehand operations clear {table.id}" in note.message
+
+
+def test_sixty_requests_of_a_thousand_plans_leave_a_hundred_operations(store: SqlStore) -> None:
+    for number in range(60):
+        tell(store, instants(number * 1000, 1000))
+    table = a_table(store)
+    assert sum(store.operations.unfinished(table.id).values()) == MOST_UNFINISHED
+    assert [one.times for one in store.events.list(kind="intake.too-many").items] == [60]
+
+
+def test_a_table_that_is_full_keeps_no_other_table_of_the_same_request(store: SqlStore) -> None:
+    full = Arrival(table=spec("/w/full", table_name="full"), instants=instants(0, 500), process=process())
+    other = Arrival(table=spec("/w/other", table_name="other"), instants=instants(0, 3), process=process())
+    store.inbox.store([full, other], [], now=NOON)
+    assert len(stored(store, a_table(store, "/w/other"))) == 3
+
+
+def test_plans_that_are_stored_already_are_not_told_of_as_dropped(store: SqlStore) -> None:
+    """A writer names its pending plans again and again; this process may not have stored them itself."""
+    tell(store, instants(0, MOST_UNFINISHED))
+    store.inbox.recent.clear()
+    tell(store, instants(0, MOST_UNFINISHED))
+    assert notes(store) == []
+
+
+def test_there_is_room_again_when_operations_have_ended(store: SqlStore) -> None:
+    tell(store, instants(0, MOST_UNFINISHED))
+    table = a_table(store)
+    tell(store, instants(500, 1))
+    assert len(notes(store)) == 1
+    store.operations.end_waiting(table.id, now=NOON, reason="enough", limit=10)
+    tell(store, instants(500, 20))
+    assert stored(store, table)[-10:] == instants(510, 10)
+
+
+def test_instants_of_both_lengths_are_compared_by_time(store: SqlStore) -> None:
+    tell(store, [*instants(0, MOST_UNFINISHED), Instant("20260102000000")])
+    assert "20260102000000" in stored(store, a_table(store))
+
+
+def desk_of(store: SqlStore) -> OperationsDesk:
+    return OperationsDesk(store=store, plugins=plugins(), wake=lambda: None)
+
+
+def test_a_request_for_more_than_may_wait_is_refused_with_the_next_step(store: SqlStore) -> None:
+    tell(store, instants(0, MOST_UNFINISHED))
+    table, desk = a_table(store), desk_of(store)
+    with pytest.raises(Conflict, match=f"has 100 unfinished operations.*lakehand operations clear {table.id}"):
+        desk.submit(table, COMPACTION, Instant("20270101000000000"), {}, origin="ann")
+    with pytest.raises(Conflict, match="100 unfinished operations"):
+        desk.submit(table, COMPACTION, None, {}, origin="ann")
+    again, is_new = desk.submit(table, COMPACTION, instants(0, 1)[0], {}, origin="ann")
+    assert (again.instant, is_new) == (instants(0, 1)[0], False)
+
+
+class Cost:
+    """What the database was asked for."""
+
+    def __init__(self) -> None:
+        self.statements = 0
+        self.rows = 0
+
+
+@contextmanager
+def counting(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cost]:
+    """Statements as the driver sees them, and operations as they are made from rows."""
+    cost, convert = Cost(), to_operation
+
+    def counted(row: Any) -> Any:
+        cost.rows += 1
+        return convert(row)
+
+    def count(*_: Any) -> None:
+        cost.statements += 1
+
+    monkeypatch.setattr("lakehand.store.operation_reads.to_operation", counted)
+    engine = store.operations.database.engine
+    listening.listen(engine, "before_cursor_execute", count)
+    yield cost
+    listening.remove(engine, "before_cursor_execute", count)
+
+
+@pytest.fixture
+def crowded(store: SqlStore) -> Table:
+    """As they were stored before there was a cap."""
+    table = a_table(store)
+    a_pending_operation(store, table, "plan")
+    c, others = operation.c, [column for column in operation.c if column.name not in OWN]
+    with store.operations.database.engine.begin() as tx:
+        for number in range(DOUBLINGS):
+            twins = select(*others, (c.instant + f"-{number}").label("instant"))
+            tx.execute(insert(operation).from_select([*(column.name for column in others), "instant"], twins))
+    a_running_operation(store, table, "runs")
+    return table
+
+
+def test_a_crowded_table_is_explained_from_few_rows(
+    store: SqlStore, crowded: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explainer = Explainer(store=store, plugins=Plugins(formats={}, factories={}, engines={}), waits=dict)
+    with counting(store, monkeypatch) as cost:
+        told = explainer.explain(crowded.id)
+    assert cost.rows < 200
+    assert cost.statements < 15
+    [compaction] = [one for one in told.actions if one.action == COMPACTION]
+    assert f"{MANY} more wait" in compaction.now
+
+
+def test_a_crowded_table_is_cleared_in_batches(
+    store: SqlStore, crowded: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with counting(store, monkeypatch) as cost:
+        removed = desk_of(store).clear(crowded, by="ann")
+    assert len(removed) == MANY + 1
+    assert cost.statements < 20 * MANY / BATCH
+    assert cost.rows < 20
+    [live] = store.operations.of_table(crowded.id, recent=0)
+    assert live.cancel_requested, "what runs is asked to end"
+    [told] = store.events.list(kind="operation.cleared").items
+    assert told.event.message == f"{MANY} waiting operations of sales.orders were removed by ann"
+    [last] = [o for o in store.operations.of_table(crowded.id, recent=1) if o.id != live.id]
+    assert (last.status, last.is_deleted, last.reason) == (Status.CANCELED, True, "removed by ann")
+
+
+def test_a_crowded_table_is_removed_in_batches(
+    store: SqlStore, crowded: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = TablesDesk(store=store, plugins=plugins(), warehouses=Warehouses(prefixes=("/w",)), wake=lambda: None)
+    with counting(store, monkeypatch) as cost:
+        desk.remove(crowded.id)
+    assert cost.statements < 20 * MANY / BATCH
+    assert [o.status for o in store.operations.of_table(crowded.id, recent=0) if not o.cancel_requested] == []
+
+
+def test_a_decision_about_a_crowded_table_reads_a_bounded_number_of_rows(
+    store: SqlStore, crowded: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with counting(store, monkeypatch) as cost:
+        found = store.operations.of_table(crowded.id, recent=50)
+    assert cost.rows == len(found) == 1001
+    assert found[0].status is not Status.PENDING or found[-1].status is not Status.PENDING, "what runs is among them"
+
+
+def test_an_operation_that_someone_holds_is_left_to_its_holder(store: SqlStore) -> None:
+    table = a_table(store)
+    held = a_running_operation(store, table, "runs")
+    assert store.operations.end_waiting(table.id, now=NOON, reason="enough", limit=10) == []
+    assert store.operations.get(held.id).status is held.status
