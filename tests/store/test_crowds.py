@@ -25,8 +25,6 @@ from lakehand.store.schema import operation
 from tests.rest.parts import plugins
 from tests.store.given import COMPACTION, NOON, a_pending_operation, a_running_operation, a_table, process, spec
 
-DOUBLINGS = 16
-MANY = 2**DOUBLINGS
 OWN = {"operation_id", "instant"}
 
 
@@ -111,6 +109,11 @@ def test_a_request_for_more_than_may_wait_is_refused_with_the_next_step(store: S
     assert (again.instant, is_new) == (instants(0, 1)[0], False)
 
 
+def doublings(store: SqlStore) -> int:
+    """65 536 operations on SQLite, and 4096 where a server is asked: the counts are what matters."""
+    return 16 if store.operations.database.dialect == "sqlite" else 12
+
+
 class Cost:
     """What the database was asked for."""
 
@@ -145,7 +148,7 @@ def crowded(store: SqlStore) -> Table:
     a_pending_operation(store, table, "plan")
     c, others = operation.c, [column for column in operation.c if column.name not in OWN]
     with store.operations.database.engine.begin() as tx:
-        for number in range(DOUBLINGS):
+        for number in range(doublings(store)):
             twins = select(*others, (c.instant + f"-{number}").label("instant"))
             tx.execute(insert(operation).from_select([*(column.name for column in others), "instant"], twins))
     a_running_operation(store, table, "runs")
@@ -155,27 +158,29 @@ def crowded(store: SqlStore) -> Table:
 def test_a_crowded_table_is_explained_from_few_rows(
     store: SqlStore, crowded: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    many = 2 ** doublings(store)
     explainer = Explainer(store=store, plugins=Plugins(formats={}, factories={}, engines={}), waits=dict)
     with counting(store, monkeypatch) as cost:
         told = explainer.explain(crowded.id)
     assert cost.rows < 200
     assert cost.statements < 15
     [compaction] = [one for one in told.actions if one.action == COMPACTION]
-    assert f"{MANY} more wait" in compaction.now
+    assert f"{many} more wait" in compaction.now
 
 
 def test_a_crowded_table_is_cleared_in_batches(
     store: SqlStore, crowded: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    many = 2 ** doublings(store)
     with counting(store, monkeypatch) as cost:
         removed = desk_of(store).clear(crowded, by="ann")
-    assert len(removed) == MANY + 1
-    assert cost.statements < 20 * MANY / BATCH
+    assert len(removed) == many + 1
+    assert cost.statements < 20 * (many / BATCH + 1)
     assert cost.rows < 20
     [live] = store.operations.of_table(crowded.id, recent=0)
     assert live.cancel_requested, "what runs is asked to end"
     [told] = store.events.list(kind="operation.cleared").items
-    assert told.event.message == f"{MANY} waiting operations of sales.orders were removed by ann"
+    assert told.event.message == f"{many} waiting operations of sales.orders were removed by ann"
     [last] = [o for o in store.operations.of_table(crowded.id, recent=1) if o.id != live.id]
     assert (last.status, last.is_deleted, last.reason) == (Status.CANCELED, True, "removed by ann")
 
@@ -184,9 +189,10 @@ def test_a_crowded_table_is_removed_in_batches(
     store: SqlStore, crowded: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk = TablesDesk(store=store, plugins=plugins(), warehouses=Warehouses(prefixes=("/w",)), wake=lambda: None)
+    many = 2 ** doublings(store)
     with counting(store, monkeypatch) as cost:
         desk.remove(crowded.id)
-    assert cost.statements < 20 * MANY / BATCH
+    assert cost.statements < 20 * (many / BATCH + 1)
     assert [o.status for o in store.operations.of_table(crowded.id, recent=0) if not o.cancel_requested] == []
 
 
