@@ -4,6 +4,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from lakehand.domain.boundaries import Boundary
 from lakehand.domain.errors import LocationRefused
 from lakehand.domain.operations import Operation, Status
@@ -73,6 +75,15 @@ def test_a_place_that_is_refused_at_the_last_moment_is_not_given_to_an_engine(wo
     operation = world.the_operation(table)
     assert (operation.status, operation.reason) == (Status.PENDING, f"not admitted: {table.location} leads to /secret")
     assert not world.engine.works
+
+
+def test_extra_locations_outside_of_the_warehouses_are_refused_when_they_are_named(world: World) -> None:
+    with pytest.raises(LocationRefused, match="'/etc' is outside of the warehouses"):
+        world.add_table("bad", properties={"extra-locations": "/lake/data,/etc"})
+    table = world.add_table()
+    with pytest.raises(LocationRefused, match="'/etc' is outside of the warehouses"):
+        world.desk.change(table.id, TableChanges(properties={"extra-locations": "/etc"}))
+    assert not world.store.tables.get(table.id).spec.properties
 
 
 def test_a_job_that_met_its_boundary_has_failed_for_good_and_says_what_it_met(world: World) -> None:

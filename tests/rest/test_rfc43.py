@@ -122,3 +122,11 @@ def test_writers_need_the_token_of_the_wire_or_of_the_api(
     assert post(client, "/register?token=open", body).status_code == 201
     allowed = client.post(f"{PREFIX}/register", json=body, headers={"Authorization": "Bearer sesame"})
     assert allowed.status_code == 200
+
+
+def test_no_writer_names_further_places_whose_files_may_be_deleted(client: httpx.Client) -> None:
+    body = {"table_name": "trips", "base_path": LOCATION, "properties": {"extra-locations": "/lake/others"}}
+    answer = post(client, "/register", body)
+    assert answer.status_code == 422
+    assert "extra-locations" in answer.json()["error"]["message"]
+    assert items(client, "/api/v1/tables") == []

@@ -244,7 +244,8 @@ def good_instants(notification: Notification, notes: list[Event], now: datetime)
     """The instants that make sense; the others are noted."""
     latest = latest_instant(now)
     good = [i for i in notification.instants[:MOST_INSTANTS] if _INSTANT.fullmatch(i) and i[:14] <= latest]
-    bad = [i for i in notification.instants if i not in set(good)] if len(good) < len(notification.instants) else []
+    known = set(good)
+    bad = [i for i in notification.instants if i not in known] if len(good) < len(notification.instants) else []
     if bad:
         notes.append(
             event(

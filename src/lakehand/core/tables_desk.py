@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What people may ask about tables: register, list, change, pause, remove. Every face calls this one desk."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from lakehand.core.intake import COMPACTION, HUDI
@@ -9,6 +9,7 @@ from lakehand.core.operations_desk import end_all_waiting
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Page, Store, TableFilter
 from lakehand.domain.actions import Action
+from lakehand.domain.boundaries import EXTRA_LOCATIONS, extra_locations
 from lakehand.domain.errors import Conflict, Invalid, NotFound
 from lakehand.domain.events import Event
 from lakehand.domain.locations import Warehouses, normalise
@@ -90,6 +91,7 @@ class TablesDesk:
         table = self.get(id)
         if changes.action_types is not None:
             self.plugins.check(table.format, changes.action_types)
+        self.check_extra_locations(changes.properties or {})
         now = self.store.clock.now()
         changed = self.store.tables.change(id, changes, now=now)
         if changes.paused is False:  # whoever resumes a table wants to see it looked at, not in a heartbeat's time
@@ -124,6 +126,7 @@ class TablesDesk:
     def checked(self, spec: TableSpec) -> TableSpec:
         location = normalise(spec.location)
         self.warehouses.admit(location)
+        self.check_extra_locations(spec.properties)
         known = spec.format or self.recognise(location) or HUDI
         wanted = spec.action_types or self.first_actions(known)
         self.plugins.check(known, wanted)
@@ -131,6 +134,11 @@ class TablesDesk:
             raise Invalid(f"no plugin does anything for {known} tables: see lakehand plugins")
         name = spec.table_name or location.rsplit("/", 1)[-1][:LONGEST_NAME]
         return replace(spec, location=location, table_name=name, format=known, action_types=wanted)
+
+    def check_extra_locations(self, properties: Mapping[str, str]) -> None:
+        """Whoever names a place outside of the warehouses hears of it at once. Links are followed at each admission."""
+        for extra in extra_locations(properties.get(EXTRA_LOCATIONS, "")):
+            self.warehouses.admit(normalise(extra))
 
     def first_actions(self, format: Format) -> frozenset[Action]:
         return FIRST_ACTIONS.get(format) or frozenset(self.plugins.actions_of(format))

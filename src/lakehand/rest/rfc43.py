@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lakehand.core.tables_desk import TablesDesk
 from lakehand.domain.actions import Action
+from lakehand.domain.boundaries import EXTRA_LOCATIONS
 from lakehand.domain.errors import Invalid, NotFound
 from lakehand.domain.tables import Format, Table, TableSpec
 from lakehand.rest.access import FacesHere, Operations, Tables, Writer
@@ -120,6 +121,8 @@ def register(asked: Registered, faces: FacesHere, writer: Writer, response: Resp
 
 
 def new_table(asked: Registered) -> NewTable:
+    if EXTRA_LOCATIONS in asked.properties:
+        raise Invalid(f"{EXTRA_LOCATIONS} widens what may be deleted; no writer says it: lakehand tables change")
     names = asked.action_types.split(",") if isinstance(asked.action_types, str) else asked.action_types
     try:
         return NewTable(
