@@ -285,3 +285,15 @@ def broken(page: Path, target: str) -> bool:
 def test_relative_links_lead_somewhere(page: Path) -> None:
     targets = [t for t in LINK.findall(without_fences(TEXT[page])) if not re.match(r"[a-z]+:", t)]
     assert [target for target in targets if broken(page, target)] == []
+
+
+def test_every_promise_on_security_names_tests_that_exist() -> None:
+    """Of each row of the table of who can reach what."""
+    table = TEXT[ROOT / "SECURITY.md"].partition("## Who can reach what")[2].partition("\n## ")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) > 15
+    for row in rows:
+        named = [span for span in SPAN.findall(row.rsplit("|", 2)[1]) if "::" in span]
+        assert named, f"no test is named: {row}"
+        for file, _, test in (name.partition("::") for name in named):
+            assert f"def {test}(" in (ROOT / file).read_text(encoding="utf-8"), f"{file} has no {test}"
