@@ -3,6 +3,8 @@
 
 import json
 import os
+import socket
+import struct
 import subprocess
 from collections.abc import Iterator
 from datetime import timedelta
@@ -20,6 +22,9 @@ from tests.listeners import is_loopback, listeners_of, members_of
 pytestmark = pytest.mark.spark
 
 NOBODY = 65534
+STREAM_REQUEST, STREAM_FAILURE = 6, 8
+PROGRAM = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
+QUICK = ("-Dspark.rpc.askTimeout=20s", "-Dspark.rpc.lookupTimeout=20s", "-Dspark.rpc.numRetries=1")
 REFUSED = "Expected SaslMessage"
 ANSWERED = "Unsupported message RpcMessage("  # the driver has read it, and answers
 
@@ -52,10 +57,26 @@ def session_of(engine: SparkEngine) -> int:
     return int(engine.spool.driver_state()["jvm"])
 
 
-def rpc_ports(engine: SparkEngine) -> list[int]:
-    """Those of Spark itself: the driver's endpoints and its block manager. Py4J's is the JVM's third."""
+def spark_ports(engine: SparkEngine) -> dict[str, int]:
+    """The ports of Spark itself, by what serves there. The JVM's third one is Py4J's, which has a token of its own."""
     jvm = session_of(engine)
-    return sorted(port for (_, port), pid in listeners_of(jvm).items() if pid == jvm)
+    ports = [port for (_, port), pid in listeners_of(jvm).items() if pid == jvm]
+    answers = {port: stream_from(port, "/files/none") for port in ports}
+    named = {"driver" if b"was not found" in said else "blocks": port for port, said in answers.items() if said}
+    assert set(named) == {"driver", "blocks"}, answers
+    return named
+
+
+def stream_from(port: int, name: str) -> bytes:
+    """What Spark's transport answers to a request for a file: this part of its protocol asks for no secret."""
+    text = name.encode()
+    body = struct.pack(">bi", STREAM_REQUEST, len(text)) + text
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(struct.pack(">q", 8 + len(body)) + body)
+        try:
+            return connection.recv(65536)
+        except OSError:
+            return b""
 
 
 def intrude(port: int) -> str:
@@ -64,7 +85,7 @@ def intrude(port: int) -> str:
     address = f"spark://HeartbeatReceiver@127.0.0.1:{port}"
     words = ["--driver-url", address, "--executor-id", "7", "--hostname", "127.0.0.1", "--cores", "1", "--app-id", "x"]
     ended = subprocess.run(
-        [java, "-Xmx256m", "-cp", f"{jars}/*", "org.apache.spark.executor.CoarseGrainedExecutorBackend", *words],
+        [java, "-Xmx256m", *QUICK, "-cp", f"{jars}/*", PROGRAM, *words],
         cwd="/", user=NOBODY, group=NOBODY, extra_groups=[], env={"SPARK_LOCAL_IP": "127.0.0.1"},
         capture_output=True, text=True, timeout=180, check=False,
     )  # fmt: skip
@@ -84,20 +105,26 @@ def test_without_a_secret_another_user_is_answered(open_driver: SparkEngine) -> 
     """What the next test rests on: this client does reach a driver that lets it."""
     needs_another_user()
 
-    said = [intrude(port) for port in rpc_ports(open_driver)]
-
-    assert any(ANSWERED in one for one in said)
-    assert not any(REFUSED in one for one in said)
+    assert ANSWERED in intrude(spark_ports(open_driver)["driver"])
 
 
 def test_another_user_without_the_secret_is_refused(driver: SparkEngine) -> None:
     needs_another_user()
 
-    said = [intrude(port) for port in rpc_ports(driver)]
+    for port in spark_ports(driver).values():
+        said = intrude(port)
+        assert REFUSED in said
+        assert ANSWERED not in said
+    assert driver.mark() is not None
 
-    assert not any(ANSWERED in one for one in said)
-    assert sum(REFUSED in one for one in said) == 2, "both ports of Spark ask for it"
-    assert driver.health().is_up
+
+@pytest.mark.parametrize(
+    "name", ["/files/driver.py", "/files/spark.properties", "/jars/none.jar", "/../spark.properties", "/classes/none"]
+)
+def test_the_file_server_that_asks_for_no_secret_has_no_file(driver: SparkEngine, name: str) -> None:
+    for port in spark_ports(driver).values():
+        said = stream_from(port, name)
+        assert said[8] == STREAM_FAILURE
 
 
 def test_everything_that_a_driver_listens_on_is_loopback(driver: SparkEngine) -> None:
