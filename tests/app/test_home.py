@@ -120,6 +120,15 @@ def test_a_database_that_others_may_write_to_is_refused_with_the_command_that_fi
         prepare_database_file(f"sqlite:///{file}")
 
 
+def test_a_database_that_anybody_may_replace_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "all").mkdir()
+    (tmp_path / "all").chmod(0o777)
+
+    with pytest.raises(Invalid, match=rf"the database .* can be replaced by any user.*chmod o-w {tmp_path}/all"):
+        prepare_database_file(f"sqlite:///{tmp_path}/all/x.db")
+    assert not (tmp_path / "all" / "x.db").exists()
+
+
 def test_files_of_the_service_are_for_its_owner_and_files_of_tables_are_as_they_were(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:

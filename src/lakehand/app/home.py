@@ -26,7 +26,7 @@ def prepare_home(home: Path) -> None:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         refuse_foreign_link(home)
         refuse_open_folder(home)
-        refuse_open_parents(home)
+        refuse_open_parents(home, f"the home {home}")
         refuse_unwritable(home)
     except OSError as error:
         raise Unavailable(
@@ -60,14 +60,14 @@ def refuse_open_folder(home: Path) -> None:
         )
 
 
-def refuse_open_parents(home: Path) -> None:
-    """Whoever may rename a folder above the home can put another one in its place."""
-    for parent in home.resolve().parents:
+def refuse_open_parents(place: Path, name: str) -> None:
+    """Whoever may rename a folder above a place can put another one there."""
+    for parent in place.resolve().parents:
         mode = parent.stat().st_mode
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             raise Invalid(
-                f"the home {home} can be replaced by any user, who may write to {parent} above it: "
-                f"chmod o-w {quote(str(parent))}, or give --home another folder"
+                f"{name} can be replaced by any user, who may write to {parent} above it: "
+                f"chmod o-w {quote(str(parent))}, or choose another place"
             )
 
 
@@ -77,6 +77,7 @@ def prepare_database_file(url: str) -> None:
     if file is None:
         return
     try:
+        refuse_open_parents(file, f"the database {file}")
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         found = file.stat()
     except OSError as error:
