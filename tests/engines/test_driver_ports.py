@@ -8,6 +8,7 @@ import struct
 import subprocess
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -58,8 +59,12 @@ def session_of(engine: SparkEngine) -> int:
 
 
 def spark_ports(engine: SparkEngine) -> dict[str, int]:
+    return ports_of(session_of(engine))
+
+
+@lru_cache
+def ports_of(jvm: int) -> dict[str, int]:
     """The ports of Spark itself, by what serves there. The JVM's third one is Py4J's, which has a token of its own."""
-    jvm = session_of(engine)
     ports = [port for (_, port), pid in listeners_of(jvm).items() if pid == jvm]
     answers = {port: stream_from(port, "/files/none") for port in ports}
     named = {"driver" if b"was not found" in said else "blocks": port for port, said in answers.items() if said}
@@ -71,7 +76,7 @@ def stream_from(port: int, name: str) -> bytes:
     """What Spark's transport answers to a request for a file: this part of its protocol asks for no secret."""
     text = name.encode()
     body = struct.pack(">bi", STREAM_REQUEST, len(text)) + text
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
         connection.sendall(struct.pack(">q", 8 + len(body)) + body)
         try:
             return connection.recv(65536)
