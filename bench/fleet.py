@@ -82,7 +82,7 @@ class Fleet:
     def submit(self, paths: Sequence[Path], *, warm_up: Sequence[Path], threads: int) -> float:
         """Run the program with the properties of the service's own driver; its own account of the seconds."""
         home = self.folder / f"submit-{next(self.numbers)}"
-        home.mkdir()
+        home.mkdir(mode=0o700)
         order = {"orders": [order_of(p) for p in paths], "warm_up": [order_of(p) for p in warm_up], "threads": threads}
         file = home / "order.json"
         file.write_text(json.dumps(order))

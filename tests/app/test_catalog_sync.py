@@ -20,7 +20,7 @@ from tests.small_tables import SqlCatalog
 
 
 def service_of(home: Path, toml: str, database: str) -> Service:
-    home.mkdir()
+    home.mkdir(mode=0o700)
     config = home / "lakehand.toml"
     config.write_text(toml)
     settings = load({"home": home, "database": database}, config)

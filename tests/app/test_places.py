@@ -29,3 +29,11 @@ def test_other_storages_are_compared_by_name() -> None:
     check("s3://lake/db/t")
     with pytest.raises(LocationRefused):
         check("s3://other/db/t")
+
+
+@pytest.mark.parametrize("bucket", ["s3://lake", "s3://lake/"])
+def test_a_whole_bucket_is_a_warehouse(bucket: str) -> None:
+    check = place_check(warehouses_of([bucket]))
+    check("s3://lake/t")
+    with pytest.raises(LocationRefused):
+        check("s3://other/t")

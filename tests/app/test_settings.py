@@ -24,6 +24,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def write(folder: Path, text: str, name: str = "lakehand.toml") -> Path:
     folder.mkdir(exist_ok=True)
     (folder / name).write_text(text, encoding="utf-8")
+    (folder / name).chmod(0o600)
     return folder / name
 
 

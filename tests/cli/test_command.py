@@ -2,10 +2,13 @@
 """The command as a whole: help, tokens, unreachable services, versions, options for writers, the doctor."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import Result
 
 import lakehand as package
 from lakehand.store import SqlStore
@@ -131,3 +134,70 @@ def test_settings_that_make_no_sense_are_refused_in_one_line(type_in: Run, tmp_p
 
     assert result.exit_code == 1
     assert "port" in result.stderr
+
+
+def sentence(result: Result) -> str:
+    """What a command says that fails as it should: one line, and exit code 1."""
+    assert result.exit_code == 1, result.output
+    assert "Traceback" not in result.output
+    assert result.stderr.startswith("lakehand: ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def test_a_start_that_cannot_be_is_one_sentence_with_the_next_step(
+    type_in: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By migrate, which starts like serve and ends."""
+    monkeypatch.chdir(tmp_path)
+    command = "migrate"
+    home = ["--home", tmp_path / "home"]
+    damaged = tmp_path / "damaged.db"
+    damaged.write_bytes(b"no database" * 1000)
+    damaged.chmod(0o600)
+
+    assert "from a backup" in sentence(type_in(command, *home, "--database", f"sqlite:///{damaged}"))
+    assert "the parameter 'y'" in sentence(type_in(command, *home, "--database", f"sqlite:///{tmp_path}/x.db?y=1"))
+    assert "the parameter 'foo'" in sentence(type_in(command, *home, "--database", "postgresql://127.0.0.1:1/d?foo=1"))
+    assert "name another one" in sentence(type_in(command, *home, "--database", f"sqlite:///{tmp_path}/no/x.db"))
+    assert "give --home a folder" in sentence(type_in(command, "--home", "/proc/lakehand"))
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    assert f"chmod 700 {tmp_path}/open" in sentence(type_in(command, "--home", tmp_path / "open"))
+
+
+@pytest.mark.parametrize(
+    ("warehouse", "says"), [("{lake}", "overlap: choose another --home"), ("/", "everything on this machine")]
+)
+def test_serve_refuses_a_warehouse_that_would_reach_the_home(tmp_path: Path, warehouse: str, says: str) -> None:
+    place = warehouse.format(lake=tmp_path / "lake")
+    words = ["serve", "--home", str(tmp_path / "lake" / "home"), "--warehouse", place, "--port", "0"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "lakehand.cli", *words], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert ended.returncode == 1
+    assert "Traceback" not in ended.stderr
+    assert says in ended.stderr.splitlines()[-1]
+
+
+def test_the_doctor_says_which_settings_it_looks_at(
+    type_in: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "lakehand.toml"
+    file.write_text("port = 0")
+    file.chmod(0o666)
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+
+    result = type_in("doctor", "--quick", "--home", home, "--json")
+
+    found = {one["part"]: one for one in json.loads(result.stdout)["items"]}
+    assert f"{file} is ignored" in found["settings"]["detail"]
+    file.chmod(0o600)
+    found = {
+        one["part"]: one for one in json.loads(type_in("doctor", "--quick", "--home", home, "--json").stdout)["items"]
+    }
+    assert found["settings"]["detail"] == f"the settings come from {file}"
+    assert found["home"]["is_fine"]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehand.domain.errors import LocationRefused
-from lakehand.domain.locations import Warehouses, location_key, normalise
+from lakehand.domain.locations import Warehouses, location_key, normalise, normalise_prefix
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,48 @@ def test_a_neighbour_with_the_same_beginning_is_outside() -> None:
 def test_without_warehouses_nothing_is_served() -> None:
     with pytest.raises(LocationRefused, match="none configured"):
         Warehouses(prefixes=()).admit("/data/t")
+
+
+@pytest.mark.parametrize(
+    ("text", "prefix", "inside"),
+    [
+        ("s3://lake", "s3://lake", "s3://lake/t"),
+        ("S3://Lake/", "s3://lake", "s3://lake/db/t"),
+        ("gs://b", "gs://b", "gs://b/t"),
+        ("abfss://c@account.example", "abfss://c@account.example", "abfss://c@account.example/t"),
+        ("hdfs://nn:8020/", "hdfs://nn:8020", "hdfs://nn:8020/t"),
+        ("hdfs:///", "hdfs:///", "hdfs:///t"),
+        ("s3://lake/db/", "s3://lake/db", "s3://lake/db/t"),
+        ("/data", "/data", "/data/t"),
+    ],
+)
+def test_a_bucket_is_a_warehouse(text: str, prefix: str, inside: str) -> None:
+    assert normalise_prefix(text) == prefix
+    Warehouses(prefixes=(prefix,)).admit(normalise(inside))
+
+
+@pytest.mark.parametrize("text", ["/", "file:///", "file:/", "//", "s3://", "s3:", "", "lake"])
+def test_everything_and_nothing_are_no_warehouse(text: str) -> None:
+    with pytest.raises(LocationRefused):
+        normalise_prefix(text)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "outside"),
+    [
+        ("s3://lake", "s3://lakeside/t"),
+        ("s3://lake", "s3://other/lake/t"),
+        ("hdfs:///", "hdfs://nn/t"),
+        ("hdfs://nn", "hdfs:///nn/t"),
+        ("gs://b", "s3://b/t"),
+    ],
+)
+def test_another_bucket_is_outside(prefix: str, outside: str) -> None:
+    with pytest.raises(LocationRefused, match="outside of the warehouses"):
+        Warehouses(prefixes=(normalise_prefix(prefix),)).admit(normalise(outside))
+
+
+@pytest.mark.parametrize("text", ["s3://lake", "s3://lake/", "gs://b//", "hdfs://nn", "hdfs:///", "/"])
+def test_a_bucket_itself_is_no_table(text: str) -> None:
+    with pytest.raises(LocationRefused, match="a table is a folder"):
+        normalise(text)

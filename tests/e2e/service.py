@@ -41,7 +41,7 @@ class RunningService:
         self.url = ""
 
     def start(self) -> "RunningService":
-        self.home.mkdir(parents=True, exist_ok=True)
+        self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         (self.home / "address.json").unlink(missing_ok=True)
         command = [sys.executable, "-m", "lakehand.cli", "serve", "--home", str(self.home), "--port", "0"]
         command += ["--warehouse", str(self.warehouse)]

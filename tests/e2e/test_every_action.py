@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from tests.e2e.conftest import Start
 from tests.e2e.every_action import NEEDS, Need, Spoiler
 from tests.e2e.service import RunningService, wait_for
+from tests.listeners import PortWatch
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
@@ -28,9 +29,13 @@ def test_every_action_of_every_format_is_decided_upon_done_once_and_not_wanted_a
     served = [one for need in NEEDS for one in register(service, need, lake)]
 
     driver = Driver(service)
-    for one in served:
-        wait_for(lambda: driver.is_watched() and one.is_at_rest(), f"{one} to come to rest", 480)  # noqa: B023
+    with PortWatch(driver.session) as ports:
+        for one in served:
+            wait_for(lambda: driver.is_watched() and one.is_at_rest(), f"{one} to come to rest", 480)  # noqa: B023
     assert len(driver.boots) == 1, "one driver served them all"
+    record_property("addresses that the driver listened on", sorted(ports.seen))
+    assert ports.looks > 10
+    assert ports.open_to_others == set(), "nobody on another machine can reach a driver"
     record_property("peak RSS of the driver in MB", driver.peak)
     for one in served:
         one.look_again()
@@ -48,6 +53,9 @@ class Driver:
         self.service = service
         self.boots: set[str] = set()
         self.peak = 0
+
+    def session(self) -> int | None:
+        return int(self.service.driver_facts().get("jvm") or 0) or None
 
     def is_watched(self) -> bool:
         facts = self.service.driver_facts()

@@ -92,3 +92,33 @@ def test_values_survive_the_properties_file() -> None:
     text = as_properties_file({"spark.b": " a\\b\n=c", "spark.a": "x:y"})
 
     assert text == "spark.a=x\\:y\nspark.b=\\ a\\\\b\\n\\=c\n"
+
+
+def test_a_local_driver_answers_nobody_who_lacks_its_secret_whatever_was_asked_for() -> None:
+    asked = {
+        "conf__spark__authenticate": "false",
+        "conf__spark__driver__bindAddress": "0.0.0.0",
+        "conf__spark__driver__host": "lake.internal",
+    }
+    for master in ("local", "local[*]", "local[4]", "local[2,3]"):
+        made = command((), master=master, **asked)
+
+        assert made.properties["spark.authenticate"] == "true"
+        assert made.properties["spark.driver.bindAddress"] == made.properties["spark.driver.host"] == "127.0.0.1"
+        assert made.environment["SPARK_LOCAL_IP"] == "127.0.0.1"
+
+
+def test_the_secret_of_a_local_driver_is_in_no_file_and_on_no_command_line() -> None:
+    made = command(master="local[2]")
+
+    said = " ".join([*made.arguments, *made.properties, *made.properties.values(), *made.environment])
+    assert "authenticate.secret" not in said
+
+
+def test_a_cluster_keeps_the_secret_that_its_operator_gave_it() -> None:
+    asked = {"conf__spark__authenticate": "true", "conf__spark__authenticate__secret": "theirs"}
+    made = command((), master="spark://host:7077", **asked)
+
+    assert made.properties["spark.authenticate.secret"] == "theirs"
+    assert "SPARK_LOCAL_IP" not in made.environment
+    assert "spark.authenticate" not in command(master="yarn").properties

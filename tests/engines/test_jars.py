@@ -11,7 +11,8 @@ from threading import get_ident
 import pytest
 
 from lakehand.domain.errors import NotFound
-from lakehand.engines.spark import jars
+from lakehand.engines.spark import jar_sums, jars
+from lakehand.engines.spark.jar_sums import JarSums
 from lakehand.engines.spark.jars import Jar, JarRefused, JarsUnavailable, ensure_jars
 from lakehand.engines.spark.java import Java, java_home
 
@@ -126,6 +127,46 @@ def test_another_folder_borrows_from_the_users_cache(cache: Path, listed: Listed
 
     assert path == tmp_path / "home" / "jars" / "tiny-1.0.jar"
     assert path.read_bytes() == CONTENT
+
+
+def test_a_jar_that_was_changed_is_refused_although_its_size_is_right(
+    cache: Path, listed: Listed, tmp_path: Path
+) -> None:
+    listed(TINY)
+    cache.mkdir()
+    file, record = cache / "tiny-1.0.jar", tmp_path / "sums.json"
+    file.write_bytes(CONTENT)
+    ensure_jars(["tiny"], java=NO_JAVA, sums=JarSums(record))
+    file.write_bytes(CONTENT[:-1] + b"!")
+
+    for sums in (JarSums(), JarSums(record)):
+        with pytest.raises(JarRefused, match=rf"{file} has the sha256 .* delete the file"):
+            ensure_jars(["tiny"], java=NO_JAVA, sums=sums)
+
+
+def test_a_jar_that_is_known_is_not_read_again(
+    cache: Path, listed: Listed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed(TINY)
+    cache.mkdir()
+    (cache / "tiny-1.0.jar").write_bytes(CONTENT)
+    ensure_jars(["tiny"], java=NO_JAVA, sums=JarSums(tmp_path / "sums.json"))
+    monkeypatch.setattr(jar_sums, "sha256_of", lambda file: pytest.fail(f"{file} is read again"))
+
+    assert ensure_jars(["tiny"], java=NO_JAVA, sums=JarSums(tmp_path / "sums.json")) == [cache / "tiny-1.0.jar"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "no json"])
+def test_a_record_that_cannot_be_read_is_made_anew(cache: Path, listed: Listed, tmp_path: Path, text: str) -> None:
+    listed(TINY)
+    cache.mkdir()
+    (cache / "tiny-1.0.jar").write_bytes(CONTENT)
+    record = tmp_path / "sums.json"
+    record.write_text(text)
+
+    ensure_jars(["tiny"], java=NO_JAVA, sums=JarSums(record))
+
+    assert TINY.sha256 in record.read_text()
 
 
 def test_an_unknown_format_is_named_with_the_known_ones() -> None:

@@ -80,7 +80,7 @@ def configure(tmp_path: Path) -> Callable[[str], None]:
     """Writes the lakehand.toml of the service that ``start_service`` starts."""
 
     def write(text: str) -> None:
-        (tmp_path / "home").mkdir(exist_ok=True)
+        (tmp_path / "home").mkdir(exist_ok=True, mode=0o700)
         (tmp_path / "home" / "lakehand.toml").write_text(text)
 
     return write

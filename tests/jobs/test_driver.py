@@ -2,6 +2,7 @@
 """The driver's loop, step by step, without Spark: what it starts, what it lets wait, when it leaves."""
 
 import json
+import os
 import sys
 from argparse import Namespace
 from importlib.util import find_spec
@@ -15,7 +16,8 @@ from pyspark.sql import SparkSession
 from lakehand.jobs.driver import Driver, leave_own_folder
 from lakehand.jobs.family import Family
 from lakehand.jobs.leases import clock
-from lakehand.jobs.spool import FOLDERS, Document, Spool
+from lakehand.jobs.orders import MOST_BYTES, Document
+from lakehand.jobs.spool import FOLDERS, Spool
 
 WANTED = {"threads": 2, "idle_timeout": 600.0, "max_age": 0.0, "max_rss_mb": 0, "lease_grace": 5.0}
 
@@ -117,6 +119,120 @@ def test_an_order_that_cannot_be_read_fails_and_stops_nobody(driver: Recorder) -
 
     assert json.loads((driver.spool.done / "bad.json").read_text())["error_class"] == "unreadable-order"
     assert driver.started == ["good"]
+
+
+def order_with(**values: Any) -> str:
+    return json.dumps({"handle": "bad", "job": "probe", "mark": None, "hold": 60.0, "at": 1, **values})
+
+
+MALFORMED = {
+    "a hold that is no number": order_with(hold="abc"),
+    "a hold that is not a number": order_with(hold=float("nan")),
+    "an endless hold": order_with(hold=float("inf")),
+    "a hold before now": order_with(hold=-1),
+    "a hold for ever": order_with(hold=10**30),
+    "a hold of a thousand digits": order_with(hold=10**1000),
+    "a hold that is a flag": order_with(hold=True),
+    "no hold": order_with(hold=None),
+    "a mark that is a number": order_with(mark=7),
+    "a mark of five thousand digits": order_with(mark="boot:" + "9" * 5000),
+    "a time that is a text": order_with(at="now"),
+    "a job that is a list": order_with(job=["probe"]),
+    "no job": order_with(job=None),
+    "parameters that are a list": order_with(parameters=[1]),
+    "a location that is a number": order_with(location=1),
+    "the handle of another": order_with(handle="other"),
+    "a handle that is an object": order_with(handle={}),
+    "a list": "[]",
+    "a text that is not closed": '{"handle": "bad',
+    "nothing": "",
+    "bytes that are no text": "\udcff",
+    "a hundred thousand brackets": "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("text", MALFORMED.values(), ids=list(MALFORMED))
+def test_a_malformed_order_is_refused_with_its_reason_and_the_driver_goes_on(
+    driver: Recorder, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (driver.spool.inbox / "bad.json").write_bytes(text.encode(errors="surrogateescape"))
+    driver.order("good", mark=driver.mark)
+    driver.step()
+    driver.step()
+
+    outcome = json.loads((driver.spool.done / "bad.json").read_text())
+    assert (outcome["state"], outcome["error_class"]) == ("failed", "unreadable-order")
+    assert "the order bad is refused: it" in capsys.readouterr().err
+    assert driver.started == ["good"]
+    assert driver.spool.waiting() == []
+    assert not (driver.spool.running / "bad.json").exists()
+
+
+def no_file(kind: str, file: Path) -> None:
+    outside = file.parents[2] / "outside.json"
+    outside.write_text(order_with())
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "link":
+        file.symlink_to(outside)
+    elif kind == "folder":
+        (file / "inner").mkdir(parents=True)
+    else:
+        file.write_bytes(b" " * (MOST_BYTES + 1))
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder", "huge"])
+def test_what_is_no_regular_file_is_no_order_and_no_renewal(driver: Recorder, kind: str) -> None:
+    for folder in (driver.spool.inbox, driver.spool.lease, driver.spool.cancel):
+        no_file(kind, folder / "bad.json")
+    driver.order("good", mark=driver.mark)
+    driver.step()
+    driver.step()
+
+    assert json.loads((driver.spool.done / "bad.json").read_text())["error_class"] == "unreadable-order"
+    assert driver.started == ["good"]
+    assert [*driver.spool.inbox.iterdir(), *driver.spool.lease.iterdir(), *driver.spool.cancel.iterdir()] == []
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder", "huge"])
+def test_a_driver_starts_whatever_a_former_one_left_running(driver: Recorder, kind: str) -> None:
+    no_file(kind, driver.spool.running / "bad.json")
+    driver.spool.clear()
+
+    assert json.loads((driver.spool.done / "bad.json").read_text())["state"] == "lost"
+    assert list(driver.spool.running.iterdir()) == []
+
+
+def test_a_name_that_can_be_no_handle_is_removed_from_the_inbox(driver: Recorder) -> None:
+    for name in ("notes.txt", "a b.json", "-x.json", "json"):
+        (driver.spool.inbox / name).write_text(order_with())
+    driver.step()
+
+    assert list(driver.spool.inbox.iterdir()) == []
+    assert list(driver.spool.done.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "renewal",
+    [
+        {"handles": 5, "hold": 60.0},
+        {"handles": [["h"]], "hold": 60.0},
+        {"handles": ["h"], "hold": "abc"},
+        {"handles": ["h"], "hold": float("inf")},
+        {"handles": ["h"], "mark": {}, "hold": 60.0},
+        {},
+    ],
+)
+def test_a_malformed_renewal_renews_nothing_and_the_driver_goes_on(driver: Recorder, renewal: Document) -> None:
+    driver.order("h", mark=None)
+    (driver.spool.lease / "1.json").write_text(json.dumps({"mark": driver.mark, **renewal}))
+    driver.order("good", mark=driver.mark)
+    driver.step()
+
+    assert driver.started == ["good"]
+    assert list(driver.spool.lease.iterdir()) == []
 
 
 def test_a_renewal_that_cannot_be_read_stops_nobody(driver: Recorder) -> None:

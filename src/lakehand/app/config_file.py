@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds and reads lakehand.toml, and lays layers of settings over each other."""
+"""Chooses and reads lakehand.toml, and lays layers of settings over each other."""
 
 import os
+import re
+import stat
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,14 +22,74 @@ FREE_TABLES = frozenset(
 )  # their keys are not ours to spell
 
 
-def find_config(named: Path | None, home: Path) -> Path | None:
-    """The file that was named, or else the one in home, or else the one here."""
+_SECRET = re.compile(r"secret|password|passwd|token|credential|access.?key|callback.?key", re.IGNORECASE)
+_URL_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigChoice:
+    """The file that is used, if any, and what whoever runs Lakehand should know about it and the others."""
+
+    file: Path | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        return f"the settings come from {self.file}" if self.file else "no lakehand.toml is used"
+
+
+def choose_config(named: Path | None, home: Path) -> ConfigChoice:
+    """The file that was named, or else the one in home, or else the one in the current folder.
+
+    A file that nobody named is used only if nobody else can have written it.
+    """
     chosen = named or (Path(os.environ["LAKEHAND_CONFIG"]) if os.environ.get("LAKEHAND_CONFIG") else None)
     if chosen is not None:
         if not chosen.is_file():
             raise NotFound(f"there is no configuration file {chosen}")
-        return chosen
-    return next((file for file in (home.expanduser() / NAME, Path(NAME)) if file.is_file()), None)
+        return ConfigChoice(file=chosen.absolute())
+    own, here = home.expanduser().absolute() / NAME, Path(NAME).absolute()
+    if own.is_file():
+        refuse_foreign(own)
+        return ConfigChoice(file=own)
+    if here.is_file():
+        if stranger := who_else_writes(here):
+            warning = f"{here} is ignored, because {stranger}; to use it all the same, name it with --config"
+            return ConfigChoice(warnings=(warning,))
+        return ConfigChoice(file=here)
+    return ConfigChoice()
+
+
+def refuse_foreign(file: Path) -> None:
+    """The file in home was meant to be used: running without it, say without its tokens, would be worse."""
+    is_private = not file.parent.stat().st_mode & 0o077
+    stranger = who_else_writes(file)
+    if stranger and not (is_private and file.stat().st_uid in (0, os.geteuid())):
+        raise Invalid(f"{file} is not used, because {stranger}: make it this user's own, or name it with --config")
+
+
+def who_else_writes(file: Path) -> str:
+    found = file.stat()
+    if found.st_uid not in (0, os.geteuid()):
+        return f"it belongs to user {found.st_uid}"
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"other users may write to it (chmod go-w {file})"
+    return ""
+
+
+def exposed_secrets(file: Path, values: Mapping[str, Any]) -> str:
+    """A sentence if other users may read a file that holds secrets."""
+    if file.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH) and holds_secret(values):
+        return f"{file} holds secrets, and other users may read it: chmod 600 {file}"
+    return ""
+
+
+def holds_secret(value: object, name: str = "") -> bool:
+    if isinstance(value, Mapping):
+        return any(holds_secret(inner, f"{name}.{key}") for key, inner in value.items())
+    if isinstance(value, list):
+        return any(holds_secret(inner, name) for inner in value)
+    return bool(value) and bool(_SECRET.search(name) or _URL_PASSWORD.search(str(value)))
 
 
 def read_config(file: Path) -> dict[str, Any]:
@@ -34,6 +97,8 @@ def read_config(file: Path) -> dict[str, Any]:
         return spelled(toml.loads(file.read_text(encoding="utf-8")))
     except (toml.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Invalid(f"{file} is no TOML: {error}") from error
+    except OSError as error:
+        raise Invalid(f"{file} cannot be read: {error.strerror}") from error
 
 
 def spelled(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from pathlib import Path
 from random import random
 from typing import IO
 
-from lakehand.domain.errors import Conflict
+from lakehand.app.home import prepare_home
+from lakehand.domain.errors import Conflict, Unavailable
 from lakehand.domain.operations import Handle, InstanceId, Operation
 
 
@@ -24,8 +25,8 @@ class Identity:
 
 def take_identity(home: Path) -> Identity:
     """The instance's name, the same after a restart, so that it finds what it held. One process per home."""
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    lock = (home / "instance.lock").open("a+")
+    prepare_home(home)
+    lock = open_lock(home)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -37,6 +38,14 @@ def take_identity(home: Path) -> Identity:
     name = lock.read().strip() or new_name()
     write_name(lock, name)
     return Identity(id=InstanceId(name), lock=lock)
+
+
+def open_lock(home: Path) -> IO[str]:
+    file = home / "instance.lock"
+    try:
+        return file.open("a+")
+    except OSError as error:
+        raise Unavailable(f"{file} cannot be written: {error.strerror}; give --home another folder") from error
 
 
 def new_name() -> str:

@@ -2,6 +2,7 @@
 """Serves one table once: the whole service in this process, without HTTP, with a home and a driver of its own."""
 
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -14,6 +15,8 @@ from lakehand.app import settings as settings_file
 from lakehand.app import wiring
 from lakehand.app.checkup import Checked
 from lakehand.app.finding import Found
+from lakehand.app.home import own_places, owner_only_files, prepare_home
+from lakehand.app.places import refuse_own
 from lakehand.app.reading import Reading
 from lakehand.app.settings import Settings
 from lakehand.app.wiring import Service
@@ -23,7 +26,6 @@ from lakehand.domain.operations import Operation, Status
 from lakehand.domain.schedules import Schedule
 from lakehand.domain.tables import Table, TableSpec
 from lakehand.observe import logs
-from lakehand.store import migrate
 
 DOING = frozenset({"dispatcher", "monitor", "rescuer", "caretaker", "alive"})
 DECIDING = DOING | {"coordinator"}
@@ -144,16 +146,23 @@ def serving_once(
 ) -> Iterator[Once]:
     """A service for one table, which is stopped together with its driver, whatever happens."""
     settings = settings_for(found, reading, home)
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with logged_to(home / "service.log"):
-        migrate.upgrade(settings.database_url)
-        service = wiring.build(settings)
+    refuse_configured_home(found, reading)
+    prepare_home(home)
+    with owner_only_files() as umask, logged_to(home / "service.log"):
+        service = wiring.build(settings, wiring.migrated(settings), umask=umask)
         try:
             table, _ = service.tables.add(spec_of(found, checked, service, properties))
             service.start(only=DOING if wish.actions else DECIDING)
             yield Once(service=service, table=table)
         finally:
             stop(service)
+
+
+def refuse_configured_home(found: Found, reading: Reading) -> None:
+    """The table may not be where a service with these settings lives, either."""
+    if found.location.startswith("/"):
+        own = own_places(settings_file.load(config=reading.config))
+        refuse_own(found.location, os.path.realpath(found.location), own)
 
 
 @contextmanager

@@ -3,16 +3,19 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from lakehand.domain.errors import LocationRefused
-from lakehand.domain.locations import Warehouses, is_under, normalise
+from lakehand.domain.errors import Invalid, LocationRefused
+from lakehand.domain.locations import Warehouses, is_under, normalise_prefix
 
 REMEMBERED = 2.0  # seconds for which the links above a table are not followed again
 
 
-def place_check(warehouses: Warehouses) -> Callable[[str], None]:
-    """A check for normalised locations. Object stores have no links; this machine's folders do."""
+def place_check(warehouses: Warehouses, own: Sequence[str] = ()) -> Callable[[str], None]:
+    """A check for normalised locations. Object stores have no links; this machine's folders do.
+
+    ``own`` are the real paths of what Lakehand itself lives in.
+    """
     real = tuple(os.path.realpath(p) for p in warehouses.prefixes if p.startswith("/"))
     folders = Folders()
 
@@ -23,8 +26,28 @@ def place_check(warehouses: Warehouses) -> Callable[[str], None]:
         target = folders.realpath(location)
         if not any(is_under(target, prefix) for prefix in real):
             raise LocationRefused(f"{location!r} leads to {target!r}, which is outside of the warehouses")
+        refuse_own(location, target, own)
 
     return check
+
+
+def refuse_own(location: str, target: str, own: Sequence[str]) -> None:
+    """A job that deletes files in a table must not be able to reach Lakehand's own."""
+    for place in own:
+        if is_under(target, place) or is_under(place, target):
+            raise LocationRefused(f"{location!r} cannot be a table: Lakehand itself lives in {place!r}")
+
+
+def keep_apart(warehouses: Warehouses, own: Sequence[str]) -> None:
+    """Refuse settings in which a warehouse holds Lakehand's own files, or lies among them."""
+    for prefix in warehouses.prefixes:
+        real = os.path.realpath(prefix) if prefix.startswith("/") else prefix
+        for place in own:
+            if is_under(place, real) or is_under(real, place):
+                raise Invalid(
+                    f"the warehouse {prefix!r} and {place!r}, where Lakehand keeps its own files, overlap: choose "
+                    "another --home (or jars, or --database), or a warehouse that holds nothing but tables"
+                )
 
 
 class Folders:
@@ -47,4 +70,4 @@ class Folders:
 
 
 def warehouses_of(prefixes: list[str]) -> Warehouses:
-    return Warehouses(prefixes=tuple(normalise(p) for p in prefixes))
+    return Warehouses(prefixes=tuple(normalise_prefix(p) for p in prefixes))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from lakehand.app.config_file import find_config
+from lakehand.app.config_file import choose_config
 from lakehand.app.finding import Finder, Found, Unread, reason_of, storage_properties
 from lakehand.app.plugins import Configs
 from lakehand.app.plugins import load as load_plugins
@@ -24,6 +24,7 @@ class Reading:
     plugins: Plugins
     catalogs: Mapping[str, Catalog] = field(default_factory=dict)
     config: Path | None = None  # the file that all of it comes from
+    warnings: tuple[str, ...] = ()  # about that file, and about one that is not used
     storage: Mapping[str, str] = field(default_factory=dict)  # how to reach buckets: properties of the formats
 
     def finder(self) -> Finder:
@@ -65,13 +66,15 @@ class Reading:
 def open_reading(config: Path | None = None) -> Reading:
     """As the settings say. Reading settings costs more than a look: where there are none, none are read."""
     home = Path(os.environ.get("LAKEHAND_HOME") or HOME)
-    file = find_config(config, home)
-    if file is None and not is_set_by_environment():
-        return reading_of({})
+    choice = choose_config(config, home)
+    if choice.file is None and not is_set_by_environment():
+        return replace(reading_of({}), warnings=choice.warnings)
     from lakehand.app.settings import load
 
-    settings = load(config=file)
-    return replace(reading_of(settings.plugin_configs(), settings.catalog_map()), config=file)
+    settings = load(config=choice.file)
+    warnings = tuple(dict.fromkeys((*choice.warnings, *settings.config.warnings)))
+    reading = reading_of(settings.plugin_configs(), settings.catalog_map())
+    return replace(reading, config=choice.file, warnings=warnings)
 
 
 def is_set_by_environment() -> bool:
@@ -86,7 +89,8 @@ def reading_of(configs: Configs, catalogs: Mapping[str, Catalog] | None = None) 
 
 
 def broken(reading: Reading) -> Iterator[str]:
-    """What is to be said of plugins that could not be opened."""
+    """What is to be said of the settings, and of plugins that could not be opened."""
+    yield from reading.warnings
     for report in reading.plugins.reports:
         if report.state == "broken":
             yield f"the {report.kind} {report.name} is broken and left out: {report.reason}"

@@ -17,6 +17,7 @@ import lakehand
 from lakehand.app import wiring
 from lakehand.app.bounded_http import bounded_http
 from lakehand.app.connections import Bounds, Connections
+from lakehand.app.home import owner_only_files
 from lakehand.app.open_files import fitting
 from lakehand.app.settings import Settings
 from lakehand.app.wiring import Service
@@ -25,7 +26,6 @@ from lakehand.observe import logs
 from lakehand.rest import About, Faces, Security, build_app
 from lakehand.rest.hosts import Hosts
 from lakehand.rest.refusals import Refusals
-from lakehand.store import migrate
 
 log = logging.getLogger(__name__)
 BACKLOG = 2048
@@ -35,12 +35,16 @@ GRACE = 5  # seconds for requests in flight when the service ends
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT. Running Spark work is left to the next start, unless told otherwise."""
     logs.set_up(settings.log_level, settings.log_format)
+    report_config(settings)
     warn_if_open(settings)
     signals = Signals()
-    listener = listen(settings)
-    settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    migrate.upgrade(settings.database_url)
-    service = wiring.build(settings)
+    with owner_only_files() as umask, listen(settings) as listener:
+        service = wiring.build(settings, wiring.migrated(settings), umask=umask)
+        run(service, signals, listener)
+
+
+def run(service: Service, signals: "Signals", listener: socket.socket) -> None:
+    settings = service.settings
     try:
         service.start()
         server = AnnouncedServer(http_config(faces_of(service), settings), settings.home)
@@ -49,6 +53,12 @@ def serve(settings: Settings) -> None:
     finally:
         (settings.home / "address.json").unlink(missing_ok=True)
         stop(service)
+
+
+def report_config(settings: Settings) -> None:
+    for warning in settings.config.warnings:
+        log.warning(warning)
+    log.info(settings.config.sentence)
 
 
 def warn_if_open(settings: Settings) -> None:

@@ -14,6 +14,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     SecretStr,
     ValidationError,
     ValidationInfo,
@@ -21,7 +22,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
 
-from lakehand.app.config_file import find_config, merged, read_config
+from lakehand.app.config_file import ConfigChoice, choose_config, exposed_secrets, merged, read_config
 from lakehand.app.plugins import PluginConfig
 from lakehand.app.secrets import check_door, check_tokens, read_tokens
 from lakehand.core.catalogs import ServedCatalog
@@ -190,6 +191,8 @@ class Settings(BaseSettings):
     )
     bench: bool = Field(default=False, description="Serve an empty handler beside the Hudi wire, to compare it with.")
 
+    _config: ConfigChoice = PrivateAttr(default=ConfigChoice())
+
     flag_names: ClassVar[frozenset[str]] = frozenset({"home", "host", "port", "database", "warehouses"})
 
     @field_validator("home", "jars", mode="after")
@@ -223,6 +226,15 @@ class Settings(BaseSettings):
             others = info.data.get("wire_token") if info.field_name == "callback_key" else None
             check_door(secret, info.data.get("tokens", {}), others)
         return secret
+
+    @property
+    def config(self) -> ConfigChoice:
+        """Which file these settings come from."""
+        return self._config
+
+    def chosen_from(self, choice: ConfigChoice) -> "Settings":
+        self._config = choice
+        return self
 
     @property
     def database_url(self) -> str:
@@ -296,13 +308,18 @@ def load(flags: Mapping[str, Any] | None = None, config: Path | None = None) -> 
     given = {name: value for name, value in (flags or {}).items() if value is not None}
     environment = {**EnvSettingsSource(Settings)(), **aliased_environment()}
     home = given.get("home") or environment.get("home") or Settings.model_fields["home"].default
-    file = find_config(config, Path(home))
+    choice = choose_config(config, Path(home))
+    file = choice.file
+    in_file = read_config(file) if file else {}
+    if file and (exposed := exposed_secrets(file, in_file)):
+        choice = ConfigChoice(file=file, warnings=(*choice.warnings, exposed))
     try:
-        return Settings(**merged(renamed(read_config(file)) if file else {}, environment, renamed(given)))
+        settings = Settings(**merged(renamed(in_file), environment, renamed(given)))
     except (ValidationError, ValueError) as error:
         raise Invalid(
             f"the settings do not make sense{f' (with {file})' if file else ''}: {described(error)}"
         ) from None
+    return settings.chosen_from(choice)
 
 
 def renamed(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from typing import Any
 import lakehand
 from lakehand.app.boundaries import boundaries
 from lakehand.app.finding import recogniser, storage_properties
+from lakehand.app.home import own_places, prepare_database_file
 from lakehand.app.identity import Identity, SystemSecrets, take_identity
-from lakehand.app.places import place_check, warehouses_of
+from lakehand.app.places import keep_apart, place_check, warehouses_of
 from lakehand.app.plugins import load
 from lakehand.app.settings import Settings
 from lakehand.core.catalogs import CatalogsDesk
@@ -38,7 +39,7 @@ from lakehand.core.sweeper import Sweeper
 from lakehand.core.tables_desk import TablesDesk
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.spi.engines import EngineContext
-from lakehand.store import open_store
+from lakehand.store import migrate, open_store
 
 BUSY_PACE, IDLE_PACE = 0.1, 1.0  # seconds between two rounds of the monitor
 DISPATCH_PACE, COORDINATE_PACE, SWEEP_PACE, RESCUE_PACE = 1.0, 1.0, 1.0, 5.0
@@ -90,7 +91,11 @@ class Service:
 
     def readiness(self) -> Mapping[str, str]:
         """Each part that requests need, with "ok" or what is wrong."""
-        return {"database": problem_of(self.store.clock.now), "plugins": self.plugin_problem()}
+        return {"database": self.database_problem(), "plugins": self.plugin_problem()}
+
+    def database_problem(self) -> str:
+        """Reading may work while writing does not, for instance on a full disk."""
+        return self.store.problem() or problem_of(self.store.clock.now)
 
     def plugin_problem(self) -> str:
         broken = [r for r in self.plugins.reports if r.state == "broken"]
@@ -98,15 +103,28 @@ class Service:
         return "; ".join(f"{r.name}: {r.reason}" for r in broken) or "nothing is on" if none_on else "ok"
 
 
-def build(settings: Settings) -> Service:
-    """Wire one instance. The database must have been migrated."""
-    identity = take_identity(settings.home)
+def build(settings: Settings, identity: Identity | None = None, *, umask: int | None = None) -> Service:
+    """Wire one instance. The database must have been migrated, best by ``migrated``."""
+    identity = identity or take_identity(settings.home)
     store: Store = open_store(settings.database_url)
     metrics = PrometheusMetrics()
-    plugins = load(settings.plugin_configs(), engine_context(settings))
+    plugins = load(settings.plugin_configs(), engine_context(settings, umask))
     gc.collect()
     gc.freeze()  # what was loaded so far stays: the collector need not walk through it again and again
     return wire(settings, identity, store, plugins, metrics)
+
+
+def migrated(settings: Settings) -> Identity:
+    """Take the home, then bring its database up to date: nobody migrates under a service that runs."""
+    identity = take_identity(settings.home)
+    try:
+        keep_apart(warehouses_of(settings.all_warehouses), own_places(settings))
+        prepare_database_file(settings.database_url)
+        migrate.upgrade(settings.database_url)
+    except BaseException:
+        identity.release()
+        raise
+    return identity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,10 +155,11 @@ class Parts:
 
 
 def wire(settings: Settings, identity: Identity, store: Store, plugins: Plugins, metrics: PrometheusMetrics) -> Service:
-    warehouses = warehouses_of(settings.all_warehouses)
+    warehouses, own = warehouses_of(settings.all_warehouses), own_places(settings)
+    keep_apart(warehouses, own)
     loops: dict[str, Loop] = {}
     wake = waker(loops)
-    check_place = place_check(warehouses)
+    check_place = place_check(warehouses, own)
     runtimes = Runtimes(
         store=store, plugins=plugins, check_place=check_place, catalogs=settings.catalog_map(),
         draw_boundary=boundaries(warehouses, check_place),
@@ -161,8 +180,8 @@ def wire(settings: Settings, identity: Identity, store: Store, plugins: Plugins,
     )  # fmt: skip
     dispatcher = build_dispatcher(parts)
     tables = TablesDesk(
-        store=store, plugins=plugins, warehouses=warehouses, wake=wake("coordinator"),
-        recognise=recogniser(plugins.formats, storage_properties(settings.plugin_configs()), place_check(warehouses)),
+        store=store, plugins=plugins, warehouses=warehouses, wake=wake("coordinator"), check_place=check_place,
+        recognise=recogniser(plugins.formats, storage_properties(settings.plugin_configs()), check_place),
     )  # fmt: skip
     catalogs = CatalogsDesk(
         store=store, plugins=plugins, tables=tables, catalogs=settings.served_catalogs(),
@@ -256,12 +275,12 @@ def build_monitor(parts: Parts) -> Monitor:
     )  # fmt: skip
 
 
-def engine_context(settings: Settings) -> Callable[[str, tuple[str, ...]], EngineContext]:
+def engine_context(settings: Settings, umask: int | None) -> Callable[[str, tuple[str, ...]], EngineContext]:
     def context(engine: str, formats: tuple[str, ...]) -> EngineContext:
         home: Path = settings.home / "engines" / engine
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         catalogs = tuple(settings.catalog_map().values())
-        return EngineContext(home=home, formats=formats, jars=settings.jar_folder, catalogs=catalogs)
+        return EngineContext(home=home, formats=formats, jars=settings.jar_folder, catalogs=catalogs, umask=umask)
 
     return context
 

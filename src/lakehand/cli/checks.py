@@ -10,9 +10,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from lakehand.app.home import own_places, prepare_home
+from lakehand.app.places import keep_apart, warehouses_of
 from lakehand.app.settings import Settings
 from lakehand.domain.errors import LakehandError
-from lakehand.domain.locations import normalise
+from lakehand.domain.locations import normalise_prefix
 from lakehand.domain.operations import Handle
 from lakehand.engines.spark.engine import SparkEngine
 from lakehand.engines.spark.jars import default_cache, is_there, jars_of
@@ -44,10 +46,11 @@ class Ailing(Exception):
 
 
 def examine(settings: Settings, *, quick: bool) -> Iterator[Finding]:
+    yield found("settings", lambda: check_settings(settings))
     yield found("python", check_python)
     yield found("java", check_java)
     yield found("jars", lambda: check_jars(settings))
-    yield found("home", lambda: check_home(settings.home))
+    yield found("home", lambda: check_home(settings))
     yield found("database", lambda: check_database(settings))
     if not settings.warehouses:
         yield found("storage", no_warehouse)
@@ -90,15 +93,23 @@ def check_jars(settings: Settings) -> str:
     return "all there"
 
 
-def check_home(home: Path) -> str:
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+def check_settings(settings: Settings) -> str:
+    choice = settings.config
+    if choice.warnings:
+        raise Ailing(f"{choice.sentence}; {'; '.join(choice.warnings)}", "see the message")
+    return choice.sentence
+
+
+def check_home(settings: Settings) -> str:
+    prepare_home(settings.home)
     try:
-        with TemporaryDirectory(dir=home):
-            return f"{home} can be written"
+        with TemporaryDirectory(dir=settings.home):
+            keep_apart(warehouses_of(settings.all_warehouses), own_places(settings))
     except OSError as error:
         raise Ailing(
-            f"{home} cannot be written: {error}", "give --home another folder, or its user the right"
+            f"{settings.home} cannot be written: {error}", "give --home another folder, or its user the right"
         ) from error
+    return f"{settings.home} can be written, by this user alone"
 
 
 def check_database(settings: Settings) -> str:
@@ -124,7 +135,7 @@ def no_warehouse() -> str:
 def check_storage(place: str) -> str:
     from pyarrow.fs import FileSelector, FileSystem, FileType
 
-    location = normalise(place)
+    location = normalise_prefix(place)
     fix = "create it, or correct --warehouse; object stores need their credentials in the environment"
     try:
         system, path = FileSystem.from_uri(location)

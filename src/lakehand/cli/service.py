@@ -49,11 +49,11 @@ def serve(
 
 def migrate(*, home: Home = None, database: Database = None, config: Config = None) -> None:
     """Bring the database's schema up to date. serve does it too; do it by hand before an upgrade of many instances."""
-    from lakehand.store.migrate import upgrade
+    from lakehand.app.wiring import migrated
+    from lakehand.store.migrate import head
 
-    settings = settings_of(home, database, None, config)
-    settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    say(f"the database is at schema {upgrade(settings.database_url)}")
+    migrated(settings_of(home, database, None, config)).release()
+    say(f"the database is at schema {head()}")
 
 
 def settings_of(

@@ -319,6 +319,9 @@ class Store(Protocol):
     @property
     def instances(self) -> Instances: ...
 
+    def problem(self) -> str:
+        """Why nothing can be stored right now; empty while all is well, as far as is known."""
+
 
 class Metrics(Protocol):
     """Counted at the loops and faces, never in the rules."""

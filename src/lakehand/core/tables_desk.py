@@ -29,6 +29,10 @@ def unknown(_location: str) -> Format | None:
     return None
 
 
+def anywhere(_location: str) -> None:
+    """Refuses no place."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TablesDesk:
     store: Store
@@ -36,6 +40,7 @@ class TablesDesk:
     warehouses: Warehouses
     wake: Callable[[], None]
     recognise: Callable[[str], Format | None] = unknown  # the format of the table at a location
+    check_place: Callable[[str], None] = anywhere  # follows links, and raises where nothing may be served
 
     def add(self, spec: TableSpec, *, by: str = SERVICE) -> tuple[Table, bool]:
         """Register a table; one that is registered already is found as it is. True when it is new.
@@ -127,6 +132,7 @@ class TablesDesk:
         location = normalise(spec.location)
         self.warehouses.admit(location)
         self.check_extra_locations(spec.properties)
+        self.check_place(location)
         known = spec.format or self.recognise(location) or HUDI
         wanted = spec.action_types or self.first_actions(known)
         self.plugins.check(known, wanted)

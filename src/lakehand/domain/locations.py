@@ -16,6 +16,21 @@ _ALIASES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "wasb"}
 
 def normalise(text: str) -> str:
     """The one spelling of a location: ``/a/b`` on this machine, ``scheme://authority/path`` elsewhere."""
+    location = spell(text)
+    if is_root(location):
+        raise LocationRefused(f"{text!r} is a root: a table is a folder")
+    return location
+
+
+def normalise_prefix(text: str) -> str:
+    """The one spelling of a warehouse: a folder, or a whole bucket or file system, but not this whole machine."""
+    prefix = spell(text)
+    if prefix == "/":
+        raise LocationRefused(f"{text!r} would be everything on this machine: name the folder that holds the tables")
+    return prefix
+
+
+def spell(text: str) -> str:
     refuse_unreadable(text)
     scheme, rest = split_scheme(text)
     if scheme in ("", "file"):
@@ -26,7 +41,14 @@ def normalise(text: str) -> str:
     authority, path = split_authority(rest)
     if not authority and scheme != "hdfs":
         raise LocationRefused(f"{text!r} has no bucket or host after {scheme}://")
-    return f"{scheme}://{authority.lower()}{clean_path(path, text)}"
+    cleaned = clean_path(path or "/", text)
+    is_bucket = bool(authority) and cleaned == "/"
+    return f"{scheme}://{authority.lower()}{'' if is_bucket else cleaned}"
+
+
+def is_root(location: str) -> bool:
+    """True for ``/``, ``s3://bucket`` and ``hdfs:///``."""
+    return not split_authority(split_scheme(location)[1])[1].strip("/")
 
 
 def location_key(location: str) -> str:
@@ -62,10 +84,7 @@ def clean_path(path: str, text: str) -> str:
         raise LocationRefused(f"{text!r} is not absolute: give the whole path or URI")
     if ".." in path.split("/"):
         raise LocationRefused(f"{text!r} climbs with '..': give the real path")
-    cleaned = "/" + posixpath.normpath(path).lstrip("/")
-    if cleaned == "/":
-        raise LocationRefused(f"{text!r} is a root: a table is a folder")
-    return cleaned
+    return "/" + posixpath.normpath(path).lstrip("/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,5 +101,6 @@ class Warehouses:
 
 
 def is_under(location: str, prefix: str) -> bool:
-    prefix = prefix.rstrip("/")
+    """Both normalised. A prefix that is a root may end in a slash: ``hdfs:///`` holds no ``hdfs://host/...``."""
+    prefix = prefix.removesuffix("/")
     return location == prefix or location.startswith(prefix + "/")

@@ -5,7 +5,7 @@ from typing import Any
 
 from pyspark import SparkContext
 
-from lakehand.jobs.spool import Document
+from lakehand.jobs.orders import Document
 
 
 class Activity:

@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 from lakehand.jobs.causes import causes_of, telling
 from lakehand.jobs.job import Job, JobCanceled, Record
 from lakehand.jobs.leases import Leases, clock
-from lakehand.jobs.spool import Document, Spool
+from lakehand.jobs.orders import Document
+from lakehand.jobs.spool import Spool
 
 JOB_NAME = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*")
 OUTSIDE_JOB = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")

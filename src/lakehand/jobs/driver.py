@@ -19,7 +19,8 @@ from lakehand.jobs.attempt import Attempt
 from lakehand.jobs.family import Family
 from lakehand.jobs.guard import Guard
 from lakehand.jobs.leases import Beats, Leases, clock
-from lakehand.jobs.spool import Document, Spool
+from lakehand.jobs.orders import Document, Refused
+from lakehand.jobs.spool import Spool
 
 BEAT = 1.0  # seconds between two beats
 QUICK, CALM = 0.03, 0.2  # seconds between two looks at the spool: while there is something to do, and else
@@ -96,6 +97,9 @@ class Driver:
         return {attempt.handle for attempt in self.running()}
 
     def _read_orders(self) -> None:
+        for name in self.spool.strays():
+            sys.stderr.write(f"lakehand: {name!r} in the inbox is no order, and is removed\n")
+            self.spool.remove_stray(name)
         waiting = self.spool.waiting()
         for handle in set(self.orders).difference(waiting, self.busy()):
             self._forget(handle)
@@ -108,25 +112,28 @@ class Driver:
         if self.spool.is_known(handle):
             self.spool.void(handle)
             return
-        order = self.spool.order(handle)
+        try:
+            order = self.spool.order(handle)
+        except Refused as refusal:
+            self._refuse(handle, str(refusal))
+            return
         if order is None:
             return
-        if order.get("handle") != handle:
-            self._refuse(handle)
-            return
         self.orders[handle] = order
-        self.leases.grant(handle, order.get("mark"), float(order.get("hold") or 0))
+        self.leases.grant(handle, order.get("mark"), float(order["hold"]))
 
-    def _refuse(self, handle: str) -> None:
+    def _refuse(self, handle: str, reason: str) -> None:
+        """The order gets an outcome and leaves the inbox; the driver and all other work go on."""
+        sys.stderr.write(f"lakehand: the order {handle} is refused: {reason}\n")
         if self.spool.accept(handle):
-            message = "the order cannot be read"
+            message = f"the order cannot be read: {reason}"
             outcome = {"handle": handle, "state": "failed", "error_class": "unreadable-order", "message": message}
             self.spool.finish(handle, outcome)
 
     def _renew(self, renewal: Document) -> None:
-        for handle in renewal.get("handles", ()):
+        for handle in renewal["handles"]:
             if handle in self.orders:
-                self.leases.grant(handle, renewal.get("mark"), float(renewal.get("hold") or 0))
+                self.leases.grant(handle, renewal.get("mark"), float(renewal["hold"]))
 
     def _cancel(self, handle: str) -> None:
         with self.lock:

@@ -37,5 +37,5 @@ def slashes(path: str) -> str:
 
 
 def is_below(path: str, prefix: str) -> bool:
-    path, prefix = canonical(path), canonical(prefix).rstrip("/")
+    path, prefix = canonical(path), canonical(prefix).removesuffix("/")  # one: hdfs:/// is not all of hdfs
     return path == prefix or path.startswith(prefix + "/")

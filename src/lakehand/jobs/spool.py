@@ -19,16 +19,18 @@ Every file appears whole, by a rename. Names with a leading dot are on their way
 
 import json
 import os
+import re
+import shutil
+import sys
 from collections.abc import Iterable
-from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import Any
+
+from lakehand.jobs.orders import Document, Refused, check_order, check_renewal, read_document
 
 FOLDERS = ("inbox", "running", "done", "cancel", "lease", "logs")
 SUFFIX = ".json"
-
-Document = dict[str, Any]
+HANDLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 
 
 class Spool:
@@ -42,24 +44,30 @@ class Spool:
         self._serial = count()
 
     def waiting(self) -> list[str]:
-        return [name[: -len(SUFFIX)] for name in visible(self.inbox)]
+        return [name[: -len(SUFFIX)] for name in visible(self.inbox) if is_handle(name.removesuffix(SUFFIX), name)]
+
+    def strays(self) -> list[str]:
+        """Names in the inbox that can be no order; nobody waits for an answer to them."""
+        return [name for name in visible(self.inbox) if not is_handle(name.removesuffix(SUFFIX), name)]
+
+    def remove_stray(self, name: str) -> None:
+        discard(self.inbox / name)
 
     def order(self, handle: str) -> Document | None:
-        """What is asked for; None when it is gone, empty when it cannot be read."""
+        """What is asked for; None when it is gone. Raises Refused when the driver cannot work with it."""
         try:
-            order = json.loads((self.inbox / (handle + SUFFIX)).read_bytes())
+            order = read_document(self.inbox / (handle + SUFFIX))
         except FileNotFoundError:
             return None
-        except ValueError:
-            return {}
-        return order if isinstance(order, dict) else {}
+        check_order(order, handle)
+        return order
 
     def is_known(self, handle: str) -> bool:
         """Whether this handle was accepted before: then a second order for it is void."""
         return any((folder / (handle + SUFFIX)).exists() for folder in (self.running, self.done))
 
     def void(self, handle: str) -> None:
-        (self.inbox / (handle + SUFFIX)).unlink(missing_ok=True)
+        discard(self.inbox / (handle + SUFFIX))
 
     def accept(self, handle: str) -> bool:
         """Make the work ours for good, durably; False when it was taken back before."""
@@ -76,7 +84,7 @@ class Spool:
 
     def finish(self, handle: str, outcome: Document) -> None:
         self._write(self.done / (handle + SUFFIX), outcome, durable=True)
-        (self.running / (handle + SUFFIX)).unlink(missing_ok=True)
+        discard(self.running / (handle + SUFFIX))
 
     def publish(self, state: Document) -> None:
         self._write(self.state, state)
@@ -88,10 +96,16 @@ class Spool:
         """Renewals, each read once. What cannot be read renews nothing."""
         found = []
         for name in visible(self.lease):
-            with suppress(OSError, ValueError):
-                found.append(json.loads((self.lease / name).read_bytes()))
-            self._took(self.lease / name)
-        return [renewal for renewal in found if isinstance(renewal, dict)]
+            try:
+                renewal = read_document(self.lease / name)
+                check_renewal(renewal)
+                found.append(renewal)
+            except FileNotFoundError:
+                continue
+            except Refused as refusal:
+                sys.stderr.write(f"lakehand: {str(self.lease / name)!r} renews nothing: {refusal}\n")
+            discard(self.lease / name)
+        return found
 
     def clear(self) -> None:
         """At the start: wishes to a former driver are void, and what that one left running is lost."""
@@ -103,21 +117,20 @@ class Spool:
     def _lose(self, handle: str) -> None:
         file = self.running / (handle + SUFFIX)
         if (self.done / (handle + SUFFIX)).exists():
-            file.unlink(missing_ok=True)
+            discard(file)
             return
         try:
-            left = json.loads(file.read_bytes())
-        except ValueError:
+            left = read_document(file)
+        except (Refused, FileNotFoundError):
             left = {}
-        progress = left.get("progress", {}) if isinstance(left, dict) else {}
+        progress = left.get("progress", {})
         message = "the driver died while it ran"
         self.finish(handle, {"handle": handle, "state": "lost", "progress": progress, "message": message})
 
     def _took(self, file: Path) -> bool:
-        try:
-            file.unlink()
-        except FileNotFoundError:
+        if not os.path.lexists(file):
             return False
+        discard(file)
         return True
 
     def _write(self, file: Path, document: Document, *, durable: bool = False) -> None:
@@ -128,6 +141,18 @@ class Spool:
                 stream.flush()
                 os.fsync(stream.fileno())
         draft.replace(file)
+
+
+def is_handle(handle: str, name: str) -> bool:
+    return name.endswith(SUFFIX) and HANDLE.fullmatch(handle) is not None
+
+
+def discard(file: Path) -> None:
+    """Remove whatever is there under this name: a file, a link, a pipe, or even a folder."""
+    if file.is_dir() and not file.is_symlink():
+        shutil.rmtree(file, ignore_errors=True)
+    else:
+        file.unlink(missing_ok=True)
 
 
 def visible(folder: Path) -> Iterable[str]:

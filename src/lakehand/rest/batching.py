@@ -44,12 +44,14 @@ class Batcher(Generic[Letter, Answer]):
         record: Callable[[Sequence[Letter]], Sequence[Answer]],
         *,
         sorry: Answer,  # what is answered when nothing can be said in time
+        unstored: Answer | None = None,  # what is answered when it is not kept; else the same
         patience: float = 2.0,
         most_waiting: int = 20_000,
         most_together: int = 512,
     ) -> None:
         self._record = record
         self._sorry = sorry
+        self._unstored = sorry if unstored is None else unstored
         self._patience = patience
         self._most_waiting = most_waiting
         self._most_together = most_together
@@ -65,7 +67,7 @@ class Batcher(Generic[Letter, Answer]):
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Answer] = loop.create_future()
         if self._waiting >= self._most_waiting:
-            future.set_result(self._sorry)
+            future.set_result(self._unstored)
             return future
         self._waiting += weight
         group = self._open
@@ -136,9 +138,10 @@ class Batcher(Generic[Letter, Answer]):
             return self._record(letters)
         except Exception as error:
             is_passing = isinstance(error, LakehandError) and error.retryable
-            log.warning("notifications were not stored", extra={"count": len(letters)}, exc_info=not is_passing)
+            said = {"count": len(letters), "cause": f"{type(error).__name__}: {error}"}
+            log.warning("notifications were not stored", extra=said, exc_info=not is_passing)
         if is_passing or len(letters) == 1:
-            return [self._sorry] * len(letters)
+            return [self._unstored] * len(letters)
         return [self._recorded([letter])[0] for letter in letters]
 
     def _deliver(self, group: Group[Letter, Answer], answers: Sequence[Answer]) -> None:

@@ -13,7 +13,7 @@ from lakehand.rest.access import address_of
 from lakehand.rest.batching import Batcher
 from lakehand.rest.callback_body import TopTexts
 from lakehand.rest.faces import Faces
-from lakehand.rest.wire_desk import SORRY, WireDesk
+from lakehand.rest.wire_desk import SORRY, UNSTORED, WireDesk
 from lakehand.rest.wire_letters import Letter, Reader, token_of
 
 PREFIX = "/v1/hoodie/service/"
@@ -33,7 +33,7 @@ class HudiWire:
         reader = Reader(faces.security, faces.engines)
         desk = WireDesk(intake=faces.intake, reader=reader, on_notifications=faces.on_notifications)
         self.app = app
-        self.batcher: Batcher[Letter, bytes] = Batcher(desk.record, sorry=SORRY, patience=patience)
+        self.batcher: Batcher[Letter, bytes] = Batcher(desk.record, sorry=SORRY, unstored=UNSTORED, patience=patience)
         self.on_request = faces.on_request
         self.security = faces.security
         self.has_empty = faces.bench

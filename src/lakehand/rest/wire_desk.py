@@ -10,7 +10,14 @@ from lakehand.core.intake import Intake, Notification, Receipt
 from lakehand.domain.events import Event
 from lakehand.rest.wire_letters import Letter, Reader, Reading
 
-SORRY = b'{"stored":false,"message":"the service could not store this in time; it looks at the table later by itself"}'
+SORRY = (
+    b'{"stored":false,"message":"the database has not answered in time; this is stored as soon as it does, and tables '
+    b'that are registered are looked at by their heartbeat in any case"}'
+)
+UNSTORED = (
+    b'{"stored":false,"message":"not stored, and not kept: the service cannot write to its database now, and its log '
+    b'says why; a registered table is looked at when it can, any other must be sent or registered again"}'
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

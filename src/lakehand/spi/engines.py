@@ -71,6 +71,7 @@ class EngineContext:
     formats: tuple[str, ...] = ()  # the formats that are switched on
     jars: Path | None = None  # the cache of downloaded jars
     catalogs: tuple[Catalog, ...] = ()  # of the settings; their properties may be secret
+    umask: int | None = None  # for processes that write to tables; None: that of the service
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,34 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
 """One database behind a URL: connections with the right settings, and transactions that are tried again."""
 
+import logging
 import random
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, Pool, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, Pool, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from lakehand.domain.errors import Invalid, Unavailable
 from lakehand.store.dialects import is_passing
+from lakehand.store.sqlite_files import SqliteFiles
+from lakehand.store.urls import read_url
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
-DRIVERS = {
-    "sqlite": "sqlite",
-    "postgres": "postgresql+psycopg",
-    "postgresql": "postgresql+psycopg",
-    "mysql": "mysql+pymysql",
-    "mariadb": "mysql+pymysql",
-}
 TRIES = 10
 FIRST_WAIT = 0.004  # seconds
 LONGEST_WAIT = 0.5
 BUSY_SECONDS = 20
+STEADY = 5.0  # seconds without a failure until writing is believed to work again
+
+NEXT_STEPS = {
+    "is full": "free some space on its disk, and it goes on by itself",
+    "no space": "free some space on its disk, and it goes on by itself",
+    "readonly": "its file or folder cannot be written: check their owner, mode and file system",
+    "unable to open": "its folder must exist, and be writable",
+    "disk i/o": "its disk does not write: look at the system's log",
+}
+DAMAGED = ("malformed", "not a database", "unsupported file format")
 
 # FULL: a commit has reached the disk when it returns; NORMAL may lose it when the power goes.
 SQLITE_SETTINGS = (
@@ -59,6 +67,10 @@ class Database:
         self.engine = open_engine(self.url, pool)
         self.dialect = self.engine.dialect.name
         is_sqlite = self.dialect == "sqlite"
+        self.name = str(self.url.database) if is_sqlite else f"the {self.dialect} database"
+        self.problem = ""  # why a write failed, while that may still be so
+        self._failed_at = 0.0
+        self.files = watched_files(self.engine, str(self.url.database)) if is_sqlite else None
         is_postgresql = self.dialect == "postgresql"
         # SQLite has one writer at a time: waiting here is fair, waiting in its busy handler is a lottery.
         self.turn: threading.Lock | nullcontext[None] = threading.Lock() if is_sqlite else nullcontext()
@@ -72,28 +84,59 @@ class Database:
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run the work in one transaction; it is durable when this returns."""
         with self.turn:
-            return self.tried(lambda: self.committed(work))
+            try:
+                result = self.tried(lambda: self.committed(work))
+            except Unavailable as error:
+                self.report(str(error))
+                raise
+        self.report("")
+        return result
 
     def within(self, engine: Engine, work: Callable[[Connection], T]) -> T:
+        self.check_files()
         with engine.connect() as connection:
             return work(connection)
 
     def committed(self, work: Callable[[Connection], T]) -> T:
+        self.check_files()
         with self.writer.connect() as connection:
             result = work(connection)
             with in_doubt():
                 connection.commit()
+            if self.files is not None:
+                self.files.settle()
+                self.files.check()  # before anybody is told that it is stored
             return result
+
+    def check_files(self) -> None:
+        if self.files is not None:
+            self.files.check_sometimes()
 
     def tried(self, attempt: Callable[[], T]) -> T:
         for wait in waits():
             try:
-                with translated():
+                with translated(self.name):
                     return attempt()
             except Undone:
                 time.sleep(wait)
-        with translated():
+        with translated(self.name):
             return attempt()
+
+    def report(self, problem: str) -> None:
+        """Log when writing begins to fail and when it works again, and not at every attempt.
+
+        On a full disk small writes may go on to work, so one that does is no proof for a while.
+        """
+        if problem:
+            self._failed_at = time.monotonic()
+        elif self.problem and time.monotonic() - self._failed_at < STEADY:
+            return
+        if bool(problem) != bool(self.problem):
+            if problem:
+                log.error("the database takes no writes", extra={"cause": problem})
+            else:
+                log.warning("the database takes writes again")
+        self.problem = problem
 
     def close(self) -> None:
         self.engine.dispose()
@@ -111,19 +154,17 @@ def waits() -> Iterator[float]:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
-    """Speak our errors: what was undone, what is away, what does not fit."""
+def translated(name: str = "the database") -> Iterator[None]:
+    """Raise our errors: what was undone, what is away, what does not fit, what is damaged."""
     try:
         yield
     except DataError as error:
         raise Invalid(f"the database refuses a value: {brief(error)}") from error
     except DBAPIError as error:
-        # A connection that broke before COMMIT was sent has changed nothing.
-        if is_passing(error) or error.connection_invalidated:
-            raise Undone(f"the database is busy or away: {brief(error)}") from error
-        if isinstance(error, OperationalError | InterfaceError):
-            raise Unavailable(f"the database does not answer as it should: {brief(error)}") from error
-        raise
+        found = ours(first_failure(error), name)
+        if found is error:
+            raise
+        raise found from error
     except PoolTimeout as error:
         raise Unavailable("all connections to the database are in use") from error
 
@@ -139,23 +180,48 @@ def in_doubt() -> Iterator[None]:
         raise
 
 
+def ours(error: DBAPIError, name: str) -> Exception:
+    # A connection that broke before COMMIT was sent has changed nothing.
+    if is_passing(error) or error.connection_invalidated:
+        return Undone(f"the database is busy or away: {brief(error)}")
+    if isinstance(error, OperationalError | InterfaceError):
+        return Unavailable(f"the database does not answer as it should: {brief(error)}{next_step(error)}")
+    if is_damaged(error):
+        return Unavailable(
+            f"{name} is damaged, or is no database ({brief(error)}): stop the service, put it back from a backup, "
+            "or move it away to begin anew and register the tables again"
+        )
+    return error
+
+
+def first_failure(error: DBAPIError) -> DBAPIError:
+    """SQLite gives up the whole transaction on a full disk; going back to a savepoint then fails, too."""
+    first, earlier = error, error.__context__
+    while earlier is not None and "no such savepoint" in str(error.orig):
+        first = earlier if isinstance(earlier, DBAPIError) else first
+        earlier = earlier.__context__
+    return first
+
+
+def next_step(error: DBAPIError) -> str:
+    text = str(error.orig).lower()
+    return next((f"; {step}" for sign, step in NEXT_STEPS.items() if sign in text), "")
+
+
+def is_damaged(error: DBAPIError) -> bool:
+    return isinstance(error.orig, sqlite3.DatabaseError) and any(sign in str(error.orig) for sign in DAMAGED)
+
+
+def watched_files(engine: Engine, path: str) -> SqliteFiles:
+    files = SqliteFiles(path)
+    event.listen(engine, "do_connect", lambda *_: files.check())  # or SQLite would make an empty one in its place
+    event.listen(engine, "connect", lambda *_: files.connected())
+    event.listen(engine, "close", lambda *_: files.disconnected())
+    return files
+
+
 def brief(error: DBAPIError) -> str:
     return str(error.orig).strip().split("\n")[0][:300]
-
-
-def read_url(text: str | URL) -> URL:
-    """The URL with our driver for its kind of database."""
-    try:
-        url = make_url(text)
-    except ArgumentError as error:
-        raise Invalid("the database URL cannot be read: write sqlite:////path/file.db, postgresql://... ") from error
-    kind = url.drivername.partition("+")[0]
-    if kind not in DRIVERS:
-        raise Invalid(f"{kind!r} is no database of ours: use sqlite, postgresql, mysql or mariadb")
-    if kind == "sqlite" and url.database in (None, "", ":memory:"):
-        raise Invalid("SQLite needs a file, for instance sqlite:////var/lib/lakehand/lakehand.db")
-    url = url.set(drivername=DRIVERS[kind])
-    return url.update_query_dict({"charset": "utf8mb4"}) if url.get_backend_name() == "mysql" else url
 
 
 def open_engine(url: URL, pool: type[Pool] | None = None) -> Engine:

@@ -29,6 +29,10 @@ class SqlStore:
         self.states = SqlStates(database)
         self.instances = SqlInstances(database)
 
+    def problem(self) -> str:
+        """Why nothing can be stored right now; empty while all is well, as far as is known."""
+        return self.database.problem
+
     def close(self) -> None:
         """Give all connections back."""
         self.database.close()

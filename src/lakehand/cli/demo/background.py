@@ -26,7 +26,7 @@ class ServiceProcess:
     """`lakehand serve` on a free port, with a home of its own and no more formats than it needs."""
 
     def __init__(self, home: Path, warehouse: Path, *, without: Sequence[str] = ()) -> None:
-        home.mkdir(parents=True)
+        home.mkdir(parents=True, mode=0o700)
         self.home = home
         self.log = home / "service.log"
         command = ["serve", "--home", str(home), "--port", "0", "--warehouse", str(warehouse), "--log-format", "json"]

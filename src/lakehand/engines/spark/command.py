@@ -69,6 +69,14 @@ LISTS = {
 }
 # What the driver's promises rest on.
 FIXED = {"spark.submit.deployMode": "client", "spark.scheduler.mode": "FAIR"}
+# With a local master nobody else has business with the driver's ports. Spark then makes up a secret at each start and
+# keeps it in the JVM's memory: no file, command line or environment has it.
+LOOPBACK = "127.0.0.1"
+FIXED_LOCALLY = {
+    "spark.driver.host": LOOPBACK,
+    "spark.driver.bindAddress": LOOPBACK,
+    "spark.authenticate": "true",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +102,7 @@ def driver_command(
     program = [str(PROGRAM), "--spool", str(spool), *program_arguments(settings)]
     return Command(
         arguments=[str(spark_home / "bin" / "spark-submit"), "--properties-file", str(file), *program],
-        environment=driver_environment(os.environ, spark_home, java),
+        environment=driver_environment(os.environ, spark_home, java, is_local=settings.is_local),
         properties=driver_properties(settings, home=home, java=java, formats=formats, jars=jars)
         | catalog_properties(catalogs),
         properties_file=file,
@@ -111,8 +119,12 @@ def program_arguments(settings: SparkSettings) -> list[str]:
     return ["--threads", str(settings.threads), "--max-rss-mb", str(settings.max_rss_mb), *timed]
 
 
-def driver_environment(inherited: Mapping[str, str], spark_home: Path, java: "Java") -> dict[str, str]:
+def driver_environment(
+    inherited: Mapping[str, str], spark_home: Path, java: "Java", *, is_local: bool
+) -> dict[str, str]:
     kept = {key: value for key, value in inherited.items() if not key.startswith(SECRETS)}
+    if is_local:
+        kept["SPARK_LOCAL_IP"] = LOOPBACK  # what the UI binds to, if someone switches it on
     python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "PYSPARK_PIN_THREAD": "true"}
     return {**kept, **python, "SPARK_HOME": str(spark_home), "JAVA_HOME": str(java.home), "PYTHONUNBUFFERED": "1"}
 
@@ -134,14 +146,12 @@ def driver_properties(
         "spark.local.dir": str(home / "scratch"),
         "spark.sql.warehouse.dir": str(home / "warehouse"),
     }
-    if settings.is_local:
-        properties |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     properties |= format_properties(formats)
     if jars:
         # In local mode the class path saves a copy of every jar at every start.
         key = "spark.driver.extraClassPath" if settings.is_local else "spark.jars"
         properties[key] = LISTS[key].join(str(jar) for jar in jars)
-    return {**merged(properties, settings.conf), **FIXED}
+    return {**merged(properties, settings.conf), **FIXED, **(FIXED_LOCALLY if settings.is_local else {})}
 
 
 def format_properties(formats: Sequence[str]) -> dict[str, str]:

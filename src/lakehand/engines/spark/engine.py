@@ -34,7 +34,7 @@ class SparkEngine(ExecuteEngine):
         self.home = context.home.absolute()
         self.spool = Spool(self.home / "spool")
         self.spool.make()
-        self.process = DriverProcess(self.spool, self.home)
+        self.process = DriverProcess(self.spool, self.home, context.umask)
         self.launcher = Launcher(self.process, self._command)
         self._pulse = Pulse(time.monotonic)
         self._silence = 0.0
@@ -144,12 +144,14 @@ class SparkEngine(ExecuteEngine):
         return "no driver runs; it starts when there is work"
 
     def _command(self) -> Command:
-        # Here, because both are programs of their own as well (`python -m`) and must not be loaded with the package.
+        # Here, because some are programs of their own as well (`python -m`) and must not be loaded with the package.
+        from lakehand.engines.spark.jar_sums import JarSums
         from lakehand.engines.spark.jars import ensure_jars, spark_home
         from lakehand.engines.spark.java import java_home
 
         java = java_home()
         formats = [name for name in self.context.formats if name in FORMATS]
+        sums = JarSums(self.home / "jar-sums.json")
         return driver_command(
             self.settings,
             home=self.home,
@@ -157,7 +159,7 @@ class SparkEngine(ExecuteEngine):
             spark_home=spark_home(),
             java=java,
             formats=formats,
-            jars=ensure_jars(formats, cache=self.context.jars, java=java) if formats else (),
+            jars=ensure_jars(formats, cache=self.context.jars, java=java, sums=sums) if formats else (),
             catalogs=self.context.catalogs,
         )
 
@@ -168,6 +170,7 @@ class SparkEngine(ExecuteEngine):
             self.spool.sweep(ages, time.time())
 
 
+OUTCOMES = frozenset(str(state) for state in EngineState if state.is_over)
 SHOWN = ("boot", "pid", "jvm", "application", "started_at", "threads", "running", "waiting", "rss_mb", "leaving")
 
 
@@ -185,10 +188,10 @@ def status_of(handle: Handle, view: View, *, is_alive: bool, is_silent: bool) ->
 
 
 def outcome_of(done: Mapping[str, object]) -> EngineStatus:
-    if not done:
+    if done.get("state") not in OUTCOMES:
         return EngineStatus(state=EngineState.LOST, message="the result cannot be read")
     return EngineStatus(
-        state=EngineState(done["state"]),
+        state=EngineState(str(done["state"])),
         progress=done.get("progress") or {},  # type: ignore[arg-type]
         result=done.get("result") or {},  # type: ignore[arg-type]
         error_class=str(done.get("error_class") or ""),

@@ -2,7 +2,6 @@
 """The jars of each table format: fetched once with the Ivy inside pyspark, checked, then used as local files."""
 
 import fcntl
-import hashlib
 import os
 import shutil
 import subprocess
@@ -16,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from lakehand.domain.errors import LakehandError, NotFound
+from lakehand.engines.spark.jar_sums import JarSums
 from lakehand.engines.spark.java import Java, java_home
 
 Progress = Callable[[str, int, int], None]  # file name, bytes so far, bytes in all
@@ -164,21 +164,28 @@ def jars_of(formats: Sequence[str]) -> list[Jar]:
 
 
 def ensure_jars(
-    formats: Sequence[str], *, cache: Path | None = None, java: Java | None = None, progress: Progress = silent
+    formats: Sequence[str],
+    *,
+    cache: Path | None = None,
+    java: Java | None = None,
+    progress: Progress = silent,
+    sums: JarSums | None = None,
 ) -> list[Path]:
-    """The local jars of these formats; what is there already costs one stat per file."""
-    folder = cache or default_cache()
+    """The local jars of these formats, each with the right sum; what ``sums`` remembers costs one stat per file."""
+    folder, sums = cache or default_cache(), sums or JarSums()
     wanted = jars_of(formats)
     if absent := [jar for jar in wanted if not is_there(jar, folder)]:
         folder.mkdir(parents=True, exist_ok=True)
         with alone_in(folder):
             for jar in absent:
-                provide(jar, folder, java or java_home(), progress)
+                provide(jar, folder, java or java_home(), progress, sums)
+    for jar in wanted:
+        refuse_changed(jar, folder / jar.file_name, sums)
     return [folder / jar.file_name for jar in wanted]
 
 
 def is_there(jar: Jar, folder: Path) -> bool:
-    """A file gets its final name only after its sum was checked, so that name and size are enough here."""
+    """Whether a file of this name and size is there; its sum is checked before it is used."""
     try:
         return (folder / jar.file_name).stat().st_size == jar.size
     except FileNotFoundError:
@@ -193,12 +200,12 @@ def alone_in(folder: Path) -> Iterator[None]:
         yield
 
 
-def provide(jar: Jar, folder: Path, java: Java, progress: Progress) -> None:
+def provide(jar: Jar, folder: Path, java: Java, progress: Progress, sums: JarSums) -> None:
     if is_there(jar, folder):
         return
     with TemporaryDirectory(prefix=".fetching-", dir=folder) as scratch:
         fetched = borrow(jar, folder, Path(scratch)) or fetch(jar, Path(scratch), java, progress)
-        check(jar, fetched)
+        check(jar, fetched, sums)
         fetched.replace(folder / jar.file_name)
 
 
@@ -215,15 +222,19 @@ def borrow(jar: Jar, folder: Path, scratch: Path) -> Path | None:
     return target
 
 
-def check(jar: Jar, file: Path) -> None:
-    digest = hashlib.sha256()
-    with file.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    if digest.hexdigest() != jar.sha256:
+def check(jar: Jar, file: Path, sums: JarSums) -> None:
+    if (found := sums.of(file)) != jar.sha256:
         raise JarRefused(
-            f"{jar.file_name} has the sha256 {digest.hexdigest()}, expected {jar.sha256}; the file was not kept. "
+            f"{jar.file_name} has the sha256 {found}, expected {jar.sha256}; the file was not kept. "
             "Try again; if it repeats, something between here and the repository changes files."
+        )
+
+
+def refuse_changed(jar: Jar, file: Path, sums: JarSums) -> None:
+    if (found := sums.of(file)) != jar.sha256:
+        raise JarRefused(
+            f"{file} has the sha256 {found}, expected {jar.sha256}: somebody changed it, or the disk did. Find out who "
+            f"may write to {file.parent}; then delete the file, and it is fetched again at the next start"
         )
 
 

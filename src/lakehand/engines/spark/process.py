@@ -23,9 +23,10 @@ TAIL = 2000
 class DriverProcess:
     """At most one driver per home. It outlives the service: own session, no pipes, nothing inherited but the lock."""
 
-    def __init__(self, spool: Spool, home: Path) -> None:
+    def __init__(self, spool: Spool, home: Path, umask: int | None = None) -> None:
         self._spool = spool
         self._home = home
+        self._umask = -1 if umask is None else umask  # files of tables are for whoever writes to them
         self._probing = Lock()
         self.log = home / "logs" / "driver.log"
 
@@ -76,6 +77,7 @@ class DriverProcess:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
                 pass_fds=(lock,),
+                umask=self._umask,
             )
 
     def kill(self) -> None:

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import stat
 import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -20,6 +21,7 @@ from lakehand.spi.engines import Until, Work
 
 FOLDERS = ("inbox", "running", "done", "cancel", "lease", "logs")
 SUFFIX = ".json"
+MOST_BYTES = 64 << 20
 DRAFT_AGE = timedelta(hours=1)
 HANDLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 
@@ -122,8 +124,8 @@ class Spool:
         for folder in (self.inbox, self.running, self.done, self.cancel, self.lease, self.logs):
             for name in names_in(folder):
                 age = DRAFT_AGE if name.startswith(".") else ages.get(folder)
-                with suppress(FileNotFoundError):
-                    if age is not None and (folder / name).stat().st_mtime < now - age.total_seconds():
+                with suppress(OSError):  # a folder, say: not ours, and no reason to stop
+                    if age is not None and (folder / name).lstat().st_mtime < now - age.total_seconds():
                         (folder / name).unlink()
 
     def _contents(self, folder: Path, names: Collection[str]) -> dict[str, Document]:
@@ -135,12 +137,11 @@ class Spool:
     def _document(self, file: Path) -> Document:
         """The content, read again only when the file is another one: every change is a new file."""
         try:
-            stat = file.stat()
-            seen = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+            found = file.lstat()
+            seen = (found.st_ino, found.st_mtime_ns, found.st_size)
             known = self._read.get(file)
             if known is None or known[0] != seen:
-                content = json.loads(file.read_bytes())
-                known = self._read[file] = (seen, content if isinstance(content, dict) else {})
+                known = self._read[file] = (seen, read_document(file, found))
         except (FileNotFoundError, ValueError):
             return {}
         return known[1]
@@ -153,6 +154,14 @@ class Spool:
                 stream.flush()
                 os.fsync(stream.fileno())
         draft.replace(file)
+
+
+def read_document(file: Path, found: os.stat_result) -> Document:
+    """Empty unless it is a JSON object in a regular file of bounded size: nobody waits for a pipe here."""
+    if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
+        return {}
+    content = json.loads(file.read_bytes())
+    return content if isinstance(content, dict) else {}
 
 
 def names_in(folder: Path) -> set[str]:

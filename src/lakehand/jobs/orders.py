@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the driver accepts from its spool folder: regular files of bounded size with the fields that work needs."""
+
+import json
+import math
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+MOST_BYTES = 16 << 20
+LONGEST_HOLD = 36500 * 86400.0  # seconds: as long as the service's own setting may be
+LONGEST_MARK = 100
+TEXTS = ("job", "table", "location", "queue")
+
+Document = dict[str, Any]
+
+
+class Refused(Exception):
+    """A file in the spool is not what the driver can work with."""
+
+
+def read_document(file: Path) -> Document:
+    """The JSON object in a file. Raises Refused for anything else, FileNotFoundError when the file is gone."""
+    content = read_bounded(file)
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"it is no JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise Refused("it is no JSON object")
+    return document
+
+
+def read_bounded(file: Path) -> bytes:
+    """Never follows a link, waits for a pipe or reads more than the bound."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise Refused(f"it cannot be opened as a regular file: {error.strerror}") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise Refused("it is no regular file")
+    with os.fdopen(descriptor, "rb") as stream:
+        content = stream.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise Refused(f"it is larger than {MOST_BYTES} bytes")
+    return content
+
+
+def check_order(order: Document, handle: str) -> None:
+    """Raise Refused unless the driver can start this work and count its lease."""
+    if order.get("handle") != handle:
+        raise Refused("its handle is not the name of its file")
+    for name in TEXTS:
+        if not isinstance(order.get(name, ""), str | None):
+            raise Refused(f"its {name} is no text")
+    if not order.get("job"):
+        raise Refused("it names no job")
+    if not isinstance(order.get("parameters", {}), dict | None):
+        raise Refused("its parameters are no object")
+    if not is_number(order.get("at", 0)):
+        raise Refused("its time is no number")
+    check_lease(order)
+
+
+def check_renewal(renewal: Document) -> None:
+    handles = renewal.get("handles")
+    if not isinstance(handles, list) or not all(isinstance(handle, str) for handle in handles):
+        raise Refused("its handles are no list of texts")
+    check_lease(renewal)
+
+
+def check_lease(document: Document) -> None:
+    mark, hold = document.get("mark"), document.get("hold")
+    if mark is not None and not (isinstance(mark, str) and len(mark) <= LONGEST_MARK):
+        raise Refused("its mark is no short text")
+    if hold is None or not (is_number(hold) and 0 <= hold <= LONGEST_HOLD):
+        raise Refused(f"its hold is no number of seconds from 0 to {LONGEST_HOLD:.0f}")
+
+
+def is_number(value: Any) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool)

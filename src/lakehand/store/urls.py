@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the address of a database: our driver for its kind, and no parameter that the driver would stumble over."""
+
+import inspect
+from collections.abc import Callable
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from lakehand.domain.errors import Invalid
+
+DRIVERS = {
+    "sqlite": "sqlite",
+    "postgres": "postgresql+psycopg",
+    "postgresql": "postgresql+psycopg",
+    "mysql": "mysql+pymysql",
+    "mariadb": "mysql+pymysql",
+}
+
+
+def read_url(text: str | URL) -> URL:
+    """The URL with our driver for its kind of database."""
+    try:
+        url = make_url(text)
+    except ArgumentError as error:
+        raise Invalid("the database URL cannot be read: write sqlite:////path/file.db, postgresql://... ") from error
+    kind = url.drivername.partition("+")[0]
+    if kind not in DRIVERS:
+        raise Invalid(f"{kind!r} is no database of ours: use sqlite, postgresql, mysql or mariadb")
+    if kind == "sqlite" and url.database in (None, "", ":memory:"):
+        raise Invalid("SQLite needs a file, for instance sqlite:////var/lib/lakehand/lakehand.db")
+    url = url.set(drivername=DRIVERS[kind])
+    refuse_unknown_parameters(url)
+    return url.update_query_dict({"charset": "utf8mb4"}) if url.get_backend_name() == "mysql" else url
+
+
+def refuse_unknown_parameters(url: URL) -> None:
+    known = PARAMETERS[url.get_backend_name()]()
+    if unknown := sorted(set(url.query) - known):
+        told = ", ".join(sorted(known)) or "none"
+        raise Invalid(f"the database's address has the parameter {unknown[0]!r}, which is not known; known are: {told}")
+
+
+def postgresql_parameters() -> frozenset[str]:
+    from psycopg.pq import Conninfo
+
+    return frozenset(option.keyword.decode() for option in Conninfo.get_defaults())
+
+
+def mysql_parameters() -> frozenset[str]:
+    from pymysql.connections import Connection as MySqlConnection
+
+    return frozenset(inspect.signature(MySqlConnection.__init__).parameters) - {"self"}
+
+
+PARAMETERS: dict[str, Callable[[], frozenset[str]]] = {
+    "sqlite": frozenset,
+    "postgresql": postgresql_parameters,
+    "mysql": mysql_parameters,
+}
