@@ -16,6 +16,7 @@ import fastavro
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehand.formats.paimon import avro
 from lakehand.jobs.boundary import Boundary, OutsideTable
 from lakehand.jobs.paimon.options import refuse_odd_options
 from lakehand.spi import Operation
