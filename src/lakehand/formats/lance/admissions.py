@@ -46,6 +46,7 @@ def parameters_of(
         "location": table.table.location,
         "stamp": operation.stamp,
         "before": snapshot.version,
+        "identity": snapshot.identity,
         "options": options,
     }
     if action == COMPACT:

@@ -53,6 +53,14 @@ class LanceSnapshot:
         branches = ((root_version(branch), f"branch {name}") for name, branch in self.dataset.branches.list().items())
         return dict([*tags, *branches])
 
+    @cached_property
+    def identity(self) -> dict[str, Json]:
+        """What tells this table from another one in its place, for as long as this version is kept.
+
+        A Lance table has no identity of its own: no id in its manifests, and its first version is cleaned away.
+        """
+        return {"version": self.version, "transaction": transaction_of(self.dataset, self.version)}
+
     @property
     def bytes(self) -> int:
         return sum(fragment.bytes for fragment in self.fragments)
@@ -119,6 +127,15 @@ class LanceSnapshot:
     @cached_property
     def _sizes(self) -> Mapping[str, int]:
         return {entry.name: entry.size for entry in self.storage.entries(f"{self.root}/data")}
+
+
+def transaction_of(dataset: Any, version: int) -> str:
+    """The name of the transaction's file; empty where an old writer made none. The job looks in the same way."""
+    for batch in dataset.tracked_files(min_version=version):
+        for row in batch.to_pylist():
+            if row["version"] == version and row["type"] == "transaction file":
+                return str(row["path"]).rpartition("/")[2]
+    return ""
 
 
 def root_version(branch: Mapping[str, Any]) -> int:

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from lakehand.jobs.job import Job
-from lakehand.jobs.lance.datasets import source_of
+from lakehand.jobs.lance import outside
+from lakehand.jobs.lance.datasets import Source, source_of
 
 YOUNGEST = timedelta(days=1)  # whatever the parameters say
 SKEW = timedelta(minutes=5)  # between the clock that made the cut-off and the driver's
@@ -25,18 +26,32 @@ class LiveFileInDanger(Exception):
 def run(job: Job) -> dict[str, Any]:
     limits = limits_of(job.parameters, datetime.now(timezone.utc))
     source = source_of(job)
+    outside.check_listing(job.boundary, source.open)
     dataset = source.open()
+    outside.check_identity(job, dataset)
     job.phase("looking for what may go")
     found = dataset.explain_cleanup_old_versions(include_files=True, max_files=EXAMINED, **limits)
     refuse_live_files(dataset, found)
+    paths = outside.candidates(source.uri, found)
+    job.boundary.refuse_outside(paths, doing="delete")
     if job.parameters.get("dry_run"):
-        return would_delete(found, root="/" if source.uri.startswith("/") else "")
+        return would_delete(found, paths)
     job.check()
     job.phase(f"removing {found.stats.old_versions} versions")
+    return clean(job, source, limits)
+
+
+def clean(job: Job, source: Source, limits: dict[str, Any]) -> dict[str, Any]:
+    """Lance deletes the files itself: what it must not meet is looked for once more right before."""
+    outside.check_listing(job.boundary, source.open)
+    dataset = source.open()
+    outside.check_identity(job, dataset)
+    foreign = outside.foreign_files(job.boundary, dataset)
     removed = dataset.cleanup_old_versions(**limits)
     left = dataset.explain_cleanup_old_versions(**limits).stats.old_versions
     return {"versions_removed": removed.old_versions, "files_removed": files(removed), "expired_after": left,
-            "bytes_removed": removed.bytes_removed, "failed_deletes": removed.failed_deletes}  # fmt: skip
+            "bytes_removed": removed.bytes_removed, "failed_deletes": removed.failed_deletes,
+            **outside.left_outside(foreign, outside.foreign_files(job.boundary, dataset))}  # fmt: skip
 
 
 def limits_of(parameters: dict[str, Any], now: datetime) -> dict[str, Any]:
@@ -72,10 +87,9 @@ def kept_versions(dataset: Any) -> Iterator[Any]:
         yield dataset.checkout_version((name, None))
 
 
-def would_delete(found: Any, root: str) -> dict[str, Any]:
-    paths = sorted(file.path for file in found.candidate_files)
+def would_delete(found: Any, paths: list[str]) -> dict[str, Any]:
     return {
-        "would_delete": [root + path.lstrip("/") for path in paths[:LISTED]],
+        "would_delete": sorted(paths)[:LISTED],
         "would_delete_files": files(found.stats) + found.stats.old_versions,
         "would_delete_bytes": found.stats.bytes_removed,
         "would_delete_versions": found.stats.old_versions,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lakehand.jobs.job import Job
-from lakehand.jobs.lance import commits
+from lakehand.jobs.lance import commits, outside
 from lakehand.jobs.lance.datasets import source_of
 from lakehand.jobs.lance.rewriting import options_for, rewritten, tasks_within
 
@@ -14,8 +14,10 @@ def run(job: Job) -> dict[str, Any]:
     from lance.optimize import Compaction
 
     asked, source = job.parameters, source_of(job)
+    job.boundary.check()
     job.phase("planning")
     dataset = source.open()
+    outside.check_identity(job, dataset)
     stamp = str(asked["stamp"])
     if (version := commits.earlier(dataset, int(asked["before"]), stamp)) is not None:
         return {"already_done": True, "version": version, "read_version": dataset.version}
@@ -23,11 +25,13 @@ def run(job: Job) -> dict[str, Any]:
     tasks = tasks_within(Compaction.plan(dataset, options).tasks, int(asked["max_bytes"]))
     if not tasks:
         return {"tasks": 0, "read_version": dataset.version}
+    outside.refuse_foreign_files(job.boundary, dataset)
     job.check()
     job.phase(f"rewriting {sum(len(task.fragments) for task in tasks)} fragments in {len(tasks)} tasks")
     results = rewritten(job.session.sparkContext, source, tasks)
     job.check()
     job.phase("committing")
+    outside.check_commit(job, source.open)
     outcome = commits.commit(dataset, results, options=options, stamp=stamp)
     job.note("version", outcome.version)
     return {"read_version": tasks[0].read_version, "tasks": len(tasks), **told(outcome)}

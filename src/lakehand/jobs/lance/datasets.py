@@ -24,9 +24,9 @@ class Source:
 
 
 def source_of(job: Job) -> Source:
-    location = str(job.parameters["location"])
+    location = job.boundary.real  # never the registered one: a link there may lead elsewhere by now
     if not location.isprintable() or "\\" in location:
         raise ValueError(f"{location!r} has a backslash or a control character")
-    conf = job.session.sparkContext.getConf().getAll()
+    conf = job.session.sparkContext.getConf().getAll() if job.session else []  # cleaning needs no Spark
     options = {key.removeprefix(OPTIONS): value for key, value in conf if key.startswith(OPTIONS)}
     return Source(_ALIAS.sub("s3://", location), options)
