@@ -27,6 +27,9 @@ def test_a_compaction_gets_what_it_needs_and_no_secret(path: Path) -> None:
 
     parameters = dict(operation.process.parameters)
     assert parameters.pop("seen")
+    assert parameters.pop("boundary")
+    [made] = [file.name for file in (path / "_transactions").iterdir() if file.name.startswith("11-")]
+    assert parameters.pop("identity") == {"version": 12, "transaction": made}
     assert parameters == {
         "location": str(path), "stamp": operation.stamp, "before": 12, "options": {}, "target_rows": 300,
         "deleted_share": 0.1, "max_bytes": 64 * 1024**3, "is_indexed": False,

@@ -27,6 +27,7 @@ def source_of(job: Job) -> Source:
     location = job.boundary.real  # never the registered one: a link there may lead elsewhere by now
     if not location.isprintable() or "\\" in location:
         raise ValueError(f"{location!r} has a backslash or a control character")
-    conf = job.session.sparkContext.getConf().getAll() if job.session else []  # cleaning needs no Spark
+    session: Any = job.session  # none where an engine has no Spark: cleaning needs none
+    conf = session.sparkContext.getConf().getAll() if session else []
     options = {key.removeprefix(OPTIONS): value for key, value in conf if key.startswith(OPTIONS)}
     return Source(_ALIAS.sub("s3://", location), options)

@@ -2,7 +2,7 @@
 """Keeps a Lance job inside its table.
 
 Lance's clean-up follows links and deletes whatever lies in the folders that it lists, tables of others included. Where
-the table's config says so, every commit cleans up, too. And a manifest may name other base paths, which a rewrite reads.
+the table's config says so, each commit cleans up, too. And a manifest may name other base paths, which a rewrite reads.
 """
 
 import re
