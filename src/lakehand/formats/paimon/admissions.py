@@ -107,6 +107,7 @@ def complete(
     parameters: dict[str, Json] = {
         **{key: asked[key] for key in KEPT if key in asked},
         "location": table.table.location,
+        "identity": snapshot.identity,
         "catalog": place.catalog.name if place.catalog else None,
         "db_name": place.db_name,
         "table_name": place.table_name,

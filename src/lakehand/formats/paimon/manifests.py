@@ -87,6 +87,8 @@ class Manifests:
 
     def records(self, name: str) -> list[dict[str, Any]]:
         path = f"{self.folder}/{name}"
+        if "/" in name:
+            raise OSError(f"{path} is not read: the table's metadata names a file that is not in its own folder")
         return avro.records(self.storage.read(path), path)
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Paimon table at one moment: schema and snapshot numbers at once, manifests and history when someone asks."""
 
+import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from lakehand.spi import Json, health, size_histogram
 from lakehand.storage import Storage
 
 OURS = "lakehand-"  # what the commit users of our rewrites begin with
+SCHEMA = "schema"
 RECENT = 50  # snapshots that a decision looks back
 
 Bucket = tuple[bytes, int]  # partition and number
@@ -40,6 +42,13 @@ class PaimonSnapshot:
     @property
     def earliest(self) -> int:
         return self.ids[0] if self.ids else 0
+
+    @cached_property
+    def identity(self) -> str:
+        """The first schema: Paimon keeps it for as long as the table lives, and it says when the table was made."""
+        number = self.layout.ids(SCHEMA)[0]
+        data = self.storage.read(f"{self.layout.root}/{SCHEMA}/{SCHEMA}-{number}")
+        return f"{SCHEMA}-{number}:{hashlib.sha256(data).hexdigest()}"
 
     @cached_property
     def manifests(self) -> Manifests:

@@ -6,7 +6,8 @@ from typing import Any
 
 from lakehand.jobs.job import Job
 from lakehand.jobs.paimon import merging, sorting
-from lakehand.jobs.paimon.tables import Target, committed, target_of, user_of
+from lakehand.jobs.paimon.outside import Guard
+from lakehand.jobs.paimon.tables import committed, target_of, user_of
 
 MOST_ROUNDS = 24
 FOREVER = "2147483647"
@@ -24,28 +25,32 @@ NOTHING_ELSE = {
 def run(job: Job) -> dict[str, Any]:
     given = job.parameters
     target, user, before = target_of(job), user_of(given["stamp"]), int(given["before"])
-    if done := committed(target.load(), user, before):
+    guard = Guard(job, target)
+    if done := committed(guard.check(), user, before):
         return {"snapshots": done, "already_done": True}
+    guard.check_newest(target.load())
     if given["strategy"] == "sort":
-        sorting.sort(job, target, user)
+        sorting.sort(guard, user)
     elif given["kind"] == "append":
-        pack(job, target, user)
+        pack(guard, user)
     elif given["strategy"] == "minor":
-        merging.merge_in_driver(job, target, user)
+        merging.merge_in_driver(guard, user)
     else:
-        merge(job, target, user)
+        merge(guard, user)
     snapshots = committed(target.load(), user, before)
     job.note("committed", snapshots)
     return {"snapshots": snapshots, "strategy": given["strategy"]}
 
 
-def pack(job: Job, target: Target, user: str) -> None:
+def pack(guard: Guard, user: str) -> None:
     """One call packs whole bins only, so that a table takes some rounds, each with a smaller bin."""
+    job = guard.job
     least = int(job.parameters["min_files"])
     for files in bins(job.parameters["counts"], least):
         job.check()
         job.phase(f"packing {files} small files into one")
-        target.compact(
+        check_call(guard)
+        guard.target.compact(
             {
                 "commit.user-prefix": user,
                 "write-only": "true",  # packing works all the same, and the commit does nothing else
@@ -70,8 +75,14 @@ def bins(counts: Sequence[int], least: int) -> Iterator[int]:
         left = [count for count in packed if count >= least]
 
 
-def merge(job: Job, target: Target, user: str) -> None:
+def check_call(guard: Guard) -> None:
+    """Paimon plans, rewrites and commits in one call: this is the last moment to look."""
+    guard.check_newest(guard.check())
+
+
+def merge(guard: Guard, user: str) -> None:
     """All sorted runs of each bucket into one, on the executors."""
-    job.check()
-    job.phase("merging all runs of each bucket")
-    target.compact({"commit.user-prefix": user, **NOTHING_ELSE})
+    guard.job.check()
+    guard.job.phase("merging all runs of each bucket")
+    check_call(guard)
+    guard.target.compact({"commit.user-prefix": user, **NOTHING_ELSE})

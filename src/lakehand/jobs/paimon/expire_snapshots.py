@@ -7,6 +7,7 @@ from typing import Any
 
 from lakehand.jobs.job import Job
 from lakehand.jobs.paimon.branches import first_needed
+from lakehand.jobs.paimon.outside import Guard
 from lakehand.jobs.paimon.refusals import BelowFloor
 from lakehand.jobs.paimon.tables import Target, target_of
 
@@ -19,15 +20,19 @@ SHOWN = 1000
 def run(job: Job) -> dict[str, Any]:
     until, cutoff, retained = checked(job.parameters)
     target = target_of(job)
-    table = target.load()
+    guard = Guard(job, target)
+    table = guard.check()
     until = min([until, *first_needed(table)])
     if job.parameters.get("dry_run"):
-        return listed(job, table, min(until, consumed_until(target, table)), cutoff)
+        return listed(guard, table, min(until, consumed_until(target, table)), cutoff)
     expired = 0
     while (earliest := table.snapshotManager().earliestSnapshotId()) is not None and earliest < until:
         job.check()
         job.phase(f"expiring from snapshot {earliest} to {until - 1}")
-        done = expire(target, table, cutoff=cutoff, retained=retained, most=min(until - earliest, STEP))
+        most = min(until - earliest, STEP)
+        guard.check()
+        guard.check_history(table, earliest, earliest + most)
+        done = expire(target, table, cutoff=cutoff, retained=retained, most=most)
         expired += done
         job.note("expired", expired)
         if not done:
@@ -62,8 +67,9 @@ def expire(target: Target, table: Any, *, cutoff: int, retained: int, most: int)
     return int(table.newExpireSnapshots().config(builder.build()).expire())
 
 
-def listed(job: Job, table: Any, until: int, cutoff: int) -> dict[str, Any]:
+def listed(guard: Guard, table: Any, until: int, cutoff: int) -> dict[str, Any]:
     """What would go: the snapshots, and the data files that no later snapshot and no tag reads."""
+    job = guard.job
     job.phase("listing what would go")
     manager = table.snapshotManager()
     first = manager.earliestSnapshotId()
@@ -71,6 +77,7 @@ def listed(job: Job, table: Any, until: int, cutoff: int) -> dict[str, Any]:
     paths = [(manager.snapshotPath(number).toString(), 0) for number in numbers]
     for number in [n + 1 for n in numbers]:
         job.check()
+        guard.check_history(table, number - 1, number)
         paths += deleted_by(table, manager.snapshot(number))
     return {
         "would_delete": [path for path, _ in paths[:SHOWN]],

@@ -6,24 +6,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from lakehand.jobs.job import Job
+from lakehand.jobs.paimon.outside import Guard
 from lakehand.jobs.paimon.tables import Target
 
 BATCH = 9223372036854775807  # the commit identifier of batch jobs
 
 
-def merge_in_driver(job: Job, target: Target, user: str) -> None:
-    name = f"{user}_minor"
+def merge_in_driver(guard: Guard, user: str) -> None:
+    job, target, name = guard.job, guard.target, f"{user}_minor"
     quiet = target.load(write_only="true")
     job.check()
     job.phase("merging the cheapest runs")
     with writing(target, target.load(write_only="false"), name) as write:
-        for partition, bucket in buckets_of(target, quiet):
+        buckets = list(buckets_of(target, quiet))
+        guard.check_newest(target.load())  # of what a writer committed just now, too
+        for partition, bucket in buckets:
             job.check()
             write.compact(partition, bucket, False)
         messages = write.prepareCommit(True, BATCH)
         job.check()
         job.phase("committing")
+        guard.check()
         commit(quiet, name, messages)
 
 

@@ -8,15 +8,16 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from lakehand.jobs.boundary import OutsideTable
 from lakehand.jobs.paimon import containers
+from lakehand.jobs.paimon.outside import Guard
 from lakehand.jobs.paimon.refusals import MetadataUnreadable
-from lakehand.jobs.paimon.tables import Target
 
 MAIN = "main"
 _WORD = re.compile(r"[\w.=-]+")
 
 
-def used_names(target: Target, table: Any) -> set[str]:
+def used_names(guard: Guard, table: Any) -> set[str]:
     if table.snapshotManager().latestSnapshotId() is None:
         raise MetadataUnreadable("the table has no snapshot: every file would look like an orphan")
     used: set[str] = set()
@@ -25,9 +26,13 @@ def used_names(target: Target, table: Any) -> set[str]:
         for branch in [MAIN, *table.branchManager().branches()]:
             store = table.switchToBranch(branch).store()
             for snapshot in roots(store):
+                guard.check_snapshot(store, snapshot)
                 used |= named_by(store, snapshot, lists_of(snapshot), read)
             for changelog in store.snapshotManager().safelyGetAllChangelogs():
+                guard.check_snapshot(store, changelog)
                 used |= named_by(store, changelog, left_of(store, changelog), read)
+    except OutsideTable:
+        raise
     except Exception as error:
         raise MetadataUnreadable(f"not everything that refers to files can be read: {str(error)[:500]}") from error
     return used | read

@@ -6,6 +6,7 @@ from typing import Any
 
 from lakehand.jobs.job import Job
 from lakehand.jobs.paimon import references
+from lakehand.jobs.paimon.outside import Guard
 from lakehand.jobs.paimon.refusals import BelowFloor, ImplausibleShare, MetadataUnreadable
 from lakehand.jobs.paimon.tables import Target, target_of
 
@@ -18,19 +19,22 @@ STEP = 100
 def run(job: Job) -> dict[str, Any]:
     older_than = checked(job.parameters)
     target = target_of(job)
-    table = target.load()
+    guard = Guard(job, target)
+    table = guard.check(lists=True)
     job.phase("listing files that nothing refers to")
     listed = candidates(target, table, older_than)
     job.check()
     job.phase("reading everything that refers to files")
-    used = references.used_names(target, table)
+    used = references.used_names(guard, table)
     refuse_live_ones(listed, used)
+    job.boundary.refuse_outside((path.toString() for path in listed), doing="delete")
     orphans = still_old(table, listed, older_than)
     total = count_files(target, table)
     found = {"orphans": len(orphans), "orphan_bytes": sum(size for _, size in orphans), "listed_files": total}
     if job.parameters.get("dry_run"):
         return {**found, **shown(orphans)}
     refuse_implausible(len(orphans), total, confirmed=job.parameters.get("confirm") is True)
+    guard.check(lists=True)
     return {**found, "deleted_files": delete(job, table, [path for path, _ in orphans])}
 
 
@@ -105,6 +109,9 @@ def delete(job: Job, table: Any, paths: list[Any]) -> int:
     for start in range(0, len(paths), STEP):
         job.check()
         job.phase(f"deleting {len(paths)} files, {start} done")
-        deleted += sum(bool(table.fileIO().delete(path, False)) for path in paths[start : start + STEP])
+        batch = paths[start : start + STEP]
+        job.boundary.check_place()
+        job.boundary.refuse_outside((path.toString() for path in batch), doing="delete")
+        deleted += sum(bool(table.fileIO().delete(path, False)) for path in batch)
         job.note("deleted_files", deleted)
     return deleted

@@ -7,23 +7,26 @@ from typing import Any
 
 from lakehand.jobs.job import Job
 from lakehand.jobs.paimon.merging import commit
+from lakehand.jobs.paimon.outside import Guard
 from lakehand.jobs.paimon.tables import Target
 
 GIVEN_UP = ("conflicts detected", "not previously added")  # surely not committed
 
 
-def sort(job: Job, target: Target, user: str) -> None:
-    given = job.parameters
+def sort(guard: Guard, user: str) -> None:
+    job, target, given = guard.job, guard.target, guard.job.parameters
     table = target.load(write_only="true")
     splits = list(table.newSnapshotReader().read().dataSplits())
     if not splits:
         return
+    guard.check_newest(target.load())  # of what a writer committed just now, too
     spread(job, splits, table.coreOptions().targetFileSize(False))
     job.check()
     job.phase(f"sorting {len(splits)} splits")
     written = rewrite(target, table, splits, str(given["order_strategy"]), [str(c) for c in given["order_columns"]])
     job.check()
     job.phase("committing")
+    guard.check()
     try:
         commit(table, f"{user}_{given['sign']}", as_compaction(target, splits, written))
     except Exception as error:

@@ -57,6 +57,24 @@ class Target:
             made[place] = item
         return made
 
+    def texts(self, entries: Any, *calls: str) -> list[str]:
+        """What a chain of calls answers for each entry of a Java list, as texts: one call from here for all of them.
+
+        A list as an answer counts for its items. A text with a comma in it may come in two pieces.
+        """
+        if entries.isEmpty():
+            return []
+        methods, handle, kind = self.jvm.java.lang.invoke, None, entries.get(0).getClass()
+        for call in calls:
+            method = kind.getMethod(call, self.array(self.jvm.java.lang.Class, []))
+            step, kind = methods.MethodHandles.publicLookup().unreflect(method), method.getReturnType()
+            handle = step if handle is None else methods.MethodHandles.filterReturnValue(handle, step)
+        operator = self.jvm.java.lang.Class.forName("java.util.function.UnaryOperator")
+        chain = handle.asType(methods.MethodType.genericMethodType(1))  # type: ignore[union-attr]
+        answers = self.jvm.java.util.ArrayList(entries)
+        answers.replaceAll(methods.MethodHandleProxies.asInterfaceInstance(operator, chain))
+        return [text for text in re.split(r", |[\[\]]", str(answers.toString())) if text]
+
     def compact(self, options: Mapping[str, str]) -> None:
         """Paimon's procedure, with options for this call alone."""
         table = literal(f"{quoted(self.namespace)}.{quoted(self.name)}")
@@ -73,7 +91,7 @@ def target_of(job: Job) -> Target:
         if not _CATALOG.fullmatch(str(given["catalog"])):
             raise ValueError(f"{given['catalog']!r} is no name of a catalog")
         return Target(job.session, str(given["catalog"]), str(given["db_name"]), str(given["table_name"]))
-    location = str(given["location"])
+    location = job.boundary.real  # never the registered one: a link there may lead elsewhere by now
     job.session.conf.set(f"spark.sql.catalog.{CATALOG}", "org.apache.paimon.spark.SparkCatalog")
     # A catalog of Paimon's makes a database in its warehouse: not beside other people's tables.
     job.session.conf.set(f"spark.sql.catalog.{CATALOG}.warehouse", f"file:{scratch()}")
