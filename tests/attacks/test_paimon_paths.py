@@ -49,7 +49,7 @@ ABSENT = {
 
 @pytest.fixture(scope="module")
 def template(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six commits, a compaction of their files, six more commits, and one file of nobody. All but 3 snapshots are old."""
+    """Six commits, a compaction of their files, six more commits, a file of nobody; all but 3 snapshots are old."""
     lake = Lake(spark, tmp_path_factory.mktemp("paimon_attacks"))
     lake.create("t")
     writer = Writer(spark, lake.path("t"))

@@ -41,10 +41,10 @@ class Guard:
         """
         check_folder(self.boundary, self.target, lists=lists)
         table = self.target.load()
+        check_schemas(self.job, self.target, table)
         real, found = canonical(self.boundary.real), self.boundary.real_path(str(table.location().toString()))
         if found != real:
-            raise OutsideTable(f"the catalog has this table at {found}, and the work was admitted for {real}")
-        check_schemas(self.job, self.target, table)
+            raise OutsideTable(f"Paimon finds this table at {found}, and the work was admitted for {real}")
         return table
 
     def check_newest(self, table: Any) -> None:

@@ -6,6 +6,7 @@ Paimon takes a manifest or a list that was cut short for a shorter one, so that 
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from lakehand.jobs.boundary import OutsideTable
@@ -17,25 +18,43 @@ MAIN = "main"
 _WORD = re.compile(r"[\w.=-]+")
 
 
+def check_names(guard: Guard, table: Any) -> None:
+    """Before Paimon itself reads what they name: no snapshot, tag or changelog of any branch leads out of the table."""
+    with reading():
+        for store in stores(table):
+            for snapshot in (*roots(store), *store.snapshotManager().safelyGetAllChangelogs()):
+                guard.check_snapshot(store, snapshot)
+
+
 def used_names(guard: Guard, table: Any) -> set[str]:
     if table.snapshotManager().latestSnapshotId() is None:
         raise MetadataUnreadable("the table has no snapshot: every file would look like an orphan")
     used: set[str] = set()
     read: set[str] = set()
-    try:
-        for branch in [MAIN, *table.branchManager().branches()]:
-            store = table.switchToBranch(branch).store()
+    check_names(guard, table)  # of what was committed since
+    with reading():
+        for store in stores(table):
             for snapshot in roots(store):
-                guard.check_snapshot(store, snapshot)
                 used |= named_by(store, snapshot, lists_of(snapshot), read)
             for changelog in store.snapshotManager().safelyGetAllChangelogs():
-                guard.check_snapshot(store, changelog)
                 used |= named_by(store, changelog, left_of(store, changelog), read)
+    return used | read
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    try:
+        yield
     except OutsideTable:
         raise
     except Exception as error:
         raise MetadataUnreadable(f"not everything that refers to files can be read: {str(error)[:500]}") from error
-    return used | read
+
+
+def stores(table: Any) -> Iterator[Any]:
+    """Of the main line and of each branch."""
+    for branch in [MAIN, *table.branchManager().branches()]:
+        yield table.switchToBranch(branch).store()
 
 
 def roots(store: Any) -> Iterator[Any]:

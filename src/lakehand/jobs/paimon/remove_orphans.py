@@ -21,6 +21,7 @@ def run(job: Job) -> dict[str, Any]:
     target = target_of(job)
     guard = Guard(job, target)
     table = guard.check(lists=True)
+    references.check_names(guard, table)
     job.phase("listing files that nothing refers to")
     listed = candidates(target, table, older_than)
     job.check()
