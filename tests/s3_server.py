@@ -59,6 +59,16 @@ class Server:
         for key, value in self.hadoop_settings().items():
             conf.set(key, value)
 
+    def environment(self) -> dict[str, str]:
+        """For clients outside of Java, such as Lance's."""
+        return {
+            "AWS_ENDPOINT": self.endpoint,
+            "AWS_REGION": REGION,
+            "AWS_ACCESS_KEY_ID": KEY,
+            "AWS_SECRET_ACCESS_KEY": KEY,
+            "AWS_ALLOW_HTTP": "true",
+        }
+
     def hadoop_settings(self) -> dict[str, str]:
         return {
             "fs.s3a.endpoint": self.endpoint,

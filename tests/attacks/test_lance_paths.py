@@ -16,10 +16,12 @@ import lance
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehand.jobs.attempt import job_called
 from lakehand.jobs.boundary import OutsideTable
+from lakehand.jobs.job import Job
 from lakehand.spi import Operation
-from lakehand.testing.rehearsal import Rehearsal
-from tests import lance_tables
+from lakehand.testing.rehearsal import Rehearsal, boundary_parameter
+from tests import lance_tables, s3_server
 from tests.attacks.scene import fingerprint, make_old
 from tests.formats.lance.rehearsing import rehearsal
 from tests.jobs.lance.meddling import Meddler, execute
@@ -132,7 +134,7 @@ def test_a_table_whose_commits_clean_up_is_not_compacted_above_another_one(
     assert (lance_tables.facts(table), lance_tables.latest(table)) == (facts, version)
 
 
-def name_file(table: Path, name: str, base: int | None = None) -> None:
+def name_file(table: Path | str, name: str, base: int | None = None) -> None:
     """A version whose first fragment has its rows in the file of this name."""
     dataset = lance.dataset(str(table))
     fragments = [fragment.metadata for fragment in dataset.get_fragments()]
@@ -196,6 +198,40 @@ def test_a_file_name_that_leads_out_is_named_and_not_rewritten(table: Path, vict
     before = fingerprint(table.parent.parent)
     assert name in stopped(*admitted(table, "compact"))
     assert fingerprint(table.parent.parent) == before
+
+
+@pytest.fixture
+def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[s3_server.Server]:
+    with s3_server.s3_server() as server:
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        server.make_bucket("lake")
+        server.make_bucket("secret")
+        yield server
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+def test_a_base_path_in_another_bucket_is_foreign_and_the_own_bucket_by_another_scheme_is_not(
+    table: Path, victim: Path, s3: s3_server.Server, scheme: str
+) -> None:
+    """The same path in another bucket. The work is admitted on local disk, and the table then put into a bucket."""
+    _, compaction = admitted(table, "compact")
+    _, cleaning = admitted(table, "clean-versions")
+    location = f"{scheme}://lake/db/t"
+    bounded = {"boundary": boundary_parameter(location, warehouses=["s3://lake"])}
+    s3.put_folder(table, "lake", "db/t")
+    s3.put_folder(victim, "secret", "db/t")
+
+    done = job_called("lance.clean_versions")(Job(None, {**cleaning.process.parameters, **bounded}))  # type: ignore[arg-type]
+    assert done["versions_removed"] == 9, "its own files are in its own bucket"
+    lance.dataset("s3://lake/db/t").add_bases([lance.DatasetBasePath("s3://secret/db/t", is_dataset_root=True)])
+    file = lance.dataset(str(victim)).get_fragments()[0].metadata.files[0].path
+    name_file("s3://lake/db/t", file, next(iter(lance.dataset("s3://lake/db/t").base_paths())))
+    before = s3.everything()
+
+    with pytest.raises(OutsideTable, match=f"not ours to rewrite: s3://secret/db/t/data/{file}"):
+        job_called("lance.compact")(Job(None, {**compaction.process.parameters, **bounded}))  # type: ignore[arg-type]
+    assert s3.everything() == before
 
 
 def swap_content(table: Path, other: Path) -> Callable[[], None]:

@@ -30,7 +30,9 @@ MOVABLE = sorted(pair for pair in LISTING if not pair.startswith("iceberg"))
 
 @pytest.fixture(scope="module")
 def s3(spark: SparkSession) -> Iterator[Server]:
-    with s3_server.s3_server() as server:
+    with s3_server.s3_server() as server, pytest.MonkeyPatch.context() as patch:
+        for name, value in server.environment().items():
+            patch.setenv(name, value)
         server.make_bucket(LAKE)
         server.make_bucket(SECRET)
         server.put(SECRET, "db/t/a.parquet", b"somebody else's")
