@@ -58,12 +58,12 @@ def transaction_of(dataset: Any, version: int) -> str:
 
 def refuse_foreign_files(boundary: Boundary, dataset: Any) -> None:
     """Before a rewrite: data files, deletions and indices of this version are all the table's own."""
-    boundary.refuse_outside(files_of(tracked(dataset, dataset.version)), doing="rewrite")
+    boundary.refuse_outside(odd_files(boundary, tracked(dataset, dataset.version)), doing="rewrite")
 
 
 def foreign_files(boundary: Boundary, dataset: Any) -> set[str]:
     """Files outside that any version names. Only a table with other base paths has some."""
-    return set(boundary.outside(files_of(tracked(dataset, 0)))) if dataset.base_paths() else set()
+    return set(boundary.outside(odd_files(boundary, tracked(dataset, 0)))) if dataset.base_paths() else set()
 
 
 def left_outside(before: set[str], after: set[str]) -> dict[str, Any]:
@@ -83,12 +83,18 @@ def tracked(dataset: Any, since: int) -> Iterator[dict[str, Any]]:
         yield from batch.to_pylist()
 
 
-def files_of(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """Whole paths. A data file's name may look like one itself: Lance 14 escapes it, and it is refused all the same."""
+def odd_files(boundary: Boundary, rows: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Whole paths of all but the plain files of the table's own folder, where the walk has found no link.
+
+    A data file's name may look like a whole path itself: Lance 14 escapes it, and it is refused all the same.
+    """
+    own = canonical(boundary.real)
     for row in rows:
-        name = str(row["path"]).removeprefix(DATA)
+        base, path = str(row["base_uri"]), str(row["path"])
+        name = path.removeprefix(DATA)
         is_whole = name.startswith("/") or has_scheme(name)
-        yield name if is_whole else f"{row['base_uri']}/{row['path']}"
+        if is_whole or ".." in path or canonical(base) != own:
+            yield name if is_whole else f"{base}/{path}"
 
 
 def candidates(uri: str, found: Any) -> list[str]:
