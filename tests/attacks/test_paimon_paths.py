@@ -181,6 +181,25 @@ def test_the_service_does_not_read_a_list_with_such_a_name(spark: SparkSession, 
         rehearsal(spark, table).wants("compact")
 
 
+@spark_test
+def test_an_index_file_whose_name_leads_out_is_named_and_not_followed(
+    spark: SparkSession, tmp_path: Path, victim: Path
+) -> None:
+    """Deletion vectors are index files."""
+    lake = Lake(spark, tmp_path / "lake")
+    table = lake.create("d", {**paimon.WRITE_ONLY, "deletion-vectors.enabled": "true"})
+    lake.append("d", 0, 20)
+    lake.sql("DELETE FROM {shop}.d WHERE id < 5")
+    lake.append("d", 20, 5)
+    paimon.age(table, 10, but=1)
+    work = [admitted(spark, table, action) for action in ("expire-snapshots", "remove-orphans")]
+    [manifest] = {one["indexManifest"] for one in paimon.snapshots(table) if one.get("indexManifest")}
+    rewrite(table / "manifest" / manifest, lambda one: one.update(_FILE_NAME=f"{victim}/v.parquet"))
+    for subject, operation in work:
+        with nothing_changes(tmp_path):
+            assert f"{manifest} names the file '{victim}/v.parquet'" in stopped(subject, operation)
+
+
 def set_option(table: Path, key: str, value: str, *, number: int = 0) -> None:
     """A change of options is a new schema, as Paimon makes one; the first stays as it was."""
     schema = json.loads((table / "schema" / f"schema-{number}").read_text())
