@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps a Paimon job inside its table.
 
-Paimon joins the file names in its metadata to the table's path and follows ``..`` and whole paths in them, so that an
-expiry deletes, and a compaction reads, whatever a snapshot, a manifest list or a manifest names. Options of the schema
-move the data, too. Here every name must be a plain one, and every option must stay inside.
+Paimon joins the file names in its metadata to the table's path and follows ``..`` in them, and whole paths of data
+files. An expiry deletes, and a compaction reads, whatever a snapshot, a manifest list or a manifest names. Options of
+the schema move the data, too. Here every name must be a plain one, and every option must stay inside.
 """
 
 import hashlib
