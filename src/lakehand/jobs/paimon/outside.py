@@ -9,7 +9,7 @@ the schema move the data, too. Here every name must be a plain one, and every op
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from lakehand.jobs.boundary import Boundary, OutsideTable
@@ -89,7 +89,7 @@ def check_folder(boundary: Boundary, target: Target, *, lists: bool) -> None:
         boundary.check()
         return
     boundary.check_place()
-    files = boundary.files(None) if boundary.is_local else files_in_store(target, boundary.real)
+    files = boundary.files(target.session)  # by Hadoop's file systems: the table is not opened yet
     boundary.refuse_tables_below(FORMAT, files, also_own=lambda folder: bool(_BRANCH.fullmatch(folder)))
 
 
@@ -155,16 +155,3 @@ def content(target: Target, table: Any, path: str) -> bytes:
         return bytes(stream.readAllBytes())
     finally:
         stream.close()
-
-
-def files_in_store(target: Target, root: str) -> Iterator[str]:
-    """By Paimon's own access to the storage, folder by folder."""
-    files, waiting = target.load().fileIO(), [""]
-    while waiting:
-        inside = waiting.pop()
-        for one in files.listStatus(target.jvm.org.apache.paimon.fs.Path(f"{root}/{inside}".rstrip("/"))):
-            name = inside + one.getPath().getName()
-            if one.isDir():
-                waiting.append(f"{name}/")
-            else:
-                yield name
