@@ -101,9 +101,8 @@ def stopped(subject: Rehearsal, operation: Operation) -> str:
 
 def rewrite(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """Change each record of a manifest or of a list of manifests, as somebody who may write to the table can."""
-    avro.reader()  # so that fastavro reads what Paimon compressed
-    reader = fastavro.reader(BytesIO(file.read_bytes()))
-    schema, records = reader.writer_schema, [record for record in reader if isinstance(record, dict)]
+    data = file.read_bytes()
+    schema, records = fastavro.reader(BytesIO(data)).writer_schema, avro.records(data, str(file))
     for record in records:
         change(record)
     out = BytesIO()
