@@ -27,7 +27,7 @@ from lakehand.testing.rehearsal import Rehearsal, boundary_parameter
 from tests import delta_tables as delta
 from tests.attacks.scene import OLD, fingerprint, linked, make_old, nested
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
 ABSENT = {
     ("optimize", "table below"): "reads the files that its log names, and lists no folder; so do z-order and purge",

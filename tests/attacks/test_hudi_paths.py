@@ -22,7 +22,7 @@ from tests import hudi_tables as hudi
 from tests.attacks.scene import fingerprint, make_old
 from tests.jobs.hudi.service import LOCKING, SERVICE, Service
 
-pytestmark = [pytest.mark.spark]
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 ACTIONS = ("compaction", "clustering", "clean")
 INSTANT = "20990101000000000"
 

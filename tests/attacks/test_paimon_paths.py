@@ -20,7 +20,6 @@ from lakehand.formats.paimon import avro
 from lakehand.jobs.boundary import Boundary, OutsideTable
 from lakehand.jobs.paimon.options import refuse_odd_options
 from lakehand.spi import Operation
-from lakehand.storage.avro import checked_avro
 from lakehand.testing.rehearsal import Rehearsal
 from tests import paimon_tables as paimon
 from tests.attacks.scene import fingerprint, make_old
@@ -102,8 +101,8 @@ def stopped(subject: Rehearsal, operation: Operation) -> str:
 
 def rewrite(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """Change each record of a manifest or of a list of manifests, as somebody who may write to the table can."""
-    reader = fastavro.reader(checked_avro(file.read_bytes(), file.name))
-    schema, records = reader.writer_schema, [record for record in reader if isinstance(record, dict)]
+    data = file.read_bytes()
+    schema, records = fastavro.reader(BytesIO(data)).writer_schema, avro.records(data, str(file))
     for record in records:
         change(record)
     out = BytesIO()

@@ -21,7 +21,7 @@ from tests import s3_server
 from tests.attacks.scene import FORMATS, LISTING, Scenes
 from tests.s3_server import Server
 
-pytestmark = [pytest.mark.spark]
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 LAKE, SECRET = "lake", "secret"
 IN_PROCESS = "org.apache.hudi.client.transaction.lock.InProcessLockProvider"
 # Iceberg's tables name their files by whole paths: one that is put into a bucket is none any more, see below.
