@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clusterings of a table seen from outside: one in its middle, to kill its driver there, and how many are done."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.service import RunningService, wait_for
+from tests.hudi_tables import completed, instant_files, timeline
+
+INFLIGHT = ("clustering", "replacecommit")
+
+
+def in_the_middle(path: Path) -> str | None:
+    """The instant of a clustering that has begun to write files, and is not completed."""
+    if not timeline(path).is_dir():
+        return None
+    for found in instant_files(path):
+        if found[3] in INFLIGHT and found[4] == "inflight" and not completed(path, found[1]) and writes(path, found[1]):
+            return found[1]
+    return None
+
+
+def writes(path: Path, instant: str) -> bool:
+    return any((path / ".hoodie" / ".temp" / instant).rglob("*.marker*"))
+
+
+def is_pending(path: Path, instant: str) -> bool:
+    return not completed(path, instant) and any(timeline(path).glob(f"{instant}.*"))
+
+
+def done(path: Path) -> list[str]:
+    """Completed clusterings; these tables have no other replacecommits."""
+    return [f[1] for f in instant_files(path) if f[3] == "replacecommit" and not f[4]]
+
+
+def is_clustered(path: Path) -> bool:
+    """Whether the newest write is a clustering."""
+    writes = [f for f in instant_files(path) if not f[4] and f[3] in ("commit", "deltacommit", "replacecommit")]
+    return bool(writes) and writes[-1][3] == "replacecommit"
+
+
+def kill_in_the_middle(service: RunningService, path: Path) -> str | None:
+    """Wait for a clustering and kill the driver in its middle. None: it was quicker, and is completed."""
+    instant = wait_for(lambda: in_the_middle(path), f"a clustering of {path.name}", pace=0.01)
+    service.kill_driver()
+    return instant if is_pending(path, instant) else None
+
+
+def register(service: RunningService, path: Path, properties: dict[str, str]) -> int:
+    wanted: dict[str, Any] = {"scheduling": "service", "properties": properties, "heartbeat_timeout": 2}
+    return service.add_table(path, "clustering", "clean", **wanted)
