@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clusterings of a table seen from outside: one in its middle, to kill its driver there, and how many are done."""
 
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +41,23 @@ def is_clustered(path: Path) -> bool:
     return bool(writes) and writes[-1][3] == "replacecommit"
 
 
-def kill_in_the_middle(service: RunningService, path: Path) -> str | None:
-    """Wait for a clustering and kill the driver in its middle. None: it was quicker, and is completed."""
+def kill_in_the_middle(service: RunningService, path: Path, table: int) -> str | None:
+    """Kill the driver in the middle of a clustering of a table that is paused then. None: it was quicker."""
     instant = wait_for(lambda: in_the_middle(path), f"a clustering of {path.name}", pace=0.01)
+    signal_driver(service, signal.SIGSTOP)
+    if not is_pending(path, instant):
+        signal_driver(service, signal.SIGCONT)
+        return None
+    service.post(f"/api/v1/tables/{table}/pause")
     service.kill_driver()
-    return instant if is_pending(path, instant) else None
+    return instant
+
+
+def signal_driver(service: RunningService, number: signal.Signals) -> None:
+    """To its whole process group: Python and the JVM."""
+    driver = service.driver()
+    if driver is not None:
+        os.killpg(os.getpgid(driver.pid), number)
 
 
 def register(service: RunningService, path: Path, properties: dict[str, str]) -> int:

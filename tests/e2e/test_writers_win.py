@@ -14,7 +14,11 @@ from tests.e2e.conftest import Start
 from tests.e2e.service import RunningService, wait_for
 from tests.e2e.writers import KINDS, Writer, facts, live_writer
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.timeout(1200),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 QUICK = {"lease": "12", "lease_margin": "3", "retry__first_delay": "1"}
 ENDED_WELL = ("succeeded", "dropped")
 EAGER = {
@@ -37,10 +41,10 @@ class Rounds:
             self.number += 1
             assert self.writer.write(self.number) is None
 
-    def kill_in_the_middle(self, service: RunningService) -> str:
+    def kill_in_the_middle(self, service: RunningService, table: int) -> str:
         """A clustering that was quicker than the kill is followed by another."""
         for _ in range(10):
-            if instant := clusterings.kill_in_the_middle(service, self.writer.path):
+            if instant := clusterings.kill_in_the_middle(service, self.writer.path, table):
                 return instant
             self.write(2)
         raise AssertionError(f"every clustering of {self.writer.path.name} was quicker than the kill")
@@ -73,8 +77,7 @@ def meet_a_killed_clustering(service: RunningService, rounds: Rounds, lock: Path
     path = rounds.writer.path
     rounds.write(2)
     table = clusterings.register(service, path, {**EAGER, **file_lock(str(lock))})
-    killed = rounds.kill_in_the_middle(service)
-    service.post(f"/api/v1/tables/{table}/pause")
+    killed = rounds.kill_in_the_middle(service, table)
     rounds.write(2)
     assert clusterings.is_pending(path, killed)
     service.post(f"/api/v1/tables/{table}/resume")

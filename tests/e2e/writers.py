@@ -16,14 +16,15 @@ from typing import IO, Protocol
 
 from pyspark.sql import SparkSession
 
-from lakehand.writer import COPY_ON_WRITE, file_lock, hudi_options
+from lakehand.writer import COPY_ON_WRITE, MERGE_ON_READ, file_lock, hudi_options
 from tests import hudi_client, hudi_tables
 
 ROWS = 20_000  # of the first round; enough for a clustering that can be met in its middle
 CHANGED = 100
 ADDED = 20
 KINDS = ("spark-1.2", "spark-0.15", "java")
-VERSIONS = {"spark-1.2": "1.2.0", "spark-0.15": "0.15.0", "java": "1.2.1"}
+LOGGING = "spark-1.2-merge-on-read"
+VERSIONS = {"spark-1.2": "1.2.0", LOGGING: "1.2.0", "spark-0.15": "0.15.0", "java": "1.2.1"}
 
 Facts = tuple[int, int]  # rows, and the sum of their values
 
@@ -40,11 +41,13 @@ class Writer(Protocol):
 
 def writer_options(kind: str, url: str, lock: Path) -> dict[str, str]:
     """As a user gets them. The Java client names Java classes in its plans, so there the service alone plans."""
-    actions = ["clustering", "clean"]
-    wanted = hudi_options(
-        url, hudi_version=VERSIONS[kind], actions=actions, table_type=COPY_ON_WRITE, lock=file_lock(str(lock))
-    )
+    actions, kept = ["clustering", "clean"], file_lock(str(lock))
+    wanted = hudi_options(url, hudi_version=VERSIONS[kind], actions=actions, table_type=type_of(kind), lock=kept)
     return {**wanted, "hoodie.clustering.schedule.inline": "false"} if kind == "java" else wanted
+
+
+def type_of(kind: str) -> str:
+    return MERGE_ON_READ if kind == LOGGING else COPY_ON_WRITE
 
 
 @dataclass(kw_only=True)
@@ -54,11 +57,12 @@ class SparkWriter:
     session: SparkSession
     path: Path
     options: Mapping[str, str]
+    table_type: str = COPY_ON_WRITE
     value: str = "v"
 
     def write(self, number: int) -> str | None:
         operation = "upsert" if number % 2 else "insert"
-        settings = hudi_tables.write_options(self.path, COPY_ON_WRITE, self.options)
+        settings = hudi_tables.write_options(self.path, self.table_type, self.options)
         settings |= {"hoodie.datasource.write.operation": operation, "hoodie.metadata.enable": "false"}
         frame = self.session.range(0, 1).selectExpr("id").where("false")
         for first, count in rows_of(number):
@@ -146,8 +150,8 @@ class JavaWriter:
 @contextmanager
 def live_writer(kind: str, session: SparkSession, path: Path, url: str, lock: Path) -> Iterator[Writer]:
     options = writer_options(kind, url, lock)
-    if kind == "spark-1.2":
-        yield SparkWriter(session=session, path=path, options=options)
+    if kind in ("spark-1.2", LOGGING):
+        yield SparkWriter(session=session, path=path, options=options, table_type=type_of(kind))
     elif kind == "java":
         yield JavaWriter(path=path, options=options)
     else:
