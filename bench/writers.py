@@ -65,7 +65,7 @@ class Course:
         self._over.set()
         killer.join()
         self.during = len(clusterings.done(self.writer.path))
-        wait_for(self.last_is_clustered, "a clustering after the last round")
+        wait_for(lambda: clusterings.done(self.writer.path), "a clustering, now that the writer has stopped")
 
     def write(self, number: int) -> None:
         began = time.monotonic()
@@ -83,9 +83,6 @@ class Course:
                 continue
             self.service.kill_driver()
             self.kills += clusterings.is_pending(self.writer.path, instant)
-
-    def last_is_clustered(self) -> bool:
-        return len(clusterings.done(self.writer.path)) > self.during or clusterings.is_clustered(self.writer.path)
 
     def figures(self, kind: str, *, is_right: bool) -> list[Figure]:
         for reason in self.failed:

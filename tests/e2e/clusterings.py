@@ -35,12 +35,6 @@ def done(path: Path) -> list[str]:
     return [f[1] for f in instant_files(path) if f[3] == "replacecommit" and not f[4]]
 
 
-def is_clustered(path: Path) -> bool:
-    """Whether the newest write is a clustering."""
-    writes = [f for f in instant_files(path) if not f[4] and f[3] in ("commit", "deltacommit", "replacecommit")]
-    return bool(writes) and writes[-1][3] == "replacecommit"
-
-
 def kill_in_the_middle(service: RunningService, path: Path, table: int) -> str | None:
     """Kill the driver in the middle of a clustering of a table that is paused then. None: it was quicker."""
     instant = wait_for(lambda: in_the_middle(path), f"a clustering of {path.name}", pace=0.01)
