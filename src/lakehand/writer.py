@@ -70,6 +70,9 @@ def file_lock(folder: str) -> dict[str, str]:
         PROVIDER: "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
         "hoodie.write.lock.filesystem.path": folder,
         "hoodie.write.lock.filesystem.expire": "3",  # minutes: a process that is killed leaves its lock behind
+        # Versions differ in how long they wait for a lock: longer than that, whatever the version.
+        "hoodie.write.lock.client.num_retries": "240",
+        "hoodie.write.lock.client.wait_time_ms_between_retry": "1000",
     }
 
 
