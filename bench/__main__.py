@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m bench [notify|idle|decide|check|fleet|all]``: measures, shows a table, with --json stores the figures."""
+"""``python -m bench [notify|idle|decide|check|fleet|writers|all]``: measures, shows a table; --json stores it."""
 
 from argparse import ArgumentParser
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench import check, decide, fleet, idle, notify, report
+from bench import check, decide, fleet, idle, notify, report, writers
 
-BENCHES = {"notify": notify.run, "idle": idle.run, "decide": decide.run, "check": check.run, "fleet": fleet.run}
+BENCHES = {
+    "notify": notify.run,
+    "idle": idle.run,
+    "decide": decide.run,
+    "check": check.run,
+    "fleet": fleet.run,
+    "writers": writers.run,
+}
+LONG = ("writers",)  # takes a quarter of an hour: only by name
 
 
 def main() -> None:
@@ -20,7 +28,7 @@ def main() -> None:
     wanted = parser.parse_args()
     figures: list[report.Figure] = []
     for name, run in BENCHES.items():
-        if wanted.which in (name, "all"):
+        if wanted.which == name or (wanted.which == "all" and name not in LONG):
             with TemporaryDirectory(prefix=f"lakehand-{name}-", ignore_cleanup_errors=True) as folder:
                 figures += run(Path(folder), quick=wanted.quick)
     report.show(figures)

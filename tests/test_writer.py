@@ -14,6 +14,8 @@ from lakehand.writer import COPY_ON_WRITE, file_lock, hudi_options, is_ready
 URL = "http://lakehand:9091"
 NOBODY = "http://127.0.0.1:9"
 EVERYTHING = ("compaction", "clustering", "clean")
+LOCK = file_lock("/data/locks/trips")
+UPDATES = "hoodie.clustering.updates.strategy"
 
 
 class Ready(BaseHTTPRequestHandler):
@@ -37,7 +39,7 @@ def service(request: pytest.FixtureRequest) -> Iterator[tuple[str, int]]:
 
 
 def test_hudi_1_2_1_asks_the_service_and_repeats_what_was_lost() -> None:
-    options = hudi_options(URL, hudi_version="1.2.1", actions=EVERYTHING)
+    options = hudi_options(URL, hudi_version="1.2.1", actions=EVERYTHING, lock=LOCK)
 
     assert options["hoodie.table.service.manager.enabled"] == "true"
     assert options["hoodie.table.service.manager.uris"] == URL
@@ -72,14 +74,14 @@ def test_the_token_travels_in_the_query_and_the_key_in_a_header() -> None:
 
 
 def test_the_client_names_compaction_on_copy_on_write_because_it_gates_on_it() -> None:
-    options = hudi_options(URL, hudi_version="1.2.1", actions=["clustering"], table_type=COPY_ON_WRITE)
+    options = hudi_options(URL, hudi_version="1.2.1", actions=["clustering"], table_type=COPY_ON_WRITE, lock=LOCK)
 
     assert options["hoodie.table.service.manager.actions"] == "compaction,clustering"
     assert "hoodie.compact.inline" not in options
 
 
 def test_a_merge_on_read_writer_that_keeps_compaction_uses_the_callback() -> None:
-    options = hudi_options(URL, hudi_version="1.2.1", actions=["clustering"])
+    options = hudi_options(URL, hudi_version="1.2.1", actions=["clustering"], lock=LOCK)
 
     assert options["hoodie.write.commit.callback.on"] == "true"
     assert options["hoodie.clustering.schedule.inline"] == "true"
@@ -95,14 +97,51 @@ def test_owner_queue_and_database_are_told() -> None:
 
 def test_clean_of_an_older_writer_needs_the_lock() -> None:
     with pytest.raises(ValueError, match="lock"):
-        hudi_options(URL, actions=EVERYTHING)
+        hudi_options(URL, actions=["compaction", "clean"])
 
-    options = hudi_options(URL, actions=EVERYTHING, lock=file_lock("/data/locks/trips"))
+    options = hudi_options(URL, actions=EVERYTHING, lock=LOCK)
 
     assert options["hoodie.clean.automatic"] == "false"
     assert options["hoodie.write.concurrency.mode"] == "optimistic_concurrency_control"
     assert options["hoodie.clean.failed.writes.policy"] == "LAZY"
     assert options["hoodie.write.lock.filesystem.path"] == "/data/locks/trips"
+
+
+@pytest.mark.parametrize("version", ["0.15.0", "1.2.0", "1.2.1"])
+@pytest.mark.parametrize("url", [URL, NOBODY])
+def test_under_a_lock_the_writer_wins_against_a_clustering_of_the_same_files(version: str, url: str) -> None:
+    options = hudi_options(url, hudi_version=version, actions=["clustering"], lock=LOCK, fallback="inline", timeout=0.1)
+
+    assert options[UPDATES].endswith(".SparkAllowUpdateStrategy")
+    assert options["hoodie.write.lock.conflict.resolution.strategy"].endswith(".PreferWriterConflictResolutionStrategy")
+    assert options["hoodie.write.num.retries.on.conflict.failures"] == "4"
+    assert options["hoodie.write.lock.filesystem.expire"] == "3"
+
+
+def test_a_lock_wins_also_where_the_service_plans_the_clusterings() -> None:
+    assert UPDATES in hudi_options(URL, actions=["clean"], lock=LOCK)
+
+
+@pytest.mark.parametrize("fallback", [None, "inline"])
+def test_clustering_without_a_lock_is_warned_of_and_never_lets_updates_in(fallback: str | None) -> None:
+    with pytest.warns(UserWarning, match="refuses this writer's updates"):
+        options = hudi_options(URL, actions=["clustering"])
+
+    assert UPDATES not in options
+    assert UPDATES not in hudi_options(NOBODY, actions=["compaction"], fallback=fallback)
+
+
+@pytest.mark.parametrize(
+    "lock",
+    [
+        {"hoodie.write.lock.filesystem.path": "/locks"},
+        {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider"},
+        {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.NoopLockProvider"},
+    ],
+)
+def test_a_lock_that_nobody_else_sees_is_refused(lock: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="name a lock that Lakehand sees"):
+        hudi_options(URL, actions=["clustering"], lock=lock)
 
 
 def test_hudi_0_15_knows_the_failed_writes_policy_by_its_old_name() -> None:
@@ -148,7 +187,7 @@ def test_what_makes_no_sense_is_refused_by_name(wrong: dict[str, object], names:
 
 
 def test_every_value_is_text_as_spark_wants_it() -> None:
-    options = hudi_options(URL, actions="compaction,clustering", max_commits=2)
+    options = hudi_options(URL, actions="compaction,clustering", max_commits=2, lock=LOCK)
 
     assert all(isinstance(value, str) for value in options.values())
     assert options["hoodie.clustering.async.max.commits"] == "2"
@@ -158,8 +197,8 @@ def test_the_documented_options_are_the_real_ones() -> None:
     page = (Path(__file__).parents[1] / "docs" / "hudi.md").read_text(encoding="utf-8")
     newer, older = re.findall(r"^```properties\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
 
-    assert read(newer) == hudi_options(URL, hudi_version="1.2.1", actions=EVERYTHING)
-    assert read(older) == hudi_options(URL, hudi_version="0.15.0", actions=["compaction", "clustering"])
+    assert read(newer) == hudi_options(URL, hudi_version="1.2.1", actions=EVERYTHING, lock=LOCK)
+    assert read(older) == hudi_options(URL, hudi_version="0.15.0", actions=["compaction", "clustering"], lock=LOCK)
 
 
 def read(properties: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 """Options for people's own PySpark writers; standard library only, so that it can be copied to any cluster."""
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote, urlsplit
@@ -15,6 +16,14 @@ INLINE = "inline"
 
 MANAGER = "hoodie.table.service.manager"
 CALLBACK = "hoodie.write.commit.callback"
+PROVIDER = "hoodie.write.lock.provider"
+ALLOW_UPDATES = "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy"
+PREFER_WRITER = "org.apache.hudi.client.transaction.PreferWriterConflictResolutionStrategy"
+NO_LOCK = (
+    "clustering without lock=...: Hudi refuses this writer's updates of files that a pending clustering plan names, "
+    "until the plan has run. With a lock that Lakehand shares, as lock=file_lock(folder), the writer always wins"
+)
+ALONE = ("InProcessLockProvider", "NoopLockProvider")  # locks that nobody else sees
 
 
 def hudi_options(
@@ -38,8 +47,10 @@ def hudi_options(
 
     From Hudi 1.2.1 on the writer asks Lakehand itself; older ones report each commit and leave their plans on the
     timeline. ``max_delta_commits`` says how often a compaction is planned, ``max_commits`` a clustering. ``lock`` are
-    the table's ``hoodie.write.lock.*`` options, see ``file_lock``. With ``fallback="inline"`` the service is asked
-    first, for at most ``timeout`` seconds: when it is away, the writer does everything itself, as without Lakehand.
+    the table's ``hoodie.write.lock.*`` options, see ``file_lock``. With a lock this writer wins against a clustering
+    of the same files; without one Hudi refuses its updates while a clustering plan is pending, and a warning says so.
+    With ``fallback="inline"`` the service is asked first, for at most ``timeout`` seconds: when it is away, the writer
+    does everything itself, as without Lakehand.
     """
     plan = Plan(
         url=checked_url(url), version=parsed_version(hudi_version), actions=checked_actions(actions),
@@ -56,8 +67,12 @@ def hudi_options(
 def file_lock(folder: str) -> dict[str, str]:
     """A lock in a folder that the writer and Lakehand both see: local disks and HDFS, not object stores."""
     return {
-        "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
+        PROVIDER: "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
         "hoodie.write.lock.filesystem.path": folder,
+        "hoodie.write.lock.filesystem.expire": "3",  # minutes: a process that is killed leaves its lock behind
+        # Versions differ in how long they wait for a lock: longer than that, whatever the version.
+        "hoodie.write.lock.client.num_retries": "240",
+        "hoodie.write.lock.client.wait_time_ms_between_retry": "1000",
     }
 
 
@@ -145,6 +160,8 @@ def compaction(plan: Plan) -> dict[str, str]:
 def clustering(plan: Plan) -> dict[str, str]:
     if "clustering" not in plan.actions:
         return {}
+    if not plan.lock:
+        warnings.warn(NO_LOCK, stacklevel=4)
     return {
         "hoodie.clustering.inline": "false",
         "hoodie.clustering.async.enabled": "false",
@@ -164,6 +181,24 @@ def clean(plan: Plan) -> dict[str, str]:
             "pass lock=..., for instance file_lock(folder), or leave clean to the writer"
         )
     return {"hoodie.clean.automatic": "false"}
+
+
+def writer_wins(lock: Mapping[str, str]) -> dict[str, str]:
+    """Update files that a clustering is about to replace, and let the clustering give way; under the lock only.
+
+    Whoever shares the table's lock may plan a clustering of it, so this does not depend on the writer's own actions.
+    """
+    if lock.get(PROVIDER, "").rpartition(".")[2] in ("", *ALONE):
+        raise ValueError(
+            f"{PROVIDER} is {lock.get(PROVIDER)!r}: name a lock that Lakehand sees, too. "
+            "Without one, a writer that updates files under clustering would lose rows"
+        )
+    return {
+        "hoodie.clustering.updates.strategy": ALLOW_UPDATES,
+        "hoodie.write.lock.conflict.resolution.strategy": PREFER_WRITER,
+        # A clustering that was completed while this writer began: Spark's writer does the same write again.
+        "hoodie.write.num.retries.on.conflict.failures": "4",
+    }
 
 
 def inline(plan: Plan) -> dict[str, str]:
@@ -186,7 +221,12 @@ def locking(plan: Plan) -> dict[str, str]:
     if not plan.lock:
         return {}
     lazy = "hoodie.clean.failed.writes.policy" if plan.version >= (1,) else "hoodie.cleaner.policy.failed.writes"
-    return {"hoodie.write.concurrency.mode": "optimistic_concurrency_control", lazy: "LAZY", **plan.lock}
+    return {
+        "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+        lazy: "LAZY",
+        **plan.lock,
+        **writer_wins(plan.lock),
+    }
 
 
 def flag(value: bool) -> str:

@@ -96,6 +96,16 @@ def test_options_that_make_no_sense_are_refused_in_one_line(type_in: Run) -> Non
     assert "lock" in result.stderr
 
 
+def test_clustering_without_a_lock_is_printed_with_a_warning_beside_it(type_in: Run) -> None:
+    bare = type_in("hudi-options", "--actions", "clustering")
+    locked = type_in("hudi-options", "--actions", "clustering", "--lock-folder", "/data/locks/trips")
+
+    assert "refuses this writer's updates" in bare.stderr
+    assert "hoodie.clustering.updates.strategy" not in bare.stdout
+    assert locked.stderr == ""
+    assert "hoodie.clustering.updates.strategy=" in locked.stdout
+
+
 def test_the_doctor_finds_a_sound_machine(type_in: Run, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     lake.mkdir()

@@ -4,7 +4,7 @@
 import pytest
 
 from lakehand.domain.operations import Status
-from lakehand.domain.processes import Failure, Instant, Remedy
+from lakehand.domain.processes import Failure, Instant, Remedy, TableProcess
 from lakehand.spi import EngineState
 from tests.core.world import World
 from tests.domain.words import COMPACTION
@@ -68,6 +68,23 @@ def test_tries_are_used_up_and_then_it_fails_with_the_reason(world: World) -> No
     assert "disk full" in failed.reason
     assert failed.failure is not None
     assert failed.failure.remedy is Remedy.RETRY
+
+
+def test_what_blocks_a_writer_is_tried_again_at_once_when_its_engine_died_and_only_the_first_time(world: World) -> None:
+    table = world.add_table()
+    world.tables.plan(table.location, T1)
+    blocking = TableProcess(action=COMPACTION, instant=Instant(T1), urgent=True)
+    world.factory.says[COMPACTION] = lambda _: blocking
+    waits: list[float] = []
+    for _ in range(2):
+        world.turn()
+        world.engine.says(EngineState.LOST)
+        world.turn()
+        waits.append((world.the_operation(table).not_before - world.clock.now()).total_seconds())
+        world.clock.pass_by(hours=1)
+
+    assert waits[0] <= 2
+    assert waits[1] >= 30
 
 
 def test_an_unreadable_table_makes_it_unknown_never_failed(world: World) -> None:

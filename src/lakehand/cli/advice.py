@@ -2,12 +2,13 @@
 """lakehand hudi-options: the writer options to copy, for a given Hudi version."""
 
 import json
+import warnings
 from typing import Annotated
 
 import typer
 
 from lakehand.cli.options import URL, Url, pairs, words
-from lakehand.cli.problems import CommandFailed
+from lakehand.cli.problems import CommandFailed, complain
 from lakehand.writer import INLINE, TABLE_TYPES, file_lock, hudi_options
 
 SHORT = {"mor": TABLE_TYPES[0], "cow": TABLE_TYPES[1]}
@@ -37,11 +38,17 @@ def print_options(
 ) -> None:
     """Print the options that connect a Hudi writer to this service."""
     locks = {**(file_lock(lock_folder) if lock_folder else {}), **pairs(lock or [], "--lock")}
-    options = hudi_options(
-        url, hudi_version=hudi_version, actions=words(actions), table_type=SHORT.get(table_type.lower(), table_type),
-        database=database, owner=owner, queue=queue, token=wire_token, callback_key=callback_key,
-        max_delta_commits=max_delta_commits, max_commits=max_commits, lock=locks, fallback=INLINE if inline else None,
-    )  # fmt: skip
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        options = hudi_options(
+            url, hudi_version=hudi_version, actions=words(actions),
+            table_type=SHORT.get(table_type.lower(), table_type),
+            database=database, owner=owner, queue=queue, token=wire_token, callback_key=callback_key,
+            max_delta_commits=max_delta_commits, max_commits=max_commits, lock=locks,
+            fallback=INLINE if inline else None,
+        )  # fmt: skip
+    for warning in warned:
+        complain(f"warning: {warning.message}")
     print(written(options, format))
 
 

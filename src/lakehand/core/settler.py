@@ -19,6 +19,7 @@ from lakehand.spi.engines import EngineState, EngineStatus
 from lakehand.spi.factories import ProcessFactory
 
 log = logging.getLogger(__name__)
+AT_ONCE = timedelta(seconds=1)
 OUTSIDE_TABLE = "lakehand.jobs.boundary.OutsideTable"
 
 
@@ -131,7 +132,7 @@ def failure_of(
     if status.state is EngineState.SUCCEEDED:
         return Failure(reason="no-effect", message=f"the job said done, the table does not show it: {verdict.reason}")
     if status.state is EngineState.LOST:
-        return Failure(reason="engine-lost", message=status.message or "the engine died with the job")
+        return engine_lost(operation, status)
     if status.state is EngineState.CANCELED:
         return Failure(reason="stopped", message=status.message or "the job was stopped, and nobody had asked for it")
     if status.error_class == OUTSIDE_TABLE:  # the same in every format, plugins from outside included
@@ -141,6 +142,12 @@ def failure_of(
     except (OSError, LakehandError) as error:
         said = status.message or "the engine gave no reason"
         return Failure(reason=status.error_class or "failed", message=f"{said} ({error})")
+
+
+def engine_lost(operation: Operation, status: EngineStatus) -> Failure:
+    """What blocks a writer is tried again at once; after a second loss it waits like everything else."""
+    delay = AT_ONCE if operation.process.urgent and operation.run_times <= 1 else None
+    return Failure(reason="engine-lost", message=status.message or "the engine died with the job", delay=delay)
 
 
 def returned(operation: Operation, failure: Failure, now: datetime, wait: timedelta) -> Operation:

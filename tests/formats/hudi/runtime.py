@@ -42,6 +42,7 @@ class MemoryRuntime(LooseRuntime):
         *,
         scheduling: Scheduling = Scheduling.WRITER,
         properties: Mapping[str, str] | None = None,
+        operators: Mapping[str, str] | None = None,
         operations: Sequence[Operation] = (),
         actions: frozenset[Action] = frozenset({COMPACTION, CLUSTERING, CLEAN}),
     ) -> None:
@@ -49,7 +50,7 @@ class MemoryRuntime(LooseRuntime):
             location=str(location), format=Format("hudi"), table_name=location.name, action_types=actions,
             scheduling=scheduling, properties=properties or {},
         )  # fmt: skip
-        super().__init__(spec=spec, format=HudiFormat(), now=NOON, operations=operations)
+        super().__init__(spec=spec, format=HudiFormat(), now=NOON, properties=operators, operations=operations)
 
     def snapshot(self) -> HudiSnapshot:
         snapshot = super().snapshot()

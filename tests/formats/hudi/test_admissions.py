@@ -207,12 +207,13 @@ def test_without_a_lock_of_the_table_ours_lies_beside_its_metadata() -> None:
 def test_the_tables_own_lock_is_used_where_it_has_one() -> None:
     own = {
         "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider",
-        "hoodie.write.lock.zookeeper.url": "zoo1:2181,zoo2:2181",
         "hoodie.write.lock.zookeeper.base_path": "/hudi",
     }
-    found = options(TABLES / "orders_v9", asked_for(COMPACTION, ORDERS_V9), properties=own)
+    address = {"hoodie.write.lock.zookeeper.url": "zoo1:2181,zoo2:2181"}
+    wanted = asked_for(COMPACTION, ORDERS_V9)
+    found = options(TABLES / "orders_v9", wanted, properties=own, operators=address)
 
-    assert {key: found[key] for key in own} == own
+    assert {key: found[key] for key in (*own, *address)} == {**own, **address}
     assert "hoodie.write.lock.filesystem.path" not in found
 
 
@@ -267,12 +268,15 @@ def test_requests_and_properties_may_tune_sizes_and_nothing_else() -> None:
     assert "hoodie.compaction.strategy" not in found
 
 
-def test_a_small_plan_goes_without_a_file_server_and_an_unknown_one_with_it(tmp_path: Path) -> None:
-    small = options(TABLES / "orders_v9", asked_for(COMPACTION, ORDERS_V9))
-    unknown = options(TABLES / "orders_v9", planning(COMPACTION, origin="api"))
+@pytest.mark.parametrize("action", [COMPACTION, CLUSTERING, CLEAN])
+def test_no_execution_starts_hudis_file_server_which_listens_on_all_interfaces(action: Action, tmp_path: Path) -> None:
+    table = copied("orders_v9", tmp_path)
+    remove(table, ORDERS_V9)
+    named = options(table, asked_for(action, leave_plan(table, str(action))))
+    asked = {"hoodie.embed.timeline.server": "true"}
+    planned = options(table, planning(action, origin="api"), properties={**FILE_LOCK, **asked})
 
-    assert small["hoodie.embed.timeline.server"] == "false"
-    assert "hoodie.embed.timeline.server" not in unknown
+    assert named["hoodie.embed.timeline.server"] == planned["hoodie.embed.timeline.server"] == "false"
 
 
 def test_column_stats_alone_do_not_bring_the_partitions_index_along(tmp_path: Path) -> None:

@@ -8,17 +8,17 @@ import pytest
 from lakehand.formats.hudi import HudiProcessFactory
 from lakehand.formats.hudi.snapshot import CLUSTERING
 from lakehand.spi import Failure, Instant, TableProcess
-from tests.formats.hudi.runtime import EVENTS_V6, EVENTS_V9, MemoryRuntime, asked_for, commit, copied
+from tests.formats.hudi.runtime import EVENTS_V6, EVENTS_V9, FILE_LOCK, MemoryRuntime, asked_for, commit, copied
 
 GROUP_V9 = "b95350d6-bb32-4de6-a508-a9b16671096f-0"
 GROUP_V6 = "35758d04-5413-485d-98a6-8b39fd7c0bf2-0"
 LATER = "20261115230000000"
 
 
-def admitted(table: Path, plan: Instant) -> object:
+def admitted(table: Path, plan: Instant, properties: dict[str, str] | None = None) -> object:
     factory = HudiProcessFactory()
     factory.open({})
-    return factory.admit(MemoryRuntime(table), asked_for(CLUSTERING, plan))
+    return factory.admit(MemoryRuntime(table, properties=properties), asked_for(CLUSTERING, plan))
 
 
 def write(table: Path, name: str) -> None:
@@ -45,6 +45,29 @@ def test_a_plan_whose_file_group_has_newer_files_fails_and_says_so(
     assert isinstance(answer, Failure)
     assert newer in answer.message
     assert answer.remedy == "fatal"
+
+
+def test_under_a_shared_lock_the_overtaken_plan_is_given_to_the_job_to_roll_back(tmp_path: Path) -> None:
+    table = copied("events_v9", tmp_path)
+    commit(table, LATER, "commit")
+    write(table, f"{GROUP_V9}_0-1-1_{LATER}.parquet")
+
+    answer = admitted(table, EVENTS_V9, FILE_LOCK)
+
+    assert isinstance(answer, TableProcess)
+    stale = answer.parameters["stale"]
+    assert isinstance(stale, dict)
+    assert LATER in stale[EVENTS_V9]
+    assert answer.parameters["may_roll_back"] is True
+
+
+def test_a_write_that_began_before_the_plan_and_ended_after_it_overtakes_the_plan(tmp_path: Path) -> None:
+    table = copied("events_v9", tmp_path)
+    before = "20261115214138000"
+    commit(table, before, "commit")
+    write(table, f"{GROUP_V9}_0-1-1_{before}.parquet")
+
+    assert isinstance(admitted(table, EVENTS_V9), Failure)
 
 
 @pytest.mark.parametrize(

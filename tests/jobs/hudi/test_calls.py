@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """SQL that carries values from outside."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehand.jobs.hudi.calls import instant_of, literal, statement
+from lakehand.jobs.boundary import OutsideTable
+from lakehand.jobs.hudi.calls import instant_of, literal, refuse_foreign_lock, statement
+from lakehand.jobs.job import Job
+from lakehand.testing.rehearsal import boundary_parameter
 
 printable = st.text(st.characters(exclude_categories=["C", "Z"], exclude_characters="\\"), max_size=30)
 
@@ -41,3 +47,37 @@ def test_only_plain_words_name_a_procedure(procedure: str) -> None:
 def test_an_instant_is_14_or_17_digits(text: object) -> None:
     with pytest.raises(ValueError, match="is no instant"):
         instant_of(text)
+
+
+LOCK_PATH = "hoodie.write.lock.filesystem.path"
+
+
+def job_in(lake: Path, lock: str, **parameters: Any) -> Job:
+    table = lake / "orders"
+    table.mkdir(parents=True, exist_ok=True)
+    boundary = boundary_parameter(str(table), warehouses=[str(lake)])
+    return Job(session=None, parameters={"boundary": boundary, "options": {LOCK_PATH: lock}, **parameters})  # type: ignore[arg-type]
+
+
+def test_a_lock_lies_inside_the_table_or_its_warehouse(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+
+    for path in (f"{lake}/locks/orders", f"{lake}/orders/.hoodie/locks", f"file:{lake}/x"):
+        refuse_foreign_lock(job_in(lake, path))
+
+
+@pytest.mark.parametrize("path", ["/etc/locks", "{lake}/../locks", "{lake}/way/out", "s3://bucket/locks", "hdfs://a/b"])
+def test_a_lock_elsewhere_is_refused_before_hudi_makes_its_folder(path: str, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    job = job_in(lake, path.format(lake=lake))
+    (tmp_path / "elsewhere").mkdir()
+    (lake / "way").symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(OutsideTable, match="in no warehouse"):
+        refuse_foreign_lock(job)
+
+
+def test_a_lock_that_the_operator_named_may_lie_anywhere(tmp_path: Path) -> None:
+    refuse_foreign_lock(job_in(tmp_path / "lake", "/locks", operators_lock_path="/locks"))
+    with pytest.raises(OutsideTable):
+        refuse_foreign_lock(job_in(tmp_path / "lake", "/locks/other", operators_lock_path="/locks"))

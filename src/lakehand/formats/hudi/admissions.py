@@ -6,20 +6,24 @@ from datetime import timedelta
 
 from lakehand.formats.hudi import settings
 from lakehand.formats.hudi.codecs import codec_options
+from lakehand.formats.hudi.conflicts import (
+    conflict_options,
+    may_roll_back,
+    overtaken_failure,
+    rolled_back_by,
+    stale_plans,
+)
 from lakehand.formats.hudi.heartbeats import fresh_for, heartbeat_options
-from lakehand.formats.hudi.locks import NoLock, for_clean, lock_options, shared_lock
+from lakehand.formats.hudi.locks import NoLock, for_clean, lock_options, operators_path, shared_lock
 from lakehand.formats.hudi.mirror import mirrored
-from lakehand.formats.hudi.overtaken import why_overtaken
 from lakehand.formats.hudi.settings import Floors
 from lakehand.formats.hudi.snapshot import CLEAN, CLUSTERING, COMPACTION, HudiSnapshot
 from lakehand.formats.hudi.triggers import EXECUTE, PLAN_AND_EXECUTE, why_never, why_too_few
-from lakehand.spi import Action, Drop, Failure, Instant, Json, Operation, Remedy, Skip, TableProcess, TableRuntime
+from lakehand.spi import Action, Drop, Failure, Instant, Json, Operation, Skip, TableProcess, TableRuntime
 
 SOON = timedelta(seconds=15)
 LATER = timedelta(minutes=1)
 MUCH_LATER = timedelta(minutes=10)
-SMALL = 100  # file groups
-LIGHT: Mapping[bool, Mapping[str, str]] = {True: {"hoodie.embed.timeline.server": "false"}, False: {}}
 IDENTITY = ("hoodie.database.name", "hoodie.table.name", "hoodie.table.type")
 KEPT = ("resource", "parallelism")  # of a request: for engines that size each job
 
@@ -46,15 +50,11 @@ def admit_plan(
     is_perhaps_ours = operation.run_times > 0 and bool(snapshot.timeline.completed_at(instant))
     if not is_pending and not is_perhaps_ours:
         return Drop(reason=lost(table, snapshot, action, instant))
-    if why := overtaken_by(snapshot, action, instant):
-        return Failure(reason="overtaken", message=why, remedy=Remedy.FATAL)
+    stale = stale_plans(snapshot, [plan for plan in snapshot.pending_of(action) if plan.instant == instant])
+    if stale and not may_roll_back(table.config):
+        return overtaken_failure(stale)
     hindrance = whose_turn(table, snapshot, action) or who_runs(table, snapshot, instant)
-    return hindrance or complete(table, snapshot, operation, floors, instant=instant)
-
-
-def overtaken_by(snapshot: HudiSnapshot, action: Action, instant: Instant) -> str | None:
-    plans = [plan for plan in snapshot.pending_of(action) if plan.instant == instant and action == CLUSTERING]
-    return why_overtaken(snapshot, plans[0]) if plans else None
+    return hindrance or complete(table, snapshot, operation, floors, instant=instant, stale=stale)
 
 
 def lost(table: TableRuntime, snapshot: HudiSnapshot, action: Action, instant: Instant) -> str:
@@ -63,6 +63,8 @@ def lost(table: TableRuntime, snapshot: HudiSnapshot, action: Action, instant: I
     others = [file for file in snapshot.timeline.files if file.instant == instant]
     if others:
         return f"{instant} is no {action} plan: the timeline has {others[0].name}"
+    if rollback := rolled_back_by(snapshot, instant):
+        return f"{action} plan {instant} was rolled back ({rollback.name})"
     return f"{action} plan {instant} is gone from the timeline"
 
 
@@ -76,9 +78,12 @@ def who_did(table: TableRuntime, action: Action, instant: Instant) -> str:
 
 def admit_planning(
     table: TableRuntime, snapshot: HudiSnapshot, operation: Operation, floors: Floors
-) -> TableProcess | Skip | Drop:
+) -> TableProcess | Skip | Drop | Failure:
     action = operation.process.action
     lock = shared_lock(table.config)
+    stale = stale_plans(snapshot, snapshot.pending_of(action))
+    if stale and isinstance(lock, NoLock):
+        return overtaken_failure(stale)
     if not snapshot.pending_of(action):
         if isinstance(lock, NoLock):
             return Drop(reason=f"no {action} plan is pending, and none is made beside the writer: {lock.reason}")
@@ -86,7 +91,9 @@ def admit_planning(
         if operation.origin == "coordinator" and too_few:
             return Drop(reason=f"no longer needed: {too_few}")
     may_plan = not isinstance(lock, NoLock)
-    return whose_turn(table, snapshot, action) or complete(table, snapshot, operation, floors, may_plan=may_plan)
+    return whose_turn(table, snapshot, action) or complete(
+        table, snapshot, operation, floors, may_plan=may_plan, stale=stale
+    )
 
 
 def whose_turn(table: TableRuntime, snapshot: HudiSnapshot, action: Action) -> Skip | None:
@@ -124,6 +131,7 @@ def complete(
     *,
     instant: Instant | None = None,
     may_plan: bool = False,
+    stale: Mapping[Instant, str] | None = None,
 ) -> TableProcess | Skip:
     """The process with all that the job needs, from the table as it is now."""
     action, asked = operation.process.action, operation.process.parameters
@@ -137,8 +145,14 @@ def complete(
         "mode": EXECUTE if instant else PLAN_AND_EXECUTE,
         "instant": instant,
         "options": dict(options),
+        "operators_lock_path": operators_path(table.config),
         **specifics(table, operation, floors),
     }
+    if action == CLUSTERING:
+        parameters |= {
+            "may_roll_back": may_roll_back(table.config),
+            "stale": {str(key): why for key, why in (stale or {}).items()},
+        }
     if not instant:
         parameters["may_plan"] = may_plan
         parameters["seen"] = snapshot.timeline.newest_write
@@ -167,21 +181,14 @@ def execution_options(table: TableRuntime, snapshot: HudiSnapshot, operation: Op
         lock = for_clean(lock, table.config)
     asked = operation.process.parameters.get("options") or operation.process.parameters.get("extra_params")
     return {
-        **LIGHT[is_small(snapshot, operation)],
         **codec_options(snapshot, operation.process.action),
         **settings.tuned(table.config.starting_with("hoodie.")),
         **settings.tuned(asked if isinstance(asked, dict) else {}),
         **mirrored(snapshot),
         **heartbeat_options(table.config),
         **lock,
+        **conflict_options(operation.process.action),
     }
-
-
-def is_small(snapshot: HudiSnapshot, operation: Operation) -> bool:
-    """A plan of few file groups is done sooner without Hudi's own file server, which starts and stops with each job."""
-    instant = operation.process.instant or operation.instant
-    sizes = [plan.size for plan in snapshot.pending_of(operation.process.action) if plan.instant == instant]
-    return bool(sizes) and 0 < sizes[0].file_groups <= SMALL
 
 
 def specifics(table: TableRuntime, operation: Operation, floors: Floors) -> dict[str, Json]:

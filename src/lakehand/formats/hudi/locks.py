@@ -3,10 +3,11 @@
 
 from dataclasses import dataclass
 
+from lakehand.formats.hudi.lock_keys import PREFIX, PROVIDERS, Provider, why_refused
 from lakehand.spi import TableConfig
 
-PREFIX = "hoodie.write.lock."
 PROVIDER = f"{PREFIX}provider"
+PATH = f"{PREFIX}filesystem.path"
 MODE = "hoodie.write.concurrency.mode"
 FAILED_WRITES = "hoodie.clean.failed.writes.policy"
 OWN_LOCK = "hudi.lock"  # "in-process": trust our lease alone, where the storage has no lock to offer
@@ -15,14 +16,9 @@ _PACKAGE = "org.apache.hudi.client.transaction.lock."
 FILE_LOCK = f"{_PACKAGE}FileSystemBasedLockProvider"
 IN_PROCESS = f"{_PACKAGE}InProcessLockProvider"
 TRUSTED = "org.apache.hudi."  # a class name is code: only Hudi's own is loaded
-
-# What each provider cannot do without.
-NEEDED = {
-    "ZookeeperBasedLockProvider": ("zookeeper.url", "zookeeper.base_path"),
-    "ZookeeperBasedImplicitBasePathLockProvider": ("zookeeper.url",),
-    "HiveMetastoreBasedLockProvider": ("hivemetastore.database", "hivemetastore.table"),
-    "DynamoDBBasedLockProvider": ("dynamodb.table", "dynamodb.region"),
-    "DynamoDBBasedImplicitPartitionKeyLockProvider": ("dynamodb.table", "dynamodb.region"),
+ALONE = {
+    "InProcessLockProvider": "the in-process lock of Hudi does not reach from a writer's process to ours",
+    "NoopLockProvider": "Hudi's NoopLockProvider locks nothing",
 }
 
 # A lock is held for moments; one that is older than this was left by a killed job. In minutes, as Hudi has it.
@@ -47,9 +43,19 @@ def shared_lock(config: TableConfig) -> dict[str, str] | NoLock:
     name = provider.rpartition(".")[2]
     if not provider.startswith(TRUSTED):
         return NoLock(reason=f"the lock provider {provider!r} is none of Hudi's own, and is not loaded")
-    if name == "InProcessLockProvider":
-        return NoLock(reason="the in-process lock of Hudi does not reach from a writer's process to ours")
-    missing = [f"{PREFIX}{key}" for key in NEEDED.get(name, ()) if not config.text(f"{PREFIX}{key}")]
+    if name in ALONE:
+        return NoLock(reason=ALONE[name])
+    known = PROVIDERS.get(name)
+    if known is None:
+        return NoLock(reason=f"the lock provider {name!r} is not known here: {', '.join(sorted(PROVIDERS))}")
+    return given_options(known, name, config)
+
+
+def given_options(known: Provider, name: str, config: TableConfig) -> dict[str, str] | NoLock:
+    """Only keys that this provider has, each from where it may come."""
+    if refused := why_refused(known, name, config):
+        return NoLock(reason=refused)
+    missing = [f"{PREFIX}{key}" for key in known.needed if not config.text(f"{PREFIX}{key}")]
     if missing:
         return NoLock(reason=f"{name} needs {', '.join(missing)} in the table's properties")
     return dict(config.starting_with(PREFIX))
@@ -60,7 +66,7 @@ def own_lock(location: str, config: TableConfig) -> dict[str, str] | NoLock:
     if location.startswith(ATOMIC_CREATE):
         return {
             PROVIDER: FILE_LOCK,
-            f"{PREFIX}filesystem.path": f"{location}/.hoodie/.aux/lakehand",
+            PATH: f"{location}/.hoodie/.aux/lakehand",
             f"{PREFIX}filesystem.expire": EXPIRES,
             f"{PREFIX}wait_time_ms": "2000",
             f"{PREFIX}client.num_retries": "30",
@@ -81,6 +87,11 @@ def lock_options(location: str, config: TableConfig) -> dict[str, str] | NoLock:
         return chosen
     mode = config.text(MODE, "optimistic_concurrency_control")
     return {**chosen, "hoodie.auto.adjust.lock.configs": "false", MODE: mode, FAILED_WRITES: "LAZY"}
+
+
+def operators_path(config: TableConfig) -> str | None:
+    """The lock's folder if the operator of the service named it: it may lie outside of the warehouses."""
+    return config.text(PATH) if config.origin(PATH) == "plugin" else None
 
 
 def for_clean(options: dict[str, str], config: TableConfig) -> dict[str, str]:

@@ -21,6 +21,7 @@ ALONE: Mapping[str, str] = {
     "hoodie.clean.async.enabled": "false",
     "hoodie.archive.automatic": "false",
     "hoodie.write.commit.callback.on": "false",
+    "hoodie.embed.timeline.server": "false",  # it listens on all interfaces, for whoever comes
 }
 
 # Never build and never drop an index, and leave the metadata table's own compaction to the writer.

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clustering plans that writers have overtaken: running one would replace file groups together with newer rows.
 
-Spark's writer refuses to update a file group that a pending clustering plan will replace; others do not.
+Spark's writer refuses to update a file group that a pending clustering plan will replace, unless it was told to win;
+other writers never refuse.
 """
 
 import re
@@ -24,7 +25,7 @@ def why_overtaken(snapshot: HudiSnapshot, plan: PendingPlan) -> str | None:
             if found and part and is_newer(snapshot, plan, part, name, found["instant"]):
                 return (
                     f"clustering plan {plan.instant} was overtaken: {folder}/{name} is newer, and running the plan "
-                    "would replace it; roll the plan back in Hudi, then cluster anew"
+                    "would replace it"
                 )
     return None
 
@@ -37,13 +38,20 @@ def names_in(snapshot: HudiSnapshot, folder: str) -> list[str]:
 
 
 def is_newer(snapshot: HudiSnapshot, plan: PendingPlan, part: Mapping[str, Any], name: str, instant: str) -> bool:
-    """Written after the plan and completed. Older logs bear the time of their base file: those must be in the plan."""
+    """Not in the plan, and written by a completed write that began after the slice's base file did.
+
+    Such a write may have begun before the plan and ended after it. In layout 1 logs bear the time of their base file:
+    each that is not in the plan is newer.
+    """
     if in_order(instant) > in_order(plan.instant):
         return bool(snapshot.timeline.completed_at(instant))
     base = _BASE.fullmatch(file_name(part.get("dataFilePath") or ""))
     known = {file_name(path) for path in part.get("deltaFilePaths") or ()}
-    is_log_of_base = name.startswith(".") and base is not None and instant == base["instant"]
-    return snapshot.layout == 1 and is_log_of_base and name not in known
+    if base is None or name in known:
+        return False
+    if snapshot.layout == 1 and name.startswith("."):
+        return instant == base["instant"]
+    return in_order(instant) > in_order(base["instant"]) and bool(snapshot.timeline.completed_at(instant))
 
 
 def by_folder(document: Mapping[str, Any]) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:

@@ -2,13 +2,16 @@
 """What a table needs now: a plan that its writer left, a plan of our own, or nothing and why."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from lakehand.formats.hudi import settings
+from lakehand.formats.hudi.conflicts import back_off
 from lakehand.formats.hudi.locks import NoLock, shared_lock
 from lakehand.formats.hudi.mirror import why_unknown
 from lakehand.formats.hudi.settings import Floors
 from lakehand.formats.hudi.snapshot import CLEAN, CLUSTERING, COMPACTION, HudiSnapshot, PendingPlan
 from lakehand.formats.hudi.timeline import WRITES
+from lakehand.formats.hudi.writers import warning
 from lakehand.spi import Action, Operation, Scheduling, Skip, Status, TableProcess, TableRuntime
 
 EXECUTE = "execute"
@@ -19,6 +22,13 @@ WHAT = {COMPACTION: "delta commits", CLUSTERING: "commits", CLEAN: "commits"}
 def decide(table: TableRuntime, snapshot: HudiSnapshot, action: Action, floors: Floors) -> TableProcess | Skip:
     if why := why_never(table, snapshot, action, floors):
         return Skip(reason=why)
+    decision = needed(table, snapshot, action, floors)
+    if action == CLUSTERING and (warned := warning(table, snapshot)):
+        return replace(decision, reason=f"{decision.reason}; {warned}")
+    return decision
+
+
+def needed(table: TableRuntime, snapshot: HudiSnapshot, action: Action, floors: Floors) -> TableProcess | Skip:
     if planner := planning(table, action):
         return Skip(reason=f"operation {planner.id} plans and runs it ({planner.status})")
     plans = snapshot.pending_of(action)
@@ -83,6 +93,8 @@ def plan_ourselves(table: TableRuntime, snapshot: HudiSnapshot, action: Action, 
         return Skip(reason=blocked)
     if too_few := why_too_few(table, snapshot, action, floors):
         return Skip(reason=too_few)
+    if action == CLUSTERING and (waiting := back_off(table)):
+        return waiting
     return TableProcess(
         action=action,
         job=f"hudi.{action}",

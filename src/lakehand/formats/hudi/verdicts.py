@@ -2,8 +2,10 @@
 """What the timeline says about a process: success is a completed file, whatever the engine says."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from lakehand.formats.hudi import plans
+from lakehand.formats.hudi.conflicts import lost_plans, rolled_back_by
 from lakehand.formats.hudi.snapshot import CLEAN, HudiSnapshot
 from lakehand.formats.hudi.timeline import TimelineFile, in_order
 from lakehand.formats.hudi.triggers import PLAN_AND_EXECUTE
@@ -14,12 +16,28 @@ def verify(snapshot: HudiSnapshot, process: TableProcess, result: Mapping[str, J
     instants = texts(result.get("instants"))
     if not snapshot.timeline.files:
         return Verdict(finding=Finding.UNREADABLE, reason="the timeline is empty, which no table with a plan can be")
+    if lost := lost_plans(result):
+        return about_lost(snapshot, process, instants, lost)
     if process.parameters.get("mode") != PLAN_AND_EXECUTE:
         instant = Instant(str(process.instant or process.parameters.get("instant") or ""))
         return about_plan(snapshot, process, instant, told=instant in instants)
     if instants:
         return about_plans(snapshot, process, instants)
     return about_nothing(snapshot, process) if "instants" in result else after_a_loss(snapshot, process)
+
+
+def about_lost(
+    snapshot: HudiSnapshot, process: TableProcess, instants: Sequence[Instant], lost: Mapping[Instant, str]
+) -> Verdict:
+    """Gone, unless a plan is still there; what the same run completed besides is counted as its work."""
+    left = [plan.instant for plan in snapshot.pending_of(process.action) if plan.instant in lost]
+    if left:
+        return Verdict(finding=Finding.NOT_DONE, reason=f"{process.action} plan {left[0]} is still pending")
+    reason = "; ".join(lost.values())
+    if not instants:
+        return Verdict(finding=Finding.GONE, reason=reason)
+    verdict = about_plans(snapshot, process, instants)
+    return replace(verdict, reason=f"{verdict.reason}; {reason}")
 
 
 def about_plan(snapshot: HudiSnapshot, process: TableProcess, instant: Instant, *, told: bool) -> Verdict:
@@ -44,6 +62,9 @@ def about_absent(snapshot: HudiSnapshot, process: TableProcess, instant: Instant
     if told and in_order(instant) < in_order(oldest):
         reason = f"{process.action} {instant} was completed, and archived since: the active timeline begins at {oldest}"
         return Verdict(finding=Finding.DONE, reason=reason)
+    if rollback := rolled_back_by(snapshot, instant):
+        reason = f"{process.action} plan {instant} was rolled back by someone else ({rollback.name})"
+        return Verdict(finding=Finding.GONE, reason=reason)
     reason = f"{process.action} plan {instant} is gone from the timeline, which begins at {oldest}"
     return Verdict(finding=Finding.GONE, reason=reason)
 

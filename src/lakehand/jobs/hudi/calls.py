@@ -7,9 +7,14 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from lakehand.jobs.boundary import OutsideTable
+from lakehand.jobs.job import Job
+from lakehand.jobs.paths import is_below
+
 Value = str | int | bool
 _INSTANT = re.compile(r"\d{14}|\d{17}")
 _KEY = re.compile(r"hoodie\.[A-Za-z0-9_.-]{1,200}")
+_LOCK_PATH = "hoodie.write.lock.filesystem.path"
 _WORD = re.compile(r"[a-z_]+")
 
 
@@ -52,6 +57,19 @@ def use_options(session: SparkSession, options: Mapping[str, str]) -> dict[str, 
         session.conf.set(key, value)
     provider = options.get("hoodie.write.lock.provider", "")
     return {"options": f"hoodie.write.lock.provider={provider}"} if provider else {}
+
+
+def refuse_foreign_lock(job: Job) -> None:
+    """Hudi creates the folder of its file lock, wherever that is."""
+    path = job.parameters["options"].get(_LOCK_PATH, "")
+    if not path or path == job.parameters.get("operators_lock_path"):
+        return
+    real = job.boundary.real_path(path)
+    if real is None or not any(is_below(real, prefix) for prefix in (job.boundary.real, *job.boundary.warehouses)):
+        raise OutsideTable(
+            f"{_LOCK_PATH} is {path}, which is in no warehouse: name a folder inside the table or its warehouse, "
+            "or let the operator of the service set it for all tables"
+        )
 
 
 def plain(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deletes the files of old versions. Hudi's procedure knows names only, so its client is called here."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from lakehand.jobs.hudi import calls, entry, timelines
+from lakehand.jobs.hudi.clients import write_client
 from lakehand.jobs.job import Job
 
 
 def run(job: Job) -> dict[str, Any]:
     """Execute the pending clean plans; or, if there are none and we may, plan one and execute it."""
     location, parameters = entry.enter(job), job.parameters
+    calls.refuse_foreign_lock(job)
     calls.use_options(job.session, {**parameters["options"], **retention(parameters)})
     job.phase("looking for pending plans")
     waiting = timelines.pending(job.session, location, "clean")
@@ -43,19 +41,6 @@ def retention(parameters: dict[str, Any]) -> dict[str, str]:
         "hoodie.clean.trigger.max.commits": "1",
         "hoodie.clean.max.commits": "1",
     }
-
-
-@contextmanager
-def write_client(session: SparkSession, location: str) -> Iterator[Any]:
-    """A client for the table at a location, with the session's options, as the procedures make it."""
-    jvm: Any = session.sparkContext._jvm
-    nothing = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap({})
-    create = jvm.org.apache.hudi.HoodieCLIUtils.createHoodieWriteClient
-    client = create(session._jsparkSession, location, nothing, jvm.scala.Option.empty())
-    try:
-        yield client
-    finally:
-        client.close()
 
 
 def schedule(job: Job, client: Any) -> None:

@@ -3,13 +3,15 @@
 
 from typing import Any
 
-from lakehand.jobs.hudi import calls, entry, work
+from lakehand.jobs.hudi import calls, entry, rollbacks, work
 from lakehand.jobs.job import Job
 
 
 def run(job: Job) -> dict[str, Any]:
     location, parameters = entry.enter(job), job.parameters
+    calls.refuse_foreign_lock(job)
     options = calls.use_options(job.session, parameters["options"])
+    lost = rollbacks.roll_back_stale(job, location, parameters.get("stale") or {})
 
     def plan() -> None:
         for key in ("hoodie.clustering.inline.max.commits", "hoodie.clustering.async.max.commits"):
@@ -20,10 +22,20 @@ def run(job: Job) -> dict[str, Any]:
         calls.call(job.session, "run_clustering", {"op": "schedule", "path": location, **order(parameters), **options})
 
     def execute(instant: str) -> list[dict[str, Any]]:
+        if instant in lost:
+            return []
         arguments = {"op": "execute", "path": location, "instants": instant, "show_involved_partition": True, **options}
-        return calls.call(job.session, "run_clustering", arguments)
+        try:
+            return calls.call(job.session, "run_clustering", arguments)
+        except Exception as error:
+            why = rollbacks.loss(job, location, instant, error)
+            if why is None:
+                raise
+            lost[instant] = why
+            return []
 
-    return work.run_plans(job, "clustering", plan=plan, execute=execute)
+    done = work.run_plans(job, "clustering", plan=plan, execute=execute)
+    return {**done, "instants": [each for each in done["instants"] if each not in lost], "lost": lost}
 
 
 def order(parameters: dict[str, Any]) -> dict[str, calls.Value]:

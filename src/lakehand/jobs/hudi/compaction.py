@@ -9,6 +9,7 @@ from lakehand.jobs.job import Job
 
 def run(job: Job) -> dict[str, Any]:
     location = entry.enter(job)
+    calls.refuse_foreign_lock(job)
     options = calls.use_options(job.session, job.parameters["options"])
 
     def plan() -> None:

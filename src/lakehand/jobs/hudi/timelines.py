@@ -18,6 +18,12 @@ def pending(session: SparkSession, location: str, kind: str) -> list[str]:
     return sorted(instant.requestedTime() for instant in found.getInstants())
 
 
+def holds(session: SparkSession, location: str, instant: str) -> bool:
+    """Whether the timeline knows an instant at all, pending or completed."""
+    found = meta_client(session, location).getActiveTimeline().getInstants()
+    return any(each.requestedTime() == instant for each in found)
+
+
 def meta_client(session: SparkSession, location: str) -> Any:
     jvm: Any = session.sparkContext._jvm
     hadoop = session._jsparkSession.sessionState().newHadoopConf()

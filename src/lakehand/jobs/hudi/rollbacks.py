@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of a clustering plan that met a writer: rolled back under the table's lock, or found to be gone."""
+
+from typing import Any
+
+from lakehand.jobs.causes import causes_of
+from lakehand.jobs.hudi import entry, timelines
+from lakehand.jobs.hudi.clients import write_client
+from lakehand.jobs.job import Job
+
+CONFLICTS = ("HoodieWriteConflictException", "ConcurrentModificationException")
+
+
+class NotRolledBack(Exception):
+    """The plan that cannot succeed any more is still there."""
+
+
+def loss(job: Job, location: str, instant: str, error: Exception) -> str | None:
+    """Why a failed plan can never succeed: it is gone, or lost to a writer and rolled back here. None: it still may."""
+    job.check()
+    if not timelines.holds(job.session, location, instant):
+        return f"clustering plan {instant} was rolled back by someone else while it ran, most likely a writer"
+    if not (is_conflict(error) and job.parameters.get("may_roll_back")):
+        return None
+    if instant not in timelines.pending(job.session, location, "clustering"):
+        return None  # completed after all
+    job.log(f"{instant} met a writer: {causes_of(error)[-1].message}")
+    roll_back(job, location, instant)
+    return f"clustering plan {instant} met a writer in the same files; the writer won, and the plan was rolled back"
+
+
+def is_conflict(error: Exception) -> bool:
+    return any(cause.name.endswith(CONFLICTS) for cause in causes_of(error))
+
+
+def roll_back(job: Job, location: str, instant: str) -> None:
+    """Hudi takes the table's lock for it, and removes what the plan has written."""
+    job.check()
+    entry.check_again(job)
+    job.phase(f"rolling back {instant}")
+    with write_client(job.session, location) as client:
+        client.rollback(instant)
+    if instant in timelines.pending(job.session, location, "clustering"):
+        raise NotRolledBack(f"clustering plan {instant} is still pending after its rollback")
+
+
+def roll_back_stale(job: Job, location: str, stale: dict[str, Any]) -> dict[str, str]:
+    """Roll back the plans that writers had overtaken before this attempt began. Returns the reasons, by instant."""
+    waiting = timelines.pending(job.session, location, "clustering") if stale else []
+    lost: dict[str, str] = {}
+    for instant in sorted(set(stale) & set(waiting)):
+        roll_back(job, location, instant)
+        lost[instant] = f"{stale[instant]}; it was rolled back"
+    return lost
