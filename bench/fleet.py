@@ -59,7 +59,7 @@ class Fleet:
         return mean(loops), mean(services)
 
     def fresh(self, count: int) -> list[Path]:
-        return copies(self.template, self.folder / f"fleet-{next(self.numbers)}", count)
+        return copies(self.template, self.folder / "lake" / f"fleet-{next(self.numbers)}", count)
 
     def cold_seconds(self) -> float:
         """One application per table; so many tables, one after the other, as all of them would take."""
@@ -100,7 +100,7 @@ class Fleet:
         """From the first notification until all operations have succeeded, which means verified."""
         [warm_up], paths = self.fresh(1), self.fresh(self.tables)
         home = self.folder / f"home-{next(self.numbers)}"
-        with serving(home, self.folder) as service, httpx.Client(base_url=service.url) as writer:
+        with serving(home, self.folder / "lake") as service, httpx.Client(base_url=service.url) as writer:
             notify(writer, warm_up, self.instant)
             wait_for(lambda: succeeded(service) == 1, "the first compaction", PATIENCE)
             began = time.perf_counter()

@@ -17,7 +17,7 @@ from tests.databases import postgresql
 from tests.e2e.service import RunningService
 
 CONNECTIONS = 16
-TABLES = 200
+TABLES = 1000  # of each, a hundred plans may wait: beyond that, dropping would be measured
 KINDS = (BARE, FRESH, ROUTED, REPEATED)
 NAMES = {
     BARE: "empty handler, bare",
@@ -37,8 +37,10 @@ class Notify:
     seen: dict[str, list[Seen]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
 
     def run(self, folder: Path, url: str) -> list[Figure]:
-        with serving(folder / "home", folder, database=url) as service:
-            locations = register(service, folder)
+        lake = folder / "lake"
+        lake.mkdir()
+        with serving(folder / "home", lake, database=url) as service:
+            locations = register(service, lake)
             for number in range(self.rounds):
                 for kind in KINDS if number % 2 == 0 else reversed(KINDS):
                     with self.watched(kind, service):
@@ -98,7 +100,7 @@ def p99(seen: list[Seen]) -> float:
 
 def register(service: RunningService, folder: Path) -> list[str]:
     """Paused tables: what arrives for them is stored and stays, so that only the storing is measured."""
-    locations = [f"{folder}/lake/orders_{number:03d}" for number in range(TABLES)]
+    locations = [f"{folder}/orders_{number:04d}" for number in range(TABLES)]
     with httpx.Client(base_url=service.url) as client:
         for location in locations:
             body = {"location": location, "format": "hudi", "action_types": ["compaction"]}

@@ -82,13 +82,14 @@ def stopped(subject: Rehearsal, operation: Operation) -> str:
 def test_a_link_in_a_folder_that_lance_lists_is_named_and_not_followed(
     table: Path, victim: Path, action: str, inside: str
 ) -> None:
+    subject, operation = admitted(table, action)  # before: the reader does not even look at a table with a link
     if (table / inside).exists():
         shutil.copytree(table / inside, victim / "taken")
         shutil.rmtree(table / inside)
         victim = victim / "taken"
     (table / inside).symlink_to(victim)
     with nothing_changes(table):
-        assert f"{table / inside} is a link to {victim}" in stopped(*admitted(table, action))
+        assert f"{table / inside} is a link to {victim}" in stopped(subject, operation)
 
 
 @pytest.mark.parametrize("folder", ["data/in", "_indices/in", "_transactions/in", "_deletions/in", "in", "tree/in"])

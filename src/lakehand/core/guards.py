@@ -83,26 +83,26 @@ class GuardedFactory(Guard, ProcessFactory):
 
     def trigger(self, table: TableRuntime, action: Action) -> TableProcess | Skip:
         return called_about(
-            table.table.location, self.record, "trigger", answer_about(action, Skip), self.inner.trigger, table, action
+            location_of(table), self.record, "trigger", answer_about(action, Skip), self.inner.trigger, table, action
         )
 
     def admit(self, table: TableRuntime, operation: Operation) -> TableProcess | Skip | Drop | Failure:
         check = answer_about(operation.process.action, Skip, Drop, Failure)
-        return called_about(table.table.location, self.record, "admit", check, self.inner.admit, table, operation)
+        return called_about(location_of(table), self.record, "admit", check, self.inner.admit, table, operation)
 
     def verify(self, table: TableRuntime, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
         return called_about(
-            table.table.location, self.record, "verify", check_verdict, self.inner.verify, table, process, result
+            location_of(table), self.record, "verify", check_verdict, self.inner.verify, table, process, result
         )
 
     def classify(self, table: TableRuntime, operation: Operation, status: EngineStatus) -> Failure:
         return called_about(
-            table.table.location, self.record, "classify", check_failure, self.inner.classify, table, operation, status
+            location_of(table), self.record, "classify", check_failure, self.inner.classify, table, operation, status
         )
 
     def recover(self, table: TableRuntime, stored: Operation) -> TableProcess:
         check = answer_about(stored.process.action)
-        return called_about(table.table.location, self.record, "recover", check, self.inner.recover, table, stored)
+        return called_about(location_of(table), self.record, "recover", check, self.inner.recover, table, stored)
 
 
 @forwards(TableFormat)
@@ -193,3 +193,8 @@ def guarded(plugin: Any) -> Any:
     if isinstance(plugin, ProcessFactory):
         return GuardedFactory(plugin)
     return GuardedFormat(plugin) if isinstance(plugin, TableFormat) else GuardedEngine(plugin)
+
+
+def location_of(table: TableRuntime | None) -> str:
+    """Where a call that hangs is counted; a factory may be tried without a table."""
+    return table.table.location if table is not None else ""

@@ -116,6 +116,8 @@ class PluginHealth:
             return "failing", f"the last {failures} calls failed; {self.last_error}"
         if self._hung:
             return "slow", "; ".join(list(self._hung.values())[:3])
+        if self._aside:
+            return "slow", f"{len(self._aside)} tables are set aside, the last because {self._last_hang}"
         if self._slow[0] and time.monotonic() - self._slow[1] < RECENT:
             return "slow", self._slow[0]
         return "on", ""

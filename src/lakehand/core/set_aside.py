@@ -28,8 +28,8 @@ class TablesAside:
 
     _tables: dict[str, Aside] = field(default_factory=dict)
 
-    def __bool__(self) -> bool:
-        return bool(self._tables)
+    def __len__(self) -> int:
+        return len(self._tables)
 
     @property
     def hanging(self) -> int:
