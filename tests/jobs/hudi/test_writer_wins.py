@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehand.jobs.hudi import rollbacks
 from lakehand.spi import Finding, Scheduling, TableProcess
 from lakehand.writer import COPY_ON_WRITE, MERGE_ON_READ, file_lock, hudi_options
 from tests import hudi_tables as hudi
@@ -16,6 +17,7 @@ from tests.jobs.hudi.service import SERVICE, Service
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 NOWHERE = "http://127.0.0.1:9"
+LATER = "20990101000000000"
 PLANNING = {"hoodie.clustering.async.max.commits": "1"}
 
 Write = Callable[..., None]
@@ -47,6 +49,20 @@ def service(spark: SparkSession, path: Path, scheduling: Scheduling = Scheduling
     return Service(spark=spark, path=path, scheduling=scheduling, properties={**SERVICE, **lock})
 
 
+@contextmanager
+def write_under_way(path: Path) -> Iterator[None]:
+    """What a writer leaves in the table when it begins."""
+    timeline = path / ".hoodie" / "timeline"
+    begun = (timeline if timeline.exists() else path / ".hoodie") / f"{LATER}.commit.requested"
+    beat = path / ".hoodie" / ".heartbeat" / LATER
+    beat.parent.mkdir(exist_ok=True)
+    for file in (beat, begun):
+        file.touch()
+    yield
+    for file in (begun, beat):
+        file.unlink()
+
+
 def assert_lost(served: Service, process: TableProcess, result: dict[str, Any], instant: str) -> None:
     assert result["instants"] == []
     assert list(result["lost"]) == [instant]
@@ -60,8 +76,9 @@ def assert_lost(served: Service, process: TableProcess, result: dict[str, Any], 
     ("kind", "table_type"), [("1.2", COPY_ON_WRITE), ("1.2", MERGE_ON_READ), ("0.15", COPY_ON_WRITE)]
 )
 def test_a_plan_that_a_writer_overtook_is_rolled_back_and_the_next_one_is_done(
-    kind: str, table_type: str, spark: SparkSession, tmp_path: Path
+    kind: str, table_type: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(rollbacks, "PATIENCE", 0.0)
     path = tmp_path / "orders"
     with writer(kind, spark, path, table_type) as write:
         write(1)
@@ -80,6 +97,9 @@ def test_a_plan_that_a_writer_overtook_is_rolled_back_and_the_next_one_is_done(
         [(again, _)] = hudi.pending(path)
         write(5)
         admitted = service(spark, path).admitted("clustering")
+        with write_under_way(path), pytest.raises(rollbacks.WriterBusy, match=f"write {LATER} is under way"):
+            service(spark, path).execute(admitted)
+        assert [instant for instant, _ in hudi.pending(path)] == [again]
         known = service(spark, path).execute(admitted)
         assert_lost(service(spark, path), admitted, known, again)
         assert "was overtaken" in known["lost"][again]

@@ -35,6 +35,7 @@ RULES = (
         r"unable to acquire (the )?lock|HoodieLockException|FAILED_TO_ACQUIRE", "lock-held", Remedy.NOT_YET, seconds=30,
         advice="someone holds the table's lock",
     ),
+    rule(r"rollbacks\.WriterBusy", "writer-busy", Remedy.NOT_YET, seconds=15),
     rule(r"instants is not exist|is not present as pending or already completed", "plan-not-pending", seconds=5),
     rule(r"TableNotFoundException", "table-missing", Remedy.FATAL, advice="there is no Hudi table at the location"),
     rule(

@@ -1,14 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """What becomes of a clustering plan that met a writer: rolled back under the table's lock, or found to be gone."""
 
+import time
 from typing import Any
 
 from lakehand.jobs.causes import causes_of
-from lakehand.jobs.hudi import entry, timelines
+from lakehand.jobs.hudi import entry, named_files, timelines
 from lakehand.jobs.hudi.clients import write_client
 from lakehand.jobs.job import Job
 
 CONFLICTS = ("HoodieWriteConflictException", "ConcurrentModificationException")
+
+
+PATIENCE, POLL = 60.0, 0.2  # seconds to wait for writes that are under way, and between two looks
+FRESH = 120.0  # seconds: an older heartbeat is a dead writer's
+
+
+class WriterBusy(Exception):
+    """A write is under way, and the plan is not taken away from under it."""
 
 
 class NotRolledBack(Exception):
@@ -35,6 +44,7 @@ def is_conflict(error: Exception) -> bool:
 
 def roll_back(job: Job, location: str, instant: str) -> None:
     """Hudi takes the table's lock for it, and removes what the plan has written."""
+    wait_for_writes(job, location)
     job.check()
     entry.check_again(job)
     job.phase(f"rolling back {instant}")
@@ -42,6 +52,24 @@ def roll_back(job: Job, location: str, instant: str) -> None:
         client.rollback(instant)
     if instant in timelines.pending(job.session, location, "clustering"):
         raise NotRolledBack(f"clustering plan {instant} is still pending after its rollback")
+
+
+def wait_for_writes(job: Job, location: str) -> None:
+    """A writer reads the plans that it listed when it began: if one vanishes meanwhile, its statement fails."""
+    deadline = time.monotonic() + PATIENCE
+    while writes := writes_under_way(job, location):
+        job.check()
+        if time.monotonic() > deadline:
+            raise WriterBusy(f"write {writes[0]} is under way: the plan that lost is rolled back when it is over")
+        time.sleep(POLL)
+
+
+def writes_under_way(job: Job, location: str) -> list[str]:
+    """Those with a fresh heartbeat: under a common lock every writer has one."""
+    beats = named_files.listed(job, f"{location}/.hoodie/.heartbeat")
+    oldest = (time.time() - FRESH) * 1000
+    alive = {str(beat.getPath().getName()) for beat in beats if beat.getModificationTime() > oldest}
+    return [instant for instant in timelines.pending_writes(job.session, location) if instant in alive] if alive else []
 
 
 def roll_back_stale(job: Job, location: str, stale: dict[str, Any]) -> dict[str, str]:

@@ -18,6 +18,13 @@ def pending(session: SparkSession, location: str, kind: str) -> list[str]:
     return sorted(instant.requestedTime() for instant in found.getInstants())
 
 
+def pending_writes(session: SparkSession, location: str) -> list[str]:
+    """Instants of writes that have begun and are not completed."""
+    found = meta_client(session, location).getActiveTimeline().getCommitsTimeline().filterInflightsAndRequested()
+    plans = set(pending(session, location, "clustering"))
+    return [instant.requestedTime() for instant in found.getInstants() if instant.requestedTime() not in plans]
+
+
 def holds(session: SparkSession, location: str, instant: str) -> bool:
     """Whether the timeline knows an instant at all, pending or completed."""
     found = meta_client(session, location).getActiveTimeline().getInstants()
