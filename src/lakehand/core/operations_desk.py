@@ -135,7 +135,8 @@ class OperationsDesk:
         if removed:
             told = f"{len(removed)} waiting operations of {table.name} were removed by {by}"
             self.store.events.add(
-                [Event(kind="operation.cleared", message=told, table=table.id)], now=self.store.clock.now()
+                [Event(kind="operation.cleared", message=told, table=table.id, detail={"by": by})],
+                now=self.store.clock.now(),
             )
         held = [o for o in self.store.operations.of_table(table.id, recent=0) if o.status in UNFINISHED]
         return [*removed, *(self.cancel(o.id, by=by, delete=True).id for o in held)]
