@@ -17,8 +17,13 @@ $(STAMP): pyproject.toml requirements/build.txt requirements/runtime.txt require
 demo: $(STAMP) ## watch tables of five formats become healthy (KEEP=1 stays up, FORMATS=hudi,delta shows less)
 	@.venv/bin/lakehand demo $(if $(KEEP),--keep) $(if $(FORMATS),--formats $(FORMATS))
 
-test: $(STAMP) ## every test: Spark, databases and all (ARGS=... for pytest)
+test: $(STAMP) ## every test: those without Spark side by side, then those with it (ARGS=... for pytest, all in one)
+ifdef ARGS
 	@$(PYTEST) $(ARGS)
+else
+	@$(PYTEST) -n 2 -m "not spark"
+	@$(PYTEST) -m spark
+endif
 
 test-fast: $(STAMP) ## the tests that need neither Spark nor a database server, nor long
 	@$(PYTEST) -n 4 -m "not spark and not database and not long" $(ARGS)
