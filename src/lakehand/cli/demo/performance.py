@@ -55,7 +55,7 @@ def play(stage: Stage, home: Path, parts: ExitStack, formats: Mapping[str, Table
     lake = home / "lake"
     lake.mkdir()
     writer, url = bring_up(stage, home, parts, formats)
-    tables = demo_tables(formats, url=url, lake=lake, locks=home / "locks")
+    tables = demo_tables(formats, url=url, lake=lake, locks=lake / "locks")
     code = tell(Story(client=Client(url), writer=writer, tables=tables, formats=formats, stage=stage), stage)
     if keep:
         stay(stage, url, lake, tables[-1].name)
