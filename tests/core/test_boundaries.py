@@ -97,3 +97,36 @@ def test_a_job_that_met_its_boundary_has_failed_for_good_and_says_what_it_met(wo
     assert failed.failure is not None
     assert failed.failure.reason == "outside-table"
     assert "/lake/trips/more is a link to /secret" in failed.reason
+
+
+def test_a_job_that_met_its_boundary_has_failed_although_its_place_is_refused_by_now(world: World) -> None:
+    def refuse(location: str) -> None:
+        raise LocationRefused(f"{location} leads to /secret, which is outside of the warehouses")
+
+    table = world.add_table()
+    world.tables.plan(table.location, T1)
+    world.turn()
+    vars(world)["check_place"] = refuse
+    world.restart()
+    world.rescuer.adopt()
+    world.engine.says(EngineState.FAILED, error_class=OUTSIDE_TABLE, message="/lake/trips leads to /secret now")
+    world.turn()
+    world.turn()
+    assert world.the_operation(table).status is Status.FAILED
+    assert "/lake/trips leads to /secret now" in world.the_operation(table).reason
+
+
+def test_what_became_of_a_lost_job_is_unknown_while_its_place_is_refused(world: World) -> None:
+    def refuse(location: str) -> None:
+        raise LocationRefused(f"{location} leads to /secret, which is outside of the warehouses")
+
+    table = world.add_table()
+    world.tables.plan(table.location, T1)
+    world.turn()
+    vars(world)["check_place"] = refuse
+    world.restart()
+    world.rescuer.adopt()
+    world.engine.says(EngineState.LOST)
+    world.turn()
+    world.turn()
+    assert world.the_operation(table).status is Status.UNKNOWN

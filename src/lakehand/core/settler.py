@@ -10,7 +10,7 @@ from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Metrics, Secrets, Store
 from lakehand.core.recovery import Recovery
 from lakehand.core.runtimes import Runtimes, StoredRuntime
-from lakehand.domain.errors import LakehandError
+from lakehand.domain.errors import LakehandError, LocationRefused
 from lakehand.domain.events import Event
 from lakehand.domain.operations import Attempt, Operation, Status
 from lakehand.domain.processes import Failure, Finding, Remedy, Verdict
@@ -42,8 +42,7 @@ class Settler:
             factory = self.plugins.factory(table.format, operation.process.action)
             runtime = self.runtimes.open(table, factory, now=now)
         except LakehandError as error:
-            nobody = Verdict(finding=Finding.UNREADABLE, reason=f"nobody can say what became of it: {error}")
-            return self.keep_asking(operation, nobody, now)
+            return self.without_table(operation, status, error, now)
         verdict = ask_table(factory, runtime, operation, status)
         if verdict.finding is Finding.UNREADABLE:
             return self.keep_asking(operation, verdict, now)
@@ -55,6 +54,15 @@ class Settler:
             return self.end(operation, Status.CANCELED, status, verdict=verdict, reason="stopped as asked", now=now)
         failure = self.recovery.failure(operation) or failure_of(factory, runtime, operation, status, verdict)
         return self.fail_or_retry(operation, failure, status, now)
+
+    def without_table(
+        self, operation: Operation, status: EngineStatus, error: LakehandError, now: datetime
+    ) -> Operation:
+        """The table cannot be asked. A job that met its boundary and a place that is refused say the same."""
+        if isinstance(error, LocationRefused) and status.error_class == OUTSIDE_TABLE:
+            return self.fail_or_retry(operation, outside_table(status), status, now)
+        nobody = Verdict(finding=Finding.UNREADABLE, reason=f"nobody can say what became of it: {error}")
+        return self.keep_asking(operation, nobody, now)
 
     def keep_asking(self, operation: Operation, verdict: Verdict, now: datetime) -> Operation:
         if operation.status is Status.UNKNOWN and operation.reason == verdict.reason:
@@ -136,7 +144,7 @@ def failure_of(
     if status.state is EngineState.CANCELED:
         return Failure(reason="stopped", message=status.message or "the job was stopped, and nobody had asked for it")
     if status.error_class == OUTSIDE_TABLE:  # the same in every format, plugins from outside included
-        return Failure(reason="outside-table", message=status.message, remedy=Remedy.FATAL)
+        return outside_table(status)
     try:
         return factory.classify(runtime, operation, status)
     except (OSError, LakehandError) as error:
@@ -148,6 +156,10 @@ def engine_lost(operation: Operation, status: EngineStatus) -> Failure:
     """What blocks a writer is tried again at once; after a second loss it waits like everything else."""
     delay = AT_ONCE if operation.process.urgent and operation.run_times <= 1 else None
     return Failure(reason="engine-lost", message=status.message or "the engine died with the job", delay=delay)
+
+
+def outside_table(status: EngineStatus) -> Failure:
+    return Failure(reason="outside-table", message=status.message, remedy=Remedy.FATAL)
 
 
 def returned(operation: Operation, failure: Failure, now: datetime, wait: timedelta) -> Operation:
