@@ -107,8 +107,6 @@ def test_a_job_that_met_its_boundary_has_failed_although_its_place_is_refused_by
     world.tables.plan(table.location, T1)
     world.turn()
     vars(world)["check_place"] = refuse
-    world.restart()
-    world.rescuer.adopt()
     world.engine.says(EngineState.FAILED, error_class=OUTSIDE_TABLE, message="/lake/trips leads to /secret now")
     world.turn()
     world.turn()
@@ -124,8 +122,6 @@ def test_what_became_of_a_lost_job_is_unknown_while_its_place_is_refused(world: 
     world.tables.plan(table.location, T1)
     world.turn()
     vars(world)["check_place"] = refuse
-    world.restart()
-    world.rescuer.adopt()
     world.engine.says(EngineState.LOST)
     world.turn()
     world.turn()
