@@ -16,7 +16,11 @@ from tests.e2e.every_action import NEEDS, Need, Spoiler
 from tests.e2e.service import RunningService, wait_for
 from tests.listeners import PortWatch
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.timeout(1200),
+]
 
 
 def test_every_action_of_every_format_is_decided_upon_done_once_and_not_wanted_again(
