@@ -26,6 +26,7 @@ from tests.attacks.scene import fingerprint, make_old
 from tests.formats.lance.rehearsing import rehearsal
 from tests.jobs.lance.meddling import Meddler, execute
 
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 ACTIONS = ("compact", "clean-versions")
 ABSENT = {
     ("clean-versions", "foreign base path"): "Lance deletes in the table's own folder only; such files are reported",
