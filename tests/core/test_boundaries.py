@@ -9,7 +9,7 @@ import pytest
 from lakehand.domain.boundaries import Boundary
 from lakehand.domain.errors import LocationRefused
 from lakehand.domain.operations import Operation, Status
-from lakehand.domain.tables import TableChanges
+from lakehand.domain.tables import Table, TableChanges
 from lakehand.spi import EngineState, TableProcess, TableRuntime
 from tests.core.world import World
 
@@ -99,7 +99,7 @@ def test_a_job_that_met_its_boundary_has_failed_for_good_and_says_what_it_met(wo
     assert "/lake/trips/more is a link to /secret" in failed.reason
 
 
-def test_a_job_that_met_its_boundary_has_failed_although_its_place_is_refused_by_now(world: World) -> None:
+def given_work_whose_place_is_refused_by_now(world: World) -> Table:
     def refuse(location: str) -> None:
         raise LocationRefused(f"{location} leads to /secret, which is outside of the warehouses")
 
@@ -107,6 +107,11 @@ def test_a_job_that_met_its_boundary_has_failed_although_its_place_is_refused_by
     world.tables.plan(table.location, T1)
     world.turn()
     vars(world)["check_place"] = refuse
+    return table
+
+
+def test_a_job_that_met_its_boundary_has_failed_although_its_place_is_refused_by_now(world: World) -> None:
+    table = given_work_whose_place_is_refused_by_now(world)
     world.engine.says(EngineState.FAILED, error_class=OUTSIDE_TABLE, message="/lake/trips leads to /secret now")
     world.turn()
     world.turn()
@@ -115,13 +120,7 @@ def test_a_job_that_met_its_boundary_has_failed_although_its_place_is_refused_by
 
 
 def test_what_became_of_a_lost_job_is_unknown_while_its_place_is_refused(world: World) -> None:
-    def refuse(location: str) -> None:
-        raise LocationRefused(f"{location} leads to /secret, which is outside of the warehouses")
-
-    table = world.add_table()
-    world.tables.plan(table.location, T1)
-    world.turn()
-    vars(world)["check_place"] = refuse
+    table = given_work_whose_place_is_refused_by_now(world)
     world.engine.says(EngineState.LOST)
     world.turn()
     world.turn()
