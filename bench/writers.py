@@ -11,7 +11,7 @@ from bench.service import serving
 from lakehand.writer import file_lock
 from tests.e2e import clusterings
 from tests.e2e.service import RunningService, wait_for
-from tests.e2e.writers import KINDS, LOGGING, Writer, facts, live_writer
+from tests.e2e.writers import KINDS, LOGGING, METADATA, Writer, facts, live_writer
 from tests.hudi_tables import start_session
 
 ROUNDS, KILLS, PAUSE = 30, 3, 3.0  # seconds between two statements: the pace of the load, nothing waits for it
@@ -24,7 +24,7 @@ PROPERTIES = {
 SETTINGS = {"lease": "15", "lease_margin": "3"}
 
 
-def run(folder: Path, *, quick: bool, kinds: tuple[str, ...] = (*KINDS, LOGGING)) -> list[Figure]:
+def run(folder: Path, *, quick: bool, kinds: tuple[str, ...] = (*KINDS, LOGGING, METADATA)) -> list[Figure]:
     figures: list[Figure] = []
     session = start_session("hudi")
     for kind in kinds:

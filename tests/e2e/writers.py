@@ -24,7 +24,8 @@ CHANGED = 100
 ADDED = 20
 KINDS = ("spark-1.2", "spark-0.15", "java")
 LOGGING = "spark-1.2-merge-on-read"
-VERSIONS = {"spark-1.2": "1.2.0", LOGGING: "1.2.0", "spark-0.15": "0.15.0", "java": "1.2.1"}
+METADATA = "spark-1.2-metadata-table"
+VERSIONS = {"spark-1.2": "1.2.0", LOGGING: "1.2.0", METADATA: "1.2.0", "spark-0.15": "0.15.0", "java": "1.2.1"}
 
 Facts = tuple[int, int]  # rows, and the sum of their values
 
@@ -58,12 +59,14 @@ class SparkWriter:
     path: Path
     options: Mapping[str, str]
     table_type: str = COPY_ON_WRITE
+    metadata: bool = False  # whether the table has Hudi's metadata table
     value: str = "v"
 
     def write(self, number: int) -> str | None:
         operation = "upsert" if number % 2 else "insert"
         settings = hudi_tables.write_options(self.path, self.table_type, self.options)
-        settings |= {"hoodie.datasource.write.operation": operation, "hoodie.metadata.enable": "false"}
+        settings |= {"hoodie.datasource.write.operation": operation}
+        settings |= {"hoodie.metadata.enable": str(self.metadata).lower()}
         frame = self.session.range(0, 1).selectExpr("id").where("false")
         for first, count in rows_of(number):
             frame = frame.union(self.session.range(first, first + count).selectExpr("id"))
@@ -150,8 +153,10 @@ class JavaWriter:
 @contextmanager
 def live_writer(kind: str, session: SparkSession, path: Path, url: str, lock: Path) -> Iterator[Writer]:
     options = writer_options(kind, url, lock)
-    if kind in ("spark-1.2", LOGGING):
-        yield SparkWriter(session=session, path=path, options=options, table_type=type_of(kind))
+    if kind in ("spark-1.2", LOGGING, METADATA):
+        yield SparkWriter(
+            session=session, path=path, options=options, table_type=type_of(kind), metadata=kind == METADATA
+        )
     elif kind == "java":
         yield JavaWriter(path=path, options=options)
     else:
