@@ -13,9 +13,9 @@ from bench.check_tables import Subject, subjects
 from bench.mixed_tables import MixedLake, spoiled_iceberg
 from bench.report import Figure, say
 from lakehand.app.checkup import Checked, Checkup
-from lakehand.app.finding import Found
+from lakehand.app.discovery import DiscoveredTable
 from lakehand.app.reading import reading_of
-from lakehand.domain.places import Place
+from lakehand.domain.references import TableReference
 from lakehand.domain.tables import Format
 
 FILES, TABLES = 1000, 1000
@@ -54,7 +54,7 @@ def compare(subject: Subject, files: int, rounds: int) -> list[Figure]:
 
 def look(subject: Subject) -> Checked:
     """With plugins that have seen nothing before. Opening them is no part of its seconds: a command does it once."""
-    found = Found(place=Place(location=str(subject.path)), format=Format(subject.format))
+    found = DiscoveredTable(reference=TableReference(location=str(subject.path)), format=Format(subject.format))
     return Checkup(plugins=reading_of({}).plugins).check(found)
 
 

@@ -18,7 +18,7 @@ from lakehand.app.settings import Settings
 from lakehand.app.wiring import THREADS, Service, build
 from lakehand.core.ports import OperationFilter
 from lakehand.domain.operations import Operation
-from lakehand.domain.places import Place
+from lakehand.domain.references import TableReference
 from lakehand.domain.tables import HEARTBEAT_TIMEOUT, Format, TableSpec
 from lakehand.store import migrate
 
@@ -81,12 +81,12 @@ def measured(service: Service, lake: MixedLake, made: Sequence[MadeTable], url: 
 
 
 def sweep(service: Service) -> float:
-    """Until nothing is due: what the loops that find and decide do, without their pauses."""
+    """LeaseGrant nothing is due: what the loops that find and decide do, without their pauses."""
     began = time.perf_counter()
-    sweeper, coordinator = service.loops["sweeper"], service.loops["coordinator"]
+    prober, coordinator = service.loops["prober"], service.loops["coordinator"]
     has_more = True
     while has_more:
-        has_more = sweeper.run_once()
+        has_more = prober.run_once()
         has_more = coordinator.run_once() or has_more
     return time.perf_counter() - began
 
@@ -112,7 +112,10 @@ def bare_sweep(service: Service, url: str) -> float:
         rows = tx.execute(text("SELECT id, format, base_path FROM tbl WHERE NOT removed")).all()
 
     def probe(row: Row[Any]) -> dict[str, Any]:
-        return {"id": row.id, "token": service.plugins.formats[row.format].probe(Place(location=row.base_path))}
+        return {
+            "id": row.id,
+            "token": service.plugins.formats[row.format].probe(TableReference(location=row.base_path)),
+        }
 
     with ThreadPoolExecutor(THREADS) as pool:
         tokens = list(pool.map(probe, rows))

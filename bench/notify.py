@@ -122,8 +122,8 @@ def run(folder: Path, *, quick: bool) -> list[Figure]:
     seconds, rounds = (1.0, 2) if quick else (5.0, 4)
     figures: list[Figure] = []
     for kind in ("sqlite", "postgresql"):
-        place = folder / kind
-        place.mkdir()
-        with database_of(kind, place) as url:
-            figures += Notify(database=kind, seconds=seconds, rounds=rounds).run(place, url)
+        reference = folder / kind
+        reference.mkdir()
+        with database_of(kind, reference) as url:
+            figures += Notify(database=kind, seconds=seconds, rounds=rounds).run(reference, url)
     return figures

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lakehand.formats.lance.manifests import version_of
 from lakehand.formats.lance.table import LANCE
-from lakehand.jobs.lance.commits import STAMP
+from lakehand.jobs.lance.commits import TAG
 from lakehand.spi import TableSpec
 
 TIMESTAMP = 7  # the field of a manifest
@@ -70,11 +70,11 @@ def versions(path: Path) -> list[int]:
     return sorted(version for version in found if version is not None)
 
 
-def stamps(path: Path) -> dict[int, str]:
-    """Version → the stamp in its transaction, of versions that have one."""
+def tags(path: Path) -> dict[int, str]:
+    """Version → the tag in its transaction, of versions that have one."""
     dataset: Any = lance.dataset(str(path))
     found = {version: dataset.read_transaction(version).transaction_properties for version in versions(path)}
-    return {version: one[STAMP] for version, one in found.items() if STAMP in one}
+    return {version: one[TAG] for version, one in found.items() if TAG in one}
 
 
 def spec(path: Path, properties: Mapping[str, str] | None = None) -> TableSpec:
@@ -93,8 +93,8 @@ def set_back(manifest: Path, age: timedelta) -> None:
     data, changed = bytearray(manifest.read_bytes()), manifest.stat().st_mtime
     start = struct.unpack("<Q", data[-16:-8])[0]
     end = start + 4 + struct.unpack("<I", data[start : start + 4])[0]
-    [stamp] = [(first, last) for number, first, last in fields(data, start + 4, end) if number == TIMESTAMP]
-    [(first, last)] = [(first, last) for number, first, last in fields(data, *stamp) if number == SECONDS]
+    [tag] = [(first, last) for number, first, last in fields(data, start + 4, end) if number == TIMESTAMP]
+    [(first, last)] = [(first, last) for number, first, last in fields(data, *tag) if number == SECONDS]
     seconds = number_at(data, first)[0] - int(age.total_seconds())
     data[first:last] = encoded(seconds, last - first)
     manifest.write_bytes(data)

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from lakehand.app.boundaries import boundaries
-from lakehand.app.places import place_check, warehouses_of
+from lakehand.app.path_guard import path_guard, warehouses_of
 from lakehand.domain.boundaries import Boundary
 from lakehand.domain.errors import LocationRefused
 
 
 def drawn(location: str, *extra: str, warehouses: list[str]) -> Boundary:
     allowed = warehouses_of(warehouses)
-    return boundaries(allowed, place_check(allowed))(location, extra)
+    return boundaries(allowed, path_guard(allowed))(location, extra)
 
 
 def test_a_boundary_says_where_links_lead_and_which_folder_is_there(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from lakehand.app import wiring
-from lakehand.app.home import own_places, owner_only_files, prepare_database_file, prepare_home
+from lakehand.app.home import own_paths, owner_only_files, prepare_database_file, prepare_home
 from lakehand.app.identity import take_identity
-from lakehand.app.places import keep_apart, place_check, warehouses_of
+from lakehand.app.path_guard import keep_apart, path_guard, warehouses_of
 from lakehand.app.settings import Settings, load
 from lakehand.app.wiring import Service
 from lakehand.domain.errors import Conflict, Invalid, LakehandError, LocationRefused, Unavailable
@@ -202,7 +202,7 @@ def test_a_folder_that_holds_the_home_or_lies_in_it_is_no_table_even_in_a_wareho
     """Links and mounts may change after the start, so that the check does not rest on what was true then."""
     (tmp_path / "lake" / "outer" / "home" / "inner").mkdir(parents=True)
     home = os.path.realpath(tmp_path / "lake" / "outer" / "home")
-    check = place_check(warehouses_of([str(tmp_path / "lake")]), [home])
+    check = path_guard(warehouses_of([str(tmp_path / "lake")]), [home])
 
     for location in (tmp_path / "lake" / "outer", Path(home), Path(home) / "inner"):
         with pytest.raises(LocationRefused, match="Lakehand itself lives in"):
@@ -211,7 +211,7 @@ def test_a_folder_that_holds_the_home_or_lies_in_it_is_no_table_even_in_a_wareho
 
 
 def test_a_bucket_and_a_home_never_overlap(tmp_path: Path) -> None:
-    keep_apart(warehouses_of(["s3://lake"]), own_places(load({"home": tmp_path / "home"})))
+    keep_apart(warehouses_of(["s3://lake"]), own_paths(load({"home": tmp_path / "home"})))
 
 
 def test_the_home_is_taken_before_its_database_is_migrated(service: Service, tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_the_home_is_taken_before_its_database_is_migrated(service: Service, tmp
 
 
 def test_a_table_in_the_configured_home_is_not_maintained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lakehand.app.finding import Found
+    from lakehand.app.discovery import DiscoveredTable
     from lakehand.app.once import refuse_configured_home
     from lakehand.app.reading import reading_of
 
@@ -234,7 +234,7 @@ def test_a_table_in_the_configured_home_is_not_maintained(tmp_path: Path, monkey
     reading = reading_of({})
     for folder, is_refused in ((tmp_path / "home" / "t", True), (tmp_path / "lake" / "t", False)):
         found = reading.finder().at(str(delta(folder, commits=1)))
-        assert isinstance(found, Found)
+        assert isinstance(found, DiscoveredTable)
         try:
             refuse_configured_home(found, reading)
             refused = False

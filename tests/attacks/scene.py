@@ -18,7 +18,7 @@ from lakehand.formats.iceberg import IcebergFormat, IcebergProcessFactory
 from lakehand.formats.lance import LanceFormat, LanceProcessFactory
 from lakehand.formats.paimon import PaimonFormat, PaimonProcessFactory
 from lakehand.spi import Format, Operation, ProcessFactory, Scheduling, TableFormat, TableProcess, TableSpec
-from lakehand.testing.rehearsal import Rehearsal
+from lakehand.testing.harness import PluginHarness
 from tests.e2e.every_action import NEEDS, Need, Spoiler
 
 OLD = 10 * 86_400  # seconds: older than every retention that these tables are served with
@@ -52,19 +52,19 @@ class Scene:
     table: Path
     outside: Path
 
-    def rehearsal(self, location: Path | None = None) -> Rehearsal:
+    def harness(self, location: Path | None = None) -> PluginHarness:
         reader, factory = PLUGINS[self.need.format]
         values = dict(self.need.values)
         spec = TableSpec(
             location=str(location or self.table), format=Format(self.need.format), table_name=self.table.name,
             properties=values.get("properties", {}), scheduling=Scheduling(values.get("scheduling", "writer")),
         )  # fmt: skip
-        return Rehearsal(factory=factory(), format=reader(), spec=spec, session=self.spark)
+        return PluginHarness(factory=factory(), format=reader(), spec=spec, session=self.spark)
 
-    def admitted(self, rehearsal: Rehearsal) -> Operation:
-        wanted = rehearsal.wants(self.action)
+    def admitted(self, harness: PluginHarness) -> Operation:
+        wanted = harness.wants(self.action)
         assert isinstance(wanted, TableProcess), wanted
-        return rehearsal.admitted(rehearsal.stored(wanted))
+        return harness.admitted(harness.stored(wanted))
 
     def facts(self) -> object:
         return self.need.facts(self.spark, self.table)

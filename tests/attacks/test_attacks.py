@@ -38,11 +38,11 @@ def nothing_changes(scene: Scene) -> Iterator[None]:
 
 def stopped(scene: Scene, meddle: Callable[[], object] = lambda: None, location: Path | None = None) -> str:
     """What the job says; the attack happens before the admission, or by ``meddle`` right after it."""
-    rehearsal = scene.rehearsal(location)
-    operation = scene.admitted(rehearsal)
+    harness = scene.harness(location)
+    operation = scene.admitted(harness)
     meddle()
     with pytest.raises(OutsideTable) as caught:
-        rehearsal.execute(operation)
+        harness.execute(operation)
     return str(caught.value)
 
 
@@ -51,10 +51,10 @@ def stopped(scene: Scene, meddle: Callable[[], object] = lambda: None, location:
 def test_a_link_below_the_root_is_named_and_not_followed(scenes: Scenes, pair: str, inside: str) -> None:
     scene = scenes.get(pair)
     target = scene.outside / "victims" / ("important.txt" if inside.endswith(".parquet") else "")
-    rehearsal = scene.rehearsal()
-    operation = scene.admitted(rehearsal)  # before: some readers do not even look at a table with a link
+    harness = scene.harness()
+    operation = scene.admitted(harness)  # before: some readers do not even look at a table with a link
     with linked(scene.table / inside, target), nothing_changes(scene), pytest.raises(OutsideTable) as caught:
-        rehearsal.execute(operation)
+        harness.execute(operation)
     assert f"{scene.table / inside} is a link to {target}" in str(caught.value)
 
 

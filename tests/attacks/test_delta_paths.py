@@ -23,7 +23,7 @@ from lakehand.jobs.delta import nested as nested_tables
 from lakehand.jobs.delta import orphans, vacuum
 from lakehand.jobs.job import Job
 from lakehand.spi import Format, TableSpec
-from lakehand.testing.rehearsal import Rehearsal, boundary_parameter
+from lakehand.testing.harness import PluginHarness, boundary_parameter
 from tests import delta_tables as delta
 from tests.attacks.scene import OLD, fingerprint, linked, make_old, nested
 
@@ -72,9 +72,9 @@ def parameters(table: Path, **more: Any) -> dict[str, Any]:
     """As they are admitted, for any of the jobs."""
     [identity] = {one["metaData"]["id"] for one in delta.described(table) if "metaData" in one}
     return {
-        "stamp": "7-x", "before": {"version": len(delta.commits(table)) - 1}, "identity": identity, "columns": ["id"],
-        "small_bytes": 1000, "target_bytes": 2000, "retain_hours": 168, "mode": "lite", "dry_run": False,
-        "boundary": boundary_parameter(str(table)), **more,
+        "operation_tag": "7-x", "before": {"version": len(delta.commits(table)) - 1}, "identity": identity,
+        "columns": ["id"], "small_bytes": 1000, "target_bytes": 2000, "retain_hours": 168, "mode": "lite",
+        "dry_run": False, "boundary": boundary_parameter(str(table)), **more,
     }  # fmt: skip
 
 
@@ -153,7 +153,7 @@ def test_removed_files_by_absolute_paths_are_left_and_counted(spark: SparkSessio
     commit(spark, table, removed(f"file:{victims}/a.parquet"), removed(f"{victims}/{VECTOR}"))
     before = fingerprint(victims)
 
-    done = rehearsal(spark, table).serve("vacuum")
+    done = harness(spark, table).serve("vacuum")
 
     assert fingerprint(victims) == before
     assert (done.result["files_deleted"], done.result["left_outside"]) == (4, 2)
@@ -242,8 +242,8 @@ def test_a_table_behind_a_link_is_served_where_it_is_until_the_link_is_swapped(
     link, other = tmp_path / "link", Path(shutil.copytree(template, tmp_path / "other"))
     link.symlink_to(table)
     swapped = parameters(table, boundary=boundary_parameter(str(link)))
-    assert run(spark, "z_order", {**swapped, "stamp": "8-x"})["nothing_to_do"] is False
-    assert run(spark, "vacuum", {**swapped, "stamp": "9-x"})["listed_files"] == 4
+    assert run(spark, "z_order", {**swapped, "operation_tag": "8-x"})["nothing_to_do"] is False
+    assert run(spark, "vacuum", {**swapped, "operation_tag": "9-x"})["listed_files"] == 4
     assert delta.operations(table)[-3:] == ["OPTIMIZE", "VACUUM START", "VACUUM END"]
     link.unlink()
     link.symlink_to(other)
@@ -279,6 +279,6 @@ def test_a_link_below_the_table_stops_every_job(spark: SparkSession, table: Path
                 run(spark, action, {**given, **more})
 
 
-def rehearsal(spark: SparkSession, table: Path) -> Rehearsal:
+def harness(spark: SparkSession, table: Path) -> PluginHarness:
     spec = TableSpec(location=str(table), format=Format("delta"), table_name="payments")
-    return Rehearsal(factory=DeltaProcessFactory(), format=DeltaFormat(), spec=spec, session=spark)
+    return PluginHarness(factory=DeltaProcessFactory(), format=DeltaFormat(), spec=spec, session=spark)

@@ -14,11 +14,11 @@ from pyspark.sql import SparkSession
 from lakehand.engines.spark.command import catalog_properties
 from lakehand.formats.iceberg import IcebergFormat
 from lakehand.jobs.boundary import OutsideTable
-from lakehand.spi import Catalog, Format, Operation, Place
-from lakehand.testing.rehearsal import Rehearsal
+from lakehand.spi import Catalog, Format, Operation, TableReference
+from lakehand.testing.harness import PluginHarness
 from tests.attacks.scene import fingerprint
 from tests.iceberg_tables import DAY, Warehouse, age_file, files
-from tests.jobs.iceberg.service import execute, rehearsal
+from tests.jobs.iceberg.service import execute, harness
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 COMMITS = ("rewrite-data", "rewrite-manifests", "expire-snapshots")
@@ -48,18 +48,18 @@ class Lake:
             self.warehouse.append(table, start=number * 10)
         return table
 
-    def place(self, name: str) -> Place:
-        return next(place for place in IcebergFormat().tables(self.catalog) if place.table_name == name)
+    def reference(self, name: str) -> TableReference:
+        return next(reference for reference in IcebergFormat().tables(self.catalog) if reference.table_name == name)
 
-    def service(self, name: str, **properties: str) -> Rehearsal:
-        place = self.place(name)
+    def service(self, name: str, **properties: str) -> PluginHarness:
+        reference = self.reference(name)
         told = {key.replace("_", "-"): value for key, value in properties.items()}
-        service = rehearsal(self.spark, Path(place.location), told)
-        service.place = place
+        service = harness(self.spark, Path(reference.location), told)
+        service.reference = reference
         service.spec = replace(service.spec, catalog="lake", db_name="db", table_name=name)
         return service
 
-    def run(self, service: Rehearsal, operation: Operation) -> Operation:
+    def run(self, service: PluginHarness, operation: Operation) -> Operation:
         return service.settled(operation, execute(service, operation, self.conf))
 
     def metadata_of(self, name: str) -> str:
@@ -91,7 +91,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return Lake(spark, tmp_path_factory.mktemp("catalog"))
 
 
-def refused(lake: Lake, service: Rehearsal, operation: Operation, match: str) -> None:
+def refused(lake: Lake, service: PluginHarness, operation: Operation, match: str) -> None:
     before = lake.fingerprint()
     with pytest.raises(OutsideTable, match=match):
         execute(service, operation, lake.conf)
@@ -142,7 +142,7 @@ def test_metadata_outside_of_the_table_is_written_only_where_an_operator_named_i
 
 def test_own_metadata_in_a_deeper_folder_is_no_nested_table(lake: Lake) -> None:
     lake.make("deep")
-    root = Path(lake.place("deep").location)
+    root = Path(lake.reference("deep").location)
     lake.warehouse.sql(f"ALTER TABLE lake.db.deep SET TBLPROPERTIES ('write.metadata.path'='{root}/more/metadata')")
     lake.warehouse.append(Path("deep"), start=90)
     shutil.move(root / "metadata", lake.folder / "away")  # only the deeper one is left

@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 from lakehand.jobs.boundary import OutsideTable
 from lakehand.jobs.iceberg import deletions, neighbours, outside, reachable
 from lakehand.jobs.paths import canonical
-from lakehand.testing.rehearsal import Rehearsal
+from lakehand.testing.harness import PluginHarness
 from tests import iceberg_tables as iceberg
 from tests.attacks.scene import fingerprint
-from tests.jobs.iceberg.service import Hook, execute, opened, rehearsal
+from tests.jobs.iceberg.service import Hook, execute, harness, opened
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 REWRITES = ("rewrite-data", "rewrite-position-deletes", "rewrite-manifests")
@@ -64,8 +64,8 @@ class Lake:
         iceberg.restore(self.copy, self.table)
         return self
 
-    def service(self, **properties: str) -> Rehearsal:
-        return rehearsal(self.spark, self.table, {k.replace("_", "-"): v for k, v in properties.items()})
+    def service(self, **properties: str) -> PluginHarness:
+        return harness(self.spark, self.table, {k.replace("_", "-"): v for k, v in properties.items()})
 
     def add(self, *paths: str) -> list[Any]:
         """Commit data files by name, as ``add_files`` and hostile writers do."""

@@ -20,10 +20,10 @@ from lakehand.jobs.attempt import job_called
 from lakehand.jobs.boundary import OutsideTable
 from lakehand.jobs.job import Job
 from lakehand.spi import Operation
-from lakehand.testing.rehearsal import Rehearsal, boundary_parameter
+from lakehand.testing.harness import PluginHarness, boundary_parameter
 from tests import lance_tables, s3_server
 from tests.attacks.scene import fingerprint, make_old
-from tests.formats.lance.rehearsing import rehearsal
+from tests.formats.lance.rehearsing import harness
 from tests.jobs.lance.meddling import Meddler, execute
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -67,12 +67,12 @@ def nothing_changes(table: Path) -> Iterator[None]:
     assert lance_tables.facts(table) == facts
 
 
-def admitted(table: Path, action: str, *, session: Any = None, **asked: Any) -> tuple[Rehearsal, Operation]:
-    subject = rehearsal(table, session=session)
+def admitted(table: Path, action: str, *, session: Any = None, **asked: Any) -> tuple[PluginHarness, Operation]:
+    subject = harness(table, session=session)
     return subject, subject.admitted(subject.asked(action, **asked))
 
 
-def stopped(subject: Rehearsal, operation: Operation) -> str:
+def stopped(subject: PluginHarness, operation: Operation) -> str:
     with pytest.raises(OutsideTable) as caught:
         subject.execute(operation)
     return str(caught.value)
@@ -183,7 +183,7 @@ def test_a_base_path_that_an_operator_named_belongs_to_the_table(
 ) -> None:
     name_base(table, victim)
     before, outside = lance_tables.facts(table), fingerprint(victim)
-    subject = rehearsal(table, {"extra-locations": str(victim), "lance.compact.target-rows": "300"}, session=spark)
+    subject = harness(table, {"extra-locations": str(victim), "lance.compact.target-rows": "300"}, session=spark)
     operation = subject.admitted(subject.asked("compact"))
 
     subject.settled(operation, subject.execute(operation))

@@ -20,10 +20,10 @@ from lakehand.formats.paimon import avro
 from lakehand.jobs.boundary import Boundary, OutsideTable
 from lakehand.jobs.paimon.options import refuse_odd_options
 from lakehand.spi import Operation
-from lakehand.testing.rehearsal import Rehearsal
+from lakehand.testing.harness import PluginHarness
 from tests import paimon_tables as paimon
 from tests.attacks.scene import fingerprint, make_old
-from tests.jobs.paimon.service import disturbed, rehearsal
+from tests.jobs.paimon.service import disturbed, harness
 from tests.paimon_tables import Lake, Writer
 
 spark_test = pytest.mark.spark
@@ -88,12 +88,12 @@ def nothing_changes(top: Path) -> Iterator[None]:
     assert fingerprint(top) == before
 
 
-def admitted(spark: SparkSession, table: Path, action: str, **asked: Any) -> tuple[Rehearsal, Operation]:
-    subject = rehearsal(spark, table, expire_snapshots__retain_last="1")
+def admitted(spark: SparkSession, table: Path, action: str, **asked: Any) -> tuple[PluginHarness, Operation]:
+    subject = harness(spark, table, expire_snapshots__retain_last="1")
     return subject, subject.admitted(subject.asked(action, **asked))
 
 
-def stopped(subject: Rehearsal, operation: Operation) -> str:
+def stopped(subject: PluginHarness, operation: Operation) -> str:
     with pytest.raises(OutsideTable) as caught:
         subject.execute(operation)
     return str(caught.value)
@@ -177,7 +177,7 @@ def test_a_dry_run_of_an_expiry_reads_no_foreign_file_either(spark: SparkSession
 def test_the_service_does_not_read_a_list_with_such_a_name(spark: SparkSession, table: Path, victim: Path) -> None:
     change_document("deltaManifestList")(table, NEWEST, f"{victim}/v.parquet")
     with pytest.raises(OSError, match="names a file that is not in its own folder"):
-        rehearsal(spark, table).wants("compact")
+        harness(spark, table).wants("compact")
 
 
 @spark_test

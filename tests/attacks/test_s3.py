@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from lakehand.jobs.boundary import OutsideTable
 from lakehand.spi import Operation
-from lakehand.testing.rehearsal import boundary_parameter
+from lakehand.testing.harness import boundary_parameter
 from tests import s3_server
 from tests.attacks.scene import FORMATS, LISTING, Scenes
 from tests.s3_server import Server
@@ -52,15 +52,15 @@ class Uploaded:
         scene = scenes.get(pair)
         self.s3, self.prefix = s3, f"db/{pair}"
         self.location = f"s3a://{LAKE}/{self.prefix}"
-        self.rehearsal = scene.rehearsal()
-        self.operation = moved(scene.admitted(self.rehearsal), self.location)
+        self.harness = scene.harness()
+        self.operation = moved(scene.admitted(self.harness), self.location)
         if not s3.keys(LAKE, self.prefix):
             s3.put_folder(scene.table, LAKE, self.prefix)
 
     def stopped(self) -> str:
         before = self.s3.everything()
         with pytest.raises(OutsideTable) as caught:
-            self.rehearsal.execute(self.operation)
+            self.harness.execute(self.operation)
         assert self.s3.everything() == before
         return str(caught.value)
 
@@ -111,7 +111,7 @@ def test_a_vacuum_leaves_a_removed_file_of_another_bucket(s3: Server, upload: Ca
         for mode in ("lite", "full"):
             process = table.operation.process
             asked = replace(process, parameters={**process.parameters, "mode": mode})
-            table.rehearsal.execute(replace(table.operation, process=asked))
+            table.harness.execute(replace(table.operation, process=asked))
     assert s3.keys(SECRET) == before
 
 
@@ -144,8 +144,9 @@ def test_an_iceberg_table_that_says_that_it_is_in_another_bucket_is_not_worked_o
     document = json.loads(honest)
     s3.put(LAKE, newest, json.dumps({**document, "location": f"s3a://{SECRET}/db/events"}).encode())
     parameters = {
-        "location": location, "boundary": boundary_parameter(location, warehouses=[f"s3://{LAKE}"]), "stamp": "1-1",
-        "identity": document["table-uuid"], "older_than": 0, "expire": [], "rewrite": {"rewrite-all": "true"},
+        "location": location, "boundary": boundary_parameter(location, warehouses=[f"s3://{LAKE}"]),
+        "operation_tag": "1-1", "identity": document["table-uuid"], "older_than": 0, "expire": [],
+        "rewrite": {"rewrite-all": "true"},
     }  # fmt: skip
     try:
         before = s3.everything()

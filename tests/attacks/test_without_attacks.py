@@ -22,8 +22,8 @@ def test_without_an_attack_the_action_is_done_and_a_table_below_is_left_alone(
         if pair not in LISTING:
             stack.enter_context(nested(scene.table / "inner", inner_tables["delta"]))
         before = fingerprint(scene.table / "inner")
-        rehearsal = scene.rehearsal()
-        done = rehearsal.serve(scene.action)
+        harness = scene.harness()
+        done = harness.serve(scene.action)
         assert done.process.action == Action(scene.action)
         assert fingerprint(scene.table / "inner") == before
     assert (fingerprint(scene.outside), scene.facts()) == (outside, facts)

@@ -13,7 +13,7 @@ from bench.idle_tables import make_tables
 from bench.load import instant
 from bench.notify import Notify
 from bench.report import Figure, store
-from lakehand.domain.places import Place
+from lakehand.domain.references import TableReference
 from lakehand.formats.hudi.mirror import why_unknown
 from lakehand.formats.hudi.table import HudiFormat
 from tests.formats.hudi.runtime import ORDERS_V9, copied
@@ -39,7 +39,7 @@ def test_instants_of_the_load_are_times_and_never_repeat() -> None:
 def test_an_idle_table_is_a_hudi_table_in_which_nothing_is_to_do(tmp_path: Path) -> None:
     [path] = make_tables(tmp_path, 1)
 
-    snapshot = HudiFormat().inspect(Place(location=str(path)))
+    snapshot = HudiFormat().inspect(TableReference(location=str(path)))
 
     assert (len(snapshot.timeline.completed()), snapshot.pending) == (1, ())
     assert why_unknown(snapshot) is None

@@ -180,8 +180,8 @@ def test_a_start_that_cannot_be_is_one_sentence_with_the_next_step(
     ("warehouse", "says"), [("{lake}", "overlap: choose another --home"), ("/", "everything on this machine")]
 )
 def test_serve_refuses_a_warehouse_that_would_reach_the_home(tmp_path: Path, warehouse: str, says: str) -> None:
-    place = warehouse.format(lake=tmp_path / "lake")
-    words = ["serve", "--home", str(tmp_path / "lake" / "home"), "--warehouse", place, "--port", "0"]
+    reference = warehouse.format(lake=tmp_path / "lake")
+    words = ["serve", "--home", str(tmp_path / "lake" / "home"), "--warehouse", reference, "--port", "0"]
     ended = subprocess.run(
         [sys.executable, "-m", "lakehand.cli", *words], cwd=tmp_path, capture_output=True, text=True, check=False
     )

@@ -79,7 +79,7 @@ def table(store: SqlStore, word: str) -> TableId:
     process = TableProcess(action=COMPACTION, reason=text)
     new = NewOperation(table=table.id, instant=Instant(text), process=process, queue=text, owner=text)
     pending, _ = store.operations.add(new, now=now)
-    claimed = store.operations.claim(pending, holder=ME, now=now, hold=timedelta(minutes=1))
+    claimed = store.operations.claim(pending, holder=ME, now=now, time_to_live=timedelta(minutes=1))
     assert claimed is not None
     failure = Failure(reason=text, message=text)
     attempt = Attempt(operation=claimed.id, number=1, handle=Handle(text), engine="spark", instance=ME, started_at=now)

@@ -20,7 +20,7 @@ from lakehand.cli.demo.picture import Picture, picture
 from lakehand.cli.demo.result import Outcome, comparison, promises
 from lakehand.cli.demo.story import is_quiet
 from lakehand.cli.problems import CommandFailed
-from lakehand.domain.places import Place
+from lakehand.domain.references import TableReference
 from lakehand.spi import Format, Json, TableFormat
 from tests.cli.pictures import a_picture, an_outcome
 
@@ -48,11 +48,11 @@ class SayingFormat(TableFormat):
 
     format = Format("said")
 
-    def probe(self, place: Place) -> str:
+    def probe(self, reference: TableReference) -> str:
         return "1"
 
-    def inspect(self, place: Place) -> Said:
-        assert place.location == "/lake/said"
+    def inspect(self, reference: TableReference) -> Said:
+        assert reference.location == "/lake/said"
         return Said()
 
 

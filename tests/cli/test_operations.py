@@ -30,7 +30,7 @@ def run_to(store: SqlStore, id: int, status: Status, result: Mapping[str, Json] 
     """What the loops would do: claim, submit, end."""
     now = store.clock.now()
     operation = store.operations.claim(
-        store.operations.get(OperationId(id)), holder=ME, now=now, hold=timedelta(minutes=1)
+        store.operations.get(OperationId(id)), holder=ME, now=now, time_to_live=timedelta(minutes=1)
     )
     assert operation is not None
     attempt = Attempt(

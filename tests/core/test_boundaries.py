@@ -106,7 +106,7 @@ def given_work_whose_place_is_refused_by_now(world: World) -> Table:
     table = world.add_table()
     world.tables.plan(table.location, T1)
     world.turn()
-    vars(world)["check_place"] = refuse
+    vars(world)["check_path"] = refuse
     return table
 
 

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from lakehand.core.catalog_changes import CatalogChanges, changes_of
-from lakehand.domain.places import Place
+from lakehand.domain.references import TableReference
 from lakehand.domain.tables import Format, Table, TableId, TableSpec
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=timezone.utc)
 
 
-def place(name: str, location: str = "") -> Place:
-    return Place(location=location or f"/data/{name}", db_name="db", table_name=name)
+def reference(name: str, location: str = "") -> TableReference:
+    return TableReference(location=location or f"/data/{name}", db_name="db", table_name=name)
 
 
 def table(number: int, name: str) -> Table:
@@ -24,8 +24,8 @@ def tables(*names: str) -> list[Table]:
     return [table(number, name) for number, name in enumerate(names, 1)]
 
 
-def places(*names: str) -> list[Place]:
-    return [place(name) for name in names]
+def places(*names: str) -> list[TableReference]:
+    return [reference(name) for name in names]
 
 
 def names(changed: Sequence[Table]) -> list[str]:
@@ -67,26 +67,26 @@ def test_where_most_are_missing_the_second_look_decides() -> None:
 
 
 def test_a_table_whose_name_lives_elsewhere_was_replaced() -> None:
-    changes = changes_of([place("a", "/data/a-again")], tables("a"), {})
+    changes = changes_of([reference("a", "/data/a-again")], tables("a"), {})
 
     assert [one.location for one in changes.add] == ["/data/a-again"]
     assert names(changes.retire) == ["a"]
 
 
 def test_the_same_place_under_another_name_was_renamed() -> None:
-    changes = changes_of([place("b", "/data/a")], tables("a"), {})
+    changes = changes_of([reference("b", "/data/a")], tables("a"), {})
 
     assert outcome(changes) == ([], [], [])
-    assert [(one.table.id, one.place.table_name) for one in changes.rename] == [(1, "b")]
+    assert [(one.table.id, one.reference.table_name) for one in changes.rename] == [(1, "b")]
 
 
 def test_a_place_with_two_names_keeps_the_one_it_has() -> None:
-    changes = changes_of([place("b", "/data/a"), place("a")], tables("a"), {})
+    changes = changes_of([reference("b", "/data/a"), reference("a")], tables("a"), {})
 
     assert (outcome(changes), changes.rename) == (([], [], []), [])
 
 
 def test_spellings_of_a_location_are_one_place() -> None:
-    changes = changes_of([place("a", "file:///data/a/")], tables("a"), {})
+    changes = changes_of([reference("a", "file:///data/a/")], tables("a"), {})
 
     assert outcome(changes) == ([], [], [])

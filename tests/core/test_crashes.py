@@ -9,7 +9,7 @@ import pytest
 from lakehand.domain.errors import LeaseLost
 from lakehand.domain.operations import Handle, Lease, LeaseToken, Status
 from lakehand.spi import EngineState
-from tests.core.world import HOLD, World
+from tests.core.world import TIME_TO_LIVE, World
 
 T1 = "20261115110000000"
 
@@ -25,7 +25,9 @@ def test_died_after_the_claim_before_the_handle_was_stored(store: Any) -> None:
     one.tables.plan(table.location, T1)
     one.coordinator.run_once()
     [candidate] = one.store.operations.candidates(now=one.clock.now(), limit=9)
-    assert one.store.operations.claim(candidate.operation, holder=one.holder, now=one.clock.now(), hold=HOLD)
+    assert one.store.operations.claim(
+        candidate.operation, holder=one.holder, now=one.clock.now(), time_to_live=TIME_TO_LIVE
+    )
     two.turn()
     assert not two.engine.works
     two.clock.pass_by(seconds=71)
@@ -48,7 +50,7 @@ def test_died_after_the_handle_was_stored_before_the_submit(world: World) -> Non
     world.turn()  # it is recovered
     world.turn()
     assert list(world.engine.works) == [stored.handle]
-    assert world.engine.untils[world.the_operation(table).handle or Handle("")].mark is None
+    assert world.engine.untils[world.the_operation(table).handle or Handle("")].heartbeat_token is None
     assert world.the_operation(table).run_times == 1
 
 
@@ -142,17 +144,17 @@ def test_the_mark_is_read_before_the_lease_is_taken(world: World) -> None:
     table = world.add_table()
     world.tables.plan(table.location, T1)
     world.coordinator.run_once()
-    mark, claim = world.engine.mark, world.store.operations.claim
+    heartbeat_token, claim = world.engine.heartbeat_token, world.store.operations.claim
 
     def marking() -> str | None:
         seen.append("mark")
-        return mark()
+        return heartbeat_token()
 
     def claiming(*args: Any, **kwargs: Any) -> Any:
         seen.append("claim")
         return claim(*args, **kwargs)
 
-    world.engine.mark = marking  # type: ignore[method-assign]
+    world.engine.heartbeat_token = marking  # type: ignore[method-assign]
     world.store.operations.claim = claiming  # type: ignore[method-assign]
     world.dispatcher.run_once()
     assert seen == ["mark", "claim"]

@@ -11,7 +11,7 @@ import pytest
 from lakehand.core.guards import guarded
 from lakehand.core.lanes import Lanes
 from lakehand.domain.operations import Operation, Status
-from lakehand.domain.places import Place
+from lakehand.domain.references import TableReference
 from lakehand.domain.tables import Table
 from lakehand.spi import Action, EngineState, Format, Handle, ProcessFactory, Skip, TableProcess, TableRuntime, Verdict
 from tests.core.waiting import a_while_later, eventually
@@ -63,7 +63,7 @@ class SlowTables(PretendTables):
         super().__init__()
         self.hang = hang
 
-    def probe(self, place: Place) -> str:
+    def probe(self, reference: TableReference) -> str:
         self.hang()
         return "t0"
 

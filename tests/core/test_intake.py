@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lakehand.core.floods import Flood
 from lakehand.core.intake import Notification, Receipt
-from lakehand.core.memory import Memory
+from lakehand.core.intake_cache import IntakeCache
+from lakehand.core.rate_limits import RateLimiter
 from lakehand.domain.actions import Action, actions
 from lakehand.domain.operations import Operation
 from tests.core.world import CLEAN, NOON, World
@@ -114,16 +114,16 @@ def test_extra_parameters_pass_by_allow_list_only(world: World) -> None:
 
 def test_a_flood_of_new_tables_is_stopped_and_known_tables_are_not(world: World) -> None:
     tell(world)
-    object.__setattr__(world.intake, "flood", Flood(per_minute=2))
+    object.__setattr__(world.intake, "rate_limiter", RateLimiter(per_minute=2))
     receipts = [tell(world, location=f"/lake/t{n}").stored for n in range(4)]
     assert receipts == [True, True, False, False]
     assert tell(world).stored
 
 
 def test_the_bound_on_new_tables_is_per_minute() -> None:
-    flood = Flood(per_minute=1)
+    rate_limiter = RateLimiter(per_minute=1)
     times = [NOON, NOON + timedelta(seconds=30), NOON + timedelta(seconds=61)]
-    assert [flood.lets_pass(t) for t in times] == [True, False, True]
+    assert [rate_limiter.lets_pass(t) for t in times] == [True, False, True]
 
 
 def test_one_bad_notification_harms_no_other_in_its_batch(world: World) -> None:
@@ -153,7 +153,7 @@ def test_names_that_are_too_long_or_unprintable_are_refused(world: World) -> Non
 
 def test_a_remembered_table_that_was_removed_is_not_brought_back_by_a_callback(world: World) -> None:
     tell(world)
-    intake = replace(world.intake, memory=Memory(store=world.store, keep=timedelta(hours=1)))
+    intake = replace(world.intake, memory=IntakeCache(store=world.store, keep=timedelta(hours=1)))
     callback = Notification(source="callback", location="/lake/trips", table_name="trips")
     [known] = intake.record([callback])
     assert known.table is not None

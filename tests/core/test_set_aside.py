@@ -69,7 +69,7 @@ def leave_what_hangs(world: World) -> None:
 
 
 def leave_all(world: World, bad: HangingTables) -> None:
-    """Until each of the bad tables was tried once, and nobody waits for it any more."""
+    """LeaseGrant each of the bad tables was tried once, and nobody waits for it any more."""
 
     def all_tried() -> bool:
         leave_what_hangs(world)

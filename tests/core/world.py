@@ -6,28 +6,28 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from lakehand.core.completer import Completer
 from lakehand.core.coordinator import Coordinator
 from lakehand.core.dispatcher import Dispatcher
-from lakehand.core.floods import Flood
 from lakehand.core.guards import guarded
 from lakehand.core.intake import Intake
 from lakehand.core.lanes import Lanes, Task
 from lakehand.core.monitor import Monitor
-from lakehand.core.operations_desk import OperationsDesk
+from lakehand.core.operation_service import OperationService
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Store
+from lakehand.core.prober import Prober
+from lakehand.core.rate_limits import RateLimiter
 from lakehand.core.recovery import Recovery
 from lakehand.core.rescuer import Rescuer
 from lakehand.core.runtimes import Runtimes
-from lakehand.core.settler import Settler
-from lakehand.core.sweeper import Sweeper
-from lakehand.core.tables_desk import TablesDesk
+from lakehand.core.table_service import TableService
 from lakehand.domain.actions import Action
 from lakehand.domain.boundaries import Boundary
 from lakehand.domain.locations import Warehouses
 from lakehand.domain.operations import Handle, InstanceId, Operation, Status
-from lakehand.domain.places import Place
 from lakehand.domain.processes import Drop, Finding, Instant, Json, Skip, TableProcess, Verdict
+from lakehand.domain.references import TableReference
 from lakehand.domain.retries import RetryPolicy
 from lakehand.domain.rules import Limits
 from lakehand.domain.tables import Format, Table, TableSpec
@@ -38,11 +38,11 @@ from lakehand.spi import (
     EngineState,
     EngineStatus,
     ExecuteEngine,
+    LeaseGrant,
     ProcessFactory,
     ProcessTriggerStrategy,
     TableFormat,
     TableRuntime,
-    Until,
     Work,
 )
 from tests.domain.words import COMPACTION
@@ -50,7 +50,7 @@ from tests.domain.words import COMPACTION
 NOON = datetime(2026, 11, 15, 12, tzinfo=timezone.utc)
 HUDI = Format("hudi")
 CLEAN = Action.register("clean")
-HOLD = timedelta(seconds=60)
+TIME_TO_LIVE = timedelta(seconds=60)
 
 
 @dataclass
@@ -95,15 +95,15 @@ class PretendTables(TableFormat):
         self.broken: set[str] = set()
         self.probes = 0
 
-    def probe(self, place: Place) -> str:
-        location = place.location
+    def probe(self, reference: TableReference) -> str:
+        location = reference.location
         self.probes += 1
         if location in self.broken:
             raise OSError("the storage is on fire")
         return self.tokens.get(location, "t0")
 
-    def inspect(self, place: Place) -> PretendSnapshot:
-        return PretendSnapshot(token=self.probe(place))
+    def inspect(self, reference: TableReference) -> PretendSnapshot:
+        return PretendSnapshot(token=self.probe(reference))
 
     def plan(self, location: str, instant: str) -> None:
         self.plans.setdefault(location, set()).add(instant)
@@ -172,7 +172,7 @@ class PretendEngine(ExecuteEngine):
     def __init__(self) -> None:
         self.works: dict[Handle, Work] = {}
         self.statuses: dict[Handle, EngineStatus] = {}
-        self.untils: dict[Handle, Until] = {}
+        self.untils: dict[Handle, LeaseGrant] = {}
         self.canceled: list[Handle] = []
         self.forgotten: list[Handle] = []
         self.beat = 0
@@ -187,19 +187,19 @@ class PretendEngine(ExecuteEngine):
     def capacity(self) -> int:
         return self.places
 
-    def mark(self) -> str | None:
+    def heartbeat_token(self) -> str | None:
         self.beat += 1
         return f"boot:{self.beat}"
 
-    def submit(self, work: Work, handle: Handle, until: Until) -> None:
+    def submit(self, work: Work, handle: Handle, grant: LeaseGrant) -> None:
         if self.is_deaf or handle in self.works:
             return
         self.works[handle] = work
-        self.untils[handle] = until
+        self.untils[handle] = grant
         self.statuses[handle] = EngineStatus(state=EngineState.QUEUED)
 
-    def renew(self, handles: Collection[Handle], until: Until) -> None:
-        self.untils.update(dict.fromkeys(handles, until))
+    def renew(self, handles: Collection[Handle], grant: LeaseGrant) -> None:
+        self.untils.update(dict.fromkeys(handles, grant))
 
     def status(self, handles: Collection[Handle]) -> Mapping[Handle, EngineStatus]:
         return {h: self.statuses.get(h, EngineStatus(state=EngineState.ABSENT)) for h in handles}
@@ -296,7 +296,7 @@ class World:
         warehouses = Warehouses(prefixes=("/lake",))
         runtimes = Runtimes(
             store=self.store, plugins=self.plugins, draw_boundary=self.draw_boundary,
-            check_place=lambda location: self.check_place(location),  # noqa: PLW0108 - a test may exchange it later
+            check_path=lambda location: self.check_path(location),  # noqa: PLW0108 - a test may exchange it later
         )  # fmt: skip
         secrets = Numbered(self.holder)
         nothing = lambda: None  # noqa: E731
@@ -304,7 +304,7 @@ class World:
         shared: dict[str, Any] = {"store": self.store, "metrics": self.metrics, "holder": self.holder}
         self.recovery = Recovery(plugins=self.plugins, runtimes=runtimes, since=self.clock.now())
         hanging: dict[object, str] = {}
-        self.sweeper = Sweeper(
+        self.prober = Prober(
             store=self.store, plugins=self.plugins, runtimes=runtimes, metrics=self.metrics, lanes=self.looks,
             hanging=hanging, on_news=nothing,
         )  # fmt: skip
@@ -312,26 +312,28 @@ class World:
             plugins=self.plugins, runtimes=runtimes, lanes=self.looks, hanging=hanging, on_stored=nothing, **shared
         )
         self.dispatcher = Dispatcher(
-            plugins=self.plugins, runtimes=runtimes, secrets=secrets, hold=HOLD, limits=self.limits,
+            plugins=self.plugins, runtimes=runtimes, secrets=secrets, time_to_live=TIME_TO_LIVE, limits=self.limits,
             lanes=self.dispatches, recovery=self.recovery, on_submitted=nothing, **shared,
         )  # fmt: skip
-        settler = Settler(
+        completer = Completer(
             store=self.store, plugins=self.plugins, runtimes=runtimes, metrics=self.metrics, secrets=secrets,
             recovery=self.recovery, policy=RetryPolicy(max_attempts=3), on_settled=nothing,
         )  # fmt: skip
         self.monitor = Monitor(
-            plugins=self.plugins, settler=settler, recovery=self.recovery, hold=HOLD, rounds=self.rounds,
-            settles=self.settles, **shared,
+            plugins=self.plugins, completer=completer, recovery=self.recovery, time_to_live=TIME_TO_LIVE,
+            rounds=self.rounds, settles=self.settles, **shared,
         )  # fmt: skip
-        self.rescuer = Rescuer(hold=HOLD, margin=timedelta(seconds=10), recovery=self.recovery, **shared)
-        self.desk = TablesDesk(store=self.store, plugins=self.plugins, warehouses=warehouses, wake=nothing)
-        self.operations = OperationsDesk(store=self.store, plugins=self.plugins, wake=nothing)
+        self.rescuer = Rescuer(
+            time_to_live=TIME_TO_LIVE, margin=timedelta(seconds=10), recovery=self.recovery, **shared
+        )
+        self.desk = TableService(store=self.store, plugins=self.plugins, warehouses=warehouses, wake=nothing)
+        self.operations = OperationService(store=self.store, plugins=self.plugins, wake=nothing)
         self.intake = Intake(
             store=self.store, warehouses=warehouses, heartbeat_timeout=timedelta(minutes=10),
-            flood=Flood(per_minute=100), wake=nothing,
+            rate_limiter=RateLimiter(per_minute=100), wake=nothing,
         )  # fmt: skip
 
-    def check_place(self, location: str) -> None:
+    def check_path(self, location: str) -> None:
         """Every place is fine, unless a test says otherwise."""
 
     def draw_boundary(self, location: str, extra: Sequence[str]) -> Boundary:
@@ -343,7 +345,7 @@ class World:
 
     def look(self) -> None:
         """The loops that find and decide, once each."""
-        self.sweeper.run_once()
+        self.prober.run_once()
         self.coordinator.run_once()
 
     def turn(self) -> None:

@@ -36,7 +36,7 @@ class Need:
     values: Mapping[str, Any] = field(default_factory=dict)  # of the registration
     name: str = ""
 
-    def place(self, lake: Path) -> Path:
+    def reference(self, lake: Path) -> Path:
         name = self.name or f"{self.format}_{'_and_'.join(self.actions)}".replace("-", "_")
         return lake / "shop.db" / name if self.format == "paimon" else lake / name
 
@@ -49,7 +49,7 @@ class Spoiler:
         self.made: dict[object, Path] = {}
 
     def make(self, need: Need) -> Path:
-        path, known = need.place(self.lake), self.made.get(need.spoil)
+        path, known = need.reference(self.lake), self.made.get(need.spoil)
         if known is None or need.format == "iceberg":
             need.spoil(self.spark, path)
             self.made[need.spoil] = Path(shutil.copytree(path, self.lake.parent / f"like {path.name}"))

@@ -166,6 +166,6 @@ DAMAGES: Mapping[str, Damage] = {
 }
 
 
-def place_of(lake: Path, format: str, name: str) -> Path:
+def table_reference(lake: Path, format: str, name: str) -> Path:
     """Paimon's folders are named after databases."""
     return lake / "shop.db" / name if format == "paimon" else lake / name

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.e2e.conftest import Start
-from tests.e2e.formats import DAMAGES, Damage, Facts, place_of
+from tests.e2e.formats import DAMAGES, Damage, Facts, table_reference
 from tests.e2e.service import RunningService, wait_for
 
 pytestmark = pytest.mark.spark
@@ -17,7 +17,7 @@ HEAVY = 40_000  # rows of each commit: a rewrite that can be caught in the middl
 
 
 def spoiled(spark: SparkSession, lake: Path, damage: Damage, name: str, *rows: int) -> tuple[Path, Facts]:
-    path = place_of(lake, damage.format, name)
+    path = table_reference(lake, damage.format, name)
     damage.make(spark, path, *rows)
     return path, damage.read(spark, path)
 

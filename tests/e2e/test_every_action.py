@@ -47,7 +47,7 @@ def test_every_action_of_every_format_is_decided_upon_done_once_and_not_wanted_a
         told = one.story()
         record_property(str(one), " | ".join(told))
         assert all(re.search(r"\d", sentence) for sentence in told), told
-    assert {need: need.facts(spark, need.place(lake)) for need in NEEDS} == before
+    assert {need: need.facts(spark, need.reference(lake)) for need in NEEDS} == before
 
 
 class Driver:
@@ -109,5 +109,5 @@ class Served:
 
 
 def register(service: RunningService, need: Need, lake: Path) -> list[Served]:
-    table = service.add_table(need.place(lake), *need.actions, format=need.format, **need.values)
+    table = service.add_table(need.reference(lake), *need.actions, format=need.format, **need.values)
     return [Served(service=service, table=table, format=need.format, action=action) for action in need.actions]

@@ -48,7 +48,7 @@ def started(home: Path) -> Iterator[SparkEngine]:
     engine.open({"driver-memory": "1g", "master": "local[1]"}, EngineContext(home=home))
     engine.warm()
     try:
-        eventually(lambda: engine.mark() is not None, 180)
+        eventually(lambda: engine.heartbeat_token() is not None, 180)
         yield engine
     finally:
         engine.stop(timedelta(0))
@@ -120,7 +120,7 @@ def test_another_user_without_the_secret_is_refused(driver: SparkEngine) -> None
         said = intrude(port)
         assert REFUSED in said
         assert ANSWERED not in said
-    assert driver.mark() is not None
+    assert driver.heartbeat_token() is not None
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_the_secret_is_in_no_file_no_environment_and_on_no_command_line(driver: 
 
 def test_a_malformed_order_does_not_end_a_real_driver(driver: SparkEngine) -> None:
     boot = driver.spool.driver_state()["boot"]
-    order = {"handle": "bad", "job": "probe", "mark": driver.mark(), "hold": "abc"}
+    order = {"handle": "bad", "job": "probe", "heartbeat_token": driver.heartbeat_token(), "time_to_live": "abc"}
     (driver.spool.inbox / "bad.json").write_text(json.dumps(order))
     os.mkfifo(driver.spool.inbox / "pipe.json")
     os.mkfifo(driver.spool.lease / "pipe.json")

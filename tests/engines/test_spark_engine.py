@@ -34,7 +34,7 @@ class SparkUnderTest(EngineUnderTest):
         self.engine.warm()
 
     def crash(self, who: str = "jvm") -> None:
-        self.mark()
+        self.heartbeat_token()
         pid = int(self.engine.spool.driver_state()[who])
         assert pid > 1
         os.kill(pid, signal.SIGKILL)
@@ -74,17 +74,17 @@ class TestSparkEngine(ExecuteEngineContract):
     def test_work_that_does_not_listen_is_ended_with_its_driver_when_its_lease_is_over(
         self, subject: SparkUnderTest
     ) -> None:
-        handle = subject.submit(subject.work(deaf=600), hold=timedelta(seconds=3))
+        handle = subject.submit(subject.work(deaf=600), time_to_live=timedelta(seconds=3))
         subject.wait_for(handle, EngineState.LOST)
 
         assert "goes on" in subject.engine.process.last_words()
         subject.reopen()
 
     def test_a_driver_stops_when_it_is_told_and_starts_when_there_is_work(self, subject: SparkUnderTest) -> None:
-        subject.mark()
+        subject.heartbeat_token()
         subject.engine.stop()
         assert not subject.engine.health().is_up
-        waiting = subject.submit(subject.work(), mark="")
+        waiting = subject.submit(subject.work(), heartbeat_token="")
         eventually(lambda: subject.engine.health().is_up)
 
         assert subject.engine.health().restarts == 0
@@ -93,7 +93,7 @@ class TestSparkEngine(ExecuteEngineContract):
     def test_the_driver_inherits_nothing_from_the_service_and_is_alone_in_its_session(
         self, subject: SparkUnderTest
     ) -> None:
-        subject.mark()
+        subject.heartbeat_token()
         jvm = int(subject.engine.spool.driver_state()["jvm"])
 
         assert os.getsid(jvm) == jvm

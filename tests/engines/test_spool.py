@@ -15,11 +15,11 @@ from lakehand.domain.operations import Handle
 from lakehand.engines.spark import spool as service
 from lakehand.engines.spark.engine import status_of
 from lakehand.jobs import spool as driver
-from lakehand.spi.engines import EngineState, Until, Work
+from lakehand.spi.engines import EngineState, LeaseGrant, Work
 
 H = Handle("7-1")
 WORK = Work(job="probe", parameters={"rows": 1}, table="db.t", location="/t", queue="q", operation=7)
-UNTIL = Until(mark="boot:3", hold=timedelta(seconds=30))
+UNTIL = LeaseGrant(heartbeat_token="boot:3", time_to_live=timedelta(seconds=30))
 
 
 @pytest.fixture
@@ -76,15 +76,15 @@ def test_the_driver_reads_what_the_service_ordered(ours: service.Spool, theirs: 
         "location": "/t",
         "queue": "q",
         "operation": 7,
-        "mark": "boot:3",
-        "hold": 30.0,
+        "heartbeat_token": "boot:3",
+        "time_to_live": 30.0,
     }
 
 
 def test_the_driver_reads_each_renewal_once(ours: service.Spool, theirs: driver.Spool) -> None:
     ours.renew([H, Handle("8-1")], UNTIL)
 
-    assert theirs.take_renewals() == [{"handles": ["7-1", "8-1"], "mark": "boot:3", "hold": 30.0}]
+    assert theirs.take_renewals() == [{"handles": ["7-1", "8-1"], "heartbeat_token": "boot:3", "time_to_live": 30.0}]
     assert theirs.take_renewals() == []
 
 

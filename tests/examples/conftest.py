@@ -20,7 +20,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class SiteFolder:
     """A folder of installed distributions, as a virtual environment has one."""
 
     folder: Path
@@ -48,10 +48,10 @@ class Place:
 
 
 @pytest.fixture(scope="session")
-def examples(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    place = Place(folder=tmp_path_factory.mktemp("site"))
-    place.install(*sorted(path.parent for path in EXAMPLES.glob("*/pyproject.toml")))
-    return place
+def examples(tmp_path_factory: pytest.TempPathFactory) -> SiteFolder:
+    site = SiteFolder(folder=tmp_path_factory.mktemp("site"))
+    site.install(*sorted(path.parent for path in EXAMPLES.glob("*/pyproject.toml")))
+    return site
 
 
 @pytest.fixture

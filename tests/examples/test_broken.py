@@ -13,7 +13,7 @@ from deltalake import write_deltalake
 
 from tests.e2e.conftest import Start
 from tests.e2e.service import RunningService, wait_for
-from tests.examples.conftest import SUBPROCESS, Place, make_orders
+from tests.examples.conftest import SUBPROCESS, SiteFolder, make_orders
 from tests.examples.test_installed import manifest_lines, plugins_of
 
 pytestmark = pytest.mark.long
@@ -87,14 +87,14 @@ ACTIONS = ("raises", "says-yes", "never-ends", "sends-away")
 
 
 @pytest.fixture
-def crowded(examples: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def crowded(examples: SiteFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SiteFolder:
     """The healthy ones and all the broken ones, each a distribution of its own."""
-    place = Place(folder=tmp_path / "site")
-    place.folder.mkdir()
+    site = SiteFolder(folder=tmp_path / "site")
+    site.folder.mkdir()
     for (group, name), (source, _, _) in BROKEN.items():
-        place.write_plugin(name, source, {group: "Bad"})
-    monkeypatch.setenv("PYTHONPATH", f"{place.folder}:{examples.environment['PYTHONPATH']}")
-    return place
+        site.write_plugin(name, source, {group: "Bad"})
+    monkeypatch.setenv("PYTHONPATH", f"{site.folder}:{examples.environment['PYTHONPATH']}")
+    return site
 
 
 def told(service: RunningService, table: int) -> dict[str, str]:
@@ -125,7 +125,7 @@ def change(table: Path) -> None:
 
 
 def test_ten_broken_plugins_harm_nobody_and_each_is_told_with_its_reason(
-    crowded: Place, lake: Path, orders: Path, start_service: Start, configure: Callable[[str], None]
+    crowded: SiteFolder, lake: Path, orders: Path, start_service: Start, configure: Callable[[str], None]
 ) -> None:
     configure(SUBPROCESS)
     service = start_service(lease="20", lease_margin="3")
@@ -149,7 +149,7 @@ def test_ten_broken_plugins_harm_nobody_and_each_is_told_with_its_reason(
 
 
 def test_an_action_that_no_plugin_does_is_refused_by_name(
-    crowded: Place, orders: Path, start_service: Start, configure: Callable[[str], None]
+    crowded: SiteFolder, orders: Path, start_service: Start, configure: Callable[[str], None]
 ) -> None:
     configure(SUBPROCESS)
     service = start_service()

@@ -14,7 +14,7 @@ from deltalake import write_deltalake
 
 from tests.e2e.conftest import Start
 from tests.e2e.service import RunningService, wait_for
-from tests.examples.conftest import EXAMPLES, SUBPROCESS, Place
+from tests.examples.conftest import EXAMPLES, SUBPROCESS, SiteFolder
 
 pytestmark = pytest.mark.long
 ACTION = "generate-manifest"
@@ -22,14 +22,14 @@ DAY = 86_400  # seconds
 
 
 @pytest.fixture
-def seen(examples: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
+def seen(examples: SiteFolder, monkeypatch: pytest.MonkeyPatch) -> SiteFolder:
     """This process and those that it starts see what is installed."""
     monkeypatch.setenv("PYTHONPATH", examples.environment["PYTHONPATH"])
     return examples
 
 
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in EXAMPLES.glob("*/pyproject.toml")))
-def test_its_own_tests_pass_with_what_is_installed(name: str, examples: Place, tmp_path: Path) -> None:
+def test_its_own_tests_pass_with_what_is_installed(name: str, examples: SiteFolder, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp", str(tmp_path / "tests")]
     ran = subprocess.run(
         command, cwd=EXAMPLES / name, env=examples.environment, capture_output=True, text=True, check=False
@@ -49,7 +49,7 @@ def manifest_lines(table: Path) -> list[str]:
 
 
 def test_both_are_shown_and_the_action_runs_on_the_outside_engine(
-    seen: Place, orders: Path, start_service: Start, configure: Callable[[str], None]
+    seen: SiteFolder, orders: Path, start_service: Start, configure: Callable[[str], None]
 ) -> None:
     configure(SUBPROCESS)
     service = start_service()
@@ -70,7 +70,7 @@ def test_both_are_shown_and_the_action_runs_on_the_outside_engine(
 
 
 def test_what_a_person_asks_for_runs_on_the_engine_that_its_factory_chooses(
-    seen: Place, orders: Path, start_service: Start, configure: Callable[[str], None]
+    seen: SiteFolder, orders: Path, start_service: Start, configure: Callable[[str], None]
 ) -> None:
     configure(SUBPROCESS)
     service = start_service()
@@ -93,7 +93,7 @@ def has_looked_since(service: RunningService, table: int, moment: str) -> bool:
 
 @pytest.mark.spark
 def test_the_action_runs_on_the_spark_engine_and_the_table_then_rests(
-    seen: Place, orders: Path, start_service: Start
+    seen: SiteFolder, orders: Path, start_service: Start
 ) -> None:
     service = start_service()
     table = service.add_table(orders, ACTION, format="delta")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.service import RunningService, wait_for
-from tests.examples.conftest import Place
+from tests.examples.conftest import SiteFolder
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
 TUTORIAL = PAGE.partition("\n## Tutorial\n")[2].partition("\n## ")[0]
@@ -46,7 +46,7 @@ class Reader:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.site = Place(folder=folder / "site")
+        self.site = SiteFolder(folder=folder / "site")
         self.service: subprocess.Popen[bytes] | None = None
         self.said: dict[str, str] = {}
         self.port = free_port()

@@ -17,7 +17,7 @@ from lakehand.formats.hudi import HudiFormat
 from lakehand.formats.iceberg import IcebergFormat
 from lakehand.formats.lance import LanceFormat
 from lakehand.formats.paimon import PaimonFormat
-from lakehand.spi import Place, TableFormat
+from lakehand.spi import TableFormat, TableReference
 from lakehand.storage import TooLarge, unpacking
 from lakehand.storage import avro as avro_module
 from tests import small_tables
@@ -94,9 +94,9 @@ def only_pending(table: Path) -> list[Path]:
 
 
 def read_all(name: str, path: Path) -> dict[str, Any]:
-    form, place = FORMATS[name][0](), Place(location=str(path))
-    form.probe(place)
-    snapshot = form.inspect(place)
+    form, reference = FORMATS[name][0](), TableReference(location=str(path))
+    form.probe(reference)
+    snapshot = form.inspect(reference)
     return dict(snapshot.numbers)
 
 
@@ -195,7 +195,7 @@ def test_a_schema_of_delta_that_is_nested_too_deeply_is_an_error_about_its_table
     log.mkdir(parents=True)
     deep = {"metaData": {"id": "x", "schemaString": "[" * 100_000, "partitionColumns": [], "configuration": {}}}
     (log / f"{0:020d}.json").write_text("\n".join(map(json.dumps, [protocol(), deep])))
-    snapshot: Any = DeltaFormat().inspect(Place(location=str(tmp_path / "t")))
+    snapshot: Any = DeltaFormat().inspect(TableReference(location=str(tmp_path / "t")))
     with pytest.raises(OSError, match="nested too deeply"):
         _ = snapshot.schema
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakehand.jobs.boundary import Boundary, OutsideTable, boundary_of
-from lakehand.testing.rehearsal import boundary_parameter
+from lakehand.testing.harness import boundary_parameter
 
 
 @pytest.fixture

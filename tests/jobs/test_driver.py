@@ -40,11 +40,11 @@ class Recorder(Driver):
         return f"{self.beats.boot}:{self.beats.last}"
 
     def order(self, handle: str, *, mark: str | None, at: int = 0) -> None:
-        order = {"handle": handle, "job": "probe", "mark": mark, "hold": 60.0, "at": at}
+        order = {"handle": handle, "job": "probe", "heartbeat_token": mark, "time_to_live": 60.0, "at": at}
         (self.spool.inbox / f"{handle}.json").write_text(json.dumps(order))
 
     def renew(self, *handles: str, mark: str | None = None) -> None:
-        renewal = {"handles": handles, "mark": mark or self.mark, "hold": 60.0}
+        renewal = {"handles": handles, "heartbeat_token": mark or self.mark, "time_to_live": 60.0}
         (self.spool.lease / "1.json").write_text(json.dumps(renewal))
 
 
@@ -122,20 +122,22 @@ def test_an_order_that_cannot_be_read_fails_and_stops_nobody(driver: Recorder) -
 
 
 def order_with(**values: Any) -> str:
-    return json.dumps({"handle": "bad", "job": "probe", "mark": None, "hold": 60.0, "at": 1, **values})
+    return json.dumps(
+        {"handle": "bad", "job": "probe", "heartbeat_token": None, "time_to_live": 60.0, "at": 1, **values}
+    )
 
 
 MALFORMED = {
-    "a hold that is no number": order_with(hold="abc"),
-    "a hold that is not a number": order_with(hold=float("nan")),
-    "an endless hold": order_with(hold=float("inf")),
-    "a hold before now": order_with(hold=-1),
-    "a hold for ever": order_with(hold=10**30),
-    "a hold of a thousand digits": order_with(hold=10**1000),
-    "a hold that is a flag": order_with(hold=True),
-    "no hold": order_with(hold=None),
-    "a mark that is a number": order_with(mark=7),
-    "a mark of five thousand digits": order_with(mark="boot:" + "9" * 5000),
+    "a hold that is no number": order_with(time_to_live="abc"),
+    "a hold that is not a number": order_with(time_to_live=float("nan")),
+    "an endless hold": order_with(time_to_live=float("inf")),
+    "a hold before now": order_with(time_to_live=-1),
+    "a hold for ever": order_with(time_to_live=10**30),
+    "a hold of a thousand digits": order_with(time_to_live=10**1000),
+    "a hold that is a flag": order_with(time_to_live=True),
+    "no hold": order_with(time_to_live=None),
+    "a heartbeat token that is a number": order_with(heartbeat_token=7),
+    "a heartbeat token of five thousand digits": order_with(heartbeat_token="boot:" + "9" * 5000),
     "a time that is a text": order_with(at="now"),
     "a job that is a list": order_with(job=["probe"]),
     "no job": order_with(job=None),
@@ -217,17 +219,17 @@ def test_a_name_that_can_be_no_handle_is_removed_from_the_inbox(driver: Recorder
 @pytest.mark.parametrize(
     "renewal",
     [
-        {"handles": 5, "hold": 60.0},
-        {"handles": [["h"]], "hold": 60.0},
-        {"handles": ["h"], "hold": "abc"},
-        {"handles": ["h"], "hold": float("inf")},
-        {"handles": ["h"], "mark": {}, "hold": 60.0},
+        {"handles": 5, "time_to_live": 60.0},
+        {"handles": [["h"]], "time_to_live": 60.0},
+        {"handles": ["h"], "time_to_live": "abc"},
+        {"handles": ["h"], "time_to_live": float("inf")},
+        {"handles": ["h"], "heartbeat_token": {}, "time_to_live": 60.0},
         {},
     ],
 )
 def test_a_malformed_renewal_renews_nothing_and_the_driver_goes_on(driver: Recorder, renewal: Document) -> None:
     driver.order("h", mark=None)
-    (driver.spool.lease / "1.json").write_text(json.dumps({"mark": driver.mark, **renewal}))
+    (driver.spool.lease / "1.json").write_text(json.dumps({"heartbeat_token": driver.mark, **renewal}))
     driver.order("good", mark=driver.mark)
     driver.step()
 

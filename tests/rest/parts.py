@@ -17,17 +17,17 @@ from starlette.routing import BaseRoute, Route
 
 from lakehand.app.bounded_http import bounded_http
 from lakehand.app.connections import Bounds, Connections
-from lakehand.core.catalogs import CatalogsDesk, ServedCatalog
+from lakehand.core.catalog_service import CatalogService, ServedCatalog
 from lakehand.core.explain import Explainer
-from lakehand.core.floods import Flood
 from lakehand.core.intake import Intake
-from lakehand.core.operations_desk import OperationsDesk
+from lakehand.core.operation_service import OperationService
 from lakehand.core.plugins import PluginReport, Plugins
-from lakehand.core.tables_desk import TablesDesk
+from lakehand.core.rate_limits import RateLimiter
+from lakehand.core.table_service import TableService
 from lakehand.domain.actions import Action
 from lakehand.domain.locations import Warehouses
-from lakehand.domain.places import Catalog, Place
 from lakehand.domain.processes import Json
+from lakehand.domain.references import Catalog, TableReference
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.rest import About, Faces, Security, build_app
 from lakehand.rest.refusals import Refusals
@@ -39,13 +39,13 @@ from lakehand.spi import (
     Finding,
     Format,
     Handle,
+    LeaseGrant,
     ProcessFactory,
     Skip,
     TableFormat,
     TableProcess,
     TableRuntime,
     TableSnapshot,
-    Until,
     Verdict,
     Work,
 )
@@ -73,17 +73,17 @@ class NothingToDo(ProcessFactory):
         return Verdict(finding=Finding.DONE, reason="done")
 
 
-class Unread(TableFormat):
+class UnreadableFolder(TableFormat):
     format = HUDI
 
-    def probe(self, place: Place) -> str:
+    def probe(self, reference: TableReference) -> str:
         return "same"
 
-    def inspect(self, place: Place) -> TableSnapshot:
+    def inspect(self, reference: TableReference) -> TableSnapshot:
         raise NotImplementedError
 
 
-class Listed(Unread):
+class Listed(UnreadableFolder):
     """A format with a catalog whose tables a test names; what is no list of names cannot be read."""
 
     format = Format("listed")
@@ -91,11 +91,11 @@ class Listed(Unread):
     def __init__(self, names: list[str] | None = None) -> None:
         self.names = names
 
-    def tables(self, catalog: Catalog) -> Iterator[Place]:
+    def tables(self, catalog: Catalog) -> Iterator[TableReference]:
         if self.names is None:
             raise OSError(f"cannot reach {catalog.properties['uri']}")
         for name in self.names:
-            yield Place(location=f"/data/{name}", catalog=catalog, db_name="db", table_name=name)
+            yield TableReference(location=f"/data/{name}", catalog=catalog, db_name="db", table_name=name)
 
 
 class LoggedEngine(ExecuteEngine):
@@ -106,11 +106,11 @@ class LoggedEngine(ExecuteEngine):
 
     def open(self, properties: Mapping[str, str], context: EngineContext) -> None: ...
     def close(self) -> None: ...
-    def mark(self) -> str | None:
+    def heartbeat_token(self) -> str | None:
         return None
 
-    def submit(self, work: Work, handle: Handle, until: Until) -> None: ...
-    def renew(self, handles: Collection[Handle], until: Until) -> None: ...
+    def submit(self, work: Work, handle: Handle, grant: LeaseGrant) -> None: ...
+    def renew(self, handles: Collection[Handle], grant: LeaseGrant) -> None: ...
     def status(self, handles: Collection[Handle]) -> Mapping[Handle, EngineStatus]:
         return {}
 
@@ -126,7 +126,7 @@ def plugins(listed: Listed | None = None) -> Plugins:
     factory = NothingToDo()
     reader = listed or Listed([])
     return Plugins(
-        formats={HUDI: Unread(), reader.format: reader},
+        formats={HUDI: UnreadableFolder(), reader.format: reader},
         factories={(name, action): factory for name in (HUDI, reader.format) for action in ACTIONS},
         engines={"spark": LoggedEngine()},
         reports=(
@@ -141,17 +141,17 @@ def faces_over(
 ) -> Faces:
     on, warehouses = plugins(listed), Warehouses(prefixes=("/data", "s3://lake"))
     metrics = PrometheusMetrics()
-    tables = TablesDesk(store=store, plugins=on, warehouses=warehouses, wake=silent, recognise=recognise)
+    tables = TableService(store=store, plugins=on, warehouses=warehouses, wake=silent, recognise=recognise)
     lake = Catalog(name="lake", format=Listed.format, type="rest", properties={"uri": "https://ann:hush@lake"})
     served = {"lake": ServedCatalog(catalog=lake, owner="ann")}
     return Faces(
         tables=tables,
-        catalogs=CatalogsDesk(store=store, plugins=on, tables=tables, catalogs=served),
-        operations=OperationsDesk(store=store, plugins=on, wake=silent),
+        catalogs=CatalogService(store=store, plugins=on, tables=tables, catalogs=served),
+        operations=OperationService(store=store, plugins=on, wake=silent),
         explainer=Explainer(store=store, plugins=on, waits=dict),
         intake=Intake(
             store=store, warehouses=warehouses, heartbeat_timeout=timedelta(minutes=10), wake=silent,
-            flood=Flood(per_minute=per_minute),
+            rate_limiter=RateLimiter(per_minute=per_minute),
         ),
         events=store.events,
         instances=store.instances,

@@ -278,7 +278,7 @@ class Away(Intake):
 def away(intake: Intake, hang: threading.Event | None = None) -> Away:
     return Away(
         store=intake.store, warehouses=intake.warehouses, heartbeat_timeout=intake.heartbeat_timeout,
-        flood=intake.flood, wake=intake.wake, hang=hang,
+        rate_limiter=intake.rate_limiter, wake=intake.wake, hang=hang,
     )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ def run_once(store: SqlStore, id: int) -> None:
     """As the dispatcher does it: claim, and store an attempt."""
     now = store.clock.now()
     claimed = store.operations.claim(
-        store.operations.get(OperationId(id)), holder=InstanceId("here"), now=now, hold=MINUTE
+        store.operations.get(OperationId(id)), holder=InstanceId("here"), now=now, time_to_live=MINUTE
     )
     assert claimed is not None
     attempt = Attempt(

@@ -124,7 +124,7 @@ def test_no_listing_follows_a_link(storage: LocalStorage, tmp_path: Path) -> Non
     assert (sorted(files), folders) == (odd, ["own"])
     assert sorted(entry.name for entry in storage.entries(str(table))) == odd
     assert sorted(entry.name for entry in storage.below(str(table))) == sorted([*odd, "own/file"])
-    assert storage.stamp(str(table / "gone")) != "absent", "a link is there, wherever it leads"
+    assert storage.change_token(str(table / "gone")) != "absent", "a link is there, wherever it leads"
 
 
 def test_odd_files_are_found_for_libraries_that_open_files_themselves(storage: LocalStorage, tmp_path: Path) -> None:

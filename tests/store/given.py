@@ -57,7 +57,7 @@ def a_pending_operation(
 
 def a_claimed_operation(store: Store, table: Table | None = None, instant: str = PLAN, **values: Any) -> Operation:
     pending = a_pending_operation(store, table, instant, **values)
-    claimed = store.operations.claim(pending, holder=ONE, now=NOON, hold=MINUTE)
+    claimed = store.operations.claim(pending, holder=ONE, now=NOON, time_to_live=MINUTE)
     assert claimed is not None
     return claimed
 

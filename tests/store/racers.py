@@ -28,7 +28,7 @@ def claim_operations(url: str, name: int) -> tuple[Sequence[int], int]:
     _line[0].wait(PATIENCE)
     while found := store.operations.candidates(now=NOON, limit=200):
         wanted = chance.sample(found, k=min(50, len(found)))
-        claims = [store.operations.claim(one.operation, holder=holder, now=NOON, hold=HOUR) for one in wanted]
+        claims = [store.operations.claim(one.operation, holder=holder, now=NOON, time_to_live=HOUR) for one in wanted]
         won += [int(claim.id) for claim in claims if claim]
         lost += claims.count(None)
     store.close()
@@ -39,7 +39,7 @@ def claim_schedules(url: str, name: int) -> Sequence[tuple[int, str]]:
     store, won = open_store(url), []
     _line[0].wait(PATIENCE)
     while store.schedules.next_due() == NOON:
-        due = store.schedules.claim_due(holder=InstanceId(f"racer-{name}"), now=NOON, hold=HOUR, limit=20)
+        due = store.schedules.claim_due(holder=InstanceId(f"racer-{name}"), now=NOON, time_to_live=HOUR, limit=20)
         won += [(int(schedule.table), str(schedule.action)) for schedule in due]
     store.close()
     return won
@@ -50,7 +50,7 @@ def claim_probes(url: str, name: int) -> Sequence[int]:
     store, won = open_store(url), []
     _line[0].wait(PATIENCE)
     for _ in range(60):
-        won += [int(probe.table) for probe in store.probes.claim_due(now=NOON + HOUR, hold=HOUR, limit=10)]
+        won += [int(probe.table) for probe in store.probes.claim_due(now=NOON + HOUR, time_to_live=HOUR, limit=10)]
     store.close()
     return won
 

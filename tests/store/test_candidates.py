@@ -114,6 +114,6 @@ def test_a_claimed_candidate_makes_room_for_the_next(store: Store) -> None:
     for n in range(5):
         a_pending_operation(store, table, str(n), due_at=NOON - (9 - n) * MINUTE)
     first = store.operations.candidates(now=NOON, limit=1)[0].operation
-    store.operations.claim(first, holder=ONE, now=NOON, hold=MINUTE)
+    store.operations.claim(first, holder=ONE, now=NOON, time_to_live=MINUTE)
 
     assert (first.instant, instants(store)) == ("0", ["1", "2", "3"])

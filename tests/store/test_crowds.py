@@ -10,10 +10,10 @@ from sqlalchemy import event as listening
 from sqlalchemy import insert, select
 
 from lakehand.core.explain import Explainer
-from lakehand.core.operations_desk import BATCH, OperationsDesk
+from lakehand.core.operation_service import BATCH, OperationService
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Arrival
-from lakehand.core.tables_desk import TablesDesk
+from lakehand.core.table_service import TableService
 from lakehand.domain.errors import Conflict
 from lakehand.domain.locations import Warehouses
 from lakehand.domain.operations import MOST_UNFINISHED, Status
@@ -94,8 +94,8 @@ def test_instants_of_both_lengths_are_compared_by_time(store: SqlStore) -> None:
     assert "20260102000000" in stored(store, a_table(store))
 
 
-def desk_of(store: SqlStore) -> OperationsDesk:
-    return OperationsDesk(store=store, plugins=plugins(), wake=lambda: None)
+def desk_of(store: SqlStore) -> OperationService:
+    return OperationService(store=store, plugins=plugins(), wake=lambda: None)
 
 
 def test_a_request_for_more_than_may_wait_is_refused_with_the_next_step(store: SqlStore) -> None:
@@ -188,7 +188,7 @@ def test_a_crowded_table_is_cleared_in_batches(
 def test_a_crowded_table_is_removed_in_batches(
     store: SqlStore, crowded: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk = TablesDesk(store=store, plugins=plugins(), warehouses=Warehouses(prefixes=("/w",)), wake=lambda: None)
+    desk = TableService(store=store, plugins=plugins(), warehouses=Warehouses(prefixes=("/w",)), wake=lambda: None)
     many = 2 ** doublings(store)
     with counting(store, monkeypatch) as cost:
         desk.remove(crowded.id)

@@ -30,7 +30,7 @@ from tests.store.given import (
 
 
 def taken(store: Store, operation: Operation) -> Operation:
-    taker = store.operations.take_over(operation, holder=TWO, now=NOON + HOUR, hold=MINUTE)
+    taker = store.operations.take_over(operation, holder=TWO, now=NOON + HOUR, time_to_live=MINUTE)
     assert taker is not None
     return taker
 
@@ -38,7 +38,7 @@ def taken(store: Store, operation: Operation) -> Operation:
 def test_a_claim_takes_the_lease_and_leaves_the_status(store: Store) -> None:
     pending = a_pending_operation(store)
 
-    claimed = store.operations.claim(pending, holder=ONE, now=NOON, hold=MINUTE)
+    claimed = store.operations.claim(pending, holder=ONE, now=NOON, time_to_live=MINUTE)
 
     assert claimed is not None
     assert claimed.lease is not None
@@ -49,10 +49,10 @@ def test_a_claim_takes_the_lease_and_leaves_the_status(store: Store) -> None:
 
 def test_a_second_claim_gets_nothing_while_the_lease_lasts(store: Store) -> None:
     pending = a_pending_operation(store)
-    store.operations.claim(pending, holder=ONE, now=NOON, hold=MINUTE)
+    store.operations.claim(pending, holder=ONE, now=NOON, time_to_live=MINUTE)
 
-    assert store.operations.claim(pending, holder=TWO, now=NOON + MINUTE - SECOND, hold=MINUTE) is None
-    assert store.operations.claim(pending, holder=TWO, now=NOON + MINUTE, hold=MINUTE) is not None
+    assert store.operations.claim(pending, holder=TWO, now=NOON + MINUTE - SECOND, time_to_live=MINUTE) is None
+    assert store.operations.claim(pending, holder=TWO, now=NOON + MINUTE, time_to_live=MINUTE) is not None
 
 
 @pytest.mark.parametrize("change", ["canceled", "paused", "removed", "too early", "live", "finished"])
@@ -66,12 +66,12 @@ def test_a_claim_repeats_the_whole_condition(store: Store, change: str) -> None:
     if change == "removed":
         store.tables.remove(table.id, now=NOON)
     if change in ("live", "finished"):
-        claimed = store.operations.claim(seen, holder=ONE, now=NOON, hold=SECOND)
+        claimed = store.operations.claim(seen, holder=ONE, now=NOON, time_to_live=SECOND)
         assert claimed is not None
         step = Status.SUBMITTED if change == "live" else Status.DROPPED
         store.operations.save(claimed.moved_to(step, at=NOON, reason="moved"), now=NOON)
 
-    assert store.operations.claim(seen, holder=TWO, now=NOON + MINUTE, hold=MINUTE) is None
+    assert store.operations.claim(seen, holder=TWO, now=NOON + MINUTE, time_to_live=MINUTE) is None
 
 
 def test_one_operation_of_a_table_and_class_is_live(store: Store) -> None:
@@ -81,9 +81,9 @@ def test_one_operation_of_a_table_and_class_is_live(store: Store) -> None:
     other_class = a_pending_operation(store, table, "3", of={"conflict_class": "metadata"})
     other_table = a_pending_operation(store, a_table(store, "/w/other"), "1")
 
-    assert store.operations.claim(rival, holder=TWO, now=NOON, hold=MINUTE) is None
-    assert store.operations.claim(other_class, holder=TWO, now=NOON, hold=MINUTE) is not None
-    assert store.operations.claim(other_table, holder=TWO, now=NOON, hold=MINUTE) is not None
+    assert store.operations.claim(rival, holder=TWO, now=NOON, time_to_live=MINUTE) is None
+    assert store.operations.claim(other_class, holder=TWO, now=NOON, time_to_live=MINUTE) is not None
+    assert store.operations.claim(other_table, holder=TWO, now=NOON, time_to_live=MINUTE) is not None
 
 
 def test_a_slot_is_free_when_its_operation_ends(store: Store) -> None:
@@ -123,7 +123,7 @@ def test_a_late_holder_can_write_nothing(store: Store) -> None:
 
 def test_a_late_claimer_can_write_nothing(store: Store) -> None:
     late = a_claimed_operation(store)
-    taker = store.operations.claim(late, holder=TWO, now=NOON + MINUTE, hold=MINUTE)
+    taker = store.operations.claim(late, holder=TWO, now=NOON + MINUTE, time_to_live=MINUTE)
 
     with pytest.raises(LeaseLost):
         store.operations.save(late.moved_to(Status.SUBMITTED, at=NOON, reason="sent"), now=NOON + MINUTE)
@@ -137,7 +137,7 @@ def test_a_lease_is_prolonged_while_it_is_ours(store: Store) -> None:
     taken(store, lost)
     leases = {o.id: o.lease.token for o in (ours, lost) if o.lease}
 
-    kept = store.operations.renew(leases, now=NOON + HOUR, hold=MINUTE)
+    kept = store.operations.renew(leases, now=NOON + HOUR, time_to_live=MINUTE)
 
     renewed = store.operations.get(ours.id).lease
     assert set(kept) == {ours.id}
@@ -149,8 +149,8 @@ def test_a_lease_is_prolonged_while_it_is_ours(store: Store) -> None:
 def test_a_token_of_another_row_renews_nothing(store: Store) -> None:
     ours = a_running_operation(store)
 
-    assert set(store.operations.renew({ours.id: LeaseToken("other")}, now=NOON, hold=HOUR)) == set()
-    assert set(store.operations.renew({}, now=NOON, hold=HOUR)) == set()
+    assert set(store.operations.renew({ours.id: LeaseToken("other")}, now=NOON, time_to_live=HOUR)) == set()
+    assert set(store.operations.renew({}, now=NOON, time_to_live=HOUR)) == set()
     assert store.operations.get(ours.id) == ours
 
 
@@ -165,7 +165,9 @@ def test_an_instance_finds_what_it_holds(store: Store) -> None:
 def test_late_operations_are_those_past_lease_and_margin_the_latest_first(store: Store) -> None:
     latest = a_running_operation(store, a_table(store, "/w/1"))
     claimed = a_claimed_operation(store, a_table(store, "/w/2"))
-    store.operations.renew({claimed.id: claimed.lease.token} if claimed.lease else {}, now=NOON + SECOND, hold=MINUTE)
+    store.operations.renew(
+        {claimed.id: claimed.lease.token} if claimed.lease else {}, now=NOON + SECOND, time_to_live=MINUTE
+    )
     a_pending_operation(store, a_table(store, "/w/3"))
     end = NOON + MINUTE + MINUTE
 
@@ -194,19 +196,19 @@ def test_one_of_two_takers_wins(store: Store) -> None:
     late = a_running_operation(store)
     taken(store, late)
 
-    assert store.operations.take_over(late, holder=ONE, now=NOON + HOUR, hold=MINUTE) is None
+    assert store.operations.take_over(late, holder=ONE, now=NOON + HOUR, time_to_live=MINUTE) is None
 
 
 def test_a_holder_that_has_renewed_is_not_taken_over(store: Store) -> None:
     late = a_running_operation(store)
     assert late.lease is not None
-    store.operations.renew({late.id: late.lease.token}, now=NOON + HOUR, hold=MINUTE)
+    store.operations.renew({late.id: late.lease.token}, now=NOON + HOUR, time_to_live=MINUTE)
 
-    assert store.operations.take_over(late, holder=TWO, now=NOON + HOUR, hold=MINUTE) is None
+    assert store.operations.take_over(late, holder=TWO, now=NOON + HOUR, time_to_live=MINUTE) is None
 
 
 def test_what_nobody_holds_cannot_be_taken_over(store: Store) -> None:
-    assert store.operations.take_over(a_pending_operation(store), holder=TWO, now=NOON, hold=MINUTE) is None
+    assert store.operations.take_over(a_pending_operation(store), holder=TWO, now=NOON, time_to_live=MINUTE) is None
 
 
 def test_every_live_operation_is_busy(store: Store) -> None:
@@ -225,7 +227,7 @@ def test_no_two_operations_have_the_same_place(store: Store) -> None:
     pending = [a_pending_operation(store, table) for table in tables]
     places = ["hudi:compaction#0", "hudi:compaction#1"]
 
-    claims = [store.operations.claim(o, holder=ONE, now=NOON, hold=MINUTE, places=places) for o in pending]
+    claims = [store.operations.claim(o, holder=ONE, now=NOON, time_to_live=MINUTE, places=places) for o in pending]
 
     assert [claim is not None for claim in claims] == [True, True, False]
 
@@ -233,7 +235,7 @@ def test_no_two_operations_have_the_same_place(store: Store) -> None:
 @pytest.mark.parametrize("end", ["put back", "finished", "canceled"])
 def test_a_place_is_free_again_when_its_operation_is_not_held_any_more(store: Store, end: str) -> None:
     first, second = (a_pending_operation(store, a_table(store, f"/w/t{n}")) for n in range(2))
-    held = store.operations.claim(first, holder=ONE, now=NOON, hold=MINUTE, places=["p#0"])
+    held = store.operations.claim(first, holder=ONE, now=NOON, time_to_live=MINUTE, places=["p#0"])
     assert held is not None
     if end == "put back":
         store.operations.save(held, now=NOON, release=True)
@@ -242,13 +244,13 @@ def test_a_place_is_free_again_when_its_operation_is_not_held_any_more(store: St
     else:
         store.operations.request_cancel(held.id, now=NOON + HOUR, event=Event(kind="x", message="y"))
 
-    assert store.operations.claim(second, holder=ONE, now=NOON, hold=MINUTE, places=["p#0"]) is not None
+    assert store.operations.claim(second, holder=ONE, now=NOON, time_to_live=MINUTE, places=["p#0"]) is not None
 
 
 def test_whoever_takes_an_operation_over_keeps_its_place(store: Store) -> None:
     first, second = (a_pending_operation(store, a_table(store, f"/w/t{n}")) for n in range(2))
-    held = store.operations.claim(first, holder=ONE, now=NOON, hold=MINUTE, places=["p#0"])
+    held = store.operations.claim(first, holder=ONE, now=NOON, time_to_live=MINUTE, places=["p#0"])
     assert held is not None
     taken(store, held)
 
-    assert store.operations.claim(second, holder=ONE, now=NOON + HOUR, hold=MINUTE, places=["p#0"]) is None
+    assert store.operations.claim(second, holder=ONE, now=NOON + HOUR, time_to_live=MINUTE, places=["p#0"]) is None

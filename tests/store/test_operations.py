@@ -162,7 +162,7 @@ def test_tries_after_a_reopening_do_not_overwrite_the_earlier_ones(store: Store)
     failed = running.moved_to(Status.FAILED, at=NOON, reason="over")
     failed = store.operations.save(failed, now=NOON, attempt=first)
     reopened = store.operations.reopen(failed.reopened(at=NOON, reason="again"), now=NOON, event=AGAIN)
-    claimed = store.operations.claim(reopened, holder=ONE, now=NOON, hold=MINUTE)
+    claimed = store.operations.claim(reopened, holder=ONE, now=NOON, time_to_live=MINUTE)
     assert claimed
     again = an_attempt(running, "h-2", number=1)
 

@@ -11,7 +11,7 @@ FIRST = NOON + HEARTBEAT_TIMEOUT
 
 
 def claimed(store: Store, *, at: Any = FIRST, limit: int = 100) -> list[DueProbe]:
-    return list(store.probes.claim_due(now=at, hold=MINUTE, limit=limit))
+    return list(store.probes.claim_due(now=at, time_to_live=MINUTE, limit=limit))
 
 
 def test_a_new_table_is_due_at_its_heartbeat_once_for_all_its_actions(store: Store) -> None:

@@ -17,7 +17,7 @@ ALL = frozenset({COMPACTION, CLUSTERING, CLEAN})
 
 
 def claimed(store: Store, *, holder: InstanceId = ONE, after: Any = 0 * SECOND, limit: int = 100) -> list[Schedule]:
-    return list(store.schedules.claim_due(holder=holder, now=NOON + after, hold=MINUTE, limit=limit))
+    return list(store.schedules.claim_due(holder=holder, now=NOON + after, time_to_live=MINUTE, limit=limit))
 
 
 def finish(store: Store, schedule: Schedule, **values: Any) -> Schedule:

@@ -18,16 +18,16 @@ from lakehand.spi import (
     Finding,
     Format,
     Operation,
-    Place,
     ProcessTriggerStrategy,
     Skip,
     StateKey,
     TableProcess,
+    TableReference,
     TableRuntime,
     TableSpec,
     Verdict,
 )
-from lakehand.testing import FormatUnderTest, ProcessFactoryContract, Rehearsal, TableFormatContract, untouched
+from lakehand.testing import FormatUnderTest, PluginHarness, ProcessFactoryContract, TableFormatContract, untouched
 from tests.formats.hudi.runtime import commit, copied
 
 HUDI = Format("hudi")
@@ -52,7 +52,7 @@ def decided(change: Callable[[Any], Any]) -> Callable[..., Any]:
 
 
 def writing(self: Factory, table: TableRuntime, action: Action) -> Any:
-    Path(table.place.location, "seen-by-me").touch()
+    Path(table.reference.location, "seen-by-me").touch()
     return HudiProcessFactory.trigger(self, table, action)
 
 
@@ -152,7 +152,7 @@ def factory_tests() -> set[str]:
 def test_the_contract_of_factories_finds(fault: str, tmp_path: Path) -> None:
     factory, test = BAD_FACTORIES[fault]
     spec = TableSpec(location=str(copied("orders_v9", tmp_path)), format=HUDI)
-    subject = Rehearsal(factory=factory(), format=HudiFormat(), spec=spec)
+    subject = PluginHarness(factory=factory(), format=HudiFormat(), spec=spec)
     with pytest.raises(AssertionError):
         getattr(ProcessFactoryContract(), test)(subject)
 
@@ -178,30 +178,30 @@ class Changed:
 
 
 def inspecting(**members: Any) -> Callable[..., Any]:
-    return lambda self, place: Changed(HudiFormat.inspect(self, place), **members)
+    return lambda self, reference: Changed(HudiFormat.inspect(self, reference), **members)
 
 
 def swallowing(call: Callable[..., Any]) -> Callable[..., Any]:
-    def quiet(self: Reader, place: Place) -> Any:
+    def quiet(self: Reader, reference: TableReference) -> Any:
         try:
-            return call(self, place)
+            return call(self, reference)
         except Exception as error:
             raise RuntimeError("something went wrong") from error
 
     return quiet
 
 
-def touching(self: Reader, place: Place) -> Any:
-    Path(place.location, ".cache").touch()
-    return HudiFormat.inspect(self, place)
+def touching(self: Reader, reference: TableReference) -> Any:
+    Path(reference.location, ".cache").touch()
+    return HudiFormat.inspect(self, reference)
 
 
-def one_at_a_time(self: Reader, place: Place) -> Any:
+def one_at_a_time(self: Reader, reference: TableReference) -> Any:
     if not self.lock.acquire(blocking=False):
         raise RuntimeError("I was not made for this")
     with_threads.wait(0.02)
     self.lock.release()
-    return HudiFormat.probe(self, place)
+    return HudiFormat.probe(self, reference)
 
 
 with_threads = threading.Event()
@@ -245,7 +245,7 @@ BAD_READERS: Mapping[str, tuple[Mapping[str, Any], str]] = {
 
 class Subject(FormatUnderTest):
     def __init__(self, folder: Path, members: Mapping[str, Any]) -> None:
-        self.place = Place(location=str(folder))
+        self.reference = TableReference(location=str(folder))
         self._reader = type("BadReader", (Reader,), dict(members))
         self._instant = 20991115120000000
 

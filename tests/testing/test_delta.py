@@ -10,8 +10,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakehand.formats.delta import DeltaFormat, DeltaProcessFactory
-from lakehand.spi import Format, Place, TableSpec
-from lakehand.testing import FormatUnderTest, ProcessFactoryContract, Rehearsal, TableFormatContract
+from lakehand.spi import Format, TableReference, TableSpec
+from lakehand.testing import FormatUnderTest, PluginHarness, ProcessFactoryContract, TableFormatContract
 
 
 def append(folder: Path, first: int = 0) -> None:
@@ -31,7 +31,7 @@ def checkpoint(folder: Path) -> None:
 
 class TableOfDelta(FormatUnderTest):
     def __init__(self, folder: Path) -> None:
-        self.place = Place(location=str(folder))
+        self.reference = TableReference(location=str(folder))
         for number in range(5):
             append(folder, 10 * number)
         self._commits: cycle[Callable[[Path], None]] = cycle([append, delete, checkpoint])
@@ -51,10 +51,10 @@ class TestDeltaFormat(TableFormatContract):
 
 class TestDeltaProcessFactory(ProcessFactoryContract):
     @pytest.fixture
-    def subject(self, tmp_path: Path) -> Rehearsal:
+    def subject(self, tmp_path: Path) -> PluginHarness:
         for number in range(20):
             append(tmp_path / "orders", 10 * number)
         spec = TableSpec(
             location=str(tmp_path / "orders"), format=Format("delta"), properties={"delta.z-order.columns": "id"}
         )
-        return Rehearsal(factory=DeltaProcessFactory(), format=DeltaFormat(), spec=spec)
+        return PluginHarness(factory=DeltaProcessFactory(), format=DeltaFormat(), spec=spec)

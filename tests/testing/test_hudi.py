@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from lakehand.formats.hudi import HudiFormat, HudiProcessFactory
-from lakehand.spi import Action, Format, Place, Scheduling, TableSpec
-from lakehand.testing import FormatUnderTest, ProcessFactoryContract, Rehearsal, TableFormatContract
+from lakehand.spi import Action, Format, Scheduling, TableReference, TableSpec
+from lakehand.testing import FormatUnderTest, PluginHarness, ProcessFactoryContract, TableFormatContract
 from tests.formats.hudi.runtime import FILE_LOCK, NOON, commit, copied
 
 
 class HudiTable(FormatUnderTest):
     def __init__(self, folder: Path) -> None:
-        self.place = Place(location=str(folder))
+        self.reference = TableReference(location=str(folder))
         self._instants = count(20991115120000000, 1000)
 
     def reader(self) -> HudiFormat:
@@ -35,9 +35,9 @@ class TestHudiFormat(TableFormatContract):
 @pytest.mark.parametrize("name", ["orders_v9", "events_v9", "orders_v6"])
 class TestHudiProcessFactory(ProcessFactoryContract):
     @pytest.fixture
-    def subject(self, name: str, scheduling: Scheduling, tmp_path: Path) -> Rehearsal:
+    def subject(self, name: str, scheduling: Scheduling, tmp_path: Path) -> PluginHarness:
         spec = TableSpec(
             location=str(copied(name, tmp_path)), format=Format("hudi"), table_name=name, scheduling=scheduling,
             action_types=frozenset(map(Action, ("compaction", "clustering", "clean"))), properties=FILE_LOCK,
         )  # fmt: skip
-        return Rehearsal(factory=HudiProcessFactory(), format=HudiFormat(), spec=spec, now=lambda: NOON)
+        return PluginHarness(factory=HudiProcessFactory(), format=HudiFormat(), spec=spec, now=lambda: NOON)

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehand.formats.iceberg import IcebergFormat, IcebergProcessFactory
-from lakehand.spi import Format, Place, TableSpec
-from lakehand.testing import FormatUnderTest, ProcessFactoryContract, Rehearsal, TableFormatContract
+from lakehand.spi import Format, TableReference, TableSpec
+from lakehand.testing import FormatUnderTest, PluginHarness, ProcessFactoryContract, TableFormatContract
 from tests.iceberg_tables import Warehouse, open_warehouse, small_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
@@ -23,7 +23,7 @@ def warehouse(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
 
 class TableOfIceberg(FormatUnderTest):
     def __init__(self, warehouse: Warehouse, folder: Path) -> None:
-        self.place = Place(location=str(folder))
+        self.reference = TableReference(location=str(folder))
         writes: list[Callable[[], None]] = [
             lambda: warehouse.append(folder, rows=4, start=10_000),
             lambda: warehouse.delete(folder, "id = 10001"),
@@ -55,6 +55,6 @@ class TestIcebergFormat(TableFormatContract):
 
 class TestIcebergProcessFactory(ProcessFactoryContract):
     @pytest.fixture
-    def subject(self, events: Path) -> Rehearsal:
+    def subject(self, events: Path) -> PluginHarness:
         spec = TableSpec(location=str(events), format=Format("iceberg"), table_name=events.name)
-        return Rehearsal(factory=IcebergProcessFactory(), format=IcebergFormat(), spec=spec)
+        return PluginHarness(factory=IcebergProcessFactory(), format=IcebergFormat(), spec=spec)

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehand.formats.paimon import PaimonFormat, PaimonProcessFactory
-from lakehand.spi import Format, Place, TableSpec
-from lakehand.testing import FormatUnderTest, ProcessFactoryContract, Rehearsal, TableFormatContract
+from lakehand.spi import Format, TableReference, TableSpec
+from lakehand.testing import FormatUnderTest, PluginHarness, ProcessFactoryContract, TableFormatContract
 from tests.paimon_tables import Lake
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
@@ -22,7 +22,7 @@ def paimon_lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
 
 class TableOfPaimon(FormatUnderTest):
     def __init__(self, lake: Lake, name: str) -> None:
-        self.place = Place(location=str(lake.create(name)))
+        self.reference = TableReference(location=str(lake.create(name)))
         self._lake, self._name, self._firsts = lake, name, count(0, 10)
         self.commit()
 
@@ -53,6 +53,6 @@ class TestPaimonFormat(TableFormatContract):
 
 class TestPaimonProcessFactory(ProcessFactoryContract):
     @pytest.fixture
-    def subject(self, events: Path) -> Rehearsal:
+    def subject(self, events: Path) -> PluginHarness:
         spec = TableSpec(location=str(events), format=Format("paimon"), table_name=events.name)
-        return Rehearsal(factory=PaimonProcessFactory(), format=PaimonFormat(), spec=spec)
+        return PluginHarness(factory=PaimonProcessFactory(), format=PaimonFormat(), spec=spec)

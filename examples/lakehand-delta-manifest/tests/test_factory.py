@@ -11,7 +11,7 @@ from delta_manifest.manifests import live_files, named_files, newest_version
 from deltalake import DeltaTable, write_deltalake
 
 from lakehand.spi import Action, Finding, Format, Invalid, Skip, TableProcess, TableSpec
-from lakehand.testing import ProcessFactoryContract, Rehearsal, installed_format
+from lakehand.testing import PluginHarness, ProcessFactoryContract, installed_format
 
 PYTHON = {"delta-manifest.engine": "subprocess"}
 ACTION = "generate-manifest"
@@ -30,26 +30,26 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def rehearsal(folder: Path) -> Rehearsal:
+def harness(folder: Path) -> PluginHarness:
     spec = TableSpec(
         location=str(folder), format=Format("delta"), table_name="orders", action_types=frozenset({Action(ACTION)})
     )
-    return Rehearsal(factory=DeltaManifestFactory(), format=installed_format("delta"), spec=spec, properties=PYTHON)
+    return PluginHarness(factory=DeltaManifestFactory(), format=installed_format("delta"), spec=spec, properties=PYTHON)
 
 
 class TestDeltaManifestFactory(ProcessFactoryContract):
     @pytest.fixture
-    def subject(self, rehearsal: Rehearsal) -> Rehearsal:
-        return rehearsal
+    def subject(self, harness: PluginHarness) -> PluginHarness:
+        return harness
 
 
-def test_a_table_without_a_manifest_gets_one_and_then_rests(rehearsal: Rehearsal, folder: Path) -> None:
-    done = rehearsal.serve(ACTION)
+def test_a_table_without_a_manifest_gets_one_and_then_rests(harness: PluginHarness, folder: Path) -> None:
+    done = harness.serve(ACTION)
 
     assert done.process.reason == "the manifest names 0 of 3 files of version 2"
     assert done.result["files"] == 3
     assert named_files(str(folder)) == live_files(str(folder), newest_version(str(folder)))
-    assert rehearsal.wants(ACTION) == Skip(reason="the manifest names all 3 files of version 2")
+    assert harness.wants(ACTION) == Skip(reason="the manifest names all 3 files of version 2")
 
 
 def remove_a_day(folder: Path) -> None:
@@ -63,32 +63,34 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("kind", CHANGES)
-def test_a_changed_table_gets_a_new_manifest(rehearsal: Rehearsal, folder: Path, kind: str) -> None:
+def test_a_changed_table_gets_a_new_manifest(harness: PluginHarness, folder: Path, kind: str) -> None:
     change, reason = CHANGES[kind]
-    rehearsal.serve(ACTION)
+    harness.serve(ACTION)
     change(folder)
-    done = rehearsal.serve(ACTION)
+    done = harness.serve(ACTION)
 
     assert done.process.reason == f"the manifest names {reason}"
     assert named_files(str(folder)) == live_files(str(folder), newest_version(str(folder)))
 
 
-def test_a_writer_that_went_on_meanwhile_takes_nothing_away_from_the_effect(rehearsal: Rehearsal, folder: Path) -> None:
-    wanted = rehearsal.wants(ACTION)
+def test_a_writer_that_went_on_meanwhile_takes_nothing_away_from_the_effect(
+    harness: PluginHarness, folder: Path
+) -> None:
+    wanted = harness.wants(ACTION)
     assert isinstance(wanted, TableProcess)
-    operation = rehearsal.admitted(rehearsal.stored(wanted))
-    rehearsal.execute(operation)
+    operation = harness.admitted(harness.stored(wanted))
+    harness.execute(operation)
     append(folder, 4)
 
-    verdict = rehearsal.verdict(operation, {})
+    verdict = harness.verdict(operation, {})
     assert (verdict.finding, verdict.numbers["version"]) == (Finding.DONE, 2)
 
 
-def test_a_manifest_that_someone_spoiled_is_not_done(rehearsal: Rehearsal, folder: Path) -> None:
-    operation = rehearsal.serve(ACTION)
+def test_a_manifest_that_someone_spoiled_is_not_done(harness: PluginHarness, folder: Path) -> None:
+    operation = harness.serve(ACTION)
     next(folder.rglob("manifest")).write_text("")
 
-    verdict = rehearsal.verdict(operation, {})
+    verdict = harness.verdict(operation, {})
     assert verdict.finding is Finding.NOT_DONE
     assert verdict.reason == "the manifest names 2 of 3 files of version 2"
 

@@ -99,7 +99,7 @@ class TestSubprocessEngine(ExecuteEngineContract):
 
     def test_a_job_that_does_not_listen_is_ended_after_its_lease(self, subject: SubprocessUnderTest) -> None:
         deaf = Work(job="deaf_job:run", parameters={}, table="db.probe", location="none")
-        handle = subject.submit(deaf, hold=timedelta(seconds=3))
+        handle = subject.submit(deaf, time_to_live=timedelta(seconds=3))
         status = subject.wait_for(handle, EngineState.LOST)
 
         assert status.message.startswith("its process ended without a result; its log ends with: deaf_job:run on")

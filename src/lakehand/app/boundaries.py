@@ -11,27 +11,27 @@ from lakehand.domain.locations import Warehouses, normalise
 Draw = Callable[[str, Sequence[str]], Boundary]
 
 
-def boundaries(warehouses: Warehouses, check_place: Callable[[str], None]) -> Draw:
+def boundaries(warehouses: Warehouses, check_path: Callable[[str], None]) -> Draw:
     """A function of a table's location and its extra locations; raises when one of them is in no warehouse."""
     inside = tuple(real_location(prefix) for prefix in warehouses.prefixes)
 
     def draw(location: str, extra: Sequence[str]) -> Boundary:
-        check_place(location)
+        check_path(location)
         return Boundary(
             location=location,
             real=real_location(location),
             warehouses=inside,
-            extra=tuple(extra_prefix(one, check_place) for one in extra),
+            extra=tuple(extra_prefix(one, check_path) for one in extra),
             folder=folder_at(location),
         )
 
     return draw
 
 
-def extra_prefix(text: str, check_place: Callable[[str], None]) -> str:
+def extra_prefix(text: str, check_path: Callable[[str], None]) -> str:
     try:
         location = normalise(text)
-        check_place(location)
+        check_path(location)
     except LocationRefused as error:
         raise LocationRefused(f"{EXTRA_LOCATIONS} names {text!r}, which cannot be one: {error}") from error
     return real_location(location)

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from lakehand.app.finding import Found, reason_of
+from lakehand.app.discovery import DiscoveredTable, reason_of
 from lakehand.core.plugins import Plugins
 from lakehand.domain.actions import Action
-from lakehand.domain.places import Place
 from lakehand.domain.processes import Json, Skip, TableProcess
+from lakehand.domain.references import TableReference
 from lakehand.domain.tables import Format, Scheduling, TableSpec
+from lakehand.spi.detached import DetachedRuntime
 from lakehand.spi.factories import ProcessFactory
 from lakehand.spi.formats import TableFormat, TableSnapshot
-from lakehand.spi.loose import LooseRuntime
 
 # Only Hudi's writers leave plans behind: only its tables fare differently by the way of scheduling.
 WAYS = {Format("hudi"): [Scheduling.WRITER, Scheduling.SERVICE]}
@@ -88,7 +88,7 @@ class Checkup:
     scheduling: Scheduling | None = None  # None: whichever way gets more done
     actions: frozenset[Action] | None = None  # None: all that the format has
 
-    def check(self, found: Found) -> Checked:
+    def check(self, found: DiscoveredTable) -> Checked:
         """Whatever is wrong with one table is said of it, and stops no other."""
         began = time.perf_counter()
         try:
@@ -97,15 +97,15 @@ class Checkup:
             return Checked(**named(found), problem=reason_of(error), seconds=time.perf_counter() - began)
         return Checked(**named(found), numbers=numbers, decisions=decisions, seconds=time.perf_counter() - began)
 
-    def look(self, found: Found) -> tuple[Mapping[str, Json], tuple[Decision, ...]]:
+    def look(self, found: DiscoveredTable) -> tuple[Mapping[str, Json], tuple[Decision, ...]]:
         reader = ReadOnce(self.plugins.format(found.format))
-        numbers = reader.inspect(found.place).numbers
+        numbers = reader.inspect(found.reference).numbers
         return numbers, tuple(self.decide(found, reader, action) for action in self.actions_of(found))
 
-    def actions_of(self, found: Found) -> Iterator[Action]:
+    def actions_of(self, found: DiscoveredTable) -> Iterator[Action]:
         return (a for a in self.plugins.actions_of(found.format) if self.actions is None or a in self.actions)
 
-    def decide(self, found: Found, reader: "ReadOnce", action: Action) -> Decision:
+    def decide(self, found: DiscoveredTable, reader: "ReadOnce", action: Action) -> Decision:
         factory = self.plugins.factory(found.format, action)
         ways = [self.scheduling] if self.scheduling else WAYS.get(found.format, [Scheduling.WRITER])
         decisions = (self.ask(factory, found, reader, action, way) for way in ways)
@@ -113,10 +113,10 @@ class Checkup:
         return first if first.needed else next((d for d in decisions if d.needed), first)
 
     def ask(
-        self, factory: ProcessFactory, found: Found, reader: "ReadOnce", action: Action, way: Scheduling
+        self, factory: ProcessFactory, found: DiscoveredTable, reader: "ReadOnce", action: Action, way: Scheduling
     ) -> Decision:
-        runtime = LooseRuntime(
-            spec=self.spec_of(found, way), format=reader, now=datetime.now(timezone.utc), place=found.place,
+        runtime = DetachedRuntime(
+            spec=self.spec_of(found, way), format=reader, now=datetime.now(timezone.utc), reference=found.reference,
             properties=self.plugins.properties_of(factory),
         )  # fmt: skip
         try:
@@ -128,16 +128,16 @@ class Checkup:
             lists_first=action in factory.dry_run_actions(),
         )  # fmt: skip
 
-    def spec_of(self, found: Found, way: Scheduling) -> TableSpec:
-        place = found.place
+    def spec_of(self, found: DiscoveredTable, way: Scheduling) -> TableSpec:
+        reference = found.reference
         return TableSpec(
-            location=place.location, format=found.format, db_name=place.db_name, scheduling=way,
-            table_name=place.table_name or found.name, catalog=place.catalog.name if place.catalog else "",
+            location=reference.location, format=found.format, db_name=reference.db_name, scheduling=way,
+            table_name=reference.table_name or found.name, catalog=reference.catalog.name if reference.catalog else "",
             action_types=frozenset(self.plugins.actions_of(found.format)), properties=self.properties,
         )  # fmt: skip
 
 
-def named(found: Found) -> dict[str, Any]:
+def named(found: DiscoveredTable) -> dict[str, Any]:
     return {
         "location": found.location,
         "format": str(found.format),
@@ -156,10 +156,10 @@ class ReadOnce(TableFormat):
         self._reader = reader
         self._snapshot: TableSnapshot | None = None
 
-    def probe(self, place: Place) -> str:
-        return self._reader.probe(place)
+    def probe(self, reference: TableReference) -> str:
+        return self._reader.probe(reference)
 
-    def inspect(self, place: Place) -> TableSnapshot:
+    def inspect(self, reference: TableReference) -> TableSnapshot:
         if self._snapshot is None:
-            self._snapshot = self._reader.inspect(place)
+            self._snapshot = self._reader.inspect(reference)
         return self._snapshot

@@ -105,7 +105,7 @@ def sqlite_file(url: str) -> Path | None:
     return Path(str(known.database)).absolute()
 
 
-def own_places(settings: Settings) -> tuple[str, ...]:
+def own_paths(settings: Settings) -> tuple[str, ...]:
     """What Lakehand itself lives in: no table may hold it, or lie in it."""
     file = sqlite_file(settings.database_url)
     places = (settings.home, settings.jar_folder, *([file] if file else []))

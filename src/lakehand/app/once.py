@@ -14,9 +14,9 @@ from typing import Any
 from lakehand.app import settings as settings_file
 from lakehand.app import wiring
 from lakehand.app.checkup import Checked
-from lakehand.app.finding import Found
-from lakehand.app.home import own_places, owner_only_files, prepare_home
-from lakehand.app.places import refuse_own
+from lakehand.app.discovery import DiscoveredTable
+from lakehand.app.home import own_paths, owner_only_files, prepare_home
+from lakehand.app.path_guard import refuse_own
 from lakehand.app.reading import Reading
 from lakehand.app.settings import Settings
 from lakehand.app.wiring import Service
@@ -27,7 +27,7 @@ from lakehand.domain.schedules import Schedule
 from lakehand.domain.tables import Table, TableSpec
 from lakehand.observe import logs
 
-DOING = frozenset({"dispatcher", "monitor", "rescuer", "caretaker", "alive"})
+DOING = frozenset({"dispatcher", "monitor", "rescuer", "engine-supervisor", "alive"})
 DECIDING = DOING | {"coordinator"}
 PACE = 0.2  # seconds between two looks at what happens
 PATIENCE = timedelta(minutes=2)  # for something that only waits
@@ -58,7 +58,7 @@ class Once:
     _idle_since: float | None = field(default=None)
 
     def perform(self, wish: Wish, on_change: OnChange) -> list[Operation]:
-        """Until everything wanted was decided and has ended; the operations, in the order they were made."""
+        """LeaseGrant everything wanted was decided and has ended; the operations, in the order they were made."""
         for action in wish.actions:
             self.service.operations.submit(
                 self.table, action, None, {}, origin=wish.by, dry_run=wish.dry_run, confirm=wish.confirm
@@ -142,7 +142,7 @@ def has_looked(schedule: Schedule, last: datetime | None, now: datetime) -> bool
 
 @contextmanager
 def serving_once(
-    found: Found, checked: Checked, wish: Wish, *, reading: Reading, home: Path, properties: Mapping[str, str]
+    found: DiscoveredTable, checked: Checked, wish: Wish, *, reading: Reading, home: Path, properties: Mapping[str, str]
 ) -> Iterator[Once]:
     """A service for one table, which is stopped together with its driver, whatever happens."""
     settings = settings_for(found, reading, home)
@@ -158,10 +158,10 @@ def serving_once(
             stop(service)
 
 
-def refuse_configured_home(found: Found, reading: Reading) -> None:
+def refuse_configured_home(found: DiscoveredTable, reading: Reading) -> None:
     """The table may not be where a service with these settings lives, either."""
     if found.location.startswith("/"):
-        own = own_places(settings_file.load(config=reading.config))
+        own = own_paths(settings_file.load(config=reading.config))
         refuse_own(found.location, os.path.realpath(found.location), own)
 
 
@@ -179,7 +179,7 @@ def logged_to(file: Path) -> Iterator[None]:
             root.setLevel(level)
 
 
-def settings_for(found: Found, reading: Reading, home: Path) -> Settings:
+def settings_for(found: DiscoveredTable, reading: Reading, home: Path) -> Settings:
     """As configured, but with a database, a warehouse and a driver of its own, and with this table's format only."""
     others = {r.name: {"enabled": False} for r in reading.plugins.reports if is_other_format(r, str(found.format))}
     flags = {
@@ -197,11 +197,11 @@ def is_other_format(report: Any, wanted: str) -> bool:
     return report.kind == "table-format" and report.state == "on" and wanted not in report.pairs
 
 
-def spec_of(found: Found, checked: Checked, service: Service, properties: Mapping[str, str]) -> TableSpec:
-    place = found.place
+def spec_of(found: DiscoveredTable, checked: Checked, service: Service, properties: Mapping[str, str]) -> TableSpec:
+    reference = found.reference
     return TableSpec(
-        location=place.location, format=found.format, db_name=place.db_name, scheduling=checked.scheduling,
-        table_name=place.table_name or found.name, catalog=place.catalog.name if place.catalog else "",
+        location=reference.location, format=found.format, db_name=reference.db_name, scheduling=checked.scheduling,
+        table_name=reference.table_name or found.name, catalog=reference.catalog.name if reference.catalog else "",
         action_types=frozenset(service.plugins.actions_of(found.format)), properties=properties,
     )  # fmt: skip
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lakehand.app.config_file import choose_config
-from lakehand.app.finding import Finder, Found, Unread, reason_of, storage_properties
+from lakehand.app.discovery import DiscoveredTable, Finder, UnreadableFolder, reason_of, storage_properties
 from lakehand.app.plugins import Configs
 from lakehand.app.plugins import load as load_plugins
 from lakehand.core.plugins import Plugins
 from lakehand.domain.errors import Invalid, NotFound
-from lakehand.domain.places import Catalog
+from lakehand.domain.references import Catalog
 
 HOME = Path("~/.lakehand")
 
@@ -30,7 +30,7 @@ class Reading:
     def finder(self) -> Finder:
         return Finder(self.plugins.formats, self.storage)
 
-    def tables_of(self, text: str, finder: Finder) -> Iterator[Found | Unread]:
+    def tables_of(self, text: str, finder: Finder) -> Iterator[DiscoveredTable | UnreadableFolder]:
         """The tables that a person names: by a folder, by ``CATALOG:``, ``CATALOG:db`` or ``CATALOG:db.table``.
 
         Raises NotFound when there is nothing of that name.
@@ -52,15 +52,15 @@ class Reading:
             raise NotFound(f"no catalog is called {name!r}: the settings have {known}")
         return self.catalogs[name]
 
-    def tables_in(self, catalog: Catalog, inside: str) -> Iterator[Found | Unread]:
+    def tables_in(self, catalog: Catalog, inside: str) -> Iterator[DiscoveredTable | UnreadableFolder]:
         """All tables of a catalog, those of a namespace, or one."""
         reader = self.plugins.format(catalog.format)
         try:
-            for place in reader.tables(catalog):
-                if inside in ("", place.db_name, f"{place.db_name}.{place.table_name}"):
-                    yield Found(place=place, format=catalog.format)
+            for reference in reader.tables(catalog):
+                if inside in ("", reference.db_name, f"{reference.db_name}.{reference.table_name}"):
+                    yield DiscoveredTable(reference=reference, format=catalog.format)
         except OSError as error:
-            yield Unread(location=f"{catalog.name}:", reason=reason_of(error))
+            yield UnreadableFolder(location=f"{catalog.name}:", reason=reason_of(error))
 
 
 def open_reading(config: Path | None = None) -> Reading:

@@ -25,11 +25,11 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, Setting
 from lakehand.app.config_file import ConfigChoice, choose_config, exposed_secrets, merged, read_config
 from lakehand.app.plugins import PluginConfig
 from lakehand.app.secrets import check_door, check_tokens, read_tokens
-from lakehand.core.catalogs import ServedCatalog
+from lakehand.core.catalog_service import ServedCatalog
 from lakehand.core.plugins import Plugins
 from lakehand.domain.actions import actions
 from lakehand.domain.errors import Invalid
-from lakehand.domain.places import Catalog
+from lakehand.domain.references import Catalog
 from lakehand.domain.retries import RetryPolicy
 from lakehand.domain.rules import Limits
 from lakehand.domain.tables import Format

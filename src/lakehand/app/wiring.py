@@ -11,38 +11,39 @@ from typing import Any
 
 import lakehand
 from lakehand.app.boundaries import boundaries
-from lakehand.app.finding import recogniser, storage_properties
-from lakehand.app.home import own_places, prepare_database_file
+from lakehand.app.discovery import recogniser, storage_properties
+from lakehand.app.home import own_paths, prepare_database_file
 from lakehand.app.identity import Identity, SystemSecrets, take_identity
-from lakehand.app.places import keep_apart, place_check, warehouses_of
+from lakehand.app.path_guard import keep_apart, path_guard, warehouses_of
 from lakehand.app.plugins import load
 from lakehand.app.settings import Settings
-from lakehand.core.catalogs import CatalogsDesk
+from lakehand.core.catalog_service import CatalogService
+from lakehand.core.completer import Completer
 from lakehand.core.coordinator import Coordinator
 from lakehand.core.dispatcher import Dispatcher
+from lakehand.core.engine_supervisor import EngineSupervisor
 from lakehand.core.explain import Explainer
-from lakehand.core.floods import Flood
-from lakehand.core.housekeeper import Caretaker, Housekeeper
+from lakehand.core.history_cleaner import HistoryCleaner
 from lakehand.core.intake import Intake
+from lakehand.core.intake_cache import IntakeCache
 from lakehand.core.lanes import Lanes
 from lakehand.core.loop import Loop
-from lakehand.core.memory import Memory
 from lakehand.core.monitor import Monitor
-from lakehand.core.operations_desk import OperationsDesk
+from lakehand.core.operation_service import OperationService
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Store
+from lakehand.core.prober import Prober
+from lakehand.core.rate_limits import RateLimiter
 from lakehand.core.recovery import Recovery
 from lakehand.core.rescuer import Rescuer
 from lakehand.core.runtimes import Runtimes
-from lakehand.core.settler import Settler
-from lakehand.core.sweeper import Sweeper
-from lakehand.core.tables_desk import TablesDesk
+from lakehand.core.table_service import TableService
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.spi.engines import EngineContext
 from lakehand.store import migrate, open_store
 
 BUSY_PACE, IDLE_PACE = 0.1, 1.0  # seconds between two rounds of the monitor
-DISPATCH_PACE, COORDINATE_PACE, SWEEP_PACE, RESCUE_PACE = 1.0, 1.0, 1.0, 5.0
+DISPATCH_PACE, COORDINATE_PACE, PROBE_PACE, RESCUE_PACE = 1.0, 1.0, 1.0, 5.0
 CARE_PACE, ALIVE_PACE, HOUSE_PACE = 1.0, 20.0, 600.0
 THREADS = 8  # that look at tables of one format at once
 FEW = 4  # for other calls into one plugin
@@ -60,9 +61,9 @@ class Service:
     store: Store
     plugins: Plugins
     metrics: PrometheusMetrics
-    tables: TablesDesk
-    operations: OperationsDesk
-    catalogs: CatalogsDesk
+    tables: TableService
+    operations: OperationService
+    catalogs: CatalogService
     explainer: Explainer
     intake: Intake
     rescuer: Rescuer
@@ -118,7 +119,7 @@ def migrated(settings: Settings) -> Identity:
     """Take the home, then bring its database up to date: nobody migrates under a service that runs."""
     identity = take_identity(settings.home)
     try:
-        keep_apart(warehouses_of(settings.all_warehouses), own_places(settings))
+        keep_apart(warehouses_of(settings.all_warehouses), own_paths(settings))
         prepare_database_file(settings.database_url)
         migrate.upgrade(settings.database_url)
     except BaseException:
@@ -155,14 +156,14 @@ class Parts:
 
 
 def wire(settings: Settings, identity: Identity, store: Store, plugins: Plugins, metrics: PrometheusMetrics) -> Service:
-    warehouses, own = warehouses_of(settings.all_warehouses), own_places(settings)
+    warehouses, own = warehouses_of(settings.all_warehouses), own_paths(settings)
     keep_apart(warehouses, own)
     loops: dict[str, Loop] = {}
     wake = waker(loops)
-    check_place = place_check(warehouses, own)
+    check_path = path_guard(warehouses, own)
     runtimes = Runtimes(
-        store=store, plugins=plugins, check_place=check_place, catalogs=settings.catalog_map(),
-        draw_boundary=boundaries(warehouses, check_place),
+        store=store, plugins=plugins, check_path=check_path, catalogs=settings.catalog_map(),
+        draw_boundary=boundaries(warehouses, check_path),
     )  # fmt: skip
     recovery = Recovery(plugins=plugins, runtimes=runtimes, since=store.clock.now())
     lease = settings.lease.total_seconds()
@@ -175,15 +176,15 @@ def wire(settings: Settings, identity: Identity, store: Store, plugins: Plugins,
         settles=Lanes(purpose="settle", width=FEW, patience=VERIFY_PATIENCE),
     )  # fmt: skip
     rescuer = Rescuer(
-        store=store, metrics=metrics, holder=identity.id, hold=settings.lease, margin=settings.lease_margin,
+        store=store, metrics=metrics, holder=identity.id, time_to_live=settings.lease, margin=settings.lease_margin,
         recovery=recovery,
     )  # fmt: skip
     dispatcher = build_dispatcher(parts)
-    tables = TablesDesk(
-        store=store, plugins=plugins, warehouses=warehouses, wake=wake("coordinator"), check_place=check_place,
-        recognise=recogniser(plugins.formats, storage_properties(settings.plugin_configs()), check_place),
+    tables = TableService(
+        store=store, plugins=plugins, warehouses=warehouses, wake=wake("coordinator"), check_path=check_path,
+        recognise=recogniser(plugins.formats, storage_properties(settings.plugin_configs()), check_path),
     )  # fmt: skip
-    catalogs = CatalogsDesk(
+    catalogs = CatalogService(
         store=store, plugins=plugins, tables=tables, catalogs=settings.served_catalogs(),
         heartbeat_timeout=settings.heartbeat_timeout,
     )  # fmt: skip
@@ -194,12 +195,12 @@ def wire(settings: Settings, identity: Identity, store: Store, plugins: Plugins,
     return Service(
         settings=settings, identity=identity, store=store, plugins=plugins, metrics=metrics, rescuer=rescuer,
         tables=tables, catalogs=catalogs,
-        operations=OperationsDesk(store=store, plugins=plugins, wake=wake("dispatcher", "monitor")),
+        operations=OperationService(store=store, plugins=plugins, wake=wake("dispatcher", "monitor")),
         explainer=Explainer(store=store, plugins=plugins, waits=dispatcher.waits),
         intake=Intake(
             store=store, warehouses=warehouses, heartbeat_timeout=settings.heartbeat_timeout,
-            flood=Flood(per_minute=settings.new_tables_per_minute), wake=wake("coordinator", "dispatcher"),
-            memory=Memory(store=store, keep=REMEMBER),
+            rate_limiter=RateLimiter(per_minute=settings.new_tables_per_minute), wake=wake("coordinator", "dispatcher"),
+            memory=IntakeCache(store=store, keep=REMEMBER),
         ),
         loops=loops, lanes=parts.lanes,
     )  # fmt: skip
@@ -224,26 +225,26 @@ def waker(loops: Mapping[str, Loop]) -> Wake:
 
 def build_loops(parts: Parts, rescuer: Rescuer, dispatcher: Dispatcher) -> Mapping[str, Loop]:
     monitor = build_monitor(parts)
-    house = Housekeeper(store=parts.store, metrics=parts.metrics, keep_history=parts.settings.keep_history)
-    care = Caretaker(
+    house = HistoryCleaner(store=parts.store, metrics=parts.metrics, keep_history=parts.settings.keep_history)
+    care = EngineSupervisor(
         **parts.shared, holder=parts.identity.id, host=os.uname().nodename, version=lakehand.__version__,
         lanes=parts.lanes,
     )  # fmt: skip
     steps: dict[str, tuple[Callable[[], bool], Callable[[], float]]] = {
-        "sweeper": (build_sweeper(parts).run_once, lambda: SWEEP_PACE),
+        "prober": (build_prober(parts).run_once, lambda: PROBE_PACE),
         "coordinator": (build_coordinator(parts).run_once, lambda: COORDINATE_PACE),
         "dispatcher": (dispatcher.run_once, lambda: DISPATCH_PACE),
         "monitor": (monitor.run_once, lambda: BUSY_PACE if monitor.watching else IDLE_PACE),
         "rescuer": (rescuer.run_once, lambda: RESCUE_PACE),
-        "caretaker": (care.run_once, lambda: CARE_PACE),
+        "engine-supervisor": (care.run_once, lambda: CARE_PACE),
         "alive": (care.say_alive, lambda: ALIVE_PACE),
-        "housekeeper": (house.run_once, lambda: HOUSE_PACE),
+        "history-cleaner": (house.run_once, lambda: HOUSE_PACE),
     }
     return {n: Loop(name=n, run_once=step, pause=pace, metrics=parts.metrics) for n, (step, pace) in steps.items()}
 
 
-def build_sweeper(parts: Parts) -> Sweeper:
-    return Sweeper(
+def build_prober(parts: Parts) -> Prober:
+    return Prober(
         **parts.shared, runtimes=parts.runtimes, lanes=parts.looks, hanging=parts.hanging,
         on_news=parts.wake("coordinator"),
     )  # fmt: skip
@@ -259,19 +260,19 @@ def build_coordinator(parts: Parts) -> Coordinator:
 def build_dispatcher(parts: Parts) -> Dispatcher:
     return Dispatcher(
         **parts.shared, runtimes=parts.runtimes, secrets=SystemSecrets(), holder=parts.identity.id,
-        hold=parts.settings.lease, limits=parts.settings.dispatch_limits(parts.plugins), lanes=parts.dispatches,
+        time_to_live=parts.settings.lease, limits=parts.settings.dispatch_limits(parts.plugins), lanes=parts.dispatches,
         recovery=parts.recovery, on_submitted=parts.wake("monitor"),
     )  # fmt: skip
 
 
 def build_monitor(parts: Parts) -> Monitor:
-    settler = Settler(
+    completer = Completer(
         **parts.shared, runtimes=parts.runtimes, secrets=SystemSecrets(), policy=parts.settings.retry_policy(),
         recovery=parts.recovery, on_settled=parts.wake("dispatcher", "coordinator"),
     )  # fmt: skip
     return Monitor(
-        **parts.shared, settler=settler, recovery=parts.recovery, holder=parts.identity.id, hold=parts.settings.lease,
-        rounds=parts.rounds, settles=parts.settles,
+        **parts.shared, completer=completer, recovery=parts.recovery, holder=parts.identity.id,
+        time_to_live=parts.settings.lease, rounds=parts.rounds, settles=parts.settles,
     )  # fmt: skip
 
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakehand.cli.check_screen import CheckScreen
-from lakehand.cli.options import AsJson, pairs, whole_place
+from lakehand.cli.options import AsJson, pairs, whole_reference
 from lakehand.cli.problems import CommandFailed, complain
 from lakehand.cli.service import Config
 from lakehand.domain.errors import LakehandError
 
 if TYPE_CHECKING:
     from lakehand.app.checkup import Checked, Checkup
-    from lakehand.app.finding import Finder, Found, Unread
+    from lakehand.app.discovery import DiscoveredTable, Finder, UnreadableFolder
     from lakehand.app.reading import Reading
 
 THREADS = 8
@@ -97,11 +97,11 @@ def checked_tables(
 
 def found_tables(
     paths: Iterable[str], reading: "Reading", finder: "Finder"
-) -> "Iterator[Found | Unread | LakehandError]":
+) -> "Iterator[DiscoveredTable | UnreadableFolder | LakehandError]":
     for path in paths:
         count = 0
         try:
-            for found in reading.tables_of(whole_place(path), finder):
+            for found in reading.tables_of(whole_reference(path), finder):
                 count += 1
                 yield found
             if count == 0:
@@ -111,10 +111,14 @@ def found_tables(
             yield problem
 
 
-def looked_at(found: "Found | Unread | LakehandError", checkup: "Checkup") -> "Checked":
+def looked_at(found: "DiscoveredTable | UnreadableFolder | LakehandError", checkup: "Checkup") -> "Checked":
     from lakehand.app.checkup import Checked
-    from lakehand.app.finding import Unread
+    from lakehand.app.discovery import UnreadableFolder
 
     if isinstance(found, LakehandError):
         return Checked(location="", problem=str(found))
-    return Checked(location=found.location, problem=found.reason) if isinstance(found, Unread) else checkup.check(found)
+    return (
+        Checked(location=found.location, problem=found.reason)
+        if isinstance(found, UnreadableFolder)
+        else checkup.check(found)
+    )

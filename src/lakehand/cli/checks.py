@@ -10,8 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from lakehand.app.home import own_places, prepare_home
-from lakehand.app.places import keep_apart, warehouses_of
+from lakehand.app.home import own_paths, prepare_home
+from lakehand.app.path_guard import keep_apart, warehouses_of
 from lakehand.app.settings import Settings
 from lakehand.domain.errors import LakehandError
 from lakehand.domain.locations import normalise_prefix
@@ -19,11 +19,11 @@ from lakehand.domain.operations import Handle
 from lakehand.engines.spark.engine import SparkEngine
 from lakehand.engines.spark.jars import default_cache, is_there, jars_of
 from lakehand.engines.spark.java import java_home
-from lakehand.spi import EngineContext, EngineState, EngineStatus, Until, Work
+from lakehand.spi import EngineContext, EngineState, EngineStatus, LeaseGrant, Work
 from lakehand.store.migrate import current, head
 
 SPARK_PATIENCE = 180.0  # seconds for Spark to start and count to a thousand
-HOLD = timedelta(minutes=1)
+TIME_TO_LIVE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +104,7 @@ def check_home(settings: Settings) -> str:
     prepare_home(settings.home)
     try:
         with TemporaryDirectory(dir=settings.home):
-            keep_apart(warehouses_of(settings.all_warehouses), own_places(settings))
+            keep_apart(warehouses_of(settings.all_warehouses), own_paths(settings))
     except OSError as error:
         raise Ailing(
             f"{settings.home} cannot be written: {error}", "give --home another folder, or its user the right"
@@ -169,11 +169,15 @@ def check_spark(settings: Settings) -> str:
 def run_probe(engine: SparkEngine) -> EngineStatus:
     handle = Handle("doctor")
     deadline = time.monotonic() + SPARK_PATIENCE
-    engine.submit(Work(job="probe", parameters={}, table="none", location=""), handle, Until(mark=None, hold=HOLD))
+    engine.submit(
+        Work(job="probe", parameters={}, table="none", location=""),
+        handle,
+        LeaseGrant(heartbeat_token=None, time_to_live=TIME_TO_LIVE),
+    )
     while time.monotonic() < deadline:
         engine.tend()
-        if mark := engine.mark():
-            engine.renew([handle], Until(mark=mark, hold=HOLD))
+        if heartbeat_token := engine.heartbeat_token():
+            engine.renew([handle], LeaseGrant(heartbeat_token=heartbeat_token, time_to_live=TIME_TO_LIVE))
         status = engine.status([handle])[handle]
         if status.state.is_over:
             return status

@@ -13,14 +13,14 @@ from rich.text import Text
 from lakehand.cli.check import opened
 from lakehand.cli.check_views import counted
 from lakehand.cli.client import Client, Document, given
-from lakehand.cli.options import URL, AsJson, Token, Url, whole_place, words
+from lakehand.cli.options import URL, AsJson, Token, Url, whole_reference, words
 from lakehand.cli.problems import CommandFailed
 from lakehand.cli.screen import Screen, console, data, joined
 from lakehand.cli.service import Config
 from lakehand.cli.times import span
 
 if TYPE_CHECKING:
-    from lakehand.app.finding import Found
+    from lakehand.app.discovery import DiscoveredTable
 
 COLOURS = {"registered": "green", "known": "dim", "refused": "red", "unread": "red"}
 
@@ -47,7 +47,7 @@ def discover(
     out, began, seen = console(), time.perf_counter(), Counter[str]()
     waiting = Screen(stderr=True) if as_json or not out.is_terminal else out
     with waiting.status("looking for tables") as status:
-        for document in documents(reading.tables_of(whole_place(path), finder), client, wanted):
+        for document in documents(reading.tables_of(whole_reference(path), finder), client, wanted):
             seen[document["format"] or "unread"] += 1
             print(json.dumps(document), flush=True) if as_json else out.print(line(document), soft_wrap=True)
             status.update(data(f"{sum(seen.values())} tables in {finder.folders} folders"))
@@ -59,24 +59,28 @@ def discover(
 
 
 def documents(found: Iterator[object], client: Client | None, wanted: Document) -> Iterator[Document]:
-    from lakehand.app.finding import Found, Unread
+    from lakehand.app.discovery import DiscoveredTable, UnreadableFolder
 
     for one in found:
-        if isinstance(one, Found):
+        if isinstance(one, DiscoveredTable):
             yield registered(one, client, wanted) if client else described(one)
-        elif isinstance(one, Unread):
+        elif isinstance(one, UnreadableFolder):
             yield {"location": one.location, "format": "", "also": [], "outcome": "unread", "reason": one.reason}
 
 
-def described(found: "Found") -> Document:
+def described(found: "DiscoveredTable") -> Document:
     document: Document = {"location": found.location, "format": str(found.format), "also": [*map(str, found.also)]}
-    place = found.place
-    if place.catalog is not None:
-        document |= {"catalog": place.catalog.name, "db_name": place.db_name, "table_name": place.table_name}
+    reference = found.reference
+    if reference.catalog is not None:
+        document |= {
+            "catalog": reference.catalog.name,
+            "db_name": reference.db_name,
+            "table_name": reference.table_name,
+        }
     return document
 
 
-def registered(found: "Found", client: Client, wanted: Document) -> Document:
+def registered(found: "DiscoveredTable", client: Client, wanted: Document) -> Document:
     """One that is refused stops no other."""
     document = described(found)
     body: Document = {key: value for key, value in document.items() if key != "also"}

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakehand.cli.check import Set, checkup_of, opened
-from lakehand.cli.options import AsJson, pairs, whole_place
+from lakehand.cli.options import AsJson, pairs, whole_reference
 from lakehand.cli.problems import CommandFailed
 from lakehand.cli.service import Config
 
 if TYPE_CHECKING:
     from lakehand.app.checkup import Checked
-    from lakehand.app.finding import Found
+    from lakehand.app.discovery import DiscoveredTable
     from lakehand.app.once import Wish
     from lakehand.app.reading import Reading
     from lakehand.cli.maintain_screen import MaintainScreen
@@ -77,20 +77,22 @@ def maintain(
             raise typer.Exit(1)
 
 
-def the_table(reading: "Reading", path: str) -> "Found":
-    from lakehand.app.finding import Found
+def the_table(reading: "Reading", path: str) -> "DiscoveredTable":
+    from lakehand.app.discovery import DiscoveredTable
 
-    found = list(reading.tables_of(whole_place(path), reading.finder()))
-    tables = [one for one in found if isinstance(one, Found)]
+    found = list(reading.tables_of(whole_reference(path), reading.finder()))
+    tables = [one for one in found if isinstance(one, DiscoveredTable)]
     if not tables:
-        why = f": {found[0].reason}" if found and not isinstance(found[0], Found) else ""
+        why = f": {found[0].reason}" if found and not isinstance(found[0], DiscoveredTable) else ""
         raise CommandFailed(f"{path} is no table of {', '.join(sorted(reading.plugins.formats))}{why}")
     if len(tables) > 1:
         raise CommandFailed(f"there are {len(tables)} tables below {path}: name one; lakehand check {path} lists them")
     return tables[0]
 
 
-def asked_actions(reading: "Reading", found: "Found", names: list[str], *, confirm: bool) -> "tuple[Action, ...]":
+def asked_actions(
+    reading: "Reading", found: "DiscoveredTable", names: list[str], *, confirm: bool
+) -> "tuple[Action, ...]":
     from lakehand.domain.actions import Action
 
     if confirm and not names:
@@ -137,7 +139,7 @@ def a_home(given: Path | None) -> Iterator[Path]:
 
 
 def perform(
-    found: "Found",
+    found: "DiscoveredTable",
     before: "Checked",
     wish: "Wish",
     *,

@@ -44,7 +44,7 @@ def words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def whole_place(text: str) -> str:
+def whole_reference(text: str) -> str:
     """A folder as one types it in a shell, made absolute; a URI or CATALOG:db.table stays as it is."""
     if ":" in text:
         return text.rstrip("/")

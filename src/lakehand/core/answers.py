@@ -105,7 +105,7 @@ def check_capacity(answer: Any) -> None:
         raise PluginBroken(f"is {answer!r}, not a number from 0")
 
 
-def check_mark(answer: Any) -> None:
+def check_heartbeat_token(answer: Any) -> None:
     if not is_a(answer, str | None):
         raise PluginBroken(f"returned {kind(answer)}, not a word of its clock")
 

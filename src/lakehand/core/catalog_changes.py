@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from lakehand.domain.locations import location_key, normalise
-from lakehand.domain.places import Place
+from lakehand.domain.references import TableReference
 from lakehand.domain.tables import Table, TableId
 
 LOOKS = 2  # how often in a row a table must be missing before it counts as dropped, where much is missing at once
@@ -14,14 +14,14 @@ LOOKS = 2  # how often in a row a table must be missing before it counts as drop
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rename:
     table: Table
-    place: Place
+    reference: TableReference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogChanges:
     """``missing`` are tables that were not listed and stay for now; ``why_kept`` says why."""
 
-    add: Sequence[Place] = ()
+    add: Sequence[TableReference] = ()
     rename: Sequence[Rename] = ()
     retire: Sequence[Table] = ()
     missing: Sequence[Table] = ()
@@ -29,7 +29,11 @@ class CatalogChanges:
 
 
 def changes_of(
-    listed: Sequence[Place], known: Collection[Table], missed: Mapping[TableId, int], *, accept_empty: bool = False
+    listed: Sequence[TableReference],
+    known: Collection[Table],
+    missed: Mapping[TableId, int],
+    *,
+    accept_empty: bool = False,
 ) -> CatalogChanges:
     """``missed``: how often each table was missing before, in a row."""
     there = by_location(listed)
@@ -39,39 +43,39 @@ def changes_of(
     registered = {location_key(table.location) for table in kept}
     return CatalogChanges(
         add=[places[0] for key, places in there.items() if key not in registered],
-        rename=[Rename(table=t, place=p[0]) for t in kept if not is_named(t, p := there[location_key(t.location)])],
+        rename=[Rename(table=t, reference=p[0]) for t in kept if not is_named(t, p := there[location_key(t.location)])],
         retire=retire,
         missing=missing,
         why_kept=why,
     )
 
 
-def by_location(listed: Sequence[Place]) -> Mapping[str, list[Place]]:
+def by_location(listed: Sequence[TableReference]) -> Mapping[str, list[TableReference]]:
     """A location can have several names; the first one counts where none is registered."""
-    found: dict[str, list[Place]] = {}
-    for place in listed:
-        found.setdefault(location_key(normalise(place.location)), []).append(place)
+    found: dict[str, list[TableReference]] = {}
+    for reference in listed:
+        found.setdefault(location_key(normalise(reference.location)), []).append(reference)
     return found
 
 
-def is_named(table: Table, places: Sequence[Place]) -> bool:
-    return (table.spec.db_name, table.spec.table_name) in {name_of(place) for place in places}
+def is_named(table: Table, places: Sequence[TableReference]) -> bool:
+    return (table.spec.db_name, table.spec.table_name) in {name_of(reference) for reference in places}
 
 
-def name_of(place: Place) -> tuple[str, str]:
-    return place.db_name, place.table_name
+def name_of(reference: TableReference) -> tuple[str, str]:
+    return reference.db_name, reference.table_name
 
 
 def dropped(
     absent: Sequence[Table],
     kept: Sequence[Table],
-    listed: Sequence[Place],
+    listed: Sequence[TableReference],
     missed: Mapping[TableId, int],
     *,
     accept_empty: bool,
 ) -> tuple[list[Table], list[Table], str]:
     """Those to retire, those to keep for now, and why. A catalog that shows little may only seem to be empty."""
-    names = {name_of(place) for place in listed}
+    names = {name_of(reference) for reference in listed}
     replaced = [t for t in absent if (t.spec.db_name, t.spec.table_name) in names]  # its name has another location now
     others = [t for t in absent if t not in replaced]
     if not others or accept_empty:

@@ -11,7 +11,7 @@ from functools import partial
 
 from lakehand.core.lanes import Lanes, Task
 from lakehand.core.news import tell
-from lakehand.core.operations_desk import service_instant
+from lakehand.core.operation_service import service_instant
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Metrics, Store
 from lakehand.core.runtimes import Runtimes, Seen
@@ -29,7 +29,7 @@ from lakehand.domain.tables import TableId
 
 log = logging.getLogger(__name__)
 BATCH = 2000
-HOLD = timedelta(minutes=2)
+TIME_TO_LIVE = timedelta(minutes=2)
 PATIENCE = 1.0  # seconds for those that are not back yet, before the others are stored and new ones are sent
 MOST_WAITING = 100  # operations of one table and action that may wait
 STILL_OUT = "the last look has not come back yet"
@@ -48,7 +48,7 @@ class Coordinator:
     metrics: Metrics
     holder: InstanceId
     lanes: Lanes
-    hanging: dict[object, str]  # shared with the sweeper: where a thread hangs that nobody waits for, and why
+    hanging: dict[object, str]  # shared with the prober: where a thread hangs that nobody waits for, and why
     on_stored: Callable[[], None]
     _back: deque[Outcome] = field(default_factory=deque)
     _turn: Turn = field(default_factory=Turn)  # the batch that is out
@@ -62,7 +62,7 @@ class Coordinator:
         """
         now = self.store.clock.now()
         self.refit(now)
-        due = self.store.schedules.claim_due(holder=self.holder, now=now, hold=HOLD, limit=BATCH)
+        due = self.store.schedules.claim_due(holder=self.holder, now=now, time_to_live=TIME_TO_LIVE, limit=BATCH)
         self._turn.wait(PATIENCE)
         back = self.take_back()
         self._turn = self.send(due, now) if due else Turn()
@@ -130,7 +130,7 @@ class Coordinator:
 
     def look_at(self, visit: Visit) -> Outcome:
         try:
-            token = self.runtimes.probe(visit.table.format, self.runtimes.place_of(visit.table))
+            token = self.runtimes.probe(visit.table.format, self.runtimes.table_reference(visit.table))
         except Exception as error:
             return unreadable(visit, error)
         looks: list[Look] = []

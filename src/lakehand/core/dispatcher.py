@@ -20,7 +20,7 @@ from lakehand.domain.operations import Attempt, InstanceId, Operation, Operation
 from lakehand.domain.processes import Drop, Failure, Skip, TableProcess
 from lakehand.domain.rules import Busy, Candidate, Choice, Limits, choose
 from lakehand.domain.tables import Table
-from lakehand.spi.engines import ExecuteEngine, Until, Work
+from lakehand.spi.engines import ExecuteEngine, LeaseGrant, Work
 
 log = logging.getLogger(__name__)
 WINDOW = 200  # candidates weighed at once
@@ -56,7 +56,7 @@ class Dispatcher:
     secrets: Secrets
     recovery: Recovery
     holder: InstanceId
-    hold: timedelta
+    time_to_live: timedelta
     limits: Limits
     lanes: Lanes
     on_submitted: Callable[[], None]
@@ -134,34 +134,38 @@ class Dispatcher:
     def dispatch(self, hand: Hand) -> bool:
         """Claim one operation and bring it to its engine. The engine's mark is read before the lease begins."""
         engine = hand.candidate.operation.process.engine
-        mark = self.mark_of(engine)
+        heartbeat_token = self.heartbeat_token_of(engine)
         claimed = hand.claimed = self.claim(hand.candidate)
         if claimed is None:
             return False
         table, now = self.store.tables.get(claimed.table), self.store.clock.now()
         # A wish has no job yet, and its factory chooses the engine with it.
-        answer = mark if isinstance(mark, Skip) and claimed.process.job else self.admit(table, claimed, now)
+        answer = (
+            heartbeat_token
+            if isinstance(heartbeat_token, Skip) and claimed.process.job
+            else self.admit(table, claimed, now)
+        )
         if isinstance(answer, Skip):
             self.put_back(claimed, answer, now)
             return False
         if isinstance(answer, TableProcess):
             # Of another engine no mark was read: the work waits there for the first renewal, which brings one.
-            known = mark if answer.engine == engine and not isinstance(mark, Skip) else None
+            known = heartbeat_token if answer.engine == engine and not isinstance(heartbeat_token, Skip) else None
             return self.submit(hand, replace(claimed, process=answer), table, known)
         self.end(claimed, answer, now)
         return True
 
-    def mark_of(self, name: str) -> str | Skip | None:
+    def heartbeat_token_of(self, name: str) -> str | Skip | None:
         """Why not, where the engine is off or does not answer."""
         try:
-            return self.plugins.engine(name).mark()
+            return self.plugins.engine(name).heartbeat_token()
         except (OSError, LakehandError) as error:
             return refused(error)
 
     def claim(self, candidate: Candidate) -> Operation | None:
         now, places = self.store.clock.now(), self.places_of(candidate)
         return self.store.operations.claim(
-            candidate.operation, holder=self.holder, now=now, hold=self.hold, places=places
+            candidate.operation, holder=self.holder, now=now, time_to_live=self.time_to_live, places=places
         )
 
     def places_of(self, candidate: Candidate) -> list[str]:
@@ -205,12 +209,12 @@ class Dispatcher:
         self.metrics.finished(ended.process.action, ended.status, why, timedelta())
         log.info(str(ended.status), extra={"operation": ended.id, "reason": ended.reason})
 
-    def submit(self, hand: Hand, operation: Operation, table: Table, mark: str | None) -> bool:
+    def submit(self, hand: Hand, operation: Operation, table: Table, heartbeat_token: str | None) -> bool:
         """Intent before effect: the handle is stored first. If we die in between, the monitor submits it."""
         engine = self.plugins.engine(operation.process.engine)
         saved = self.store_intent(operation, engine)
         hand.claimed = None
-        give(engine, saved, table, Until(mark=mark, hold=self.hold))
+        give(engine, saved, table, LeaseGrant(heartbeat_token=heartbeat_token, time_to_live=self.time_to_live))
         waited = max(self.store.clock.now() - operation.created_at, timedelta())
         self.metrics.submitted(operation.process.action, waited)
         log.info("submitted", extra={"operation": saved.id, "handle": saved.handle, "action": saved.process.action})
@@ -242,11 +246,11 @@ def refused(error: Exception) -> Skip:
     return Skip(reason=f"not admitted: {error}", look_again=max(again, LOOK_AGAIN))
 
 
-def give(engine: ExecuteEngine, operation: Operation, table: Table, until: Until) -> bool:
+def give(engine: ExecuteEngine, operation: Operation, table: Table, grant: LeaseGrant) -> bool:
     """Hand the work over. An engine that does not take it changes nothing: the monitor gives it again."""
     assert operation.handle is not None
     try:
-        engine.submit(work_of(operation, table), operation.handle, until)
+        engine.submit(work_of(operation, table), operation.handle, grant)
     except (OSError, LakehandError) as error:
         log.warning("the engine did not take it yet", extra={"operation": operation.id, "reason": str(error)})
         return False

@@ -14,7 +14,7 @@ from lakehand.core.answers import (
     check_capacity,
     check_failure,
     check_health,
-    check_mark,
+    check_heartbeat_token,
     check_snapshot,
     check_statuses,
     check_strategy,
@@ -27,9 +27,9 @@ from lakehand.core.health import PluginHealth
 from lakehand.core.seats import called, called_about
 from lakehand.domain.actions import Action
 from lakehand.domain.operations import Handle, Operation
-from lakehand.domain.places import Place
 from lakehand.domain.processes import Drop, Failure, Json, Skip, TableProcess, Verdict
-from lakehand.spi.engines import EngineContext, EngineHealth, EngineStatus, ExecuteEngine, Until, Work
+from lakehand.domain.references import TableReference
+from lakehand.spi.engines import EngineContext, EngineHealth, EngineStatus, ExecuteEngine, LeaseGrant, Work
 from lakehand.spi.factories import ProcessFactory, ProcessTriggerStrategy
 from lakehand.spi.formats import TableFormat, TableSnapshot
 from lakehand.spi.runtimes import TableRuntime
@@ -112,11 +112,11 @@ class GuardedFormat(Guard, TableFormat):
         self.format = inner.format  # type: ignore[misc]
         self.record = PluginHealth(kind="table-format", name=name or str(inner.format))
 
-    def probe(self, place: Place) -> str:
-        return called_about(place.location, self.record, "probe", check_token, self.inner.probe, place)
+    def probe(self, reference: TableReference) -> str:
+        return called_about(reference.location, self.record, "probe", check_token, self.inner.probe, reference)
 
-    def inspect(self, place: Place) -> TableSnapshot:
-        return called_about(place.location, self.record, "inspect", check_snapshot, self.inner.inspect, place)
+    def inspect(self, reference: TableReference) -> TableSnapshot:
+        return called_about(reference.location, self.record, "inspect", check_snapshot, self.inner.inspect, reference)
 
 
 @forwards(ExecuteEngine)
@@ -145,15 +145,15 @@ class GuardedEngine(Guard, ExecuteEngine):
     def take_capacity(self) -> None:
         self._capacity = called(self.record, "capacity", check_capacity, lambda: self.inner.capacity)
 
-    def mark(self) -> str | None:
+    def heartbeat_token(self) -> str | None:
         self.take_capacity()
-        return called(self.record, "mark", check_mark, self.inner.mark)
+        return called(self.record, "heartbeat_token", check_heartbeat_token, self.inner.heartbeat_token)
 
-    def submit(self, work: Work, handle: Handle, until: Until) -> None:
-        called(self.record, "submit", anything, self.inner.submit, work, handle, until)
+    def submit(self, work: Work, handle: Handle, grant: LeaseGrant) -> None:
+        called(self.record, "submit", anything, self.inner.submit, work, handle, grant)
 
-    def renew(self, handles: Collection[Handle], until: Until) -> None:
-        called(self.record, "renew", anything, self.inner.renew, handles, until)
+    def renew(self, handles: Collection[Handle], grant: LeaseGrant) -> None:
+        called(self.record, "renew", anything, self.inner.renew, handles, grant)
 
     def status(self, handles: Collection[Handle]) -> Mapping[Handle, EngineStatus]:
         return called(self.record, "status", check_statuses, self.inner.status, handles)

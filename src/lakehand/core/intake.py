@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from functools import cached_property, lru_cache
 
-from lakehand.core.floods import Flood, Novelties
-from lakehand.core.memory import Memory
+from lakehand.core.intake_cache import IntakeCache
 from lakehand.core.ports import Arrival, Store
+from lakehand.core.rate_limits import EventThrottle, RateLimiter
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid, Moved
 from lakehand.domain.events import Event
@@ -73,16 +73,16 @@ class Intake:
     store: Store
     warehouses: Warehouses
     heartbeat_timeout: timedelta
-    flood: Flood  # bounds how fast strangers may register tables
+    rate_limiter: RateLimiter  # bounds how fast strangers may register tables
     wake: Callable[[], None]  # tells the loops of this process that there is something to do
-    novelties: Novelties = field(default_factory=Novelties)  # bounds how many different troubles are kept
-    memory: Memory | None = None  # None: remember nothing
+    throttle: EventThrottle = field(default_factory=EventThrottle)  # bounds how many different troubles are kept
+    memory: IntakeCache | None = None  # None: remember nothing
     _processes: dict[tuple[object, ...], TableProcess] = field(default_factory=dict)
     _places: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     @cached_property
-    def remembered(self) -> Memory:
-        return self.memory or Memory(store=self.store)
+    def remembered(self) -> IntakeCache:
+        return self.memory or IntakeCache(store=self.store)
 
     def record(self, notifications: Sequence[Notification], *, faults: Sequence[Event] = ()) -> Sequence[Receipt]:
         """Store a batch, durably, in one transaction. What is wrong with one notification harms no other.
@@ -104,7 +104,7 @@ class Intake:
         notes: list[Event] = [*faults]
         arrivals = [self.arrival(n, r, known, notes, now) for n, r in zip(notifications, read, strict=True)]
         accepted = [a for a in arrivals if isinstance(a, Arrival)]
-        ids = iter(self.store.inbox.store(accepted, self.novelties.bounded(notes, now), now=now))
+        ids = iter(self.store.inbox.store(accepted, self.throttle.bounded(notes, now), now=now))
         if accepted:
             self.wake()
         return [receipt(a, ids) for a in arrivals]
@@ -146,7 +146,7 @@ class Intake:
         wanted = table.spec.action_types if table else self.first_actions(notification)
         if not wanted and table is None:
             return refusal(notification, Refused(how_to_register(read)), notes)
-        if table is None and not self.flood.lets_pass(now):
+        if table is None and not self.rate_limiter.lets_pass(now):
             return refusal(notification, Refused("too many new tables at once; register it by the API"), notes)
         spec, is_known = (table.spec, True) if table else (self.spec_of(notification, read, wanted), False)
         note = None if is_known else registered(spec, notification, now)

@@ -51,7 +51,7 @@ class Loop:
                 self._rest(time.monotonic() - began)
 
     def _rest(self, took: float) -> None:
-        """Until the bell, but not before a share of the time is left to everyone else."""
+        """LeaseGrant the bell, but not before a share of the time is left to everyone else."""
         pause = self.pause() if self._failures == 0 else self._pause_after_failure()
         began = time.monotonic()
         self._bell.wait(pause)

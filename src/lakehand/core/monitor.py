@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 
+from lakehand.core.completer import Completer, event_of
+from lakehand.core.engine_monitor import EngineMonitor
 from lakehand.core.lanes import Lanes
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Metrics, Store
 from lakehand.core.recovery import Recovery
-from lakehand.core.settler import Settler, event_of
 from lakehand.core.turns import Turn
-from lakehand.core.watch import Watch
 from lakehand.domain.errors import LeaseLost, NotFound
 from lakehand.domain.operations import InstanceId, Operation, Status
 
@@ -25,22 +25,22 @@ class Monitor:
     store: Store
     plugins: Plugins
     metrics: Metrics
-    settler: Settler
+    completer: Completer
     recovery: Recovery
     holder: InstanceId
-    hold: timedelta
+    time_to_live: timedelta
     rounds: Lanes
     settles: Lanes
-    watches: dict[str, Watch] = field(init=False)
+    watches: dict[str, EngineMonitor] = field(init=False)
     _cared: float = 0.0
 
     def __post_init__(self) -> None:
         self.watches = {name: self.watch_of(name) for name in self.plugins.engines}
 
-    def watch_of(self, name: str) -> Watch:
-        return Watch(
-            engine=self.plugins.engines[name], store=self.store, metrics=self.metrics, settler=self.settler,
-            recovery=self.recovery, holder=self.holder, hold=self.hold, settles=self.settles,
+    def watch_of(self, name: str) -> EngineMonitor:
+        return EngineMonitor(
+            engine=self.plugins.engines[name], store=self.store, metrics=self.metrics, completer=self.completer,
+            recovery=self.recovery, holder=self.holder, time_to_live=self.time_to_live, settles=self.settles,
         )  # fmt: skip
 
     @property
@@ -55,13 +55,13 @@ class Monitor:
             if name not in owing:
                 turn.expect()
                 self.rounds.post(name, partial(self.round, watch, turn), partial(self.left, turn))
-        if time.monotonic() - self._cared > self.hold.total_seconds() / 6:
+        if time.monotonic() - self._cared > self.time_to_live.total_seconds() / 6:
             self.care_for_orphans()
             self._cared = time.monotonic()
         turn.wait(PATIENCE)
         return False
 
-    def round(self, watch: Watch, turn: Turn) -> None:
+    def round(self, watch: EngineMonitor, turn: Turn) -> None:
         try:
             watch.round()
         finally:
@@ -76,7 +76,7 @@ class Monitor:
         orphans = [o for o in mine if o.status.is_live and o.process.engine not in self.plugins.engines]
         if orphans:
             leases = {o.id: o.lease.token for o in orphans if o.lease}
-            kept = self.store.operations.renew(leases, now=self.store.clock.now(), hold=self.hold)
+            kept = self.store.operations.renew(leases, now=self.store.clock.now(), time_to_live=self.time_to_live)
             self.tell([o for o in orphans if o.id in kept])
 
     def tell(self, orphans: Sequence[Operation]) -> None:

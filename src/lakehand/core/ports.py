@@ -121,7 +121,13 @@ class Operations(Protocol):
         """Every live operation, over all instances."""
 
     def claim(
-        self, operation: Operation, *, holder: InstanceId, now: datetime, hold: timedelta, places: Collection[str] = ()
+        self,
+        operation: Operation,
+        *,
+        holder: InstanceId,
+        now: datetime,
+        time_to_live: timedelta,
+        places: Collection[str] = (),
     ) -> Operation | None:
         """Take the lease of a pending operation and its table's slot, in one compare-and-set. None when a rival won.
 
@@ -145,7 +151,7 @@ class Operations(Protocol):
         """
 
     def renew(
-        self, leases: Mapping[OperationId, LeaseToken], *, now: datetime, hold: timedelta
+        self, leases: Mapping[OperationId, LeaseToken], *, now: datetime, time_to_live: timedelta
     ) -> Collection[OperationId]:
         """Prolong leases that are still ours; the ids that were not lost."""
 
@@ -156,7 +162,7 @@ class Operations(Protocol):
         """Leased operations whose lease ended more than the margin ago, the latest first."""
 
     def take_over(
-        self, operation: Operation, *, holder: InstanceId, now: datetime, hold: timedelta
+        self, operation: Operation, *, holder: InstanceId, now: datetime, time_to_live: timedelta
     ) -> Operation | None:
         """Take the lease from the holder that ``operation`` shows (its token is repeated), with a fresh token."""
 
@@ -194,7 +200,7 @@ class DueProbe(NamedTuple):
 class Probes(Protocol):
     """When each table is probed for changes, once for all of its actions."""
 
-    def claim_due(self, *, now: datetime, hold: timedelta, limit: int) -> Sequence[DueProbe]:
+    def claim_due(self, *, now: datetime, time_to_live: timedelta, limit: int) -> Sequence[DueProbe]:
         """The most overdue tables that are neither paused nor removed. Nobody else has them for so long."""
 
     def finish(self, next_due: Mapping[TableId, datetime], tokens: Mapping[TableId, str], *, now: datetime) -> None:
@@ -208,7 +214,9 @@ class Probes(Protocol):
 
 
 class Schedules(Protocol):
-    def claim_due(self, *, holder: InstanceId, now: datetime, hold: timedelta, limit: int) -> Sequence[Schedule]:
+    def claim_due(
+        self, *, holder: InstanceId, now: datetime, time_to_live: timedelta, limit: int
+    ) -> Sequence[Schedule]:
         """Due schedules of tables that are neither paused nor removed, most overdue first, each with a fresh token.
 
         All due actions of one table come together.

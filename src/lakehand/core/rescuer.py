@@ -5,9 +5,9 @@ import logging
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from lakehand.core.completer import event_of
 from lakehand.core.ports import Metrics, Store
 from lakehand.core.recovery import Recovery
-from lakehand.core.settler import event_of
 from lakehand.domain.errors import LeaseLost
 from lakehand.domain.operations import InstanceId, Operation, Status
 
@@ -20,7 +20,7 @@ class Rescuer:
     store: Store
     metrics: Metrics
     holder: InstanceId
-    hold: timedelta
+    time_to_live: timedelta
     margin: timedelta  # between the end of a lease and the moment when a rival may take it
     recovery: Recovery
 
@@ -38,7 +38,7 @@ class Rescuer:
         return len(late) == BATCH
 
     def take(self, operation: Operation, now: datetime, why: str) -> bool:
-        taken = self.store.operations.take_over(operation, holder=self.holder, now=now, hold=self.hold)
+        taken = self.store.operations.take_over(operation, holder=self.holder, now=now, time_to_live=self.time_to_live)
         if taken is None:
             return False
         self.recovery.take(taken)

@@ -13,7 +13,7 @@ from lakehand.domain.actions import Action
 from lakehand.domain.boundaries import EXTRA_LOCATIONS, Boundary, extra_locations
 from lakehand.domain.errors import Conflict, NotFound
 from lakehand.domain.operations import Operation, OperationId
-from lakehand.domain.places import Catalog, Place
+from lakehand.domain.references import Catalog, TableReference
 from lakehand.domain.tables import Format, Table
 from lakehand.spi.config import TableConfig, layered
 from lakehand.spi.factories import ProcessFactory
@@ -40,7 +40,7 @@ class StoredRuntime(TableRuntime):
         self,
         *,
         table: Table,
-        place: Place,
+        reference: TableReference,
         config: TableConfig,
         now: datetime,
         store: Store,
@@ -50,7 +50,7 @@ class StoredRuntime(TableRuntime):
         seen: "Seen | None" = None,
     ) -> None:
         self._table = table
-        self._place = place
+        self._reference = reference
         self._config = config
         self._now = now
         self._store = store
@@ -64,8 +64,8 @@ class StoredRuntime(TableRuntime):
         return self._table
 
     @property
-    def place(self) -> Place:
-        return self._place
+    def reference(self) -> TableReference:
+        return self._reference
 
     @property
     def config(self) -> TableConfig:
@@ -77,7 +77,7 @@ class StoredRuntime(TableRuntime):
 
     def snapshot(self) -> TableSnapshot:
         if self._seen.snapshot is None:
-            self._seen.snapshot = self._format.inspect(self._place)
+            self._seen.snapshot = self._format.inspect(self._reference)
         return self._seen.snapshot
 
     def operations(self, action: Action | None = None) -> Sequence[Operation]:
@@ -110,7 +110,7 @@ class Runtimes:
 
     store: Store
     plugins: Plugins
-    check_place: Callable[[str], None]  # follows links; raises LocationRefused
+    check_path: Callable[[str], None]  # follows links; raises LocationRefused
     draw_boundary: Callable[[str, Sequence[str]], Boundary]  # of a location and its extra locations; as above
     catalogs: Mapping[str, Catalog] = field(default_factory=dict)
 
@@ -127,11 +127,11 @@ class Runtimes:
 
         ``seen``: shared by decisions of one thread about one table, so that its metadata is read once.
         """
-        self.check_place(table.location)
+        self.check_path(table.location)
         config = layered(("plugin", self.plugins.properties_of(factory)), ("table", table.spec.properties))
         return StoredRuntime(
             table=table,
-            place=self.place_of(table),
+            reference=self.table_reference(table),
             config=config,
             now=now,
             store=self.store,
@@ -146,17 +146,17 @@ class Runtimes:
         extra = extra_locations(runtime.config.text(EXTRA_LOCATIONS))
         return self.draw_boundary(runtime.table.location, extra)
 
-    def probe(self, on: Format, place: Place) -> str:
-        self.check_place(place.location)
-        return self.plugins.format(on).probe(place)
+    def probe(self, on: Format, reference: TableReference) -> str:
+        self.check_path(reference.location)
+        return self.plugins.format(on).probe(reference)
 
-    def place_of(self, table: Table) -> Place:
+    def table_reference(self, table: Table) -> TableReference:
         spec = table.spec
-        return self.place(spec.location, spec.catalog, spec.db_name, spec.table_name)
+        return self.reference(spec.location, spec.catalog, spec.db_name, spec.table_name)
 
-    def place(self, location: str, catalog: str, db_name: str, table_name: str) -> Place:
+    def reference(self, location: str, catalog: str, db_name: str, table_name: str) -> TableReference:
         if not catalog:
-            return Place(location=location)
+            return TableReference(location=location)
         if catalog not in self.catalogs:
             raise NotFound(f"{db_name}.{table_name} is in the catalog {catalog!r}, which the settings do not have")
-        return Place(location=location, catalog=self.catalogs[catalog], db_name=db_name, table_name=table_name)
+        return TableReference(location=location, catalog=self.catalogs[catalog], db_name=db_name, table_name=table_name)

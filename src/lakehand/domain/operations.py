@@ -120,7 +120,7 @@ class Operation:
         return f"{self.table}:{self.process.conflict_class}"
 
     @property
-    def stamp(self) -> str:
+    def tag(self) -> str:
         """What a rewrite writes into the table's own history: unlike an id, never given twice, in any database."""
         return f"{self.id}-{self.instant}"
 

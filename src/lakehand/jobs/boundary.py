@@ -44,12 +44,12 @@ class Boundary:
 
     def check(self) -> None:
         """Raise unless the table is the folder that was admitted, with nothing but folders and plain files below it."""
-        self.check_place()
+        self.check_path()
         if self.is_local:
             for _ in files_below(self.real):
                 pass
 
-    def check_place(self) -> None:
+    def check_path(self) -> None:
         """The cheap part of the check: the location leads where it did, and that is the same folder."""
         if not any(is_below(self.real, prefix) for prefix in self.warehouses):
             raise OutsideTable(f"{self.real} is in no warehouse: the work is not done")

@@ -120,7 +120,7 @@ class Driver:
         if order is None:
             return
         self.orders[handle] = order
-        self.leases.grant(handle, order.get("mark"), float(order["hold"]))
+        self.leases.grant(handle, order.get("heartbeat_token"), float(order["time_to_live"]))
 
     def _refuse(self, handle: str, reason: str) -> None:
         """The order gets an outcome and leaves the inbox; the driver and all other work go on."""
@@ -133,7 +133,7 @@ class Driver:
     def _renew(self, renewal: Document) -> None:
         for handle in renewal["handles"]:
             if handle in self.orders:
-                self.leases.grant(handle, renewal.get("mark"), float(renewal["hold"]))
+                self.leases.grant(handle, renewal.get("heartbeat_token"), float(renewal["time_to_live"]))
 
     def _cancel(self, handle: str) -> None:
         with self.lock:

@@ -45,12 +45,12 @@ class Leases:
         self._ends: dict[str, float] = {}
         self._lock = Lock()
 
-    def grant(self, handle: str, mark: str | None, hold: float) -> None:
+    def grant(self, handle: str, mark: str | None, time_to_live: float) -> None:
         moment = self._beats.moment(mark)
         if moment is None:
             return
         with self._lock:
-            self._ends[handle] = max(moment + hold, self._ends.get(handle, 0.0))
+            self._ends[handle] = max(moment + time_to_live, self._ends.get(handle, 0.0))
 
     def drop(self, handle: str) -> None:
         with self._lock:

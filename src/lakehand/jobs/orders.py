@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 MOST_BYTES = 16 << 20
-LONGEST_HOLD = 36500 * 86400.0  # seconds: as long as the service's own setting may be
-LONGEST_MARK = 100
+LONGEST_LEASE = 36500 * 86400.0  # seconds: as long as the service's own setting may be
+LONGEST_TOKEN = 100
 TEXTS = ("job", "table", "location", "queue")
 
 Document = dict[str, Any]
@@ -74,11 +74,11 @@ def check_renewal(renewal: Document) -> None:
 
 
 def check_lease(document: Document) -> None:
-    mark, hold = document.get("mark"), document.get("hold")
-    if mark is not None and not (isinstance(mark, str) and len(mark) <= LONGEST_MARK):
-        raise Refused("its mark is no short text")
-    if hold is None or not (is_number(hold) and 0 <= hold <= LONGEST_HOLD):
-        raise Refused(f"its hold is no number of seconds from 0 to {LONGEST_HOLD:.0f}")
+    token, time_to_live = document.get("heartbeat_token"), document.get("time_to_live")
+    if token is not None and not (isinstance(token, str) and len(token) <= LONGEST_TOKEN):
+        raise Refused("its heartbeat token is no short text")
+    if time_to_live is None or not (is_number(time_to_live) and 0 <= time_to_live <= LONGEST_LEASE):
+        raise Refused(f"its time to live is no number of seconds from 0 to {LONGEST_LEASE:.0f}")
 
 
 def is_number(value: Any) -> bool:

@@ -4,14 +4,14 @@
 The engine writes and reads the other side of the same names (``engines/spark/spool.py``; a test holds both together):
 
 ``driver.lock``         locked for as long as the driver's JVM or its Python lives
-``driver.json``         boot, beat, state, pid ...: written anew about every second; ``boot:beat`` is a mark
+``driver.json``         boot, beat, state, pid ...: written anew about every second; ``boot:beat`` is a heartbeat token
 ``last-words``          why the driver ended, when it ended by its own decision
 ``stop``                the driver takes nothing new, ends what runs, and exits
-``inbox/HANDLE.json``   work, with ``mark`` and ``hold`` of its lease; whoever renames it away has it
+``inbox/HANDLE.json``   work, with ``heartbeat_token`` and ``time_to_live`` of its lease; whoever renames it away has it
 ``running/HANDLE.json`` work that was started, with its phase, task counts and notes
 ``done/HANDLE.json``    the outcome; waits until the service has read and deleted it
 ``cancel/HANDLE``       a wish to stop it
-``lease/*.json``        a renewal: handles, mark, hold
+``lease/*.json``        a renewal: handles, heartbeat_token, time_to_live
 ``logs/HANDLE.log``     what the attempt wrote
 
 Every file appears whole, by a rename. Names with a leading dot are on their way and of no meaning yet.

@@ -7,8 +7,8 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.types import Scope
 
-from lakehand.core.operations_desk import OperationsDesk
-from lakehand.core.tables_desk import TablesDesk
+from lakehand.core.operation_service import OperationService
+from lakehand.core.table_service import TableService
 from lakehand.domain.errors import Unauthorized
 from lakehand.rest.faces import Faces
 
@@ -61,15 +61,15 @@ async def writer_of(request: Request, faces: FacesHere, credentials: Credentials
     return await caller_of(request, faces, credentials)
 
 
-async def tables_of(faces: FacesHere) -> TablesDesk:
+async def tables_of(faces: FacesHere) -> TableService:
     return faces.tables
 
 
-async def operations_of(faces: FacesHere) -> OperationsDesk:
+async def operations_of(faces: FacesHere) -> OperationService:
     return faces.operations
 
 
 Caller = Annotated[str, Depends(caller_of)]
 Writer = Annotated[str, Depends(writer_of)]
-Tables = Annotated[TablesDesk, Depends(tables_of)]
-Operations = Annotated[OperationsDesk, Depends(operations_of)]
+Tables = Annotated[TableService, Depends(tables_of)]
+Operations = Annotated[OperationService, Depends(operations_of)]

@@ -4,7 +4,7 @@
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
-from lakehand.core.catalogs import CatalogsDesk, ServedCatalog, SyncReport
+from lakehand.core.catalog_service import CatalogService, ServedCatalog, SyncReport
 from lakehand.domain.errors import NotFound
 from lakehand.rest.access import Caller, FacesHere
 from lakehand.rest.faces import Faces
@@ -101,7 +101,7 @@ def sync_catalog(name: Name, faces: FacesHere, caller: Caller, wish: SyncWish | 
     return SyncAnswer.of(report)
 
 
-def desk_of(faces: Faces) -> CatalogsDesk:
+def desk_of(faces: Faces) -> CatalogService:
     if faces.catalogs is None:
         raise NotFound("this service has no catalogs: see [catalogs.NAME] in its settings")
     return faces.catalogs

@@ -5,13 +5,13 @@ import hmac
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lakehand.core.catalogs import CatalogsDesk
+from lakehand.core.catalog_service import CatalogService
 from lakehand.core.explain import Explainer
 from lakehand.core.intake import Intake
-from lakehand.core.operations_desk import OperationsDesk
+from lakehand.core.operation_service import OperationService
 from lakehand.core.plugins import PluginReport
 from lakehand.core.ports import Events, Instances
-from lakehand.core.tables_desk import TablesDesk
+from lakehand.core.table_service import TableService
 from lakehand.rest.hosts import Hosts
 from lakehand.rest.refusals import Refusals, ignore_refusal
 
@@ -69,8 +69,8 @@ def ignore_notifications(source: str, outcome: str, count: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faces:
-    tables: TablesDesk
-    operations: OperationsDesk
+    tables: TableService
+    operations: OperationService
     explainer: Explainer
     intake: Intake
     events: Events
@@ -83,7 +83,7 @@ class Faces:
     on_request: Callable[[str, str, int, float], None] = ignore_request  # route, method, status, seconds
     on_notifications: Callable[[str, str, int], None] = ignore_notifications  # source, outcome, how many
     refusals: Refusals = field(default_factory=lambda: Refusals(ignore_refusal))
-    catalogs: CatalogsDesk | None = None  # None: there are none
+    catalogs: CatalogService | None = None  # None: there are none
     bench: bool = False  # adds an empty handler beside the wire, to compare it with
 
     @property

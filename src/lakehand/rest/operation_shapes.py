@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lakehand.core.operations_desk import OperationDetail
+from lakehand.core.operation_service import OperationDetail
 from lakehand.domain.events import StoredEvent
 from lakehand.domain.operations import Attempt, Operation, Status
 from lakehand.domain.processes import Failure, Remedy

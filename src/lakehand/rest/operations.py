@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from lakehand.core.ports import OperationFilter
-from lakehand.core.tables_desk import TablesDesk
+from lakehand.core.table_service import TableService
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid
 from lakehand.domain.numbers import LARGEST_ID
@@ -121,7 +121,7 @@ def read_logs(
     )
 
 
-def named_table(new: NewOperation, tables: TablesDesk) -> Table:
+def named_table(new: NewOperation, tables: TableService) -> Table:
     if new.table is not None:
         return tables.get(TableId(new.table))
     if new.location is not None:

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from lakehand.core.tables_desk import TablesDesk
+from lakehand.core.table_service import TableService
 from lakehand.domain.actions import Action
 from lakehand.domain.boundaries import EXTRA_LOCATIONS
 from lakehand.domain.errors import Invalid, NotFound
@@ -161,7 +161,7 @@ def submitted_table(asked: Submitted, action: Action, faces: Faces, writer: str)
     return faces.tables.add(spec, by=writer)[0]
 
 
-def known_table(asked: NamedTable, tables: TablesDesk) -> Table:
+def known_table(asked: NamedTable, tables: TableService) -> Table:
     if asked.base_path is not None:
         return tables.find(asked.base_path)
     if not asked.table_name:

@@ -14,7 +14,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from datetime import datetime
 
-from lakehand.core.floods import Novelties
+from lakehand.core.rate_limits import EventThrottle
 from lakehand.domain.errors import LakehandError
 from lakehand.domain.events import Event
 from lakehand.rest.faces import Faces
@@ -33,7 +33,7 @@ class WrongTokens:
         self._faces = faces
         self._noted: Counter[tuple[str, str]] = Counter()
         self._timer: asyncio.TimerHandle | None = None
-        self._novelties = Novelties()
+        self._novelties = EventThrottle()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="wrong-tokens")
 
     def note(self, address: str, route: str) -> None:

@@ -4,7 +4,6 @@
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid, LakehandError, RecoverProcessFailed, Unavailable
 from lakehand.domain.operations import Handle, Operation, Status
-from lakehand.domain.places import Catalog, Place
 from lakehand.domain.processes import (
     Drop,
     Failure,
@@ -16,21 +15,22 @@ from lakehand.domain.processes import (
     TableProcess,
     Verdict,
 )
+from lakehand.domain.references import Catalog, TableReference
 from lakehand.domain.tables import Format, Scheduling, Table, TableSpec
 from lakehand.spi.config import Setting, TableConfig, layered
+from lakehand.spi.detached import DetachedRuntime
 from lakehand.spi.engines import (
     EngineContext,
     EngineHealth,
     EngineState,
     EngineStatus,
     ExecuteEngine,
-    Until,
+    LeaseGrant,
     Work,
 )
 from lakehand.spi.factories import METADATA_TRIGGER, ProcessFactory, ProcessTriggerStrategy, at_fixed_rate
 from lakehand.spi.formats import TableFormat, TableSnapshot
 from lakehand.spi.health import amount, size_histogram
-from lakehand.spi.loose import LooseRuntime
 from lakehand.spi.pauses import pause
 from lakehand.spi.runtimes import StateKey, TableRuntime
 
@@ -38,6 +38,7 @@ __all__ = [
     "METADATA_TRIGGER",
     "Action",
     "Catalog",
+    "DetachedRuntime",
     "Drop",
     "EngineContext",
     "EngineHealth",
@@ -52,9 +53,8 @@ __all__ = [
     "Invalid",
     "Json",
     "LakehandError",
-    "LooseRuntime",
+    "LeaseGrant",
     "Operation",
-    "Place",
     "ProcessFactory",
     "ProcessTriggerStrategy",
     "RecoverProcessFailed",
@@ -68,11 +68,11 @@ __all__ = [
     "TableConfig",
     "TableFormat",
     "TableProcess",
+    "TableReference",
     "TableRuntime",
     "TableSnapshot",
     "TableSpec",
     "Unavailable",
-    "Until",
     "Verdict",
     "Work",
     "amount",

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from lakehand.domain.operations import Handle
-from lakehand.domain.places import Catalog
 from lakehand.domain.processes import Json
+from lakehand.domain.references import Catalog
 from lakehand.domain.words import Word
 
 
@@ -52,15 +52,15 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Until:
+class LeaseGrant:
     """How long work may go on: for ``hold`` after the engine's own clock showed ``mark``.
 
     The holder reads the mark, then renews its lease in the database, then tells the engine. However late the engine
     hears of it, the work never outlives the lease, and no two clocks are compared.
     """
 
-    mark: str | None  # None: the engine had no running clock; the work waits for a renewal that has a mark
-    hold: timedelta
+    heartbeat_token: str | None  # None: the engine had no running clock; the work waits for a renewal that has a mark
+    time_to_live: timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,15 +100,15 @@ class ExecuteEngine(ABC):
         """How many works are worth having here at once, waiting ones included."""
 
     @abstractmethod
-    def mark(self) -> str | None:
+    def heartbeat_token(self) -> str | None:
         """The engine's clock, as an opaque word; None while there is none."""
 
     @abstractmethod
-    def submit(self, work: Work, handle: Handle, until: Until) -> None:
+    def submit(self, work: Work, handle: Handle, grant: LeaseGrant) -> None:
         """Take the work. The same handle a second time changes nothing. Returns at once; raises Unavailable."""
 
     @abstractmethod
-    def renew(self, handles: Collection[Handle], until: Until) -> None: ...
+    def renew(self, handles: Collection[Handle], grant: LeaseGrant) -> None: ...
 
     @abstractmethod
     def status(self, handles: Collection[Handle]) -> Mapping[Handle, EngineStatus]:

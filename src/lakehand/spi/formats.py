@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import ClassVar, Protocol
 
 from lakehand.domain.errors import Invalid
-from lakehand.domain.places import Catalog, Place
 from lakehand.domain.processes import Json
+from lakehand.domain.references import Catalog, TableReference
 from lakehand.domain.tables import Format
 
 
@@ -32,11 +32,11 @@ class TableFormat(ABC):
         """Called once before use with the plugin's properties."""
 
     @abstractmethod
-    def probe(self, place: Place) -> str:
+    def probe(self, reference: TableReference) -> str:
         """The cheapest sign of change: an equal token means an unchanged table. Raises OSError when unreadable."""
 
     @abstractmethod
-    def inspect(self, place: Place) -> TableSnapshot:
+    def inspect(self, reference: TableReference) -> TableSnapshot:
         """The table's health. Raises OSError when the storage fails, Invalid when this is no table of the format."""
 
     def recognise(self, location: str, names: Collection[str]) -> bool:
@@ -46,6 +46,6 @@ class TableFormat(ABC):
         """
         return False
 
-    def tables(self, catalog: Catalog) -> Iterator[Place]:
+    def tables(self, catalog: Catalog) -> Iterator[TableReference]:
         """The tables of a catalog, with their locations. Raises OSError when the catalog cannot be read."""
         raise Invalid(f"{self.format} has no catalogs that Lakehand can list; {catalog.name} names it as its format")

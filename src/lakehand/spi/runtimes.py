@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from lakehand.domain.actions import Action
 from lakehand.domain.operations import Operation
-from lakehand.domain.places import Place
+from lakehand.domain.references import TableReference
 from lakehand.domain.tables import Table
 from lakehand.spi.config import TableConfig
 from lakehand.spi.formats import TableSnapshot
@@ -36,7 +36,7 @@ class TableRuntime(ABC):
 
     @property
     @abstractmethod
-    def place(self) -> Place:
+    def reference(self) -> TableReference:
         """Where the table is, with its catalog if it has one."""
 
     @property

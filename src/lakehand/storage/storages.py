@@ -71,7 +71,7 @@ class Storage(ABC):
         themselves. None where there is none, no such folder, or no such thing as an odd file."""
         return None
 
-    def stamp(self, path: str) -> str:
+    def change_token(self, path: str) -> str:
         """A sign that a file was replaced, where asking for one costs next to nothing; otherwise empty."""
         return ""
 
@@ -129,7 +129,7 @@ class LocalStorage(Storage):
                     return f"{entry.path} is {KINDS.get(S_IFMT(mode), 'no file')}"
         return None
 
-    def stamp(self, path: str) -> str:
+    def change_token(self, path: str) -> str:
         try:
             found = os.lstat(path)
         except FileNotFoundError:

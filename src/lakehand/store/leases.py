@@ -50,7 +50,13 @@ LATE = select(operation).where(c.lease_until < bindparam("end")).order_by(c.leas
 
 class OperationLeases(OperationReads):
     def claim(
-        self, operation: Operation, *, holder: InstanceId, now: datetime, hold: timedelta, places: Collection[str] = ()
+        self,
+        operation: Operation,
+        *,
+        holder: InstanceId,
+        now: datetime,
+        time_to_live: timedelta,
+        places: Collection[str] = (),
     ) -> Operation | None:
         """Take the lease of a pending operation and its table's slot, in one compare-and-set. None when a rival won.
 
@@ -60,20 +66,20 @@ class OperationLeases(OperationReads):
         place = self.free_place(places) if places else None
         if places and place is None:
             return None
-        return self.take(CLAIM, operation, holder, now, hold, place=place)
+        return self.take(CLAIM, operation, holder, now, time_to_live, place=place)
 
     def free_place(self, places: Collection[str]) -> str | None:
         taken = set(self.database.read(lambda tx: tx.scalars(TAKEN, {"places": sorted(places)}).all()))
         return next((place for place in sorted(places) if place not in taken), None)
 
     def take_over(
-        self, operation: Operation, *, holder: InstanceId, now: datetime, hold: timedelta
+        self, operation: Operation, *, holder: InstanceId, now: datetime, time_to_live: timedelta
     ) -> Operation | None:
         """Take the lease from the holder that ``operation`` shows (its token is repeated), with a fresh token."""
         if operation.lease is None:
             return None
         token, until = operation.lease.token, to_millis(operation.lease.until)
-        return self.take(TAKE_OVER, operation, holder, now, hold, old_token=token, old_until=until)
+        return self.take(TAKE_OVER, operation, holder, now, time_to_live, old_token=token, old_until=until)
 
     def take(
         self,
@@ -81,11 +87,16 @@ class OperationLeases(OperationReads):
         operation: Operation,
         holder: InstanceId,
         now: datetime,
-        hold: timedelta,
+        time_to_live: timedelta,
         **seen: Any,
     ) -> Operation | None:
         at = to_millis(now)
-        lease = {"holder": holder, "token": str(uuid4()), "until": at + span_to_millis(hold), "slot": operation.slot}
+        lease = {
+            "holder": holder,
+            "token": str(uuid4()),
+            "until": at + span_to_millis(time_to_live),
+            "slot": operation.slot,
+        }
 
         def write(tx: Connection) -> Row[Any] | None:
             tx.execute(statement, {"id": operation.id, "now": at, **lease, **seen})
@@ -98,10 +109,10 @@ class OperationLeases(OperationReads):
         return None if row is None else to_operation(row)
 
     def renew(
-        self, leases: Mapping[OperationId, LeaseToken], *, now: datetime, hold: timedelta
+        self, leases: Mapping[OperationId, LeaseToken], *, now: datetime, time_to_live: timedelta
     ) -> Collection[OperationId]:
         """Prolong leases that are still ours; the ids that were not lost."""
-        until = to_millis(now) + span_to_millis(hold)
+        until = to_millis(now) + span_to_millis(time_to_live)
 
         def write(tx: Connection) -> Collection[OperationId]:
             kept: set[OperationId] = set()

@@ -36,11 +36,11 @@ CHANGED = update(tbl).where(c.id == bindparam("table")).values(change_token=bind
 class SqlProbes:
     database: Database
 
-    def claim_due(self, *, now: datetime, hold: timedelta, limit: int) -> Sequence[DueProbe]:
+    def claim_due(self, *, now: datetime, time_to_live: timedelta, limit: int) -> Sequence[DueProbe]:
         """The most overdue tables that are neither paused nor removed. Nobody else has them for so long."""
         at = to_millis(now)
         tables = sorted(self.database.read(lambda tx: tx.scalars(DUE, {"now": at, "limit": limit}).all()))
-        taken = {"now": at, "next": at + span_to_millis(hold), "token": str(uuid4())}
+        taken = {"now": at, "next": at + span_to_millis(time_to_live), "token": str(uuid4())}
 
         def claim(tx: Connection) -> Sequence[DueProbe]:
             CLAIM.run(tx, tables, **taken)

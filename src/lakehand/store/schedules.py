@@ -89,7 +89,9 @@ NEXT_FREE = select(func.min(c.lease_until))
 class SqlSchedules:
     database: Database
 
-    def claim_due(self, *, holder: InstanceId, now: datetime, hold: timedelta, limit: int) -> Sequence[Schedule]:
+    def claim_due(
+        self, *, holder: InstanceId, now: datetime, time_to_live: timedelta, limit: int
+    ) -> Sequence[Schedule]:
         """Due schedules of tables that are neither paused nor removed, most overdue first, each with a fresh token.
 
         All due actions of one table come together, so there may be a few more than the limit.
@@ -101,7 +103,7 @@ class SqlSchedules:
         tables, token = sorted(set(due)), str(uuid4())
 
         def claim(tx: Connection) -> Sequence[Row[Any]]:
-            CLAIM.run(tx, tables, now=at, holder=holder, token=token, until=at + span_to_millis(hold))
+            CLAIM.run(tx, tables, now=at, holder=holder, token=token, until=at + span_to_millis(time_to_live))
             return CLAIMED.rows(tx, tables, token=token)
 
         return sorted(map(to_schedule, self.database.write(claim)), key=claim_order)

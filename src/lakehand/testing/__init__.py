@@ -13,23 +13,23 @@ pytest.register_assert_rewrite(
     "lakehand.testing.factories",
     "lakehand.testing.folders",
     "lakehand.testing.formats",
-    "lakehand.testing.rehearsal",
+    "lakehand.testing.harness",
 )
 
 from lakehand.testing.engines import EngineUnderTest, ExecuteEngineContract
 from lakehand.testing.factories import ProcessFactoryContract
 from lakehand.testing.folders import untouched
 from lakehand.testing.formats import FormatUnderTest, TableFormatContract
+from lakehand.testing.harness import PluginHarness
 from lakehand.testing.installed import installed_format
 from lakehand.testing.patience import eventually
-from lakehand.testing.rehearsal import Rehearsal
 
 __all__ = [
     "EngineUnderTest",
     "ExecuteEngineContract",
     "FormatUnderTest",
+    "PluginHarness",
     "ProcessFactoryContract",
-    "Rehearsal",
     "TableFormatContract",
     "eventually",
     "installed_format",

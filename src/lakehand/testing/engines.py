@@ -16,8 +16,8 @@ from lakehand.spi import (
     ExecuteEngine,
     Handle,
     Json,
+    LeaseGrant,
     Unavailable,
-    Until,
     Work,
 )
 from lakehand.testing.patience import eventually
@@ -71,34 +71,36 @@ class EngineUnderTest(ABC):
     def wake(self) -> None:
         """Make an engine that sleeps without work begin to run its clock."""
 
-    def mark(self) -> str:
+    def heartbeat_token(self) -> str:
         def tended() -> str | None:
             self.wake()
             self.engine.tend()
-            return self.engine.mark()
+            return self.engine.heartbeat_token()
 
         return eventually(tended) or ""
 
-    def submit(self, work: Work, *, hold: timedelta = LONG, mark: str | None = None) -> Handle:
+    def submit(self, work: Work, *, time_to_live: timedelta = LONG, heartbeat_token: str | None = None) -> Handle:
         """With the engine's present mark, unless an other one is given; an empty one is none."""
         handle = Handle(f"test-{_run}-{next(_numbers)}")
-        self.again(work, handle, hold=hold, mark=mark)
+        self.again(work, handle, time_to_live=time_to_live, heartbeat_token=heartbeat_token)
         return handle
 
-    def again(self, work: Work, handle: Handle, *, hold: timedelta = LONG, mark: str | None = None) -> None:
-        now = (self.mark() if mark is None else mark) or None
+    def again(
+        self, work: Work, handle: Handle, *, time_to_live: timedelta = LONG, heartbeat_token: str | None = None
+    ) -> None:
+        now = (self.heartbeat_token() if heartbeat_token is None else heartbeat_token) or None
 
         def accepted() -> bool:
             try:
-                self.engine.submit(work, handle, Until(mark=now, hold=hold))
+                self.engine.submit(work, handle, LeaseGrant(heartbeat_token=now, time_to_live=time_to_live))
             except Unavailable:
                 return False
             return True
 
         eventually(accepted)
 
-    def renew(self, handle: Handle, hold: timedelta = LONG) -> None:
-        self.engine.renew([handle], Until(mark=self.mark(), hold=hold))
+    def renew(self, handle: Handle, time_to_live: timedelta = LONG) -> None:
+        self.engine.renew([handle], LeaseGrant(heartbeat_token=self.heartbeat_token(), time_to_live=time_to_live))
 
     def status(self, handle: Handle) -> EngineStatus:
         return self.engine.status([handle])[handle]
@@ -200,7 +202,7 @@ class ExecuteEngineContract:
         subject.wait_for(handle, EngineState.CANCELED)
 
     def test_waiting_work_is_canceled_and_never_runs(self, subject: EngineUnderTest) -> None:
-        handle = subject.submit(subject.work(), mark="")
+        handle = subject.submit(subject.work(), heartbeat_token="")
         subject.engine.cancel(handle)
         subject.wait_for(handle, EngineState.CANCELED)
         subject.renew(handle)
@@ -209,7 +211,7 @@ class ExecuteEngineContract:
         assert subject.runs(handle) == 0
 
     def test_work_without_a_mark_waits_for_a_renewal_that_has_one(self, subject: EngineUnderTest) -> None:
-        handle = subject.submit(subject.work(), mark="")
+        handle = subject.submit(subject.work(), heartbeat_token="")
         subject.run(subject.work())
         assert subject.state(handle) is EngineState.QUEUED
 
@@ -217,26 +219,26 @@ class ExecuteEngineContract:
         subject.wait_for(handle, EngineState.SUCCEEDED)
 
     def test_a_lease_that_is_over_on_arrival_starts_nothing(self, subject: EngineUnderTest) -> None:
-        handle = subject.submit(subject.work(), hold=NO_TIME)
+        handle = subject.submit(subject.work(), time_to_live=NO_TIME)
         subject.run(subject.work())
 
         assert subject.state(handle) is EngineState.QUEUED
 
     def test_a_mark_of_another_time_starts_nothing(self, subject: EngineUnderTest) -> None:
-        handle = subject.submit(subject.work(), mark="another:1")
+        handle = subject.submit(subject.work(), heartbeat_token="another:1")  # noqa: S106
         subject.run(subject.work())
 
         assert subject.state(handle) is EngineState.QUEUED
 
     def test_work_stops_when_its_lease_runs_out(self, subject: EngineUnderTest) -> None:
-        handle = subject.submit(subject.slow, hold=SHORT)
+        handle = subject.submit(subject.slow, time_to_live=SHORT)
         status = subject.wait_for(handle, EngineState.FAILED, EngineState.LOST)
 
         assert (status.state, status.error_class) in {("failed", "lease-expired"), ("lost", "")}
         assert subject.runs(handle) == 1
 
     def test_work_goes_on_while_its_lease_is_renewed(self, subject: EngineUnderTest) -> None:
-        handle = subject.submit(subject.work(rows=1000, partitions=20, pause=10), hold=SHORT)
+        handle = subject.submit(subject.work(rows=1000, partitions=20, pause=10), time_to_live=SHORT)
 
         def is_over() -> bool:
             subject.renew(handle, SHORT)
@@ -262,10 +264,10 @@ class ExecuteEngineContract:
     ) -> None:
         running = subject.submit(subject.work(rows=40_000, pause=10, notes={"instant": "20261115"}))
         eventually(lambda: subject.status(running).progress.get("notes"))
-        before = subject.mark()
-        waiting = subject.submit(subject.work(), mark="")
+        before = subject.heartbeat_token()
+        waiting = subject.submit(subject.work(), heartbeat_token="")
         subject.crash()
-        late = subject.submit(subject.work(), mark=before)
+        late = subject.submit(subject.work(), heartbeat_token=before)
         subject.wait_for(running, EngineState.LOST)
         subject.renew(waiting)
         subject.wait_for(waiting, EngineState.SUCCEEDED)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every process factory must do. A test class inherits the contract and provides the fixture ``subject``.
 
-``subject`` is a ``Rehearsal`` of a table in a folder on this machine, best of one that needs something done.
+``subject`` is a ``PluginHarness`` of a table in a folder on this machine, best of one that needs something done.
 """
 
 import json
@@ -12,40 +12,40 @@ from typing import Any
 from lakehand.domain.actions import LONGEST
 from lakehand.spi import (
     Action,
+    DetachedRuntime,
     Drop,
     EngineState,
     EngineStatus,
     Failure,
     Finding,
     Json,
-    LooseRuntime,
     Operation,
-    Place,
     ProcessTriggerStrategy,
     Skip,
     TableProcess,
+    TableReference,
     Verdict,
 )
 from lakehand.testing.folders import unreadable_folder, untouched
-from lakehand.testing.rehearsal import Rehearsal
+from lakehand.testing.harness import PluginHarness
 
 ENDED = EngineStatus(state=EngineState.FAILED, error_class="SomeError", message="something that nobody foresaw")
 
 
 class ProcessFactoryContract:
-    def unreadable(self, subject: Rehearsal) -> Place:
+    def unreadable(self, subject: PluginHarness) -> TableReference:
         """Where a table is that cannot be read. Override it where a broken folder is not the way."""
-        return Place(location=str(unreadable_folder(Path(subject.spec.location))))
+        return TableReference(location=str(unreadable_folder(Path(subject.spec.location))))
 
-    def missing(self, subject: Rehearsal) -> Place:
-        return Place(location=f"{subject.spec.location}-that-was-dropped")
+    def missing(self, subject: PluginHarness) -> TableReference:
+        return TableReference(location=f"{subject.spec.location}-that-was-dropped")
 
-    def test_it_has_a_name(self, subject: Rehearsal) -> None:
+    def test_it_has_a_name(self, subject: PluginHarness) -> None:
         name = subject.factory.name
         assert isinstance(name, str)
         assert name == name.strip().lower() != ""
 
-    def test_its_actions_are_registered_words_of_at_most_32_characters(self, subject: Rehearsal) -> None:
+    def test_its_actions_are_registered_words_of_at_most_32_characters(self, subject: PluginHarness) -> None:
         supported = subject.factory.supported_actions()
         assert actions_of(subject), f"{subject.factory.name} has nothing for {subject.format.format}"
         for actions in supported.values():
@@ -55,7 +55,7 @@ class ProcessFactoryContract:
                 assert action.is_registered, f"{action} is not registered: make it with Action.register"
                 assert len(action) <= LONGEST
 
-    def test_its_strategies_can_come_true(self, subject: Rehearsal) -> None:
+    def test_its_strategies_can_come_true(self, subject: PluginHarness) -> None:
         for action in actions_of(subject):
             strategy = subject.factory.trigger_strategy(subject.format.format, action)
             assert isinstance(strategy, ProcessTriggerStrategy), action
@@ -63,7 +63,7 @@ class ProcessFactoryContract:
             assert strategy.interval is None or strategy.interval.total_seconds() > 0, action
             assert strategy.interval or strategy.on_new_snapshot, f"{action} would never be looked at"
 
-    def test_its_state_survives_being_stored(self, subject: Rehearsal) -> None:
+    def test_its_state_survives_being_stored(self, subject: PluginHarness) -> None:
         keys = subject.factory.required_states()
         assert len({key.name for key in keys}) == len(keys)
         for key in keys:
@@ -71,18 +71,18 @@ class ProcessFactoryContract:
             assert isinstance(text, str)
             assert key.decode(text) == key.default, key.name
 
-    def test_its_dry_runs_are_among_its_actions(self, subject: Rehearsal) -> None:
+    def test_its_dry_runs_are_among_its_actions(self, subject: PluginHarness) -> None:
         every = {action for actions in subject.factory.supported_actions().values() for action in actions}
         assert subject.factory.dry_run_actions() <= every
 
-    def test_a_decision_asked_for_twice_is_the_same_and_writes_nothing(self, subject: Rehearsal) -> None:
+    def test_a_decision_asked_for_twice_is_the_same_and_writes_nothing(self, subject: PluginHarness) -> None:
         for action in actions_of(subject):
             now = subject.now()
             with untouched(Path(subject.spec.location)):
                 answers = [subject.factory.trigger(runtime_at(subject, now), action) for _ in range(2)]
             assert answers[0] == answers[1], f"{action} is decided differently the second time"
 
-    def test_a_decision_is_a_process_or_a_skip_and_says_why(self, subject: Rehearsal) -> None:
+    def test_a_decision_is_a_process_or_a_skip_and_says_why(self, subject: PluginHarness) -> None:
         for action in actions_of(subject):
             answer = subject.wants(action)
             assert isinstance(answer, (TableProcess, Skip)), f"{action}: {type(answer).__name__}"
@@ -92,16 +92,18 @@ class ProcessFactoryContract:
                 assert answer.job, f"{action}: a process that is wanted has a job"
                 assert is_json(answer.parameters), f"{action}: the parameters are no JSON"
 
-    def test_what_is_wanted_is_admitted_as_a_whole_process_or_refused_with_a_reason(self, subject: Rehearsal) -> None:
+    def test_what_is_wanted_is_admitted_as_a_whole_process_or_refused_with_a_reason(
+        self, subject: PluginHarness
+    ) -> None:
         for operation in wanted(subject):
             check_admission(operation, admitted(subject, operation))
 
-    def test_what_a_person_asks_for_is_admitted_or_refused_with_a_reason(self, subject: Rehearsal) -> None:
+    def test_what_a_person_asks_for_is_admitted_or_refused_with_a_reason(self, subject: PluginHarness) -> None:
         for action in actions_of(subject):
             operation = subject.asked(action)
             check_admission(operation, admitted(subject, operation))
 
-    def test_without_a_result_an_untouched_table_does_not_show_the_effect(self, subject: Rehearsal) -> None:
+    def test_without_a_result_an_untouched_table_does_not_show_the_effect(self, subject: PluginHarness) -> None:
         for operation in wanted(subject):
             answer = admitted(subject, operation)
             if isinstance(answer, TableProcess):
@@ -109,43 +111,43 @@ class ProcessFactoryContract:
                 check_verdict(verdict)
                 assert verdict.finding in (Finding.NOT_DONE, Finding.GONE), f"{operation.process.action}: {verdict}"
 
-    def test_a_table_that_cannot_be_read_is_unreadable_and_not_undone(self, subject: Rehearsal) -> None:
+    def test_a_table_that_cannot_be_read_is_unreadable_and_not_undone(self, subject: PluginHarness) -> None:
         for process in processes(subject):
             verdict = subject.factory.verify(moved(subject, self.unreadable(subject)), process, {})
             check_verdict(verdict)
             assert verdict.finding is Finding.UNREADABLE, f"{process.action}: {verdict}"
 
-    def test_a_table_that_was_dropped_is_gone(self, subject: Rehearsal) -> None:
+    def test_a_table_that_was_dropped_is_gone(self, subject: PluginHarness) -> None:
         for process in processes(subject):
             verdict = subject.factory.verify(moved(subject, self.missing(subject)), process, {})
             check_verdict(verdict)
             assert verdict.finding is Finding.GONE, f"{process.action}: {verdict}"
 
-    def test_a_failure_that_nobody_foresaw_is_told_in_words(self, subject: Rehearsal) -> None:
+    def test_a_failure_that_nobody_foresaw_is_told_in_words(self, subject: PluginHarness) -> None:
         for operation in [subject.stored(process) for process in processes(subject)]:
             failure = subject.factory.classify(subject.runtime(), operation, ENDED)
             assert isinstance(failure, Failure)
             assert failure.reason
             assert has_words(failure.message)
 
-    def test_a_stored_process_is_recovered_as_it_was(self, subject: Rehearsal) -> None:
+    def test_a_stored_process_is_recovered_as_it_was(self, subject: PluginHarness) -> None:
         for process in processes(subject):
             parameters = json.loads(json.dumps(process.parameters))
             stored = subject.stored(replace(process, parameters=parameters))
             assert subject.factory.recover(subject.runtime(), stored) == stored.process
 
 
-def actions_of(subject: Rehearsal) -> list[Action]:
+def actions_of(subject: PluginHarness) -> list[Action]:
     return sorted(subject.factory.supported_actions().get(subject.format.format, ()))
 
 
-def wanted(subject: Rehearsal) -> list[Operation]:
+def wanted(subject: PluginHarness) -> list[Operation]:
     """An operation for each action that the table needs now."""
     answers = [subject.wants(action) for action in actions_of(subject)]
     return [subject.stored(answer) for answer in answers if isinstance(answer, TableProcess)]
 
 
-def processes(subject: Rehearsal) -> list[TableProcess]:
+def processes(subject: PluginHarness) -> list[TableProcess]:
     """For each action the process that an engine would get now: what the table needs, or what a person asks for."""
     wishes = [*wanted(subject), *(subject.asked(action) for action in actions_of(subject))]
     answers = {o.process.action: admitted(subject, o) for o in reversed(wishes)}
@@ -154,7 +156,7 @@ def processes(subject: Rehearsal) -> list[TableProcess]:
     return found
 
 
-def admitted(subject: Rehearsal, operation: Operation) -> TableProcess | Skip | Drop | Failure:
+def admitted(subject: PluginHarness, operation: Operation) -> TableProcess | Skip | Drop | Failure:
     with untouched(Path(subject.spec.location)):
         return subject.factory.admit(subject.runtime(left_out=operation.id), operation)
 
@@ -176,12 +178,12 @@ def check_verdict(verdict: Any) -> None:
     assert is_json(verdict.numbers)
 
 
-def moved(subject: Rehearsal, place: Place) -> LooseRuntime:
+def moved(subject: PluginHarness, reference: TableReference) -> DetachedRuntime:
     """A runtime of the table, were it there."""
-    return replace(subject, spec=replace(subject.spec, location=place.location), place=place).runtime()
+    return replace(subject, spec=replace(subject.spec, location=reference.location), reference=reference).runtime()
 
 
-def runtime_at(subject: Rehearsal, now: Any) -> LooseRuntime:
+def runtime_at(subject: PluginHarness, now: Any) -> DetachedRuntime:
     return replace(subject, now=lambda: now).runtime()
 
 

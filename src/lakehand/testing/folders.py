@@ -9,14 +9,14 @@ from pathlib import Path
 @contextmanager
 def untouched(folder: Path) -> Iterator[None]:
     """Fails when a file of the folder is changed, added or removed meanwhile."""
-    before = stamps(folder)
+    before = file_states(folder)
     yield
-    after = stamps(folder)
+    after = file_states(folder)
     changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
     assert not changed, f"reading wrote to {folder}: {changed[:10]}"
 
 
-def stamps(folder: Path) -> dict[str, tuple[int, int]]:
+def file_states(folder: Path) -> dict[str, tuple[int, int]]:
     """Size and time of the last change of everything in a folder."""
     found = ((path, path.lstat()) for path in (folder, *folder.rglob("*")))
     return {str(path.relative_to(folder)): (stat.st_size, stat.st_mtime_ns) for path, stat in found}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehand.spi import Invalid, Json, Place, TableFormat, health
+from lakehand.spi import Invalid, Json, TableFormat, TableReference, health
 from lakehand.testing.folders import unreadable_folder, untouched
 
 THREADS = 8
@@ -38,7 +38,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
 class FormatUnderTest(ABC):
     """A table of the format in a folder on this machine, and what its tests need to do to it."""
 
-    place: Place
+    reference: TableReference
 
     @abstractmethod
     def reader(self) -> TableFormat:
@@ -50,41 +50,45 @@ class FormatUnderTest(ABC):
 
     @property
     def folder(self) -> Path:
-        return Path(self.place.location)
+        return Path(self.reference.location)
 
-    def unreadable(self) -> Place:
+    def unreadable(self) -> TableReference:
         """A table that is there and cannot be read."""
-        return Place(location=str(unreadable_folder(self.folder)))
+        return TableReference(location=str(unreadable_folder(self.folder)))
 
 
 class TableFormatContract:
     def test_the_sign_of_change_stays_while_nothing_changes(self, subject: FormatUnderTest) -> None:
         reader = subject.reader()
-        signs = [reader.probe(subject.place), reader.probe(subject.place), subject.reader().probe(subject.place)]
+        signs = [
+            reader.probe(subject.reference),
+            reader.probe(subject.reference),
+            subject.reader().probe(subject.reference),
+        ]
 
         assert signs[0]
         assert signs == [signs[0]] * 3
 
     def test_the_sign_changes_with_every_commit_for_readers_old_and_new(self, subject: FormatUnderTest) -> None:
         reader = subject.reader()
-        signs = [reader.probe(subject.place)]
+        signs = [reader.probe(subject.reference)]
         for _ in range(3):
             subject.commit()
-            signs.append(reader.probe(subject.place))
-            assert subject.reader().probe(subject.place) == signs[-1]
+            signs.append(reader.probe(subject.reference))
+            assert subject.reader().probe(subject.reference) == signs[-1]
 
         assert len(set(signs)) == 4
 
     def test_an_inspection_carries_the_sign_of_the_table_that_it_saw(self, subject: FormatUnderTest) -> None:
         reader = subject.reader()
-        first = reader.inspect(subject.place)
-        assert first.token == reader.probe(subject.place)
+        first = reader.inspect(subject.reference)
+        assert first.token == reader.probe(subject.reference)
 
         subject.commit()
-        assert reader.inspect(subject.place).token == reader.probe(subject.place) != first.token
+        assert reader.inspect(subject.reference).token == reader.probe(subject.reference) != first.token
 
     def test_health_is_told_in_numbers_whose_names_are_known(self, subject: FormatUnderTest) -> None:
-        numbers = subject.reader().inspect(subject.place).numbers
+        numbers = subject.reader().inspect(subject.reference).numbers
 
         assert json.loads(json.dumps(dict(numbers), allow_nan=False)) == numbers, "numbers are not JSON"
         assert KNOWN.intersection(numbers), f"none of {sorted(KNOWN)} is told"
@@ -101,18 +105,18 @@ class TableFormatContract:
     def test_a_folder_that_is_no_table_is_invalid(self, subject: FormatUnderTest, tmp_path: Path) -> None:
         (tmp_path / "not-a-table").mkdir()
         (tmp_path / "not-a-table" / "part-00000.parquet").write_bytes(b"PAR1")
-        place = Place(location=str(tmp_path / "not-a-table"))
+        reference = TableReference(location=str(tmp_path / "not-a-table"))
         with pytest.raises(Invalid, match=r"\w"):
-            subject.reader().inspect(place)
+            subject.reader().inspect(reference)
         with pytest.raises((Invalid, OSError)):
-            subject.reader().probe(place)
+            subject.reader().probe(reference)
 
     def test_a_missing_folder_is_no_table(self, subject: FormatUnderTest, tmp_path: Path) -> None:
-        place = Place(location=str(tmp_path / "never-made"))
+        reference = TableReference(location=str(tmp_path / "never-made"))
         with pytest.raises((Invalid, FileNotFoundError)):
-            subject.reader().inspect(place)
+            subject.reader().inspect(reference)
         with pytest.raises((Invalid, OSError)):
-            subject.reader().probe(place)
+            subject.reader().probe(reference)
 
     def test_its_own_folder_is_recognised(self, subject: FormatUnderTest) -> None:
         names = [path.name for path in subject.folder.iterdir()]
@@ -133,10 +137,10 @@ class TableFormatContract:
         assert not reader.recognise(str(folder), FOLDERS[kind])
 
     def test_one_reader_serves_several_threads_at_once(self, subject: FormatUnderTest) -> None:
-        reader, place = subject.reader(), subject.place
+        reader, reference = subject.reader(), subject.reference
         with ThreadPoolExecutor(THREADS) as pool:
-            probes = [pool.submit(reader.probe, place) for _ in range(4 * THREADS)]
-            inspections = [pool.submit(reader.inspect, place) for _ in range(2 * THREADS)]
+            probes = [pool.submit(reader.probe, reference) for _ in range(4 * THREADS)]
+            inspections = [pool.submit(reader.inspect, reference) for _ in range(2 * THREADS)]
             signs = {one.result() for one in probes} | {one.result().token for one in inspections}
             numbers = [dict(one.result().numbers) for one in inspections]
 
@@ -146,8 +150,8 @@ class TableFormatContract:
     def test_reading_writes_nothing(self, subject: FormatUnderTest) -> None:
         with untouched(subject.folder):
             reader = subject.reader()
-            reader.probe(subject.place)
-            assert reader.inspect(subject.place).numbers is not None
+            reader.probe(subject.reference)
+            assert reader.inspect(subject.reference).numbers is not None
             reader.recognise(str(subject.folder), [path.name for path in subject.folder.iterdir()])
 
 

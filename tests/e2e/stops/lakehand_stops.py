@@ -71,30 +71,30 @@ def run(job: Any) -> Any:
     """The real job. Its first attempt stops at the moment that STOP names, and never says so."""
     from lakehand.jobs.attempt import job_called
 
-    real, place = job_called(job.parameters.pop(REAL)), Path(job.parameters["location"])
-    mark, moment = Path(os.environ["STOPS"]) / place.name, os.environ["STOP"]
-    if mark.exists():
+    real, reference = job_called(job.parameters.pop(REAL)), Path(job.parameters["location"])
+    heartbeat_token, moment = Path(os.environ["STOPS"]) / reference.name, os.environ["STOP"]
+    if heartbeat_token.exists():
         return real(job)
     if moment == "writing":
-        stop_while_writing(job, place, mark)
+        stop_while_writing(job, reference, heartbeat_token)
     result = real(job)
-    mark.touch()
+    heartbeat_token.touch()
     Event().wait()
     return result
 
 
-def stop_while_writing(job: Any, place: Path, mark: Path) -> None:
+def stop_while_writing(job: Any, reference: Path, heartbeat_token: Path) -> None:
     """Once there is a new file, the JVM's thread that commits for this job does not come back from waiting for it."""
-    committer, known = job.session._jvm.java.lang.Thread.currentThread(), data_files(place)
+    committer, known = job.session._jvm.java.lang.Thread.currentThread(), data_files(reference)
 
     def watch() -> None:
-        while not data_files(place) - known:
+        while not data_files(reference) - known:
             sleep(0.005)
         committer.suspend()
-        mark.touch()
+        heartbeat_token.touch()
 
     Thread(target=watch, daemon=True).start()
 
 
-def data_files(place: Path) -> set[str]:
-    return {file.name for file in place.rglob("*") if file.suffix in {".parquet", ".lance"}}
+def data_files(reference: Path) -> set[str]:
+    return {file.name for file in reference.rglob("*") if file.suffix in {".parquet", ".lance"}}

@@ -9,8 +9,8 @@ from typing import Any
 
 from lakehand.formats.delta import DeltaFormat, DeltaProcessFactory
 from lakehand.formats.delta.snapshot import DeltaSnapshot
-from lakehand.spi import Action, Format, Place, Skip, TableProcess, TableSpec
-from lakehand.testing.rehearsal import Rehearsal
+from lakehand.spi import Action, Format, Skip, TableProcess, TableReference, TableSpec
+from lakehand.testing.harness import PluginHarness
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=timezone.utc)
 MB = 1024 * 1024
@@ -94,27 +94,27 @@ class LogTable:
         return self.path / "_delta_log" / f"{version:020d}.json"
 
     @property
-    def place(self) -> Place:
-        return Place(location=str(self.path))
+    def reference(self) -> TableReference:
+        return TableReference(location=str(self.path))
 
     def snapshot(self) -> DeltaSnapshot:
-        return DeltaFormat().inspect(self.place)
+        return DeltaFormat().inspect(self.reference)
 
-    def rehearsal(self, **settings: str) -> Rehearsal:
+    def harness(self, **settings: str) -> PluginHarness:
         """Settings without their ``delta.``, with ``__`` for dots and ``_`` for hyphens."""
         told = {f"delta.{k.replace('__', '.').replace('_', '-')}": v for k, v in settings.items()}
         spec = TableSpec(
             location=str(self.path), format=Format("delta"), db_name="shop", table_name="payments", properties=told,
             action_types=frozenset(map(Action, ("optimize", "z-order", "vacuum", "purge"))),
         )  # fmt: skip
-        return Rehearsal(factory=DeltaProcessFactory(), format=DeltaFormat(), spec=spec, now=lambda: NOON)
+        return PluginHarness(factory=DeltaProcessFactory(), format=DeltaFormat(), spec=spec, now=lambda: NOON)
 
     def wanted(self, action: str, **settings: str) -> TableProcess:
-        answer = self.rehearsal(**settings).wants(action)
+        answer = self.harness(**settings).wants(action)
         assert isinstance(answer, TableProcess), answer
         return answer
 
     def skipped(self, action: str, **settings: str) -> str:
-        answer = self.rehearsal(**settings).wants(action)
+        answer = self.harness(**settings).wants(action)
         assert isinstance(answer, Skip), answer
         return answer.reason

@@ -9,14 +9,14 @@ from pyspark.sql import SparkSession
 
 from lakehand.formats.delta import DeltaFormat
 from lakehand.formats.delta.files import DataFile
-from lakehand.spi import Place
+from lakehand.spi import TableReference
 from tests import delta_tables
 
 pytestmark = pytest.mark.spark
 
 
 def files_of(path: Path) -> dict[str, DataFile]:
-    return dict(DeltaFormat().inspect(Place(location=str(path))).files)
+    return dict(DeltaFormat().inspect(TableReference(location=str(path))).files)
 
 
 @pytest.mark.parametrize(

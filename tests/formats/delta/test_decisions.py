@@ -67,11 +67,11 @@ def test_an_action_that_is_switched_off_is_not_run_for_anybody(tmp_path: Path, a
     off = f"delta.{action}.enabled is false (from table)"
 
     assert table.skipped(action, **settings) == off
-    rehearsal = table.rehearsal(**settings)
-    answer = rehearsal.factory.admit(rehearsal.runtime(), rehearsal.asked(action))
+    harness = table.harness(**settings)
+    answer = harness.factory.admit(harness.runtime(), harness.asked(action))
     assert answer == Failure(reason="impossible", message=off, remedy=Remedy.FATAL)
-    ours = rehearsal.stored(TableProcess(action=Action(action)))
-    assert rehearsal.factory.admit(rehearsal.runtime(), ours) == Drop(reason=off)
+    ours = harness.stored(TableProcess(action=Action(action)))
+    assert harness.factory.admit(harness.runtime(), ours) == Drop(reason=off)
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_a_table_beyond_the_engines_delta_is_left_alone_whoever_asks(
     table = LogTable(tmp_path / "t", adds(30, MB))
     table.commit(demand)
     assert told in table.skipped("optimize")
-    rehearsal = table.rehearsal()
-    answer = rehearsal.factory.admit(rehearsal.runtime(), rehearsal.asked("vacuum"))
+    harness = table.harness()
+    answer = harness.factory.admit(harness.runtime(), harness.asked("vacuum"))
     assert isinstance(answer, Failure)
     assert (answer.remedy, answer.reason) == (Remedy.FATAL, "protocol-unknown")
 
@@ -97,9 +97,9 @@ def test_a_table_beyond_the_engines_delta_is_left_alone_whoever_asks(
 def test_an_operator_who_knows_better_can_allow_a_feature(tmp_path: Path) -> None:
     table = LogTable(tmp_path / "t", adds(30, MB))
     table.commit(protocol(3, 7, ["variantType"]))
-    rehearsal = table.rehearsal()
-    rehearsal.factory.open({"delta.table-features": "variantType, other"})
-    assert isinstance(rehearsal.wants("optimize"), TableProcess)
+    harness = table.harness()
+    harness.factory.open({"delta.table-features": "variantType, other"})
+    assert isinstance(harness.wants("optimize"), TableProcess)
 
 
 def test_a_table_that_is_also_kept_as_iceberg_is_left_alone(tmp_path: Path) -> None:
@@ -138,23 +138,23 @@ def test_what_was_z_ordered_is_found_in_the_log(tmp_path: Path) -> None:
 def test_what_was_z_ordered_is_remembered_when_the_log_forgets_it(tmp_path: Path) -> None:
     table = LogTable(tmp_path / "t", days_ago=4)
     z_ordered(table, "a", "b", "c")
-    rehearsal = table.rehearsal(z_order__columns="id")
-    runtime = rehearsal.runtime()
-    operation = rehearsal.asked("z-order")
-    process = rehearsal.admitted(operation).process
-    stamp = f"lakehand-operation={operation.stamp}"
+    harness = table.harness(z_order__columns="id")
+    runtime = harness.runtime()
+    operation = harness.asked("z-order")
+    process = harness.admitted(operation).process
+    tag = f"lakehand-operation={operation.tag}"
     again = [add("d", 900 * MB, days_ago=1), *(remove(name, days_ago=1) for name in "abc")]
-    table.commit(*again, operation="OPTIMIZE", operationParameters={"zOrderBy": '["id"]'}, userMetadata=stamp)
-    assert rehearsal.factory.verify(runtime, process, {}).numbers["changed"] is True
+    table.commit(*again, operation="OPTIMIZE", operationParameters={"zOrderBy": '["id"]'}, userMetadata=tag)
+    assert harness.factory.verify(runtime, process, {}).numbers["changed"] is True
 
     table.commit(operation="WRITE", days_ago=0)
     file = table.file(2)
     file.write_text(file.read_text().replace("zOrderBy", "forgotten"))
-    rehearsal.history.clear()
-    later = rehearsal.runtime()
+    harness.history.clear()
+    later = harness.runtime()
     later._states = runtime._states
-    assert isinstance(rehearsal.wants("z-order"), TableProcess), "without memory nobody knows"
-    answer = rehearsal.factory.trigger(later, Action("z-order"))
+    assert isinstance(harness.wants("z-order"), TableProcess), "without memory nobody knows"
+    answer = harness.factory.trigger(later, Action("z-order"))
     assert answer.reason.startswith("0 of 1 files"), answer
 
 
@@ -212,9 +212,9 @@ def test_a_retention_that_nobody_understands_keeps_everything(tmp_path: Path) ->
 def test_not_even_the_operator_lowers_the_hard_floor(tmp_path: Path, floor: str, hours: int) -> None:
     table = removed_files(tmp_path / "t", 20)
     table.commit(metadata({"deletedFileRetentionDuration": "interval 0 seconds"}))
-    rehearsal = table.rehearsal()
-    rehearsal.factory.open({"delta.vacuum.floor-hours": floor})
-    admitted = rehearsal.admitted(rehearsal.asked("vacuum", options={"retain_hours": 1}))
+    harness = table.harness()
+    harness.factory.open({"delta.vacuum.floor-hours": floor})
+    admitted = harness.admitted(harness.asked("vacuum", options={"retain_hours": 1}))
     assert admitted.process.parameters["retain_hours"] == hours
 
 
@@ -289,23 +289,23 @@ def test_of_very_many_commits_a_sample_is_read(tmp_path: Path, monkeypatch: pyte
 def test_what_a_person_may_not_ask_for_is_refused_for_good(
     tmp_path: Path, action: str, parameters: dict[str, object], told: str
 ) -> None:
-    rehearsal = removed_files(tmp_path / "t", 20).rehearsal()
-    answer = rehearsal.factory.admit(rehearsal.runtime(), rehearsal.asked(action, **parameters))  # type: ignore[arg-type]
+    harness = removed_files(tmp_path / "t", 20).harness()
+    answer = harness.factory.admit(harness.runtime(), harness.asked(action, **parameters))  # type: ignore[arg-type]
     assert isinstance(answer, Failure), answer
     assert answer.remedy is Remedy.FATAL
     assert told in answer.message
 
 
 def test_confirming_is_for_people_and_not_for_stored_decisions(tmp_path: Path) -> None:
-    rehearsal = removed_files(tmp_path / "t", 20).rehearsal()
-    wanted = rehearsal.wants("vacuum")
+    harness = removed_files(tmp_path / "t", 20).harness()
+    wanted = harness.wants("vacuum")
     assert isinstance(wanted, TableProcess)
     forged = TableProcess(
         action=wanted.action, job=wanted.job,
         parameters={**wanted.parameters, "confirm": True, "retain_hours": 1, "before": {"version": -5}, "mode": "full"},
     )  # fmt: skip
 
-    admitted = rehearsal.admitted(rehearsal.stored(forged)).process.parameters
+    admitted = harness.admitted(harness.stored(forged)).process.parameters
 
     assert (admitted["confirm"], admitted["retain_hours"], admitted["mode"]) == (False, 168, "lite")
     assert admitted["before"]["version"] == 1  # type: ignore[index, call-overload]
@@ -313,24 +313,24 @@ def test_confirming_is_for_people_and_not_for_stored_decisions(tmp_path: Path) -
 
 def test_what_is_no_longer_needed_is_dropped(tmp_path: Path) -> None:
     table = LogTable(tmp_path / "t", adds(30, MB))
-    rehearsal = table.rehearsal()
-    wanted = rehearsal.wants("optimize")
+    harness = table.harness()
+    wanted = harness.wants("optimize")
     assert isinstance(wanted, TableProcess)
     table.commit(add("merged", 30 * MB), *(remove(f"part-{n}.parquet", days_ago=0) for n in range(30)))
 
-    answer = rehearsal.factory.admit(rehearsal.runtime(), rehearsal.stored(wanted))
+    answer = harness.factory.admit(harness.runtime(), harness.stored(wanted))
 
     assert isinstance(answer, Drop)
     assert answer.reason.startswith("no longer needed: 1 of 1 files are under 96.0 MB")
 
 
 def test_a_full_vacuum_is_due_by_the_month(tmp_path: Path) -> None:
-    rehearsal = removed_files(tmp_path / "t", 1).rehearsal()
-    late = replace(rehearsal, now=lambda: NOON + timedelta(days=31))
+    harness = removed_files(tmp_path / "t", 1).harness()
+    late = replace(harness, now=lambda: NOON + timedelta(days=31))
     runtime = late.runtime()
     runtime._table = replace(runtime.table, created_at=NOON)
 
-    answer = rehearsal.factory.trigger(runtime, Action("vacuum"))
+    answer = harness.factory.trigger(runtime, Action("vacuum"))
 
     assert isinstance(answer, TableProcess)
     assert answer.parameters["mode"] == "full"
@@ -338,10 +338,10 @@ def test_a_full_vacuum_is_due_by_the_month(tmp_path: Path) -> None:
 
 
 def test_a_pause_costs_no_look_at_the_table(tmp_path: Path) -> None:
-    rehearsal = LogTable(tmp_path / "t", adds(30, MB)).rehearsal()
-    rehearsal.asked("optimize")
+    harness = LogTable(tmp_path / "t", adds(30, MB)).harness()
+    harness.asked("optimize")
     (tmp_path / "t").rename(tmp_path / "elsewhere")
-    answer = rehearsal.wants("optimize")
+    answer = harness.wants("optimize")
     assert (type(answer), answer.reason) == (Skip, "operation 1 is pending")
 
 
@@ -368,5 +368,5 @@ def test_removed_files_outside_of_the_table_are_left_and_not_counted(tmp_path: P
 
 
 def test_an_operation_is_admitted_for_the_table_with_this_id(tmp_path: Path) -> None:
-    rehearsal = removed_files(tmp_path / "t", 20).rehearsal()
-    assert rehearsal.admitted(rehearsal.asked("vacuum")).process.parameters["identity"] == "8f2f"
+    harness = removed_files(tmp_path / "t", 20).harness()
+    assert harness.admitted(harness.asked("vacuum")).process.parameters["identity"] == "8f2f"

@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from lakehand.formats.delta import DeltaFormat
 from lakehand.formats.delta.files import DataFile
-from lakehand.spi import Invalid, Place
+from lakehand.spi import Invalid, TableReference
 from tests.formats.delta.logs import MB, LogTable, add, adds, remove
 
 
@@ -23,7 +23,7 @@ def written(path: Path, commits: int = 3, files: int = 4) -> Path:
 
 
 def read(path: Path) -> dict[str, DataFile]:
-    return dict(DeltaFormat().inspect(Place(location=str(path))).files)
+    return dict(DeltaFormat().inspect(TableReference(location=str(path))).files)
 
 
 def told_by_library(path: Path) -> dict[str, tuple[int, int]]:
@@ -48,13 +48,13 @@ def test_the_files_are_those_that_the_library_tells_of(tmp_path: Path, checkpoin
 def test_a_checkpoint_changes_no_number(tmp_path: Path) -> None:
     path = written(tmp_path / "t")
     DeltaTable(str(path)).delete("id = 2")
-    before = dict(DeltaFormat().inspect(Place(location=str(path))).numbers)
+    before = dict(DeltaFormat().inspect(TableReference(location=str(path))).numbers)
     DeltaTable(str(path)).create_checkpoint()
     for commit in (path / "_delta_log").glob("*.json"):
         if int(commit.stem) < 3:
             commit.unlink()
 
-    after = dict(DeltaFormat().inspect(Place(location=str(path))).numbers)
+    after = dict(DeltaFormat().inspect(TableReference(location=str(path))).numbers)
 
     changed = {key for key in before if before[key] != after[key]}
     assert changed == {"snapshots", "oldest_snapshot"}, "the versions that nobody can travel to any more"
@@ -90,20 +90,20 @@ def test_health_is_told_in_numbers(tmp_path: Path) -> None:
 def test_a_table_that_was_dropped_and_made_anew_has_another_sign(tmp_path: Path) -> None:
     reader, table = DeltaFormat(), LogTable(tmp_path / "t", adds(3, MB))
     table.commit(add("x", MB))
-    first = reader.probe(table.place)
+    first = reader.probe(table.reference)
     shutil.rmtree(table.path)
     shorter = LogTable(tmp_path / "t", adds(2, MB))
-    second = reader.probe(shorter.place)
+    second = reader.probe(shorter.reference)
     shorter.commit(add("something else", MB))
 
-    assert len({first, second, reader.probe(shorter.place)}) == 3
+    assert len({first, second, reader.probe(shorter.reference)}) == 3
 
 
 def test_a_known_table_is_not_listed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reader, table = DeltaFormat(), LogTable(tmp_path / "t")
-    sign = reader.probe(table.place)
+    sign = reader.probe(table.reference)
     monkeypatch.setattr("lakehand.storage.LocalStorage.names", lambda *_: pytest.fail("listed"))
-    assert reader.probe(table.place) == sign
+    assert reader.probe(table.reference) == sign
 
 
 @pytest.mark.parametrize("damage", [b'{"add": {"path"', b"not json\n"])
@@ -130,13 +130,13 @@ def test_a_checkpoint_that_cannot_be_read_is_a_failure_of_storage(tmp_path: Path
     [checkpoint] = (path / "_delta_log").glob("*.parquet")
     checkpoint.write_bytes(checkpoint.read_bytes()[:-20])
     with pytest.raises(OSError, match=r"\w"):
-        _ = DeltaFormat().inspect(Place(location=str(path))).numbers
+        _ = DeltaFormat().inspect(TableReference(location=str(path))).numbers
 
 
 def test_an_empty_log_is_no_table(tmp_path: Path) -> None:
     (tmp_path / "t" / "_delta_log").mkdir(parents=True)
     with pytest.raises(Invalid, match="has no commit"):
-        DeltaFormat().inspect(Place(location=str(tmp_path / "t")))
+        DeltaFormat().inspect(TableReference(location=str(tmp_path / "t")))
 
 
 def test_a_commit_without_a_word_about_itself_is_read(tmp_path: Path) -> None:

@@ -9,15 +9,15 @@ import pytest
 
 from lakehand.formats.delta.failures import classify
 from lakehand.spi import EngineState, EngineStatus, Finding, Operation, Remedy, TableProcess
-from lakehand.testing.rehearsal import Rehearsal
+from lakehand.testing.harness import PluginHarness
 from tests.formats.delta.logs import MB, LogTable, add, adds, remove
 
 
-def admitted(table: LogTable, action: str = "optimize") -> tuple[Rehearsal, Operation]:
-    rehearsal = table.rehearsal()
-    wanted = rehearsal.wants(action)
+def admitted(table: LogTable, action: str = "optimize") -> tuple[PluginHarness, Operation]:
+    harness = table.harness()
+    wanted = harness.wants(action)
     assert isinstance(wanted, TableProcess), wanted
-    return rehearsal, rehearsal.admitted(rehearsal.stored(wanted))
+    return harness, harness.admitted(harness.stored(wanted))
 
 
 def merge(table: LogTable, count: int, **info: str) -> None:
@@ -25,17 +25,17 @@ def merge(table: LogTable, count: int, **info: str) -> None:
     table.commit(add("merged", count * MB, rows=0), *gone, operation="OPTIMIZE", days_ago=0, **info)
 
 
-def stamp(operation: Operation) -> dict[str, Any]:
-    return {"userMetadata": f"lakehand-operation={operation.stamp}"}
+def tag(operation: Operation) -> dict[str, Any]:
+    return {"userMetadata": f"lakehand-operation={operation.tag}"}
 
 
 def test_a_commit_with_our_stamp_is_the_effect_even_without_a_result(tmp_path: Path) -> None:
     table = LogTable(tmp_path / "t", adds(30, MB))
-    rehearsal, operation = admitted(table)
-    merge(table, 30, **stamp(operation))
+    harness, operation = admitted(table)
+    merge(table, 30, **tag(operation))
     table.commit(add("later", MB))
 
-    verdict = rehearsal.verdict(operation, {})
+    verdict = harness.verdict(operation, {})
 
     assert verdict.finding is Finding.DONE
     assert verdict.reason == "version 1: 30 files with 30.0 MB became 1 with 30.0 MB"
@@ -47,35 +47,35 @@ def test_a_commit_with_our_stamp_is_the_effect_even_without_a_result(tmp_path: P
 @pytest.mark.parametrize("result", [{}, {"causes": ["x"]}, {"nothing_to_do": False}, {"nothing_to_do": "true"}])
 def test_the_work_of_someone_else_is_not_ours(tmp_path: Path, result: dict[str, object]) -> None:
     table = LogTable(tmp_path / "t", adds(30, MB))
-    rehearsal, operation = admitted(table)
+    harness, operation = admitted(table)
     merge(table, 30, userMetadata="lakehand-operation=9-other")
-    verdict = rehearsal.verdict(operation, result)  # type: ignore[arg-type]
+    verdict = harness.verdict(operation, result)  # type: ignore[arg-type]
     assert verdict.finding is Finding.NOT_DONE
     assert verdict.reason == "no commit of this operation in the versions 1 to 1"
 
 
 def test_a_job_that_found_nothing_says_so_and_changed_nothing(tmp_path: Path) -> None:
-    rehearsal, operation = admitted(LogTable(tmp_path / "t", adds(30, MB)))
-    verdict = rehearsal.verdict(operation, {"nothing_to_do": True})
+    harness, operation = admitted(LogTable(tmp_path / "t", adds(30, MB)))
+    verdict = harness.verdict(operation, {"nothing_to_do": True})
     assert (verdict.finding, verdict.numbers) == (Finding.DONE, {"changed": False})
 
 
 def test_rows_that_were_lost_on_the_way_are_told(tmp_path: Path) -> None:
     table = LogTable(tmp_path / "t", adds(30, MB))
-    rehearsal, operation = admitted(table)
+    harness, operation = admitted(table)
     stones = [remove(f"part-{n}.parquet", days_ago=0) for n in range(30)]
     for stone in stones:
         stone["remove"]["stats"] = '{"numRecords": 10}'
-    table.commit(add("merged", MB, rows=299), *stones, operation="OPTIMIZE", **stamp(operation))
-    assert "300 rows went in and 299 came out: check the table" in rehearsal.verdict(operation, {}).reason
+    table.commit(add("merged", MB, rows=299), *stones, operation="OPTIMIZE", **tag(operation))
+    assert "300 rows went in and 299 came out: check the table" in harness.verdict(operation, {}).reason
 
 
 def test_a_table_that_was_made_anew_is_gone(tmp_path: Path) -> None:
     table = LogTable(tmp_path / "t")
     table.commit(*adds(30, MB))
-    rehearsal, operation = admitted(table)
+    harness, operation = admitted(table)
     table.file(1).unlink()
-    assert rehearsal.verdict(operation, {}).finding is Finding.GONE
+    assert harness.verdict(operation, {}).finding is Finding.GONE
 
 
 @pytest.mark.parametrize(
@@ -93,19 +93,19 @@ def test_a_vacuum_is_done_when_its_end_is_in_the_log(
 ) -> None:
     table = LogTable(tmp_path / "t", adds(12, MB), days_ago=20)
     table.commit(*(remove(f"part-{n}.parquet", days_ago=9) for n in range(12)), days_ago=9)
-    rehearsal, operation = admitted(table, "vacuum")
+    harness, operation = admitted(table, "vacuum")
     sizes = {"numFilesToDelete": "12", "sizeOfDataToDelete": str(12 * MB)}
     for word in ends:
         if word == "VACUUM START":
-            table.commit(operation=word, operationMetrics=sizes, **stamp(operation))
+            table.commit(operation=word, operationMetrics=sizes, **tag(operation))
         else:
             status: dict[str, Any] = {
                 "operationParameters": {"status": word},
                 "operationMetrics": {"numDeletedFiles": "12"},
             }
-            table.commit(operation="VACUUM END", **status, **stamp(operation))
+            table.commit(operation="VACUUM END", **status, **tag(operation))
 
-    verdict = rehearsal.verdict(operation, {"listed_files": 12})
+    verdict = harness.verdict(operation, {"listed_files": 12})
 
     assert (verdict.finding, told in verdict.reason) == (finding, True), verdict
 

@@ -14,9 +14,9 @@ from lakehand.formats.hudi import HudiFormat
 from lakehand.formats.hudi.snapshot import CLEAN, CLUSTERING, COMPACTION, HudiSnapshot
 from lakehand.spi import (
     Action,
+    DetachedRuntime,
     Format,
     Instant,
-    LooseRuntime,
     Operation,
     Scheduling,
     Status,
@@ -35,7 +35,7 @@ EVENTS_V6 = Instant("20261115214518499")
 FILE_LOCK = {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"}
 
 
-class MemoryRuntime(LooseRuntime):
+class MemoryRuntime(DetachedRuntime):
     def __init__(
         self,
         location: Path,

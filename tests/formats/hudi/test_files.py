@@ -8,7 +8,7 @@ from lakehand.formats.hudi import HudiFormat
 from lakehand.formats.hudi.files import live_files
 from lakehand.formats.hudi.snapshot import HudiSnapshot
 from lakehand.formats.hudi.timeline import Timeline
-from lakehand.spi import Place
+from lakehand.spi import TableReference
 from lakehand.storage import Entry
 from tests.formats.hudi.runtime import copied
 
@@ -68,7 +68,7 @@ def test_deciding_lists_no_folder_and_numbers_do(tmp_path: Path) -> None:
     table = copied("orders_v9", tmp_path)
     (table / "p0").mkdir()
     (table / base(GROUP, "20250101000000000").name).write_bytes(b"12345")
-    snapshot = HudiFormat().inspect(Place(location=str(table)))
+    snapshot = HudiFormat().inspect(TableReference(location=str(table)))
     assert isinstance(snapshot, HudiSnapshot)
 
     assert snapshot.pending

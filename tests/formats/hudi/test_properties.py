@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehand.domain.places import Place
+from lakehand.domain.references import TableReference
 from lakehand.formats.hudi import HudiFormat
 from lakehand.formats.hudi.properties import parse
 from lakehand.spi import Invalid
@@ -37,18 +37,18 @@ def test_while_a_writer_replaces_the_file_its_backup_is_read(tmp_path: Path) -> 
     file = table / ".hoodie" / "hoodie.properties"
     file.rename(table / ".hoodie" / "hoodie.properties.backup")
 
-    assert HudiFormat().inspect(Place(location=str(table))).version == 9
+    assert HudiFormat().inspect(TableReference(location=str(table))).version == 9
     file.write_text("#Updated at noon\n")
-    assert HudiFormat().inspect(Place(location=str(table))).version == 9
+    assert HudiFormat().inspect(TableReference(location=str(table))).version == 9
 
 
 @pytest.mark.parametrize("made", ["nothing", "folder", "file"])
 def test_what_is_no_hudi_table_says_what_is_missing(tmp_path: Path, made: str) -> None:
-    place = tmp_path / "place"
+    reference = tmp_path / "place"
     if made == "folder":
-        place.mkdir()
+        reference.mkdir()
     if made == "file":
-        place.write_text("not a folder")
+        reference.write_text("not a folder")
 
     with pytest.raises(Invalid, match=r"\.hoodie/hoodie\.properties is missing"):
-        HudiFormat().inspect(Place(location=str(place)))
+        HudiFormat().inspect(TableReference(location=str(reference)))

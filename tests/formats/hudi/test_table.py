@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from lakehand.domain.places import Place
+from lakehand.domain.references import TableReference
 from lakehand.formats.hudi import HudiFormat
 from lakehand.formats.hudi.snapshot import CLEAN, CLUSTERING, COMPACTION, HudiSnapshot
 from lakehand.formats.hudi.timeline import State
@@ -35,7 +35,7 @@ PENDING = [
 
 
 def inspected(name: str) -> HudiSnapshot:
-    return HudiFormat().inspect(Place(location=str(TABLES / name)))
+    return HudiFormat().inspect(TableReference(location=str(TABLES / name)))
 
 
 @pytest.mark.parametrize(("name", "action", "instant"), PENDING)
@@ -77,53 +77,57 @@ def test_a_pending_insert_overwrite_is_no_plan(tmp_path: Path) -> None:
     [overwrite] = [f.instant for f in inspected("events_v6").timeline.completed("replacecommit")][1:]
     (timeline(table) / f"{overwrite}.replacecommit").unlink()
 
-    assert [plan.instant for plan in HudiFormat().inspect(Place(location=str(table))).pending] == [EVENTS_V6]
+    assert [plan.instant for plan in HudiFormat().inspect(TableReference(location=str(table))).pending] == [EVENTS_V6]
 
 
 @pytest.mark.parametrize("name", ["orders_v9", "orders_v6"])
 def test_the_token_is_the_same_for_both_ways_to_look_and_changes_with_every_step(name: str, tmp_path: Path) -> None:
     reader, table = HudiFormat(), copied(name, tmp_path)
-    seen = [reader.probe(Place(location=str(table)))]
-    assert reader.inspect(Place(location=str(table))).token == seen[0] == HudiFormat().probe(Place(location=str(table)))
+    seen = [reader.probe(TableReference(location=str(table)))]
+    assert (
+        reader.inspect(TableReference(location=str(table))).token
+        == seen[0]
+        == HudiFormat().probe(TableReference(location=str(table)))
+    )
 
     (timeline(table) / "20991115120000000.deltacommit.requested").touch()
-    seen.append(reader.probe(Place(location=str(table))))
+    seen.append(reader.probe(TableReference(location=str(table))))
     commit(table, "20991115120000000")
-    seen.append(reader.probe(Place(location=str(table))))
+    seen.append(reader.probe(TableReference(location=str(table))))
     set_property(table, "hoodie.table.metadata.partitions", "files,record_index")
-    seen.append(reader.probe(Place(location=str(table))))
+    seen.append(reader.probe(TableReference(location=str(table))))
 
     assert len(set(seen)) == 4
 
 
 def test_files_that_are_no_step_of_the_timeline_change_nothing(tmp_path: Path) -> None:
     reader, table = HudiFormat(), copied("orders_v6", tmp_path)
-    before = reader.probe(Place(location=str(table)))
+    before = reader.probe(TableReference(location=str(table)))
 
     (table / ".hoodie" / "lock").touch()
     (table / ".hoodie" / ".20261115214205011.deltacommit.crc").touch()
 
-    assert reader.probe(Place(location=str(table))) == before
+    assert reader.probe(TableReference(location=str(table))) == before
 
 
 def test_a_timeline_that_an_upgrade_moved_is_found_again(tmp_path: Path) -> None:
     reader, table = HudiFormat(), copied("orders_v9", tmp_path)
-    before = reader.probe(Place(location=str(table)))
+    before = reader.probe(TableReference(location=str(table)))
 
     (table / ".hoodie" / "timeline").rename(table / ".hoodie" / "elsewhere")
     set_property(table, "hoodie.timeline.path", "elsewhere")
 
-    assert reader.probe(Place(location=str(table))) != before
-    assert [plan.instant for plan in reader.inspect(Place(location=str(table))).pending] == [ORDERS_V9]
+    assert reader.probe(TableReference(location=str(table))) != before
+    assert [plan.instant for plan in reader.inspect(TableReference(location=str(table))).pending] == [ORDERS_V9]
 
 
 def test_a_table_that_vanishes_is_an_error_and_not_a_change(tmp_path: Path) -> None:
     reader, table = HudiFormat(), copied("orders_v9", tmp_path)
-    reader.probe(Place(location=str(table)))
+    reader.probe(TableReference(location=str(table)))
     shutil.rmtree(table)
 
     with pytest.raises((OSError, Invalid)):
-        reader.probe(Place(location=str(table)))
+        reader.probe(TableReference(location=str(table)))
 
 
 def test_a_plan_that_was_cut_short_is_a_storage_error(tmp_path: Path) -> None:
@@ -131,14 +135,14 @@ def test_a_plan_that_was_cut_short_is_a_storage_error(tmp_path: Path) -> None:
     file = timeline(table) / f"{ORDERS_V9}.compaction.requested"
     file.write_bytes(file.read_bytes()[:600])
 
-    [plan] = HudiFormat().inspect(Place(location=str(table))).pending
+    [plan] = HudiFormat().inspect(TableReference(location=str(table))).pending
     with pytest.raises(OSError, match="cannot be read"):
         _ = plan.size
 
 
 def test_a_plan_that_vanishes_while_we_look_has_no_size(tmp_path: Path) -> None:
     table = copied("orders_v9", tmp_path)
-    [plan] = HudiFormat().inspect(Place(location=str(table))).pending
+    [plan] = HudiFormat().inspect(TableReference(location=str(table))).pending
 
     (timeline(table) / f"{ORDERS_V9}.compaction.requested").unlink()
 
@@ -149,7 +153,7 @@ def test_a_completed_plan_is_no_longer_pending(tmp_path: Path) -> None:
     table = copied("orders_v6", tmp_path)
     finish(table, ORDERS_V6, "commit")
 
-    snapshot = HudiFormat().inspect(Place(location=str(table)))
+    snapshot = HudiFormat().inspect(TableReference(location=str(table)))
 
     assert not snapshot.pending
     assert snapshot.commits_since(COMPACTION) == 1
@@ -169,9 +173,12 @@ def test_pyarrow_and_the_operating_system_see_the_same_files(tmp_path: Path) -> 
 
 
 def test_a_file_uri_is_this_machine_and_an_unknown_scheme_is_refused() -> None:
-    assert HudiFormat().inspect(Place(location=f"file://{TABLES}/orders_v9")).token == inspected("orders_v9").token
+    assert (
+        HudiFormat().inspect(TableReference(location=f"file://{TABLES}/orders_v9")).token
+        == inspected("orders_v9").token
+    )
     with pytest.raises(Invalid, match="cannot be opened"):
-        HudiFormat().probe(Place(location="nosuch://bucket/table"))
+        HudiFormat().probe(TableReference(location="nosuch://bucket/table"))
 
 
 def test_one_bucket_is_one_client_whatever_its_scheme_is_called() -> None:

@@ -12,9 +12,9 @@ from lakehand.formats.iceberg import IcebergFormat, IcebergProcessFactory
 from lakehand.formats.iceberg.manifests import DATA, POSITION_DELETES, ContentFile, Manifest, Memory
 from lakehand.formats.iceberg.snapshot import IcebergSnapshot
 from lakehand.formats.iceberg.table import ICEBERG
-from lakehand.spi import LooseRuntime, Operation, Place, TableSpec
+from lakehand.spi import DetachedRuntime, Operation, TableReference, TableSpec
 from lakehand.storage import Storages
-from lakehand.testing import Rehearsal
+from lakehand.testing import PluginHarness
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=timezone.utc)
 KB, MB = 1024, 1024 * 1024
@@ -80,7 +80,7 @@ def snapshot(
     return made
 
 
-class MadeRuntime(LooseRuntime):
+class MadeRuntime(DetachedRuntime):
     """A runtime over a snapshot that was put together by hand."""
 
     def __init__(self, made: IcebergSnapshot, operations: Sequence[Operation] = (), /, **properties: str) -> None:
@@ -133,13 +133,13 @@ class WrittenTable:
         (metadata / "version-hint.text").write_text(str(hint or self.version))
 
     @property
-    def place(self) -> Place:
-        return Place(location=str(self.folder))
+    def reference(self) -> TableReference:
+        return TableReference(location=str(self.folder))
 
-    def rehearsal(self, **properties: str) -> Rehearsal:
+    def harness(self, **properties: str) -> PluginHarness:
         told = {key_of(key): value for key, value in properties.items()}
         spec = TableSpec(location=str(self.folder), format=ICEBERG, table_name="t", properties=told)
-        return Rehearsal(factory=IcebergProcessFactory(), format=IcebergFormat(), spec=spec)
+        return PluginHarness(factory=IcebergProcessFactory(), format=IcebergFormat(), spec=spec)
 
     def document(self) -> dict[str, Any]:
         file = self.folder / "metadata" / f"v{self.version}.metadata.json"

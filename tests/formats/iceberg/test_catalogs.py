@@ -10,7 +10,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from lakehand.formats.iceberg import IcebergFormat
 from lakehand.formats.iceberg.jdbc import address
-from lakehand.spi import Catalog, Format, Invalid, Place
+from lakehand.spi import Catalog, Format, Invalid, TableReference
 from tests.formats.iceberg.made import WrittenTable, rows
 from tests.formats.iceberg.rest_catalog import serving
 
@@ -48,7 +48,7 @@ def check(catalog: Catalog, library: Any, folder: Path) -> IcebergFormat:
     assert reader.probe(found[0]) == reader.inspect(found[0]).token != before
     assert reader.inspect(found[0]).why_read_only == ""
     with pytest.raises(Invalid, match=r"sales\.nothing is not in the catalog lake"):
-        reader.probe(Place(location="/x", catalog=catalog, db_name="sales", table_name="nothing"))
+        reader.probe(TableReference(location="/x", catalog=catalog, db_name="sales", table_name="nothing"))
     return reader
 
 
@@ -116,9 +116,11 @@ def test_one_address_serves_both_sides(properties: dict[str, str], expected: str
 
 
 def test_catalogs_that_cannot_be_asked_say_so(tmp_path: Path) -> None:
-    place = Place(location="/x", catalog=jdbc(f"jdbc:sqlite:{tmp_path / 'none.db'}"), db_name="a", table_name="b")
+    reference = TableReference(
+        location="/x", catalog=jdbc(f"jdbc:sqlite:{tmp_path / 'none.db'}"), db_name="a", table_name="b"
+    )
     with pytest.raises(OSError, match="the JDBC catalog cannot be asked"):
-        IcebergFormat().probe(place)
+        IcebergFormat().probe(reference)
     with pytest.raises(Invalid, match="no driver is known for jdbc:oracle"):
         list(IcebergFormat().tables(jdbc("jdbc:oracle:thin:@h")))
     with pytest.raises(Invalid, match="known are glue, hadoop, hive, jdbc, rest"):

@@ -7,14 +7,14 @@ import pytest
 
 from lakehand.formats.iceberg import IcebergFormat
 from lakehand.spi import TableFormat
-from lakehand.testing import FormatUnderTest, ProcessFactoryContract, Rehearsal, TableFormatContract
+from lakehand.testing import FormatUnderTest, PluginHarness, ProcessFactoryContract, TableFormatContract
 from tests.formats.iceberg.made import WrittenTable
 
 
 class WrittenSubject(FormatUnderTest):
     def __init__(self, folder: Path) -> None:
         self.written = WrittenTable(folder=folder)
-        self.place = self.written.place
+        self.reference = self.written.reference
 
     def reader(self) -> TableFormat:
         return IcebergFormat()
@@ -31,8 +31,8 @@ class TestIcebergFormat(TableFormatContract):
 
 class TestIcebergFactory(ProcessFactoryContract):
     @pytest.fixture
-    def subject(self, tmp_path: Path) -> Rehearsal:
+    def subject(self, tmp_path: Path) -> PluginHarness:
         written = WrittenTable(folder=tmp_path / "t")
         for _ in range(3):
             written.commit()
-        return written.rehearsal(rewrite_data__min_input_files="2", rewrite_manifests__min_manifests="2")
+        return written.harness(rewrite_data__min_input_files="2", rewrite_manifests__min_manifests="2")

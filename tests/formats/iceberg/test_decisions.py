@@ -117,15 +117,15 @@ def test_what_is_no_longer_needed_is_dropped_unless_a_person_asked_for_it() -> N
 
 def test_what_an_earlier_try_has_committed_is_not_dropped() -> None:
     wish = operation(REWRITE)
-    mine = commit(1, ago(hours=2), lakehand_operation=wish.stamp)
+    mine = commit(1, ago(hours=2), lakehand_operation=wish.tag)
     assert isinstance(admit(snapshot(commits=[mine]), wish), TableProcess)
 
 
 def test_an_admitted_process_says_all_that_the_job_needs_and_can_be_admitted_again() -> None:
     wish = operation(REWRITE, origin="api", options={"target-bytes": 1048576, "iceberg.rewrite-data.strategy": "sort"})
     first = admit(small_table(), wish)
-    assert {key: first.parameters[key] for key in ("location", "catalog", "stamp", "before", "order")} == {
-        "location": "/t", "catalog": "", "stamp": "7-20261115-rewrite-data", "before": 3, "order": {"sort": []},
+    assert {key: first.parameters[key] for key in ("location", "catalog", "operation_tag", "before", "order")} == {
+        "location": "/t", "catalog": "", "operation_tag": "7-20261115-rewrite-data", "before": 3, "order": {"sort": []},
     }  # fmt: skip
     assert first.parameters["rewrite"]["target-file-size-bytes"] == "1048576"
     assert "rewrite-all" not in first.parameters["rewrite"]

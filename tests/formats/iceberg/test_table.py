@@ -20,7 +20,7 @@ def written(tmp_path: Path) -> WrittenTable:
 
 def test_numbers_tell_what_the_files_are(written: WrittenTable) -> None:
     written.commit()
-    numbers = IcebergFormat().inspect(written.place).numbers
+    numbers = IcebergFormat().inspect(written.reference).numbers
 
     told = {key: numbers[key] for key in ("files", "small_files", "rows", "manifests", "snapshots", "delete_files")}
     assert told == {"files": 2, "small_files": 2, "rows": 10, "manifests": 2, "snapshots": 2, "delete_files": 0}
@@ -29,12 +29,12 @@ def test_numbers_tell_what_the_files_are(written: WrittenTable) -> None:
 
 
 def test_a_hint_that_lags_behind_is_not_believed(written: WrittenTable) -> None:
-    before = IcebergFormat().probe(written.place)
+    before = IcebergFormat().probe(written.reference)
     written.table.append(written.table.scan().to_arrow())
     written.publish(hint=1)
 
-    assert IcebergFormat().probe(written.place) != before
-    assert len(IcebergFormat().inspect(written.place).commits) == 2
+    assert IcebergFormat().probe(written.reference) != before
+    assert len(IcebergFormat().inspect(written.reference).commits) == 2
 
 
 @pytest.mark.parametrize("name", ["v2.gz.metadata.json", "v2.metadata.json.gz"])
@@ -44,7 +44,7 @@ def test_packed_metadata_is_read(name: str, written: WrittenTable) -> None:
     (metadata / name).write_bytes(gzip.compress((metadata / "v2.metadata.json").read_bytes()))
     (metadata / "v2.metadata.json").unlink()
 
-    assert len(IcebergFormat().inspect(written.place).commits) == 2
+    assert len(IcebergFormat().inspect(written.reference).commits) == 2
 
 
 def test_without_a_hint_the_highest_number_counts(written: WrittenTable) -> None:
@@ -52,15 +52,15 @@ def test_without_a_hint_the_highest_number_counts(written: WrittenTable) -> None
         written.publish()
     (written.folder / "metadata" / "version-hint.text").unlink()
 
-    assert IcebergFormat().inspect(written.place).metadata_location.endswith("/v10.metadata.json")
+    assert IcebergFormat().inspect(written.reference).metadata_location.endswith("/v10.metadata.json")
 
 
 def test_a_table_of_a_catalog_is_shown_by_its_path_and_not_touched(written: WrittenTable) -> None:
     for file in [*written.folder.glob("metadata/v*.json"), written.folder / "metadata" / "version-hint.text"]:
         file.unlink()
 
-    assert IcebergFormat().inspect(written.place).numbers["files"] == 1
-    answer = written.rehearsal().wants("rewrite-data")
+    assert IcebergFormat().inspect(written.reference).numbers["files"] == 1
+    answer = written.harness().wants("rewrite-data")
     assert isinstance(answer, Skip)
     assert "name the catalog in the settings" in answer.reason
 
@@ -69,19 +69,19 @@ def test_a_file_that_is_no_metadata_cannot_be_read(written: WrittenTable) -> Non
     file = written.folder / "metadata" / "v1.metadata.json"
     file.write_text('{"format-ver')
     with pytest.raises(OSError, match="no JSON document"):
-        IcebergFormat().inspect(written.place)
-    operation = written.rehearsal().asked("rewrite-data")
-    verdict = written.rehearsal().verdict(operation, {})
+        IcebergFormat().inspect(written.reference)
+    operation = written.harness().asked("rewrite-data")
+    verdict = written.harness().verdict(operation, {})
     assert verdict.finding is Finding.UNREADABLE
 
 
 def test_manifests_are_read_once(written: WrittenTable, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = IcebergFormat()
-    assert len(reader.inspect(written.place).files) == 1
+    assert len(reader.inspect(written.reference).files) == 1
     for manifest in written.folder.glob("metadata/*-m0.avro"):
         manifest.unlink()
 
-    assert len(reader.inspect(written.place).files) == 1
+    assert len(reader.inspect(written.reference).files) == 1
 
 
 def test_the_memory_of_manifests_has_an_end() -> None:

@@ -12,9 +12,9 @@ from tests.formats.iceberg.made import MadeRuntime, ago, branch, commit, line, s
 from tests.formats.iceberg.test_decisions import operation
 
 FACTORY = IcebergProcessFactory()
-STAMP = "7-x"
+TAG = "7-x"
 WRITTEN: dict[str, Any] = {
-    "lakehand_operation": STAMP,
+    "lakehand_operation": TAG,
     "operation": "replace",
     "added_data_files": "2",
     "deleted_data_files": "9",
@@ -22,20 +22,20 @@ WRITTEN: dict[str, Any] = {
 
 
 def verdict(action: str, parameters: dict[str, Any], result: dict[str, Any], **parts: Any) -> Any:
-    process = TableProcess(action=Action(action), parameters={"stamp": STAMP, **parameters})
+    process = TableProcess(action=Action(action), parameters={"operation_tag": TAG, **parameters})
     return FACTORY.verify(MadeRuntime(snapshot(**parts)), process, result)
 
 
 def test_a_stamp_is_the_effect_even_when_the_job_was_lost() -> None:
-    stamped = [*line(3, 2), commit(3, ago(days=1), parent=2, **WRITTEN)]
-    found = verdict("rewrite-data", {"seen": {"files": 9}}, {}, commits=stamped)
+    tagged = [*line(3, 2), commit(3, ago(days=1), parent=2, **WRITTEN)]
+    found = verdict("rewrite-data", {"seen": {"files": 9}}, {}, commits=tagged)
     assert (found.finding, found.reason) == (Finding.DONE, "9 data files became 2 in snapshot 3")
     assert (found.numbers["changed"], found.numbers["before"]) == (True, {"files": 9})
 
 
 def test_a_stamp_that_was_rolled_back_is_still_told() -> None:
-    stamped = [commit(3, ago(days=1), **WRITTEN), *line(3, 2)]
-    assert verdict("rewrite-data", {}, {}, commits=stamped).finding is Finding.DONE
+    tagged = [commit(3, ago(days=1), **WRITTEN), *line(3, 2)]
+    assert verdict("rewrite-data", {}, {}, commits=tagged).finding is Finding.DONE
 
 
 @pytest.mark.parametrize("result", [{}, {"causes": ["x"]}, {"rewritten": 9}, {"already": True}])
@@ -45,7 +45,7 @@ def test_without_a_stamp_nothing_was_committed_whatever_the_job_says(result: dic
 
 def test_without_a_stamp_in_the_process_nothing_is_taken_for_it() -> None:
     unstamped = [commit(1, ago(days=1), lakehand_operation="")]
-    assert verdict("rewrite-data", {"stamp": ""}, {}, commits=unstamped).finding is Finding.NOT_DONE
+    assert verdict("rewrite-data", {"operation_tag": ""}, {}, commits=unstamped).finding is Finding.NOT_DONE
 
 
 def test_nothing_to_do_is_an_end_without_change() -> None:

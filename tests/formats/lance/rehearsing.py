@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rehearsal of one Lance table, opened as the service opens its plugins."""
+"""A harness of one Lance table, opened as the service opens its plugins."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakehand.formats.lance import LanceFormat, LanceProcessFactory
-from lakehand.testing.rehearsal import Rehearsal
+from lakehand.testing.harness import PluginHarness
 from tests import lance_tables
 
 if TYPE_CHECKING:
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 SMALL = {"lance.compact.target-rows": "300"}
 
 
-def rehearsal(
+def harness(
     path: Path,
     properties: Mapping[str, str] | None = None,
     *,
     plugin: Mapping[str, str] | None = None,
     session: "SparkSession | None" = None,
-) -> Rehearsal:
+) -> PluginHarness:
     factory, reader = LanceProcessFactory(), LanceFormat()
     factory.open(plugin or {})
     reader.open({})
     spec = lance_tables.spec(path, SMALL if properties is None else properties)
-    return Rehearsal(factory=factory, format=reader, spec=spec, properties=plugin or {}, session=session)
+    return PluginHarness(factory=factory, format=reader, spec=spec, properties=plugin or {}, session=session)

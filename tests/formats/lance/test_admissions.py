@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from lakehand.spi import Drop, Failure, Invalid, Json, Remedy, TableProcess
-from lakehand.testing.rehearsal import Rehearsal
+from lakehand.testing.harness import PluginHarness
 from tests import lance_tables
-from tests.formats.lance.rehearsing import rehearsal
+from tests.formats.lance.rehearsing import harness
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_compaction_gets_what_it_needs_and_no_secret(path: Path) -> None:
-    subject = rehearsal(path, plugin={"lance.storage.aws_secret_access_key": "hush"})
+    subject = harness(path, plugin={"lance.storage.aws_secret_access_key": "hush"})
     wanted = subject.wants("compact")
     assert isinstance(wanted, TableProcess)
     operation = subject.admitted(subject.stored(wanted))
@@ -31,7 +31,7 @@ def test_a_compaction_gets_what_it_needs_and_no_secret(path: Path) -> None:
     [made] = [file.name for file in (path / "_transactions").iterdir() if file.name.startswith("11-")]
     assert parameters.pop("identity") == {"version": 12, "transaction": made}
     assert parameters == {
-        "location": str(path), "stamp": operation.stamp, "before": 12, "options": {}, "target_rows": 300,
+        "location": str(path), "operation_tag": operation.tag, "before": 12, "options": {}, "target_rows": 300,
         "deleted_share": 0.1, "max_bytes": 64 * 1024**3, "is_indexed": False,
     }  # fmt: skip
     assert "hush" not in repr(operation)
@@ -39,7 +39,7 @@ def test_a_compaction_gets_what_it_needs_and_no_secret(path: Path) -> None:
 
 def test_what_the_table_needs_no_more_is_dropped_and_what_a_person_asks_for_is_run(tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "few", fragments=3)
-    subject = rehearsal(path)
+    subject = harness(path)
     stored = subject.stored(TableProcess(action=subject.asked("compact").process.action))
 
     answer = subject.factory.admit(subject.runtime(), stored)
@@ -53,7 +53,7 @@ def test_what_the_table_needs_no_more_is_dropped_and_what_a_person_asks_for_is_r
 
 @pytest.mark.parametrize("action", ["compact", "clean-versions"])
 def test_an_action_that_is_switched_off_is_not_run_for_anybody(path: Path, action: str) -> None:
-    subject = rehearsal(path, {f"lance.{action}.enabled": "false"})
+    subject = harness(path, {f"lance.{action}.enabled": "false"})
 
     answer = subject.factory.admit(subject.runtime(), subject.asked(action))
 
@@ -80,7 +80,7 @@ def test_an_action_that_is_switched_off_is_not_run_for_anybody(path: Path, actio
 def test_what_a_request_may_not_ask_for_is_refused_for_good(
     path: Path, action: str, parameters: dict[str, Json]
 ) -> None:
-    subject = rehearsal(path)
+    subject = harness(path)
 
     answer = subject.factory.admit(subject.runtime(), subject.asked(action, **parameters))
 
@@ -104,14 +104,14 @@ def test_what_a_request_may_not_ask_for_is_refused_for_good(
 def test_no_table_and_no_request_cleans_what_is_younger_than_the_floor(
     path: Path, properties: dict[str, str], options: dict[str, Json], plugin: dict[str, str], days: int
 ) -> None:
-    subject = rehearsal(path, properties, plugin=plugin)
+    subject = harness(path, properties, plugin=plugin)
     operation = subject.admitted(subject.asked("clean-versions", options=options))
 
     assert age_of(subject, operation.process.parameters["cutoff_ms"]) == pytest.approx(days, abs=0.01)
 
 
 def test_a_request_can_only_retain_more_versions(path: Path) -> None:
-    subject = rehearsal(path, {"lance.clean-versions.retain-versions": "5"})
+    subject = harness(path, {"lance.clean-versions.retain-versions": "5"})
 
     kept = [
         subject.admitted(subject.asked("clean-versions", options={"retain-versions": n})).process.parameters
@@ -122,7 +122,7 @@ def test_a_request_can_only_retain_more_versions(path: Path) -> None:
 
 
 def test_a_dry_run_is_passed_on(path: Path) -> None:
-    subject = rehearsal(path)
+    subject = harness(path)
 
     assert subject.admitted(subject.asked("clean-versions", dry_run=True)).process.parameters["dry_run"] is True
     assert subject.admitted(subject.asked("clean-versions")).process.parameters["dry_run"] is False
@@ -130,9 +130,9 @@ def test_a_dry_run_is_passed_on(path: Path) -> None:
 
 def test_a_floor_that_is_no_number_switches_the_plugin_off_with_a_reason(path: Path) -> None:
     with pytest.raises(Invalid, match="max-age-floor"):
-        rehearsal(path, plugin={"lance.clean-versions.max-age-floor": "a day"})
+        harness(path, plugin={"lance.clean-versions.max-age-floor": "a day"})
 
 
-def age_of(subject: Rehearsal, cutoff_ms: Json) -> float:
+def age_of(subject: PluginHarness, cutoff_ms: Json) -> float:
     assert isinstance(cutoff_ms, int)
     return (subject.now() - datetime.fromtimestamp(cutoff_ms / 1000, timezone.utc)).total_seconds() / 86400

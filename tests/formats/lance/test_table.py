@@ -10,17 +10,17 @@ import lance
 import pytest
 
 from lakehand.formats.lance import LanceFormat
-from lakehand.spi import Place, TableFormat
+from lakehand.spi import TableFormat, TableReference
 from lakehand.testing.factories import ProcessFactoryContract
 from lakehand.testing.formats import FormatUnderTest, TableFormatContract
-from lakehand.testing.rehearsal import Rehearsal
+from lakehand.testing.harness import PluginHarness
 from tests import lance_tables
-from tests.formats.lance.rehearsing import rehearsal
+from tests.formats.lance.rehearsing import harness
 
 
 class LanceUnderTest(FormatUnderTest):
     def __init__(self, path: Path) -> None:
-        self.place = Place(location=str(path))
+        self.reference = TableReference(location=str(path))
         self.next = 1000
 
     def reader(self) -> TableFormat:
@@ -42,10 +42,10 @@ class TestLanceFormat(TableFormatContract):
 
 class TestLanceProcessFactory(ProcessFactoryContract):
     @pytest.fixture
-    def subject(self, tmp_path: Path) -> Rehearsal:
+    def subject(self, tmp_path: Path) -> PluginHarness:
         path = lance_tables.make_table(tmp_path / "events", fragments=12)
         lance_tables.make_older(path, timedelta(days=20), up_to=9)
-        return rehearsal(path)
+        return harness(path)
 
 
 def test_the_numbers_of_a_table_are_right(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_the_numbers_of_a_table_are_right(tmp_path: Path) -> None:
     lance.dataset(str(path)).create_scalar_index("id", "BTREE")
     sizes = [file.stat().st_size for file in (path / "data").glob("*.lance")]
 
-    numbers = LanceFormat().inspect(Place(location=str(path))).numbers
+    numbers = LanceFormat().inspect(TableReference(location=str(path))).numbers
 
     assert (numbers["files"], numbers["bytes"], numbers["fragments"]) == (12, sum(sizes), 12)
     assert (numbers["rows"], numbers["deleted_rows"], numbers["deletion_vectors"]) == (115, 5, 3)
@@ -70,7 +70,7 @@ def test_the_oldest_version_tells_its_age(tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=3)
     lance_tables.make_older(path, timedelta(days=400), up_to=1)
 
-    oldest = LanceFormat().inspect(Place(location=str(path))).numbers["oldest_snapshot"]
+    oldest = LanceFormat().inspect(TableReference(location=str(path))).numbers["oldest_snapshot"]
 
     age = datetime.now(timezone.utc) - datetime.fromisoformat(str(oldest))
     assert timedelta(days=400) <= age < timedelta(days=401)
@@ -78,7 +78,7 @@ def test_the_oldest_version_tells_its_age(tmp_path: Path) -> None:
 
 def test_sizes_that_an_old_writer_did_not_write_down_are_looked_up(tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=2)
-    snapshot = LanceFormat().inspect(Place(location=str(path)))
+    snapshot = LanceFormat().inspect(TableReference(location=str(path)))
     file = next((path / "data").glob("*.lance"))
 
     assert snapshot._size_of(file.name) == file.stat().st_size
@@ -90,15 +90,15 @@ def test_a_table_whose_manifest_is_damaged_is_an_operating_system_error(tmp_path
     next((path / "_versions").glob("*.manifest")).write_bytes(b"not a manifest")
 
     with pytest.raises(OSError, match=r"\w"):
-        LanceFormat().inspect(Place(location=str(path)))
+        LanceFormat().inspect(TableReference(location=str(path)))
 
 
 def test_a_look_for_changes_does_without_the_library(tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=1)
     program = (
         "import sys; from lakehand.formats.lance import LanceFormat, LanceProcessFactory; "
-        "from lakehand.domain.places import Place; "
-        f"print(LanceFormat().probe(Place(location={str(path)!r}))); "
+        "from lakehand.domain.references import TableReference; "
+        f"print(LanceFormat().probe(TableReference(location={str(path)!r}))); "
         "sys.exit(any(name in sys.modules for name in ('lance', 'pyarrow', 'numpy')))"
     )
 

@@ -8,37 +8,37 @@ from pathlib import Path
 import lance
 from lance.optimize import Compaction
 
-from lakehand.formats.lance.rewrites import STAMP, rewrites_since
-from lakehand.jobs.lance.commits import STAMP as WRITTEN
+from lakehand.formats.lance.rewrites import TAG, rewrites_since
+from lakehand.jobs.lance.commits import TAG as WRITTEN
 from lakehand.jobs.lance.commits import commit
 from lakehand.jobs.lance.rewriting import options_for
 from lakehand.spi import Finding, Operation
-from lakehand.testing.rehearsal import Rehearsal
+from lakehand.testing.harness import PluginHarness
 from tests import lance_tables
-from tests.formats.lance.rehearsing import rehearsal
+from tests.formats.lance.rehearsing import harness
 
 
-def wanted(subject: Rehearsal, action: str = "compact") -> Operation:
+def wanted(subject: PluginHarness, action: str = "compact") -> Operation:
     return subject.admitted(subject.asked(action))
 
 
-def rewrite_as(path: Path, stamp: str) -> int:
+def rewrite_as(path: Path, tag: str) -> int:
     dataset = lance.dataset(str(path))
     options = options_for(dataset, 300, 0.1)
     results = [task.execute(dataset) for task in Compaction.plan(dataset, options).tasks]  # type: ignore[arg-type]
-    return commit(dataset, results, options=options, stamp=stamp).version
+    return commit(dataset, results, options=options, tag=tag).version
 
 
 def test_the_stamp_is_read_under_the_name_that_it_is_written_with() -> None:
-    assert STAMP == WRITTEN
+    assert TAG == WRITTEN
 
 
 def test_a_rewrite_with_our_stamp_is_done_whatever_came_after_and_without_any_result(tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=12)
-    subject = rehearsal(path)
+    subject = harness(path)
     operation = wanted(subject)
     lance_tables.append(path, 5000)
-    version = rewrite_as(path, operation.stamp)
+    version = rewrite_as(path, operation.tag)
     lance_tables.append(path, 6000)
 
     verdict = subject.verdict(operation, {})
@@ -51,7 +51,7 @@ def test_a_rewrite_with_our_stamp_is_done_whatever_came_after_and_without_any_re
 
 def test_a_rewrite_of_somebody_else_is_not_ours(tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=12)
-    subject = rehearsal(path)
+    subject = harness(path)
     operation = wanted(subject)
     rewrite_as(path, "another-operation")
     lance_tables.append(path, 5000)
@@ -66,10 +66,10 @@ def test_a_rewrite_of_somebody_else_is_not_ours(tmp_path: Path) -> None:
 def test_a_rewrite_that_remapped_indices_counts_although_nobody_can_tell_whose_it_is(tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=12)
     lance.dataset(str(path)).create_scalar_index("id", "BTREE")
-    subject = rehearsal(path)
+    subject = harness(path)
     operation = wanted(subject)
     assert subject.verdict(operation, {}).finding is Finding.NOT_DONE
-    version = rewrite_as(path, operation.stamp)
+    version = rewrite_as(path, operation.tag)
 
     assert [one.version for one in rewrites_since(lance.dataset(str(path)), 13)] == [version]
     assert "whose author Lance does not tell" in subject.verdict(operation, {}).reason
@@ -79,7 +79,7 @@ def test_a_rewrite_that_remapped_indices_counts_although_nobody_can_tell_whose_i
 
 def test_a_job_that_says_done_is_not_believed_without_a_rewrite(tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=12)
-    subject = rehearsal(path)
+    subject = harness(path)
     operation = wanted(subject)
     lance_tables.append(path, 5000)
 
@@ -88,7 +88,7 @@ def test_a_job_that_says_done_is_not_believed_without_a_rewrite(tmp_path: Path) 
 
 def test_nothing_to_do_is_done_and_changed_nothing(tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=1)
-    subject = rehearsal(path)
+    subject = harness(path)
 
     verdict = subject.verdict(wanted(subject), {"tasks": 0, "read_version": 1})
 
@@ -97,7 +97,7 @@ def test_nothing_to_do_is_done_and_changed_nothing(tmp_path: Path) -> None:
 
 def test_a_table_that_was_made_anew_has_lost_the_work(tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=12)
-    subject = rehearsal(path)
+    subject = harness(path)
     operation = wanted(subject)
     shutil.rmtree(path)
     assert subject.verdict(operation, {}).finding is Finding.GONE
@@ -109,7 +109,7 @@ def test_a_table_that_was_made_anew_has_lost_the_work(tmp_path: Path) -> None:
 def test_a_cleaning_is_done_when_no_old_version_is_left(tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=12)
     lance_tables.make_older(path, timedelta(days=20), up_to=9)
-    subject = rehearsal(path)
+    subject = harness(path)
     operation = wanted(subject, "clean-versions")
     assert "9 of 9 versions older than" in subject.verdict(operation, {}).reason
     lance.dataset(str(path)).cleanup_old_versions(older_than=timedelta(days=14))
@@ -122,7 +122,7 @@ def test_a_cleaning_is_done_when_no_old_version_is_left(tmp_path: Path) -> None:
 
 def test_a_dry_run_without_a_list_is_not_done(tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=1)
-    subject = rehearsal(path)
+    subject = harness(path)
     operation = subject.admitted(subject.asked("clean-versions", dry_run=True))
 
     assert subject.verdict(operation, {}).finding is Finding.NOT_DONE

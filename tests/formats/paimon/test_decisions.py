@@ -12,7 +12,7 @@ from lakehand.formats.paimon.settings import COMPACT, floors_of
 from lakehand.jobs.paimon.compact import bins
 from lakehand.spi import Action, Drop, EngineState, EngineStatus, Failure, Invalid, Remedy, Status, TableProcess
 from tests.formats.paimon.handmade import MB, NOON, File, HandMade, small
-from tests.formats.paimon.runtime import rehearsal, skipped, wanted
+from tests.formats.paimon.runtime import harness, skipped, wanted
 
 KEYED = {"bucket": "2", "write-only": "true"}
 
@@ -22,10 +22,10 @@ def test_small_files_are_packed_where_a_partition_has_enough(tmp_path: Path) -> 
     made.commit([*small(6, prefix="a", partition=b"a"), *small(4, prefix="b", partition=b"b")])
     made.commit(small(3, prefix="big", partition=b"a", size=200 * MB))
 
-    reason = wanted(rehearsal(made.root), "compact")
+    reason = wanted(harness(made.root), "compact")
 
     assert reason == ("10 of 13 files are under 179 MB, 1 of 2 partitions have 5 or more of them: 6.0 MB to rewrite")
-    assert skipped(rehearsal(made.root, compact__min_files="7"), "compact") == (
+    assert skipped(harness(made.root, compact__min_files="7"), "compact") == (
         "10 of 13 files are under 179 MB, 0 of 2 partitions have 7 or more of them"
     )
 
@@ -34,10 +34,10 @@ def test_runs_are_merged_where_a_bucket_has_as_many_as_its_table_bears(tmp_path:
     made = HandMade(tmp_path / "t", primary_keys=["id"], options=KEYED)
     made.commit([*small(4), *small(1, prefix="bottom", level=5), *small(2, prefix="other", bucket=1)])
 
-    assert wanted(rehearsal(made.root), "compact") == (
+    assert wanted(harness(made.root), "compact") == (
         "1 of 2 buckets have 5 or more sorted runs (most: 5): 5.0 MB to merge"
     )
-    assert skipped(rehearsal(made.root, compact__sorted_runs="6"), "compact").startswith("0 of 2 buckets have 6")
+    assert skipped(harness(made.root, compact__sorted_runs="6"), "compact").startswith("0 of 2 buckets have 6")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_the_cheaper_merge_is_chosen(
     made = HandMade(tmp_path / "t", primary_keys=["id"], options=KEYED)
     made.commit([File("bottom.parquet", size=bottom, level=5), *small(runs)])
 
-    answer = rehearsal(made.root, **limit).wants("compact")
+    answer = harness(made.root, **limit).wants("compact")
 
     assert isinstance(answer, TableProcess)
     assert answer.parameters["strategy"] == strategy
@@ -65,20 +65,20 @@ def test_a_table_that_its_writers_compact_is_left_to_them(tmp_path: Path) -> Non
     made = HandMade(tmp_path / "t", primary_keys=["id"], options={"bucket": "2"})
     made.commit(small(9))
 
-    assert "its writers compact, since the table is not write-only" in skipped(rehearsal(made.root), "compact")
-    assert "paimon.compact.beside-writer=true" in skipped(rehearsal(made.root), "compact")
-    wanted(rehearsal(made.root, compact__beside_writer="true"), "compact")
+    assert "its writers compact, since the table is not write-only" in skipped(harness(made.root), "compact")
+    assert "paimon.compact.beside-writer=true" in skipped(harness(made.root), "compact")
+    wanted(harness(made.root, compact__beside_writer="true"), "compact")
 
 
 def test_an_append_table_without_buckets_is_packed_until_a_writer_does_so_itself(tmp_path: Path) -> None:
     made = HandMade(tmp_path / "t", options={})
     made.commit(small(9))
     made.commit(kind="COMPACT", user="lakehand-7-2026_x")
-    wanted(rehearsal(made.root), "compact")
+    wanted(harness(made.root), "compact")
 
     made.commit(kind="COMPACT", user="flink")
 
-    assert "a writer compacts: snapshot 3 is its work" in skipped(rehearsal(made.root), "compact")
+    assert "a writer compacts: snapshot 3 is its work" in skipped(harness(made.root), "compact")
 
 
 def test_deletion_vectors_and_changed_rows_keep_an_append_table_from_being_packed(tmp_path: Path) -> None:
@@ -88,9 +88,9 @@ def test_deletion_vectors_and_changed_rows_keep_an_append_table_from_being_packe
         made.commit(small(9))
     changed.commit(small(1, prefix="new"), deleted=small(1))
 
-    assert "the table has deletion vectors" in skipped(rehearsal(vectors.root), "compact")
-    assert "snapshot 2 changed rows in place" in skipped(rehearsal(changed.root), "compact")
-    wanted(rehearsal(changed.root, compact__beside_row_changes="true"), "compact")
+    assert "the table has deletion vectors" in skipped(harness(vectors.root), "compact")
+    assert "snapshot 2 changed rows in place" in skipped(harness(changed.root), "compact")
+    wanted(harness(changed.root, compact__beside_row_changes="true"), "compact")
 
 
 def test_what_cannot_be_compacted_says_why(tmp_path: Path) -> None:
@@ -99,15 +99,15 @@ def test_what_cannot_be_compacted_says_why(tmp_path: Path) -> None:
     keyed = HandMade(tmp_path / "k", primary_keys=["id"], options=KEYED)
     keyed.commit(small(9))
 
-    assert "cannot compact such a table" in skipped(rehearsal(crossing.root), "compact")
-    assert "cannot be sorted" in skipped(rehearsal(keyed.root, compact__strategy="sort"), "compact")
+    assert "cannot compact such a table" in skipped(harness(crossing.root), "compact")
+    assert "cannot be sorted" in skipped(harness(keyed.root, compact__strategy="sort"), "compact")
 
 
 @pytest.mark.parametrize("action", ["compact", "expire-snapshots", "remove-orphans"])
 def test_an_action_that_is_switched_off_is_not_run_for_anybody(tmp_path: Path, action: str) -> None:
     made = HandMade(tmp_path / "t", options={"write-only": "true"})
     made.commit(small(9))
-    service = rehearsal(made.root, **{f"{action.replace('-', '_')}__enabled": "false"})
+    service = harness(made.root, **{f"{action.replace('-', '_')}__enabled": "false"})
     off = f"paimon.{action}.enabled is false (from table)"
 
     assert skipped(service, action) == off
@@ -123,16 +123,16 @@ def test_columns_that_cannot_be_sorted_by_are_refused(columns: str, tmp_path: Pa
     made.commit(small(9))
 
     with pytest.raises(Invalid, match="cannot sort by"):
-        rehearsal(made.root, compact__strategy="sort", compact__order_columns=columns).wants("compact")
+        harness(made.root, compact__strategy="sort", compact__order_columns=columns).wants("compact")
 
 
 def test_sorted_files_are_remembered_after_the_snapshot_of_the_sort_has_expired(tmp_path: Path) -> None:
     made = HandMade(tmp_path / "t")
     made.commit(small(6))
     wishes = {"compact__strategy": "sort", "compact__order_columns": "v,id"}
-    service = rehearsal(made.root, **wishes)
+    service = harness(made.root, **wishes)
     admitted = service.admitted(service.asked("compact"))
-    user = f"lakehand-{admitted.stamp}_{admitted.process.parameters['sign']}"
+    user = f"lakehand-{admitted.tag}_{admitted.process.parameters['sign']}"
     made.commit([File("sorted.parquet", created=NOON + timedelta(hours=1))], small(6), kind="COMPACT", user=user)
     runtime = service.runtime()
     assert service.factory.verify(runtime, admitted.process, {}).finding == "done"
@@ -150,7 +150,7 @@ def test_sorted_files_are_remembered_after_the_snapshot_of_the_sort_has_expired(
 def test_what_is_no_longer_needed_is_dropped_and_what_a_person_asks_for_is_done(tmp_path: Path) -> None:
     made = HandMade(tmp_path / "t")
     made.commit(small(3))
-    service = rehearsal(made.root)
+    service = harness(made.root)
 
     ours = service.factory.admit(service.runtime(), service.stored(TableProcess(action=COMPACT)))
     theirs = service.factory.admit(service.runtime(), service.asked("compact", options={"strategy": "full"}))
@@ -164,7 +164,7 @@ def test_what_is_no_longer_needed_is_dropped_and_what_a_person_asks_for_is_done(
 def test_a_person_may_confirm_a_compaction_beside_a_writer(tmp_path: Path) -> None:
     made = HandMade(tmp_path / "t", primary_keys=["id"], options={"bucket": "2"})
     made.commit(small(9))
-    service = rehearsal(made.root)
+    service = harness(made.root)
 
     refused = service.factory.admit(service.runtime(), service.asked("compact"))
     assert isinstance(refused, Failure)
@@ -185,7 +185,7 @@ def test_a_person_may_confirm_a_compaction_beside_a_writer(tmp_path: Path) -> No
 def test_what_a_request_may_not_say_is_refused(action: str, options: dict[str, str], tmp_path: Path) -> None:
     made = HandMade(tmp_path / "t")
     made.commit(small(9))
-    service = rehearsal(made.root)
+    service = harness(made.root)
 
     answer = service.factory.admit(service.runtime(), service.asked(action, options=options))
 
@@ -204,21 +204,21 @@ def history(root: Path, count: int = 40, options: dict[str, str] | None = None) 
 def test_expiry_counts_age_and_number(tmp_path: Path) -> None:
     made = history(tmp_path / "t")
 
-    assert wanted(rehearsal(made.root), "expire-snapshots") == (
+    assert wanted(harness(made.root), "expire-snapshots") == (
         "15 of 40 snapshots are older than 24 h and may go, the last 10 stay"
     )
-    assert skipped(rehearsal(made.root, expire_snapshots__retain_last="35"), "expire-snapshots") == (
+    assert skipped(harness(made.root, expire_snapshots__retain_last="35"), "expire-snapshots") == (
         "5 of 40 snapshots are older than 24 h and may go, the last 35 stay; worth while from 10"
     )
-    assert skipped(rehearsal(made.root, expire_snapshots__enabled="false"), "expire-snapshots").endswith("(from table)")
+    assert skipped(harness(made.root, expire_snapshots__enabled="false"), "expire-snapshots").endswith("(from table)")
 
 
 def test_the_owner_of_a_table_may_keep_more_with_paimons_own_options(tmp_path: Path) -> None:
     kept = history(tmp_path / "a", options={"snapshot.num-retained.min": "38"})
     aged = history(tmp_path / "b", options={"snapshot.time-retained": "38 h"})
 
-    assert "the last 38 stay" in skipped(rehearsal(kept.root), "expire-snapshots")
-    assert skipped(rehearsal(aged.root), "expire-snapshots").startswith("1 of 40 snapshots are older than 38 h")
+    assert "the last 38 stay" in skipped(harness(kept.root), "expire-snapshots")
+    assert skipped(harness(aged.root), "expire-snapshots").startswith("1 of 40 snapshots are older than 38 h")
 
 
 def test_a_branch_from_an_unknown_place_keeps_the_whole_main_line(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_a_branch_from_an_unknown_place_keeps_the_whole_main_line(tmp_path: Path
         (other.root / "snapshot" / "snapshot-9").read_text().replace("manifest-list", "strange-list")
     )
 
-    assert "branch b needs snapshot 1" in skipped(rehearsal(made.root), "expire-snapshots")
+    assert "branch b needs snapshot 1" in skipped(harness(made.root), "expire-snapshots")
 
 
 def test_floors_are_raised_by_the_plugin_and_lowered_by_nobody() -> None:
@@ -249,7 +249,7 @@ def test_floors_are_raised_by_the_plugin_and_lowered_by_nobody() -> None:
 def test_a_run_that_changed_nothing_is_not_repeated_for_a_while(tmp_path: Path) -> None:
     made = HandMade(tmp_path / "t")
     made.commit(small(9))
-    service = rehearsal(made.root)
+    service = harness(made.root)
     admitted = service.admitted(service.stored(TableProcess(action=COMPACT, job="paimon.compact")))
     verdict = service.verdict(admitted, {"snapshots": []})
     service.kept(replace(admitted, status=Status.SUCCEEDED, result=verdict.numbers, finished_at=NOON))

@@ -9,7 +9,7 @@ import pytest
 from lakehand.formats.paimon import PaimonFormat
 from lakehand.formats.paimon.schema import Kind, TableSchema, size_of, span_of
 from lakehand.formats.paimon.table import PAIMON
-from lakehand.spi import Catalog, Invalid, Place
+from lakehand.spi import Catalog, Invalid, TableReference
 from lakehand.storage import unpacking
 from tests.formats.paimon.handmade import MB, HandMade, small
 
@@ -20,7 +20,7 @@ def test_health_counts_what_the_manifests_have_left(tmp_path: Path) -> None:
     made.commit(small(2, prefix="big", size=300 * MB))
     made.commit(deleted=small(4))
 
-    numbers = PaimonFormat().inspect(Place(location=str(made.root))).numbers
+    numbers = PaimonFormat().inspect(TableReference(location=str(made.root))).numbers
 
     expected = {"files": 8, "bytes": 606 * MB, "small_files": 6, "small_bytes": 6 * MB, "snapshots": 3, "rows": 10}
     assert {key: numbers[key] for key in expected} == expected
@@ -32,7 +32,7 @@ def test_a_table_with_a_key_tells_its_sorted_runs(tmp_path: Path) -> None:
     made = HandMade(tmp_path / "t", primary_keys=["id"], options={"bucket": "2"})
     made.commit([*small(3, prefix="bottom", level=5), *small(2, level=0), *small(1, prefix="other", bucket=1)])
 
-    numbers = PaimonFormat().inspect(Place(location=str(made.root))).numbers
+    numbers = PaimonFormat().inspect(TableReference(location=str(made.root))).numbers
 
     assert (numbers["most_sorted_runs"], numbers["buckets"], numbers["small_files"]) == (3, 2, 3)
     assert (numbers["rows"], numbers["unmerged_rows"]) == (None, 10), "rows of one key are not merged yet"
@@ -46,7 +46,7 @@ def test_a_manifest_that_is_not_whole_is_an_error_and_never_empty(tmp_path: Path
             file.write_bytes(file.read_bytes()[:-20])
 
     with pytest.raises(OSError, match="cannot be read"):
-        PaimonFormat().inspect(Place(location=str(made.root))).numbers["files"]
+        PaimonFormat().inspect(TableReference(location=str(made.root))).numbers["files"]
 
 
 def test_a_manifest_with_fewer_entries_than_its_list_says_is_an_error(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_manifest_with_fewer_entries_than_its_list_says_is_an_error(tmp_path: 
     (made.root / "manifest" / made.manifest_of([])).rename(manifest)
 
     with pytest.raises(OSError, match="0 of 10 entries"):
-        PaimonFormat().inspect(Place(location=str(made.root))).numbers["files"]
+        PaimonFormat().inspect(TableReference(location=str(made.root))).numbers["files"]
 
 
 @pytest.mark.parametrize("decompress", [unpacking.by_arrow, unpacking.zstd_reader()])

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from lakehand.formats.delta import DeltaFormat, DeltaProcessFactory
 from lakehand.spi import Action, Format, TableSpec
-from lakehand.testing.rehearsal import Rehearsal
+from lakehand.testing.harness import PluginHarness
 from tests import delta_tables as delta
 
 
@@ -24,7 +24,7 @@ def collected(make: Callable[[], None]) -> None:
         gc.collect()
 
 
-Rehearse = Callable[..., Rehearsal]
+Rehearse = Callable[..., PluginHarness]
 
 
 @pytest.fixture(scope="package")
@@ -72,13 +72,13 @@ def old(spark: SparkSession, old_template: Path, tmp_path: Path) -> Iterator[Pat
 
 @pytest.fixture
 def rehearse(spark: SparkSession) -> Rehearse:
-    def rehearsal(path: Path, **properties: str) -> Rehearsal:
+    def harness(path: Path, **properties: str) -> PluginHarness:
         """Settings without their ``delta.``, with ``__`` for dots and ``_`` for hyphens."""
         told = {f"delta.{k.replace('__', '.').replace('_', '-')}": v for k, v in properties.items()}
         spec = TableSpec(
             location=str(path), format=Format("delta"), db_name="shop", table_name="payments", properties=told,
             action_types=frozenset(map(Action, ("optimize", "z-order", "vacuum", "purge"))),
         )  # fmt: skip
-        return Rehearsal(factory=DeltaProcessFactory(), format=DeltaFormat(), spec=spec, session=spark)
+        return PluginHarness(factory=DeltaProcessFactory(), format=DeltaFormat(), spec=spec, session=spark)
 
-    return rehearsal
+    return harness

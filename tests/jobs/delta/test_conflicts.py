@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehand.spi import Finding, Remedy, Skip, TableProcess
-from lakehand.testing.rehearsal import Rehearsal
+from lakehand.testing.harness import PluginHarness
 from tests import delta_tables as delta
 from tests.jobs.delta.conftest import Rehearse
 from tests.jobs.delta.meddlers import elsewhere, meddling
@@ -92,7 +92,7 @@ def test_a_writer_whose_delete_loses_to_our_rewrite_is_not_starved(
     assert isinstance(table.wants("purge"), Skip)
 
 
-def wanted(table: Rehearsal) -> TableProcess:
+def wanted(table: PluginHarness) -> TableProcess:
     answer = table.wants("optimize")
     assert isinstance(answer, TableProcess), answer
     return answer

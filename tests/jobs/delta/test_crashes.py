@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehand.spi import Finding, Operation, Skip, TableProcess
-from lakehand.testing.rehearsal import Rehearsal
+from lakehand.testing.harness import PluginHarness
 from tests import delta_tables as delta
 from tests.jobs.delta.conftest import Rehearse
 from tests.jobs.delta.meddlers import die, meddling
@@ -17,7 +17,7 @@ REWRITES = {"optimize": "OPTIMIZE", "z-order": "OPTIMIZE", "purge": "REORG"}
 SETTINGS = {"z_order__columns": "id", "z_order__min_bytes": "1"}
 
 
-def admitted(table: Rehearsal, action: str) -> Operation:
+def admitted(table: PluginHarness, action: str) -> Operation:
     wanted = table.wants(action)
     assert isinstance(wanted, TableProcess), wanted
     return table.admitted(table.stored(wanted))

@@ -8,32 +8,32 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehand.spi import Operation, Skip, TableProcess
-from lakehand.testing.rehearsal import Rehearsal
+from lakehand.testing.harness import PluginHarness
 from tests import delta_tables as delta
 from tests.jobs.delta.conftest import Rehearse
 
 pytestmark = pytest.mark.spark
 
 
-def serve(spark: SparkSession, rehearsal: Rehearsal, path: Path, action: str) -> Operation:
+def serve(spark: SparkSession, harness: PluginHarness, path: Path, action: str) -> Operation:
     """Do what the table needs, and prove that nothing else changed and that nothing is left to do."""
     facts, described = delta.facts(spark, path), delta.described(path)
-    done = rehearsal.serve(action)
+    done = harness.serve(action)
     assert delta.facts(spark, path) == facts
     assert delta.described(path) == described
-    assert rehearsal.verdict(done, {}).numbers["changed"] is True, "the log alone must tell"
-    assert isinstance(rehearsal.wants(action), Skip), "what was done must not be wanted again"
+    assert harness.verdict(done, {}).numbers["changed"] is True, "the log alone must tell"
+    assert isinstance(harness.wants(action), Skip), "what was done must not be wanted again"
     return done
 
 
-def wanted(rehearsal: Rehearsal, action: str) -> str:
-    answer = rehearsal.wants(action)
+def wanted(harness: PluginHarness, action: str) -> str:
+    answer = harness.wants(action)
     assert isinstance(answer, TableProcess), answer
     return answer.reason
 
 
-def skipped(rehearsal: Rehearsal, action: str) -> str:
-    answer = rehearsal.wants(action)
+def skipped(harness: PluginHarness, action: str) -> str:
+    answer = harness.wants(action)
     assert isinstance(answer, Skip), answer
     return answer.reason
 

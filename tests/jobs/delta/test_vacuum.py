@@ -16,7 +16,7 @@ from lakehand.jobs.delta.orphans import ImplausibleShare, LiveFileListed
 from lakehand.jobs.delta.vacuum import BelowTheFloor
 from lakehand.jobs.job import Job
 from lakehand.spi import Remedy, Skip, TableProcess
-from lakehand.testing.rehearsal import Rehearsal, boundary_parameter
+from lakehand.testing.harness import PluginHarness, boundary_parameter
 from tests import delta_tables as delta
 from tests.jobs.delta.conftest import Rehearse
 
@@ -32,14 +32,14 @@ def orphan(path: Path, name: str, *, days: int) -> Path:
     return file
 
 
-def wanted(rehearsal: Rehearsal) -> TableProcess:
-    answer = rehearsal.wants("vacuum")
+def wanted(harness: PluginHarness) -> TableProcess:
+    answer = harness.wants("vacuum")
     assert isinstance(answer, TableProcess), answer
     return answer
 
 
-def skipped(rehearsal: Rehearsal, action: str = "vacuum") -> str:
-    answer = rehearsal.wants(action)
+def skipped(harness: PluginHarness, action: str = "vacuum") -> str:
+    answer = harness.wants(action)
     assert isinstance(answer, Skip), answer
     return answer.reason
 
@@ -121,7 +121,7 @@ def test_a_table_that_keeps_longer_loses_nothing_whoever_asks(
 
     session = spark.newSession()
     session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-    odd = {**asked.process.parameters, "retain_hours": 168, "stamp": "odd", "confirm": True}
+    odd = {**asked.process.parameters, "retain_hours": 168, "operation_tag": "odd", "confirm": True}
     with pytest.raises(Exception, match="low retention period"):
         job_called("delta.vacuum")(Job(session, odd))
     assert delta.data_files(old) == here
@@ -137,7 +137,7 @@ def odd_place(real: str) -> dict[str, Any]:
         {"retain_hours": 167}, {"retain_hours": 0}, {"retain_hours": -1}, {"retain_hours": "168"},
         {"retain_hours": 1e9}, {"retain_hours": True}, {"retain_hours": None}, {"mode": "lite RETAIN 0 HOURS --"},
         {"mode": None}, {"boundary": odd_place("x` RETAIN 0 HOURS\n--")}, {"boundary": odd_place("/x`\n--")},
-        {"boundary": odd_place("")}, {"boundary": None}, {"stamp": "a'b"}, {"stamp": None},
+        {"boundary": odd_place("")}, {"boundary": None}, {"operation_tag": "a'b"}, {"operation_tag": None},
     ],
 )  # fmt: skip
 def test_odd_parameters_given_straight_to_the_job_are_refused(
@@ -147,7 +147,7 @@ def test_odd_parameters_given_straight_to_the_job_are_refused(
     sound = {
         "boundary": boundary_parameter(str(old_template)),
         "identity": next(one["metaData"]["id"] for one in delta.described(old_template) if "metaData" in one),
-        "retain_hours": 168, "mode": "full", "stamp": "1-x", "dry_run": False, "confirm": True,
+        "retain_hours": 168, "mode": "full", "operation_tag": "1-x", "dry_run": False, "confirm": True,
     }  # fmt: skip
 
     with pytest.raises((ValueError, TypeError, BelowTheFloor, OutsideTable)):

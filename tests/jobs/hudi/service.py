@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from lakehand.formats.hudi import HudiProcessFactory
 from lakehand.jobs.job import Job
 from lakehand.spi import Action, Finding, Scheduling, Skip, TableProcess, Verdict
-from lakehand.testing.rehearsal import boundary_parameter
+from lakehand.testing.harness import boundary_parameter
 from tests import hudi_tables as hudi
 from tests.formats.hudi.runtime import FILE_LOCK, MemoryRuntime, operation
 

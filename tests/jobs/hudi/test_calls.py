@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lakehand.jobs.boundary import OutsideTable
 from lakehand.jobs.hudi.calls import instant_of, literal, refuse_foreign_lock, statement
 from lakehand.jobs.job import Job
-from lakehand.testing.rehearsal import boundary_parameter
+from lakehand.testing.harness import boundary_parameter
 
 printable = st.text(st.characters(exclude_categories=["C", "Z"], exclude_characters="\\"), max_size=30)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehand.domain.places import Place
+from lakehand.domain.references import TableReference
 from lakehand.formats.hudi import HudiFormat
 from lakehand.spi import Finding, Scheduling, TableProcess
 from tests import hudi_tables as hudi
@@ -128,7 +128,7 @@ def serve_an_old_table(spark: SparkSession, path: Path, write: hudi.Write) -> No
     assert Service(spark=spark, path=path).serve("clustering") == [planned]
     cleaning = hudi.leave_clean_plan(spark, path, {**LOCKING, **STAYS_OLD})
     assert Service(spark=spark, path=path).serve("clean") == [cleaning]
-    snapshot = HudiFormat().inspect(Place(location=str(path)))
+    snapshot = HudiFormat().inspect(TableReference(location=str(path)))
     assert (snapshot.version, snapshot.layout, snapshot.pending) == (6, 1, ())
     write({"number": 8, **quiet})
 

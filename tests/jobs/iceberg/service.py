@@ -14,7 +14,7 @@ from lakehand.jobs.attempt import job_called
 from lakehand.jobs.iceberg import tables
 from lakehand.jobs.job import Job, Record
 from lakehand.spi import Operation, Skip, TableProcess, TableSpec
-from lakehand.testing.rehearsal import Rehearsal, boundary_parameter
+from lakehand.testing.harness import PluginHarness, boundary_parameter
 from tests import iceberg_tables as iceberg
 from tests.iceberg_tables import Warehouse
 
@@ -40,20 +40,24 @@ def die() -> None:
     raise Killed
 
 
-def rehearsal(spark: SparkSession, path: Path, properties: Mapping[str, str] | None = None) -> Rehearsal:
+def harness(spark: SparkSession, path: Path, properties: Mapping[str, str] | None = None) -> PluginHarness:
     spec = TableSpec(location=str(path), format=ICEBERG, table_name=path.name, properties=properties or {})
-    return Rehearsal(factory=IcebergProcessFactory(), format=IcebergFormat(), spec=spec, session=spark)
+    return PluginHarness(factory=IcebergProcessFactory(), format=IcebergFormat(), spec=spec, session=spark)
 
 
 def execute(
-    service: Rehearsal, operation: Operation, conf: Mapping[str, str] | None = None, **hooks: Hook
+    service: PluginHarness, operation: Operation, conf: Mapping[str, str] | None = None, **hooks: Hook
 ) -> dict[str, Any]:
     """Run the job as the driver does, with hooks by the first word of a phase."""
     return execute_raw(service, operation.process.job, operation.process.parameters, conf, **hooks)
 
 
 def execute_raw(
-    service: Rehearsal, job: str, parameters: Mapping[str, Any], conf: Mapping[str, str] | None = None, **hooks: Hook
+    service: PluginHarness,
+    job: str,
+    parameters: Mapping[str, Any],
+    conf: Mapping[str, str] | None = None,
+    **hooks: Hook,
 ) -> dict[str, Any]:
     assert service.session is not None
     session, record = service.session.newSession(), Watched(hooks=dict(hooks))
@@ -76,7 +80,7 @@ def skipped(answer: TableProcess | Skip) -> str:
     return answer.reason
 
 
-def admitted(service: Rehearsal, action: str) -> Operation:
+def admitted(service: PluginHarness, action: str) -> Operation:
     wanted = service.wants(action)
     assert isinstance(wanted, TableProcess), wanted
     return service.admitted(service.stored(wanted))

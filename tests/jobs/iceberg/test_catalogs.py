@@ -14,7 +14,7 @@ from lakehand.jobs.job import Job
 from lakehand.spi import Catalog, Format
 from tests import iceberg_tables as iceberg
 from tests.iceberg_tables import Warehouse
-from tests.jobs.iceberg.service import admitted, execute, given, rehearsal, skipped
+from tests.jobs.iceberg.service import admitted, execute, given, harness, skipped
 
 pytestmark = pytest.mark.spark
 
@@ -36,9 +36,9 @@ def test_a_table_of_a_catalog_is_found_and_served(kind: str, spark: SparkSession
         warehouse.append(table, start=number * 10)
     before = warehouse.checksum(table)
 
-    [place] = IcebergFormat().tables(catalog)
-    service = rehearsal(spark, Path(place.location))
-    service.place = place
+    [reference] = IcebergFormat().tables(catalog)
+    service = harness(spark, Path(reference.location))
+    service.reference = reference
     service.spec = replace(service.spec, catalog="lake", db_name="sales", table_name="order lines")
     operation = admitted(service, "rewrite-data")
     done = service.settled(operation, execute(service, operation, conf))

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from lakehand.spi import Finding, Remedy
 from tests.iceberg_tables import Warehouse
 from tests.jobs.iceberg.conftest import Damaged
-from tests.jobs.iceberg.service import admitted, execute, rehearsal, skipped
+from tests.jobs.iceberg.service import admitted, execute, harness, skipped
 
 pytestmark = pytest.mark.spark
 PATIENCE = 120  # seconds
@@ -25,7 +25,7 @@ PATIENCE = 120  # seconds
 def test_rows_that_are_appended_in_the_middle_stay(
     action: str, spark: SparkSession, warehouse: Warehouse, history: Path
 ) -> None:
-    service = rehearsal(spark, history, {"iceberg.rewrite-manifests.min-manifests": "2"})
+    service = harness(spark, history, {"iceberg.rewrite-manifests.min-manifests": "2"})
     operation = admitted(service, action)
 
     result = execute(service, operation, rewriting=lambda: warehouse.append(history, rows=10, start=5000))
@@ -40,7 +40,7 @@ def test_a_delete_in_the_middle_wins_and_the_next_try_plans_anew(
     version: int, spark: SparkSession, warehouse: Warehouse, damaged: Damaged
 ) -> None:
     table = damaged(version)
-    service = rehearsal(spark, table)
+    service = harness(spark, table)
     operation = admitted(service, "rewrite-data")
 
     with pytest.raises(Exception, match="Cannot commit rewrite") as lost:
@@ -71,7 +71,7 @@ def test_a_write_in_the_middle_of_a_merge_of_deletes_stays(
     write: str, spark: SparkSession, warehouse: Warehouse
 ) -> None:
     table = many_deletes(warehouse)
-    service = rehearsal(spark, table)
+    service = harness(spark, table)
     operation = admitted(service, "rewrite-position-deletes")
     writes: dict[str, Callable[[], object]] = {
         "append": lambda: warehouse.append(table, rows=10, start=5000),
@@ -96,7 +96,7 @@ def test_an_append_that_began_before_our_merge_of_deletes_ends_with_the_right_ro
     table = many_deletes(warehouse)
     text = f"INSERT INTO {warehouse.name(table)} SELECT id + 5000, p, v, note FROM {warehouse.name(table)}"
     with writing(warehouse, f"{text} WHERE id % 20 IN (9, 16) AND held(id)", tmp_path) as writer:
-        rehearsal(spark, table).serve("rewrite-position-deletes")
+        harness(spark, table).serve("rewrite-position-deletes")
         assert right_rows(warehouse, table) == (120, 0, 0)
 
     assert writer.exception() is None
@@ -121,7 +121,7 @@ def test_a_write_that_began_before_our_commit_ends_with_the_right_rows(
     write: str, spark: SparkSession, warehouse: Warehouse, damaged: Damaged, tmp_path: Path
 ) -> None:
     table = damaged(2)
-    service, (statement, expected) = rehearsal(spark, table), WRITES[write]
+    service, (statement, expected) = harness(spark, table), WRITES[write]
     text = statement.format(table=warehouse.name(table))
     with writing(warehouse, text, tmp_path) as writer:
         service.serve("rewrite-data")

@@ -10,7 +10,7 @@ from lakehand.spi import Finding
 from tests import iceberg_tables as iceberg
 from tests.iceberg_tables import Warehouse
 from tests.jobs.iceberg.conftest import Damaged
-from tests.jobs.iceberg.service import Killed, admitted, die, execute, rehearsal
+from tests.jobs.iceberg.service import Killed, admitted, die, execute, harness
 
 pytestmark = pytest.mark.spark
 
@@ -19,7 +19,7 @@ def test_a_driver_that_dies_before_the_commit_has_done_nothing(
     spark: SparkSession, warehouse: Warehouse, damaged: Damaged
 ) -> None:
     table = damaged(3)
-    service, before = rehearsal(spark, table), warehouse.checksum(table)
+    service, before = harness(spark, table), warehouse.checksum(table)
     operation = admitted(service, "rewrite-data")
 
     with pytest.raises(Killed):
@@ -36,7 +36,7 @@ def test_a_driver_that_dies_before_the_commit_has_done_nothing(
 def test_a_driver_that_dies_after_the_commit_has_done_it_and_nobody_does_it_again(
     action: str, spark: SparkSession, warehouse: Warehouse, history: Path
 ) -> None:
-    service = rehearsal(spark, history, {"iceberg.rewrite-manifests.min-manifests": "2"})
+    service = harness(spark, history, {"iceberg.rewrite-manifests.min-manifests": "2"})
     before, operation = warehouse.checksum(history), admitted(service, action)
 
     with pytest.raises(Killed):
@@ -55,7 +55,7 @@ def test_a_driver_that_dies_after_the_commit_has_done_it_and_nobody_does_it_agai
 def test_an_expiry_that_dies_after_its_commit_leaves_orphans_that_a_sweep_finds(
     spark: SparkSession, warehouse: Warehouse, rewritten: Path
 ) -> None:
-    service, before = rehearsal(spark, rewritten), warehouse.checksum(rewritten)
+    service, before = harness(spark, rewritten), warehouse.checksum(rewritten)
     operation, there = admitted(service, "expire-snapshots"), iceberg.data_files(rewritten)
     snapshots = len(iceberg.snapshot_ids(rewritten))
 
@@ -76,7 +76,7 @@ def test_a_sweep_that_dies_is_done_again(spark: SparkSession, warehouse: Warehou
     junk = history / "data" / "junk.parquet"
     junk.write_bytes(b"junk")
     iceberg.age_file(junk, 10)
-    service = rehearsal(spark, history)
+    service = harness(spark, history)
     operation = admitted(service, "remove-orphans")
 
     with pytest.raises(Killed):

@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 
 from lakehand.domain.processes import TableProcess
 from lakehand.spi import Action, Failure
-from lakehand.testing.rehearsal import Rehearsal
+from lakehand.testing.harness import PluginHarness
 from tests import iceberg_tables as iceberg
 from tests.iceberg_tables import Warehouse
-from tests.jobs.iceberg.service import admitted, execute, execute_raw, given, reason, rehearsal, skipped
+from tests.jobs.iceberg.service import admitted, execute, execute_raw, given, harness, reason, skipped
 
 pytestmark = pytest.mark.spark
 
@@ -29,16 +29,16 @@ def now() -> int:
     return int(time.time() * 1000)
 
 
-def straight(service: Rehearsal, table: Path, **parameters: Any) -> dict[str, Any]:
+def straight(service: PluginHarness, table: Path, **parameters: Any) -> dict[str, Any]:
     """The job with parameters that no admission would give it."""
-    found = given(table, **{"stamp": "1-x", "older_than": now() - 25 * HOUR, **parameters})
+    found = given(table, **{"operation_tag": "1-x", "older_than": now() - 25 * HOUR, **parameters})
     return execute_raw(service, "iceberg.expire_snapshots", found)
 
 
 def test_old_snapshots_go_with_the_files_that_only_they_need(
     spark: SparkSession, warehouse: Warehouse, rewritten: Path
 ) -> None:
-    service, before = rehearsal(spark, rewritten), warehouse.checksum(rewritten)
+    service, before = harness(spark, rewritten), warehouse.checksum(rewritten)
     count = len(iceberg.snapshot_ids(rewritten))
     said = f"{count - 1} of {count} snapshots are older than 120 h and nobody holds them"
     assert reason(service.wants("expire-snapshots")).startswith(said)
@@ -54,7 +54,7 @@ def test_old_snapshots_go_with_the_files_that_only_they_need(
 
 
 def test_a_dry_run_lists_and_deletes_nothing(spark: SparkSession, rewritten: Path) -> None:
-    service, there = rehearsal(spark, rewritten), set(iceberg.files(rewritten))
+    service, there = harness(spark, rewritten), set(iceberg.files(rewritten))
 
     told = service.finish(service.asked("expire-snapshots", dry_run=True)).result
 
@@ -80,7 +80,7 @@ def test_what_branches_and_tags_hold_stays_readable_whatever_the_table_says(
     iceberg.edit(rewritten, {**document, "properties": {**document["properties"], **GREEDY}})
     sums = [warehouse.sql(f"SELECT count(*), sum(id) FROM {name}.{ref}") for ref in ("tag_kept", "branch_side")]
 
-    rehearsal(spark, rewritten).serve("expire-snapshots")
+    harness(spark, rewritten).serve("expire-snapshots")
 
     again = [warehouse.sql(f"SELECT count(*), sum(id) FROM {name}.{ref}") for ref in ("tag_kept", "branch_side")]
     assert (again, [found[0][0] for found in sums]) == (sums, [200, 180])
@@ -93,7 +93,7 @@ def test_young_snapshots_stay_whatever_the_settings_and_the_request_say(
     document = iceberg.metadata(history)
     iceberg.age(history, -9.5)  # half a day old
     iceberg.edit(history, {**iceberg.metadata(history), "properties": {**document["properties"], **GREEDY}})
-    service = rehearsal(spark, history, {"iceberg.expire-snapshots.max-age-hours": "0"})
+    service = harness(spark, history, {"iceberg.expire-snapshots.max-age-hours": "0"})
     service.factory.open({"iceberg.expire-snapshots.max-age-hours-floor": "0"})
     assert "0 of 12 snapshots are older than 24 h" in skipped(service.wants("expire-snapshots"))
 
@@ -112,7 +112,7 @@ def test_odd_parameters_straight_to_the_job_harm_nothing(
     document["snapshots"][1]["summary"]["flink.job-id"] = "a"
     document["snapshots"][2]["timestamp-ms"] = now() - HOUR
     iceberg.edit(history, document)
-    service = rehearsal(spark, history)
+    service = harness(spark, history)
 
     held = straight(service, history, expire=[ids[0], ids[1], ids[2], ids[-1], 7])
     assert (held["expired"], held["kept"]) == ([], [ids[0], ids[1], ids[2], ids[-1]])
@@ -128,20 +128,20 @@ def test_odd_parameters_straight_to_the_job_harm_nothing(
 def test_a_tag_or_branch_that_is_made_in_the_middle_is_honoured(
     kind: str, spark: SparkSession, warehouse: Warehouse, history: Path
 ) -> None:
-    service, ids = rehearsal(spark, history), iceberg.snapshot_ids(history)
+    service, ids = harness(spark, history), iceberg.snapshot_ids(history)
     operation = admitted(service, "expire-snapshots")
 
-    def hold() -> None:
+    def time_to_live() -> None:
         warehouse.sql(f"ALTER TABLE {warehouse.name(history)} CREATE {kind} late AS OF VERSION {ids[4]}")
 
-    done = service.settled(operation, execute(service, operation, expiring=hold))
+    done = service.settled(operation, execute(service, operation, expiring=time_to_live))
 
     assert done.reason == "10 snapshots were expired, 2 are left; 1 got a branch or tag meanwhile"
     assert warehouse.sql(f"SELECT count(*) FROM {warehouse.name(history)}.{kind}_late")[0][0] == 50
 
 
 def test_what_an_unfinished_operation_started_from_stays(spark: SparkSession, history: Path) -> None:
-    service, ids = rehearsal(spark, history), iceberg.snapshot_ids(history)
+    service, ids = harness(spark, history), iceberg.snapshot_ids(history)
     started = TableProcess(action=Action("rewrite-data"), parameters={"before": ids[5]})
     service.stored(started)
 
@@ -153,7 +153,7 @@ def test_what_an_unfinished_operation_started_from_stays(spark: SparkSession, hi
 def test_a_table_whose_files_may_be_others_is_left_alone(spark: SparkSession, history: Path) -> None:
     document = iceberg.metadata(history)
     iceberg.edit(history, {**document, "properties": {**document["properties"], "gc.enabled": "false"}})
-    service = rehearsal(spark, history)
+    service = harness(spark, history)
     for action in ("expire-snapshots", "remove-orphans"):
         assert "gc.enabled is false" in skipped(service.wants(action))
         answer = service.factory.admit(service.runtime(), service.asked(action))

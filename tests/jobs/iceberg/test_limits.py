@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehand.testing.rehearsal import Rehearsal
+from lakehand.testing.harness import PluginHarness
 from tests import iceberg_tables as iceberg
 from tests.iceberg_tables import Warehouse
-from tests.jobs.iceberg.service import admitted, adopt, execute, execute_raw, given, junk, opened, rehearsal
+from tests.jobs.iceberg.service import admitted, adopt, execute, execute_raw, given, harness, junk, opened
 
 pytestmark = pytest.mark.spark
 HOUR, MINUTE = 3_600_000, 60_000
@@ -22,12 +22,12 @@ def now() -> int:
     return int(time.time() * 1000)
 
 
-def expire(service: Rehearsal, table: Path, **parameters: Any) -> dict[str, Any]:
+def expire(service: PluginHarness, table: Path, **parameters: Any) -> dict[str, Any]:
     found = given(table, **{"older_than": now() - 25 * HOUR, **parameters})
     return execute_raw(service, "iceberg.expire_snapshots", found)
 
 
-def sweep(service: Rehearsal, table: Path) -> dict[str, Any]:
+def sweep(service: PluginHarness, table: Path) -> dict[str, Any]:
     found = given(table, older_than=now() - 80 * HOUR, confirm=True)
     return execute_raw(service, "iceberg.remove_orphans", found)
 
@@ -35,7 +35,7 @@ def sweep(service: Rehearsal, table: Path) -> dict[str, Any]:
 def test_a_rollback_in_the_middle_still_leaves_as_many_snapshots_as_are_to_stay(
     spark: SparkSession, warehouse: Warehouse, history: Path
 ) -> None:
-    service, ids = rehearsal(spark, history, {"iceberg.expire-snapshots.min-snapshots": "3"}), snapshots(history)
+    service, ids = harness(spark, history, {"iceberg.expire-snapshots.min-snapshots": "3"}), snapshots(history)
     operation = service.admitted(service.asked("expire-snapshots", options={"min-snapshots": 1}))
     assert operation.process.parameters["expire"] == ids[:9]
 
@@ -59,7 +59,7 @@ def test_the_newest_checkpoint_of_each_flink_sink_stays(spark: SparkSession, his
         document["snapshots"][at]["summary"] |= {"flink.job-id": job, "flink.operator-id": sink}
     iceberg.edit(history, document)
 
-    told = expire(rehearsal(spark, history), history, expire=ids[:5], dry_run=True)
+    told = expire(harness(spark, history), history, expire=ids[:5], dry_run=True)
 
     assert (told["expired"], told["kept"]) == ([ids[0], ids[4]], ids[1:4])
 
@@ -69,7 +69,7 @@ def test_a_service_whose_clock_is_ahead_expires_nothing_of_the_last_day(spark: S
     document["snapshots"][3]["timestamp-ms"] = now() - 24 * HOUR + 3 * MINUTE
     iceberg.edit(history, document)
 
-    told = expire(rehearsal(spark, history), history, expire=ids[2:4], older_than=now() - 24 * HOUR + 6 * MINUTE)
+    told = expire(harness(spark, history), history, expire=ids[2:4], older_than=now() - 24 * HOUR + 6 * MINUTE)
 
     assert (told["expired"], told["kept"]) == ([ids[2]], [ids[3]])
 
@@ -79,7 +79,7 @@ def test_the_last_snapshots_of_a_table_without_a_current_one_stay(spark: SparkSe
     iceberg.edit(history, {**iceberg.metadata(history), "refs": {}, "current-snapshot-id": -1, "snapshot-log": []})
 
     with pytest.raises(Exception, match="no snapshot would be left"):
-        expire(rehearsal(spark, history), history, expire=ids)
+        expire(harness(spark, history), history, expire=ids)
 
     assert snapshots(history) == ids
 
@@ -87,7 +87,7 @@ def test_the_last_snapshots_of_a_table_without_a_current_one_stay(spark: SparkSe
 def test_an_expired_file_that_is_committed_anew_before_the_deletion_stays(
     spark: SparkSession, warehouse: Warehouse, rewritten: Path
 ) -> None:
-    service, count = rehearsal(spark, rewritten), warehouse.checksum(rewritten)[0]
+    service, count = harness(spark, rewritten), warehouse.checksum(rewritten)[0]
     small = sorted(iceberg.data_files(rewritten), key=lambda file: file.stat().st_size)[:-2]
     old = next(f for f in small if f.parent.name == "p=p0" and not f.name.endswith("deletes.parquet"))
 
@@ -107,7 +107,7 @@ def test_nothing_is_deleted_where_a_table_of_another_format_has_the_same_place(
     mark: str, spark: SparkSession, history: Path
 ) -> None:
     theirs = [junk(history, mark), junk(history, "data/theirs.parquet")]
-    service, ids = rehearsal(spark, history), snapshots(history)
+    service, ids = harness(spark, history), snapshots(history)
 
     with pytest.raises(Exception, match="table has the same folder as this iceberg table"):
         sweep(service, history)
@@ -131,7 +131,7 @@ def test_where_metadata_cannot_be_read_nothing_is_deleted(
 ) -> None:
     harm(sorted((history / "metadata").glob(names))[0])
     junk(history, "data/left.parquet")
-    service, ids = rehearsal(spark, history), snapshots(history)
+    service, ids = harness(spark, history), snapshots(history)
     there = set(iceberg.files(history))
 
     with pytest.raises(Exception, match=r"does not exist|was cut off"):
@@ -154,6 +154,6 @@ def test_a_table_that_calls_its_data_by_another_name_is_not_swept(spark: SparkSe
     assert iceberg.data_files(table)
 
     with pytest.raises(Exception, match="seems to spell paths differently"):
-        sweep(rehearsal(spark, table), table)
+        sweep(harness(spark, table), table)
 
     assert set(iceberg.files(table)) == there

@@ -20,10 +20,10 @@ from tests.jobs.iceberg.service import (
     execute,
     execute_raw,
     given,
+    harness,
     junk,
     opened,
     reason,
-    rehearsal,
     skipped,
 )
 
@@ -32,7 +32,7 @@ HOUR = 3_600_000
 
 
 def test_what_a_dead_writer_left_goes_when_it_is_old(spark: SparkSession, warehouse: Warehouse, history: Path) -> None:
-    service, before = rehearsal(spark, history), warehouse.checksum(history)
+    service, before = harness(spark, history), warehouse.checksum(history)
     live = set(iceberg.files(history))
     old = [junk(history, "data/p=p0/dead writer.parquet"), junk(history, "metadata/dead-m0.avro")]
     young = junk(history, "data/p=p0/at work.parquet", days=2.9)
@@ -67,7 +67,7 @@ def test_deletes_statistics_tags_and_logged_metadata_are_no_orphans(
     there, before = set(iceberg.files(table)), warehouse.checksum(table)
     assert any(file.suffix == ".stats" for file in there)
 
-    done = rehearsal(spark, table).serve("remove-orphans")
+    done = harness(spark, table).serve("remove-orphans")
 
     assert (done.result["deleted_files"], set(iceberg.files(table))) == (0, there)
     assert warehouse.checksum(table) == before
@@ -76,7 +76,7 @@ def test_deletes_statistics_tags_and_logged_metadata_are_no_orphans(
 def test_a_file_that_is_committed_after_the_listing_stays(
     spark: SparkSession, warehouse: Warehouse, history: Path
 ) -> None:
-    service = rehearsal(spark, history)
+    service = harness(spark, history)
     slow = history / "data" / "p=p0" / "slow.parquet"
     shutil.copy2(next(file for file in iceberg.data_files(history) if file.parent.name == "p=p0"), slow)
 
@@ -88,7 +88,7 @@ def test_a_file_that_is_committed_after_the_listing_stays(
 
 
 def test_too_many_orphans_need_a_confirmation(spark: SparkSession, warehouse: Warehouse, history: Path) -> None:
-    service, before = rehearsal(spark, history), warehouse.checksum(history)
+    service, before = harness(spark, history), warehouse.checksum(history)
     listed = len([file for file in iceberg.files(history) if not file.name.startswith(".")])
     left = [junk(history, f"data/{number}.parquet") for number in range(listed // 2)]
     operation = admitted(service, "remove-orphans")
@@ -109,7 +109,7 @@ def test_too_many_orphans_need_a_confirmation(spark: SparkSession, warehouse: Wa
 
 def test_young_files_stay_whatever_the_settings_and_the_request_say(spark: SparkSession, history: Path) -> None:
     young = junk(history, "data/at work.parquet", days=2.9)
-    service = rehearsal(spark, history, {"iceberg.remove-orphans.older-than-hours": "0"})
+    service = harness(spark, history, {"iceberg.remove-orphans.older-than-hours": "0"})
     service.factory.open({"iceberg.remove-orphans.older-than-hours-floor": "1"})
 
     service.finish(service.asked("remove-orphans", options={"older-than-hours": 0}, confirm=True))
@@ -122,7 +122,7 @@ def test_young_files_stay_whatever_the_settings_and_the_request_say(spark: Spark
 
 def test_a_request_sweeps_nothing_that_the_settings_call_young(spark: SparkSession, history: Path) -> None:
     waiting = junk(history, "data/waiting.parquet", days=10)
-    service = rehearsal(spark, history, {"iceberg.remove-orphans.older-than-hours": "480"})
+    service = harness(spark, history, {"iceberg.remove-orphans.older-than-hours": "480"})
 
     done = service.finish(service.asked("remove-orphans", options={"older-than-hours": 80}))
 
@@ -146,7 +146,7 @@ NEIGHBOURS = [
 def test_nothing_is_swept_where_another_table_lies_within(mark: str, spark: SparkSession, history: Path) -> None:
     junk(history, mark)
     theirs = junk(history, f"{mark.partition('/')[0]}/b/data.parquet")
-    service = rehearsal(spark, history)
+    service = harness(spark, history)
     operation = admitted(service, "remove-orphans")
 
     with pytest.raises(Exception, match="table lies below this one") as refused:
@@ -170,7 +170,7 @@ def test_a_table_behind_a_link_is_swept_where_it_really_is(
         before = warehouse.checksum(history)
     live, left = set(iceberg.files(history)), junk(history, "data/left.parquet")
 
-    done = rehearsal(spark, alias).serve("remove-orphans")
+    done = harness(spark, alias).serve("remove-orphans")
 
     assert done.result["deleted_files"] == 1
     assert not left.exists()
@@ -185,6 +185,6 @@ def test_a_table_that_has_forgotten_its_history_is_not_swept(spark: SparkSession
     found = given(history, older_than=int(time.time() * 1000) - 80 * HOUR)
 
     with pytest.raises(Exception, match="look like orphans"):
-        execute_raw(rehearsal(spark, history), "iceberg.remove_orphans", found)
+        execute_raw(harness(spark, history), "iceberg.remove_orphans", found)
 
     assert set(iceberg.files(history)) == there

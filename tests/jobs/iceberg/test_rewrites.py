@@ -10,16 +10,16 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from lakehand.spi import Operation
-from lakehand.testing.rehearsal import Rehearsal, utc_now
+from lakehand.testing.harness import PluginHarness, utc_now
 from tests import iceberg_tables as iceberg
 from tests.iceberg_tables import Warehouse
 from tests.jobs.iceberg.conftest import Damaged
-from tests.jobs.iceberg.service import reason, rehearsal, skipped
+from tests.jobs.iceberg.service import harness, reason, skipped
 
 pytestmark = pytest.mark.spark
 
 
-def served(service: Rehearsal, warehouse: Warehouse, table: Path, action: str) -> Operation:
+def served(service: PluginHarness, warehouse: Warehouse, table: Path, action: str) -> Operation:
     """Done to the end, with all rows as they were, and told by the metadata alone."""
     before = warehouse.checksum(table)
     done = service.serve(action)
@@ -40,7 +40,7 @@ def test_small_files_and_deleted_rows_become_a_few_files(
     version: int, spark: SparkSession, warehouse: Warehouse, damaged: Damaged
 ) -> None:
     table = damaged(version)
-    service = rehearsal(spark, table)
+    service = harness(spark, table)
     assert reason(service.wants("rewrite-data")).startswith("100 of 100 files are under 384 MB; ")
 
     done = served(service, warehouse, table, "rewrite-data")
@@ -62,7 +62,7 @@ def test_a_rewrite_sorts_if_the_settings_say_so(
     strategy: str, spark: SparkSession, warehouse: Warehouse, damaged: Damaged
 ) -> None:
     table = damaged(2)
-    service, old = rehearsal(spark, table, ORDERS[strategy]), iceberg.data_files(table)
+    service, old = harness(spark, table, ORDERS[strategy]), iceberg.data_files(table)
 
     served(service, warehouse, table, "rewrite-data")
 
@@ -77,7 +77,7 @@ def test_position_delete_files_are_merged(spark: SparkSession, warehouse: Wareho
     warehouse.append(table, files=4, rows=200)
     for number in range(6):
         warehouse.delete(table, f"id % 20 = {number}")
-    service = rehearsal(spark, table)
+    service = harness(spark, table)
     assert reason(service.wants("rewrite-position-deletes")).startswith("6 position delete files for 4 data files, 0")
 
     done = served(service, warehouse, table, "rewrite-position-deletes")
@@ -87,14 +87,14 @@ def test_position_delete_files_are_merged(spark: SparkSession, warehouse: Wareho
 
 
 def test_delete_files_that_cannot_become_fewer_are_left_alone(spark: SparkSession, damaged: Damaged) -> None:
-    scoped, vectors = (rehearsal(spark, damaged(version)) for version in (2, 3))
+    scoped, vectors = (harness(spark, damaged(version)) for version in (2, 3))
 
     assert "85 position delete files for 100 data files" in skipped(scoped.wants("rewrite-position-deletes"))
     assert "its 85 deletion vectors need no merging" in skipped(vectors.wants("rewrite-position-deletes"))
 
 
 def test_manifests_are_merged(spark: SparkSession, warehouse: Warehouse, history: Path) -> None:
-    service = rehearsal(spark, history, {"iceberg.rewrite-manifests.min-manifests": "10"})
+    service = harness(spark, history, {"iceberg.rewrite-manifests.min-manifests": "10"})
     assert reason(service.wants("rewrite-manifests")).startswith("12 manifests of ")
 
     done = served(service, warehouse, history, "rewrite-manifests")
@@ -106,7 +106,7 @@ def test_manifests_are_merged(spark: SparkSession, warehouse: Warehouse, history
 def test_what_a_person_asks_for_runs_without_need_and_a_run_without_effect_is_not_repeated(
     spark: SparkSession, warehouse: Warehouse, history: Path
 ) -> None:
-    service = rehearsal(spark, history, {"iceberg.rewrite-data.min-input-files": "12"})
+    service = harness(spark, history, {"iceberg.rewrite-data.min-input-files": "12"})
     idle = service.finish(service.asked("rewrite-data", options={"min-input-files": 99}))
     assert (idle.result["changed"], idle.reason) == (False, "nothing to do: Iceberg found nothing for rewrite-data")
     assert "found nothing to change; next in" in skipped(service.wants("rewrite-data"))

@@ -32,7 +32,7 @@ class Stopped(Record):
 
 
 def run(spark: SparkSession, job: str, table: Path, stop: str = "", **parameters: Any) -> dict[str, Any]:
-    told = given(table, **{"stamp": "7-x", "older_than": int(time.time() * 1000) - 100 * HOUR, **parameters})
+    told = given(table, **{"operation_tag": "7-x", "older_than": int(time.time() * 1000) - 100 * HOUR, **parameters})
     found: dict[str, Any] = job_called(f"iceberg.{job}")(Job(spark.newSession(), told, record=Stopped(word=stop)))
     return found
 
@@ -68,9 +68,9 @@ def test_a_sweep_that_is_told_to_stop_goes_no_further(
 def test_work_that_nobody_could_recognise_later_is_not_begun(job: str, spark: SparkSession, history: Path) -> None:
     there = set(iceberg.files(history))
 
-    for stamp in (None, "", 7):
-        with pytest.raises(Exception, match="the work has no stamp"):
-            run(spark, job, history, stamp=stamp)
+    for tag in (None, "", 7):
+        with pytest.raises(Exception, match="the work has no operation tag"):
+            run(spark, job, history, tag=tag)
     with pytest.raises(Exception, match="is no option of a rewrite"):
         run(spark, job, history, rewrite={"partial-progress.enabled": "true"})
 
@@ -82,7 +82,7 @@ def test_only_the_own_stamp_says_that_the_work_is_done(
 ) -> None:
     everything = {"rewrite-all": "true"}
     assert run(spark, "rewrite_data", history, rewrite=everything)["rewritten"] == 24
-    assert run(spark, "rewrite_data", history, stamp="7-y", rewrite=everything)["rewritten"] == 2
+    assert run(spark, "rewrite_data", history, tag="7-y", rewrite=everything)["rewritten"] == 2
 
     assert run(spark, "rewrite_data", history, rewrite=everything)["already"] is True
     assert iceberg.operations(history).count("replace") == 2

@@ -10,7 +10,7 @@ import pytest
 from lakehand.jobs.attempt import job_called
 from lakehand.jobs.job import Job, Record
 from lakehand.spi import Operation
-from lakehand.testing.rehearsal import Rehearsal
+from lakehand.testing.harness import PluginHarness
 
 
 class Died(BaseException):
@@ -32,7 +32,7 @@ class Meddler(Record):
             self.meddle()
 
 
-def execute(subject: Rehearsal, operation: Operation, record: Record) -> dict[str, Any]:
+def execute(subject: PluginHarness, operation: Operation, record: Record) -> dict[str, Any]:
     assert subject.session is not None
     parameters = dict(operation.process.parameters)
     job = Job(session=subject.session.newSession(), parameters=parameters, handle="1-1", record=record)

@@ -17,7 +17,7 @@ from lakehand.jobs.lance.clean_versions import BelowFloor, LiveFileInDanger, lim
 from lakehand.spi import EngineState, EngineStatus, Finding, Json, Remedy, Skip
 from lakehand.testing.folders import untouched
 from tests import lance_tables
-from tests.formats.lance.rehearsing import rehearsal
+from tests.formats.lance.rehearsing import harness
 from tests.jobs.lance.meddling import Died, Meddler, die, execute
 
 OLD = timedelta(days=20)
@@ -38,7 +38,7 @@ def make_history(folder: Path) -> Path:
 @pytest.mark.spark
 def test_a_hundred_old_versions_and_their_files_go(spark: SparkSession, tmp_path: Path) -> None:
     path = make_history(tmp_path)
-    subject, before, files = rehearsal(path, session=spark), lance_tables.facts(path), data_files(path)
+    subject, before, files = harness(path, session=spark), lance_tables.facts(path), data_files(path)
 
     done = subject.serve("clean-versions")
 
@@ -55,7 +55,7 @@ def test_a_hundred_old_versions_and_their_files_go(spark: SparkSession, tmp_path
 @pytest.mark.spark
 def test_a_dry_run_lists_exactly_what_would_go_and_deletes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     path = make_history(tmp_path)
-    subject = rehearsal(path, session=spark)
+    subject = harness(path, session=spark)
     operation = subject.admitted(subject.asked("clean-versions", dry_run=True))
     with untouched(path):
         listed = subject.execute(operation)
@@ -79,7 +79,7 @@ def test_tagged_branched_young_and_uncommitted_files_stay(spark: SparkSession, t
     kept = {name: lance_tables.facts(path, name) for name in ("release", 40, 101, 105)}
     branch = rows_of(lance.dataset(str(path)).checkout_version(("experiment", None)))
 
-    rehearsal(path, {"lance.clean-versions.max-age": "1"}, session=spark).serve("clean-versions")
+    harness(path, {"lance.clean-versions.max-age": "1"}, session=spark).serve("clean-versions")
 
     assert lance_tables.versions(path) == [20, 40, *range(101, 111)]
     assert {name: lance_tables.facts(path, name) for name in kept} == kept
@@ -95,9 +95,9 @@ def test_the_newest_versions_are_retained_whatever_their_age(spark: SparkSession
     lance_tables.make_older(path, timedelta(days=4000))
     before = lance_tables.facts(path)
 
-    rehearsal(path, {"lance.clean-versions.retain-versions": "3"}, session=spark).serve("clean-versions")
+    harness(path, {"lance.clean-versions.retain-versions": "3"}, session=spark).serve("clean-versions")
     assert lance_tables.versions(path) == [10, 11, 12]
-    rehearsal(path, {"lance.clean-versions.retain-versions": "0"}, session=spark).serve("clean-versions")
+    harness(path, {"lance.clean-versions.retain-versions": "0"}, session=spark).serve("clean-versions")
 
     assert (lance_tables.versions(path), lance_tables.facts(path)) == ([12], before)
 
@@ -121,7 +121,7 @@ def test_odd_parameters_given_straight_to_the_job_delete_nothing(
 ) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=3)
     lance_tables.make_older(path, timedelta(hours=23, minutes=30))
-    subject = rehearsal(path, session=spark)
+    subject = harness(path, session=spark)
     operation = subject.asked("clean-versions")
     cutoff = ago(odd.get("hours", 240))
     parameters: dict[str, Any] = {"location": str(path), "cutoff_ms": cutoff, "retain_versions": 1, **odd}
@@ -171,7 +171,7 @@ def test_a_job_that_dies_before_it_deletes_is_repeated_and_one_that_dies_after_i
     spark: SparkSession, tmp_path: Path
 ) -> None:
     path = make_history(tmp_path)
-    subject, before = rehearsal(path, session=spark), lance_tables.facts(path)
+    subject, before = harness(path, session=spark), lance_tables.facts(path)
     wanted = subject.asked("clean-versions")
     operation = subject.admitted(wanted)
     with pytest.raises(Died):
@@ -190,7 +190,7 @@ def test_a_job_that_dies_before_it_deletes_is_repeated_and_one_that_dies_after_i
 @pytest.mark.spark
 def test_an_append_in_the_middle_of_a_cleaning_is_kept(spark: SparkSession, tmp_path: Path) -> None:
     path = make_history(tmp_path)
-    subject, rows = rehearsal(path, session=spark), lance_tables.facts(path)[0]
+    subject, rows = harness(path, session=spark), lance_tables.facts(path)[0]
     operation = subject.admitted(subject.asked("clean-versions"))
 
     result = execute(subject, operation, Meddler("removing 100 versions", lambda: lance_tables.append(path, 90_000)))

@@ -15,7 +15,7 @@ from lakehand.jobs.job import JobCanceled
 from lakehand.jobs.lance.rewriting import executor_function
 from lakehand.spi import Finding, Skip
 from tests import lance_tables
-from tests.formats.lance.rehearsing import rehearsal
+from tests.formats.lance.rehearsing import harness
 from tests.jobs.lance.meddling import Died, Meddler, die, execute, seen_tasks
 
 pytestmark = pytest.mark.spark
@@ -26,7 +26,7 @@ def test_a_hundred_small_fragments_with_deleted_rows_become_few(
 ) -> None:
     path = lance_tables.make_table(tmp_path / "it's a table #1 %20", fragments=100)
     lance_tables.delete(path, "id % 9 = 0")
-    subject, before, tasks = rehearsal(path, session=spark), lance_tables.facts(path), seen_tasks(monkeypatch)
+    subject, before, tasks = harness(path, session=spark), lance_tables.facts(path), seen_tasks(monkeypatch)
 
     done = subject.serve("compact")
 
@@ -36,7 +36,7 @@ def test_a_hundred_small_fragments_with_deleted_rows_become_few(
     assert done.process.reason.startswith("12 of 100 fragments have more than 10 % of their rows deleted (24 rows)")
     assert done.reason == "100 fragments became 2 in version 102: 2 fragments now"
     assert (done.result["deleted_rows_before"], done.result["deleted_rows_after"]) == (112, 0)
-    assert lance_tables.stamps(path) == {102: done.stamp}
+    assert lance_tables.tags(path) == {102: done.tag}
     assert isinstance(skip := subject.wants("compact"), Skip)
     assert skip.reason.startswith("0 of 2 fragments can be merged: 10 make it worth while")
 
@@ -47,7 +47,7 @@ def test_stable_row_ids_stay(spark: SparkSession, tmp_path: Path) -> None:
     lance_tables.update(path, "id % 5 = 1")
     before = numbered(path)
 
-    rehearsal(path, session=spark).serve("compact")
+    harness(path, session=spark).serve("compact")
 
     assert numbered(path) == before
     assert len(lance_tables.fragments(path)) == 1
@@ -60,7 +60,7 @@ def test_indices_answer_as_before_and_are_still_used(spark: SparkSession, tmp_pa
     lance_tables.append(path, 1000)
     lance_tables.append(path, 2000)
     lance_tables.delete(path, "id % 9 = 0")
-    subject, before, facts = rehearsal(path, session=spark), answers(path), lance_tables.facts(path)
+    subject, before, facts = harness(path, session=spark), answers(path), lance_tables.facts(path)
 
     done = subject.serve("compact")
 
@@ -78,7 +78,7 @@ def test_a_table_whose_remapping_of_indices_was_deferred_keeps_its_answers(spark
         lance_tables.append(path, 1000 + number * 10)
     before, facts = answers(path), lance_tables.facts(path)
 
-    rehearsal(path, session=spark).serve("compact")
+    harness(path, session=spark).serve("compact")
 
     assert (answers(path), lance_tables.facts(path)) == (before, facts)
 
@@ -87,7 +87,7 @@ def test_a_run_takes_no_more_than_its_limit_and_the_next_one_goes_on(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=100)
-    subject = rehearsal(path, {"lance.compact.target-rows": "300", "lance.compact.max-bytes": "1"}, session=spark)
+    subject = harness(path, {"lance.compact.target-rows": "300", "lance.compact.max-bytes": "1"}, session=spark)
     before, tasks = lance_tables.facts(path), seen_tasks(monkeypatch)
 
     subject.serve("compact")
@@ -106,7 +106,7 @@ def test_the_decision_and_the_job_mean_the_same_fragments(spark: SparkSession, t
     lance_tables.append(path, 2000, 100)
     lance_tables.append(path, 3000, 250)
     lance_tables.delete(path, "id >= 3000 and id < 3100")
-    subject = rehearsal(path, session=spark)
+    subject = harness(path, session=spark)
     assert "14 of 15 fragments to rewrite" in subject.wants("compact").reason
 
     assert subject.serve("compact").result["fragments_removed"] == 14
@@ -139,7 +139,7 @@ def test_a_driver_that_dies_before_the_commit_has_done_nothing(
     path = lance_tables.make_table(tmp_path / "t", fragments=12)
     if is_indexed:
         make_indices(path)
-    subject, before = rehearsal(path, session=spark), lance_tables.facts(path)
+    subject, before = harness(path, session=spark), lance_tables.facts(path)
     operation = subject.admitted(subject.asked("compact"))
 
     with pytest.raises(Died):
@@ -158,7 +158,7 @@ def test_a_driver_that_dies_right_after_the_commit_is_not_repeated(
     path = lance_tables.make_table(tmp_path / "t", fragments=12)
     if is_indexed:
         make_indices(path)
-    subject, before = rehearsal(path, session=spark), lance_tables.facts(path)
+    subject, before = harness(path, session=spark), lance_tables.facts(path)
     operation = subject.admitted(subject.asked("compact"))
     with pytest.raises(Died):
         execute(subject, operation, Meddler("version", die))
@@ -174,7 +174,7 @@ def test_a_driver_that_dies_right_after_the_commit_is_not_repeated(
 
 def test_a_job_that_must_stop_commits_nothing(spark: SparkSession, tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=12)
-    subject = rehearsal(path, session=spark)
+    subject = harness(path, session=spark)
     operation = subject.admitted(subject.asked("compact"))
     record = Meddler("rewriting 12 fragments in 1 tasks", lambda: setattr(record, "reason", "canceled"))
 

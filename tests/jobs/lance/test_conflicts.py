@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from lakehand.jobs.lance.commits import IndicesChanged
 from lakehand.spi import Finding, Remedy, Skip
 from tests import lance_tables
-from tests.formats.lance.rehearsing import rehearsal
+from tests.formats.lance.rehearsing import harness
 from tests.jobs.lance.meddling import Meddler, execute
 from tests.jobs.lance.test_compact import answers, make_indices
 
@@ -34,7 +34,7 @@ def test_an_append_in_the_middle_is_kept_and_does_not_disturb(
     spark: SparkSession, tmp_path: Path, is_indexed: bool
 ) -> None:
     path, twin = tables(tmp_path, is_indexed)
-    subject = rehearsal(path, session=spark)
+    subject = harness(path, session=spark)
     operation = subject.admitted(subject.asked("compact"))
 
     result = execute(subject, operation, Meddler("committing", lambda: HARMLESS["append"](path)))
@@ -49,7 +49,7 @@ def test_an_append_in_the_middle_is_kept_and_does_not_disturb(
 @pytest.mark.parametrize("write", CONFLICTING)
 def test_a_writer_that_is_first_wins_and_we_plan_anew(spark: SparkSession, tmp_path: Path, write: str) -> None:
     path, twin = tables(tmp_path)
-    subject = rehearsal(path, session=spark)
+    subject = harness(path, session=spark)
     operation = subject.admitted(subject.asked("compact"))
 
     with pytest.raises(OSError, match=r"(?i)conflict|incompatible") as caught:
@@ -70,7 +70,7 @@ def test_a_delete_in_a_few_fragments_costs_only_their_part_of_the_work(
     spark: SparkSession, tmp_path: Path, is_indexed: bool
 ) -> None:
     path, twin = tables(tmp_path, is_indexed, fragments=100)
-    subject = rehearsal(path, session=spark)
+    subject = harness(path, session=spark)
     operation = subject.admitted(subject.asked("compact"))
 
     result = execute(subject, operation, Meddler("committing", lambda: lance_tables.delete(path, "id in (1, 2, 11)")))
@@ -88,7 +88,7 @@ def test_a_delete_in_a_few_fragments_costs_only_their_part_of_the_work(
 
 def test_somebody_who_defers_the_remapping_of_indices_meanwhile_is_noticed(spark: SparkSession, tmp_path: Path) -> None:
     path, twin = tables(tmp_path, is_indexed=True)
-    subject = rehearsal(path, session=spark)
+    subject = harness(path, session=spark)
     operation = subject.admitted(subject.asked("compact"))
 
     def defer() -> None:
@@ -112,7 +112,7 @@ def test_a_writer_that_began_before_our_commit_and_ends_after_it_succeeds(
     path, twin = tables(tmp_path, is_indexed)
     writers = [lance.dataset(str(path)), lance.dataset(str(twin))]
 
-    rehearsal(path, session=spark).serve("compact")
+    harness(path, session=spark).serve("compact")
 
     for writer in writers:
         write_with(writer, write)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rehearsal of a Paimon table, and jobs that are stopped or disturbed at a step that a test names."""
+"""A harness of a Paimon table, and jobs that are stopped or disturbed at a step that a test names."""
 
 import json
 import time
@@ -17,15 +17,15 @@ from lakehand.formats.paimon.table import PAIMON
 from lakehand.jobs.attempt import job_called
 from lakehand.jobs.job import Job, Record
 from lakehand.spi import Operation, TableSpec
-from lakehand.testing.rehearsal import Rehearsal
+from lakehand.testing.harness import PluginHarness
 
 
-def rehearsal(spark: SparkSession, path: Path, **properties: str) -> Rehearsal:
+def harness(spark: SparkSession, path: Path, **properties: str) -> PluginHarness:
     """Properties of the table with dots as double underscores: ``compact__strategy``."""
     factory = PaimonProcessFactory()
     own = {f"paimon.{key.replace('__', '.').replace('_', '-')}": value for key, value in properties.items()}
     spec = TableSpec(location=str(path), format=PAIMON, properties=own)
-    return Rehearsal(factory=factory, format=PaimonFormat(), spec=spec, session=spark)
+    return PluginHarness(factory=factory, format=PaimonFormat(), spec=spec, session=spark)
 
 
 class Killed(Exception):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compactions of real tables: one commit with our stamp, all rows as they were, and nothing to do afterwards."""
+"""Compactions of real tables: one commit with our tag, all rows as they were, and nothing to do afterwards."""
 
 from pathlib import Path
 
@@ -9,10 +9,10 @@ from pyspark.sql import SparkSession
 from lakehand.formats.paimon import PaimonFormat
 from lakehand.jobs.attempt import job_called
 from lakehand.jobs.job import Job
-from lakehand.spi import Catalog, Place, Skip, TableProcess
+from lakehand.spi import Catalog, Skip, TableProcess, TableReference
 from tests import paimon_tables as paimon
 from tests.jobs.paimon.conftest import Make
-from tests.jobs.paimon.service import rehearsal
+from tests.jobs.paimon.service import harness
 from tests.paimon_tables import Lake
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <so
 def test_small_files_of_an_append_table_become_one_in_one_commit(spark: SparkSession, lake_with: Make) -> None:
     lake = lake_with("small_files")
     path, before = lake.path("small_files"), lake.facts("small_files")
-    service = rehearsal(spark, path)
+    service = harness(spark, path)
 
     wanted = service.wants("compact")
     assert isinstance(wanted, TableProcess)
@@ -30,7 +30,7 @@ def test_small_files_of_an_append_table_become_one_in_one_commit(spark: SparkSes
 
     assert ended.reason == "snapshot 3: 104 files became 1; 104 before, 1 now"
     assert [one["commitKind"] for one in paimon.snapshots(path)] == ["APPEND", "APPEND", "COMPACT"]
-    assert paimon.snapshots(path)[-1]["commitUser"].startswith(f"lakehand-{ended.stamp}_")
+    assert paimon.snapshots(path)[-1]["commitUser"].startswith(f"lakehand-{ended.tag}_")
     assert lake.facts("small_files") == before
     again = service.wants("compact")
     assert isinstance(again, Skip)
@@ -41,7 +41,7 @@ def test_small_files_of_an_append_table_become_one_in_one_commit(spark: SparkSes
 def test_partitions_of_all_sizes_are_packed(strategy: str, left: int, spark: SparkSession, lake_with: Make) -> None:
     lake = lake_with("partitions")
     before = lake.facts("partitions")
-    service = rehearsal(spark, lake.path("partitions"), compact__strategy=strategy)
+    service = harness(spark, lake.path("partitions"), compact__strategy=strategy)
 
     ended = service.serve("compact")
 
@@ -55,7 +55,7 @@ def test_partitions_of_all_sizes_are_packed(strategy: str, left: int, spark: Spa
 def test_sorted_runs_of_a_table_with_a_key_are_merged(strategy: str, spark: SparkSession, lake_with: Make) -> None:
     lake = lake_with("keyed")
     before, count = lake.facts("keyed"), len(paimon.snapshots(lake.path("keyed")))
-    service = rehearsal(spark, lake.path("keyed"), compact__strategy=strategy)
+    service = harness(spark, lake.path("keyed"), compact__strategy=strategy)
 
     ended = service.serve("compact")
 
@@ -74,7 +74,7 @@ def test_an_append_table_is_sorted_once_for_each_order(order: str, spark: SparkS
     lake = lake_with("partitions")
     before = lake.facts("partitions")
     wishes = {"compact__strategy": "sort", "compact__order_columns": "v,id", "compact__order_strategy": order}
-    service = rehearsal(spark, lake.path("partitions"), **wishes)
+    service = harness(spark, lake.path("partitions"), **wishes)
 
     ended = service.serve("compact")
 
@@ -83,7 +83,7 @@ def test_an_append_table_is_sorted_once_for_each_order(order: str, spark: SparkS
     again = service.wants("compact")
     assert isinstance(again, Skip)
     assert again.reason.startswith(f"0 of 5 files (0% of the bytes) are not sorted by {order}(v,id)")
-    other = rehearsal(spark, lake.path("partitions"), **{**wishes, "compact__order_columns": "id"})
+    other = harness(spark, lake.path("partitions"), **{**wishes, "compact__order_columns": "id"})
     assert isinstance(other.wants("compact"), TableProcess), "another order is another wish"
 
 
@@ -93,12 +93,12 @@ def test_a_table_of_a_catalog_is_compacted_through_it(spark: SparkSession, lake_
     catalog = Catalog(
         name="lake", format=PaimonFormat.format, type="filesystem", properties={"warehouse": str(lake.warehouse)}
     )
-    [place] = PaimonFormat().tables(catalog)
-    assert place == Place(
+    [reference] = PaimonFormat().tables(catalog)
+    assert reference == TableReference(
         location=str(lake.path("small_files")), catalog=catalog, db_name="shop", table_name="small_files"
     )
-    service = rehearsal(spark, lake.path("small_files"))
-    service.place = place
+    service = harness(spark, lake.path("small_files"))
+    service.reference = reference
     admitted = service.admitted(service.asked("compact"))
 
     job = Job(lake.session, dict(admitted.process.parameters))  # as the driver's sessions, it knows the catalog
@@ -114,7 +114,7 @@ def test_a_table_is_found_by_its_path_whatever_it_is_called_and_nothing_appears_
     path = tmp_path / "it's `a` lake" / "of tables"
     path.parent.mkdir()
     lake_with("small_files").path("small_files").rename(path)
-    before, service = paimon.facts(spark, path), rehearsal(spark, path, expire_snapshots__at_least="1")
+    before, service = paimon.facts(spark, path), harness(spark, path, expire_snapshots__at_least="1")
 
     service.serve("compact")
     plant = path / "bucket-0" / "data-orphan.parquet"
@@ -143,7 +143,7 @@ def test_a_compaction_expires_and_tags_nothing_whatever_the_table_says(spark: Sp
     consumer.write_text('{"nextSnapshot": 3}')
     count = len(paimon.snapshots(path))
 
-    rehearsal(spark, path, compact__strategy="full").serve("compact")
+    harness(spark, path, compact__strategy="full").serve("compact")
 
     assert len(paimon.snapshots(path)) == count + 1
     assert consumer.exists()
@@ -160,7 +160,7 @@ def test_buckets_of_a_fixed_number_without_a_key_and_of_any_number_with_one_are_
     lake.create("t", {**paimon.WRITE_ONLY, **options})
     for number in range(6):
         lake.append("t", number * 20, 40 if "primary-key" in options else 20)
-    before, service = lake.facts("t"), rehearsal(spark, lake.path("t"))
+    before, service = lake.facts("t"), harness(spark, lake.path("t"))
 
     ended = service.serve("compact")
 

@@ -7,10 +7,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehand.spi import Finding, Operation, Remedy, Skip
-from lakehand.testing.rehearsal import Rehearsal
+from lakehand.testing.harness import PluginHarness
 from tests import paimon_tables as paimon
 from tests.jobs.paimon.conftest import Make
-from tests.jobs.paimon.service import disturbed, disturbed_plan, rehearsal
+from tests.jobs.paimon.service import disturbed, disturbed_plan, harness
 from tests.paimon_tables import Writer
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
@@ -23,7 +23,7 @@ def kinds(path: Path) -> list[str]:
     return [one["commitKind"] for one in paimon.snapshots(path)]
 
 
-def wanted(service: Rehearsal) -> Operation:
+def wanted(service: PluginHarness) -> Operation:
     answer = service.wants("compact")
     assert not isinstance(answer, Skip), answer
     return service.admitted(service.stored(answer))
@@ -34,7 +34,7 @@ def test_rows_that_are_appended_while_small_files_are_packed_stay(
 ) -> None:
     lake = lake_with("small_files")
     path, before = lake.path("small_files"), lake.facts("small_files")
-    service, writer = rehearsal(spark, path), Writer(spark, path)
+    service, writer = harness(spark, path), Writer(spark, path)
     operation = wanted(service)
 
     result = disturbed_plan(spark, tmp_path, lambda: service.execute(operation), lambda: writer.append(NEW))
@@ -51,7 +51,7 @@ def test_a_writer_that_began_before_a_packing_and_commits_after_it_loses_nothing
     path, before = lake.path("small_files"), lake.facts("small_files")
     commit = Writer(spark, path).prepare(NEW)
 
-    rehearsal(spark, path).serve("compact")
+    harness(spark, path).serve("compact")
     commit()
 
     assert kinds(path) == ["APPEND", "APPEND", "COMPACT", "APPEND"]
@@ -63,7 +63,7 @@ def test_a_packing_gives_way_to_a_delete_of_rows_and_is_planned_anew(
 ) -> None:
     lake = lake_with("small_files")
     path = lake.path("small_files")
-    service = rehearsal(spark, path, compact__beside_row_changes="true")
+    service = harness(spark, path, compact__beside_row_changes="true")
     operation, delete = wanted(service), Writer(spark, path).delete_files(3)
 
     with pytest.raises(Exception, match="conflicts detected") as caught:
@@ -84,7 +84,7 @@ def test_rows_that_are_written_or_deleted_by_key_while_runs_are_merged_stay_so(
 ) -> None:
     lake = lake_with("keyed")
     path, before = lake.path("keyed"), lake.facts("keyed")
-    service, writer = rehearsal(spark, path, compact__strategy="minor"), Writer(spark, path)
+    service, writer = harness(spark, path, compact__strategy="minor"), Writer(spark, path)
     ids, change = (range(200, 205), -5) if deleted else (NEW, 5)
     operation = wanted(service)
 
@@ -101,7 +101,7 @@ def test_a_delete_by_key_that_began_before_a_full_merge_and_commits_after_it_cou
 ) -> None:
     lake = lake_with("keyed")
     path, before = lake.path("keyed"), lake.facts("keyed")
-    service, writer = rehearsal(spark, path, compact__strategy="full"), Writer(spark, path)
+    service, writer = harness(spark, path, compact__strategy="full"), Writer(spark, path)
     commit = writer.prepare(range(200, 205), deleted=True)
     operation = wanted(service)
 
@@ -116,7 +116,7 @@ def test_a_delete_by_key_that_began_before_a_full_merge_and_commits_after_it_cou
 def test_rows_that_are_appended_while_a_table_is_sorted_stay(spark: SparkSession, lake_with: Make) -> None:
     lake = lake_with("small_files")
     path, before = lake.path("small_files"), lake.facts("small_files")
-    service = rehearsal(spark, path, **SORT)
+    service = harness(spark, path, **SORT)
     operation = wanted(service)
 
     result = disturbed(spark, operation, "committing", lambda: Writer(spark, path).append(NEW))
@@ -129,7 +129,7 @@ def test_rows_that_are_appended_while_a_table_is_sorted_stay(spark: SparkSession
 def test_a_sort_gives_way_to_a_delete_of_rows_and_leaves_no_file_behind(spark: SparkSession, lake_with: Make) -> None:
     lake = lake_with("small_files")
     path = lake.path("small_files")
-    service = rehearsal(spark, path, compact__beside_row_changes="true", **SORT)
+    service = harness(spark, path, compact__beside_row_changes="true", **SORT)
     operation, data = wanted(service), path / "bucket-0"
 
     def delete() -> None:
@@ -151,7 +151,7 @@ def test_a_sort_gives_way_to_a_delete_of_rows_and_leaves_no_file_behind(spark: S
 
 def test_an_overwrite_wins_whether_it_comes_before_a_sort_or_after_it(spark: SparkSession, lake_with: Make) -> None:
     lake = lake_with("small_files")
-    path, service = lake.path("small_files"), rehearsal(spark, lake.path("small_files"), **SORT)
+    path, service = lake.path("small_files"), harness(spark, lake.path("small_files"), **SORT)
     operation = wanted(service)
     overwrite = "INSERT OVERWRITE {shop}.small_files VALUES (1, 7, 'p', 'n')"
 
@@ -169,7 +169,7 @@ def test_an_overwrite_wins_whether_it_comes_before_a_sort_or_after_it(spark: Spa
 def test_two_runners_of_one_operation_rewrite_once(spark: SparkSession, lake_with: Make) -> None:
     lake = lake_with("small_files")
     path, before = lake.path("small_files"), lake.facts("small_files")
-    service = rehearsal(spark, path, **SORT)
+    service = harness(spark, path, **SORT)
     operation = wanted(service)
 
     with pytest.raises(Exception, match="conflicts detected"):
@@ -188,12 +188,12 @@ def test_a_table_whose_rows_are_changed_in_place_is_left_alone_unless_its_owner_
     path = lake.path("small_files")
     lake.sql("DELETE FROM {shop}.small_files WHERE id = 3")
 
-    answer = rehearsal(spark, path).wants("compact")
+    answer = harness(spark, path).wants("compact")
 
     assert isinstance(answer, Skip)
     assert "not compacted: snapshot 3 changed rows in place" in answer.reason
     assert "paimon.compact.beside-row-changes=true" in answer.reason
-    assert not isinstance(rehearsal(spark, path, compact__beside_row_changes="true").wants("compact"), Skip)
+    assert not isinstance(harness(spark, path, compact__beside_row_changes="true").wants("compact"), Skip)
 
 
 def test_a_delete_of_rows_that_met_a_compaction_is_seen_and_nothing_is_compacted_any_more(
@@ -202,7 +202,7 @@ def test_a_delete_of_rows_that_met_a_compaction_is_seen_and_nothing_is_compacted
     lake = lake_with("small_files")
     path = lake.path("small_files")
     delete = Writer(spark, path).delete_files(3)
-    service = rehearsal(spark, path, compact__min_files="2")
+    service = harness(spark, path, compact__min_files="2")
     service.serve("compact")
     delete()
     lake.append("small_files", 5000, 50, files=20)

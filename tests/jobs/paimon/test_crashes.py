@@ -8,10 +8,10 @@ from pyspark.sql import SparkSession
 
 from lakehand.jobs.paimon.compact import bins
 from lakehand.spi import Finding, Operation, Skip, TableProcess
-from lakehand.testing.rehearsal import Rehearsal
+from lakehand.testing.harness import PluginHarness
 from tests import paimon_tables as paimon
 from tests.jobs.paimon.conftest import Make
-from tests.jobs.paimon.service import killed, rehearsal
+from tests.jobs.paimon.service import harness, killed
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
@@ -27,7 +27,7 @@ def rewrites(path: Path) -> int:
     return [one["commitKind"] for one in paimon.snapshots(path)].count("COMPACT")
 
 
-def wanted(service: Rehearsal, action: str = "compact") -> Operation:
+def wanted(service: PluginHarness, action: str = "compact") -> Operation:
     answer = service.wants(action)
     assert isinstance(answer, TableProcess), answer
     return service.admitted(service.stored(answer))
@@ -40,7 +40,7 @@ def test_a_driver_that_dies_before_the_commit_has_done_nothing_and_the_next_atte
     table, properties, step = CASES[case]
     lake = lake_with(table)
     before = lake.facts(table)
-    service = rehearsal(spark, lake.path(table), **properties)
+    service = harness(spark, lake.path(table), **properties)
     operation = wanted(service)
 
     killed(spark, operation, step)
@@ -58,7 +58,7 @@ def test_a_driver_that_dies_after_the_commit_has_done_it_and_the_next_attempt_do
     table, properties, _ = CASES[case]
     lake = lake_with(table)
     before = lake.facts(table)
-    service = rehearsal(spark, lake.path(table), **properties)
+    service = harness(spark, lake.path(table), **properties)
     operation = wanted(service)
 
     killed(spark, operation, "committed")
@@ -76,7 +76,7 @@ def test_a_driver_that_dies_between_two_rounds_has_done_some_and_the_next_decisi
 ) -> None:
     lake = lake_with("partitions")
     before = lake.facts("partitions")
-    service = rehearsal(spark, lake.path("partitions"))
+    service = harness(spark, lake.path("partitions"))
     operation = wanted(service)
     counts = operation.process.parameters["counts"]
     assert isinstance(counts, list)
@@ -100,7 +100,7 @@ def test_an_expiry_that_was_cut_short_goes_on_where_it_stopped(
     lake = lake_with("history")
     path, before = lake.path("history"), lake.facts("history")
     paimon.age(path, 2)
-    service = rehearsal(spark, path)
+    service = harness(spark, path)
     operation = wanted(service, "expire-snapshots")
 
     killed(spark, operation, "expired")

@@ -14,7 +14,7 @@ from lakehand.jobs.job import Job
 from lakehand.spi import Failure, Finding, Skip, TableProcess
 from tests import paimon_tables as paimon
 from tests.jobs.paimon.conftest import Make
-from tests.jobs.paimon.service import rehearsal
+from tests.jobs.paimon.service import harness
 from tests.paimon_tables import Lake
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
@@ -34,7 +34,7 @@ def ids(lake: Lake) -> list[int]:
 
 def test_old_snapshots_expire_and_the_rows_stay(spark: SparkSession, lake: Lake) -> None:
     path, before = lake.path("history"), lake.facts("history")
-    service, files = rehearsal(spark, path), len(paimon.live_files(path))
+    service, files = harness(spark, path), len(paimon.live_files(path))
 
     wanted = service.wants("expire-snapshots")
     assert isinstance(wanted, TableProcess)
@@ -53,7 +53,7 @@ def test_old_snapshots_expire_and_the_rows_stay(spark: SparkSession, lake: Lake)
 def test_a_dry_run_names_exactly_what_then_goes(spark: SparkSession, lake: Lake) -> None:
     path = lake.path("history")
     lake.sql("CALL lake.sys.create_tag(table => 'shop.history', tag => 'kept', snapshot => 20)")
-    service = rehearsal(spark, path)
+    service = harness(spark, path)
     asked = service.admitted(service.asked("expire-snapshots", dry_run=True))
     before = paimon.live_files(path)
 
@@ -79,7 +79,7 @@ def test_tags_and_branches_and_consumers_keep_what_they_need(spark: SparkSession
     lake.sql("CALL lake.sys.delete_tag(table => 'shop.history', tag => 'forked')")
     (path / "consumer").mkdir()
     (path / "consumer" / "consumer-stream").write_text(json.dumps({"nextSnapshot": 90}))
-    service = rehearsal(spark, path)
+    service = harness(spark, path)
 
     ended = service.serve("expire-snapshots")
 
@@ -98,7 +98,7 @@ def test_a_branch_that_lost_its_tag_reads_its_rows_after_an_expiry(spark: SparkS
     lake.sql("CALL lake.sys.create_tag(table => 'shop.history', tag => 'forked', snapshot => 70)")
     lake.sql("CALL lake.sys.create_branch(table => 'shop.history', branch => 'b', tag => 'forked')")
     lake.sql("CALL lake.sys.delete_tag(table => 'shop.history', tag => 'forked')")
-    service = rehearsal(spark, lake.path("history"))
+    service = harness(spark, lake.path("history"))
     admitted = service.admitted(service.asked("expire-snapshots"))
 
     straight = {**admitted.process.parameters, "until": 116}
@@ -114,7 +114,7 @@ def test_nothing_expires_while_the_manifests_of_a_tag_cannot_be_read(spark: Spar
     lake.sql("CALL lake.sys.create_tag(table => 'shop.history', tag => 'kept', snapshot => 20)")
     base = path / "manifest" / paimon.snapshots(path)[19]["baseManifestList"]
     base.write_bytes(base.read_bytes()[:-20])
-    service = rehearsal(spark, path)
+    service = harness(spark, path)
 
     answer = service.factory.admit(service.runtime(), service.asked("expire-snapshots", confirm=True))
 
@@ -123,7 +123,7 @@ def test_nothing_expires_while_the_manifests_of_a_tag_cannot_be_read(spark: Spar
 
 
 def test_a_snapshot_that_a_running_operation_began_with_stays(spark: SparkSession, lake: Lake) -> None:
-    service = rehearsal(spark, lake.path("history"))
+    service = harness(spark, lake.path("history"))
     rewrite = service.wants("compact")
     assert isinstance(rewrite, TableProcess)
     running = service.stored(rewrite)
@@ -147,7 +147,7 @@ def test_a_snapshot_that_a_running_operation_began_with_stays(spark: SparkSessio
 def test_neither_requests_nor_properties_expire_the_young_or_the_last(
     options: dict[str, Any], properties: dict[str, str], spark: SparkSession, lake: Lake
 ) -> None:
-    service = rehearsal(spark, lake.path("history"), **properties)
+    service = harness(spark, lake.path("history"), **properties)
 
     service.finish(service.asked("expire-snapshots", options=options, confirm=True))
 
@@ -158,7 +158,7 @@ def test_neither_requests_nor_properties_expire_the_young_or_the_last(
 
 
 def test_the_floors_of_the_plugin_keep_more_and_never_less(spark: SparkSession, lake: Lake) -> None:
-    service = rehearsal(spark, lake.path("history"), expire_snapshots__retain_last="1")
+    service = harness(spark, lake.path("history"), expire_snapshots__retain_last="1")
     service.factory.open({"paimon.expire-snapshots.retain-floor": "40", "paimon.expire-snapshots.age-floor": "-5"})
 
     service.serve("expire-snapshots")
@@ -177,7 +177,7 @@ def test_the_floors_of_the_plugin_keep_more_and_never_less(spark: SparkSession, 
     ],
 )
 def test_a_job_refuses_parameters_below_the_floor(wrong: dict[str, Any], spark: SparkSession, lake: Lake) -> None:
-    service = rehearsal(spark, lake.path("history"))
+    service = harness(spark, lake.path("history"))
     admitted = service.admitted(service.asked("expire-snapshots"))
 
     with pytest.raises(Exception, match=r"whole numbers|stay") as caught:
@@ -189,7 +189,7 @@ def test_a_job_refuses_parameters_below_the_floor(wrong: dict[str, Any], spark: 
 
 
 def test_a_job_with_a_border_far_away_leaves_the_last_and_the_young(spark: SparkSession, lake: Lake) -> None:
-    service = rehearsal(spark, lake.path("history"))
+    service = harness(spark, lake.path("history"))
     admitted = service.admitted(service.asked("expire-snapshots"))
 
     run(spark, {**admitted.process.parameters, "until": 10**9, "retain_last": 1})
@@ -203,7 +203,7 @@ def run(spark: SparkSession, parameters: Any) -> Any:
 
 def test_a_table_that_was_never_written_has_nothing_to_expire(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path)
-    service = rehearsal(spark, lake.create("empty"))
+    service = harness(spark, lake.create("empty"))
 
     answers = [service.wants(action) for action in ("compact", "expire-snapshots", "remove-orphans")]
 

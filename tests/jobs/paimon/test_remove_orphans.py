@@ -15,7 +15,7 @@ from lakehand.spi import Drop, Failure, Finding, Remedy, Skip, TableProcess
 from lakehand.testing.folders import untouched
 from tests import paimon_tables as paimon
 from tests.jobs.paimon.conftest import Make
-from tests.jobs.paimon.service import rehearsal
+from tests.jobs.paimon.service import harness
 from tests.paimon_tables import Lake
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
@@ -47,7 +47,7 @@ def run(spark: SparkSession, parameters: Any) -> Any:
 def test_old_files_that_nothing_refers_to_are_deleted_and_no_others(spark: SparkSession, lake: Lake) -> None:
     path, before = lake.path("small_files"), lake.facts("small_files")
     young = plant(path, 3, days=2.5)
-    service = rehearsal(spark, path)
+    service = harness(spark, path)
 
     wanted = service.wants("remove-orphans")
     assert isinstance(wanted, TableProcess)
@@ -69,13 +69,13 @@ def test_files_of_tags_branches_and_old_snapshots_are_no_orphans(spark: SparkSes
     lake.sql("CALL lake.sys.create_branch(table => 'shop.small_files', branch => 'empty')")
     lake.sql("INSERT INTO {shop}.`small_files$branch_own` VALUES (1, 2, 'p', 'n')")
     lake.sql("ANALYZE TABLE {shop}.small_files COMPUTE STATISTICS")
-    rehearsal(spark, path).serve("compact")
+    harness(spark, path).serve("compact")
     (path / "snapshot" / "snapshot-1").unlink()  # now only the tag and the branch know its files
     (path / "snapshot" / "EARLIEST").unlink(missing_ok=True)
     paimon.age(path, 5)
     before = lake.facts("small_files")
 
-    assert rehearsal(spark, path).serve("remove-orphans").result["deleted_files"] == 12
+    assert harness(spark, path).serve("remove-orphans").result["deleted_files"] == 12
 
     assert lake.facts("small_files") == before
     assert paimon.facts(spark, path, **{"scan.tag-name": "first"})[0] == 2000
@@ -84,7 +84,7 @@ def test_files_of_tags_branches_and_old_snapshots_are_no_orphans(spark: SparkSes
 
 def test_a_dry_run_names_what_would_go_and_deletes_nothing(spark: SparkSession, lake: Lake) -> None:
     path = lake.path("small_files")
-    service = rehearsal(spark, path)
+    service = harness(spark, path)
     admitted = service.admitted(service.asked("remove-orphans", dry_run=True))
 
     with untouched(path):
@@ -99,7 +99,7 @@ def test_a_dry_run_names_what_would_go_and_deletes_nothing(spark: SparkSession, 
 def test_a_manifest_that_is_missing_makes_no_file_an_orphan(spark: SparkSession, lake: Lake) -> None:
     """Paimon's own removal would delete live files then."""
     path = lake.path("small_files")
-    service = rehearsal(spark, path)
+    service = harness(spark, path)
     admitted = service.admitted(service.asked("remove-orphans"))
     hidden = next(f for f in (path / "manifest").iterdir() if "list" not in f.name and "orphan" not in f.name)
     hidden.rename(path.parent / "hidden")
@@ -109,7 +109,7 @@ def test_a_manifest_that_is_missing_makes_no_file_an_orphan(spark: SparkSession,
 
     failure = service.failure(admitted, caught.value)
     assert (failure.reason, failure.remedy) == ("metadata-unreadable", Remedy.RETRY)
-    answer = rehearsal(spark, path).wants("remove-orphans")
+    answer = harness(spark, path).wants("remove-orphans")
     assert isinstance(answer, Skip)
     assert answer.reason.startswith("nothing is deleted while its metadata cannot be read")
     refused = service.factory.admit(service.runtime(), service.asked("remove-orphans", confirm=True))
@@ -130,7 +130,7 @@ def test_metadata_that_is_not_whole_makes_no_file_an_orphan(
     damage: str, told: str, spark: SparkSession, lake: Lake
 ) -> None:
     path = lake.path("small_files")
-    service = rehearsal(spark, path)
+    service = harness(spark, path)
     admitted = service.admitted(service.asked("remove-orphans"))
     if damage == "no snapshot":
         for snapshot in (path / "snapshot").iterdir():
@@ -143,14 +143,14 @@ def test_metadata_that_is_not_whole_makes_no_file_an_orphan(
     with untouched(path), pytest.raises(Exception, match=told):
         run(spark, {**admitted.process.parameters, "confirm": True})
 
-    assert isinstance(rehearsal(spark, path).wants("remove-orphans"), Skip)
+    assert isinstance(harness(spark, path).wants("remove-orphans"), Skip)
     assert isinstance(service.factory.admit(service.runtime(), service.asked("remove-orphans")), Failure)
 
 
 def test_too_many_orphans_are_not_believed_unless_someone_confirms(spark: SparkSession, lake: Lake) -> None:
     path = lake.path("small_files")
     plant(path, 60, days=5)
-    service = rehearsal(spark, path)
+    service = harness(spark, path)
     admitted = service.admitted(service.asked("remove-orphans"))
 
     with untouched(path), pytest.raises(Exception, match=r"72 of \d+ files \(3\d%\) look like orphans") as caught:
@@ -164,7 +164,7 @@ def test_too_many_orphans_are_not_believed_unless_someone_confirms(spark: SparkS
 
 @pytest.mark.parametrize("wrong", [0, -1, "soon", None, True, int(time.time() * 1000), 10**15])
 def test_a_job_refuses_to_look_at_young_files(wrong: Any, spark: SparkSession, lake: Lake) -> None:
-    service = rehearsal(spark, lake.path("small_files"))
+    service = harness(spark, lake.path("small_files"))
     admitted = service.admitted(service.asked("remove-orphans"))
     parameters = {**admitted.process.parameters, "older_than": wrong, "confirm": True}
 
@@ -179,7 +179,7 @@ def test_a_job_refuses_to_look_at_young_files(wrong: Any, spark: SparkSession, l
 def test_neither_requests_nor_properties_delete_files_of_the_last_three_days(spark: SparkSession, lake: Lake) -> None:
     path = lake.path("small_files")
     young = plant(path, 3, days=2.9)
-    service = rehearsal(spark, path, remove_orphans__min_age="0", remove_orphans__age_floor="0")
+    service = harness(spark, path, remove_orphans__min_age="0", remove_orphans__age_floor="0")
     service.factory.open({"paimon.remove-orphans.age-floor": "60"})
 
     service.finish(service.asked("remove-orphans", options={"min-age": 0}, confirm=True))
@@ -188,7 +188,7 @@ def test_neither_requests_nor_properties_delete_files_of_the_last_three_days(spa
 
 
 def test_a_table_with_more_files_than_a_decision_counts_is_served_by_time(spark: SparkSession, lake: Lake) -> None:
-    service = rehearsal(spark, lake.path("small_files"), remove_orphans__look_files="20")
+    service = harness(spark, lake.path("small_files"), remove_orphans__look_files="20")
 
     ended = service.serve("remove-orphans")
 

@@ -44,16 +44,16 @@ class DeltaManifestFactory(ProcessFactory):
             return waits
         if vectors := table.snapshot().numbers.get(health.DELETION_VECTORS):
             return Skip(reason=f"{vectors} files have deletion vectors, which a manifest cannot express: purge them")
-        version = newest_version(table.place.location)
-        live, named = live_files(table.place.location, version), named_files(table.place.location)
+        version = newest_version(table.reference.location)
+        live, named = live_files(table.reference.location, version), named_files(table.reference.location)
         if live == named:
             return Skip(reason=f"the manifest names all {len(live)} files of version {version}")
-        return generation(table.config, table.place.location, version, told(live, named, version))
+        return generation(table.config, table.reference.location, version, told(live, named, version))
 
     def verify(self, table: TableRuntime, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
         try:
             table.snapshot()  # the format knows a table that is gone from one that cannot be read
-            return judged(table.place.location, int(str(process.parameters["version"])))
+            return judged(table.reference.location, int(str(process.parameters["version"])))
         except Invalid as error:
             return Verdict(finding=Finding.GONE, reason=str(error))
         except OSError as error:

@@ -7,7 +7,7 @@ A mark is ``BOOT:NANOSECONDS``. A mark of another start of the machine says noth
 import time
 from pathlib import Path
 
-from lakehand.spi import Until
+from lakehand.spi import LeaseGrant
 
 NEVER = 0
 SECOND = 1_000_000_000
@@ -22,13 +22,13 @@ def boot() -> str:
     return _BOOT_ID.read_text().strip()
 
 
-def mark() -> str:
+def heartbeat_token() -> str:
     return f"{boot()}:{now()}"
 
 
-def end_of(until: Until) -> int:
+def end_of(grant: LeaseGrant) -> int:
     """When the lease ends on this clock; NEVER begun when its mark is missing or not of this start."""
-    of, _, moment = (until.mark or "").partition(":")
+    of, _, moment = (grant.heartbeat_token or "").partition(":")
     if of != boot() or not moment.isdecimal():
         return NEVER
-    return int(moment) + int(until.hold.total_seconds() * SECOND)
+    return int(moment) + int(grant.time_to_live.total_seconds() * SECOND)

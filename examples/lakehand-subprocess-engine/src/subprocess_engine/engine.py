@@ -20,8 +20,8 @@ from lakehand.spi import (
     ExecuteEngine,
     Handle,
     Invalid,
+    LeaseGrant,
     Unavailable,
-    Until,
     Work,
 )
 from subprocess_engine import clocks
@@ -52,10 +52,10 @@ class SubprocessEngine(ExecuteEngine):
     def capacity(self) -> int:
         return 2 * self.slots
 
-    def mark(self) -> str:
-        return clocks.mark()
+    def heartbeat_token(self) -> str:
+        return clocks.heartbeat_token()
 
-    def submit(self, work: Work, handle: Handle, until: Until) -> None:
+    def submit(self, work: Work, handle: Handle, grant: LeaseGrant) -> None:
         order = {
             "handle": handle, "job": work.job, "parameters": work.parameters, "table": work.table,
             "location": work.location, "at": time.time_ns(),
@@ -63,13 +63,13 @@ class SubprocessEngine(ExecuteEngine):
         try:
             folder = self._folder(handle)
             if not folder.is_there:
-                folder.create(order, clocks.end_of(until))
+                folder.create(order, clocks.end_of(grant))
             self._start_what_can_go()
         except OSError as error:
             raise Unavailable(f"{self.works} cannot be written: {error}") from error
 
-    def renew(self, handles: Collection[Handle], until: Until) -> None:
-        end = clocks.end_of(until)
+    def renew(self, handles: Collection[Handle], grant: LeaseGrant) -> None:
+        end = clocks.end_of(grant)
         for folder in (self._folder(handle) for handle in handles):
             if folder.is_there:
                 folder.lengthen(end)

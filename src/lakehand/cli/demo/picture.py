@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lakehand.spi import Json, Place, TableFormat, health
+from lakehand.spi import Json, TableFormat, TableReference, health
 
 MERGED = (health.LOG_FILES, health.DELETE_FILES, health.DELETION_VECTORS)
 
@@ -37,7 +37,7 @@ class Picture:
 
 
 def picture(format: TableFormat, location: Path, seen: Mapping[str, Any]) -> Picture:
-    numbers = format.inspect(Place(location=str(location))).numbers
+    numbers = format.inspect(TableReference(location=str(location))).numbers
     return Picture(
         numbers=numbers, rows=int(seen["rows"]), checksum=str(seen["checksum"]), seconds=float(seen["seconds"])
     )

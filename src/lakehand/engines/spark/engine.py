@@ -14,7 +14,7 @@ from lakehand.engines.spark.process import DriverProcess
 from lakehand.engines.spark.pulse import Pulse
 from lakehand.engines.spark.settings import SparkSettings, read_settings
 from lakehand.engines.spark.spool import Spool, View
-from lakehand.spi.engines import EngineContext, EngineHealth, EngineState, EngineStatus, ExecuteEngine, Until, Work
+from lakehand.spi.engines import EngineContext, EngineHealth, EngineState, EngineStatus, ExecuteEngine, LeaseGrant, Work
 
 SILENT = 30.0  # seconds without a beat after which nothing is known about running work
 SWEEP = 3600.0  # seconds between two sweeps; the first comes when results had this long to be read
@@ -48,30 +48,30 @@ class SparkEngine(ExecuteEngine):
     def capacity(self) -> int:
         return 2 * self.settings.threads
 
-    def mark(self) -> str | None:
+    def heartbeat_token(self) -> str | None:
         state = self.spool.driver_state()
         if state.get("state") != "up" or not self.process.is_alive():
             return None
         return f"{state['boot']}:{state['beat']}"
 
-    def submit(self, work: Work, handle: Handle, until: Until) -> None:
+    def submit(self, work: Work, handle: Handle, grant: LeaseGrant) -> None:
         is_alive = self.process.is_alive()
         if self.launcher.is_hopeless and not is_alive:
             raise Unavailable(f"the Spark driver does not start: {self.launcher.error}")
         try:
             with self._submitting:
                 if not self.spool.holds(handle):
-                    self.spool.put(work, handle, until)
+                    self.spool.put(work, handle, grant)
         except OSError as error:
             raise Unavailable(f"the spool folder {self.spool.root} cannot be written: {error}") from error
         if not is_alive:
             self.launcher.want()
 
-    def renew(self, handles: Collection[Handle], until: Until) -> None:
+    def renew(self, handles: Collection[Handle], grant: LeaseGrant) -> None:
         """A mark of a driver that is gone renews nothing, so nobody needs to be told."""
-        boot = (until.mark or "").partition(":")[0]
+        boot = (grant.heartbeat_token or "").partition(":")[0]
         if handles and boot and boot == self.spool.driver_state().get("boot"):
-            self.spool.renew(handles, until)
+            self.spool.renew(handles, grant)
 
     def status(self, handles: Collection[Handle]) -> Mapping[Handle, EngineStatus]:
         try:

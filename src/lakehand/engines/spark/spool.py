@@ -17,7 +17,7 @@ from typing import Any
 
 from lakehand.domain.errors import Invalid
 from lakehand.domain.operations import Handle
-from lakehand.spi.engines import Until, Work
+from lakehand.spi.engines import LeaseGrant, Work
 
 FOLDERS = ("inbox", "running", "done", "cancel", "lease", "logs")
 SUFFIX = ".json"
@@ -58,7 +58,7 @@ class Spool:
         """Whether this handle was given before; asked in the order in which files move."""
         return any((folder / name_of(handle)).exists() for folder in (self.inbox, self.running, self.done))
 
-    def put(self, work: Work, handle: Handle, until: Until) -> None:
+    def put(self, work: Work, handle: Handle, grant: LeaseGrant) -> None:
         order = {
             "handle": handle,
             "job": work.job,
@@ -68,13 +68,17 @@ class Spool:
             "queue": work.queue,
             "operation": work.operation,
             "at": time.time_ns(),
-            "mark": until.mark,
-            "hold": until.hold.total_seconds(),
+            "heartbeat_token": grant.heartbeat_token,
+            "time_to_live": grant.time_to_live.total_seconds(),
         }
         self._write(self.inbox / name_of(handle), order, durable=True)
 
-    def renew(self, handles: Collection[Handle], until: Until) -> None:
-        renewal = {"handles": list(handles), "mark": until.mark, "hold": until.hold.total_seconds()}
+    def renew(self, handles: Collection[Handle], grant: LeaseGrant) -> None:
+        renewal = {
+            "handles": list(handles),
+            "heartbeat_token": grant.heartbeat_token,
+            "time_to_live": grant.time_to_live.total_seconds(),
+        }
         self._write(self.lease / f"{time.time_ns()}-{os.getpid()}-{next(self._serial)}{SUFFIX}", renewal)
 
     def ask_to_cancel(self, handle: Handle) -> None:

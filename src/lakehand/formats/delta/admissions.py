@@ -9,7 +9,7 @@ from lakehand.formats.delta.look import Look
 from lakehand.formats.delta.protocol import why_unknown
 from lakehand.formats.delta.settings import VACUUM
 from lakehand.formats.delta.snapshot import DeltaSnapshot
-from lakehand.formats.delta.stamps import stamped
+from lakehand.formats.delta.tags import tagged
 from lakehand.spi import (
     Drop,
     Failure,
@@ -33,7 +33,7 @@ def admit(look: Look, operation: Operation) -> TableProcess | Skip | Drop | Fail
 
 def admit_possible(look: Look, operation: Operation) -> TableProcess | Skip | Drop | Failure:
     action, asked = operation.process.action, operation.process.parameters
-    if is_again(operation) and stamped(look.snapshot, asked):
+    if is_again(operation) and tagged(look.snapshot, asked):
         # It has committed: the job sees that, too, and the table will tell.
         return replace(operation.process, job=triggers.job_of(action))
     by_person = operation.origin != "coordinator"
@@ -56,7 +56,7 @@ def complete(look: Look, operation: Operation, parameters: Mapping[str, Json], r
         parameters={
             **parameters,
             "location": look.table.table.location,
-            "stamp": operation.stamp,
+            "operation_tag": operation.tag,
             "before": before(look.snapshot, operation),
             "identity": look.snapshot.identity,
         },
@@ -78,7 +78,7 @@ def refused(why: str) -> Failure:
 def is_again(operation: Operation) -> bool:
     """Whether we admitted it before: then its parameters are ours, and not only what someone asked for."""
     parameters = operation.process.parameters
-    return bool(operation.process.job) and parameters.get("stamp") == operation.stamp
+    return bool(operation.process.job) and parameters.get("operation_tag") == operation.tag
 
 
 def before(snapshot: DeltaSnapshot, operation: Operation) -> Json:

@@ -10,8 +10,8 @@ from lakehand.formats.delta.clusters import CLUSTERED, clusters_of
 from lakehand.formats.delta.log import info_of
 from lakehand.formats.delta.look import Look, delta
 from lakehand.formats.delta.settings import ACTIONS, FULL, VACUUM, Z_ORDER, Floors
-from lakehand.formats.delta.stamps import stamped
 from lakehand.formats.delta.table import DELTA
+from lakehand.formats.delta.tags import tagged
 from lakehand.formats.delta.vacuum import LAST_FULL, START, sweep_of
 from lakehand.spi import (
     Action,
@@ -97,7 +97,7 @@ def remember(table: TableRuntime, process: TableProcess) -> None:
         names = [str(name) for name in columns] if isinstance(columns, (list, tuple)) else []
         table.update_state(CLUSTERED, lambda known: clusters_of(delta(table), names, known))
     elif process.action == VACUUM and process.parameters.get("mode") == FULL:
-        commits = [commit for _, commit in stamped(delta(table), process.parameters)]
+        commits = [commit for _, commit in tagged(delta(table), process.parameters)]
         begun = [sweep_of(one, info_of(one)) for one in commits if info_of(one).get("operation") == START]
         if begun:
             table.update_state(LAST_FULL, lambda known: max(known, begun[-1], key=lambda sweep: sweep.at))

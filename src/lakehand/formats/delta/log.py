@@ -147,10 +147,10 @@ def committed_at(commit: Commit) -> int:
     return moment if isinstance(moment, int) else 0
 
 
-def sign_of(storage: Storage, path: str) -> str:
+def change_token_of(storage: Storage, path: str) -> str:
     """A sign that a file was replaced: the operating system's, or its size where only that is cheap."""
     if storage.is_local:
-        return storage.stamp(path)
+        return storage.change_token(path)
     try:
         with storage.open(path) as file:
             return str(file.size())

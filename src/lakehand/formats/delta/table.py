@@ -5,9 +5,9 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timezone
 from typing import ClassVar
 
-from lakehand.formats.delta.log import ABSENT, FOLDER, Log, commit_path, sign_of
+from lakehand.formats.delta.log import ABSENT, FOLDER, Log, change_token_of, commit_path
 from lakehand.formats.delta.snapshot import DeltaSnapshot
-from lakehand.spi import Format, Place, TableFormat
+from lakehand.spi import Format, TableFormat, TableReference
 from lakehand.storage import Storage, Storages
 
 DELTA = Format("delta")
@@ -26,24 +26,24 @@ class DeltaFormat(TableFormat):
     def open(self, properties: Mapping[str, str]) -> None:
         self._storages = Storages(properties)
 
-    def probe(self, place: Place) -> str:
+    def probe(self, reference: TableReference) -> str:
         """A log may have a hundred thousand files: a table that we know is asked for its next version instead."""
-        storage, root = self._storages.of(place.location)
-        known = self._newest.get(place.location)
-        if known is not None and sign_of(storage, commit_path(f"{root}/{FOLDER}", known + 1)) == ABSENT:
-            sign = sign_of(storage, commit_path(f"{root}/{FOLDER}", known))
+        storage, root = self._storages.of(reference.location)
+        known = self._newest.get(reference.location)
+        if known is not None and change_token_of(storage, commit_path(f"{root}/{FOLDER}", known + 1)) == ABSENT:
+            sign = change_token_of(storage, commit_path(f"{root}/{FOLDER}", known))
             if sign != ABSENT:
                 return token_of(known, sign)
-        log = self._listed(place.location, storage, root)
-        return token_of(log.newest, sign_of(storage, commit_path(log.folder, log.newest)))
+        log = self._listed(reference.location, storage, root)
+        return token_of(log.newest, change_token_of(storage, commit_path(log.folder, log.newest)))
 
-    def inspect(self, place: Place) -> DeltaSnapshot:
-        storage, root = self._storages.of(place.location)
-        log = self._listed(place.location, storage, root)
-        sign = sign_of(storage, commit_path(log.folder, log.newest))
+    def inspect(self, reference: TableReference) -> DeltaSnapshot:
+        storage, root = self._storages.of(reference.location)
+        log = self._listed(reference.location, storage, root)
+        sign = change_token_of(storage, commit_path(log.folder, log.newest))
         return DeltaSnapshot(
             token=token_of(log.newest, sign),
-            location=place.location,
+            location=reference.location,
             read_at=datetime.now(timezone.utc),
             log=log,
         )

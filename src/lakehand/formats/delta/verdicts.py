@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the log says about a process: success is a commit with its stamp, whatever the engine says."""
+"""What the log says about a process: success is a commit with its tag, whatever the engine says."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from lakehand.formats.delta.files import row_count
 from lakehand.formats.delta.log import Commit, info_of
 from lakehand.formats.delta.settings import VACUUM
 from lakehand.formats.delta.snapshot import DeltaSnapshot
-from lakehand.formats.delta.stamps import stamped, version_before
+from lakehand.formats.delta.tags import tagged, version_before
 from lakehand.formats.delta.vacuum import END, START
 from lakehand.spi import Finding, Json, TableProcess, Verdict, amount
 
@@ -21,7 +21,7 @@ def verify(snapshot: DeltaSnapshot, process: TableProcess, result: Mapping[str, 
     if snapshot.version < version_before(process.parameters):
         seen = version_before(process.parameters)
         return Verdict(finding=Finding.GONE, reason=f"the table is at version {snapshot.version}, and was at {seen}")
-    commits = stamped(snapshot, process.parameters)
+    commits = tagged(snapshot, process.parameters)
     if process.action == VACUUM:
         return about_vacuum(snapshot, process, commits)
     return about_rewrite(snapshot, process, commits, result)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from lakehand.formats.hudi import properties
 from lakehand.formats.hudi.snapshot import HudiSnapshot
 from lakehand.formats.hudi.timeline import Timeline
-from lakehand.spi import Format, Place, TableFormat
+from lakehand.spi import Format, TableFormat, TableReference
 from lakehand.storage import Entry, Storage, Storages
 
 HUDI = Format("hudi")
@@ -26,8 +26,8 @@ class HudiFormat(TableFormat):
     def open(self, properties: Mapping[str, str]) -> None:
         self._storages = Storages(properties)
 
-    def probe(self, place: Place) -> str:
-        location = place.location
+    def probe(self, reference: TableReference) -> str:
+        location = reference.location
         storage, root = self._storages.of(location)
         known = self._folders.get(location)
         if known is not None:
@@ -40,8 +40,8 @@ class HudiFormat(TableFormat):
     def recognise(self, location: str, names: Collection[str]) -> bool:
         return properties.FOLDER in names
 
-    def inspect(self, place: Place) -> HudiSnapshot:
-        location = place.location
+    def inspect(self, reference: TableReference) -> HudiSnapshot:
+        location = reference.location
         storage, root = self._storages.of(location)
         found = properties.read_properties(storage, root, location)
         folder = self._folders[location] = timeline_folder(root, found)
@@ -80,5 +80,5 @@ def entries_of(storage: Storage, folder: str) -> list[Entry]:
 def token_of(names: Iterable[str], storage: Storage, root: str) -> str:
     """Every step of the timeline has a file name of its own, so that the names alone tell a change."""
     steps = sorted(name for name in names if name[:1].isdigit())
-    stamp = storage.stamp(f"{root}/{properties.FOLDER}/{properties.FILE}")
-    return hashlib.blake2b("\n".join([stamp, *steps]).encode(), digest_size=16).hexdigest()
+    change_token = storage.change_token(f"{root}/{properties.FOLDER}/{properties.FILE}")
+    return hashlib.blake2b("\n".join([change_token, *steps]).encode(), digest_size=16).hexdigest()

@@ -43,7 +43,7 @@ def admit(
         return Drop(reason=why) if is_own else refusal(why)
     if operation.process.parameters.get(DRY_RUN) and action not in DRY_RUNS:
         return refusal(f"{action} deletes nothing, and has no dry run")
-    if is_own and not snapshot.stamped(operation.stamp):
+    if is_own and not snapshot.tagged(operation.tag):
         need = NEEDS[action](table, snapshot, floors)
         if isinstance(need, Skip):
             return Drop(reason=f"no longer needed: {need.reason}")
@@ -61,15 +61,15 @@ def refusal(why: str) -> Failure:
 
 def complete(table: TableRuntime, snapshot: IcebergSnapshot, operation: Operation, floors: Floors) -> TableProcess:
     """The process with all that the job needs, from the table as it is now."""
-    action, asked, place = operation.process.action, operation.process.parameters, table.place
+    action, asked, reference = operation.process.action, operation.process.parameters, table.reference
     config = with_request(table.config, settings.asked_options(action, asked))
     parameters: dict[str, Json] = {
         **{key: asked[key] for key in KEPT if key in asked},
-        "location": place.location,
-        "catalog": place.catalog.name if place.catalog else "",
-        "namespace": place.db_name if place.catalog else "",
-        "table": place.table_name if place.catalog else "",
-        "stamp": operation.stamp,
+        "location": reference.location,
+        "catalog": reference.catalog.name if reference.catalog else "",
+        "namespace": reference.db_name if reference.catalog else "",
+        "table": reference.table_name if reference.catalog else "",
+        "operation_tag": operation.tag,
         "identity": snapshot.identity,
         "before": snapshot.current.id if snapshot.current else None,
         "seen": snapshot.totals(),

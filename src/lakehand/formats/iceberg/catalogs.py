@@ -13,7 +13,7 @@ from lakehand.domain.locations import normalise
 from lakehand.formats.iceberg import jdbc
 from lakehand.formats.iceberg.hadoop import FOLDER, has_metadata
 from lakehand.formats.iceberg.metadata import read_metadata
-from lakehand.spi import Catalog, Invalid, Place
+from lakehand.spi import Catalog, Invalid, TableReference
 from lakehand.storage import ArrowStorage, Storage, Storages
 
 HADOOP, JDBC = "hadoop", "jdbc"
@@ -42,12 +42,14 @@ class Catalogs:
         self._storages: dict[str, Storages] = {}
         self._lock = Lock()
 
-    def metadata_location(self, place: Place) -> str:
-        catalog = place.catalog
+    def metadata_location(self, reference: TableReference) -> str:
+        catalog = reference.catalog
         assert catalog is not None
         if catalog.type == JDBC:
-            return jdbc.metadata_location(self._database(catalog), catalog.name, place.db_name, place.table_name)
-        return str(self._loaded(catalog, (*place.db_name.split("."), place.table_name)).metadata_location)
+            return jdbc.metadata_location(
+                self._database(catalog), catalog.name, reference.db_name, reference.table_name
+            )
+        return str(self._loaded(catalog, (*reference.db_name.split("."), reference.table_name)).metadata_location)
 
     def storages(self, catalog: Catalog) -> Storages:
         with self._lock:
@@ -56,7 +58,7 @@ class Catalogs:
                 known = self._storages[catalog.name] = CatalogStorages(catalog.reader_properties)
             return known
 
-    def tables(self, catalog: Catalog) -> Iterator[Place]:
+    def tables(self, catalog: Catalog) -> Iterator[TableReference]:
         if catalog.type == HADOOP:
             yield from self._folders_of(catalog)
         elif catalog.type == JDBC:
@@ -64,30 +66,30 @@ class Catalogs:
         else:
             yield from self._listed(catalog)
 
-    def _folders_of(self, catalog: Catalog) -> Iterator[Place]:
+    def _folders_of(self, catalog: Catalog) -> Iterator[TableReference]:
         if not catalog.warehouse:
             raise Invalid(f"the catalog {catalog.name} is of type hadoop and has no warehouse")
         root = normalise(catalog.warehouse)
         storage, path = self.storages(catalog).of(root)
         for names in walk(storage, path, ()):
             location = "/".join([root, *names])
-            yield Place(location=location, catalog=catalog, db_name=".".join(names[:-1]), table_name=names[-1])
+            yield TableReference(location=location, catalog=catalog, db_name=".".join(names[:-1]), table_name=names[-1])
 
-    def _rows_of(self, catalog: Catalog) -> Iterator[Place]:
+    def _rows_of(self, catalog: Catalog) -> Iterator[TableReference]:
         for namespace, name, metadata in jdbc.tables(self._database(catalog), catalog.name):
             try:
                 location = read_metadata(self.storages(catalog), metadata)["location"]
             except FileNotFoundError:
                 continue  # dropped meanwhile, or purged without the catalog's knowledge
-            yield Place(location=normalise(location), catalog=catalog, db_name=namespace, table_name=name)
+            yield TableReference(location=normalise(location), catalog=catalog, db_name=namespace, table_name=name)
 
-    def _listed(self, catalog: Catalog) -> Iterator[Place]:
+    def _listed(self, catalog: Catalog) -> Iterator[TableReference]:
         with storage_errors(catalog.name):
             opened = self._opened(catalog)
             for namespace in namespaces(opened, ()):
                 for identifier in opened.list_tables(namespace):
                     table = self._loaded(catalog, identifier)
-                    yield Place(
+                    yield TableReference(
                         location=normalise(table.location()), catalog=catalog,
                         db_name=".".join(identifier[:-1]), table_name=identifier[-1],
                     )  # fmt: skip

@@ -36,7 +36,7 @@ def named(storage: Storage, folder: str, version: int) -> str | None:
 
 def exists(storage: Storage, path: str) -> bool:
     if storage.is_local:
-        return storage.stamp(path) != "absent"
+        return storage.change_token(path) != "absent"
     try:
         storage.open(path).close()
     except FileNotFoundError:

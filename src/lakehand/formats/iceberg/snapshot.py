@@ -26,7 +26,7 @@ REWRITE_MANIFESTS = Action.register("rewrite-manifests")
 EXPIRE_SNAPSHOTS = Action.register("expire-snapshots")
 REMOVE_ORPHANS = Action.register("remove-orphans")
 
-STAMP = "lakehand-operation"  # in a snapshot's summary: the operation that made it
+TAG = "lakehand-operation"  # in a snapshot's summary: the operation that made it
 MAIN = "main"
 TARGET_BYTES = 512 * health.MB
 SMALL_SHARE = 0.75  # of the target: as Iceberg's own rewrite sees it
@@ -103,9 +103,9 @@ class IcebergSnapshot:
         head = self.metadata.get("current-snapshot-id")
         return None if head is None else self.commits.get(head)
 
-    def stamped(self, stamp: str) -> list[Commit]:
+    def tagged(self, tag: str) -> list[Commit]:
         """What an operation of ours has committed."""
-        return [commit for commit in self.commits.values() if commit.summary.get(STAMP) == stamp]
+        return [commit for commit in self.commits.values() if commit.summary.get(TAG) == tag]
 
     @cached_property
     def manifests(self) -> Sequence[Manifest]:

@@ -10,7 +10,7 @@ from lakehand.formats.iceberg.catalogs import Catalogs
 from lakehand.formats.iceberg.manifests import Memory
 from lakehand.formats.iceberg.metadata import read_metadata
 from lakehand.formats.iceberg.snapshot import IcebergSnapshot
-from lakehand.spi import Catalog, Format, Place, TableFormat
+from lakehand.spi import Catalog, Format, TableFormat, TableReference
 from lakehand.storage import Storages
 
 ICEBERG = Format("iceberg")
@@ -43,14 +43,14 @@ class IcebergFormat(TableFormat):
     def open(self, properties: Mapping[str, str]) -> None:
         self._storages = Storages(properties)
 
-    def probe(self, place: Place) -> str:
-        return self._found(place).token
+    def probe(self, reference: TableReference) -> str:
+        return self._found(reference).token
 
-    def inspect(self, place: Place) -> IcebergSnapshot:
-        found = self._found(place)
+    def inspect(self, reference: TableReference) -> IcebergSnapshot:
+        found = self._found(reference)
         return IcebergSnapshot(
             token=found.token,
-            location=place.location,
+            location=reference.location,
             metadata=read_metadata(found.storages, found.metadata),
             metadata_location=found.metadata,
             why_read_only=found.why_read_only,
@@ -64,16 +64,16 @@ class IcebergFormat(TableFormat):
         storage, root = self._storages.of(location)
         return hadoop.has_metadata(storage.names(f"{root}/{hadoop.FOLDER}"))
 
-    def tables(self, catalog: Catalog) -> Iterator[Place]:
+    def tables(self, catalog: Catalog) -> Iterator[TableReference]:
         return self._catalogs.tables(catalog)
 
-    def _found(self, place: Place) -> Found:
-        if place.catalog is None:
-            return by_path(self._storages, place.location, is_own=False)
-        storages = self._catalogs.storages(place.catalog)
-        if place.catalog.type == "hadoop":
-            return by_path(storages, place.location, is_own=True)
-        location = self._catalogs.metadata_location(place)
+    def _found(self, reference: TableReference) -> Found:
+        if reference.catalog is None:
+            return by_path(self._storages, reference.location, is_own=False)
+        storages = self._catalogs.storages(reference.catalog)
+        if reference.catalog.type == "hadoop":
+            return by_path(storages, reference.location, is_own=True)
+        location = self._catalogs.metadata_location(reference)
         return Found(metadata=location, token=location.rpartition("/")[2], storages=storages)
 
 
@@ -81,11 +81,11 @@ def by_path(storages: Storages, location: str, *, is_own: bool) -> Found:
     """``is_own``: the table belongs to a catalog of the settings."""
     storage, root = storages.of(location)
     name = hadoop.current(storage, root, location)
-    stamp = storage.stamp(f"{root}/{hadoop.FOLDER}/{name}")
+    change_token = storage.change_token(f"{root}/{hadoop.FOLDER}/{name}")
     read_only = "" if is_own or hadoop.is_versioned(name) else NEEDS_CATALOG
     return Found(
         metadata=f"{location}/{hadoop.FOLDER}/{name}",
-        token=f"{name}:{stamp}" if stamp else name,
+        token=f"{name}:{change_token}" if change_token else name,
         storages=storages,
         why_read_only=read_only,
     )

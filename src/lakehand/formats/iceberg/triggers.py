@@ -15,7 +15,7 @@ from lakehand.formats.iceberg.snapshot import (
     REWRITE_DATA,
     REWRITE_MANIFESTS,
     REWRITE_POSITION_DELETES,
-    STAMP,
+    TAG,
     IcebergSnapshot,
 )
 from lakehand.spi import Action, Skip, Status, TableConfig, TableProcess, TableRuntime, pause
@@ -63,7 +63,7 @@ def not_now(table: TableRuntime, snapshot: IcebergSnapshot, action: Action) -> S
     if left := remaining(snapshot.current.time + quiet, table.now):
         return Skip(reason=f"the last commit is younger than {minutes(quiet)}: looked at again then", look_again=left)
     rest = table.config.duration(settings.REST, timedelta(minutes=10))
-    own = [commit.time for commit in snapshot.commits.values() if STAMP in commit.summary]
+    own = [commit.time for commit in snapshot.commits.values() if TAG in commit.summary]
     if own and has_row_level_writers(table, snapshot) and (left := remaining(max(own) + rest, table.now)):
         reason = f"rewritten at {max(own):%H:%M} UTC: row-level writers have {minutes(rest)} to themselves"
         return Skip(reason=reason, look_again=left)
@@ -72,7 +72,7 @@ def not_now(table: TableRuntime, snapshot: IcebergSnapshot, action: Action) -> S
 
 def has_row_level_writers(table: TableRuntime, snapshot: IcebergSnapshot) -> bool:
     recent = (commit for commit in snapshot.commits.values() if table.now - commit.time < timedelta(days=1))
-    return any(commit.summary.get("operation") in ROW_LEVEL and STAMP not in commit.summary for commit in recent)
+    return any(commit.summary.get("operation") in ROW_LEVEL and TAG not in commit.summary for commit in recent)
 
 
 def remaining(until: datetime, now: datetime) -> timedelta | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the metadata says about a process: our stamp in a snapshot, or the snapshots that are no longer there."""
+"""What the metadata says about a process: our tag in a snapshot, or the snapshots that are no longer there."""
 
 from collections.abc import Mapping, Sequence
 
@@ -55,16 +55,16 @@ def left_outside(result: Mapping[str, Json]) -> str:
 
 
 def about_rewrite(snapshot: IcebergSnapshot, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
-    """The stamp decides. A job that found nothing to do is believed, since then there is nothing to find."""
-    stamp = str(process.parameters.get("stamp") or "")
-    commits = snapshot.stamped(stamp) if stamp else []
+    """The tag decides. A job that found nothing to do is believed, since then there is nothing to find."""
+    tag = str(process.parameters.get("operation_tag") or "")
+    commits = snapshot.tagged(tag) if tag else []
     if commits:
         numbers = rewrite_numbers(snapshot, process, commits)
         return Verdict(finding=Finding.DONE, reason=told(process, numbers, commits), numbers=numbers)
     if result.get("rewritten") == 0:
         reason = f"nothing to do: Iceberg found nothing for {process.action}"
         return Verdict(finding=Finding.DONE, reason=reason, numbers={CHANGED: False, "after": snapshot.totals()})
-    return Verdict(finding=Finding.NOT_DONE, reason=f"no snapshot carries the stamp {stamp}: nothing was committed")
+    return Verdict(finding=Finding.NOT_DONE, reason=f"no snapshot carries the tag {tag}: nothing was committed")
 
 
 def rewrite_numbers(snapshot: IcebergSnapshot, process: TableProcess, commits: Sequence[Commit]) -> dict[str, Json]:

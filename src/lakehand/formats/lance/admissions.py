@@ -44,7 +44,7 @@ def parameters_of(
     options = settings.allowed(action, asked.get("options"))
     basis: dict[str, Json] = {
         "location": table.table.location,
-        "stamp": operation.stamp,
+        "operation_tag": operation.tag,
         "before": snapshot.version,
         "identity": snapshot.identity,
         "options": options,

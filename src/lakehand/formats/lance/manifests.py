@@ -40,7 +40,7 @@ def newest(storage: Storage, root: str, location: str) -> tuple[int, str]:
 
 
 def token_of(storage: Storage, version: int, path: str) -> str:
-    return f"{version}:{storage.stamp(path)}".rstrip(":")
+    return f"{version}:{storage.change_token(path)}".rstrip(":")
 
 
 def newest_file(storage: Storage, root: str, location: str) -> tuple[int, str]:

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rewrites in the history of a table: ours carry the operation's stamp where Lance lets a commit carry one."""
+"""Rewrites in the history of a table: ours carry the operation tag where Lance lets a commit carry one."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-STAMP = "lakehand-operation"  # a property of the transaction; the job writes the same
+TAG = "lakehand-operation"  # a property of the transaction; the job writes the same
 LONGEST_LOOK = 10_000  # versions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
     version: int
-    stamp: str = ""
+    tag: str = ""
     removed: int | None = None  # fragments; None: Lance's library cannot read this transaction
     added: int | None = None
 
@@ -39,7 +39,7 @@ def rewrite_at(dataset: Any, version: int) -> Rewrite | None:
     groups = list(transaction.operation.groups)
     return Rewrite(
         version=version,
-        stamp=(transaction.transaction_properties or {}).get(STAMP, ""),
+        tag=(transaction.transaction_properties or {}).get(TAG, ""),
         removed=sum(len(list(group.old_fragments)) for group in groups),
         added=sum(len(list(group.new_fragments)) for group in groups),
     )

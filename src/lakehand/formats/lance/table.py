@@ -7,7 +7,7 @@ from typing import ClassVar
 from lakehand.formats.lance import manifests
 from lakehand.formats.lance.datasets import open_dataset, storage_options
 from lakehand.formats.lance.snapshot import LanceSnapshot
-from lakehand.spi import Format, Place, TableFormat
+from lakehand.spi import Format, TableFormat, TableReference
 from lakehand.storage import Storages
 
 LANCE = Format("lance")
@@ -26,19 +26,19 @@ class LanceFormat(TableFormat):
         self._storages = Storages(properties)
         self._options = storage_options(properties)
 
-    def probe(self, place: Place) -> str:
-        storage, root = self._storages.of(place.location)
-        return manifests.newest(storage, root, place.location)[1]
+    def probe(self, reference: TableReference) -> str:
+        storage, root = self._storages.of(reference.location)
+        return manifests.newest(storage, root, reference.location)[1]
 
     def recognise(self, location: str, names: Collection[str]) -> bool:
         return manifests.FOLDER in names
 
-    def inspect(self, place: Place) -> LanceSnapshot:
-        storage, root = self._storages.of(place.location)
-        version, path = manifests.newest_file(storage, root, place.location)
+    def inspect(self, reference: TableReference) -> LanceSnapshot:
+        storage, root = self._storages.of(reference.location)
+        version, path = manifests.newest_file(storage, root, reference.location)
         manifests.check_readable(storage, root, path)
         token = manifests.token_of(storage, version, path)
-        dataset = open_dataset(place.location, version, self._options)
+        dataset = open_dataset(reference.location, version, self._options)
         return LanceSnapshot(
-            token=token, location=place.location, version=version, dataset=dataset, root=root, storage=storage
+            token=token, location=reference.location, version=version, dataset=dataset, root=root, storage=storage
         )

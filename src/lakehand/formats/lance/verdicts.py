@@ -22,10 +22,10 @@ def verify(snapshot: LanceSnapshot, process: TableProcess, result: Mapping[str, 
 
 def about_rewrite(snapshot: LanceSnapshot, process: TableProcess, result: Mapping[str, Json], before: int) -> Verdict:
     found = list(rewrites_since(snapshot.dataset, before))
-    ours = [one for one in found if one.stamp == process.parameters.get("stamp") and one.stamp]
+    ours = [one for one in found if one.tag == process.parameters.get("operation_tag") and one.tag]
     told = [one for one in found if one.version == result.get("version")]
-    # A rewrite that remapped indices carries no stamp: after a loss nobody can tell whose it was.
-    nameless = [one for one in found if not one.stamp] if process.parameters.get("is_indexed") else []
+    # A rewrite that remapped indices carries no tag: after a loss nobody can tell whose it was.
+    nameless = [one for one in found if not one.tag] if process.parameters.get("is_indexed") else []
     if done := ours or told or nameless:
         whose = "" if ours or told else " by a rewrite whose author Lance does not tell"
         return rewritten(snapshot, process, done[-1], whose)

@@ -31,7 +31,7 @@ def admit_compact(table: TableRuntime, snapshot: PaimonSnapshot, operation: Oper
     if why := compaction.why_never(snapshot):
         return refused(operation, why)
     plan = compaction.planned(table, snapshot, asked)
-    is_done = bool(snapshot.stamped(operation.stamp, after=began(operation, snapshot)))
+    is_done = bool(snapshot.tagged(operation.tag, after=began(operation, snapshot)))
     if not is_done and not is_asked(operation) and not plan.is_needed:
         return Drop(reason=f"no longer needed: {plan.reason}")
     if plan.strategy == settings.SORT and plan.order is None:
@@ -103,15 +103,15 @@ def complete(
     table: TableRuntime, snapshot: PaimonSnapshot, operation: Operation, job: str, specific: Mapping[str, Json]
 ) -> TableProcess:
     """The process with all that the job needs, from the table as it is now."""
-    place, asked = table.place, operation.process.parameters
+    reference, asked = table.reference, operation.process.parameters
     parameters: dict[str, Json] = {
         **{key: asked[key] for key in KEPT if key in asked},
         "location": table.table.location,
         "identity": snapshot.identity,
-        "catalog": place.catalog.name if place.catalog else None,
-        "db_name": place.db_name,
-        "table_name": place.table_name,
-        "stamp": operation.stamp,
+        "catalog": reference.catalog.name if reference.catalog else None,
+        "db_name": reference.db_name,
+        "table_name": reference.table_name,
+        "operation_tag": operation.tag,
         "before": began(operation, snapshot),
         "dry_run": asked.get("dry_run") is True,
         **specific,

@@ -104,9 +104,9 @@ class PaimonSnapshot:
     def recent(self) -> tuple[Document, ...]:
         return tuple(self.newest_first(after=self.latest - RECENT))
 
-    def stamped(self, stamp: str, *, after: int = 0) -> list[Document]:
+    def tagged(self, tag: str, *, after: int = 0) -> list[Document]:
         """The snapshots that an operation has committed, newest first."""
-        prefix = f"{OURS}{stamp}_"
+        prefix = f"{OURS}{tag}_"
         return [one for one in self.newest_first(after=after) if str(one.get("commitUser")).startswith(prefix)]
 
     @property

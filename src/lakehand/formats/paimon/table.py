@@ -7,7 +7,7 @@ from typing import ClassVar
 from lakehand.formats.paimon import schema
 from lakehand.formats.paimon.layout import SNAPSHOT, Layout
 from lakehand.formats.paimon.snapshot import PaimonSnapshot
-from lakehand.spi import Catalog, Format, Invalid, Place, TableFormat
+from lakehand.spi import Catalog, Format, Invalid, TableFormat, TableReference
 from lakehand.storage import Storages
 
 PAIMON = Format("paimon")
@@ -26,20 +26,22 @@ class PaimonFormat(TableFormat):
     def open(self, properties: Mapping[str, str]) -> None:
         self._storages = Storages(properties)
 
-    def probe(self, place: Place) -> str:
-        layout = self._layout(place.location)
-        return token_of(schemas_of(layout, place.location), layout.ids(SNAPSHOT))
+    def probe(self, reference: TableReference) -> str:
+        layout = self._layout(reference.location)
+        return token_of(schemas_of(layout, reference.location), layout.ids(SNAPSHOT))
 
-    def inspect(self, place: Place) -> PaimonSnapshot:
-        layout = self._layout(place.location)
-        schemas = schemas_of(layout, place.location)
+    def inspect(self, reference: TableReference) -> PaimonSnapshot:
+        layout = self._layout(reference.location)
+        schemas = schemas_of(layout, reference.location)
         path = f"{layout.root}/{SCHEMA}/{SCHEMA}-{schemas[-1]}"
         found = schema.parsed(layout.storage.read(path), path)
         if (kind := found.options.get("manifest.format", "avro")) != "avro":
-            raise Invalid(f"{place.location} has manifests in {kind}; Lakehand reads those in avro, Paimon's default")
+            raise Invalid(
+                f"{reference.location} has manifests in {kind}; Lakehand reads those in avro, Paimon's default"
+            )
         ids = layout.ids(SNAPSHOT)
         return PaimonSnapshot(
-            token=token_of(schemas, ids), location=place.location, schema=found, ids=tuple(ids), layout=layout
+            token=token_of(schemas, ids), location=reference.location, schema=found, ids=tuple(ids), layout=layout
         )
 
     def recognise(self, location: str, names: Collection[str]) -> bool:
@@ -50,7 +52,7 @@ class PaimonFormat(TableFormat):
         except OSError:
             return False
 
-    def tables(self, catalog: Catalog) -> Iterator[Place]:
+    def tables(self, catalog: Catalog) -> Iterator[TableReference]:
         """A filesystem catalog is its folders: ``DATABASE.db/TABLE``."""
         if catalog.type != "filesystem":
             raise Invalid(f"catalog {catalog.name} has type {catalog.type!r}: of Paimon's, filesystem is served")
@@ -59,7 +61,7 @@ class PaimonFormat(TableFormat):
         for database in sorted(name for name in storage.folders(root) if name.endswith(DATABASE)):
             for name in sorted(storage.folders(f"{root}/{database}")):
                 if Layout(storage=storage, root=f"{root}/{database}/{name}").ids(SCHEMA):
-                    yield Place(
+                    yield TableReference(
                         location=f"{warehouse}/{database}/{name}", catalog=catalog,
                         db_name=database.removesuffix(DATABASE), table_name=name,
                     )  # fmt: skip

@@ -29,7 +29,7 @@ def about_dry_run(result: Result) -> Verdict:
 
 def about_compact(table: TableRuntime, snapshot: PaimonSnapshot, process: TableProcess, result: Result) -> Verdict:
     given = process.parameters
-    found = snapshot.stamped(str(given.get("stamp")), after=number(given.get("before")))
+    found = snapshot.tagged(str(given.get("operation_tag")), after=number(given.get("before")))
     if found:
         remember_order(table, snapshot, process, found[0])
         return done_by(snapshot, found, number(given.get("files_before")))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Delta jobs: each runs one statement of Delta's, with the operation's stamp in the commits that it makes."""
+"""The Delta jobs: each runs one statement of Delta's, with the operation tag in the commits that it makes."""

@@ -8,8 +8,8 @@ from lakehand.jobs.job import Job
 
 
 def own_commits(job: Job) -> list[dict[str, Any]]:
-    """Commits with our stamp since the operation was first admitted, oldest first."""
-    mark = statements.stamp_of(job.parameters["stamp"])
+    """Commits with our tag since the operation was first admitted, oldest first."""
+    mark = statements.tag_of(job.parameters["operation_tag"])
     table = statements.table_at(job.boundary.real)
     before = int((job.parameters.get("before") or {}).get("version", -1))
     newest = int(entries(job, table, 1)[0]["version"])

@@ -37,10 +37,10 @@ def check_table(job: Job) -> Any:
 
 
 def settle(job: Job) -> None:
-    """The session's settings: our stamp in every commit, and files of the wanted size."""
+    """The session's settings: our tag in every commit, and files of the wanted size."""
     small = statements.whole(job.parameters["small_bytes"], "small_bytes")
     target = statements.whole(job.parameters["target_bytes"], "target_bytes")
-    job.session.conf.set(DELTA + "commitInfo.userMetadata", statements.stamp_of(job.parameters["stamp"]))
+    job.session.conf.set(DELTA + "commitInfo.userMetadata", statements.tag_of(job.parameters["operation_tag"]))
     job.session.conf.set(DELTA + "optimize.minFileSize", str(small))
     job.session.conf.set(DELTA + "optimize.maxFileSize", str(target))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 TYPES = frozenset({"string", "date", "boolean", "byte", "short", "integer", "long"})
 SQL_NAMES = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGINT"}
-_STAMP = re.compile(r"[A-Za-z0-9_.:-]{1,200}")
+_TAG = re.compile(r"[A-Za-z0-9_.:-]{1,200}")
 
 
 def table_at(location: Any) -> str:
@@ -51,9 +51,9 @@ def equals(key: Any, kind: Any, value: Any) -> str:
     return f"{name(key)} = CAST({literal(value)} AS {SQL_NAMES.get(kind, kind.upper())})"
 
 
-def stamp_of(text: Any) -> str:
-    if not isinstance(text, str) or not _STAMP.fullmatch(text):
-        raise ValueError(f"{text!r} is no stamp of an operation")
+def tag_of(text: Any) -> str:
+    if not isinstance(text, str) or not _TAG.fullmatch(text):
+        raise ValueError(f"{text!r} is no operation tag")
     return f"lakehand-operation={text}"
 
 

@@ -50,7 +50,7 @@ def check_table(job: Job) -> None:
     if not is_listed_by_us(job):
         check_table_again(job)
         return
-    job.boundary.check_place()
+    job.boundary.check_path()
     entries = list(inventory.entries_below(job.boundary.real))
     job.boundary.refuse_tables_below("delta", (one.path for one in entries if not one.is_folder))
     snapshot = snapshots.newest(job)
@@ -61,7 +61,7 @@ def check_table(job: Job) -> None:
 
 
 def check_table_again(job: Job) -> None:
-    job.boundary.check_place()
+    job.boundary.check_path()
     if lists_folders(job):
         job.boundary.refuse_tables_below("delta", job.boundary.files(job.session))
     snapshots.refuse_other_table(job, snapshots.newest(job))
@@ -96,7 +96,7 @@ def statement_of(job: Job) -> str:
 
 def settle(job: Job) -> None:
     """Delta's own check stays on, whatever the cluster's settings say, and the log tells what was done."""
-    job.session.conf.set(DELTA + "commitInfo.userMetadata", statements.stamp_of(job.parameters["stamp"]))
+    job.session.conf.set(DELTA + "commitInfo.userMetadata", statements.tag_of(job.parameters["operation_tag"]))
     job.session.conf.set(DELTA + "retentionDurationCheck.enabled", "true")
     job.session.conf.set(DELTA + "vacuum.logging.enabled", "true")
 

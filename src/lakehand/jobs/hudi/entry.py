@@ -10,7 +10,7 @@ IDENTITY = ("hoodie.database.name", "hoodie.table.name", "hoodie.table.type")
 
 def enter(job: Job) -> str:
     """The location to work on. Hudi plans by listing folders, so that no other table may lie below this one."""
-    job.boundary.check_place()
+    job.boundary.check_path()
     job.boundary.refuse_tables_below("hudi", job.boundary.files(job.session), also_own=is_own)
     refuse_other_table(job)
     named_files.refuse_outside(job)

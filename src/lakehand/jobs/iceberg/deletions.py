@@ -34,7 +34,7 @@ def delete(job: Job, table: Any, files: DataFrame, kind: str) -> int:
     paths = (row.path for row in files.select("path").toLocalIterator())
     for batch in batches(paths):
         job.check()
-        job.boundary.check_place()
+        job.boundary.check_path()
         job.boundary.refuse_outside(batch, doing="delete")
         names = tables.java(job.session).java.util.ArrayList()
         for path in batch:

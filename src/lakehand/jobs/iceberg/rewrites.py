@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rewriting jobs share: one commit with the operation's stamp in it, and never a second one."""
+"""What the rewriting jobs share: one commit with the operation tag in it, and never a second one."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,17 +26,17 @@ OPTIONS = frozenset(
 
 def run_rewrite(job: Job, begin: Callable[[Any], Any], count: Callable[[Any], dict[str, int]]) -> dict[str, Any]:
     """``begin`` makes the action for a table; ``count`` says what it did, ``rewritten`` among it."""
-    stamp = stamp_of(job)
+    tag = tag_of(job)
     job.phase("reading the table")
     table = tables.load(job)
-    if done := tables.stamped(job.session, table, stamp):
+    if done := tables.tagged(job.session, table, tag):
         return {"already": True, "snapshots": done}
     if table.currentSnapshot() is None:
         return {"rewritten": 0}
     job.check()
     job.phase("checking that the files are the table's")
     outside.refuse_foreign_files(job, table)
-    action = with_options(begin(table), job.parameters.get("rewrite") or {}).snapshotProperty(tables.STAMP, stamp)
+    action = with_options(begin(table), job.parameters.get("rewrite") or {}).snapshotProperty(tables.TAG, tag)
     job.phase("rewriting")
     commits.check_commit(job, table)
     outcome = action.execute()
@@ -44,11 +44,11 @@ def run_rewrite(job: Job, begin: Callable[[Any], Any], count: Callable[[Any], di
     return count(outcome)
 
 
-def stamp_of(job: Job) -> str:
-    stamp = job.parameters.get("stamp")
-    if not isinstance(stamp, str) or not stamp:
-        raise Refused("the work has no stamp: without one, nobody could tell whether it was done")
-    return stamp
+def tag_of(job: Job) -> str:
+    tag = job.parameters.get("operation_tag")
+    if not isinstance(tag, str) or not tag:
+        raise Refused("the work has no operation tag: without one, nobody could tell whether it was done")
+    return tag
 
 
 def with_options(action: Any, options: dict[str, str]) -> Any:

@@ -11,7 +11,7 @@ from lakehand.jobs.iceberg import admitted
 from lakehand.jobs.iceberg.refusals import Refused
 from lakehand.jobs.job import Job
 
-STAMP = "lakehand-operation"
+TAG = "lakehand-operation"
 _CATALOG = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 
 
@@ -63,10 +63,10 @@ def document(session: SparkSession, metadata: Any) -> dict[str, Any]:
     return found
 
 
-def stamped(session: SparkSession, table: Any, stamp: str) -> list[int]:
+def tagged(session: SparkSession, table: Any, tag: str) -> list[int]:
     """Snapshots that an earlier attempt of this operation has committed."""
     known = document(session, table.operations().current()).get("snapshots") or []
-    return [one["snapshot-id"] for one in known if (one.get("summary") or {}).get(STAMP) == stamp]
+    return [one["snapshot-id"] for one in known if (one.get("summary") or {}).get(TAG) == tag]
 
 
 def refuse_shared(table: Any) -> None:

@@ -18,8 +18,8 @@ def run(job: Job) -> dict[str, Any]:
     job.phase("planning")
     dataset = source.open()
     outside.check_identity(job, dataset)
-    stamp = str(asked["stamp"])
-    if (version := commits.earlier(dataset, int(asked["before"]), stamp)) is not None:
+    tag = str(asked["operation_tag"])
+    if (version := commits.earlier(dataset, int(asked["before"]), tag)) is not None:
         return {"already_done": True, "version": version, "read_version": dataset.version}
     options: Any = options_for(dataset, int(asked["target_rows"]), float(asked["deleted_share"]))
     tasks = tasks_within(Compaction.plan(dataset, options).tasks, int(asked["max_bytes"]))
@@ -32,7 +32,7 @@ def run(job: Job) -> dict[str, Any]:
     job.check()
     job.phase("committing")
     outside.check_commit(job, source.open)
-    outcome = commits.commit(dataset, results, options=options, stamp=stamp)
+    outcome = commits.commit(dataset, results, options=options, tag=tag)
     job.note("version", outcome.version)
     return {"read_version": tasks[0].read_version, "tasks": len(tasks), **told(outcome)}
 

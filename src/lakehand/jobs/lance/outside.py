@@ -23,7 +23,7 @@ _BRANCH = re.compile(r"_refs/branches/([^/]+)\.json")
 
 def check_listing(boundary: Boundary, open_table: Callable[[], Any]) -> None:
     """Before Lance lists and deletes: neither links nor other tables below this one; its own branches may be there."""
-    boundary.check_place()
+    boundary.check_path()
     files = list(boundary.files(None) if boundary.is_local else files_in_store(open_table()))
     branches = {f"tree/{unquote(match[1])}" for file in files if (match := _BRANCH.fullmatch(file))}
     boundary.refuse_tables_below(FORMAT, files, also_own=branches.__contains__)

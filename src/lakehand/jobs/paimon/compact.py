@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compacts a table: packs small files, merges sorted runs, or sorts; every commit carries the operation's stamp."""
+"""Compacts a table: packs small files, merges sorted runs, or sorts; every commit carries the operation tag."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -24,7 +24,7 @@ NOTHING_ELSE = {
 
 def run(job: Job) -> dict[str, Any]:
     given = job.parameters
-    target, user, before = target_of(job), user_of(given["stamp"]), int(given["before"])
+    target, user, before = target_of(job), user_of(given["operation_tag"]), int(given["before"])
     guard = Guard(job, target)
     if done := committed(guard.check(), user, before):
         return {"snapshots": done, "already_done": True}

@@ -88,7 +88,7 @@ def check_folder(boundary: Boundary, target: Target, *, lists: bool) -> None:
     if not lists:
         boundary.check()
         return
-    boundary.check_place()
+    boundary.check_path()
     files = boundary.files(target.session)  # by Hadoop's file systems: the table is not opened yet
     boundary.refuse_tables_below(FORMAT, files, also_own=lambda folder: bool(_BRANCH.fullmatch(folder)))
 

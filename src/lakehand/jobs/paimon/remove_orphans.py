@@ -111,7 +111,7 @@ def delete(job: Job, table: Any, paths: list[Any]) -> int:
         job.check()
         job.phase(f"deleting {len(paths)} files, {start} done")
         batch = paths[start : start + STEP]
-        job.boundary.check_place()
+        job.boundary.check_path()
         job.boundary.refuse_outside((path.toString() for path in batch), doing="delete")
         deleted += sum(bool(table.fileIO().delete(path, False)) for path in batch)
         job.note("deleted_files", deleted)

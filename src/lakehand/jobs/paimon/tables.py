@@ -17,7 +17,7 @@ from lakehand.jobs.job import Job
 CATALOG = "lakehand_paimon"  # of this session only: knows no tables of its own, and finds them by path
 BY_PATH = "paimon"
 _CATALOG = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
-_STAMP = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:-]{0,120}")
+_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:-]{0,120}")
 _OPTION = re.compile(r"[A-Za-z0-9 ._:-]+")
 
 
@@ -122,11 +122,11 @@ def joined(options: Mapping[str, str]) -> str:
     return ",".join(f"{key}={value}" for key, value in options.items())
 
 
-def user_of(stamp: Any) -> str:
+def user_of(tag: Any) -> str:
     """What the commit users of an operation begin with; Paimon adds more after a line."""
-    if not isinstance(stamp, str) or not _STAMP.fullmatch(stamp):
-        raise ValueError(f"{stamp!r} is no stamp of an operation")
-    return f"lakehand-{stamp}"
+    if not isinstance(tag, str) or not _TAG.fullmatch(tag):
+        raise ValueError(f"{tag!r} is no operation tag")
+    return f"lakehand-{tag}"
 
 
 def committed(table: Any, user: str, after: int) -> list[int]:

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
+from lakehand.core.completer import Completer, event_of
 from lakehand.core.dispatcher import give
 from lakehand.core.lanes import Lanes
 from lakehand.core.ports import Metrics, Store
 from lakehand.core.recovery import Recovery
-from lakehand.core.settler import Settler, event_of
 from lakehand.domain.errors import LakehandError, LeaseLost, RecoverProcessFailed
 from lakehand.domain.operations import Handle, InstanceId, Operation, OperationId, Status
-from lakehand.spi.engines import EngineState, EngineStatus, ExecuteEngine, Until
+from lakehand.spi.engines import EngineState, EngineStatus, ExecuteEngine, LeaseGrant
 
 log = logging.getLogger(__name__)
 PROGRESS_EVERY = 2.0  # seconds between two stored progresses of one operation
@@ -25,16 +25,16 @@ Statuses = Mapping[Handle, EngineStatus]
 
 
 @dataclass(kw_only=True)
-class Watch:
+class EngineMonitor:
     """One engine. Its rounds come one after the other, on a lane of their own."""
 
     engine: ExecuteEngine
     store: Store
     metrics: Metrics
-    settler: Settler
+    completer: Completer
     recovery: Recovery
     holder: InstanceId
-    hold: timedelta
+    time_to_live: timedelta
     settles: Lanes  # asking a table may take long, and renewals may not wait for it
     watching: int = 0  # how many operations are live here
     _renewed: float = field(default=0.0)
@@ -45,19 +45,19 @@ class Watch:
 
     def round(self) -> None:
         """One look at everything that is held here. An engine that cannot say loses nothing: its leases are kept."""
-        mark, trouble = self.mark()
+        heartbeat_token, trouble = self.heartbeat_token()
         self.take_settled_off_hand()
         held = self.held()
         self.watching = len(held)
         if held:
-            held = self.renew(held, mark, trouble)
+            held = self.renew(held, heartbeat_token, trouble)
             self.watch(held, trouble)
         self.tidy({o.id for o in held})
 
-    def mark(self) -> tuple[str | None, str]:
+    def heartbeat_token(self) -> tuple[str | None, str]:
         """The engine's clock, or why it cannot be read."""
         try:
-            return self.engine.mark(), ""
+            return self.engine.heartbeat_token(), ""
         except (OSError, LakehandError) as error:
             return None, str(error)
 
@@ -70,29 +70,29 @@ class Watch:
         mine = self.store.operations.held(self.holder)
         return [o for o in mine if o.status.is_live and o.process.engine == self.engine.name]
 
-    def renew(self, held: Sequence[Operation], mark: str | None, trouble: str) -> Sequence[Operation]:
+    def renew(self, held: Sequence[Operation], heartbeat_token: str | None, trouble: str) -> Sequence[Operation]:
         """The database first, then the engine. The mark was read before both, so no work outlives its lease."""
-        if time.monotonic() - self._renewed < self.hold.total_seconds() / 6 and not self.is_unmarked(held):
+        if time.monotonic() - self._renewed < self.time_to_live.total_seconds() / 6 and not self.lacks_heartbeat(held):
             return held
         leases = {o.id: o.lease.token for o in held if o.lease}
-        kept = self.store.operations.renew(leases, now=self.store.clock.now(), hold=self.hold)
+        kept = self.store.operations.renew(leases, now=self.store.clock.now(), time_to_live=self.time_to_live)
         self._renewed = time.monotonic()
         for lost in (o for o in held if o.id not in kept):
             self.let_go(lost)
         mine = [o for o in held if o.id in kept]
         if mine and not trouble:
-            self.renew_there(mine, Until(mark=mark, hold=self.hold))
+            self.renew_there(mine, LeaseGrant(heartbeat_token=heartbeat_token, time_to_live=self.time_to_live))
         return mine
 
-    def renew_there(self, operations: Sequence[Operation], until: Until) -> None:
+    def renew_there(self, operations: Sequence[Operation], grant: LeaseGrant) -> None:
         try:
-            self.engine.renew([o.handle for o in operations if o.handle], until)
+            self.engine.renew([o.handle for o in operations if o.handle], grant)
         except (OSError, LakehandError) as error:
             log.warning(
                 "the engine was not told of a renewal", extra={"engine": self.engine.name, "reason": str(error)}
             )
 
-    def is_unmarked(self, held: Sequence[Operation]) -> bool:
+    def lacks_heartbeat(self, held: Sequence[Operation]) -> bool:
         """Work given to a cold engine waits for its first renewal with a mark: do not let it wait long."""
         return any(o.status is Status.SUBMITTED for o in held) and time.monotonic() - self._renewed > 1.0
 
@@ -161,7 +161,9 @@ class Watch:
         unrecoverable = self.recovery.failure(operation)
         if is_ours and not operation.cancel_requested and not unrecoverable:
             table = self.store.tables.get(operation.table)
-            if not give(self.engine, operation, table, Until(mark=None, hold=self.hold)):
+            if not give(
+                self.engine, operation, table, LeaseGrant(heartbeat_token=None, time_to_live=self.time_to_live)
+            ):
                 self.wait(operation)
             return
         message = "its instance went away and its lease has run out" if not is_ours else "canceled before it started"
@@ -193,7 +195,7 @@ class Watch:
         self._settled.append(operation.id)
 
     def settle(self, operation: Operation, status: EngineStatus) -> None:
-        if self.settler.settle(operation, status).status.is_live:
+        if self.completer.settle(operation, status).status.is_live:
             self.wait(operation)
 
     def recover(self, operation: Operation) -> None:

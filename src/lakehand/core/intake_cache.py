@@ -13,7 +13,7 @@ MOST = 20_000
 
 
 @dataclass(kw_only=True)
-class Memory:
+class IntakeCache:
     """Shared by threads. ``keep`` is for how long; nothing at all by default."""
 
     store: Store

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehand.app.finding import Finder, Found, Unread, recogniser
+from lakehand.app.discovery import DiscoveredTable, Finder, UnreadableFolder, recogniser
 from lakehand.app.reading import Reading, reading_of
 from lakehand.domain.errors import LocationRefused, NotFound
 from tests import small_tables
@@ -22,7 +22,7 @@ def finder(reading: Reading) -> Finder:
 
 
 def found_under(finder: Finder, folder: Path) -> dict[str, str]:
-    found = [one for one in finder.under(str(folder)) if isinstance(one, Found)]
+    found = [one for one in finder.under(str(folder)) if isinstance(one, DiscoveredTable)]
     return {str(Path(one.location).relative_to(folder)): str(one.format) for one in found}
 
 
@@ -80,7 +80,7 @@ def test_an_unreadable_folder_stops_nobody(finder: Finder, tmp_path: Path, monke
 
     unread, table = finder.under(str(tmp_path))
 
-    assert isinstance(unread, Unread)
+    assert isinstance(unread, UnreadableFolder)
     assert "Permission denied" in unread.reason
     assert table.location == str(tmp_path / "z")
 

@@ -46,7 +46,7 @@ class Catalog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class TableReference:
     """Where one table is."""
 
     location: str

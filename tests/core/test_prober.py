@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from lakehand.core.lanes import Lanes
-from lakehand.core.sweeper import FEW
-from lakehand.domain.places import Place
+from lakehand.core.prober import FEW
+from lakehand.domain.references import TableReference
 from lakehand.domain.schedules import Schedule
 from lakehand.domain.tables import Table
 from lakehand.spi import Skip, at_fixed_rate
@@ -48,7 +48,7 @@ def test_an_unchanged_table_costs_one_probe_and_no_schedule(world: World, table:
 def test_a_change_makes_due_what_follows_changes_and_nothing_else(world: World, table: Table) -> None:
     world.factory.strategies[CLEAN] = at_fixed_rate(timedelta(hours=9))
     world.tables.plan(table.location, T1)
-    world.sweeper.run_once()
+    world.prober.run_once()
     woken = {name: s.wakes for name, s in schedules(world, table).items()}
     assert woken == {"compaction": 1, "clean": 0}
     world.coordinator.run_once()
@@ -73,7 +73,7 @@ def test_a_change_is_not_lost_when_we_die_before_it_was_told_of(
     with monkeypatch.context() as broken:
         broken.setattr(type(world.store.schedules), "wake", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            world.sweeper.run_once()
+            world.prober.run_once()
     world.restart()
     world.clock.pass_by(minutes=3)  # the hold of the one that died is over
     world.look()
@@ -104,19 +104,19 @@ def test_one_bad_table_keeps_no_other_of_its_errand(world: World) -> None:
 
 def test_two_instances_probe_a_table_once(world: World, table: Table) -> None:
     other = World(world.store, name="two", clock=world.clock, tables=world.tables)
-    world.sweeper.run_once()
-    other.sweeper.run_once()
+    world.prober.run_once()
+    other.prober.run_once()
     assert world.tables.probes == 1
 
 
 def test_a_full_batch_is_not_the_last(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lakehand.core.sweeper.BATCH", 2)
+    monkeypatch.setattr("lakehand.core.prober.BATCH", 2)
     tables = [world.add_table(f"t{n}") for n in range(5)]
     world.coordinator.run_once()
     world.clock.pass_by(minutes=11)
     for one in tables:
         world.tables.plan(one.location, T1)
-    assert [world.sweeper.run_once() for _ in range(4)] == [True, True, False, False]
+    assert [world.prober.run_once() for _ in range(4)] == [True, True, False, False]
     world.coordinator.run_once()
     assert [world.the_operation(one).instant for one in tables] == [T1] * 5
 
@@ -133,7 +133,7 @@ def test_a_look_at_an_action_is_a_probe_too(world: World, table: Table) -> None:
     world.desk.look_now(table.id)
     world.coordinator.run_once()
     world.tables.probes = 0
-    world.sweeper.run_once()
+    world.prober.run_once()
     assert world.tables.probes == 0
 
 
@@ -157,11 +157,11 @@ class Hanging:
         self.at, self.probe = at, probe
         self.opened, self.waiting = threading.Event(), 0
 
-    def __call__(self, place: Place) -> Any:
-        if place.location == self.at:
+    def __call__(self, reference: TableReference) -> Any:
+        if reference.location == self.at:
             self.waiting += 1
             self.opened.wait()
-        return self.probe(place)
+        return self.probe(reference)
 
 
 @pytest.fixture
@@ -181,10 +181,10 @@ def test_a_probe_that_hangs_is_left_and_those_behind_it_come_soon(threads: World
         threads.tables.plan(one.location, T1)
     threads.clock.pass_by(minutes=11)
     vars(threads.tables)["probe"] = hanging = Hanging(bad.location, threads.tables.probe)
-    threads.sweeper.run_once()
+    threads.prober.run_once()
     assert eventually(lambda: hanging.waiting == 1)
     threads.looks.check(a_while_later())
-    threads.sweeper.run_once()
+    threads.prober.run_once()
     threads.clock.pass_by(seconds=30)
     assert eventually(lambda: all_have_an_operation(threads, tables))
     assert hanging.waiting == 1

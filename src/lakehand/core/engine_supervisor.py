@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the house: removes old history, says that this instance lives, tends the engines, measures the queues."""
+"""Supervises the engines: calls their upkeep, reports that this instance is alive, measures the queues."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 
 from lakehand.core.lanes import Lanes
@@ -15,28 +15,11 @@ from lakehand.domain.operations import InstanceId
 from lakehand.domain.processes import Json
 from lakehand.spi.engines import EngineHealth, ExecuteEngine
 
-BATCH = 500
 PATIENCE = 1.0  # seconds for the engines to be tended, before the turn is over without them
 
 
 @dataclass(frozen=True, kw_only=True)
-class Housekeeper:
-    store: Store
-    metrics: Metrics
-    keep_history: timedelta
-
-    def run_once(self) -> bool:
-        """Remove one batch of what ended long ago; never anything unfinished. True when there may be more."""
-        now = self.store.clock.now()
-        before = now - self.keep_history
-        removed = self.store.operations.remove_finished(before=before, limit=BATCH)
-        forgotten = self.store.events.remove_before(before, limit=BATCH)
-        self.store.instances.remove_before(before)
-        return BATCH in (removed, forgotten)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Caretaker:
+class EngineSupervisor:
     """Tends the engines, leaves calls that hang, and tells how things stand; in every instance, every second or so."""
 
     store: Store

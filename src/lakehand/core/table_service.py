@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from lakehand.core.intake import COMPACTION, HUDI
-from lakehand.core.operations_desk import end_all_waiting
+from lakehand.core.operation_service import end_all_waiting
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Page, Store, TableFilter
 from lakehand.domain.actions import Action
@@ -34,13 +34,13 @@ def anywhere(_location: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TablesDesk:
+class TableService:
     store: Store
     plugins: Plugins
     warehouses: Warehouses
     wake: Callable[[], None]
     recognise: Callable[[str], Format | None] = unknown  # the format of the table at a location
-    check_place: Callable[[str], None] = anywhere  # follows links, and raises where nothing may be served
+    check_path: Callable[[str], None] = anywhere  # follows links, and raises where nothing may be served
 
     def add(self, spec: TableSpec, *, by: str = SERVICE) -> tuple[Table, bool]:
         """Register a table; one that is registered already is found as it is. True when it is new.
@@ -132,7 +132,7 @@ class TablesDesk:
         location = normalise(spec.location)
         self.warehouses.admit(location)
         self.check_extra_locations(spec.properties)
-        self.check_place(location)
+        self.check_path(location)
         known = spec.format or self.recognise(location) or HUDI
         wanted = spec.action_types or self.first_actions(known)
         self.plugins.check(known, wanted)

@@ -32,7 +32,7 @@ class OperationDetail:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OperationsDesk:
+class OperationService:
     store: Store
     plugins: Plugins
     wake: Callable[[], None]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding our own commits in a table's log: each carries the stamp of the operation that made it."""
+"""Finding our own commits in a table's log: each carries the tag of the operation that made it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,10 +11,10 @@ from lakehand.spi import Json
 PREFIX = "lakehand-operation="
 
 
-def stamped(snapshot: DeltaSnapshot, parameters: Mapping[str, Json]) -> list[tuple[int, Commit]]:
+def tagged(snapshot: DeltaSnapshot, parameters: Mapping[str, Json]) -> list[tuple[int, Commit]]:
     """The commits of an operation since it was first admitted, oldest first."""
-    mark = f"{PREFIX}{parameters.get('stamp')}"
-    if not parameters.get("stamp"):
+    mark = f"{PREFIX}{parameters.get('operation_tag')}"
+    if not parameters.get("operation_tag"):
         return []
     found = snapshot.commits_after(version_before(parameters))
     return [(version, commit) for version, commit in found if is_marked(info_of(commit), mark)]

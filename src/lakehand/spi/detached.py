@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from lakehand.domain.actions import Action
 from lakehand.domain.operations import Operation
-from lakehand.domain.places import Place
+from lakehand.domain.references import TableReference
 from lakehand.domain.tables import Table, TableId, TableSpec
 from lakehand.spi.config import TableConfig, layered
 from lakehand.spi.formats import TableFormat, TableSnapshot
@@ -16,7 +16,7 @@ from lakehand.spi.runtimes import StateKey, TableRuntime
 T = TypeVar("T")
 
 
-class LooseRuntime(TableRuntime):
+class DetachedRuntime(TableRuntime):
     """Operations are what it was given; state is kept in memory; the snapshot is read once."""
 
     def __init__(
@@ -25,12 +25,12 @@ class LooseRuntime(TableRuntime):
         spec: TableSpec,
         format: TableFormat,
         now: datetime,
-        place: Place | None = None,
+        reference: TableReference | None = None,
         properties: Mapping[str, str] | None = None,
         operations: Sequence[Operation] = (),
     ) -> None:
         self._table = Table(id=TableId(1), spec=spec, created_at=now, updated_at=now)
-        self._place = place or Place(location=spec.location)
+        self._reference = reference or TableReference(location=spec.location)
         self._format = format
         self._now = now
         self._config = layered(("plugin", properties or {}), ("table", spec.properties))
@@ -43,8 +43,8 @@ class LooseRuntime(TableRuntime):
         return self._table
 
     @property
-    def place(self) -> Place:
-        return self._place
+    def reference(self) -> TableReference:
+        return self._reference
 
     @property
     def config(self) -> TableConfig:
@@ -56,7 +56,7 @@ class LooseRuntime(TableRuntime):
 
     def snapshot(self) -> TableSnapshot:
         if self._snapshot is None:
-            self._snapshot = self._format.inspect(self._place)
+            self._snapshot = self._format.inspect(self._reference)
         return self._snapshot
 
     def operations(self, action: Action | None = None) -> Sequence[Operation]:

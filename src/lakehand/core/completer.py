@@ -24,7 +24,7 @@ OUTSIDE_TABLE = "lakehand.jobs.boundary.OutsideTable"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settler:
+class Completer:
     store: Store
     plugins: Plugins
     runtimes: Runtimes

@@ -13,18 +13,18 @@ from lakehand.domain.operations import OperationId
 from lakehand.domain.tables import TableId
 from lakehand.spi import (
     Action,
+    DetachedRuntime,
     Failure,
     Finding,
     Instant,
     Json,
-    LooseRuntime,
     Operation,
-    Place,
     ProcessFactory,
     Skip,
     Status,
     TableFormat,
     TableProcess,
+    TableReference,
     TableSpec,
     Verdict,
 )
@@ -50,21 +50,21 @@ def boundary_parameter(location: str, *, warehouses: Sequence[str] = (), extra: 
 
 
 @dataclass(kw_only=True)
-class Rehearsal:
+class PluginHarness:
     """One table with its history. Time is a function, so that a test may pass it."""
 
     factory: ProcessFactory
     format: TableFormat
     spec: TableSpec
     session: "SparkSession | None" = None
-    place: Place | None = None
+    reference: TableReference | None = None
     properties: Mapping[str, str] = field(default_factory=dict)  # of the plugin
     now: Callable[[], datetime] = utc_now
     history: list[Operation] = field(default_factory=list)  # newest first
 
-    def runtime(self, *, left_out: OperationId | None = None) -> LooseRuntime:
-        return LooseRuntime(
-            spec=self.spec, format=self.format, now=self.now(), place=self.place, properties=self.properties,
+    def runtime(self, *, left_out: OperationId | None = None) -> DetachedRuntime:
+        return DetachedRuntime(
+            spec=self.spec, format=self.format, now=self.now(), reference=self.reference, properties=self.properties,
             operations=[o for o in self.history if o.id != left_out],
         )  # fmt: skip
 

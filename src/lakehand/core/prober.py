@@ -26,7 +26,7 @@ from lakehand.domain.tables import Format, Table, TableId
 
 BATCH = 2000
 FEW = 16  # tables that a thread probes one after the other before it looks for other work
-HOLD = timedelta(minutes=2)
+TIME_TO_LIVE = timedelta(minutes=2)
 PATIENCE = 1.0  # seconds for those that are not back yet, before the others are stored and new ones are sent
 
 
@@ -45,7 +45,7 @@ class Probed(NamedTuple):
 
 
 @dataclass(kw_only=True)
-class Sweeper:
+class Prober:
     """Sends tables out on the lanes of their formats, a few at a time, and stores what comes back, in batches."""
 
     store: Store
@@ -65,7 +65,7 @@ class Sweeper:
         Then there may be more, and its outcomes are stored while the next one is out; the last one is waited for.
         """
         now = self.store.clock.now()
-        due = self.store.probes.claim_due(now=now, hold=HOLD, limit=BATCH)
+        due = self.store.probes.claim_due(now=now, time_to_live=TIME_TO_LIVE, limit=BATCH)
         self._turn.wait(PATIENCE)
         back = self.take_back()
         self._turn = self.send(due) if due else Turn()
@@ -102,8 +102,8 @@ class Sweeper:
     def look(self, probe: DueProbe) -> None:
         """In a thread of the lane."""
         try:
-            place = self.runtimes.place(probe.location, probe.catalog, probe.db_name, probe.table_name)
-            self._back.append(Probed(probe, token=self.runtimes.probe(probe.format, place)))
+            reference = self.runtimes.reference(probe.location, probe.catalog, probe.db_name, probe.table_name)
+            self._back.append(Probed(probe, token=self.runtimes.probe(probe.format, reference)))
         except Exception as error:
             self._back.append(Probed(probe, error=error))
         finally:
@@ -148,23 +148,23 @@ class Sweeper:
 class Errand:
     """A few tables for one thread, one after the other."""
 
-    __slots__ = ("at", "began", "probes", "sweeper", "turn")
+    __slots__ = ("at", "began", "prober", "probes", "turn")
 
-    def __init__(self, sweeper: Sweeper, probes: Sequence[DueProbe], began: float, turn: Turn | None) -> None:
-        self.sweeper, self.probes, self.began, self.turn = sweeper, probes, began, turn
+    def __init__(self, prober: Prober, probes: Sequence[DueProbe], began: float, turn: Turn | None) -> None:
+        self.prober, self.probes, self.began, self.turn = prober, probes, began, turn
         self.at = 0
 
     def run(self) -> None:
         if time.monotonic() - self.began > STALE:
-            self.sweeper.put_off(self.probes)
+            self.prober.put_off(self.probes)
         else:
             for probe in self.probes:
-                self.sweeper.look(probe)
+                self.prober.look(probe)
                 self.at += 1
         back(self.turn)
 
     def left(self, why: str) -> None:
-        self.sweeper.leave(self.probes[self.at :], why)
+        self.prober.leave(self.probes[self.at :], why)
         back(self.turn)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from lakehand.app.plugins import Configs
-from lakehand.domain.places import Place
+from lakehand.domain.references import TableReference
 from lakehand.domain.tables import Format
 from lakehand.spi.formats import TableFormat
 from lakehand.storage import Storages
@@ -15,28 +15,28 @@ COMPANION = Format("iceberg")  # Delta, Hudi and Paimon can write its metadata b
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class DiscoveredTable:
     """A table; ``also`` names other formats that the same folder can be read as."""
 
-    place: Place
+    reference: TableReference
     format: Format
     also: tuple[Format, ...] = ()
 
     @property
     def location(self) -> str:
-        return self.place.location
+        return self.reference.location
 
     @property
     def name(self) -> str:
         """As a person calls it: ``catalog:db.table``, or the last part of its location."""
-        place = self.place
-        if place.catalog is None:
-            return place.location.rstrip("/").rpartition("/")[2]
-        return f"{place.catalog.name}:{place.db_name}.{place.table_name}"
+        reference = self.reference
+        if reference.catalog is None:
+            return reference.location.rstrip("/").rpartition("/")[2]
+        return f"{reference.catalog.name}:{reference.db_name}.{reference.table_name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unread:
+class UnreadableFolder:
     """A place that could not be looked into, and why."""
 
     location: str
@@ -51,50 +51,50 @@ class Finder:
         self._storages = Storages(properties)
         self.folders = 0
 
-    def at(self, location: str) -> Found | None:
+    def at(self, location: str) -> DiscoveredTable | None:
         """The table that is this very folder. Raises OSError when the folder cannot be read."""
         files, folders = self._contents(location)
         return self._recognised(location, [*files, *folders])
 
-    def under(self, location: str) -> Iterator[Found | Unread]:
+    def under(self, location: str) -> Iterator[DiscoveredTable | UnreadableFolder]:
         """The table at a place, or all tables below it. Raises OSError when the place itself cannot be read."""
         waiting = [location]
         while waiting:
-            place = waiting.pop()
+            folder = waiting.pop()
             try:
-                files, folders = self._contents(place)
-                found = self._recognised(place, [*files, *folders])
+                files, folders = self._contents(folder)
+                found = self._recognised(folder, [*files, *folders])
             except OSError as error:
-                if place == location:
+                if folder == location:
                     raise
-                yield Unread(location=place, reason=reason_of(error))
+                yield UnreadableFolder(location=folder, reason=reason_of(error))
                 continue
             if found is not None:
                 yield found
             else:
-                waiting += [f"{place}/{name}" for name in sorted(folders, reverse=True) if not name.startswith(HIDDEN)]
+                waiting += [f"{folder}/{name}" for name in sorted(folders, reverse=True) if not name.startswith(HIDDEN)]
 
     def _contents(self, location: str) -> tuple[list[str], list[str]]:
         storage, path = self._storages.of(location)
         self.folders += 1
         return storage.contents(path)
 
-    def _recognised(self, location: str, names: Collection[str]) -> Found | None:
+    def _recognised(self, location: str, names: Collection[str]) -> DiscoveredTable | None:
         formats = [name for name, one in self._formats.items() if one.recognise(location, names)]
         if not formats:
             return None
         first, *others = sorted(formats, key=lambda name: (name == COMPANION, name))
-        return Found(place=Place(location=location), format=first, also=tuple(others))
+        return DiscoveredTable(reference=TableReference(location=location), format=first, also=tuple(others))
 
 
 def recogniser(
-    formats: Mapping[Format, TableFormat], properties: Mapping[str, str], check_place: Callable[[str], None]
+    formats: Mapping[Format, TableFormat], properties: Mapping[str, str], check_path: Callable[[str], None]
 ) -> Callable[[str], Format | None]:
     """The format of the table at a location, if one can be told."""
     finder = Finder(formats, properties)
 
     def recognise(location: str) -> Format | None:
-        check_place(location)
+        check_path(location)
         try:
             found = finder.at(location)
         except OSError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds on what strangers may bring, tables and troubles, so that a flood of either cannot fill the database."""
+"""Bounds on what strangers may bring, tables and troubles, so that neither can fill the database."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ HOUR = timedelta(hours=1)
 
 
 @dataclass(kw_only=True)
-class Flood:
+class RateLimiter:
     """Counts newcomers per minute, in this process."""
 
     per_minute: int
@@ -27,7 +27,7 @@ class Flood:
 
 
 @dataclass(kw_only=True)
-class Novelties:
+class EventThrottle:
     """Lets a bounded number of different troubles per hour through; the others become one event that is counted."""
 
     per_hour: int = 200

@@ -11,7 +11,7 @@ from lakehand.domain.locations import Warehouses, is_under, normalise_prefix
 REMEMBERED = 2.0  # seconds for which the links above a table are not followed again
 
 
-def place_check(warehouses: Warehouses, own: Sequence[str] = ()) -> Callable[[str], None]:
+def path_guard(warehouses: Warehouses, own: Sequence[str] = ()) -> Callable[[str], None]:
     """A check for normalised locations. Object stores have no links; this machine's folders do.
 
     ``own`` are the real paths of what Lakehand itself lives in.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehand.app.places import place_check, warehouses_of
+from lakehand.app.path_guard import path_guard, warehouses_of
 from lakehand.domain.errors import LocationRefused
 
 
@@ -13,7 +13,7 @@ def test_a_link_that_leads_out_of_the_warehouse_is_refused(tmp_path: Path) -> No
     (tmp_path / "lake").mkdir()
     (tmp_path / "secret").mkdir()
     (tmp_path / "lake" / "t").symlink_to(tmp_path / "secret")
-    check = place_check(warehouses_of([str(tmp_path / "lake")]))
+    check = path_guard(warehouses_of([str(tmp_path / "lake")]))
     with pytest.raises(LocationRefused, match="secret"):
         check(str(tmp_path / "lake" / "t"))
 
@@ -21,11 +21,11 @@ def test_a_link_that_leads_out_of_the_warehouse_is_refused(tmp_path: Path) -> No
 def test_a_warehouse_that_is_itself_a_link_is_served(tmp_path: Path) -> None:
     (tmp_path / "real" / "t").mkdir(parents=True)
     (tmp_path / "lake").symlink_to(tmp_path / "real")
-    place_check(warehouses_of([f"file://{tmp_path}/lake/"]))(str(tmp_path / "lake" / "t"))
+    path_guard(warehouses_of([f"file://{tmp_path}/lake/"]))(str(tmp_path / "lake" / "t"))
 
 
 def test_other_storages_are_compared_by_name() -> None:
-    check = place_check(warehouses_of(["s3://lake/db"]))
+    check = path_guard(warehouses_of(["s3://lake/db"]))
     check("s3://lake/db/t")
     with pytest.raises(LocationRefused):
         check("s3://other/db/t")
@@ -33,7 +33,7 @@ def test_other_storages_are_compared_by_name() -> None:
 
 @pytest.mark.parametrize("bucket", ["s3://lake", "s3://lake/"])
 def test_a_whole_bucket_is_a_warehouse(bucket: str) -> None:
-    check = place_check(warehouses_of([bucket]))
+    check = path_guard(warehouses_of([bucket]))
     check("s3://lake/t")
     with pytest.raises(LocationRefused):
         check("s3://other/t")

@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 from lakehand.core.catalog_changes import CatalogChanges, Rename, changes_of
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Store, TableFilter
-from lakehand.core.tables_desk import SERVICE, TablesDesk
+from lakehand.core.table_service import SERVICE, TableService
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, LakehandError, NotFound
 from lakehand.domain.events import Event
-from lakehand.domain.places import Catalog, Place
+from lakehand.domain.references import Catalog, TableReference
 from lakehand.domain.tables import HEARTBEAT_TIMEOUT, Table, TableId, TableSpec
 
 log = logging.getLogger(__name__)
@@ -51,10 +51,10 @@ class SyncReport:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CatalogsDesk:
+class CatalogService:
     store: Store
     plugins: Plugins
-    tables: TablesDesk
+    tables: TableService
     catalogs: Mapping[str, ServedCatalog] = field(default_factory=dict)
     heartbeat_timeout: timedelta = HEARTBEAT_TIMEOUT
     last: dict[str, SyncReport] = field(default_factory=dict)  # of this instance
@@ -104,15 +104,15 @@ class CatalogsDesk:
         self, served: ServedCatalog, changes: CatalogChanges, count: int, *, dry_run: bool, by: str
     ) -> SyncReport:
         refused: dict[str, str] = {}
-        added = [called(place) for place in changes.add]
+        added = [called(reference) for reference in changes.add]
         if not dry_run:
             self.count_missing(served.catalog.name, changes)
             self.retire(changes.retire, served.catalog, by)
             self.rename(changes.rename, served.catalog, refused, by)
-            added = [called(place) for place in changes.add if self.add(served, place, refused, by)]
+            added = [called(reference) for reference in changes.add if self.add(served, reference, refused, by)]
         return SyncReport(
             catalog=served.catalog.name, at=self.store.clock.now(), dry_run=dry_run, tables=count, added=added,
-            renamed=[f"{one.table.name} → {called(one.place)}" for one in changes.rename], refused=refused,
+            renamed=[f"{one.table.name} → {called(one.reference)}" for one in changes.rename], refused=refused,
             retired=[table.name for table in changes.retire], missing=[table.name for table in changes.missing],
             problem=changes.why_kept,
         )  # fmt: skip
@@ -128,9 +128,9 @@ class CatalogsDesk:
     def rename(self, renames: Sequence[Rename], catalog: Catalog, refused: dict[str, str], by: str) -> None:
         """All old names go before the first new one comes: a name may pass from one table to another."""
         for one in renames:
-            self.let_go(one.table, f"is called {called(one.place)} in the catalog {catalog.name} now", by)
+            self.let_go(one.table, f"is called {called(one.reference)} in the catalog {catalog.name} now", by)
         for one in renames:
-            spec = replace(one.table.spec, db_name=one.place.db_name, table_name=one.place.table_name)
+            spec = replace(one.table.spec, db_name=one.reference.db_name, table_name=one.reference.table_name)
             self.try_to_add(spec, refused, by)
 
     def let_go(self, table: Table, why: str, by: str) -> None:
@@ -141,10 +141,11 @@ class CatalogsDesk:
         except NotFound:
             return
 
-    def add(self, served: ServedCatalog, place: Place, refused: dict[str, str], by: str) -> bool:
+    def add(self, served: ServedCatalog, reference: TableReference, refused: dict[str, str], by: str) -> bool:
         catalog = served.catalog
         spec = TableSpec(
-            location=place.location, format=catalog.format, db_name=place.db_name, table_name=place.table_name,
+            location=reference.location, format=catalog.format, db_name=reference.db_name,
+            table_name=reference.table_name,
             owner=served.owner, queue=served.queue, catalog=catalog.name, heartbeat_timeout=self.heartbeat_timeout,
             action_types=served.actions or frozenset(self.plugins.actions_of(catalog.format)),
         )  # fmt: skip
@@ -186,8 +187,8 @@ def without_secrets(text: str, catalog: Catalog) -> str:
     return _URL_PASSWORD.sub(r"\1***@", text)
 
 
-def called(place: Place) -> str:
-    return f"{place.db_name}.{place.table_name}" if place.db_name else place.table_name
+def called(reference: TableReference) -> str:
+    return f"{reference.db_name}.{reference.table_name}" if reference.db_name else reference.table_name
 
 
 def trouble_event(catalog: str, trouble: str) -> Event:

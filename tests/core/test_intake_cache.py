@@ -3,7 +3,7 @@
 
 from datetime import timedelta
 
-from lakehand.core.memory import Memory
+from lakehand.core.intake_cache import IntakeCache
 from tests.core.world import NOON, World
 
 HOUR = timedelta(hours=1)
@@ -11,7 +11,7 @@ HOUR = timedelta(hours=1)
 
 def test_a_known_table_and_the_time_are_asked_for_once(world: World) -> None:
     table = world.add_table()
-    memory = Memory(store=world.store, keep=HOUR)
+    memory = IntakeCache(store=world.store, keep=HOUR)
     first, began = memory.tables(["/lake/trips"]), memory.now()
 
     world.clock.pass_by(hours=9)
@@ -22,7 +22,7 @@ def test_a_known_table_and_the_time_are_asked_for_once(world: World) -> None:
 
 
 def test_an_unknown_table_is_asked_for_every_time(world: World) -> None:
-    memory = Memory(store=world.store, keep=HOUR)
+    memory = IntakeCache(store=world.store, keep=HOUR)
     assert memory.tables(["/lake/trips"]) == {}
     world.add_table()
     assert memory.tables(["/lake/trips"])
@@ -30,7 +30,7 @@ def test_an_unknown_table_is_asked_for_every_time(world: World) -> None:
 
 def test_without_a_time_to_keep_nothing_is_remembered(world: World) -> None:
     table = world.add_table()
-    memory = Memory(store=world.store)
+    memory = IntakeCache(store=world.store)
     assert (memory.tables(["/lake/trips"]), memory.now()) == ({"/lake/trips": table}, NOON)
 
     world.clock.pass_by(hours=9)

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Removes finished operations, events and instances that are older than the history is kept."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from lakehand.core.ports import Metrics, Store
+
+BATCH = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryCleaner:
+    store: Store
+    metrics: Metrics
+    keep_history: timedelta
+
+    def run_once(self) -> bool:
+        """Remove one batch of what ended long ago; never anything unfinished. True when there may be more."""
+        now = self.store.clock.now()
+        before = now - self.keep_history
+        removed = self.store.operations.remove_finished(before=before, limit=BATCH)
+        forgotten = self.store.events.remove_before(before, limit=BATCH)
+        self.store.instances.remove_before(before)
+        return BATCH in (removed, forgotten)
