@@ -161,5 +161,5 @@ def test_a_malformed_order_does_not_end_a_real_driver(driver: SparkEngine) -> No
     eventually(lambda: driver.spool.driver_state()["beat"] > before, 60)
 
     assert driver.spool.driver_state()["boot"] == boot
-    assert "its hold is no number" in (driver.spool.done / "bad.json").read_text()
+    assert "its time to live is no number" in (driver.spool.done / "bad.json").read_text()
     assert "the order bad is refused" in driver.process.log.read_text()
