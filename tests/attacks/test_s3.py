@@ -6,6 +6,7 @@ what its job may touch is drawn for the bucket.
 """
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -127,34 +128,128 @@ def committed(s3: Server, table: Uploaded, action: dict[str, Any]) -> Iterator[N
         s3.remove(LAKE, commit)
 
 
-@pytest.mark.parametrize("action", ["rewrite_data", "rewrite_manifests", "expire_snapshots", "remove_orphans"])
-def test_an_iceberg_table_that_says_that_it_is_in_another_bucket_is_not_worked_on(
-    spark: SparkSession, s3: Server, scenes: Scenes, action: str
+PAIMON = ("paimon-compact", "paimon-expire-snapshots", "paimon-remove-orphans")
+
+
+@pytest.mark.parametrize("pair", PAIMON)
+def test_a_paimon_option_that_moves_the_data_to_another_bucket_is_named_and_not_obeyed(
+    s3: Server, upload: Callable[[str], Uploaded], pair: str
 ) -> None:
-    """The same path, another bucket."""
-    location = f"s3a://{LAKE}/db/events"
-    session = spark.newSession()
-    session.conf.set("spark.sql.catalog.attacked", "org.apache.iceberg.spark.SparkCatalog")
-    session.conf.set("spark.sql.catalog.attacked.type", "hadoop")
-    session.conf.set("spark.sql.catalog.attacked.warehouse", f"s3a://{LAKE}")
-    if not s3.keys(LAKE, "db/events/"):
-        session.sql("CREATE TABLE attacked.db.events USING iceberg AS SELECT id FROM range(10)")
-    [newest] = [key for key in s3.keys(LAKE, "db/events/metadata/") if key.endswith(".metadata.json")][-1:]
+    table = upload(pair)
+    newest = sorted(s3.keys(LAKE, f"{table.prefix}/schema/schema-"))[-1]
     honest = s3.get(LAKE, newest)
     document = json.loads(honest)
-    s3.put(LAKE, newest, json.dumps({**document, "location": f"s3a://{SECRET}/db/events"}).encode())
-    parameters = {
-        "location": location, "boundary": boundary_parameter(location, warehouses=[f"s3://{LAKE}"]),
-        "operation_tag": "1-1", "identity": document["table-uuid"], "older_than": 0, "expire": [],
-        "rewrite": {"rewrite-all": "true"},
-    }  # fmt: skip
+    elsewhere = {**document["options"], "path": f"s3a://{SECRET}/{table.prefix}"}
+    s3.put(LAKE, newest, json.dumps({**document, "options": elsewhere}).encode())
     try:
-        before = s3.everything()
-        with pytest.raises(OutsideTable, match=f"s3a://{SECRET}/db/events"):
-            job(session, f"iceberg.{action}", parameters)
-        assert s3.everything() == before
+        assert f"path='s3a://{SECRET}/{table.prefix}'" in table.stopped()
     finally:
         s3.put(LAKE, newest, honest)
+
+
+class Events:
+    """An Iceberg table that was made in the bucket: tables of this format name their files by whole paths."""
+
+    location = f"s3a://{LAKE}/db/events"
+
+    def __init__(self, spark: SparkSession, s3: Server) -> None:
+        self.s3, self.session = s3, spark.newSession()
+        catalog = {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "hadoop", ".warehouse": f"s3a://{LAKE}"}
+        for key, value in {**catalog, ".cache-enabled": "false"}.items():
+            self.session.conf.set(f"spark.sql.catalog.attacked{key}", value)
+        if not s3.keys(LAKE, "db/events/"):
+            self.session.sql("CREATE TABLE attacked.db.events USING iceberg AS SELECT id FROM range(10)")
+
+    @property
+    def metadata_key(self) -> str:
+        keys = [key for key in self.s3.keys(LAKE, "db/events/metadata/") if key.endswith(".metadata.json")]
+        return max(keys, key=lambda key: int(key.rpartition("/")[2].removeprefix("v").partition(".")[0]))
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.s3.get(LAKE, self.metadata_key))
+        return found
+
+    @contextmanager
+    def with_metadata(self, **changed: Any) -> Iterator[None]:
+        key = self.metadata_key
+        honest = self.s3.get(LAKE, key)
+        self.s3.put(LAKE, key, json.dumps({**json.loads(honest), **changed}).encode())
+        try:
+            yield
+        finally:
+            self.s3.put(LAKE, key, honest)
+
+    def run(self, action: str, **parameters: Any) -> Any:
+        given = {
+            "location": self.location, "boundary": boundary_parameter(self.location, warehouses=[f"s3://{LAKE}"]),
+            "operation_tag": "1-1", "identity": self.metadata["table-uuid"], "older_than": 0, "expire": [],
+            "rewrite": {"rewrite-all": "true"},
+        }  # fmt: skip
+        return job(self.session, f"iceberg.{action}", {**given, **parameters})
+
+    def stopped(self, action: str) -> str:
+        before = self.s3.everything()
+        with pytest.raises(OutsideTable) as caught:
+            self.run(action)
+        assert self.s3.everything() == before
+        return str(caught.value)
+
+    def name_and_forget(self, path: str) -> None:
+        """Commit a data file by name and remove it again, ten days ago: only old snapshots name it now."""
+        java: Any = self.session.sparkContext._jvm
+        session = self.session._jsparkSession
+        table = java.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session, "attacked.db.events")
+        builder = java.org.apache.iceberg.DataFiles.builder(table.spec()).withPath(path).withFormat("parquet")
+        file = builder.withFileSizeInBytes(15).withRecordCount(5).build()
+        table.newAppend().appendFile(file).commit()
+        table.newDelete().deleteFile(file).commit()
+        self.make_old()
+
+    def make_old(self) -> None:
+        then = 10 * 86_400_000
+
+        def older(value: Any) -> Any:
+            if isinstance(value, dict):
+                return {k: v - then if k in ("timestamp-ms", "last-updated-ms") else older(v) for k, v in value.items()}
+            return [older(one) for one in value] if isinstance(value, list) else value
+
+        self.s3.put(LAKE, self.metadata_key, json.dumps(older(self.metadata)).encode())
+
+
+@pytest.fixture
+def events(spark: SparkSession, s3: Server) -> Events:
+    return Events(spark, s3)
+
+
+@pytest.mark.parametrize("action", ["rewrite_data", "rewrite_manifests", "expire_snapshots", "remove_orphans"])
+def test_an_iceberg_table_that_says_that_it_is_in_another_bucket_is_not_worked_on(events: Events, action: str) -> None:
+    """The same path, another bucket."""
+    with events.with_metadata(location=f"s3a://{SECRET}/db/events"):
+        assert f"s3a://{SECRET}/db/events" in events.stopped(action)
+
+
+@pytest.mark.parametrize("inner", FORMATS)
+def test_a_table_of_any_format_below_an_iceberg_table_in_a_bucket_is_named_and_left_alone(
+    s3: Server, events: Events, inner_tables: dict[str, Path], inner: str
+) -> None:
+    s3.put_folder(inner_tables[inner], LAKE, "db/events/inner")
+    try:
+        assert f"a {inner} table lies below this one, at {events.location}/inner" in events.stopped("remove_orphans")
+    finally:
+        s3.remove(LAKE, "db/events/inner/")
+
+
+def test_an_iceberg_expiry_leaves_a_file_of_another_bucket_at_the_same_path(s3: Server, events: Events) -> None:
+    foreign = "db/events/data/same.parquet"
+    s3.put(SECRET, foreign, b"somebody else's")
+    events.name_and_forget(f"s3a://{SECRET}/{foreign}")
+    document, before = events.metadata, s3.keys(SECRET)
+    old = [one["snapshot-id"] for one in document["snapshots"] if one["snapshot-id"] != document["current-snapshot-id"]]
+    told = events.run("expire_snapshots", expire=old, older_than=int(time.time() * 1000))
+    assert sorted(told["expired"]) == sorted(old)
+    assert s3.keys(SECRET) == before
+    assert f"s3a://{SECRET}/{foreign}" in str(told)
 
 
 def job(session: SparkSession, name: str, parameters: dict[str, Any]) -> object:

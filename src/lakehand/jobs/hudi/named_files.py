@@ -8,10 +8,11 @@ the paths in its plan, a clustering reads them, a rollback deletes what markers 
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from lakehand.jobs.boundary import OutsideTable
-from lakehand.jobs.hudi import timelines
+from lakehand.jobs.hudi import files
 from lakehand.jobs.job import Job
 
 PENDING = re.compile(r"\d+\.[a-z]+\.(requested|inflight)|\d+\.inflight")
@@ -29,11 +30,9 @@ FOREIGN = "hoodie.bootstrap.base.path"
 MARKER_FILES = "MARKERS"
 
 
-def refuse_outside(job: Job) -> None:
+def refuse_outside(job: Job, client: Any) -> None:
     """Look at everything that is pending, not only at what is asked for: an execution rolls back what others left."""
-    client = timelines.meta_client(job.session, job.boundary.real)
-    properties = {str(key): str(value) for key, value in dict(client.getTableConfig().getProps()).items()}
-    refuse_places(job, properties)
+    refuse_places(job, client.getTableConfig().getProps())
     for path, document in pending_documents(job, str(client.getTimelinePath().toString())):
         job.boundary.refuse_outside(named_in(document), doing=f"delete or rewrite for {path}")
         refuse_classes(path, document)
@@ -41,14 +40,14 @@ def refuse_outside(job: Job) -> None:
         job.boundary.refuse_outside([line.partition(".marker.")[0]], doing=f"roll back for {path}")
 
 
-def refuse_places(job: Job, properties: dict[str, str]) -> None:
+def refuse_places(job: Job, properties: Any) -> None:
     """The table's own folders are relative to .hoodie; a bootstrapped table has its data somewhere else."""
     for key in PLACES:
-        value = properties.get(key) or "."
+        value = str(properties.getProperty(key) or ".")
         if not job.boundary.holds(value if ABSOLUTE.match(value) else f".hoodie/{value}"):
             raise OutsideTable(f"the table's {key} is {value!r}, which is no folder of the table")
-    if base := properties.get(FOREIGN):
-        job.boundary.refuse_outside([base], doing="rewrite (it is a bootstrapped table)")
+    if base := properties.getProperty(FOREIGN):
+        job.boundary.refuse_outside([str(base)], doing="rewrite (it is a bootstrapped table)")
 
 
 def refuse_classes(path: str, document: Any) -> None:
@@ -92,55 +91,32 @@ def texts(value: Any) -> Iterator[str]:
 
 
 def pending_documents(job: Job, folder: str) -> Iterator[tuple[str, Any]]:
-    for status in listed(job, folder):
-        name = str(status.getPath().getName())
-        if PENDING.fullmatch(name) and status.getLen():
-            yield name, read_document(job, status.getPath())
+    for file in files.list_folder(job, folder):
+        if PENDING.fullmatch(file.name) and file.size:
+            with suppress(FileNotFoundError):  # its writer has completed or rolled it back meanwhile
+                yield file.name, read_document(job, file.path)
 
 
-def read_document(job: Job, path: Any) -> Any:
+def read_document(job: Job, path: str) -> Any:
     """Avro by its own schema, or JSON."""
-    content = read_bytes(job, path)
+    content = files.read_file(job, path)
     try:
-        if content[:4] != b"Obj\x01":
-            return json.loads(content)
-        avro = java(job).org.apache.avro
-        records = avro.file.DataFileStream(file_system(job).open(path), avro.generic.GenericDatumReader())
-        try:
-            return json.loads(str(records.next().toString())) if records.hasNext() else {}
-        finally:
-            records.close()
+        return json.loads(content if content[:4] != b"Obj\x01" else avro_as_json(job, content))
     except ValueError as error:
         raise OutsideTable(f"{path} cannot be read, so nobody knows what it names: {error}") from error
 
 
+def avro_as_json(job: Job, content: bytes) -> str:
+    java = files.java(job)
+    avro = java.org.apache.avro
+    stream = java.java.io.ByteArrayInputStream(content)
+    records = avro.file.DataFileStream(stream, avro.generic.GenericDatumReader())
+    return str(records.next().toString()) if records.hasNext() else "{}"
+
+
 def marker_lines(job: Job) -> Iterator[tuple[str, str]]:
-    for folder in listed(job, f"{job.boundary.real}/.hoodie/.temp"):
-        for status in listed(job, str(folder.getPath().toString())) if folder.isDirectory() else ():
-            name = str(status.getPath().getName())
-            if name.startswith(MARKER_FILES) and status.isFile() and not name.endswith(".type"):
-                text = read_bytes(job, status.getPath()).decode(errors="surrogateescape")
-                yield from ((name, line) for line in text.splitlines() if line)
-
-
-def listed(job: Job, folder: str) -> list[Any]:
-    path = java(job).org.apache.hadoop.fs.Path(folder)
-    files = file_system(job)
-    return list(files.listStatus(path)) if files.exists(path) else []
-
-
-def read_bytes(job: Job, path: Any) -> bytes:
-    stream = file_system(job).open(path)
-    try:
-        return bytes(stream.readAllBytes())
-    finally:
-        stream.close()
-
-
-def file_system(job: Job) -> Any:
-    root = java(job).org.apache.hadoop.fs.Path(job.boundary.real)
-    return root.getFileSystem(job.session._jsparkSession.sessionState().newHadoopConf())
-
-
-def java(job: Job) -> Any:
-    return job.session.sparkContext._jvm
+    for folder in files.list_folder(job, f"{job.boundary.real}/.hoodie/.temp"):
+        for file in files.list_folder(job, folder.path) if folder.is_folder else ():
+            if file.name.startswith(MARKER_FILES) and not file.is_folder and not file.name.endswith(".type"):
+                text = files.read_file(job, file.path).decode(errors="surrogateescape")
+                yield from ((file.name, line) for line in text.splitlines() if line)

@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from lakehand.jobs.causes import causes_of
-from lakehand.jobs.hudi import entry, named_files, timelines
+from lakehand.jobs.hudi import entry, files, timelines
 from lakehand.jobs.hudi.clients import write_client
 from lakehand.jobs.job import Job
 
@@ -66,9 +66,9 @@ def wait_for_writes(job: Job, location: str) -> None:
 
 def writes_under_way(job: Job, location: str) -> list[str]:
     """Those with a fresh heartbeat: under a common lock every writer has one."""
-    beats = named_files.listed(job, f"{location}/.hoodie/.heartbeat")
-    oldest = (time.time() - FRESH) * 1000
-    alive = {str(beat.getPath().getName()) for beat in beats if beat.getModificationTime() > oldest}
+    oldest = time.time() - FRESH
+    heartbeats = files.list_folder(job, f"{location}/.hoodie/.heartbeat")
+    alive = {file.name for file in heartbeats if file.modified > oldest}
     return [instant for instant in timelines.pending_writes(job.session, location) if instant in alive] if alive else []
 
 
