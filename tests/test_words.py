@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Private words that this project once had for patterns with a known name: they stay out of code, messages and docs."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+READ = ("src", "tests", "bench", "examples", "docs", "tools")
+SUFFIXES = frozenset({".py", ".md", ".toml", ".sh", ""})
+HISTORY = ("CHANGELOG.md", "tests/test_words.py", "src/lakehand/store/migrations/")  # what was, under its name of then
+
+# The retired word → what a stranger would look for.
+RETIRED = {
+    r"\w*[Dd]esks?": "service, handler",
+    r"[Ff]aces(_of)?|FacesHere": "API context",
+    r"Letters?|wire_letters": "request",
+    r"[Ll]anes?|lane_of|by_lane": "worker pool",
+    r"[Ss]eats?|CallLeft|at_home": "call with a deadline, abandoned call",
+    r"[Ee]rrands?": "probe batch",
+    r"in_hand|wonder|let_go|give_again": "in flight, mark unknown, release lease, resubmit",
+    r"[Ss]ettlers?": "completer",
+    r"[Ss]weepers?": "prober",
+    r"[Cc]aretakers?|[Hh]ousekeepers?": "engine supervisor, history cleaner",
+    r"[Ff]loods?|[Nn]ovelties": "rate limiter, event throttle",
+    r"Vocabulary": "label limiter",
+    r"Wish|wishes|SyncWish": "request",
+    r"Unread|Found": "discovered, unreadable",
+    r"waker|bells?": "wake-up event",
+    r"[Ll]ooseRuntime|rehearsals?|Rehearsal|Rehearse|rehearse": "detached runtime, plugin harness",
+    r"overtaken": "stale plan",
+    r"wholeness|bury|Burden": "manifest integrity, tombstones, delete index",
+    r"minder|farewell|deed": "lease watchdog, shutdown, action",
+    r"last-words|last_words": "exit reason",
+    r"[Pp]rose": "text",
+    r"Ailing": "check failed",
+    r"stamps?|stamped": "change token, operation tag",
+    r"mended|worth while": "fixed, worth it",
+    r"how tables fare|How tables fare": "health",
+    r"Until\(|LeaseUntil": "lease grant",
+    r"domain\.places|class Place\b": "table reference",
+}
+PATTERN = re.compile("|".join(rf"(?<![\w-])(?:{word})(?![\w])" for word in RETIRED))
+
+
+def texts() -> Iterator[Path]:
+    for path in [*ROOT.glob("*.md"), *(p for folder in READ for p in (ROOT / folder).rglob("*"))]:
+        name = path.relative_to(ROOT).as_posix()
+        if path.is_file() and path.suffix in SUFFIXES and "target" not in path.parts and not name.startswith(HISTORY):
+            yield path
+
+
+def retired_words(path: Path) -> Iterator[str]:
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+        yield from (f"{path.relative_to(ROOT)}:{number}: {found[0]}" for found in PATTERN.finditer(line))
+
+
+@pytest.mark.parametrize("folder", [".", *READ])
+def test_retired_words_stay_retired(folder: str) -> None:
+    own = [p for p in texts() if p.relative_to(ROOT).parts[0] == folder or (folder == "." and p.parent == ROOT)]
+    assert [word for path in own for word in retired_words(path)] == []
