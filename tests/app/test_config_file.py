@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-
 from lakehand.app.reading import broken, open_reading
+
 from lakehand.app.server import report_config
 from lakehand.app.settings import Settings, load
 from lakehand.domain.errors import Invalid

@@ -83,6 +83,12 @@ def load(
     )
 
 
+def storage_properties(configs: Configs) -> Mapping[str, str]:
+    """How to reach buckets: the properties of all formats together."""
+    formats = [config for (kind, _), config in sorted(configs.items()) if kind == "table-format"]
+    return {key: value for config in formats for key, value in config.properties.items()}
+
+
 def load_engines(
     configs: Configs,
     context: Callable[[str, tuple[str, ...]], EngineContext],
