@@ -226,17 +226,17 @@ def test_the_home_is_taken_before_its_database_is_migrated(service: Service, tmp
 
 
 def test_a_table_in_the_configured_home_is_not_maintained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lakehand.app.discovery import DiscoveredTable
-    from lakehand.app.once import refuse_configured_home
-    from lakehand.app.reading import reading_of
+    from lakehand.local.discovery import DiscoveredTable
+    from lakehand.local.maintain import refuse_own_files
+    from lakehand.local.reader import reader_of
 
     monkeypatch.setenv("LAKEHAND_HOME", str(tmp_path / "home"))
-    reading = reading_of({})
+    reader = reader_of({})
     for folder, is_refused in ((tmp_path / "home" / "t", True), (tmp_path / "lake" / "t", False)):
-        found = reading.finder().at(str(delta(folder, commits=1)))
+        [found] = reader.finder().under(str(delta(folder, commits=1)))
         assert isinstance(found, DiscoveredTable)
         try:
-            refuse_configured_home(found, reading)
+            refuse_own_files(found, reader)
             refused = False
         except LakehandError:
             refused = True

@@ -170,7 +170,7 @@ def run(
                 with printer.progress():
                     return service.run(request, printer.on_change)
             except KeyboardInterrupt:
-                printer.say("canceling; what was committed so far stays in the table")
+                printer.say("stopping; what was committed so far stays in the table")
                 service.cancel()
                 printer.on_change(service.operations())
                 raise
