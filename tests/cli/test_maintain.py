@@ -19,7 +19,9 @@ from tests.cli.conftest import Run
 LONG_AGO = time.time() - 30 * 86400
 PATIENCE = 120.0
 # A shell that starts tests in the background ignores Ctrl-C, and so would every process below it.
-HEED_CTRL_C = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.executable, sys.argv[1:])"
+HEED_CTRL_C = (
+    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.executable, sys.argv[1:])"
+)
 WITH_CTRL_C = (sys.executable, "-c", HEED_CTRL_C, sys.executable)
 MANY = 30  # small files that are worth a rewrite
 
