@@ -68,7 +68,7 @@ def test_a_home_that_is_a_link_of_someone_else_is_refused(tmp_path: Path) -> Non
     (tmp_path / "home").symlink_to(tmp_path / "real")
     os.chown(tmp_path / "home", NOBODY, NOBODY, follow_symlinks=False)
 
-    with pytest.raises(Invalid, match="a link that another user made"):
+    with pytest.raises(Invalid, match="a link of another user"):
         prepare_home(tmp_path / "home")
 
 
@@ -205,7 +205,7 @@ def test_a_folder_that_holds_the_home_or_lies_in_it_is_no_table_even_in_a_wareho
     check = path_guard(warehouses_of([str(tmp_path / "lake")]), [home])
 
     for location in (tmp_path / "lake" / "outer", Path(home), Path(home) / "inner"):
-        with pytest.raises(LocationRefused, match="Lakehand itself lives in"):
+        with pytest.raises(LocationRefused, match="Lakehand keeps its own files in"):
             check(str(location))
     check(str(tmp_path / "lake" / "other"))
 
