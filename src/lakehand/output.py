@@ -19,7 +19,7 @@ from rich.text import Text
 from lakehand.domain.texts import visible
 
 INTERVAL = 0.5  # seconds between two requests of --watch
-WIDE = 200  # columns where the terminal does not tell its width
+WIDE = 200  # columns without a terminal
 LAYOUT = "\n\t"  # control characters that are not escaped
 
 Fetch = Callable[[], tuple[Any, bool]]  # the document, and whether it is final

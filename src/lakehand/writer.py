@@ -116,8 +116,8 @@ class WriterPlan:
 
 
 def connected(plan: WriterPlan) -> dict[str, str]:
-    told = manager_client(plan) if plan.asks else commit_callback(plan)
-    return {**told, **compaction(plan), **clustering(plan), **clean(plan)}
+    notifying = manager_client(plan) if plan.asks else commit_callback(plan)
+    return {**notifying, **compaction(plan), **clustering(plan), **clean(plan)}
 
 
 def manager_client(plan: WriterPlan) -> dict[str, str]:
