@@ -51,8 +51,8 @@ class CheckFailed(Exception):
 
 
 def run_checks(settings: Settings, *, quick: bool) -> Iterator[CheckResult]:
-    plugins = load_plugins(settings.plugin_configs(), None)
-    formats = sorted(str(name) for name in plugins.formats if name in FORMATS)
+    plugins = open_plugins(settings)
+    formats = sorted(name for name in plugins.formats if name in FORMATS) if isinstance(plugins, Plugins) else []
     storages = Storages(storage_properties(settings.plugin_configs()))
     yield result_of("settings", lambda: check_settings(settings))
     yield result_of("python", check_python)
@@ -91,7 +91,16 @@ def check_java() -> str:
     return f"Java {java.version} in {java.home} ({java.origin})"
 
 
-def check_plugins(plugins: Plugins) -> str:
+def open_plugins(settings: Settings) -> Plugins | LakehandError:
+    try:
+        return load_plugins(settings.plugin_configs(), None)
+    except LakehandError as error:
+        return error
+
+
+def check_plugins(plugins: Plugins | LakehandError) -> str:
+    if isinstance(plugins, LakehandError):
+        raise plugins
     if broken := [f"{r.name}: {r.reason}" for r in plugins.reports if r.state == "broken"]:
         raise CheckFailed("; ".join(broken), "see the message, or switch the plugin off in the settings")
     return f"formats: {', '.join(sorted(plugins.formats)) or 'none'}"
