@@ -12,11 +12,11 @@ from statistics import median
 from bench.check_tables import Subject, subjects
 from bench.mixed_tables import MixedLake, spoiled_iceberg
 from bench.report import Figure, say
-from lakehand.app.checkup import Checked, Checkup
-from lakehand.app.discovery import DiscoveredTable
-from lakehand.app.reading import reading_of
 from lakehand.domain.references import TableReference
 from lakehand.domain.tables import Format
+from lakehand.local.check import CheckedTable, TableChecker
+from lakehand.local.discovery import DiscoveredTable
+from lakehand.local.reader import reader_of
 
 FILES, TABLES = 1000, 1000
 SAME = ("files", "bytes", "snapshots", "histogram")
@@ -52,10 +52,10 @@ def compare(subject: Subject, files: int, rounds: int) -> list[Figure]:
     ]
 
 
-def look(subject: Subject) -> Checked:
+def look(subject: Subject) -> CheckedTable:
     """With plugins that have seen nothing before. Opening them is no part of its seconds: a command does it once."""
     found = DiscoveredTable(reference=TableReference(location=str(subject.path)), format=Format(subject.format))
-    return Checkup(plugins=reading_of({}).plugins).check(found)
+    return TableChecker(plugins=reader_of({}).plugins).check(found)
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -7,8 +7,9 @@ import sys
 from pyspark.sql import SparkSession
 
 from lakehand.engines.spark.command import format_properties
-from lakehand.engines.spark.jars import FORMATS, ensure_jars, spark_home
+from lakehand.engines.spark.jars import FORMATS, spark_home
 from lakehand.engines.spark.java import java_home
+from tests.jars import local_jars
 
 
 def start_session(*formats: str, **conf: str) -> SparkSession:
@@ -17,7 +18,7 @@ def start_session(*formats: str, **conf: str) -> SparkSession:
     java = java_home()
     os.environ.update(JAVA_HOME=str(java.home), SPARK_HOME=str(spark_home()), PYSPARK_PYTHON=sys.executable)
     settings = {
-        "spark.jars": ",".join(str(jar) for jar in ensure_jars(wanted)),
+        "spark.jars": ",".join(str(jar) for jar in local_jars(wanted)),
         **format_properties([name.partition("-")[0] for name in wanted]),
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",

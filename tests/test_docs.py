@@ -287,6 +287,12 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
     assert [target for target in targets if broken(page, target)] == []
 
 
+def test_the_files_that_the_architecture_names_exist() -> None:
+    named = re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.py)`", TEXT[ROOT / "docs" / "architecture.md"])
+    assert len(named) > 30
+    assert [file for file in named if not (ROOT / "src" / "lakehand" / file).exists()] == []
+
+
 def test_every_promise_on_security_names_tests_that_exist() -> None:
     """Of each row of the table of who can reach what."""
     table = TEXT[ROOT / "SECURITY.md"].partition("## Who can reach what")[2].partition("\n## ")[0]

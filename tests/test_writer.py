@@ -172,10 +172,10 @@ def test_fallback_follows_the_readiness_of_the_service(service: tuple[str, int])
 @pytest.mark.parametrize(
     ("wrong", "names"),
     [
-        ({"url": "lakehand:9091"}, "no address"),
+        ({"url": "lakehand:9091"}, "not the address"),
         ({"url": "http://lakehand:9091/?token=x"}, "token="),
         ({"url": "http://lakehand/prefix", "hudi_version": "1.2.1"}, "drops the path"),
-        ({"hudi_version": "newest"}, "no Hudi version"),
+        ({"hudi_version": "newest"}, "not a Hudi version"),
         ({"actions": ["vacuum"]}, "vacuum"),
         ({"table_type": "MOR"}, "MERGE_ON_READ"),
         ({"fallback": "retry"}, "inline"),

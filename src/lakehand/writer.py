@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options for people's own PySpark writers; standard library only, so that it can be copied to any cluster."""
+"""Options for users' own PySpark writers; standard library only, so that it can be copied to any cluster."""
 
 import re
 import warnings
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote, urlsplit
 
-CLIENT_WORKS_SINCE = (1, 2, 1)  # older versions throw before they send anything
+CLIENT_WORKS_SINCE = (1, 2, 1)  # older clients fail before they send anything
 MERGE_ON_READ = "MERGE_ON_READ"
 COPY_ON_WRITE = "COPY_ON_WRITE"
 TABLE_TYPES = (MERGE_ON_READ, COPY_ON_WRITE)
@@ -23,7 +23,7 @@ NO_LOCK = (
     "clustering without lock=...: Hudi refuses this writer's updates of files that a pending clustering plan names, "
     "until the plan has run. With a lock that Lakehand shares, as lock=file_lock(folder), the writer always wins"
 )
-ALONE = ("InProcessLockProvider", "NoopLockProvider")  # locks that nobody else sees
+ALONE = ("InProcessLockProvider", "NoopLockProvider")  # locks that no other process sees
 
 
 def hudi_options(
@@ -49,16 +49,16 @@ def hudi_options(
     timeline. ``max_delta_commits`` says how often a compaction is planned, ``max_commits`` a clustering. ``lock`` are
     the table's ``hoodie.write.lock.*`` options, see ``file_lock``. With a lock this writer wins against a clustering
     of the same files; without one Hudi refuses its updates while a clustering plan is pending, and a warning says so.
-    With ``fallback="inline"`` the service is asked first, for at most ``timeout`` seconds: when it is away, the writer
-    does everything itself, as without Lakehand.
+    With ``fallback="inline"`` the service is contacted first, for at most ``timeout`` seconds: if it does not answer,
+    the writer does everything itself, as without Lakehand.
     """
-    plan = Plan(
+    plan = WriterPlan(
         url=checked_url(url), version=parsed_version(hudi_version), actions=checked_actions(actions),
         table_type=checked_table_type(table_type), owner=owner, queue=queue, token=token, callback_key=callback_key,
         max_delta_commits=max_delta_commits, max_commits=max_commits, lock=lock or {},
     )  # fmt: skip
     if fallback not in (None, INLINE):
-        raise ValueError(f'fallback is {fallback!r}: say "{INLINE}", or leave it out')
+        raise ValueError(f'fallback is {fallback!r}: use "{INLINE}", or leave it out')
     away = fallback == INLINE and not is_ready(url, timeout=timeout)
     named = {"hoodie.database.name": database} if database else {}
     return {**named, **(inline(plan) if away else connected(plan)), **locking(plan)}
@@ -69,17 +69,17 @@ def file_lock(folder: str) -> dict[str, str]:
     return {
         PROVIDER: "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
         "hoodie.write.lock.filesystem.path": folder,
-        "hoodie.write.lock.filesystem.expire": "3",  # minutes: a process that is killed leaves its lock behind
-        # Versions differ in how long they wait for a lock: longer than that, whatever the version.
+        "hoodie.write.lock.filesystem.expire": "3",  # minutes: a killed process leaves its lock behind
+        # Wait longer than the expiry, whatever the version's default is.
         "hoodie.write.lock.client.num_retries": "240",
         "hoodie.write.lock.client.wait_time_ms_between_retry": "1000",
     }
 
 
 def is_ready(url: str, *, timeout: float = 2.0) -> bool:
-    """Whether the service at ``url`` takes notifications now. Never raises, never waits for long."""
+    """Whether the service at ``url`` accepts notifications now. Never raises."""
     from http.client import HTTPException
-    from urllib.request import Request, urlopen  # brings TLS along, and most commands ask nobody
+    from urllib.request import Request, urlopen  # imports TLS, which most commands do not need
 
     try:
         with urlopen(Request(f"{checked_url(url)}/health/ready"), timeout=timeout) as answer:  # noqa: S310
@@ -89,8 +89,8 @@ def is_ready(url: str, *, timeout: float = 2.0) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
-    """What was asked for, checked."""
+class WriterPlan:
+    """The validated arguments of ``hudi_options``."""
 
     url: str
     version: tuple[int, ...]
@@ -110,17 +110,17 @@ class Plan:
 
     @property
     def asks(self) -> bool:
-        """Whether Hudi's own client is used. It sends nothing at all unless compaction is among its actions."""
+        """Whether Hudi's own client is used. It sends nothing unless compaction is among its actions."""
         may_name_compaction = "compaction" in self.actions or self.table_type == COPY_ON_WRITE
         return self.version >= CLIENT_WORKS_SINCE and may_name_compaction
 
 
-def connected(plan: Plan) -> dict[str, str]:
-    told = manager_client(plan) if plan.asks else commit_callback(plan)
-    return {**told, **compaction(plan), **clustering(plan), **clean(plan)}
+def connected(plan: WriterPlan) -> dict[str, str]:
+    notifying = manager_client(plan) if plan.asks else commit_callback(plan)
+    return {**notifying, **compaction(plan), **clustering(plan), **clean(plan)}
 
 
-def manager_client(plan: Plan) -> dict[str, str]:
+def manager_client(plan: WriterPlan) -> dict[str, str]:
     if urlsplit(plan.url).path:
         raise ValueError(f"Hudi's client drops the path of {plan.url}: give Lakehand a host and port of its own")
     named = [a for a in ACTIONS if a in plan.actions or a == "compaction"]
@@ -129,14 +129,14 @@ def manager_client(plan: Plan) -> dict[str, str]:
         f"{MANAGER}.uris": f"{plan.url}/?token={quote(plan.token, safe='')}" if plan.token else plan.url,
         f"{MANAGER}.actions": ",".join(named),
         f"{MANAGER}.connection.timeout.sec": "10",
-        # The data is committed when the client speaks: a service that is away must not fail the writer.
+        # The client calls after the commit: a service that does not answer must not fail the writer.
         "hoodie.fail.writes.on.inline.table.service.exception": "false",
     }
     deploy = {"username": plan.owner, "queue": plan.queue}
     return {**options, **{f"{MANAGER}.deploy.{key}": value for key, value in deploy.items() if value}}
 
 
-def commit_callback(plan: Plan) -> dict[str, str]:
+def commit_callback(plan: WriterPlan) -> dict[str, str]:
     options = {
         f"{CALLBACK}.on": "true",
         f"{CALLBACK}.http.url": f"{plan.url}/v1/hoodie/service/callback",
@@ -145,11 +145,11 @@ def commit_callback(plan: Plan) -> dict[str, str]:
     return {**options, f"{CALLBACK}.http.api.key": plan.callback_key} if plan.callback_key else options
 
 
-def compaction(plan: Plan) -> dict[str, str]:
+def compaction(plan: WriterPlan) -> dict[str, str]:
     if not plan.compacts:
         return {}
     return {
-        # With the client on, "inline" asks Lakehand after every commit and so repeats a request that was lost.
+        # With the client on, "inline" sends a request after every commit, which repeats a lost one.
         "hoodie.compact.inline": flag(plan.asks),
         "hoodie.compact.schedule.inline": flag(not plan.asks),
         "hoodie.compact.inline.max.delta.commits": str(plan.max_delta_commits),
@@ -157,7 +157,7 @@ def compaction(plan: Plan) -> dict[str, str]:
     }
 
 
-def clustering(plan: Plan) -> dict[str, str]:
+def clustering(plan: WriterPlan) -> dict[str, str]:
     if "clustering" not in plan.actions:
         return {}
     if not plan.lock:
@@ -170,7 +170,7 @@ def clustering(plan: Plan) -> dict[str, str]:
     }
 
 
-def clean(plan: Plan) -> dict[str, str]:
+def clean(plan: WriterPlan) -> dict[str, str]:
     if "clean" not in plan.actions:
         return {}
     if plan.asks:
@@ -196,13 +196,13 @@ def writer_wins(lock: Mapping[str, str]) -> dict[str, str]:
     return {
         "hoodie.clustering.updates.strategy": ALLOW_UPDATES,
         "hoodie.write.lock.conflict.resolution.strategy": PREFER_WRITER,
-        # A clustering that was completed while this writer began: Spark's writer does the same write again.
+        # If a clustering completed after this writer began, Spark's writer repeats the write.
         "hoodie.write.num.retries.on.conflict.failures": "4",
     }
 
 
-def inline(plan: Plan) -> dict[str, str]:
-    """The writer does everything itself. Plans that were left for Lakehand are run first, by Hudi's own rule."""
+def inline(plan: WriterPlan) -> dict[str, str]:
+    """The writer does everything itself. Hudi runs plans that were left for Lakehand first."""
     options = {f"{MANAGER}.enabled": "false", f"{CALLBACK}.on": "false"}
     if plan.compacts:
         options["hoodie.compact.inline"] = "true"
@@ -217,7 +217,7 @@ def inline(plan: Plan) -> dict[str, str]:
     return options
 
 
-def locking(plan: Plan) -> dict[str, str]:
+def locking(plan: WriterPlan) -> dict[str, str]:
     if not plan.lock:
         return {}
     lazy = "hoodie.clean.failed.writes.policy" if plan.version >= (1,) else "hoodie.cleaner.policy.failed.writes"
@@ -236,25 +236,29 @@ def flag(value: bool) -> str:
 def checked_url(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
-        raise ValueError(f"{url!r} is no address of a service: say http://HOST:9091; a token is given as token=...")
+        raise ValueError(
+            f"{url!r} is not the address of a service: use http://HOST:9091, and pass a token as token=..."
+        )
     return url.rstrip("/")
 
 
 def checked_actions(actions: Sequence[str]) -> tuple[str, ...]:
     wanted = tuple(actions.split(",")) if isinstance(actions, str) else tuple(actions)
     if unknown := [a for a in wanted if a not in ACTIONS]:
-        raise ValueError(f"{unknown[0]!r} is nothing that a Hudi writer can leave to Lakehand: {', '.join(ACTIONS)}")
+        raise ValueError(
+            f"{unknown[0]!r} is not an action that a Hudi writer can leave to Lakehand: {', '.join(ACTIONS)}"
+        )
     return wanted
 
 
 def checked_table_type(name: str) -> str:
     if name not in TABLE_TYPES:
-        raise ValueError(f"{name!r} is no Hudi table type: {' or '.join(TABLE_TYPES)}")
+        raise ValueError(f"{name!r} is not a Hudi table type: {' or '.join(TABLE_TYPES)}")
     return name
 
 
 def parsed_version(text: str) -> tuple[int, ...]:
     found = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", text)
     if not found:
-        raise ValueError(f"{text!r} is no Hudi version: say 1.2.0, for instance")
+        raise ValueError(f"{text!r} is not a Hudi version: for example 1.2.0")
     return tuple(int(part or 0) for part in found.groups())

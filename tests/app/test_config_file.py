@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lakehand.app.reading import broken, open_reading
 from lakehand.app.server import report_config
 from lakehand.app.settings import Settings, load
 from lakehand.domain.errors import Invalid
+from lakehand.local.reader import open_reader
 
 NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
@@ -76,7 +76,7 @@ def test_a_file_here_of_someone_else_is_ignored_and_named(here: Path) -> None:
 
     assert settings.port == 9091
     assert settings.config.warnings[0].startswith(f"{file} is ignored, because it belongs to user {NOBODY}")
-    assert list(broken(open_reading())) == list(settings.config.warnings), "lakehand check says so, too"
+    assert list(open_reader().problems()) == list(settings.config.warnings), "lakehand check says so, too"
 
 
 @as_root

@@ -68,7 +68,7 @@ def test_a_home_that_is_a_link_of_someone_else_is_refused(tmp_path: Path) -> Non
     (tmp_path / "home").symlink_to(tmp_path / "real")
     os.chown(tmp_path / "home", NOBODY, NOBODY, follow_symlinks=False)
 
-    with pytest.raises(Invalid, match="a link that another user made"):
+    with pytest.raises(Invalid, match="a link of another user"):
         prepare_home(tmp_path / "home")
 
 
@@ -205,7 +205,7 @@ def test_a_folder_that_holds_the_home_or_lies_in_it_is_no_table_even_in_a_wareho
     check = path_guard(warehouses_of([str(tmp_path / "lake")]), [home])
 
     for location in (tmp_path / "lake" / "outer", Path(home), Path(home) / "inner"):
-        with pytest.raises(LocationRefused, match="Lakehand itself lives in"):
+        with pytest.raises(LocationRefused, match="Lakehand keeps its own files in"):
             check(str(location))
     check(str(tmp_path / "lake" / "other"))
 
@@ -226,17 +226,17 @@ def test_the_home_is_taken_before_its_database_is_migrated(service: Service, tmp
 
 
 def test_a_table_in_the_configured_home_is_not_maintained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lakehand.app.discovery import DiscoveredTable
-    from lakehand.app.once import refuse_configured_home
-    from lakehand.app.reading import reading_of
+    from lakehand.local.discovery import DiscoveredTable
+    from lakehand.local.maintain import refuse_own_files
+    from lakehand.local.reader import reader_of
 
     monkeypatch.setenv("LAKEHAND_HOME", str(tmp_path / "home"))
-    reading = reading_of({})
+    reader = reader_of({})
     for folder, is_refused in ((tmp_path / "home" / "t", True), (tmp_path / "lake" / "t", False)):
-        found = reading.finder().at(str(delta(folder, commits=1)))
+        [found] = reader.finder().under(str(delta(folder, commits=1)))
         assert isinstance(found, DiscoveredTable)
         try:
-            refuse_configured_home(found, reading)
+            refuse_own_files(found, reader)
             refused = False
         except LakehandError:
             refused = True

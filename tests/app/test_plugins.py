@@ -108,10 +108,10 @@ class Factory(ProcessFactory):
 """
 
 
-def outside(installer: Installer, more: str = "", *, patience: float = 20.0, **named: Any) -> tuple[Plugins, Any]:
+def outside(installer: Installer, more: str = "", *, timeout: float = 20.0, **named: Any) -> tuple[Plugins, Any]:
     """All installed plugins, and the report of the outside one."""
     installer.install("outside-dist", {"process_factories": {"outside": "Factory"}}, FACTORY.format(more=more), **named)
-    found = load({}, None, patience=patience)
+    found = load({}, None, timeout=timeout)
     [report] = [r for r in found.reports if r.distribution == "outside-dist"]
     return found, report
 
@@ -169,7 +169,7 @@ def test_whatever_is_wrong_with_an_outside_plugin_is_told_and_harms_nobody(insta
 
 def test_a_plugin_that_is_never_done_opening_is_left(installer: Installer) -> None:
     more = "    def open(self, properties):\n        import threading; threading.Event().wait()"
-    found, report = outside(installer, more, patience=3.0)
+    found, report = outside(installer, more, timeout=3.0)
     assert (report.state, report.reason) == ("broken", "it was not imported and opened within 3 s")
     assert found.factory(Format("hudi"), COMPACTION).name == "hudi"
 

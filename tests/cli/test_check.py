@@ -30,7 +30,7 @@ def documents(text: str) -> dict[str, Any]:
     return {Path(one["location"]).name: one for one in found}
 
 
-def test_a_table_is_told_in_numbers_with_what_would_be_done_and_why(type_in: Run, lake: Path) -> None:
+def test_a_table_is_shown_in_numbers_with_what_would_be_done_and_why(type_in: Run, lake: Path) -> None:
     table = small_tables.delta(lake / "orders", commits=30)
 
     result = type_in("check", table, "--json")
@@ -53,7 +53,7 @@ def test_people_see_a_card(type_in: Run, lake: Path) -> None:
     assert "20261115214001845" in shown
 
 
-def test_a_folder_is_told_line_by_line_with_a_sum(type_in: Run, lake: Path) -> None:
+def test_a_folder_is_printed_line_by_line_with_a_summary(type_in: Run, lake: Path) -> None:
     small_tables.hudi(lake / "a" / "trips")
     small_tables.delta(lake / "b" / "orders", commits=1)
     small_tables.broken(lake / "c")
@@ -67,7 +67,7 @@ def test_a_folder_is_told_line_by_line_with_a_sum(type_in: Run, lake: Path) -> N
     assert lines[f"{lake}/c"].startswith("broken   delta")
     assert "cannot be read" in lines[f"{lake}/c"]
     assert result.stdout.splitlines()[-1].startswith("3 tables (2 delta, 1 hudi)")
-    assert "1 need something (1 compaction), 1 are broken" in result.stdout
+    assert "1 needs something (1 compaction), 1 is broken" in result.stdout
 
 
 def test_each_table_of_a_folder_is_a_document_on_a_line(type_in: Run, lake: Path) -> None:
@@ -82,8 +82,8 @@ def test_each_table_of_a_folder_is_a_document_on_a_line(type_in: Run, lake: Path
     assert told["broken"]["actions"] == []
 
 
-def test_those_who_wait_are_told_how_far_it_is(type_in: Run, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lakehand.cli.check_screen.PACE", 0.0)
+def test_progress_is_printed_without_a_terminal(type_in: Run, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lakehand.cli.check.PROGRESS_INTERVAL", 0.0)
     for number in range(5):
         small_tables.hudi(lake / f"t{number}")
 
@@ -91,7 +91,7 @@ def test_those_who_wait_are_told_how_far_it_is(type_in: Run, lake: Path, monkeyp
 
     told = result.stderr.splitlines()
     assert told[0].startswith("lakehand: 1 tables in ")
-    assert told[-1] == "lakehand: 5 tables in 6 folders, 5 need something or are broken ..."
+    assert told[-1] == "lakehand: 5 tables in 6 folders, 5 not healthy ..."
 
 
 def test_a_pipeline_can_fail_on_need(type_in: Run, lake: Path) -> None:
@@ -134,7 +134,7 @@ def test_properties_are_tried_by_set_and_taken_from_the_settings(type_in: Run, l
     assert (by_table["state"], by_plugin["state"]) == ("needs", "healthy")
 
 
-def test_hudi_is_asked_both_ways_of_scheduling(type_in: Run, lake: Path) -> None:
+def test_hudi_is_decided_with_both_kinds_of_scheduling(type_in: Run, lake: Path) -> None:
     table = small_tables.hudi(lake / "trips")
     lock = "hoodie.write.lock.provider=org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
     words = ["check", table, "--set", "hudi.clustering.commits=1", "--set", lock, "--json"]
@@ -145,7 +145,7 @@ def test_hudi_is_asked_both_ways_of_scheduling(type_in: Run, lake: Path) -> None
 
     assert (clustering()["needed"], clustering()["scheduling"]) == (True, "service")
     assert clustering("--scheduling", "writer")["needed"] is False
-    assert "say writer or service" in type_in(*words, "--scheduling", "sometimes").stderr
+    assert "use writer or service" in type_in(*words, "--scheduling", "sometimes").stderr
 
 
 def test_tables_of_a_catalog_are_named_by_it(type_in: Run, lake: Path) -> None:
@@ -163,7 +163,7 @@ def test_tables_of_a_catalog_are_named_by_it(type_in: Run, lake: Path) -> None:
     assert type_in("check", "lake:sales.nothing", "--config", config).exit_code == 1
 
 
-def test_a_broken_plugin_is_told_and_stops_nobody(type_in: Run, lake: Path) -> None:
+def test_a_broken_plugin_is_reported_and_stops_nothing(type_in: Run, lake: Path) -> None:
     config = lake / "lakehand.toml"
     config.write_text('[plugins.process-factories.hudi]\nproperties = { "hudi.table-versions" = "nonsense" }\n')
 

@@ -15,6 +15,7 @@ from lakehand.store import SqlStore
 from lakehand.writer import hudi_options
 from tests.cli.conftest import Run, answer
 from tests.rest.parts import faces_over, serving, with_security
+from tests.s3_server import KEY, REGION, s3_server
 
 COMMANDS = [
     [], ["check"], ["maintain"], ["serve"], ["demo"], ["migrate"], ["doctor"], ["explain"], ["hudi-options"],
@@ -118,7 +119,7 @@ def test_the_doctor_finds_a_sound_machine(type_in: Run, tmp_path: Path) -> None:
     assert "empty" in found["database"]["detail"]
 
 
-def test_the_doctor_says_how_to_mend_what_is_wrong(type_in: Run, tmp_path: Path) -> None:
+def test_the_doctor_says_how_to_fix_what_is_wrong(type_in: Run, tmp_path: Path) -> None:
     nowhere = ["--home", tmp_path / "home", "--warehouse", tmp_path / "nowhere"]
     database = ["--database", "postgresql://nobody@127.0.0.1:9/none"]
 
@@ -128,6 +129,47 @@ def test_the_doctor_says_how_to_mend_what_is_wrong(type_in: Run, tmp_path: Path)
     assert "there is no" in result.stdout
     assert "LAKEHAND_DATABASE" in result.stdout
     assert "Traceback" not in result.output
+
+
+def test_the_doctor_checks_the_jars_of_every_format_that_is_on(
+    type_in: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAKEHAND_JARS", str(tmp_path / "no-jars"))
+    monkeypatch.setenv("LAKEHAND_PLUGINS", json.dumps({"table-formats": {"paimon": {"enabled": False}}}))
+
+    report = type_in("doctor", "--quick", "--json", "--home", tmp_path / "home")
+
+    found = {item["part"]: item for item in json.loads(report.stdout)["items"]}
+    assert not found["jars"]["is_fine"]
+    assert all(name in found["jars"]["detail"] for name in ("hudi-spark", "iceberg-spark", "delta-spark"))
+    assert "paimon" not in found["jars"]["detail"] + found["plugins"]["detail"]
+
+
+@pytest.mark.long
+def test_the_doctor_reaches_a_private_endpoint_with_the_storage_properties(
+    type_in: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, KEY)
+    with s3_server() as server:
+        server.make_bucket("lake")
+        server.put("lake", "sales/orders/data.parquet", b"")
+        properties = {
+            "s3.endpoint_override": server.endpoint.removeprefix("http://"), "s3.scheme": "http",
+            "s3.region": REGION,
+        }  # fmt: skip
+        monkeypatch.setenv("LAKEHAND_PLUGINS", json.dumps({"table-formats": {"delta": {"properties": properties}}}))
+
+        report = type_in(
+            "doctor", "--quick", "--json", "--home", tmp_path / "home", "--warehouse", "s3://lake/sales",
+            "--warehouse", "s3://lake/nowhere",
+        )  # fmt: skip
+
+    found = {item["part"]: item for item in json.loads(report.stdout)["items"]}
+    assert found["storage s3://lake/sales"] == {
+        "part": "storage s3://lake/sales", "is_fine": True, "detail": "can be read, 1 entries", "fix": "",
+    }  # fmt: skip
+    assert "there is no s3://lake/nowhere" in found["storage s3://lake/nowhere"]["detail"]
 
 
 def test_migrate_fills_an_empty_database_and_repeats_without_harm(type_in: Run, tmp_path: Path) -> None:

@@ -13,18 +13,17 @@ import pytest
 from rich.table import Table as RichTable
 from rich.text import Text
 
-import lakehand.cli
-from lakehand.cli.check_views import card, line
-from lakehand.cli.demo.stage import Stage
-from lakehand.cli.plugin_views import plugins_view
-from lakehand.cli.problems import complain
-from lakehand.cli.screen import Screen, data, say
+import lakehand
+from lakehand.cli.health_views import card, line
+from lakehand.cli.info import plugins_view
+from lakehand.demo.console import DemoConsole
 from lakehand.domain.actions import Action
 from lakehand.domain.events import Event
 from lakehand.domain.operations import Attempt, Handle, InstanceId, NewOperation, Status
 from lakehand.domain.processes import Failure, Instant, TableProcess
 from lakehand.domain.tables import Format, TableId, TableSpec
 from lakehand.domain.texts import visible
+from lakehand.output import SafeConsole, data, print_error, print_line
 from lakehand.store import SqlStore
 from tests import small_tables
 from tests.cli.conftest import Run, answer
@@ -148,34 +147,32 @@ def test_folders_with_nasty_names_are_checked_and_found(
 
 
 def test_an_error_is_one_message_whatever_it_quotes(nasty: str, capsys: pytest.CaptureFixture[str]) -> None:
-    complain(f"there is no table {nasty}\nlakehand: all is well")
+    print_error(f"there is no table {nasty}\nlakehand: all is well")
     printed = capsys.readouterr().err
     assert harmless(printed)
     assert visible(nasty) in printed
     assert "\nlakehand: all is well" not in printed, "a second line passes for no message of its own"
 
 
-def test_what_is_said_is_said_as_it_is(nasty: str, capsys: pytest.CaptureFixture[str]) -> None:
-    say(f"{nasty} is removed")
+def test_a_line_is_printed_as_it_is(nasty: str, capsys: pytest.CaptureFixture[str]) -> None:
+    print_line(f"{nasty} is removed")
     assert capsys.readouterr().out == f"{visible(nasty)} is removed\n"
 
 
-def test_the_demo_speaks_of_strangers_the_same_way(nasty: str, capsys: pytest.CaptureFixture[str]) -> None:
-    stage = Stage()
-    stage.line("writer", nasty)
-    stage.heading(nasty, nasty)
+def test_the_demo_escapes_in_the_same_way(nasty: str, capsys: pytest.CaptureFixture[str]) -> None:
+    console = DemoConsole()
+    console.line("writer", nasty)
+    console.heading(nasty, nasty)
     assert harmless(capsys.readouterr().out)
 
 
-def test_the_screen_itself_lets_nothing_through_however_it_is_made(
-    nasty: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_console_escapes_everything_however_it_is_made(nasty: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Views come and go: also one that makes Text of data by itself prints no control character."""
     rows = RichTable(nasty)
     rows.add_row(nasty)
     rows.add_row(Text(nasty))
     for what in (nasty, Text(nasty), data(nasty), rows):
-        Screen(width=200).print(what)
+        SafeConsole(width=200).print(what)
     printed = capsys.readouterr().out
     assert harmless(printed)
     assert printed.count(visible(nasty)) >= 4, "Text drops a few by itself"
@@ -189,24 +186,24 @@ def test_health_and_plugins_are_shown_as_they_are(nasty: str, capsys: pytest.Cap
     }  # fmt: skip
     plugin = {"kind": "engine", "name": nasty, "state": nasty, "reason": nasty, "version": nasty, "pairs": {nasty: []}}
     for what in (card(document), line(document), plugins_view({"items": [plugin]})):
-        Screen(width=200).print(what)
+        SafeConsole(width=200).print(what)
     assert harmless(capsys.readouterr().out)
 
 
-def test_nobody_prints_past_the_screen_or_writes_markup() -> None:
-    """New code: Screen instead of Console, data() and joined() instead of markup, visible() where print is used."""
-    folder = Path(lakehand.cli.__file__).parent
-    for file in sorted(folder.rglob("*.py")):
+def test_nothing_is_printed_past_the_console_or_with_markup() -> None:
+    """New code: SafeConsole instead of Console, data() and join() instead of markup, visible() where print is used."""
+    root = Path(lakehand.__file__).parent
+    for file in [*sorted((root / "cli").rglob("*.py")), *sorted((root / "demo").rglob("*.py")), root / "output.py"]:
         source = file.read_text()
-        if file.name != "screen.py":
-            assert "Console(" not in source, f"{file.name}: use Screen"
+        if file.name != "output.py":
+            assert not re.search(r"\bConsole\(", source), f"{file.name}: use SafeConsole"
         for word in ("from_markup", "rich.markup", "from_ansi", "markup=True", "typer.echo", "secho"):
             assert word not in source, f"{file.name}: {word}"
         for call in [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]:
             name = getattr(call.func, "attr", getattr(call.func, "id", ""))
             if name == "TextColumn":
                 assert "markup" in {keyword.arg for keyword in call.keywords}, f"{file.name}:{call.lineno}"
-            if name == "print" and isinstance(call.func, ast.Name) and call.args and file.name != "screen.py":
+            if name == "print" and isinstance(call.func, ast.Name) and call.args and file.name != "output.py":
                 shown = ast.unparse(call.args[0])
-                allowed = ("json.dumps(", "visible(", "written(", "lakehand: {text} ...")
+                allowed = ("json.dumps(", "visible(", "render(", "lakehand: {text} ...")
                 assert any(word in shown for word in allowed), f"{file.name}:{call.lineno}: {shown}"

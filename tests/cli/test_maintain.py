@@ -18,6 +18,11 @@ from tests.cli.conftest import Run
 
 LONG_AGO = time.time() - 30 * 86400
 PATIENCE = 120.0
+# A shell that starts tests in the background ignores Ctrl-C, and so would every process below it.
+HEED_CTRL_C = (
+    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.executable, sys.argv[1:])"
+)
+WITH_CTRL_C = (sys.executable, "-c", HEED_CTRL_C, sys.executable)
 MANY = 30  # small files that are worth a rewrite
 
 
@@ -84,7 +89,7 @@ def test_a_dry_run_lists_what_would_go_and_deletes_nothing(type_in: Run, tmp_pat
 @pytest.mark.spark
 def test_ctrl_c_stops_the_work_and_the_driver(tmp_path: Path) -> None:
     table = small_tables.delta(tmp_path / "orders", commits=MANY)
-    command = [sys.executable, "-m", "lakehand.cli", "maintain", str(table), "--action", "optimize"]
+    command = [*WITH_CTRL_C, "-m", "lakehand.cli", "maintain", str(table), "--action", "optimize"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path)
     assert process.stdout is not None
     for line in process.stdout:
@@ -125,7 +130,7 @@ def test_nothing_is_started_for_a_healthy_table(type_in: Run, tmp_path: Path, ow
     [
         (["--action", "explode"], "explode"),
         (["--confirm"], "--confirm needs --action"),
-        (["--scheduling", "never"], "say writer or service"),
+        (["--scheduling", "never"], "use writer or service"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_starts(

@@ -11,9 +11,8 @@ from threading import get_ident
 import pytest
 
 from lakehand.domain.errors import NotFound
-from lakehand.engines.spark import jar_sums, jars
-from lakehand.engines.spark.jar_sums import JarSums
-from lakehand.engines.spark.jars import Jar, JarRefused, JarsUnavailable, ensure_jars
+from lakehand.engines.spark import jars
+from lakehand.engines.spark.jars import Jar, JarRefused, JarSums, JarsUnavailable, ensure_jars
 from lakehand.engines.spark.java import Java, java_home
 
 CONTENT = b"not really a jar" * 1000
@@ -151,7 +150,7 @@ def test_a_jar_that_is_known_is_not_read_again(
     cache.mkdir()
     (cache / "tiny-1.0.jar").write_bytes(CONTENT)
     ensure_jars(["tiny"], java=NO_JAVA, sums=JarSums(tmp_path / "sums.json"))
-    monkeypatch.setattr(jar_sums, "sha256_of", lambda file: pytest.fail(f"{file} is read again"))
+    monkeypatch.setattr(jars, "sha256_of", lambda file: pytest.fail(f"{file} is read again"))
 
     assert ensure_jars(["tiny"], java=NO_JAVA, sums=JarSums(tmp_path / "sums.json")) == [cache / "tiny-1.0.jar"]
 

@@ -9,24 +9,23 @@ import psutil
 import pytest
 
 from lakehand.engines.spark.command import Command
-from lakehand.engines.spark.launcher import Launcher
+from lakehand.engines.spark.launcher import HeartbeatTimer, Launcher
 from lakehand.engines.spark.process import DriverProcess
-from lakehand.engines.spark.pulse import Pulse
-from lakehand.engines.spark.spool import Spool
+from lakehand.engines.spark.spool import SpoolClient
 from lakehand.testing import eventually
 
 SLEEP = "sleep 600"
 
 
 @pytest.fixture
-def spool(tmp_path: Path) -> Spool:
-    spool = Spool(tmp_path / "spool")
+def spool(tmp_path: Path) -> SpoolClient:
+    spool = SpoolClient(tmp_path / "spool")
     spool.make()
     return spool
 
 
 @pytest.fixture
-def process(spool: Spool) -> Iterator[DriverProcess]:
+def process(spool: SpoolClient) -> Iterator[DriverProcess]:
     process = DriverProcess(spool, spool.root.parent)
     yield process
     end(process)
@@ -42,7 +41,7 @@ def end(process: DriverProcess) -> None:
     eventually(is_dead)
 
 
-def script(spool: Spool, text: str = SLEEP) -> Command:
+def script(spool: SpoolClient, text: str = SLEEP) -> Command:
     return Command(
         arguments=["/bin/sh", "-c", text + "; true", "driver", str(spool.root)],
         environment={"PATH": "/usr/bin:/bin"},
@@ -51,7 +50,7 @@ def script(spool: Spool, text: str = SLEEP) -> Command:
     )
 
 
-def test_a_driver_lives_until_the_last_of_its_processes_is_dead(spool: Spool, process: DriverProcess) -> None:
+def test_a_driver_lives_until_the_last_of_its_processes_is_dead(spool: SpoolClient, process: DriverProcess) -> None:
     assert not process.is_alive()
     process.start(script(spool, f"sh -c '{SLEEP}; true' child $1 & exit 0"))
     eventually(lambda: not psutil.pid_exists(int(spool.lock.read_text())))
@@ -59,13 +58,13 @@ def test_a_driver_lives_until_the_last_of_its_processes_is_dead(spool: Spool, pr
     assert process.is_alive()
 
 
-def test_a_second_driver_is_not_started(spool: Spool, process: DriverProcess) -> None:
+def test_a_second_driver_is_not_started(spool: SpoolClient, process: DriverProcess) -> None:
     assert process.start(script(spool))
     assert not process.start(script(spool))
     assert not DriverProcess(spool, spool.root.parent).start(script(spool))
 
 
-def test_none_can_start_while_someone_relies_on_its_death(spool: Spool, process: DriverProcess) -> None:
+def test_none_can_start_while_someone_relies_on_its_death(spool: SpoolClient, process: DriverProcess) -> None:
     other = DriverProcess(spool, spool.root.parent)
     with process.probe() as is_alive:
         assert not is_alive
@@ -74,14 +73,14 @@ def test_none_can_start_while_someone_relies_on_its_death(spool: Spool, process:
     assert other.start(script(spool))
 
 
-def test_another_service_process_can_end_it(spool: Spool, process: DriverProcess) -> None:
+def test_another_service_process_can_end_it(spool: SpoolClient, process: DriverProcess) -> None:
     process.start(script(spool))
     end(DriverProcess(spool, spool.root.parent))
 
     assert not process.is_alive()
 
 
-def test_a_number_that_now_means_another_process_is_left_alone(spool: Spool, process: DriverProcess) -> None:
+def test_a_number_that_now_means_another_process_is_left_alone(spool: SpoolClient, process: DriverProcess) -> None:
     with subprocess.Popen(["sleep", "600"], start_new_session=True) as stranger:
         spool.lock.write_text(str(stranger.pid))
         process.kill()
@@ -92,7 +91,7 @@ def test_a_number_that_now_means_another_process_is_left_alone(spool: Spool, pro
 
 @pytest.mark.parametrize("text", ["", "1", "0", "-1", "nonsense"])
 def test_a_number_that_means_many_processes_is_never_signalled(
-    spool: Spool, process: DriverProcess, text: str, monkeypatch: pytest.MonkeyPatch
+    spool: SpoolClient, process: DriverProcess, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.killpg", lambda *_: pytest.fail("a signal was sent"))
     monkeypatch.setattr("lakehand.engines.spark.process.command_lines", lambda _: [[str(spool.root)]])
@@ -101,7 +100,7 @@ def test_a_number_that_means_many_processes_is_never_signalled(
     spool.lock.write_text("")
 
 
-def test_settings_are_for_our_eyes_only(spool: Spool, process: DriverProcess) -> None:
+def test_settings_are_for_our_eyes_only(spool: SpoolClient, process: DriverProcess) -> None:
     process.start(script(spool))
     file = spool.root.parent / "spark.properties"
 
@@ -116,22 +115,22 @@ class Time:
         return self.now
 
 
-def test_after_each_death_a_driver_is_started_later_and_later(spool: Spool, process: DriverProcess) -> None:
+def test_after_each_death_a_driver_is_started_later_and_later(spool: SpoolClient, process: DriverProcess) -> None:
     time = Time()
     launcher = Launcher(process, lambda: script(spool, "echo out of luck"), time)
-    waits, hopeless = [], []
+    waits, backing_off = [], []
     for _ in range(3):
-        launcher.want()
-        launcher.settle(10)
+        launcher.request_start()
+        launcher.wait(10)
         eventually(lambda: not process.is_alive())
         launcher.observe(False, {})
         waits.append(launcher._not_before - time.now)
-        hopeless.append(launcher.is_hopeless)
+        backing_off.append(launcher.is_backing_off)
         time.now = launcher._not_before
 
     assert waits == [1.0, 2.0, 4.0]
-    assert hopeless == [False, False, True]
-    assert not launcher.is_hopeless
+    assert backing_off == [False, False, True]
+    assert not launcher.is_backing_off
     assert launcher.restarts == 2
     assert "out of luck" in launcher.error
 
@@ -141,16 +140,16 @@ def test_a_driver_that_cannot_even_be_prepared_is_a_failure_with_its_reason(proc
         raise RuntimeError("no Java here")
 
     launcher = Launcher(process, no_java, Time())
-    launcher.want()
-    launcher.settle(10)
+    launcher.request_start()
+    launcher.wait(10)
 
     assert (launcher.failures, launcher.error) == (1, "RuntimeError: no Java here")
 
 
-def test_a_driver_that_stopped_by_itself_did_not_fail(spool: Spool, process: DriverProcess) -> None:
+def test_a_driver_that_stopped_by_itself_did_not_fail(spool: SpoolClient, process: DriverProcess) -> None:
     launcher = Launcher(process, lambda: script(spool, "exit 0"), Time())
-    launcher.want()
-    launcher.settle(10)
+    launcher.request_start()
+    launcher.wait(10)
     eventually(lambda: not process.is_alive())
     launcher.observe(False, {"state": "stopped"})
 
@@ -170,10 +169,10 @@ def test_a_long_life_makes_earlier_deaths_forgotten(process: DriverProcess) -> N
 
 def test_silence_is_counted_while_a_driver_lives_and_its_beat_stands_still() -> None:
     time = Time()
-    pulse = Pulse(time)
+    timer = HeartbeatTimer(time)
     heard = []
     for is_alive, beat in ((True, 1), (True, 1), (True, 2), (True, 2), (False, 2)):
-        heard.append(pulse.silence(is_alive, {"boot": "b", "beat": beat}))
+        heard.append(timer.silence(is_alive, {"boot": "b", "beat": beat}))
         time.now += 10
 
     assert heard == [0.0, 10.0, 0.0, 10.0, 0.0]

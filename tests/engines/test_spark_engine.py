@@ -77,7 +77,7 @@ class TestSparkEngine(ExecuteEngineContract):
         handle = subject.submit(subject.work(deaf=600), time_to_live=timedelta(seconds=3))
         subject.wait_for(handle, EngineState.LOST)
 
-        assert "goes on" in subject.engine.process.last_words()
+        assert "goes on" in subject.engine.process.exit_reason()
         subject.reopen()
 
     def test_a_driver_stops_when_it_is_told_and_starts_when_there_is_work(self, subject: SparkUnderTest) -> None:

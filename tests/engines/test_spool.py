@@ -23,32 +23,32 @@ UNTIL = LeaseGrant(heartbeat_token="boot:3", time_to_live=timedelta(seconds=30))
 
 
 @pytest.fixture
-def ours(tmp_path: Path) -> service.Spool:
-    spool = service.Spool(tmp_path / "spool")
+def ours(tmp_path: Path) -> service.SpoolClient:
+    spool = service.SpoolClient(tmp_path / "spool")
     spool.make()
     return spool
 
 
 @pytest.fixture
-def theirs(ours: service.Spool) -> driver.Spool:
+def theirs(ours: service.SpoolClient) -> driver.Spool:
     return driver.Spool(ours.root)
 
 
-def state(ours: service.Spool, *, is_alive: bool = True) -> EngineState:
+def state(ours: service.SpoolClient, *, is_alive: bool = True) -> EngineState:
     return status_of(H, ours.view([H]), is_alive=is_alive, is_silent=False).state
 
 
-def test_both_sides_use_the_same_names(ours: service.Spool, theirs: driver.Spool) -> None:
+def test_both_sides_use_the_same_names(ours: service.SpoolClient, theirs: driver.Spool) -> None:
     assert service.FOLDERS == driver.FOLDERS
     assert (ours.stop, ours.state, ours.lock) == (theirs.stop, theirs.state, theirs.lock)
-    assert ours.last_words == theirs.last_words
+    assert ours.exit_reason == theirs.last_words
 
 
-def test_the_folders_are_for_our_eyes_only(ours: service.Spool) -> None:
+def test_the_folders_are_for_our_eyes_only(ours: service.SpoolClient) -> None:
     assert {stat.S_IMODE(folder.stat().st_mode) for folder in (ours.root, *ours.root.iterdir())} == {0o700}
 
 
-def test_work_passes_through_all_stages(ours: service.Spool, theirs: driver.Spool) -> None:
+def test_work_passes_through_all_stages(ours: service.SpoolClient, theirs: driver.Spool) -> None:
     seen = [state(ours)]
     ours.put(WORK, H, UNTIL)
     seen.append(state(ours))
@@ -61,7 +61,7 @@ def test_work_passes_through_all_stages(ours: service.Spool, theirs: driver.Spoo
     assert [*seen, state(ours)] == ["absent", "queued", "running", "succeeded", "absent"]
 
 
-def test_the_driver_reads_what_the_service_ordered(ours: service.Spool, theirs: driver.Spool) -> None:
+def test_the_driver_reads_what_the_service_ordered(ours: service.SpoolClient, theirs: driver.Spool) -> None:
     ours.put(WORK, H, UNTIL)
     [handle] = theirs.waiting()
     order = theirs.order(handle)
@@ -81,14 +81,14 @@ def test_the_driver_reads_what_the_service_ordered(ours: service.Spool, theirs: 
     }
 
 
-def test_the_driver_reads_each_renewal_once(ours: service.Spool, theirs: driver.Spool) -> None:
+def test_the_driver_reads_each_renewal_once(ours: service.SpoolClient, theirs: driver.Spool) -> None:
     ours.renew([H, Handle("8-1")], UNTIL)
 
     assert theirs.take_renewals() == [{"handles": ["7-1", "8-1"], "heartbeat_token": "boot:3", "time_to_live": 30.0}]
     assert theirs.take_renewals() == []
 
 
-def test_progress_and_outcome_are_read_as_they_were_written(ours: service.Spool, theirs: driver.Spool) -> None:
+def test_progress_and_outcome_are_read_as_they_were_written(ours: service.SpoolClient, theirs: driver.Spool) -> None:
     theirs.tell(H, {"progress": {"phase": "one"}})
     assert ours.view([H]).running[H]["progress"] == {"phase": "one"}
     theirs.tell(H, {"progress": {"phase": "two"}})
@@ -100,7 +100,7 @@ def test_progress_and_outcome_are_read_as_they_were_written(ours: service.Spool,
 
 
 def test_started_work_is_lost_when_its_driver_is_dead_and_waiting_work_is_not(
-    ours: service.Spool, theirs: driver.Spool
+    ours: service.SpoolClient, theirs: driver.Spool
 ) -> None:
     ours.put(WORK, H, UNTIL)
     assert state(ours, is_alive=False) is EngineState.QUEUED
@@ -108,43 +108,43 @@ def test_started_work_is_lost_when_its_driver_is_dead_and_waiting_work_is_not(
     assert state(ours, is_alive=False) is EngineState.LOST
 
 
-def test_a_silent_driver_makes_running_work_unknown(ours: service.Spool, theirs: driver.Spool) -> None:
+def test_a_silent_driver_makes_running_work_unknown(ours: service.SpoolClient, theirs: driver.Spool) -> None:
     theirs.tell(H, {})
     assert status_of(H, ours.view([H]), is_alive=True, is_silent=True).state is EngineState.UNKNOWN
 
 
-def test_a_torn_result_is_lost_not_failed(ours: service.Spool) -> None:
+def test_a_torn_result_is_lost_not_failed(ours: service.SpoolClient) -> None:
     (ours.done / "7-1.json").write_text('{"state": "succ')
     assert state(ours) is EngineState.LOST
 
 
-def test_waiting_work_is_taken_back_without_the_driver(ours: service.Spool, theirs: driver.Spool) -> None:
+def test_waiting_work_is_taken_back_without_the_driver(ours: service.SpoolClient, theirs: driver.Spool) -> None:
     ours.put(WORK, H, UNTIL)
-    ours.ask_to_cancel(H)
+    ours.cancel_work(H)
 
     assert state(ours) is EngineState.CANCELED
     assert not theirs.accept(H)
     assert theirs.waiting() == []
 
 
-def test_the_driver_is_asked_to_cancel_what_it_runs(ours: service.Spool, theirs: driver.Spool) -> None:
+def test_the_driver_is_asked_to_cancel_what_it_runs(ours: service.SpoolClient, theirs: driver.Spool) -> None:
     ours.put(WORK, H, UNTIL)
     theirs.accept(H)
-    ours.ask_to_cancel(H)
+    ours.cancel_work(H)
 
     assert theirs.take_cancels() == [H]
     assert theirs.take_cancels() == []
 
 
-def test_cancelling_what_is_unknown_or_over_asks_nobody(ours: service.Spool, theirs: driver.Spool) -> None:
+def test_cancelling_what_is_unknown_or_over_asks_nobody(ours: service.SpoolClient, theirs: driver.Spool) -> None:
     theirs.finish("8-1", {"state": "succeeded"})
     for handle in ("8-1", "9-1"):
-        ours.ask_to_cancel(Handle(handle))
+        ours.cancel_work(Handle(handle))
 
     assert theirs.take_cancels() == []
 
 
-def test_work_that_is_forgotten_while_it_waits_is_never_run(ours: service.Spool, theirs: driver.Spool) -> None:
+def test_work_that_is_forgotten_while_it_waits_is_never_run(ours: service.SpoolClient, theirs: driver.Spool) -> None:
     ours.put(WORK, H, UNTIL)
     ours.forget(H, is_driver_dead=False)
 
@@ -152,14 +152,14 @@ def test_work_that_is_forgotten_while_it_waits_is_never_run(ours: service.Spool,
 
 
 @pytest.mark.parametrize("handle", ["", "../x", ".x", "a/b", "a b", "x" * 121, "a\n"])
-def test_a_handle_is_a_plain_word(ours: service.Spool, handle: str) -> None:
+def test_a_handle_is_a_plain_word(ours: service.SpoolClient, handle: str) -> None:
     with pytest.raises(Invalid):
         ours.put(WORK, Handle(handle), UNTIL)
     with pytest.raises(Invalid):
         ours.log_tail(Handle(handle), 0, 10)
 
 
-def test_logs_are_read_in_pieces(ours: service.Spool) -> None:
+def test_logs_are_read_in_pieces(ours: service.SpoolClient) -> None:
     (ours.logs / "7-1.log").write_text("0123456789")
 
     assert ours.log_tail(H, 0, 4) == "0123"
@@ -167,7 +167,7 @@ def test_logs_are_read_in_pieces(ours: service.Spool) -> None:
     assert ours.log_tail(Handle("none"), 0, 4) == ""
 
 
-def test_old_results_logs_and_drafts_are_swept_but_never_an_order(ours: service.Spool) -> None:
+def test_old_results_logs_and_drafts_are_swept_but_never_an_order(ours: service.SpoolClient) -> None:
     old = time.time() - timedelta(days=40).total_seconds()
     files = [ours.inbox / "a.json", ours.inbox / ".a.taken", ours.done / "b.json", ours.logs / "c.log"]
     for file in files:
@@ -175,6 +175,6 @@ def test_old_results_logs_and_drafts_are_swept_but_never_an_order(ours: service.
         os.utime(file, (old, old))
     fresh = ours.done / "d.json"
     fresh.write_text(json.dumps({"state": "succeeded"}))
-    ours.sweep({ours.done: timedelta(days=30), ours.logs: timedelta(days=14)}, time.time())
+    ours.clean_up({ours.done: timedelta(days=30), ours.logs: timedelta(days=14)}, time.time())
 
     assert [file.exists() for file in [*files, fresh]] == [True, False, False, False, True]

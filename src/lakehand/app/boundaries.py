@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the boundary of an operation when it is admitted: follows all links once, and notes which folder is there."""
+"""Creates the boundary of an operation when it is admitted: the location with all links resolved, and its inode."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ Draw = Callable[[str, Sequence[str]], Boundary]
 
 
 def boundaries(warehouses: Warehouses, check_path: Callable[[str], None]) -> Draw:
-    """A function of a table's location and its extra locations; raises when one of them is in no warehouse."""
+    """A function of a table's location and extra locations, which raises when one is in no warehouse."""
     inside = tuple(real_location(prefix) for prefix in warehouses.prefixes)
 
     def draw(location: str, extra: Sequence[str]) -> Boundary:
@@ -33,17 +33,17 @@ def extra_prefix(text: str, check_path: Callable[[str], None]) -> str:
         location = normalise(text)
         check_path(location)
     except LocationRefused as error:
-        raise LocationRefused(f"{EXTRA_LOCATIONS} names {text!r}, which cannot be one: {error}") from error
+        raise LocationRefused(f"{EXTRA_LOCATIONS} names {text!r}, which is not allowed: {error}") from error
     return real_location(location)
 
 
 def real_location(location: str) -> str:
-    """Without links. Object stores have none."""
+    """With links resolved. Object stores have none."""
     return os.path.realpath(location) if location.startswith("/") else location
 
 
 def folder_at(location: str) -> str:
-    """The identity of a folder on this machine's disks, which a link or another folder in its place does not have."""
+    """Device and inode of a local folder: a replaced folder has others."""
     if not location.startswith("/"):
         return ""
     try:

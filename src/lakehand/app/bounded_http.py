@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP with bounds on the head of a request, on its time, and on the number of connections.
+"""HTTP with limits on the head of a request, on its time, and on the number of connections.
 
-The server's parser alone would collect a header for ever, and refuses addresses over 64 KB. Hudi's client puts all
-pending instants into one address, and its writer fails on any answer but 200. So a longer address of the wire is read
-up to the wire's own bound, and what is longer still is cut there, and the wire says so.
+The server's parser alone would collect headers without limit, and refuses URLs over 64 KB. Hudi's client puts all
+pending instants into one URL, and its writer fails on any answer but 200. So a longer URL of the wire is read up to
+the wire's own limit, cut there, and the wire reports it.
 """
 
 from asyncio import Transport
@@ -14,11 +14,11 @@ from lakehand.app.connections import Connections, Wait, client_group
 from lakehand.rest.wire import PREFIX
 from lakehand.rest.wire_letters import LONGEST_QUERY
 
-LONGEST_HEADERS = 128 * 1024  # bytes; what a body has is bounded by those who read it
-LONGEST_PARSED = 65_000  # bytes of an address that the parser of the server takes
+LONGEST_HEADERS = 128 * 1024  # bytes; bodies have their own limits
+LONGEST_PARSED = 65_000  # bytes of a URL that the server's parser accepts
 LONGEST_PATH = 1000
 LONGEST_KEPT = LONGEST_QUERY + LONGEST_PATH
-LONGEST_SKIPPED = 16 * 1024 * 1024  # bytes of a writer's address before the connection is closed
+LONGEST_SKIPPED = 16 * 1024 * 1024  # bytes of a writer's URL before the connection is closed
 MOST_PIPELINED = 16  # requests that may wait on one connection
 WIRE = PREFIX.encode()
 
@@ -32,36 +32,36 @@ TOO_SLOW = refusal("408 Request Timeout")
 TOO_MANY = refusal("503 Service Unavailable")
 
 
-def bounded_http(kept: Connections) -> "type[BoundedHttp]":
-    """The protocol of a server whose connections are kept there."""
+def bounded_http(connections: Connections) -> "type[BoundedHttp]":
+    """The protocol class of a server with these connections."""
 
     class Bounded(BoundedHttp):
-        kept_by = kept
+        connections_of_server = connections
 
     return Bounded
 
 
 class BoundedHttp(HttpToolsProtocol):
-    kept_by: Connections
+    connections_of_server: Connections
     group = ""
     _wait = Wait.HEAD
     _is_fresh = True  # no request has come yet
     _is_begun = False  # a request has begun and is not complete
     _is_head = True
-    _is_blocked = False  # the client does not take our answer
+    _is_blocked = False  # the client does not read the answer
     _head_size = 0
     _url_size = 0
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.group = client_group(self.client[0] if self.client else "")
-        self.kept_by.start(self.loop)
-        if not self.kept_by.admit(self):
+        self.connections_of_server.start(self.loop)
+        if not self.connections_of_server.admit(self):
             self.transport.write(TOO_MANY)
             self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.kept_by.lost(self)
+        self.connections_of_server.lost(self)
         super().connection_lost(exc)
 
     def is_closing(self) -> bool:
@@ -84,17 +84,17 @@ class BoundedHttp(HttpToolsProtocol):
         if self._is_begun and self._is_head and self._is_too_long():
             self.transport.write(TOO_LARGE)
             self.transport.close()
-        self._tell()
+        self._report_wait()
 
     def _is_too_long(self) -> bool:
         longest = LONGEST_SKIPPED if self.url.startswith(WIRE) else LONGEST_PARSED
         return self._url_size > longest or self._head_size - self._url_size > LONGEST_HEADERS
 
-    def _tell(self) -> None:
+    def _report_wait(self) -> None:
         wait = self._waits_for()
         if wait is not self._wait:
             self._wait = wait
-            self.kept_by.waits(self, wait)
+            self.connections_of_server.waits(self, wait)
 
     def _waits_for(self) -> Wait:
         if self._is_blocked:
@@ -127,7 +127,7 @@ class BoundedHttp(HttpToolsProtocol):
         path, _, query = self.url.partition(b"?")
         self.url = path[:LONGEST_PATH]
         super().on_headers_complete()
-        self.scope["query_string"] = query[: LONGEST_QUERY + 1]  # before the request's task has its first turn
+        self.scope["query_string"] = query[: LONGEST_QUERY + 1]  # before the request's task starts
 
     def on_message_complete(self) -> None:
         self._is_begun, self._is_head, self._head_size = False, True, 0
@@ -135,14 +135,14 @@ class BoundedHttp(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self._tell()
+        self._report_wait()
 
     def pause_writing(self) -> None:
         super().pause_writing()
         self._is_blocked = True
-        self._tell()
+        self._report_wait()
 
     def resume_writing(self) -> None:
         super().resume_writing()
         self._is_blocked = False
-        self._tell()
+        self._report_wait()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chooses and reads lakehand.toml, and lays layers of settings over each other."""
+"""Chooses and reads lakehand.toml, and merges layers of settings."""
 
 import os
 import re
@@ -19,7 +19,7 @@ toml: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 NAME = "lakehand.toml"
 FREE_TABLES = frozenset(
     {"plugins", "spark", "tokens", "queues", "properties", "catalogs"}
-)  # their keys are not ours to spell
+)  # their keys are not normalised
 
 
 _SECRET = re.compile(r"secret|password|passwd|token|credential|access.?key|callback.?key", re.IGNORECASE)
@@ -28,7 +28,7 @@ _URL_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigChoice:
-    """The file that is used, if any, and what whoever runs Lakehand should know about it and the others."""
+    """The file that is used, if any, and warnings about it or an ignored one."""
 
     file: Path | None = None
     warnings: tuple[str, ...] = ()
@@ -39,9 +39,9 @@ class ConfigChoice:
 
 
 def choose_config(named: Path | None, home: Path) -> ConfigChoice:
-    """The file that was named, or else the one in home, or else the one in the current folder.
+    """The named file, else the one in home, else the one in the current folder.
 
-    A file that nobody named is used only if nobody else can have written it.
+    A file that was not named is used only if no other user can have written it.
     """
     chosen = named or (Path(os.environ["LAKEHAND_CONFIG"]) if os.environ.get("LAKEHAND_CONFIG") else None)
     if chosen is not None:
@@ -54,14 +54,14 @@ def choose_config(named: Path | None, home: Path) -> ConfigChoice:
         return ConfigChoice(file=own)
     if here.is_file():
         if stranger := who_else_writes(here):
-            warning = f"{here} is ignored, because {stranger}; to use it all the same, name it with --config"
+            warning = f"{here} is ignored, because {stranger}; to use it anyway, name it with --config"
             return ConfigChoice(warnings=(warning,))
         return ConfigChoice(file=here)
     return ConfigChoice()
 
 
 def refuse_foreign(file: Path) -> None:
-    """The file in home was meant to be used: running without it, say without its tokens, would be worse."""
+    """Do not ignore the file in home: running without it, for example without its tokens, would be worse."""
     is_private = not file.parent.stat().st_mode & 0o077
     stranger = who_else_writes(file)
     if stranger and not (is_private and file.stat().st_uid in (0, os.geteuid())):
@@ -78,7 +78,7 @@ def who_else_writes(file: Path) -> str:
 
 
 def exposed_secrets(file: Path, values: Mapping[str, Any]) -> str:
-    """A sentence if other users may read a file that holds secrets."""
+    """A warning if other users can read a file with secrets."""
     if file.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH) and holds_secret(values):
         return f"{file} holds secrets, and other users may read it: chmod 600 {file}"
     return ""
@@ -94,17 +94,17 @@ def holds_secret(value: object, name: str = "") -> bool:
 
 def read_config(file: Path) -> dict[str, Any]:
     try:
-        return spelled(toml.loads(file.read_text(encoding="utf-8")))
+        return normalised(toml.loads(file.read_text(encoding="utf-8")))
     except (toml.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Invalid(f"{file} is no TOML: {error}") from error
+        raise Invalid(f"{file} is not valid TOML: {error}") from error
     except OSError as error:
         raise Invalid(f"{file} cannot be read: {error.strerror}") from error
 
 
-def spelled(values: Mapping[str, Any]) -> dict[str, Any]:
-    """``lease-margin`` and ``lease_margin`` are one setting."""
+def normalised(values: Mapping[str, Any]) -> dict[str, Any]:
+    """``lease-margin`` and ``lease_margin`` are the same setting."""
     return {
-        name.replace("-", "_"): spelled(value) if isinstance(value, dict) and name not in FREE_TABLES else value
+        name.replace("-", "_"): normalised(value) if isinstance(value, dict) and name not in FREE_TABLES else value
         for name, value in values.items()
     }
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds the connections of the HTTP server: how many, how many of one client, and how long each may keep us waiting.
+"""Limits the connections of the HTTP server: in all, per client, and how long each may keep the server waiting.
 
-When a bound is reached, the connection that has kept us waiting the longest is closed. An honest request arrives within
-milliseconds, so that a thousand half-open ones cannot keep it out, even where all come from one address.
+When a limit is reached, the connection that has waited longest is closed. A real request arrives within
+milliseconds, so a thousand half-open connections cannot block it, even from the same address.
 """
 
 import asyncio
@@ -16,16 +16,16 @@ from typing import Protocol
 
 from lakehand.rest.refusals import Refusals
 
-SWEEP = 1.0  # seconds between two looks for connections that are too slow
+CHECK_INTERVAL = 1.0  # seconds between two checks for slow connections
 
 
 class Wait(Enum):
-    """What a client owes us."""
+    """What the server waits for."""
 
     HEAD = "slow-head"
     BODY = "slow-body"
-    READING = "slow-reader"  # it does not take our answer
-    NEXT = "idle"  # the next request on an open connection; the server closes it after a while itself
+    READING = "slow-reader"  # the client does not read the answer
+    NEXT = "idle"  # the next request on an open connection; the server has its own timeout for it
     NOTHING = "served"  # a request is being answered
 
 
@@ -65,19 +65,19 @@ class Connections:
         self._is_started = False
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Sweep again and again while there are connections."""
+        """Check regularly while there are connections."""
         if not self._is_started:
             self._is_started = True
-            loop.call_later(SWEEP, self._go_on, loop)
+            loop.call_later(CHECK_INTERVAL, self._go_on, loop)
 
     def _go_on(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.sweep()
+        self.close_slow()
         self._is_started = False
         if self._open:
             self.start(loop)
 
     def admit(self, new: Connection) -> bool:
-        """Take a connection in, for the price of another one if need be; False when all are being served."""
+        """Accept a connection, closing another one if necessary; False when all are being served."""
         of_one = self._clients[new.group] >= self.bounds.per_client
         if of_one or len(self._open) >= self.bounds.total:
             self._refusals.note("connections", new.group, "too many connections: the one that waited longest is closed")
@@ -97,7 +97,7 @@ class Connections:
         return True
 
     def waits(self, connection: Connection, wait: Wait) -> None:
-        """From now on the connection waits for this."""
+        """Record what the connection waits for from now on."""
         self._waiting.pop(connection, None)
         if wait is not Wait.NOTHING and connection in self._open:
             self._waiting[connection] = (self._clock(), wait)
@@ -111,8 +111,8 @@ class Connections:
             if not self._clients[connection.group]:
                 del self._clients[connection.group]
 
-    def sweep(self) -> None:
-        """Close what has kept us waiting for too long, and cut what was closed and does not go."""
+    def close_slow(self) -> None:
+        """Close connections that are too slow, and abort closed ones that stay open."""
         now = self._clock()
         for late, (since, wait) in list(self._waiting.items()):
             if now - since > self.bounds.seconds(wait):
@@ -125,7 +125,7 @@ class Connections:
 
 
 def client_group(address: str) -> str:
-    """The client whose connections count together: an address, or the network of 64 bits that one host can use."""
+    """The client whose connections count together: an IPv4 address, or an IPv6 /64 network."""
     try:
         read = ipaddress.ip_address(address)
     except ValueError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The home of an instance: a folder of this user alone. Any other is refused, with the command that fixes it."""
+"""The home of an instance: a private folder of this user. Any other is refused, with the command that fixes it."""
 
 import logging
 import os
@@ -21,7 +21,7 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def prepare_home(home: Path) -> None:
-    """Make the home if it is not there, and refuse one that others may enter, own or replace."""
+    """Create the home if it is missing, and refuse one that other users can enter, own or replace."""
     try:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         refuse_foreign_link(home)
@@ -30,7 +30,7 @@ def prepare_home(home: Path) -> None:
         refuse_unwritable(home)
     except OSError as error:
         raise Unavailable(
-            f"the home {home} cannot be used: {error.strerror}; give --home a folder that {user_name()} may write to"
+            f"the home {home} cannot be used: {error.strerror}; give --home a folder that {user_name()} can write to"
         ) from error
 
 
@@ -41,13 +41,13 @@ def refuse_unwritable(home: Path) -> None:
 
 def refuse_foreign_link(home: Path) -> None:
     if home.is_symlink() and home.lstat().st_uid not in (0, os.geteuid()):
-        raise Invalid(f"the home {home} is a link that another user made: name the real folder with --home")
+        raise Invalid(f"the home {home} is a link of another user: name the real folder with --home")
 
 
 def refuse_open_folder(home: Path) -> None:
     found = home.stat()
     if not stat.S_ISDIR(found.st_mode):
-        raise NotADirectoryError(0, "it is no folder")
+        raise NotADirectoryError(0, "it is not a folder")
     if found.st_uid != os.geteuid():
         raise Invalid(
             f"the home {home} belongs to user {found.st_uid}, not to {user_name()}: run Lakehand as its owner, "
@@ -60,19 +60,19 @@ def refuse_open_folder(home: Path) -> None:
         )
 
 
-def refuse_open_parents(place: Path, name: str) -> None:
-    """Whoever may rename a folder above a place can put another one there."""
-    for parent in place.resolve().parents:
+def refuse_open_parents(path: Path, name: str) -> None:
+    """Whoever can rename a parent folder can replace everything below it."""
+    for parent in path.resolve().parents:
         mode = parent.stat().st_mode
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             raise Invalid(
-                f"{name} can be replaced by any user, who may write to {parent} above it: "
-                f"chmod o-w {quote(str(parent))}, or choose another place"
+                f"{name} can be replaced by any user, because {parent} above it is writable: "
+                f"chmod o-w {quote(str(parent))}, or choose another folder"
             )
 
 
 def prepare_database_file(url: str) -> None:
-    """A SQLite file is made for its owner alone; one that others may write to, or own, is refused."""
+    """Create a private SQLite file; refuse one that other users own or can write to."""
     file = sqlite_file(url)
     if file is None:
         return
@@ -82,17 +82,17 @@ def prepare_database_file(url: str) -> None:
         found = file.stat()
     except OSError as error:
         raise Unavailable(
-            f"the database {file} cannot be opened: {error.strerror}; give {user_name()} the right to write to it and "
-            "to its folder, or name another one with --database"
+            f"the database {file} cannot be opened: {error.strerror}; make it and its folder writable "
+            f"for {user_name()}, or name another one with --database"
         ) from error
     if found.st_uid != os.geteuid() or found.st_mode & OTHERS_WRITE:
         raise Invalid(
-            f"the database {file} belongs to another user, or others may write to it: "
+            f"the database {file} belongs to another user, or others can write to it: "
             f"chown {os.geteuid()} {quote(str(file))} && chmod 600 {quote(str(file))}"
         )
     if found.st_mode & OWNER_ONLY:
         file.chmod(0o600)
-        log.warning("the database could be read by other users; it no longer can", extra={"file": str(file)})
+        log.warning("the database was readable by other users; made it private", extra={"file": str(file)})
 
 
 def sqlite_file(url: str) -> Path | None:
@@ -106,15 +106,15 @@ def sqlite_file(url: str) -> Path | None:
 
 
 def own_paths(settings: Settings) -> tuple[str, ...]:
-    """What Lakehand itself lives in: no table may hold it, or lie in it."""
+    """Lakehand's own folders and files: no table may contain them or lie in them."""
     file = sqlite_file(settings.database_url)
-    places = (settings.home, settings.jar_folder, *([file] if file else []))
-    return tuple(dict.fromkeys(os.path.realpath(place) for place in places))
+    paths = (settings.home, settings.jar_folder, *([file] if file else []))
+    return tuple(dict.fromkeys(os.path.realpath(path) for path in paths))
 
 
 @contextmanager
 def owner_only_files() -> Iterator[int]:
-    """New files of this process are for its owner alone. Gives the former umask: files of tables keep to that one."""
+    """Create private files only. Yields the former umask, which files of tables keep."""
     before = os.umask(OWNER_ONLY)
     try:
         yield before

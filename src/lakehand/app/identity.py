@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who this instance is: a name kept in its home, and a lock that lets only one process bear it."""
+"""The name of this instance, kept in its home, and a lock that allows one process per home."""
 
 import fcntl
 import os
@@ -17,23 +17,21 @@ from lakehand.domain.operations import Handle, InstanceId, Operation
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
     id: InstanceId
-    lock: IO[str]  # held as long as this process lives
+    lock: IO[str]  # held while this process is alive
 
     def release(self) -> None:
         self.lock.close()
 
 
 def take_identity(home: Path) -> Identity:
-    """The instance's name, the same after a restart, so that it finds what it held. One process per home."""
+    """The same name after a restart, so that the instance finds its operations. One process per home."""
     prepare_home(home)
     lock = open_lock(home)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         lock.close()
-        raise Conflict(
-            f"another Lakehand runs with the home {home}: stop it, or give this one its own --home"
-        ) from None
+        raise Conflict(f"another Lakehand runs with the home {home}: stop it, or use another --home") from None
     lock.seek(0)
     name = lock.read().strip() or new_name()
     write_name(lock, name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes sure that the process may have as many open files as its connections need, or asks for fewer connections."""
+"""Raises the limit on open files for the configured connections, or lowers the number of connections."""
 
 import logging
 import resource
@@ -13,7 +13,7 @@ FEWEST = 64
 
 
 def fitting(bounds: Bounds) -> Bounds:
-    """The bounds that this process can keep, with the limit on open files raised as far as needed and allowed."""
+    """The bounds within the limit on open files, which is raised as far as needed and allowed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = bounds.total + RESERVED
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Follows links before a place is touched: a folder that only looks as if it were in a warehouse is refused."""
+"""Resolves links before a location is used, and refuses one that leads out of the warehouses."""
 
 import os
 import time
@@ -8,22 +8,22 @@ from collections.abc import Callable, Sequence
 from lakehand.domain.errors import Invalid, LocationRefused
 from lakehand.domain.locations import Warehouses, is_under, normalise_prefix
 
-REMEMBERED = 2.0  # seconds for which the links above a table are not followed again
+CACHE_SECONDS = 2.0  # for the resolved parent folders of tables
 
 
 def path_guard(warehouses: Warehouses, own: Sequence[str] = ()) -> Callable[[str], None]:
     """A check for normalised locations. Object stores have no links; this machine's folders do.
 
-    ``own`` are the real paths of what Lakehand itself lives in.
+    ``own`` are the real paths of Lakehand's own files.
     """
     real = tuple(os.path.realpath(p) for p in warehouses.prefixes if p.startswith("/"))
-    folders = Folders()
+    resolver = PathResolver()
 
     def check(location: str) -> None:
         warehouses.admit(location)
         if not location.startswith("/"):
             return
-        target = folders.realpath(location)
+        target = resolver.realpath(location)
         if not any(is_under(target, prefix) for prefix in real):
             raise LocationRefused(f"{location!r} leads to {target!r}, which is outside of the warehouses")
         refuse_own(location, target, own)
@@ -32,26 +32,26 @@ def path_guard(warehouses: Warehouses, own: Sequence[str] = ()) -> Callable[[str
 
 
 def refuse_own(location: str, target: str, own: Sequence[str]) -> None:
-    """A job that deletes files in a table must not be able to reach Lakehand's own."""
+    """A job that deletes files of a table must never reach Lakehand's own files."""
     for place in own:
         if is_under(target, place) or is_under(place, target):
-            raise LocationRefused(f"{location!r} cannot be a table: Lakehand itself lives in {place!r}")
+            raise LocationRefused(f"{location!r} cannot be a table: Lakehand keeps its own files in {place!r}")
 
 
 def keep_apart(warehouses: Warehouses, own: Sequence[str]) -> None:
-    """Refuse settings in which a warehouse holds Lakehand's own files, or lies among them."""
+    """Refuse a warehouse that contains Lakehand's own files or lies among them."""
     for prefix in warehouses.prefixes:
         real = os.path.realpath(prefix) if prefix.startswith("/") else prefix
         for place in own:
             if is_under(place, real) or is_under(real, place):
                 raise Invalid(
                     f"the warehouse {prefix!r} and {place!r}, where Lakehand keeps its own files, overlap: choose "
-                    "another --home (or jars, or --database), or a warehouse that holds nothing but tables"
+                    "another --home (or jars, or --database), or a warehouse with nothing but tables"
                 )
 
 
-class Folders:
-    """Follows links, and remembers for a moment where the folders lead that hold many tables."""
+class PathResolver:
+    """Resolves links, with a short cache for parent folders of many tables."""
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
@@ -59,9 +59,9 @@ class Folders:
 
     def realpath(self, location: str) -> str:
         if time.monotonic() > self._until:
-            self._known, self._until = {}, time.monotonic() + REMEMBERED
+            self._known, self._until = {}, time.monotonic() + CACHE_SECONDS
         folder, _, name = location.rpartition("/")
-        if not name or os.path.islink(location):  # noqa: PTH114  (a Path costs more than the look)
+        if not name or os.path.islink(location):  # noqa: PTH114  (a Path is slower)
             return os.path.realpath(location)
         known = self._known.get(folder)
         if known is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds plugins by entry point, switches and opens them. A broken one is reported and stops nobody."""
+"""Finds plugins by entry point and opens those that are on. A broken plugin is reported and stops no other."""
 
 import logging
 import threading
@@ -27,7 +27,7 @@ CONTRACTS: Mapping[str, type] = {
     "process-factory": ProcessFactory, "table-format": TableFormat, "engine": ExecuteEngine,
 }  # fmt: skip
 OURS = "lakehand"
-PATIENCE = 30.0  # seconds for a plugin to be imported, opened and asked what it does
+LOAD_TIMEOUT = 30.0  # seconds to import and open a plugin
 Pair = tuple[Format, Action]
 
 
@@ -54,19 +54,19 @@ class Loaded:
         return self.config.priority
 
     @property
-    def called(self) -> str:
+    def label(self) -> str:
         return f"{self.report.name} ({self.report.distribution or 'no distribution'})"
 
 
 def load(
-    configs: Configs, context: Callable[[str, tuple[str, ...]], EngineContext] | None, patience: float = PATIENCE
+    configs: Configs, context: Callable[[str, tuple[str, ...]], EngineContext] | None, timeout: float = LOAD_TIMEOUT
 ) -> Plugins:
-    """Load all kinds. ``context`` gives an engine its home, told the formats that are on; None: no engines."""
-    formats = load_kind("table-format", configs, lambda p, c: p.open(c.properties), patience)
+    """Load all kinds. ``context`` makes the context of an engine from the formats that are on; None: no engines."""
+    formats = load_kind("table-format", configs, lambda p, c: p.open(c.properties), timeout)
     names = tuple(sorted(str(one.plugin.format) for one in formats if one.plugin))
-    factories = load_kind("process-factory", configs, lambda p, c: p.open(c.properties), patience)
-    engines = load_engines(configs, context, names, patience) if context else []
-    factories = apart(factories)
+    factories = load_kind("process-factory", configs, lambda p, c: p.open(c.properties), timeout)
+    engines = load_engines(configs, context, names, timeout) if context else []
+    factories = refuse_equal_names(factories)
     read, run = claimed(formats, read_by), claimed(engines, run_by)
     pairs = claimed(factories, lambda one: one.strategies)
     return Plugins(
@@ -76,23 +76,29 @@ def load(
         strategies={pair: one.strategies[pair] for pair, one in pairs.items()},
         properties={one.plugin.name: one.config.properties for one in factories if one.plugin},
         reports=(
-            *(told_rival(one, read, read_by) for one in formats),
-            *(told_pairs(one, pairs) for one in factories),
-            *(told_rival(one, run, run_by) for one in engines),
+            *(report_with_rival(one, read, read_by) for one in formats),
+            *(report_with_pairs(one, pairs) for one in factories),
+            *(report_with_rival(one, run, run_by) for one in engines),
         ),
     )
+
+
+def storage_properties(configs: Configs) -> Mapping[str, str]:
+    """How to reach buckets: the properties of all formats together."""
+    formats = [config for (kind, _), config in sorted(configs.items()) if kind == "table-format"]
+    return {key: value for config in formats for key, value in config.properties.items()}
 
 
 def load_engines(
     configs: Configs,
     context: Callable[[str, tuple[str, ...]], EngineContext],
     formats: tuple[str, ...],
-    patience: float,
+    timeout: float,
 ) -> list[Loaded]:
-    return load_kind("engine", configs, lambda p, c: p.open(c.properties, context(p.name, formats)), patience)
+    return load_kind("engine", configs, lambda p, c: p.open(c.properties, context(p.name, formats)), timeout)
 
 
-def load_kind(kind: str, configs: Configs, open_plugin: Open, patience: float = PATIENCE) -> list[Loaded]:
+def load_kind(kind: str, configs: Configs, open_plugin: Open, timeout: float = LOAD_TIMEOUT) -> list[Loaded]:
     found = sorted(entry_points(group=GROUPS[kind]), key=lambda e: (e.name, distribution_of(e) != OURS, e.value))
     loaded, taken = [], dict[str, EntryPoint]()
     for entry in found:
@@ -100,18 +106,18 @@ def load_kind(kind: str, configs: Configs, open_plugin: Open, patience: float = 
             loaded.append(clashing(kind, entry, taken[entry.name]))
         else:
             config = configs.get((kind, entry.name), PluginConfig())
-            loaded.append(load_one(kind, entry, config, open_plugin, patience))
+            loaded.append(load_one(kind, entry, config, open_plugin, timeout))
             taken[entry.name] = entry
     return loaded
 
 
 def clashing(kind: str, entry: EntryPoint, holder: EntryPoint) -> Loaded:
-    why = f"its name is taken by {holder.value} of {distribution_of(holder)}: two plugins cannot be told apart by it"
+    why = f"its name is taken by {holder.value} of {distribution_of(holder)}: names must be unique"
     return Loaded(report=report(kind, entry, "broken", why))
 
 
-def load_one(kind: str, entry: EntryPoint, config: PluginConfig, open_plugin: Open, patience: float) -> Loaded:
-    """In a thread of its own: whatever hangs there keeps nobody."""
+def load_one(kind: str, entry: EntryPoint, config: PluginConfig, open_plugin: Open, timeout: float) -> Loaded:
+    """In a separate thread, so that a plugin that hangs does not block the start."""
     if not config.enabled:
         return Loaded(report=report(kind, entry, "off", "switched off in the settings"), config=config)
     answers: list[Loaded] = []
@@ -119,9 +125,9 @@ def load_one(kind: str, entry: EntryPoint, config: PluginConfig, open_plugin: Op
         target=lambda: answers.append(opened(kind, entry, config, open_plugin)), name=f"load-{entry.name}", daemon=True
     )
     work.start()
-    work.join(patience)
+    work.join(timeout)
     if not answers:
-        why = f"it was not imported and opened within {patience:.0f} s"
+        why = f"it was not imported and opened within {timeout:.0f} s"
         return Loaded(report=report(kind, entry, "broken", why))
     return answers[0]
 
@@ -150,7 +156,7 @@ def check_word(plugin: object, attribute: str) -> None:
 
 
 def strategies_of(factory: ProcessFactory) -> Mapping[Pair, ProcessTriggerStrategy]:
-    """What it does, each with its strategy; asked once."""
+    """The supported actions with their strategies."""
     pairs = [(name, action) for name, actions in factory.supported_actions().items() for action in sorted(actions)]
     return {(name, action): factory.trigger_strategy(name, action) for name, action in pairs}
 
@@ -189,20 +195,20 @@ def pairs_of(plugin: object) -> Mapping[str, list[str]]:
     return {str(plugin.format): []} if isinstance(plugin, TableFormat) else {}
 
 
-def apart(factories: Sequence[Loaded]) -> list[Loaded]:
-    """Factories keep their state under their names: of two with one name the lower priority, or the later, is off."""
+def refuse_equal_names(factories: Sequence[Loaded]) -> list[Loaded]:
+    """Factories store state under their names: of two with the same name, the one with the lower priority is off."""
     kept: dict[str, Loaded] = {}
     for one in sorted((f for f in factories if f.plugin), key=lambda f: -f.priority):
         kept.setdefault(one.plugin.name, one)
-    return [one if is_kept(one, kept) else unnamed(one, kept[one.plugin.name]) for one in factories]
+    return [one if is_kept(one, kept) else refused_for_name(one, kept[one.plugin.name]) for one in factories]
 
 
 def is_kept(one: Loaded, kept: Mapping[str, Loaded]) -> bool:
     return one.plugin is None or kept[one.plugin.name] is one
 
 
-def unnamed(one: Loaded, holder: Loaded) -> Loaded:
-    why = f"its class is named {one.plugin.name!r} like that of {holder.called}, and state is kept under that name"
+def refused_for_name(one: Loaded, holder: Loaded) -> Loaded:
+    why = f"its class is named {one.plugin.name!r} like that of {holder.label}, and state is stored under that name"
     return Loaded(report=replace(one.report, state="broken", reason=why))
 
 
@@ -215,14 +221,14 @@ def run_by(one: Loaded) -> Iterable[str]:
 
 
 def claimed(loaded: Iterable[Loaded], claims: Callable[[Loaded], Iterable[Any]]) -> dict[Any, Loaded]:
-    """Who answers for what: the higher priority; an equal one is an error that names both."""
+    """The plugin with the highest priority for each claim; equal priorities are an error that names both."""
     winners: dict[Any, Loaded] = {}
     for one in loaded:
         for claim in claims(one):
             rival = winners.get(claim)
             if rival and rival.priority == one.priority:
                 raise PluginBroken(
-                    f"{rival.called} and {one.called} both {spoken(one, claim)} with priority {one.priority}: "
+                    f"{rival.label} and {one.label} both {claim_text(one, claim)} with priority {one.priority}: "
                     "give one of them a higher priority or switch it off"
                 )
             if rival is None or one.priority > rival.priority:
@@ -230,29 +236,31 @@ def claimed(loaded: Iterable[Loaded], claims: Callable[[Loaded], Iterable[Any]])
     return winners
 
 
-def spoken(one: Loaded, claim: Any) -> str:
+def claim_text(one: Loaded, claim: Any) -> str:
     if one.report.kind == "process-factory":
         return f"do {claim[1]} for {claim[0]}"
     return f"read {claim} tables" if one.report.kind == "table-format" else f"are the engine {claim}"
 
 
-def told_rival(one: Loaded, winners: Mapping[Any, Loaded], claims: Callable[[Loaded], Iterable[Any]]) -> PluginReport:
+def report_with_rival(
+    one: Loaded, winners: Mapping[Any, Loaded], claims: Callable[[Loaded], Iterable[Any]]
+) -> PluginReport:
     rivals = [winners[claim] for claim in claims(one) if winners[claim] is not one]
     if not rivals:
         return one.report
-    return replace(one.report, state="off", reason=f"{rivals[0].called} has the higher priority")
+    return replace(one.report, state="off", reason=f"{rivals[0].label} has the higher priority")
 
 
-def told_pairs(one: Loaded, winners: Mapping[Pair, Loaded]) -> PluginReport:
-    """With what it would do if no other had a higher priority, and what it can try without harm."""
+def report_with_pairs(one: Loaded, winners: Mapping[Pair, Loaded]) -> PluginReport:
+    """With the pairs that another plugin overrides, and those with a dry run."""
     if one.plugin is None:
         return one.report
     lost = {pair for pair in one.strategies if winners[pair] is not one}
     dry = one.plugin.dry_run_actions()
-    told = tuple(
+    listed_pairs = tuple(
         replace(listed, is_used=pair not in lost, dry_run=pair[1] in dry)
         for pair, listed in zip(one.strategies, one.report.strategies, strict=True)
     )
-    rivals = sorted({winners[pair].called for pair in lost})
-    reason = f"{', '.join(rivals)} has the higher priority for {len(lost)} of {len(told)} pairs" if lost else ""
-    return replace(one.report, strategies=told, reason=reason)
+    rivals = sorted({winners[pair].label for pair in lost})
+    reason = f"{', '.join(rivals)} has the higher priority for {len(lost)} of {len(listed_pairs)} pairs" if lost else ""
+    return replace(one.report, strategies=listed_pairs, reason=reason)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the secrets of the settings before anything starts: one that is empty or easy to guess locks nothing."""
+"""Checks the secrets of the settings at start-up, because an empty or guessable one protects nothing."""
 
 import json
 import re
@@ -9,16 +9,16 @@ from pydantic import SecretStr
 
 LEAST = 16  # characters of a secret
 LONGEST = 512
-HOW = "use a random one, for instance the output of: openssl rand -hex 32"
-HUDI_DEFAULT_KEY = "hudi_write_commit_http_callback"  # every Hudi writer sends it unless told otherwise
-# Words that events use for those who carry no token; the plugins let the coordinator do less than a person.
+HOW = "use a random one, for example from: openssl rand -hex 32"
+HUDI_DEFAULT_KEY = "hudi_write_commit_http_callback"  # the default of every Hudi writer
+# Names that events use for requests without a token. Plugins allow the coordinator less than a person.
 RESERVED = frozenset({"anonymous", "api", "callback", "coordinator", "lakehand", "wire", "writer"})
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
-_SECRET = re.compile(r"[!-~]+")  # what a header and a query can carry
+_SECRET = re.compile(r"[!-~]+")  # what a header and a query can hold
 
 
 def read_tokens(value: object) -> object:
-    """A table, a JSON object, or ``name=secret`` pairs with commas between them. Errors never quote the text."""
+    """A table, a JSON object, or comma-separated ``name=secret`` pairs. Errors never quote the text."""
     if not isinstance(value, str):
         return value
     if value.strip().startswith("{"):
@@ -54,7 +54,7 @@ def without_repeats(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 def check_tokens(tokens: Mapping[str, SecretStr]) -> None:
     """Raises a ValueError that names the token, never the secret."""
     if not tokens:
-        raise ValueError("it is there and names no token: leave the setting out, or give name=secret")
+        raise ValueError("it names no token: leave the setting out, or give name=secret")
     for number, (name, secret) in enumerate(tokens.items(), 1):
         check_name(number, name, others=list(tokens)[: number - 1])
         check_secret(f"the secret of {name}", secret)
@@ -66,10 +66,10 @@ def check_tokens(tokens: Mapping[str, SecretStr]) -> None:
 
 
 def check_name(number: int, name: str, others: Collection[str]) -> None:
-    if not _NAME.fullmatch(name):  # not quoted: it may be a part of a secret
-        raise ValueError(f"the name of token {number} may hold letters, digits and ._@- only, at most 64 of them")
+    if not _NAME.fullmatch(name):  # not quoted, because it may be part of a secret
+        raise ValueError(f"the name of token {number} may hold only letters, digits and ._@-, at most 64")
     if name.lower() in RESERVED:
-        raise ValueError(f"{name} is no name for a token: events use it for the service itself; choose another")
+        raise ValueError(f"{name} is reserved: events use it for the service itself; choose another name")
     if name.lower() in {other.lower() for other in others}:
         raise ValueError(f"the name {name} is there twice")
 
@@ -79,13 +79,13 @@ def check_secret(what: str, secret: SecretStr) -> None:
     if not text.strip():
         raise ValueError(f"{what} is empty: {HOW}")
     if not _SECRET.fullmatch(text):
-        raise ValueError(f"{what} may hold printable ASCII characters without spaces only: {HOW}")
+        raise ValueError(f"{what} may hold only printable ASCII characters without spaces: {HOW}")
     if not LEAST <= len(text) <= LONGEST:
-        raise ValueError(f"{what} has to have {LEAST} to {LONGEST} characters: {HOW}")
+        raise ValueError(f"{what} must have {LEAST} to {LONGEST} characters: {HOW}")
 
 
 def check_door(secret: SecretStr, tokens: Mapping[str, SecretStr], wire_token: SecretStr | None) -> None:
-    """For the wire token and the callback key. The wire's shows in the logs of proxies: it may open nothing else."""
+    """For the wire token and the callback key. Proxies log the wire token, so it must not work anywhere else."""
     check_secret("it", secret)
     if secret.get_secret_value() == HUDI_DEFAULT_KEY:
         raise ValueError(f"it is the key that every Hudi writer sends by default: {HOW}")

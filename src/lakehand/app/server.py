@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the service in this process: database, loops and the HTTP server, until someone asks it to end."""
+"""Runs the service in this process: database, loops and the HTTP server, until a signal stops it."""
 
 import json
 import logging
@@ -33,7 +33,7 @@ GRACE = 5  # seconds for requests in flight when the service ends
 
 
 def serve(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT. Running Spark work is left to the next start, unless told otherwise."""
+    """Serve until SIGTERM or SIGINT. The Spark driver keeps running, unless ``stop_driver`` is set."""
     logs.set_up(settings.log_level, settings.log_format)
     report_config(settings)
     warn_if_open(settings)
@@ -48,7 +48,7 @@ def run(service: Service, signals: "Signals", listener: socket.socket) -> None:
     try:
         service.start()
         server = AnnouncedServer(http_config(faces_of(service), settings), settings.home)
-        with signals.left_to_the_server():
+        with signals.handled_by_server():
             server.run(sockets=[listener])
     finally:
         (settings.home / "address.json").unlink(missing_ok=True)
@@ -62,16 +62,16 @@ def report_config(settings: Settings) -> None:
 
 
 def warn_if_open(settings: Settings) -> None:
-    """Whoever lets strangers reach the port should know which doors have no lock."""
+    """Log which interfaces have no token when the port is reachable from outside."""
     if settings.host in ("127.0.0.1", "localhost", "::1"):
         return
-    doors = {
+    secrets = {
         "the API (tokens)": settings.tokens,
         "the Hudi wire (wire_token)": settings.wire_token,
         "the commit callback (callback_key)": settings.callback_key,
     }
-    if unlocked := [door for door, lock in doors.items() if not lock]:
-        log.warning("reachable from outside without a token", extra={"host": settings.host, "open": unlocked})
+    if unprotected := [name for name, secret in secrets.items() if not secret]:
+        log.warning("reachable from outside without a token", extra={"host": settings.host, "open": unprotected})
 
 
 def stop(service: Service) -> None:
@@ -84,7 +84,7 @@ def stop(service: Service) -> None:
 
 
 def listen(settings: Settings) -> socket.socket:
-    """Take the port before anything else, so that a second start fails at once and harms nothing."""
+    """Take the port first, so that a second start fails at once."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
         return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
@@ -111,7 +111,7 @@ def http_config(faces: Faces, settings: Settings) -> uvicorn.Config:
 
 
 class AnnouncedServer(uvicorn.Server):
-    """Says where it is as soon as it answers: a line for people, a file for the command line."""
+    """Announces its address when it is ready: a line for people, a file for programs."""
 
     def __init__(self, config: uvicorn.Config, home: Path) -> None:
         super().__init__(config)
@@ -173,22 +173,22 @@ def own_names() -> list[str]:
 
 
 class Signals:
-    """Ends this process when asked, through all clean-up, while the HTTP server does not look after that itself."""
+    """Exits with clean-up on a signal, while the HTTP server does not handle signals itself."""
 
     def __init__(self) -> None:
-        self._is_left = False
+        self._is_handled = False
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._end)
 
     def _end(self, _number: int, _frame: FrameType | None) -> None:
-        if not self._is_left:
+        if not self._is_handled:
             raise SystemExit(0)
 
-    def left_to_the_server(self) -> "Signals":
+    def handled_by_server(self) -> "Signals":
         return self
 
     def __enter__(self) -> None:
-        self._is_left = True
+        self._is_handled = True
 
     def __exit__(self, *_error: object) -> None:
-        self._is_left = False
+        self._is_handled = False

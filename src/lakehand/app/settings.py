@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings of the service, from flags, environment, lakehand.toml and defaults, in this order of precedence."""
+"""The settings of the service: options override the environment, which overrides lakehand.toml and the defaults."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
@@ -45,13 +45,13 @@ def read_duration(value: object) -> object:
     if isinstance(value, str):
         found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([smhd]?)", value.strip())
         if found is None:
-            raise ValueError(f"{value!r} is no duration: a number of seconds, or 90s, 10m, 2h, 1d")
+            raise ValueError(f"{value!r} is not a duration: use a number of seconds, or 90s, 10m, 2h, 1d")
         return timedelta(seconds=float(found[1]) * UNITS[found[2]])
     return value
 
 
 def read_list(value: object) -> object:
-    """A list, a JSON list, or words with commas between them."""
+    """A list, a JSON list, or comma-separated words."""
     if isinstance(value, str):
         return (
             json.loads(value) if value.strip().startswith("[") else [v.strip() for v in value.split(",") if v.strip()]
@@ -60,7 +60,7 @@ def read_list(value: object) -> object:
 
 
 def read_text(value: object) -> object:
-    """A number or a flag means its text: ``threads = 4`` is as good as ``threads = "4"``."""
+    """Accept ``threads = 4`` for ``threads = "4"``."""
     return str(value).lower() if isinstance(value, (bool, int, float)) else value
 
 
@@ -74,24 +74,26 @@ Texts = dict[str, Text]
 class RetrySettings(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    max_attempts: int = Field(default=5, ge=1, description="Attempts of one operation before it has failed.")
-    first_delay: Duration = Field(default=timedelta(seconds=30), description="Wait before the second attempt.")
-    factor: float = Field(default=2.0, ge=1, description="Growth of the wait from attempt to attempt.")
-    longest_delay: Duration = Field(default=timedelta(hours=1), description="The wait grows no further than this.")
-    jitter: float = Field(default=0.2, ge=0, le=1, description="Share of the wait that chance adds.")
-    not_yet_delay: Duration = Field(default=timedelta(seconds=30), description="Wait after a `not yet` answer.")
-    max_patience: int = Field(default=120, ge=0, description="`Not yet` answers before the operation has failed.")
+    max_attempts: int = Field(default=5, ge=1, description="Attempts of an operation before it fails.")
+    first_delay: Duration = Field(default=timedelta(seconds=30), description="Delay before the second attempt.")
+    factor: float = Field(default=2.0, ge=1, description="Factor by which the delay grows with each attempt.")
+    longest_delay: Duration = Field(default=timedelta(hours=1), description="Longest delay.")
+    jitter: float = Field(default=0.2, ge=0, le=1, description="Random share added to the delay.")
+    not_yet_delay: Duration = Field(default=timedelta(seconds=30), description="Delay after a `not yet` answer.")
+    max_patience: int = Field(default=120, ge=0, description="`Not yet` answers before an operation fails.")
 
 
 class LimitSettings(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    running: int = Field(default=0, ge=0, description="Operations at once, over all instances; 0: what engines take.")
-    queues: dict[str, int] = Field(default={}, description="Operations at once, by queue.")
-    queue_default: int = Field(default=0, ge=0, description="The limit of every other queue; 0: none.")
-    owner_share: float = Field(default=0.5, gt=0, le=1, description="Share of one owner while others wait.")
+    running: int = Field(
+        default=0, ge=0, description="Operations at once over all instances; 0: as many as the engines take."
+    )
+    queues: dict[str, int] = Field(default={}, description="Operations at once per queue.")
+    queue_default: int = Field(default=0, ge=0, description="Limit of every other queue; 0: none.")
+    owner_share: float = Field(default=0.5, gt=0, le=1, description="Largest share of one owner while others wait.")
     age_step: Duration = Field(
-        default=timedelta(minutes=10), description="Each such time of waiting counts as one more priority."
+        default=timedelta(minutes=10), description="Priority rises by one per this much waiting."
     )
 
 
@@ -104,42 +106,42 @@ class PluginSettings(BaseModel):
 
 
 class CatalogSettings(BaseModel):
-    """A catalog whose tables are served: its kind, and properties that are passed on as they are."""
+    """A catalog whose tables are served: its type, and properties that are passed to it."""
 
     model_config = ConfigDict(extra="forbid")
 
     format: str = "iceberg"
     type: str = "hadoop"
     properties: Texts = {}
-    sync: bool = True  # register its new tables, and retire those that were dropped
-    actions: Words = []  # for the tables that are registered; none: all that the format has
+    sync: bool = True  # register new tables and retire dropped ones
+    actions: Words = []  # of the registered tables; empty: all of the format
     owner: str = "default"
     queue: str = "default"
 
 
 class Settings(BaseSettings):
-    """Every setting, with its default and what it is for."""
+    """Every setting with its default and meaning."""
 
     model_config = SettingsConfigDict(env_prefix="LAKEHAND_", env_nested_delimiter="__", extra="forbid")
 
-    home: Path = Field(default=Path("~/.lakehand"), description="Folder of this instance: database, spool, logs.")
-    host: str = Field(default="127.0.0.1", description="Address to listen on. Set tokens before you open it to others.")
-    port: int = Field(default=9091, ge=0, le=65535, description="Port to listen on; 0: any free one.")
+    home: Path = Field(default=Path("~/.lakehand"), description="Folder of this instance: database, spool and logs.")
+    host: str = Field(default="127.0.0.1", description="Address to listen on. Set tokens before others can reach it.")
+    port: int = Field(default=9091, ge=0, le=65535, description="Port to listen on; 0: any free port.")
     allowed_hosts: Words = Field(
         default=[],
-        description="Further names by which requests may call this service, for instance `lakehand` or `*.internal`.",
+        description="More host names that requests may use, for example `lakehand` or `*.internal`.",
     )
     database: SecretStr | None = Field(
         default=None,
-        description="Its URL: `sqlite:////file`, `postgresql://...` or `mysql://...`. Left out: SQLite in home.",
+        description="URL: `sqlite:////file`, `postgresql://...` or `mysql://...`. Default: SQLite in home.",
     )
     warehouses: Words = Field(
-        default=[], description="Places whose tables may be served. Nothing outside of them is touched."
+        default=[], description="Folders and URIs whose tables may be served. Nothing outside is touched."
     )
     tokens: Tokens = Field(
         default={},
-        validate_default=False,  # none at all is allowed; a setting that names none is a mistake
-        description="API tokens by name (`Authorization: Bearer`). None: whoever reaches the port may ask.",
+        validate_default=False,  # no setting is allowed; an empty one is a mistake
+        description="API tokens by name (`Authorization: Bearer`). Without any, the API is open to everyone.",
     )
     wire_token: SecretStr | None = Field(default=None, description="Token that Hudi's client must send as `?token=`.")
     callback_key: SecretStr | None = Field(
@@ -147,57 +149,57 @@ class Settings(BaseSettings):
     )
     max_body: int = Field(default=64 * 1024, ge=1024, description="Largest body of an API request, in bytes.")
     max_callback_body: int = Field(
-        default=16 * 1024 * 1024, ge=1024, description="So much of a commit callback is read, in bytes."
+        default=16 * 1024 * 1024, ge=1024, description="Largest part of a commit callback that is read, in bytes."
     )
     max_connections: int = Field(default=2048, ge=64, description="Connections at once.")
     max_connections_per_client: int = Field(
-        default=1024, ge=16, description="Connections at once of one client; half of all at most."
+        default=1024, ge=16, description="Connections at once per client; at most half of all."
     )
     heartbeat_timeout: Duration = Field(
         default=timedelta(minutes=10),
-        description="A table is looked at after this long even if nobody told us; each table may have its own.",
+        description="A table is probed after this long without a notification; tables can override it.",
     )
     lease: Duration = Field(
-        default=timedelta(seconds=60), description="How long an operation stays with an instance that went silent."
+        default=timedelta(seconds=60), description="How long an instance keeps an operation without renewing its lease."
     )
     lease_margin: Duration = Field(
-        default=timedelta(seconds=10), description="Waited after a lease before another instance takes over."
+        default=timedelta(seconds=10), description="Extra time after a lease before another instance takes over."
     )
     new_tables_per_minute: int = Field(
-        default=600, ge=0, description="Tables that writers may register per minute by speaking of them."
+        default=600, ge=0, description="Tables auto-registered per minute from notifications."
     )
     keep_history: Duration = Field(
-        default=timedelta(days=30), description="Finished operations and events are removed after this long."
+        default=timedelta(days=30), description="Age at which finished operations and events are removed."
     )
-    retry: RetrySettings = Field(default=RetrySettings(), description="When and how often a failed operation is tried.")
+    retry: RetrySettings = Field(
+        default=RetrySettings(), description="When and how often a failed operation is retried."
+    )
     limits: LimitSettings = Field(default=LimitSettings(), description="How much may run at once.")
     spark: Texts = Field(default={}, description="Properties of the spark engine; `spark.*` keys go to Spark itself.")
     plugins: dict[str, dict[str, PluginSettings]] = Field(
-        default={}, description="Switches and properties of plugins: `[plugins.engines.NAME]` and the like."
+        default={}, description="Switches and properties of plugins: `[plugins.engines.NAME]` and so on."
     )
     catalogs: dict[str, CatalogSettings] = Field(
         default={}, description="Catalogs whose tables are served: `[catalogs.NAME]` with `format`, `type` and more."
     )
-    catalog_sync: Duration = Field(
-        default=timedelta(minutes=5), description="How often catalogs are looked into for new and dropped tables."
-    )
-    jars: Path | None = Field(default=None, description="Folder of the jars. Left out: `jars` in home.")
+    catalog_sync: Duration = Field(default=timedelta(minutes=5), description="How often catalogs are synchronised.")
+    jars: Path | None = Field(default=None, description="Folder of the jars. Default: `jars` in home.")
     stop_driver: bool = Field(
-        default=False, description="Stop the Spark driver with the service, instead of leaving it for the next start."
+        default=False, description="Stop the Spark driver with the service instead of keeping it for the next start."
     )
-    log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="What is logged.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="Lowest level that is logged."
+    )
     log_format: Literal["auto", "text", "json"] = Field(
-        default="auto", description="`text` for people, `json` for machines; `auto`: text on a terminal."
+        default="auto", description="`text`, `json`, or `auto`: text on a terminal, else JSON."
     )
     bench: bool = Field(default=False, description="Serve an empty handler beside the Hudi wire, to compare it with.")
 
     _config: ConfigChoice = PrivateAttr(default=ConfigChoice())
 
-    flag_names: ClassVar[frozenset[str]] = frozenset({"home", "host", "port", "database", "warehouses"})
-
     @field_validator("home", "jars", mode="after")
     @classmethod
-    def whole_path(cls, path: Path | None) -> Path | None:
+    def absolute_path(cls, path: Path | None) -> Path | None:
         return path and path.expanduser().absolute()
 
     @field_validator("plugins", mode="after")
@@ -205,12 +207,12 @@ class Settings(BaseSettings):
     def known_kinds(cls, plugins: dict[str, dict[str, PluginSettings]]) -> dict[str, dict[str, PluginSettings]]:
         unknown = sorted(set(plugins) - set(PLUGIN_KINDS))
         if unknown:
-            raise ValueError(f"[plugins.{unknown[0]}] is no kind of plugin: {', '.join(PLUGIN_KINDS)}")
+            raise ValueError(f"[plugins.{unknown[0]}] is not a kind of plugin: {', '.join(PLUGIN_KINDS)}")
         return plugins
 
     @field_validator("allowed_hosts", mode="after")
     @classmethod
-    def real_hosts(cls, hosts: list[str]) -> list[str]:
+    def valid_hosts(cls, hosts: list[str]) -> list[str]:
         return [checked_name(host) for host in hosts]
 
     @field_validator("tokens", mode="after")
@@ -229,7 +231,7 @@ class Settings(BaseSettings):
 
     @property
     def config(self) -> ConfigChoice:
-        """Which file these settings come from."""
+        """The file of these settings."""
         return self._config
 
     def chosen_from(self, choice: ConfigChoice) -> "Settings":
@@ -248,7 +250,7 @@ class Settings(BaseSettings):
 
     @property
     def all_warehouses(self) -> list[str]:
-        """A catalog's own warehouse may be served: whoever configured the catalog said so."""
+        """Including the warehouses of catalogs, because configuring a catalog allows it."""
         return [*self.warehouses, *(c.warehouse for c in self.catalog_map().values() if "/" in c.warehouse)]
 
     def catalog_map(self) -> Mapping[str, Catalog]:
@@ -274,7 +276,7 @@ class Settings(BaseSettings):
         return {name: secret.get_secret_value() for name, secret in self.tokens.items()}
 
     def plugin_configs(self) -> Mapping[tuple[str, str], PluginConfig]:
-        """By (kind, name). The ``[spark]`` table is short for the properties of the spark engine."""
+        """By (kind, name). ``[spark]`` is short for the properties of the spark engine."""
         configs = {
             (PLUGIN_KINDS[kind], name): PluginConfig(
                 enabled=one.enabled, priority=one.priority, properties=dict(one.properties)
@@ -291,7 +293,7 @@ class Settings(BaseSettings):
         return RetryPolicy(**dict(self.retry))
 
     def dispatch_limits(self, plugins: Plugins) -> Limits:
-        """The limits as the rules want them, with the parallelism that each factory asks for."""
+        """The limits, with the parallelism of each factory."""
         parallelism = {
             (str(name), str(action)): plugins.strategy(name, action).parallelism for name, action in plugins.factories
         }
@@ -299,12 +301,12 @@ class Settings(BaseSettings):
 
 
 def engine_properties(spark: Mapping[str, str]) -> Texts:
-    """``spark.x.y`` goes to Spark as it is; the engine's own properties may be spelled with underscores."""
+    """``spark.x.y`` goes to Spark unchanged; the engine's own properties may have underscores."""
     return {f"conf.{key}" if key.startswith("spark.") else key.replace("_", "-"): text for key, text in spark.items()}
 
 
 def load(flags: Mapping[str, Any] | None = None, config: Path | None = None) -> Settings:
-    """The effective settings. ``flags`` are what the command line gave; None there means not given."""
+    """The effective settings. ``flags`` are the command line's options; None means not given."""
     given = {name: value for name, value in (flags or {}).items() if value is not None}
     environment = {**EnvSettingsSource(Settings)(), **aliased_environment()}
     home = given.get("home") or environment.get("home") or Settings.model_fields["home"].default
@@ -316,9 +318,7 @@ def load(flags: Mapping[str, Any] | None = None, config: Path | None = None) -> 
     try:
         settings = Settings(**merged(renamed(in_file), environment, renamed(given)))
     except (ValidationError, ValueError) as error:
-        raise Invalid(
-            f"the settings do not make sense{f' (with {file})' if file else ''}: {described(error)}"
-        ) from None
+        raise Invalid(f"the settings are not valid{f' (with {file})' if file else ''}: {described(error)}") from None
     return settings.chosen_from(choice)
 
 
@@ -332,7 +332,7 @@ def aliased_environment() -> dict[str, Any]:
 
 
 def described(error: Exception) -> str:
-    """Which settings and why; never their values, which may be secrets."""
+    """The names of the settings and the errors; never the values, which may be secret."""
     if not isinstance(error, ValidationError):
         return "a value cannot be read"
     faults = error.errors(include_input=False, include_context=False, include_url=False)

@@ -11,11 +11,11 @@ from typing import Any
 
 import lakehand
 from lakehand.app.boundaries import boundaries
-from lakehand.app.discovery import recogniser, storage_properties
 from lakehand.app.home import own_paths, prepare_database_file
 from lakehand.app.identity import Identity, SystemSecrets, take_identity
 from lakehand.app.path_guard import keep_apart, path_guard, warehouses_of
-from lakehand.app.plugins import load
+from lakehand.app.plugins import load, storage_properties
+from lakehand.app.recognition import recogniser
 from lakehand.app.settings import Settings
 from lakehand.core.catalog_service import CatalogService
 from lakehand.core.completer import Completer

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lakehand command; it speaks REST like any client, apart from serve, migrate, doctor and demo."""
+"""The lakehand command, one file per subcommand."""
 
 from lakehand.cli.main import app
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lakehand catalogs ...: which catalogs the service follows, and have it look into one now."""
+"""lakehand catalogs ...: list the catalogs that the service synchronises with, and synchronise now."""
 
 from typing import Annotated
 
@@ -7,42 +7,43 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from lakehand.cli.client import Client, Document, given
 from lakehand.cli.options import URL, AsJson, Token, Url
-from lakehand.cli.screen import data, say, show
-from lakehand.cli.times import when
-from lakehand.cli.views import grid
+from lakehand.cli.views import brief, grid
+from lakehand.client import Client, Document, given
+from lakehand.output import data, print_document, print_line, when
 
-app = typer.Typer(no_args_is_help=True, help="Follow catalogs: register their new tables, retire dropped ones.")
+app = typer.Typer(
+    no_args_is_help=True, help="Synchronise with catalogs: register their new tables, retire dropped ones."
+)
 CHANGES = {"added": "+", "renamed": "~", "retired": "-", "missing": "?"}
 
 
 @app.command("list", epilog="lakehand catalogs list --json")
 def list_catalogs(url: Url = URL, token: Token = None, as_json: AsJson = False) -> None:
-    """List the catalogs of the service's settings, and what the last look into each found."""
-    show(Client(url, token).get("/api/v1/catalogs"), catalogs_view, as_json=as_json)
+    """List the catalogs of the service's settings, and the result of their last synchronisation."""
+    print_document(Client(url, token).get("/api/v1/catalogs"), catalogs_view, as_json=as_json)
 
 
 @app.command(epilog="lakehand catalogs sync  ·  lakehand catalogs sync lake --dry-run")
 def sync(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The catalog; without it all of them.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The catalog; default: all of them.")] = None,
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
     accept_empty: Annotated[
-        bool, typer.Option("--accept-empty", help="Believe a catalog that lists few tables or none.")
+        bool, typer.Option("--accept-empty", help="Accept that a catalog lists few tables or none.")
     ] = False,
     url: Url = URL,
     token: Token = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look into catalogs now: register new tables, retire dropped ones."""
+    """Synchronise now: register new tables, retire dropped ones."""
     client = Client(url, token)
     names = [name] if name else [one["name"] for one in client.get("/api/v1/catalogs")["items"]]
     if not names:
-        say("the service has no catalogs: see [catalogs.NAME] in its settings")
+        print_line("the service has no catalogs: see [catalogs.NAME] in its settings")
     body = given({"dry_run": dry_run or None, "accept_empty": accept_empty or None})
     reports = [client.post(f"/api/v1/catalogs/{one}/sync", body) for one in names]
-    show({"items": reports}, reports_view, as_json=as_json)
+    print_document({"items": reports}, reports_view, as_json=as_json)
     if any(has_failed(report) for report in reports):
         raise typer.Exit(1)
 
@@ -53,13 +54,13 @@ def has_failed(report: Document) -> bool:
 
 def catalogs_view(document: Document) -> RenderableType:
     if not document["items"]:
-        return Text("no catalog: see [catalogs.NAME] in the settings of the service")
-    rows = grid("NAME", "FORMAT", "TYPE", "FOLLOWED", "TABLES", "LOOKED AT", "WHY")
+        return Text("no catalogs: see [catalogs.NAME] in the settings of the service")
+    rows = grid("NAME", "FORMAT", "TYPE", "SYNC", "TABLES", "LAST SYNC", "WHY")
     for one in document["items"]:
         last = one["last_sync"] or {}
         rows.add_row(
             one["name"], one["format"], one["type"], "yes" if one["sync"] else "no",
-            str(last.get("tables", "–")), when(last.get("at")), last.get("problem") or "",
+            str(last.get("tables", "–")), when(last.get("at")), brief(last.get("problem") or ""),
         )  # fmt: skip
     return rows
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Lakehand needs on its machine, each looked at by itself: fine, or what is wrong and how to mend it."""
+"""The checks of lakehand doctor, each on its own: it passes, or says what is wrong and how to fix it."""
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -12,22 +12,27 @@ from typing import Any
 
 from lakehand.app.home import own_paths, prepare_home
 from lakehand.app.path_guard import keep_apart, warehouses_of
+from lakehand.app.plugins import load as load_plugins
+from lakehand.app.plugins import storage_properties
 from lakehand.app.settings import Settings
-from lakehand.domain.errors import LakehandError
+from lakehand.core.plugins import Plugins
+from lakehand.domain.errors import Invalid, LakehandError
 from lakehand.domain.locations import normalise_prefix
 from lakehand.domain.operations import Handle
+from lakehand.engines.spark.command import FORMATS
 from lakehand.engines.spark.engine import SparkEngine
 from lakehand.engines.spark.jars import default_cache, is_there, jars_of
 from lakehand.engines.spark.java import java_home
 from lakehand.spi import EngineContext, EngineState, EngineStatus, LeaseGrant, Work
+from lakehand.storage import Storages
 from lakehand.store.migrate import current, head
 
-SPARK_PATIENCE = 180.0  # seconds for Spark to start and count to a thousand
+SPARK_TIMEOUT = 180.0  # seconds for Spark to start and count to a thousand
 TIME_TO_LIVE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class CheckResult:
     part: str
     is_fine: bool
     detail: str
@@ -37,43 +42,47 @@ class Finding:
         return asdict(self)
 
 
-class Ailing(Exception):
-    """Something is wrong: what, and the fix."""
+class CheckFailed(Exception):
+    """What is wrong, and the fix."""
 
     def __init__(self, detail: str, fix: str) -> None:
         super().__init__(detail)
         self.fix = fix
 
 
-def examine(settings: Settings, *, quick: bool) -> Iterator[Finding]:
-    yield found("settings", lambda: check_settings(settings))
-    yield found("python", check_python)
-    yield found("java", check_java)
-    yield found("jars", lambda: check_jars(settings))
-    yield found("home", lambda: check_home(settings))
-    yield found("database", lambda: check_database(settings))
-    if not settings.warehouses:
-        yield found("storage", no_warehouse)
-    for place in settings.warehouses:
-        yield found(f"storage {place}", lambda place=place: check_storage(place))  # type: ignore[misc]
+def run_checks(settings: Settings, *, quick: bool) -> Iterator[CheckResult]:
+    plugins = open_plugins(settings)
+    formats = sorted(name for name in plugins.formats if name in FORMATS) if isinstance(plugins, Plugins) else []
+    storages = Storages(storage_properties(settings.plugin_configs()))
+    yield result_of("settings", lambda: check_settings(settings))
+    yield result_of("python", check_python)
+    yield result_of("java", check_java)
+    yield result_of("plugins", lambda: check_plugins(plugins))
+    yield result_of("jars", lambda: check_jars(settings, formats))
+    yield result_of("home", lambda: check_home(settings))
+    yield result_of("database", lambda: check_database(settings))
+    if not settings.all_warehouses:
+        yield result_of("storage", no_warehouse)
+    for place in settings.all_warehouses:
+        yield result_of(f"storage {place}", lambda place=place: check_storage(place, storages))  # type: ignore[misc]
     if not quick:
-        yield found("spark", lambda: check_spark(settings))
+        yield result_of("spark", lambda: check_spark(settings, formats))
 
 
-def found(part: str, check: Callable[[], str]) -> Finding:
+def result_of(part: str, check: Callable[[], str]) -> CheckResult:
     try:
-        return Finding(part=part, is_fine=True, detail=check())
-    except Ailing as ill:
-        return Finding(part=part, is_fine=False, detail=str(ill), fix=ill.fix)
+        return CheckResult(part=part, is_fine=True, detail=check())
+    except CheckFailed as failed:
+        return CheckResult(part=part, is_fine=False, detail=str(failed), fix=failed.fix)
     except Exception as error:
         fix = "" if isinstance(error, LakehandError) else "see the message"
-        return Finding(part=part, is_fine=False, detail=str(error) or type(error).__name__, fix=fix)
+        return CheckResult(part=part, is_fine=False, detail=str(error) or type(error).__name__, fix=fix)
 
 
 def check_python() -> str:
     version = ".".join(str(part) for part in sys.version_info[:3])
-    if sys.version_info[:2] not in ((3, 10), (3, 11)):
-        raise Ailing(f"Python {version}", "use Python 3.10 or 3.11: make setup PYTHON=python3.11")
+    if not (3, 10) <= sys.version_info[:2] <= (3, 12):
+        raise CheckFailed(f"Python {version}", "use Python 3.10, 3.11 or 3.12")
     return f"Python {version}"
 
 
@@ -82,21 +91,37 @@ def check_java() -> str:
     return f"Java {java.version} in {java.home} ({java.origin})"
 
 
-def check_jars(settings: Settings) -> str:
+def open_plugins(settings: Settings) -> Plugins | LakehandError:
+    try:
+        return load_plugins(settings.plugin_configs(), None)
+    except LakehandError as error:
+        return error
+
+
+def check_plugins(plugins: Plugins | LakehandError) -> str:
+    if isinstance(plugins, LakehandError):
+        raise plugins
+    if broken := [f"{r.name}: {r.reason}" for r in plugins.reports if r.state == "broken"]:
+        raise CheckFailed("; ".join(broken), "see the message, or switch the plugin off in the settings")
+    return f"formats: {', '.join(sorted(plugins.formats)) or 'none'}"
+
+
+def check_jars(settings: Settings, formats: Sequence[str]) -> str:
+    """Of every format that is switched on."""
     folders = (settings.jar_folder, default_cache())
-    for jar in jars_of(["hudi"]):
-        if not any(is_there(jar, folder) for folder in folders):
-            where = " or ".join(str(folder) for folder in folders)
-            raise Ailing(
-                f"{jar.file_name} is not in {where}", "run make setup; the service fetches it at its first start, too"
-            )
-    return "all there"
+    jars = jars_of(formats)
+    missing = [jar.file_name for jar in jars if not any(is_there(jar, folder) for folder in folders)]
+    if missing:
+        where = " or ".join(str(folder) for folder in folders)
+        fix = "lakehand serve fetches them at its first start; without a network, copy them there"
+        raise CheckFailed(f"{', '.join(missing)} not in {where}", fix)
+    return f"{len(jars)} jars for {', '.join(formats) or 'no format'}"
 
 
 def check_settings(settings: Settings) -> str:
     choice = settings.config
     if choice.warnings:
-        raise Ailing(f"{choice.sentence}; {'; '.join(choice.warnings)}", "see the message")
+        raise CheckFailed(f"{choice.sentence}; {'; '.join(choice.warnings)}", "see the message")
     return choice.sentence
 
 
@@ -106,10 +131,10 @@ def check_home(settings: Settings) -> str:
         with TemporaryDirectory(dir=settings.home):
             keep_apart(warehouses_of(settings.all_warehouses), own_paths(settings))
     except OSError as error:
-        raise Ailing(
-            f"{settings.home} cannot be written: {error}", "give --home another folder, or its user the right"
+        raise CheckFailed(
+            f"{settings.home} cannot be written: {error}", "choose another --home, or make it writable"
         ) from error
-    return f"{settings.home} can be written, by this user alone"
+    return f"{settings.home} is writable, and private to this user"
 
 
 def check_database(settings: Settings) -> str:
@@ -118,48 +143,53 @@ def check_database(settings: Settings) -> str:
         schema = current(settings.database_url)
     except Exception as error:
         first = str(error).splitlines()[0]
-        raise Ailing(
+        raise CheckFailed(
             f"{kind} does not answer: {first}", "start it, or correct --database / LAKEHAND_DATABASE"
         ) from error
     if schema is None:
-        return f"{kind} answers; it is empty, lakehand serve fills it"
+        return f"{kind} answers; it is empty, lakehand serve creates the schema"
     if schema != head():
-        raise Ailing(f"{kind} has schema {schema}, this version needs {head()}", "run lakehand migrate")
+        raise CheckFailed(f"{kind} has schema {schema}, this version needs {head()}", "run lakehand migrate")
     return f"{kind} answers, schema {schema}"
 
 
 def no_warehouse() -> str:
-    raise Ailing("no warehouse is configured, so no table can be served", "give --warehouse DIR or LAKEHAND_WAREHOUSES")
+    raise CheckFailed(
+        "no warehouse is configured, so no table can be served", "give --warehouse DIR or LAKEHAND_WAREHOUSES"
+    )
 
 
-def check_storage(place: str) -> str:
-    from pyarrow.fs import FileSelector, FileSystem, FileType
-
+def check_storage(place: str, storages: Storages) -> str:
+    """With the storage properties of the formats, as the service reads it."""
     location = normalise_prefix(place)
-    fix = "create it, or correct --warehouse; object stores need their credentials in the environment"
+    fix = "create it, or correct --warehouse; check endpoint and credentials (storage properties or environment)"
     try:
-        system, path = FileSystem.from_uri(location)
-        if system.get_file_info(path).type == FileType.NotFound:
-            raise Ailing(f"there is no {location}", fix)
-        entries = system.get_file_info(FileSelector(path))
-    except (OSError, ValueError) as error:
-        raise Ailing(f"{location} cannot be read: {error}", fix) from error
-    return f"can be read, {len(entries)} entries"
+        storage, path = storages.of(location)
+        files, folders = storage.contents(path)
+    except FileNotFoundError:
+        raise CheckFailed(f"there is no {location}", fix) from None
+    except (OSError, Invalid) as error:
+        raise CheckFailed(f"{location} cannot be read: {error}", fix) from error
+    return f"can be read, {len(files) + len(folders)} entries"
 
 
-def check_spark(settings: Settings) -> str:
-    """Starts the very driver that the service would, in a folder of its own, and gives it a small job."""
+def check_spark(settings: Settings, formats: Sequence[str]) -> str:
+    """Starts the same driver as the service, in a temporary folder, and runs a small job."""
     properties = settings.plugin_configs()["engine", "spark"].properties
     with TemporaryDirectory(prefix="lakehand-doctor-") as folder:
         engine = SparkEngine()
-        engine.open(properties, EngineContext(home=Path(folder), formats=("hudi",), jars=settings.jars))
+        catalogs = tuple(settings.catalog_map().values())
+        context = EngineContext(home=Path(folder), formats=tuple(formats), jars=settings.jars, catalogs=catalogs)
+        engine.open(properties, context)
         started = time.monotonic()
         try:
             status = run_probe(engine)
         finally:
             engine.stop(timedelta(0))
     if status.state is not EngineState.SUCCEEDED:
-        raise Ailing(f"the job ended {status.state}: {status.message}", "see lakehand doctor's lines above, java first")
+        raise CheckFailed(
+            f"the job ended {status.state}: {status.message}", "fix the other checks first, java above all"
+        )
     seconds = time.monotonic() - started
     return (
         f"Spark {status.result.get('spark')} counted {status.result.get('rows')} rows, {seconds:.0f} s with its start"
@@ -168,7 +198,7 @@ def check_spark(settings: Settings) -> str:
 
 def run_probe(engine: SparkEngine) -> EngineStatus:
     handle = Handle("doctor")
-    deadline = time.monotonic() + SPARK_PATIENCE
+    deadline = time.monotonic() + SPARK_TIMEOUT
     engine.submit(
         Work(job="probe", parameters={}, table="none", location=""),
         handle,
@@ -182,8 +212,8 @@ def run_probe(engine: SparkEngine) -> EngineStatus:
         if status.state.is_over:
             return status
         if engine.launcher.failures:
-            raise Ailing(f"the driver does not start: {engine.launcher.error}", "mend that, java and jars first")
+            raise CheckFailed(f"the driver does not start: {engine.launcher.error}", "fix java and jars first")
         time.sleep(0.2)
-    raise Ailing(
-        f"no answer within {SPARK_PATIENCE:.0f} s", "look whether the machine has memory and processors to spare"
+    raise CheckFailed(
+        f"no answer within {SPARK_TIMEOUT:.0f} s", "check whether the machine has enough free memory and processor time"
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lakehand doctor: looks at everything that the service needs, and says how to mend what is wrong."""
+"""lakehand doctor: checks everything that the service needs, and says how to fix what is wrong."""
 
 import json
 from typing import TYPE_CHECKING, Annotated
@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from lakehand.cli.options import AsJson
-from lakehand.cli.screen import console, data, joined
-from lakehand.cli.service import Config, Database, Home, Warehouse, settings_of
+from lakehand.cli.options import AsJson, Config, Database, Home, Warehouse, load_settings
+from lakehand.output import data, join, stdout_console
 
 if TYPE_CHECKING:
-    from lakehand.cli.checks import Finding
+    from lakehand.cli.checks import CheckResult
 
 
-def line(finding: "Finding") -> Text:
-    word = data("ok     ", "green") if finding.is_fine else data("problem", "red")
-    fix = joined(Text("\n        fix:", style="bold"), f" {finding.fix}") if finding.fix else ""
-    return joined(word, " ", data(finding.part, "bold"), f": {finding.detail}", fix)
+def line(result: "CheckResult") -> Text:
+    word = data("ok     ", "green") if result.is_fine else data("problem", "red")
+    fix = join(Text("\n        fix:", style="bold"), f" {result.fix}") if result.fix else ""
+    return join(word, " ", data(result.part, "bold"), f": {result.detail}", fix)
 
 
 def doctor(
@@ -30,16 +29,16 @@ def doctor(
     quick: Annotated[bool, typer.Option("--quick", help="Do not start Spark.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Look at Python, Java, jars, database, storage and Spark; each line is fine, or says how to mend it."""
-    from lakehand.cli.checks import examine
+    """Check Python, Java, plugins, jars, database, storage and Spark; each check passes, or says how to fix it."""
+    from lakehand.cli.checks import run_checks
 
-    findings: list[Finding] = []
-    screen = console()
-    for finding in examine(settings_of(home, database, warehouse, config), quick=quick):
-        findings.append(finding)
+    results: list[CheckResult] = []
+    console = stdout_console()
+    for result in run_checks(load_settings(home, database, warehouse, config), quick=quick):
+        results.append(result)
         if not as_json:
-            screen.print(line(finding), soft_wrap=True)
+            console.print(line(result), soft_wrap=True)
     if as_json:
-        print(json.dumps({"items": [finding.document() for finding in findings]}, indent=2))
-    if not all(finding.is_fine for finding in findings):
+        print(json.dumps({"items": [result.document() for result in results]}, indent=2))
+    if not all(result.is_fine for result in results):
         raise typer.Exit(1)

@@ -1,32 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lakehand maintain: does to one table what it needs, once, by the service's own code; no service has to run."""
+"""lakehand maintain: does once what one table needs, with the service's own code; no service has to run."""
 
+import json
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from lakehand.cli.check import Set, checkup_of, opened
-from lakehand.cli.options import AsJson, pairs, whole_reference
-from lakehand.cli.problems import CommandFailed
-from lakehand.cli.service import Config
+from lakehand.cli.check import Set, open_local_reader, table_checker
+from lakehand.cli.errors import CommandFailed
+from lakehand.cli.health_views import card
+from lakehand.cli.options import AsJson, Config, absolute_reference, pairs
+from lakehand.cli.views import brief, coloured, grid, listing_view
+from lakehand.domain.texts import visible
+from lakehand.output import data, join, print_error, span, stdout_console
+from lakehand.spi.health import amount
 
 if TYPE_CHECKING:
-    from lakehand.app.checkup import Checked
-    from lakehand.app.discovery import DiscoveredTable
-    from lakehand.app.once import Wish
-    from lakehand.app.reading import Reading
-    from lakehand.cli.maintain_screen import MaintainScreen
     from lakehand.domain.actions import Action
     from lakehand.domain.operations import Operation
+    from lakehand.local.check import CheckedTable
+    from lakehand.local.discovery import DiscoveredTable
+    from lakehand.local.maintain import MaintenanceRequest
+    from lakehand.local.reader import LocalReader
 
-OWN = "maintain"  # the folder in a given home: whatever service has that home is not in the way
+COMPARED = {
+    "files": "files", "bytes": "bytes", "small_files": "small files", "delete_files": "delete files",
+    "deletion_vectors": "deletion vectors", "log_files": "log files", "snapshots": "snapshots",
+    "pending_plans": "pending plans", "rows": "rows",
+}  # fmt: skip
+SIZES = frozenset({"bytes"})
+GOOD = frozenset({"succeeded", "dropped"})
+SUBFOLDER = "maintain"  # of a given --home, so that a service with that home can go on
 
 
 def maintain(
@@ -34,100 +47,100 @@ def maintain(
     *,
     action: Annotated[
         list[str] | None,
-        typer.Option(help="Do this, needed or not; may be given again. Without it: whatever is needed."),
+        typer.Option(help="Run this action, needed or not; repeatable. Default: what is needed."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be done, and list what would be deleted.")
+        bool, typer.Option("--dry-run", help="Only show what would be done, and list what would be deleted.")
     ] = False,
     confirm: Annotated[
-        bool, typer.Option("--confirm", help="Do it even where the job finds the result implausible. Needs --action.")
+        bool, typer.Option("--confirm", help="Delete even an implausibly large share of files. Needs --action.")
     ] = False,
     set: Set = None,
-    scheduling: Annotated[str | None, typer.Option(help="writer or service; without it, whichever fits.")] = None,
+    scheduling: Annotated[str | None, typer.Option(help="writer or service; default: the one that fits.")] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     home: Annotated[
-        Path | None, typer.Option(help="Keep database and logs in a folder of this home. Without it: gone at the end.")
+        Path | None, typer.Option(help="Keep database and logs in a folder of this home. Default: removed at the end.")
     ] = None,
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Do to a table what it needs, once, and show it before and after. Starts Spark, and ends it."""
-    from lakehand.cli.maintain_screen import MaintainScreen
-
-    reading = opened(config)
-    found = the_table(reading, path)
-    wanted = asked_actions(reading, found, action or [], confirm=confirm)
-    checkup = checkup_of(reading, set or [], scheduling)
-    screen = MaintainScreen(as_json=as_json)
-    before = checkup.check(found)
+    """Do once what a table needs, and show it before and after. Starts Spark and stops it again."""
+    reader = open_local_reader(config)
+    found = find_table(reader, path)
+    wanted = requested_actions(reader, found, action or [], confirm=confirm)
+    checker = table_checker(reader, set or [], scheduling)
+    printer = MaintainPrinter(as_json=as_json)
+    before = checker.check(found)
     if before.problem:
         raise CommandFailed(f"{found.location} cannot be read: {before.problem}")
-    screen.show_decisions(before, wanted)
-    wish = wish_of(before, wanted, dry_run=dry_run, confirm=confirm)
-    if wish is None or not may_go_on(dry_run=dry_run, yes=yes, as_json=as_json):
-        screen.end_without_work(before)
+    printer.show_decisions(before, wanted)
+    request = request_of(before, wanted, dry_run=dry_run, confirm=confirm)
+    if request is None or not is_confirmed(dry_run=dry_run, yes=yes, as_json=as_json):
+        printer.end_without_work(before)
         return
-    with a_home(home) as folder:
-        done = perform(
-            found, before, wish, reading=reading, home=folder, screen=screen, properties=pairs(set or [], "--set")
+    with working_folder(home) as folder:
+        done = run(
+            found, before, request, reader=reader, home=folder, printer=printer, properties=pairs(set or [], "--set")
         )
-        after = checkup.check(found)
-        is_good = screen.show_outcome(before, after, done, folder=folder)
+        after = checker.check(found)
+        is_good = printer.show_outcome(before, after, done, folder=folder)
         if not is_good:
             raise typer.Exit(1)
 
 
-def the_table(reading: "Reading", path: str) -> "DiscoveredTable":
-    from lakehand.app.discovery import DiscoveredTable
+def find_table(reader: "LocalReader", path: str) -> "DiscoveredTable":
+    from lakehand.local.discovery import DiscoveredTable
 
-    found = list(reading.tables_of(whole_reference(path), reading.finder()))
+    found = list(reader.tables_of(absolute_reference(path), reader.finder()))
     tables = [one for one in found if isinstance(one, DiscoveredTable)]
     if not tables:
         why = f": {found[0].reason}" if found and not isinstance(found[0], DiscoveredTable) else ""
-        raise CommandFailed(f"{path} is no table of {', '.join(sorted(reading.plugins.formats))}{why}")
+        raise CommandFailed(f"{path} is no table of {', '.join(sorted(reader.plugins.formats))}{why}")
     if len(tables) > 1:
         raise CommandFailed(f"there are {len(tables)} tables below {path}: name one; lakehand check {path} lists them")
     return tables[0]
 
 
-def asked_actions(
-    reading: "Reading", found: "DiscoveredTable", names: list[str], *, confirm: bool
+def requested_actions(
+    reader: "LocalReader", found: "DiscoveredTable", names: list[str], *, confirm: bool
 ) -> "tuple[Action, ...]":
     from lakehand.domain.actions import Action
 
     if confirm and not names:
-        raise CommandFailed("--confirm needs --action: say what it is that you confirm")
-    asked = tuple(dict.fromkeys(Action(name) for name in names))
-    reading.plugins.check(found.format, frozenset(asked))
-    return asked
+        raise CommandFailed("--confirm needs --action, which names what you confirm")
+    requested = tuple(dict.fromkeys(Action(name) for name in names))
+    reader.plugins.check(found.format, frozenset(requested))
+    return requested
 
 
-def wish_of(before: "Checked", asked: "tuple[Action, ...]", *, dry_run: bool, confirm: bool) -> "Wish | None":
-    """What the service is to be given; None when there is nothing that needs Spark."""
-    from lakehand.app.once import Wish
+def request_of(
+    before: "CheckedTable", requested: "tuple[Action, ...]", *, dry_run: bool, confirm: bool
+) -> "MaintenanceRequest | None":
+    """None when there is nothing that needs Spark."""
+    from lakehand.local.maintain import MaintenanceRequest
 
     if dry_run:
         listed = tuple(
-            d.action for d in before.decisions if d.lists_first and (d.action in asked if asked else d.needed)
+            d.action for d in before.decisions if d.has_dry_run and (d.action in requested if requested else d.needed)
         )
-        return Wish(actions=listed, dry_run=True) if listed else None
-    return Wish(actions=asked, confirm=confirm) if asked or before.needs else None
+        return MaintenanceRequest(actions=listed, dry_run=True) if listed else None
+    return MaintenanceRequest(actions=requested, confirm=confirm) if requested or before.needs else None
 
 
-def may_go_on(*, dry_run: bool, yes: bool, as_json: bool) -> bool:
-    """Asks whoever sits at a terminal; a program that calls us has asked itself."""
+def is_confirmed(*, dry_run: bool, yes: bool, as_json: bool) -> bool:
+    """Asks at a terminal only."""
     if dry_run or yes or as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return True
     return typer.confirm("Do it?", default=True)
 
 
 @contextmanager
-def a_home(given: Path | None) -> Iterator[Path]:
-    """A folder that is gone at the end, unless it was asked for or something went wrong and its logs may help."""
+def working_folder(given: Path | None) -> Iterator[Path]:
+    """A temporary folder, kept only if it was asked for or if something failed and its logs may help."""
     import shutil
 
     if given is not None:
-        yield given.expanduser().absolute() / OWN
+        yield given.expanduser().absolute() / SUBFOLDER
         return
     folder = Path(mkdtemp(prefix="lakehand-maintain-"))
     try:
@@ -138,34 +151,34 @@ def a_home(given: Path | None) -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def perform(
+def run(
     found: "DiscoveredTable",
-    before: "Checked",
-    wish: "Wish",
+    before: "CheckedTable",
+    request: "MaintenanceRequest",
     *,
-    reading: "Reading",
+    reader: "LocalReader",
     home: Path,
-    screen: "MaintainScreen",
+    printer: "MaintainPrinter",
     properties: Mapping[str, str],
 ) -> "list[Operation]":
-    from lakehand.app.once import serving_once
+    from lakehand.local.maintain import one_shot_run
 
     with interruptible():
-        screen.say(f"starting Spark; logs are in {home}")
-        with serving_once(found, before, wish, reading=reading, home=home, properties=properties) as once:
+        printer.say(f"starting Spark; logs are in {home}")
+        with one_shot_run(found, before, request, reader=reader, home=home, properties=properties) as service:
             try:
-                with screen.progress():
-                    return once.perform(wish, screen.on_change)
+                with printer.progress():
+                    return service.run(request, printer.on_change)
             except KeyboardInterrupt:
-                screen.say("stopping what runs; the table stays as it is or as far as it came")
-                once.cancel()
-                screen.on_change(once.operations())
+                printer.say("stopping; what was committed so far stays in the table")
+                service.cancel()
+                printer.on_change(service.operations())
                 raise
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """A polite request to end is as good as Ctrl-C."""
+    """SIGTERM ends the run as Ctrl-C does."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -175,3 +188,149 @@ def interruptible() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+class MaintainPrinter:
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self.began = time.monotonic()
+        self.out = stdout_console()
+        self._bar: Progress | None = None
+        self._bars: dict[int, TaskID] = {}
+        self._printed: dict[int, str] = {}
+
+    def say(self, text: str) -> None:
+        if not self.as_json:
+            at = data(f"{time.monotonic() - self.began:6.1f} s", "dim")
+            self.out.print(join(at, f"  {text}"), soft_wrap=True)
+
+    def show_decisions(self, before: "CheckedTable", requested: "tuple[Action, ...]") -> None:
+        if not self.as_json:
+            self.out.print(card(before.document))
+            if requested:
+                self.out.print(f"requested: {', '.join(requested)}")
+
+    def end_without_work(self, before: "CheckedTable") -> None:
+        if self.as_json:
+            print(json.dumps({"before": before.document, "after": before.document, "operations": []}, indent=2))
+        elif not before.needs:
+            self.out.print("nothing to do")
+
+    @contextmanager
+    def progress(self) -> Iterator[None]:
+        if self.as_json or not self.out.is_terminal:
+            yield
+            return
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.fields[phase]}", markup=False),
+            TimeElapsedColumn(),
+        )
+        with Progress(*columns, console=self.out) as self._bar:
+            yield
+        self._bar = None
+
+    def on_change(self, operations: "Sequence[Operation]") -> None:
+        for operation in operations:
+            text = describe(operation)
+            if self._bar is not None:
+                self._move(self._bar, operation, text)
+            elif text != self._printed.get(operation.id):
+                self._printed[operation.id] = text
+                self.say(f"{operation.process.action}: {text}")
+
+    def _move(self, bar: Progress, operation: "Operation", text: str) -> None:
+        if operation.id not in self._bars:
+            self._bars[operation.id] = bar.add_task(str(operation.process.action), total=None, phase="")
+        done, total = tasks_of(operation)
+        is_over = operation.status.is_final
+        bar.update(
+            self._bars[operation.id],
+            phase=visible(text),
+            total=1 if is_over else total,
+            completed=1 if is_over else done,
+        )
+        if is_over:
+            bar.stop_task(self._bars[operation.id])
+
+    def show_outcome(
+        self, before: "CheckedTable", after: "CheckedTable", done: "Sequence[Operation]", *, folder: Path
+    ) -> bool:
+        """Returns whether every operation succeeded and the table can be read."""
+        bad = [operation for operation in done if str(operation.status) not in GOOD]
+        if self.as_json:
+            print(json.dumps(outcome_document(before, after, done), indent=2))
+        else:
+            self.out.print()
+            self.out.print(operations_table(done))
+            for operation in done:
+                if operation.result.get("would_delete") is not None:
+                    self.out.print(listing_view(dict(operation.result)))
+            self.out.print()
+            self.out.print(comparison(before, after))
+        for operation in bad:
+            print_error(failure_text(operation, folder))
+        if after.problem:
+            print_error(f"the table can no longer be read: {after.problem}")
+        return not bad and not after.problem
+
+
+def describe(operation: "Operation") -> str:
+    status, progress = operation.status, operation.progress
+    if status.is_final:
+        return f"{status}: {operation.reason}"
+    if not status.is_live:
+        return f"waits: {operation.reason}" if operation.reason else "waits"
+    phase = progress.get("phase") or str(status)
+    done, total = tasks_of(operation)
+    return f"{phase} ({done} of {total} tasks)" if total else str(phase)
+
+
+def tasks_of(operation: "Operation") -> tuple[int, int | None]:
+    done, total = operation.progress.get("tasks_done"), operation.progress.get("tasks_total")
+    return (done if isinstance(done, int) else 0), (total if isinstance(total, int) and total else None)
+
+
+def operations_table(done: "Sequence[Operation]") -> Any:
+    rows = grid("ACTION", "STATUS", "TOOK", "WHY")
+    for one in done:
+        begun = one.started_at or one.submitted_at
+        took = span((one.finished_at - begun).total_seconds()) if begun and one.finished_at else "–"
+        rows.add_row(str(one.process.action), coloured(str(one.status)), took, brief(one.reason))
+    return rows
+
+
+def comparison(before: "CheckedTable", after: "CheckedTable") -> Any:
+    rows = grid("", "BEFORE", "AFTER")
+    for name, words in COMPARED.items():
+        if name in before.numbers or name in after.numbers:
+            rows.add_row(
+                words, format_number(name, before.numbers.get(name)), format_number(name, after.numbers.get(name))
+            )
+    return rows
+
+
+def format_number(name: str, value: Any) -> str:
+    if isinstance(value, int | float) and name in SIZES:
+        return amount(value)
+    return f"{value:,}" if isinstance(value, int) else "–"
+
+
+def outcome_document(before: "CheckedTable", after: "CheckedTable", done: "Sequence[Operation]") -> dict[str, Any]:
+    operations = [
+        {
+            "action": str(one.process.action),
+            "status": str(one.status),
+            "reason": one.reason,
+            "attempts": one.run_times,
+            "result": dict(one.result),
+        }
+        for one in done
+    ]
+    return {"before": before.document, "after": after.document, "operations": operations}
+
+
+def failure_text(operation: "Operation", folder: Path) -> str:
+    logs = f"its log is in {folder / 'engines'}"
+    return f"{operation.process.action} ended {operation.status}: {operation.reason}; {logs}"

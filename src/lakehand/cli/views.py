@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How tables, operations and explanations look on a terminal. Pure: a document in, something to print out."""
+"""Renders tables, operations and explanations for a terminal. Pure: a document in, a renderable out."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lakehand.cli.client import Document
-from lakehand.cli.screen import LAYOUT, data, joined
-from lakehand.cli.times import took, when
+from lakehand.client import FINAL, Document
 from lakehand.domain.texts import visible
+from lakehand.output import data, join, took, when
 from lakehand.spi.health import amount
 
 COLOURS = {
@@ -31,11 +31,19 @@ COLOURS = {
     "slow": "yellow",
 }
 LISTED = 50  # files of a dry run that are shown
-FINAL = frozenset({"succeeded", "failed", "canceled", "dropped"})
+BRIEF = 160  # characters of a reason in a list
 
 
 def coloured(word: str) -> Text:
     return data(word, COLOURS.get(word, ""))
+
+
+def brief(text: str) -> str:
+    """A reason for a list: errors of engines can fill a screen, so only their first sentence."""
+    if len(text) <= BRIEF and "\n" not in text.strip():
+        return text.strip()
+    sentence = re.split(r"(?<=[.!?])\s|\n", text.strip(), maxsplit=1)[0]
+    return f"{sentence[:BRIEF].rstrip()} …"
 
 
 def grid(*columns: str) -> Table:
@@ -62,16 +70,21 @@ def name_of(table: Document) -> str:
 
 def tables_view(document: Document) -> RenderableType:
     if not document["items"]:
-        return Text("no table: register one with lakehand tables add LOCATION")
-    rows = grid("ID", "TABLE", "FORMAT", "ACTIONS", "SCHEDULING", "OWNER", "QUEUE", "CHANGED", "LOOKED AT")
+        return Text("no tables: register one with lakehand tables add LOCATION")
+    rows = grid("ID", "TABLE", "FORMAT", "ACTIONS", "SCHEDULING", "OWNER", "QUEUE", "CHANGED", "CHECKED")
     for table in document["items"]:
         paused = data(" (paused)", "yellow") if table.get("paused") else ""
         rows.add_row(
-            str(table["id"]), joined(name_of(table), paused), table["format"], ", ".join(table["action_types"]),
+            str(table["id"]), join(name_of(table), paused), table["format"], ", ".join(table["action_types"]),
             table["scheduling"], table["owner"], table["queue"], when(table.get("changed_at")),
             when(table.get("looked_at")),
         )  # fmt: skip
     return with_more(rows, document)
+
+
+def limited(items: list[Document], limit: int) -> Document:
+    """The document of a list of which one more item than the limit was requested."""
+    return {"items": items[:limit], "next": "more" if len(items) > limit else None}
 
 
 def with_more(rows: Table, document: Document) -> RenderableType:
@@ -93,7 +106,7 @@ def table_view(table: Document) -> RenderableType:
             ("properties", properties),
             ("notified", when(table.get("notified_at"))),
             ("changed", when(table.get("changed_at"))),
-            ("looked at", when(table.get("looked_at"))),
+            ("checked", when(table.get("looked_at"))),
             ("registered", when(table.get("created_at"))),
         ]
     )
@@ -101,12 +114,12 @@ def table_view(table: Document) -> RenderableType:
 
 def operations_view(document: Document) -> RenderableType:
     if not document["items"]:
-        return Text("no operation matches")
-    rows = grid("ID", "TABLE", "ACTION", "INSTANT", "STATUS", "TRIES", "AGE", "WHY")
+        return Text("no operations")
+    rows = grid("ID", "TABLE", "ACTION", "INSTANT", "STATUS", "ATTEMPTS", "AGE", "WHY")
     for one in document["items"]:
         rows.add_row(
             str(one["id"]), name_of(one["table"]), one["action"], one["instant"], status_of(one),
-            str(one["attempts"]), when(one["created_at"]), one.get("reason") or "",
+            str(one["attempts"]), when(one["created_at"]), brief(one.get("reason") or ""),
         )  # fmt: skip
     return with_more(rows, document)
 
@@ -114,7 +127,7 @@ def operations_view(document: Document) -> RenderableType:
 def status_of(operation: Document) -> Text:
     percent = (operation.get("progress") or {}).get("percent")
     live = operation["status"] not in FINAL
-    return joined(coloured(operation["status"]), f" {percent:.0f} %" if live and percent is not None else "")
+    return join(coloured(operation["status"]), f" {percent:.0f} %" if live and percent is not None else "")
 
 
 def operation_view(operation: Document) -> RenderableType:
@@ -122,14 +135,14 @@ def operation_view(operation: Document) -> RenderableType:
     if (operation.get("result") or {}).get("would_delete") is not None:
         parts += [Text(), listing_view(operation["result"])]
     if operation.get("attempt_list"):
-        parts += [Text(), attempts_view(operation["attempt_list"])]
+        parts += [Text(), attempts_view(operation["attempt_list"]), *long_failures(operation)]
     if operation.get("events"):
         parts += [Text(), events_view(operation["events"])]
     return Group(*parts)
 
 
 def listing_view(result: Document) -> RenderableType:
-    """What a dry run found that would go."""
+    """What a dry run would delete."""
     listed = result["would_delete"]
     count, size = result.get("would_delete_files", len(listed)), result.get("would_delete_bytes")
     head = f"would delete {count} files" + (f", {amount(size)}" if size else "")
@@ -138,7 +151,7 @@ def listing_view(result: Document) -> RenderableType:
 
 
 def operation_facts(operation: Document) -> Table:
-    failure = operation.get("failure") or {}
+    failure = failure_of(operation)
     return facts(
         [
             ("operation", f"{operation['id']}, {operation['action']} of {name_of(operation['table'])}"),
@@ -147,13 +160,28 @@ def operation_facts(operation: Document) -> Table:
             ("status", coloured(operation["status"])),
             ("why", operation.get("reason") or ""),
             ("progress", progress_text(operation)),
-            ("next try", when(operation["next_try"]) if operation.get("next_try") else ""),
+            ("next attempt", when(operation["next_try"]) if operation.get("next_try") else ""),
             ("failure", f"{failure['reason']}: {failure['message']}" if failure else ""),
             ("result", plain(operation.get("result") or {})),
-            ("asked for", when(operation["created_at"])),
+            ("created", when(operation["created_at"])),
             ("took", took(operation.get("started_at"), operation.get("finished_at"))),
         ]
     )
+
+
+def failure_of(operation: Document) -> Document:
+    """A succeeded operation keeps the failure of an earlier attempt, which is not its own."""
+    return {} if operation["status"] == "succeeded" else operation.get("failure") or {}
+
+
+def long_failures(operation: Document) -> list[RenderableType]:
+    """The whole texts of failures that the list of attempts shortens, except the one that is shown already."""
+    shown = failure_of(operation).get("message")
+    texts = {
+        f"attempt {one['number']}": (one.get("failure") or {}).get("message", "") for one in operation["attempt_list"]
+    }
+    long = [(name, text) for name, text in texts.items() if text != shown and brief(text) != text.strip()]
+    return [Text(), facts(long)] if long else []
 
 
 def progress_text(operation: Document) -> str:
@@ -166,12 +194,12 @@ def progress_text(operation: Document) -> str:
 
 
 def attempts_view(attempts: Sequence[Document]) -> Table:
-    rows = grid("TRY", "ENGINE", "STARTED", "TOOK", "OUTCOME", "FAILURE")
+    rows = grid("ATTEMPT", "ENGINE", "STARTED", "TOOK", "OUTCOME", "FAILURE")
     for one in attempts:
         failure = one.get("failure") or {}
         rows.add_row(
             str(one["number"]), one["engine"], when(one["started_at"]), took(one["started_at"], one.get("finished_at")),
-            coloured(one.get("outcome") or ""), failure.get("message", ""),
+            coloured(one.get("outcome") or ""), brief(failure.get("message", "")),
         )  # fmt: skip
     return rows
 
@@ -179,7 +207,7 @@ def attempts_view(attempts: Sequence[Document]) -> Table:
 def events_view(events: Sequence[Document]) -> Table:
     rows = grid("WHEN", "EVENT", "")
     for one in events:
-        rows.add_row(when(one["at"]), one["kind"], joined(Text(visible(one["message"], keep=LAYOUT)), times_of(one)))
+        rows.add_row(when(one["at"]), one["kind"], join(brief(one["message"]), times_of(one)))
     return rows
 
 
@@ -193,13 +221,13 @@ def explanation_view(document: Document) -> RenderableType:
         [
             ("table", f"{name_of(table)} (id {table['id']})"),
             ("now", document["summary"]),
-            ("next look", when(document.get("next_look"))),
+            ("next evaluation", when(document.get("next_look"))),
         ]
     )
-    rows = grid("ACTION", "WANTED", "NOW", "LAST LOOK", "LAST START", "NEXT LOOK")
+    rows = grid("ACTION", "WANTED", "NOW", "EVALUATED", "LAST START", "NEXT")
     for one in document["actions"]:
         rows.add_row(
-            one["action"], "yes" if one["wanted"] else "no", one["now"], when(one.get("last_look")),
+            one["action"], "yes" if one["wanted"] else "no", brief(one["now"]), when(one.get("last_look")),
             when(one.get("last_start")), when(one.get("next_look")),
         )  # fmt: skip
     parts: list[RenderableType] = [head, Text(), rows]

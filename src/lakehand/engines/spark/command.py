@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the warm driver is started: settings in, a spark-submit command with its environment and properties file out."""
+"""The spark-submit command of the warm driver, its environment and its properties, from the settings."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lakehand.engines.spark.java import Java
 
 PROGRAM = Path(__file__).parents[2] / "jobs" / "driver.py"
-SECRETS = "LAKEHAND_"  # settings of the service, tokens among them: none of the driver's business
+SECRETS = "LAKEHAND_"  # the service's settings, tokens among them, stay out of the driver's environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,12 +23,12 @@ class FormatConf:
     """What a format needs in the one Spark application that serves all formats."""
 
     extension: str = ""
-    session_catalog: str = ""  # for spark_catalog, when no other format wants it more
+    session_catalog: str = ""  # for spark_catalog; the last format of the list wins
     catalog: str = ""  # the class of a named catalog: [catalogs.NAME] of the settings
     settings: Mapping[str, str]
 
 
-# In the order of the extensions (Iceberg's after Paimon's, or no CALL works) and of who gets spark_catalog: the last.
+# The order of the extensions (Iceberg's must follow Paimon's, or CALL fails) and of spark_catalog (the last wins).
 FORMATS: Mapping[str, FormatConf] = {
     "paimon": FormatConf(
         extension="org.apache.paimon.spark.extensions.PaimonSparkSessionExtensions",
@@ -60,17 +60,17 @@ FORMATS: Mapping[str, FormatConf] = {
     "lance": FormatConf(settings={}),
 }
 
-# What a person may add to, but not take away.
+# Lists that user settings extend instead of replacing.
 LISTS = {
     "spark.sql.extensions": ",",
     "spark.jars": ",",
     "spark.driver.extraClassPath": os.pathsep,
     "spark.driver.extraJavaOptions": " ",
 }
-# What the driver's promises rest on.
+# The driver depends on these: user settings cannot change them.
 FIXED = {"spark.submit.deployMode": "client", "spark.scheduler.mode": "FAIR"}
-# With a local master nobody else has business with the driver's ports. Spark then makes up a secret at each start and
-# keeps it in the JVM's memory: no file, command line or environment has it.
+# With a local master only the driver itself uses its ports. Spark generates a secret at each start and keeps it in
+# memory: it is in no file, command line or environment.
 LOOPBACK = "127.0.0.1"
 FIXED_LOCALLY = {
     "spark.driver.host": LOOPBACK,
@@ -124,7 +124,7 @@ def driver_environment(
 ) -> dict[str, str]:
     kept = {key: value for key, value in inherited.items() if not key.startswith(SECRETS)}
     if is_local:
-        kept["SPARK_LOCAL_IP"] = LOOPBACK  # what the UI binds to, if someone switches it on
+        kept["SPARK_LOCAL_IP"] = LOOPBACK  # the UI binds to it, if it is switched on
     python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "PYSPARK_PIN_THREAD": "true"}
     return {**kept, **python, "SPARK_HOME": str(spark_home), "JAVA_HOME": str(java.home), "PYTHONUNBUFFERED": "1"}
 
@@ -132,7 +132,7 @@ def driver_environment(
 def driver_properties(
     settings: SparkSettings, *, home: Path, java: "Java", formats: Sequence[str], jars: Sequence[Path]
 ) -> dict[str, str]:
-    """Ours first, then what the formats need, then what the person asks for."""
+    """Ours, then those of the formats, then the user's, which win."""
     properties = {
         "spark.app.name": "lakehand",
         "spark.master": settings.master,
@@ -148,7 +148,7 @@ def driver_properties(
     }
     properties |= format_properties(formats)
     if jars:
-        # In local mode the class path saves a copy of every jar at every start.
+        # In local mode spark.jars would copy every jar at every start.
         key = "spark.driver.extraClassPath" if settings.is_local else "spark.jars"
         properties[key] = LISTS[key].join(str(jar) for jar in jars)
     return {**merged(properties, settings.conf), **FIXED, **(FIXED_LOCALLY if settings.is_local else {})}
@@ -165,7 +165,7 @@ def format_properties(formats: Sequence[str]) -> dict[str, str]:
 
 
 def catalog_properties(catalogs: Sequence[Catalog]) -> dict[str, str]:
-    """The catalogs of the settings, known to every session of the driver under their own names."""
+    """The catalogs of the settings, under their own names, for every session of the driver."""
     properties: dict[str, str] = {}
     for one in catalogs:
         conf = FORMATS.get(one.format)
@@ -175,16 +175,16 @@ def catalog_properties(catalogs: Sequence[Catalog]) -> dict[str, str]:
     return properties
 
 
-def merged(ours: Mapping[str, str], asked: Mapping[str, str]) -> dict[str, str]:
-    result = {**ours, **asked}
+def merged(ours: Mapping[str, str], user: Mapping[str, str]) -> dict[str, str]:
+    result = {**ours, **user}
     for key, separator in LISTS.items():
-        if key in ours and key in asked:
-            result[key] = separator.join([ours[key], asked[key]])
+        if key in ours and key in user:
+            result[key] = separator.join([ours[key], user[key]])
     return result
 
 
 def as_properties_file(properties: Mapping[str, str]) -> str:
-    """Java's own notation; a file of our user's own, since values may be secret and command lines are not."""
+    """Java's notation. A private file, because values may be secret and command lines are public."""
     return "".join(f"{escaped(key)}={escaped(value)}\n" for key, value in sorted(properties.items()))
 
 

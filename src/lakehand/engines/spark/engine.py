@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The spark engine: gives work to one warm driver through a spool folder, and sees to it that there is a driver."""
+"""The spark engine: passes work to one warm driver through a spool folder, and starts that driver when needed."""
 
 import time
 from collections.abc import Collection, Mapping
@@ -9,17 +9,16 @@ from threading import Lock
 from lakehand.domain.errors import Unavailable
 from lakehand.domain.operations import Handle
 from lakehand.engines.spark.command import FORMATS, Command, driver_command
-from lakehand.engines.spark.launcher import Launcher
+from lakehand.engines.spark.launcher import HeartbeatTimer, Launcher
 from lakehand.engines.spark.process import DriverProcess
-from lakehand.engines.spark.pulse import Pulse
 from lakehand.engines.spark.settings import SparkSettings, read_settings
-from lakehand.engines.spark.spool import Spool, View
+from lakehand.engines.spark.spool import SpoolClient, SpoolView
 from lakehand.spi.engines import EngineContext, EngineHealth, EngineState, EngineStatus, ExecuteEngine, LeaseGrant, Work
 
-SILENT = 30.0  # seconds without a beat after which nothing is known about running work
-SWEEP = 3600.0  # seconds between two sweeps; the first comes when results had this long to be read
+SILENT = 30.0  # seconds without a heartbeat, after which the state of running work is unknown
+CLEAN_UP_INTERVAL = 3600.0  # seconds; also from the start to the first clean-up
 RESULT_AGE = timedelta(days=30)
-PATIENCE = timedelta(seconds=30)
+STOP_TIMEOUT = timedelta(seconds=30)
 
 
 class SparkEngine(ExecuteEngine):
@@ -32,17 +31,17 @@ class SparkEngine(ExecuteEngine):
         self.settings = read_settings(properties)
         self.context = context
         self.home = context.home.absolute()
-        self.spool = Spool(self.home / "spool")
+        self.spool = SpoolClient(self.home / "spool")
         self.spool.make()
         self.process = DriverProcess(self.spool, self.home, context.umask)
         self.launcher = Launcher(self.process, self._command)
-        self._pulse = Pulse(time.monotonic)
+        self._heartbeat = HeartbeatTimer(time.monotonic)
         self._silence = 0.0
-        self._swept = time.monotonic()
+        self._cleaned_up = time.monotonic()
         self._submitting = Lock()
 
     def close(self) -> None:
-        """The driver goes on; whoever opens this home next finds it."""
+        """The driver keeps running; the next engine with this home finds it."""
 
     @property
     def capacity(self) -> int:
@@ -56,7 +55,7 @@ class SparkEngine(ExecuteEngine):
 
     def submit(self, work: Work, handle: Handle, grant: LeaseGrant) -> None:
         is_alive = self.process.is_alive()
-        if self.launcher.is_hopeless and not is_alive:
+        if self.launcher.is_backing_off and not is_alive:
             raise Unavailable(f"the Spark driver does not start: {self.launcher.error}")
         try:
             with self._submitting:
@@ -65,10 +64,10 @@ class SparkEngine(ExecuteEngine):
         except OSError as error:
             raise Unavailable(f"the spool folder {self.spool.root} cannot be written: {error}") from error
         if not is_alive:
-            self.launcher.want()
+            self.launcher.request_start()
 
     def renew(self, handles: Collection[Handle], grant: LeaseGrant) -> None:
-        """A mark of a driver that is gone renews nothing, so nobody needs to be told."""
+        """Does nothing if the token is of an earlier driver."""
         boot = (grant.heartbeat_token or "").partition(":")[0]
         if handles and boot and boot == self.spool.driver_state().get("boot"):
             self.spool.renew(handles, grant)
@@ -84,7 +83,7 @@ class SparkEngine(ExecuteEngine):
         return {handle: status_of(handle, view, is_alive=is_alive, is_silent=is_silent) for handle in handles}
 
     def cancel(self, handle: Handle) -> None:
-        self.spool.ask_to_cancel(handle)
+        self.spool.cancel_work(handle)
 
     def logs(self, handle: Handle, *, offset: int = 0, limit: int = 65536) -> str:
         return self.spool.log_tail(handle, offset, limit)
@@ -97,13 +96,13 @@ class SparkEngine(ExecuteEngine):
     def tend(self) -> None:
         is_alive, state = self.process.is_alive(), self.spool.driver_state()
         self.launcher.observe(is_alive, state)
-        self._silence = self._pulse.silence(is_alive, state)
+        self._silence = self._heartbeat.silence(is_alive, state)
         limit = self.settings.hang_timeout if state else self.settings.start_timeout
         if is_alive and self._silence > limit.total_seconds():
             self.process.kill()
         if not is_alive and self.spool.has_work():
-            self.launcher.want()
-        self._sweep()
+            self.launcher.request_start()
+        self._clean_up()
 
     def health(self) -> EngineHealth:
         is_alive, state = self.process.is_alive(), self.spool.driver_state()
@@ -117,36 +116,35 @@ class SparkEngine(ExecuteEngine):
         )
 
     def warm(self) -> None:
-        """Start the driver before there is work for it. Returns at once."""
+        """Start the driver before there is work. Returns at once."""
         if not self.process.is_alive():
-            self.launcher.want()
+            self.launcher.request_start()
 
-    def stop(self, patience: timedelta = PATIENCE) -> None:
-        """End the driver: running jobs may finish within the patience, then everything ends at once."""
-        deadline = time.monotonic() + patience.total_seconds()
-        self.launcher.settle(patience.total_seconds())
+    def stop(self, timeout: timedelta = STOP_TIMEOUT) -> None:
+        """Stop the driver. Running jobs have until the timeout to finish; then it is killed."""
+        deadline = time.monotonic() + timeout.total_seconds()
+        self.launcher.wait(timeout.total_seconds())
         self.spool.stop.touch()
         while self.process.is_alive():
             late = time.monotonic() - deadline
-            if late > PATIENCE.total_seconds():
-                raise Unavailable(f"the Spark driver cannot be ended; its log is {self.process.log}")
+            if late > STOP_TIMEOUT.total_seconds():
+                raise Unavailable(f"the Spark driver cannot be stopped; its log is {self.process.log}")
             if late > 0:
                 self.process.kill()
             time.sleep(0.05)
 
     def _detail(self, is_alive: bool, *, is_up: bool) -> str:
         if is_alive and self._silence > SILENT:
-            return f"the driver has given no sign for {self._silence:.0f} s"
+            return f"the driver has sent no heartbeat for {self._silence:.0f} s"
         if is_alive:
-            return "the driver runs" if is_up else "the driver starts"
+            return "the driver is up" if is_up else "the driver is starting"
         if self.launcher.failures:
-            return f"the driver died ({self.launcher.failures} in a row): {self.launcher.error}"
-        return "no driver runs; it starts when there is work"
+            return f"the driver died {self.launcher.failures} times in a row: {self.launcher.error}"
+        return "no driver is running; it starts when there is work"
 
     def _command(self) -> Command:
-        # Here, because some are programs of their own as well (`python -m`) and must not be loaded with the package.
-        from lakehand.engines.spark.jar_sums import JarSums
-        from lakehand.engines.spark.jars import ensure_jars, spark_home
+        # Imported here, because both are also programs (`python -m`) and must not be loaded with the package.
+        from lakehand.engines.spark.jars import JarSums, ensure_jars, spark_home
         from lakehand.engines.spark.java import java_home
 
         java = java_home()
@@ -163,27 +161,31 @@ class SparkEngine(ExecuteEngine):
             catalogs=self.context.catalogs,
         )
 
-    def _sweep(self) -> None:
-        if time.monotonic() - self._swept > SWEEP:
-            self._swept = time.monotonic()
+    def _clean_up(self) -> None:
+        if time.monotonic() - self._cleaned_up > CLEAN_UP_INTERVAL:
+            self._cleaned_up = time.monotonic()
             ages = {self.spool.logs: self.settings.keep_logs, self.spool.done: RESULT_AGE}
-            self.spool.sweep(ages, time.time())
+            self.spool.clean_up(ages, time.time())
 
 
 OUTCOMES = frozenset(str(state) for state in EngineState if state.is_over)
 SHOWN = ("boot", "pid", "jvm", "application", "started_at", "threads", "running", "waiting", "rss_mb", "leaving")
 
 
-def status_of(handle: Handle, view: View, *, is_alive: bool, is_silent: bool) -> EngineStatus:
-    """What the files say, latest stage first. Work that was started by a driver that is gone is lost, not failed."""
+def status_of(handle: Handle, view: SpoolView, *, is_alive: bool, is_silent: bool) -> EngineStatus:
+    """From the files, latest stage first. If the driver died, the outcome of running work is unknown: LOST."""
     if handle in view.done:
         return outcome_of(view.done[handle])
     if handle in view.running:
         progress = view.running[handle].get("progress") or {}
         if not is_alive:
-            return EngineStatus(state=EngineState.LOST, progress=progress, message="the driver died while it ran")
+            return EngineStatus(
+                state=EngineState.LOST, progress=progress, message="the driver died while it was running"
+            )
         state = EngineState.UNKNOWN if is_silent else EngineState.RUNNING
-        return EngineStatus(state=state, progress=progress, message="the driver gives no sign" if is_silent else "")
+        return EngineStatus(
+            state=state, progress=progress, message="the driver sends no heartbeat" if is_silent else ""
+        )
     return EngineStatus(state=EngineState.QUEUED if handle in view.waiting else EngineState.ABSENT)
 
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The jars of each table format: fetched once with the Ivy inside pyspark, checked, then used as local files."""
+"""The jars of each table format: downloaded once with the Ivy of pyspark, verified, then used as local files."""
 
 import fcntl
+import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -15,24 +17,24 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from lakehand.domain.errors import LakehandError, NotFound
-from lakehand.engines.spark.jar_sums import JarSums
 from lakehand.engines.spark.java import Java, java_home
 
 Progress = Callable[[str, int, int], None]  # file name, bytes so far, bytes in all
 
-POLL = 0.2  # seconds between two looks at a download
-PATIENCE = 1800  # seconds for one jar
+BLOCK = 1 << 20
+POLL = 0.2  # seconds between two progress reports of a download
+TIMEOUT = 1800  # seconds for one jar
 
 
 class JarsUnavailable(LakehandError):
-    """A jar could not be fetched."""
+    """A jar could not be downloaded."""
 
     code = "jars-unavailable"
     retryable = True
 
 
 class JarRefused(LakehandError):
-    """A jar is not the file that was expected."""
+    """A jar has the wrong checksum."""
 
     code = "jar-refused"
 
@@ -56,13 +58,6 @@ HUDI = Jar(
     version="1.2.0",
     size=80667825,
     sha256="cc79fba00822f3a6c3a860df99375c2e3d4a034d037dbf4213a4966a706a7676",
-)
-OLD_HUDI = Jar(
-    organisation="org.apache.hudi",
-    module="hudi-spark3.5-bundle_2.12",
-    version="0.15.0",
-    size=109001611,
-    sha256="aab6ecdb5c65fcd20406b980b31ccec294fae95693de947d5778f0b3fb4e302a",
 )
 
 ICEBERG = Jar(
@@ -93,49 +88,66 @@ PAIMON = Jar(
     size=41660699,
     sha256="e9e8a90a630a1440dfd869bb568c8fc916d6de23bc162922cc0c2684ed6fa15b",
 )
-SQLITE_JDBC = Jar(
-    organisation="org.xerial",
-    module="sqlite-jdbc",
-    version="3.46.1.3",
-    size=14127503,
-    sha256="4a4832720a65eaf7f4d6fd7ede52087b994dc5633c076f9e994dc0c8b4b0b4fa",
-)
-HADOOP_AWS = Jar(
-    organisation="org.apache.hadoop",
-    module="hadoop-aws",
-    version="3.3.4",
-    size=962685,
-    sha256="53f9ae03c681a30a50aa17524bd9790ab596b28481858e54efd989a826ed3a4a",
-)
-AWS_SDK = Jar(
-    organisation="com.amazonaws",
-    module="aws-java-sdk-bundle",
-    version="1.12.262",
-    size=280645251,
-    sha256="873fe7cf495126619997bec21c44de5d992544aea7e632fdc77adb1a0915bae5",
-)
 
-# Spark line → format → its jars, in class path order. Every jar is named: nothing is resolved transitively.
-# The order of the formats is the order of the class path of a driver that serves several.
+# Spark version → format → its jars. Nothing is resolved transitively.
+# The class path of a driver has the formats in this order.
 JARS: dict[str, dict[str, tuple[Jar, ...]]] = {
     "3.5": {
         "iceberg": (ICEBERG,),
         "delta": (DELTA, DELTA_STORAGE),
         "paimon": (PAIMON,),
         "hudi": (HUDI,),
-        "lance": (),  # pylance on the executors: no jar
-        "hudi-0.15": (OLD_HUDI,),  # for tests: writes tables of timeline layout 1
-        "jdbc-sqlite": (SQLITE_JDBC,),  # for tests: an Iceberg JDBC catalog on SQLite
-        "s3": (HADOOP_AWS, AWS_SDK),  # for tests: tables on an S3 server
+        "lance": (),  # pylance needs no jar
     },
 }
-
-
 FORMATS = ("iceberg", "delta", "paimon", "hudi", "lance")
 
 
+class JarSums:
+    """Remembers checksums by device, inode, size and change time, in a file of the engine's home."""
+
+    def __init__(self, record: Path | None = None) -> None:
+        self._record = record  # None: remember nothing
+        self._known = read_record(record)
+
+    def of(self, file: Path) -> str:
+        """The current SHA-256 of a file; computed only if the file may have changed."""
+        found = file.stat()
+        identity = f"{found.st_dev}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}"
+        known = self._known.get(identity)
+        if known is None:
+            known = self._known[identity] = sha256_of(file)
+            self._keep()
+        return known
+
+    def _keep(self) -> None:
+        """Best effort: without the record the next start takes a second longer."""
+        if self._record is None:
+            return
+        draft = self._record.with_name(f".{self._record.name}.new")
+        with suppress(OSError):
+            draft.write_text(json.dumps(self._known), encoding="utf-8")
+            draft.replace(self._record)
+
+
+def read_record(record: Path | None) -> dict[str, str]:
+    try:
+        known = json.loads(record.read_text(encoding="utf-8")) if record else {}
+    except (OSError, ValueError):
+        return {}
+    return {str(key): str(value) for key, value in known.items()} if isinstance(known, dict) else {}
+
+
+def sha256_of(file: Path) -> str:
+    digest = hashlib.sha256()
+    with file.open("rb") as stream:
+        while block := stream.read(BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
 def silent(name: str, done: int, total: int) -> None:
-    """Progress that nobody watches."""
+    """No progress reports."""
 
 
 def default_cache() -> Path:
@@ -145,10 +157,10 @@ def default_cache() -> Path:
 
 
 def spark_home() -> Path:
-    """The folder of the installed pyspark, found without importing it."""
+    """The folder of the installed pyspark, without importing it."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise NotFound("pyspark is not installed; run `make setup`")
+        raise NotFound("pyspark is not installed: pip install lakehand, or make setup in a clone")
     return Path(spec.origin).parent
 
 
@@ -171,21 +183,27 @@ def ensure_jars(
     progress: Progress = silent,
     sums: JarSums | None = None,
 ) -> list[Path]:
-    """The local jars of these formats, each with the right sum; what ``sums`` remembers costs one stat per file."""
+    """The local jars of these formats."""
+    return ensure(jars_of(formats), cache=cache, java=java, progress=progress, sums=sums)
+
+
+def ensure(
+    jars: Sequence[Jar], *, cache: Path | None, java: Java | None, progress: Progress, sums: JarSums | None
+) -> list[Path]:
+    """Download what is missing and verify every checksum; one that ``sums`` remembers costs one stat."""
     folder, sums = cache or default_cache(), sums or JarSums()
-    wanted = jars_of(formats)
-    if absent := [jar for jar in wanted if not is_there(jar, folder)]:
+    if missing := [jar for jar in jars if not is_there(jar, folder)]:
         folder.mkdir(parents=True, exist_ok=True)
-        with alone_in(folder):
-            for jar in absent:
+        with exclusive(folder):
+            for jar in missing:
                 provide(jar, folder, java or java_home(), progress, sums)
-    for jar in wanted:
+    for jar in jars:
         refuse_changed(jar, folder / jar.file_name, sums)
-    return [folder / jar.file_name for jar in wanted]
+    return [folder / jar.file_name for jar in jars]
 
 
 def is_there(jar: Jar, folder: Path) -> bool:
-    """Whether a file of this name and size is there; its sum is checked before it is used."""
+    """Whether a file of this name and size exists; its checksum is verified before use."""
     try:
         return (folder / jar.file_name).stat().st_size == jar.size
     except FileNotFoundError:
@@ -193,8 +211,8 @@ def is_there(jar: Jar, folder: Path) -> bool:
 
 
 @contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Two processes that start at once download once: the second waits, then finds the files."""
+def exclusive(folder: Path) -> Iterator[None]:
+    """When two processes start together, the second waits and then finds the files."""
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -210,7 +228,7 @@ def provide(jar: Jar, folder: Path, java: Java, progress: Progress, sums: JarSum
 
 
 def borrow(jar: Jar, folder: Path, scratch: Path) -> Path | None:
-    """From the user's cache, when another folder was asked for and the file is at hand: linked, or copied."""
+    """Link or copy the file from the user's cache, when it is not the folder itself."""
     shared = default_cache()
     if shared.absolute() == folder.absolute() or not is_there(jar, shared):
         return None
@@ -226,15 +244,15 @@ def check(jar: Jar, file: Path, sums: JarSums) -> None:
     if (found := sums.of(file)) != jar.sha256:
         raise JarRefused(
             f"{jar.file_name} has the sha256 {found}, expected {jar.sha256}; the file was not kept. "
-            "Try again; if it repeats, something between here and the repository changes files."
+            "Try again; if it repeats, a proxy or mirror changes the file."
         )
 
 
 def refuse_changed(jar: Jar, file: Path, sums: JarSums) -> None:
     if (found := sums.of(file)) != jar.sha256:
         raise JarRefused(
-            f"{file} has the sha256 {found}, expected {jar.sha256}: somebody changed it, or the disk did. Find out who "
-            f"may write to {file.parent}; then delete the file, and it is fetched again at the next start"
+            f"{file} has the sha256 {found}, expected {jar.sha256}: it was changed. Find out who can "
+            f"write to {file.parent}; then delete the file, and it is downloaded again at the next start"
         )
 
 
@@ -261,8 +279,8 @@ def ivy_command(jar: Jar, scratch: Path, java: Java) -> list[str | Path]:
 
 
 def follow(process: subprocess.Popen[bytes], jar: Jar, scratch: Path, progress: Progress) -> None:
-    """Report the growing file until Ivy ends; Ivy itself tells no numbers."""
-    for _ in range(int(PATIENCE / POLL)):
+    """Report the size of the growing file, because Ivy reports no progress."""
+    for _ in range(int(TIMEOUT / POLL)):
         progress(jar.file_name, fetched_so_far(jar, scratch), jar.size)
         try:
             process.wait(timeout=POLL)
@@ -272,7 +290,7 @@ def follow(process: subprocess.Popen[bytes], jar: Jar, scratch: Path, progress: 
 
 
 def fetched_so_far(jar: Jar, scratch: Path) -> int:
-    with suppress(FileNotFoundError):  # Ivy renames the file when it is whole
+    with suppress(FileNotFoundError):  # Ivy renames the complete file
         return max((file.stat().st_size for file in scratch.glob(f"**/jars/{jar.file_name}*")), default=0)
     return jar.size
 
@@ -280,14 +298,14 @@ def fetched_so_far(jar: Jar, scratch: Path) -> int:
 def unavailable(jar: Jar, folder: Path, log: Path) -> str:
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip(" .")]
     return (
-        f"{jar.organisation}:{jar.module}:{jar.version} could not be fetched. Check the network and try again, "
+        f"{jar.organisation}:{jar.module}:{jar.version} could not be downloaded. Check the network and try again, "
         f"or put {jar.file_name} into {folder} yourself (sha256 {jar.sha256}). "
         f"Ivy said: {' | '.join(lines[-8:])[-1500:]}"
     )
 
 
-class Shown:
-    """Progress for a person: a moving line on a terminal, one line per tenth elsewhere."""
+class DownloadProgress:
+    """Prints progress: one changing line on a terminal, one line per tenth otherwise."""
 
     def __init__(self) -> None:
         self.last = ("", -1)
@@ -305,10 +323,10 @@ class Shown:
 
 def main(formats: Sequence[str]) -> int:
     try:
-        for path in ensure_jars(formats or list(FORMATS), progress=Shown()):
+        for path in ensure_jars(formats or list(FORMATS), progress=DownloadProgress()):
             sys.stdout.write(f"{path}\n")
-    except LakehandError as problem:
-        sys.stderr.write(f"{problem}\n")
+    except LakehandError as error:
+        sys.stderr.write(f"{error}\n")
         return 1
     return 0
 

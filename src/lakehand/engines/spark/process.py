@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver's process: whether it lives is the kernel's word, by a lock that its JVM and its Python hold."""
+"""The driver's process. It is alive while its JVM or its Python holds a file lock, which the kernel releases."""
 
 import fcntl
 import os
@@ -14,50 +14,50 @@ from threading import Lock, Thread
 import psutil
 
 from lakehand.engines.spark.command import Command, as_properties_file
-from lakehand.engines.spark.spool import Spool
+from lakehand.engines.spark.spool import SpoolClient
 
 LOG_LIMIT = 16 << 20
 TAIL = 2000
 
 
 class DriverProcess:
-    """At most one driver per home. It outlives the service: own session, no pipes, nothing inherited but the lock."""
+    """At most one driver per home. It outlives the service: own session, no pipes, and it inherits only the lock."""
 
-    def __init__(self, spool: Spool, home: Path, umask: int | None = None) -> None:
+    def __init__(self, spool: SpoolClient, home: Path, umask: int | None = None) -> None:
         self._spool = spool
         self._home = home
-        self._umask = -1 if umask is None else umask  # files of tables are for whoever writes to them
+        self._umask = -1 if umask is None else umask  # files of tables keep the umask of the user
         self._probing = Lock()
         self.log = home / "logs" / "driver.log"
 
     @contextmanager
     def probe(self) -> Iterator[bool]:
-        """Whether a driver lives. While the answer is no, none can start: what is found then stays true."""
+        """Whether a driver is alive. No driver can start inside the block while the answer is no."""
         with self._probing, self._spool.lock.open("a") as lock:
-            yield not locked(lock.fileno(), fcntl.LOCK_EX)
+            yield not try_lock(lock.fileno(), fcntl.LOCK_EX)
 
     def is_alive(self) -> bool:
         with self.probe() as is_alive:
             return is_alive
 
     def start(self, command: Command) -> bool:
-        """Start a driver unless one lives. The lock is ours before the JVM exists and passes to it by inheritance."""
+        """Start a driver unless one is alive. We take the lock before the JVM exists, and the JVM inherits it."""
         with self._spool.launch.open("a") as launch, self._spool.lock.open("a") as lock:
             fcntl.flock(launch, fcntl.LOCK_EX)
             with self._probing:
-                if not locked(lock.fileno(), fcntl.LOCK_EX):
+                if not try_lock(lock.fileno(), fcntl.LOCK_EX):
                     return False
                 fcntl.flock(lock, fcntl.LOCK_SH)
             self._prepare(command)
             child = self._spawn(command, lock.fileno())
             lock.truncate(0)
             lock.write(str(child.pid))
-        # Whoever has a child must wait for it, or it stays a zombie after its death.
+        # Reap the child, or it stays a zombie.
         Thread(target=child.wait, name="driver-wait", daemon=True).start()
         return True
 
     def _prepare(self, command: Command) -> None:
-        for file in (self._spool.state, self._spool.stop, self._spool.last_words):
+        for file in (self._spool.state, self._spool.stop, self._spool.exit_reason):
             file.unlink(missing_ok=True)
         shutil.rmtree(self._home / "scratch", ignore_errors=True)
         self.log.parent.mkdir(parents=True, exist_ok=True)
@@ -81,21 +81,21 @@ class DriverProcess:
             )
 
     def kill(self) -> None:
-        """End the whole process group at once, if it is ours beyond doubt: a command line in it names our folder."""
+        """Kill the process group, but only if one of its command lines names our folder."""
         try:
             group = int(self._spool.lock.read_text())
         except (OSError, ValueError):
             return
-        if group <= 1:  # to a signal, group 1 means every process there is, and 0 our own
+        if group <= 1:  # group 1 would signal every process, and group 0 our own
             return
         if any(str(self._spool.root) in words for words in command_lines(group)):
             with suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)
 
-    def last_words(self) -> str:
-        """Why the driver ended: its own word where there was time for one, else the end of its log."""
+    def exit_reason(self) -> str:
+        """Why the driver ended: the reason that it wrote, else the end of its log."""
         with suppress(OSError):
-            return self._spool.last_words.read_text().strip()
+            return self._spool.exit_reason.read_text().strip()
         try:
             with self.log.open("rb") as stream:
                 stream.seek(max(0, self.log.stat().st_size - TAIL))
@@ -105,14 +105,14 @@ class DriverProcess:
 
 
 def command_lines(group: int) -> Iterator[list[str]]:
-    """Of the live processes of a group; its leader may be dead already."""
+    """Of the live processes of a group; its leader may be dead."""
     for process in psutil.process_iter():
         with suppress(psutil.Error, ProcessLookupError):
             if os.getpgid(process.pid) == group:
                 yield process.cmdline()
 
 
-def locked(descriptor: int, kind: int) -> bool:
+def try_lock(descriptor: int, kind: int) -> bool:
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:

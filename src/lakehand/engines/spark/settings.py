@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings of the spark engine, read from its properties in lakehand.toml; odd ones are refused by name."""
+"""The settings of the spark engine, from its properties in lakehand.toml; unknown ones are refused by name."""
 
 import os
 import re
@@ -13,7 +13,7 @@ CONF = "conf."
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 MEMORY_UNITS = {"m": 1, "g": 1024}
 CLUSTER_THREADS = 8
-MORE_THREADS_THAN_CORES = 2  # small jobs wait for storage more than they compute
+MORE_THREADS_THAN_CORES = 2  # small jobs mostly wait for storage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,15 +24,15 @@ class SparkSettings:
     idle_timeout: timedelta = timedelta(minutes=10)  # zero: never
     max_age: timedelta = timedelta(days=1)  # zero: no limit
     max_rss_mb: int = 0  # zero: no limit
-    lease_grace: timedelta = timedelta(seconds=5)  # for a job to stop after its lease, before the driver ends itself
+    lease_grace: timedelta = timedelta(seconds=5)  # for a job to stop after its lease, before the driver exits
     start_timeout: timedelta = timedelta(minutes=5)
-    hang_timeout: timedelta = timedelta(minutes=2)  # without a beat
+    hang_timeout: timedelta = timedelta(minutes=2)  # without a heartbeat
     keep_logs: timedelta = timedelta(days=14)
     conf: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_local(self) -> bool:
-        """The tasks run in the driver's own JVM."""
+        """Tasks run in the driver's JVM."""
         return is_local(self.master)
 
 

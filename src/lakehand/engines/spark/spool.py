@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The service's side of the spool folder; names and fields are described in the driver's side, ``jobs/spool.py``."""
+"""The service's side of the spool folder; ``jobs/spool.py``, the driver's side, describes names and fields."""
 
 import json
 import os
@@ -29,20 +29,20 @@ Document = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """What lies in the spool, listed in the order in which files move, so that none is missed on its way."""
+class SpoolView:
+    """The content of the spool, listed in the order in which files move, so that none is missed."""
 
     waiting: frozenset[str] = frozenset()
     running: Mapping[str, Document] = field(default_factory=dict)
     done: Mapping[str, Document] = field(default_factory=dict)
 
 
-class Spool:
+class SpoolClient:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.inbox, self.running, self.done, self.cancel, self.lease, self.logs = (root / name for name in FOLDERS)
         self.stop = root / "stop"
-        self.last_words = root / "last-words"
+        self.exit_reason = root / "last-words"
         self.state = root / "driver.json"
         self.lock = root / "driver.lock"
         self.launch = root / "launch.lock"
@@ -55,11 +55,11 @@ class Spool:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def holds(self, handle: Handle) -> bool:
-        """Whether this handle was given before; asked in the order in which files move."""
+        """Whether this handle was submitted before; checked in the order in which files move."""
         return any((folder / name_of(handle)).exists() for folder in (self.inbox, self.running, self.done))
 
     def put(self, work: Work, handle: Handle, grant: LeaseGrant) -> None:
-        order = {
+        document = {
             "handle": handle,
             "job": work.job,
             "parameters": work.parameters,
@@ -71,7 +71,7 @@ class Spool:
             "heartbeat_token": grant.heartbeat_token,
             "time_to_live": grant.time_to_live.total_seconds(),
         }
-        self._write(self.inbox / name_of(handle), order, durable=True)
+        self._write(self.inbox / name_of(handle), document, durable=True)
 
     def renew(self, handles: Collection[Handle], grant: LeaseGrant) -> None:
         renewal = {
@@ -81,8 +81,8 @@ class Spool:
         }
         self._write(self.lease / f"{time.time_ns()}-{os.getpid()}-{next(self._serial)}{SUFFIX}", renewal)
 
-    def ask_to_cancel(self, handle: Handle) -> None:
-        """Work that nobody has started is taken back here; for the rest the driver is asked."""
+    def cancel_work(self, handle: Handle) -> None:
+        """Work that has not started is taken back here; running work is canceled by the driver."""
         taken = self.inbox / f".{handle}.taken"
         try:
             (self.inbox / name_of(handle)).rename(taken)
@@ -90,7 +90,7 @@ class Spool:
             if (self.running / name_of(handle)).exists():
                 (self.cancel / handle).touch()
             return
-        outcome = {"handle": handle, "state": "canceled", "message": "stopped before it was started"}
+        outcome = {"handle": handle, "state": "canceled", "message": "canceled before it started"}
         self._write(self.done / name_of(handle), outcome, durable=True)
         taken.unlink()
 
@@ -102,14 +102,14 @@ class Spool:
     def has_work(self) -> bool:
         return any(not name.startswith(".") for name in names_in(self.inbox))
 
-    def view(self, handles: Collection[Handle]) -> View:
-        """The state of the asked handles; files that have not changed are not read again."""
+    def view(self, handles: Collection[Handle]) -> SpoolView:
+        """The state of these handles; unchanged files are not read again."""
         names = {name_of(handle) for handle in handles}
         with self._reading:
             waiting = frozenset(name[: -len(SUFFIX)] for name in names_in(self.inbox) & names)
             running = self._contents(self.running, names)
             done = self._contents(self.done, names)
-        return View(waiting=waiting, running=running, done=done)
+        return SpoolView(waiting=waiting, running=running, done=done)
 
     def driver_state(self) -> Document:
         with self._reading:
@@ -123,12 +123,12 @@ class Spool:
         except FileNotFoundError:
             return ""
 
-    def sweep(self, ages: Mapping[Path, timedelta], now: float) -> None:
-        """Remove files that are older than their folder allows, and everywhere drafts that were never finished."""
+    def clean_up(self, ages: Mapping[Path, timedelta], now: float) -> None:
+        """Remove files that are older than their folder allows, and old drafts."""
         for folder in (self.inbox, self.running, self.done, self.cancel, self.lease, self.logs):
             for name in names_in(folder):
                 age = DRAFT_AGE if name.startswith(".") else ages.get(folder)
-                with suppress(OSError):  # a folder, say: not ours, and no reason to stop
+                with suppress(OSError):  # for example a folder, which is not ours
                     if age is not None and (folder / name).lstat().st_mtime < now - age.total_seconds():
                         (folder / name).unlink()
 
@@ -139,7 +139,7 @@ class Spool:
         return {name[: -len(SUFFIX)]: self._document(folder / name) for name in there.intersection(names)}
 
     def _document(self, file: Path) -> Document:
-        """The content, read again only when the file is another one: every change is a new file."""
+        """The content; read again only when the file was replaced."""
         try:
             found = file.lstat()
             seen = (found.st_ino, found.st_mtime_ns, found.st_size)
@@ -161,7 +161,7 @@ class Spool:
 
 
 def read_document(file: Path, found: os.stat_result) -> Document:
-    """Empty unless it is a JSON object in a regular file of bounded size: nobody waits for a pipe here."""
+    """Empty unless it is a JSON object in a regular file of bounded size; never blocks on a pipe."""
     if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
         return {}
     content = json.loads(file.read_bytes())
@@ -174,7 +174,7 @@ def names_in(folder: Path) -> set[str]:
 
 def checked(handle: Handle) -> Handle:
     if not HANDLE.fullmatch(handle):
-        raise Invalid(f"{handle!r} cannot be a handle: letters, digits, dot, dash and underscore only")
+        raise Invalid(f"{handle!r} is not a handle: use letters, digits, dot, dash and underscore")
     return handle
 
 

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lakehand hudi-options: prints the options of a Hudi writer, for a given Hudi version."""
+
+import json
+import warnings
+from typing import Annotated
+
+import typer
+
+from lakehand.cli.errors import CommandFailed
+from lakehand.cli.options import URL, Url, pairs, words
+from lakehand.output import print_error
+from lakehand.writer import INLINE, TABLE_TYPES, file_lock, hudi_options
+
+SHORT = {"mor": TABLE_TYPES[0], "cow": TABLE_TYPES[1]}
+
+
+def print_options(
+    *,
+    hudi_version: Annotated[str, typer.Option("--hudi-version", "-V", help="Hudi version of the writer.")] = "1.2.0",
+    actions: Annotated[
+        str, typer.Option(help="Actions that the writer leaves to Lakehand, comma separated.")
+    ] = "compaction",
+    table_type: Annotated[str, typer.Option(help="mor or cow.")] = "mor",
+    database: Annotated[str | None, typer.Option(help="Database of the table.")] = None,
+    owner: Annotated[str | None, typer.Option(help="Owner of the table (Hudi 1.2.1 and newer).")] = None,
+    queue: Annotated[str | None, typer.Option(help="Queue of its operations (Hudi 1.2.1 and newer).")] = None,
+    wire_token: Annotated[str | None, typer.Option(help="The service's wire token, if it has one.")] = None,
+    callback_key: Annotated[str | None, typer.Option(help="The service's callback key, if it has one.")] = None,
+    max_delta_commits: Annotated[int, typer.Option(min=1, help="Plan a compaction after this many delta commits.")] = 5,
+    max_commits: Annotated[int, typer.Option(min=1, help="Plan a clustering after this many commits.")] = 4,
+    lock_folder: Annotated[
+        str | None, typer.Option(help="Folder for a lock that writer and Lakehand both reach.")
+    ] = None,
+    lock: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A hoodie.write.lock option; repeatable.")
+    ] = None,
+    inline: Annotated[
+        bool, typer.Option("--inline", help="Print inline options if the service does not answer.")
+    ] = False,
+    format: Annotated[str, typer.Option("--format", "-f", help="properties, json or python.")] = "properties",
+    url: Url = URL,
+) -> None:
+    """Print the options that connect a Hudi writer to this service."""
+    locks = {**(file_lock(lock_folder) if lock_folder else {}), **pairs(lock or [], "--lock")}
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        options = hudi_options(
+            url, hudi_version=hudi_version, actions=words(actions),
+            table_type=SHORT.get(table_type.lower(), table_type),
+            database=database, owner=owner, queue=queue, token=wire_token, callback_key=callback_key,
+            max_delta_commits=max_delta_commits, max_commits=max_commits, lock=locks,
+            fallback=INLINE if inline else None,
+        )  # fmt: skip
+    for warning in warned:
+        print_error(f"warning: {warning.message}")
+    print(render(options, format))
+
+
+def render(options: dict[str, str], format: str) -> str:
+    if format == "json":
+        return json.dumps(options, indent=2)
+    if format == "python":
+        lines = [f"    {json.dumps(key)}: {json.dumps(value)}," for key, value in options.items()]
+        return "\n".join(["options = {", *lines, "}", "", "frame.write.format('hudi').options(**options)"])
+    if format == "properties":
+        return "\n".join(f"{key}={value}" for key, value in options.items())
+    raise CommandFailed(f"--format {format!r} is not known: use properties, json or python")

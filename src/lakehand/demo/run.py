@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the demo: starts its processes, plays the scenario, prints the result, and always cleans up."""
+
+import shutil
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import mkdtemp
+from types import FrameType
+
+from lakehand.client import Client
+from lakehand.demo.console import DemoConsole
+from lakehand.demo.result import Promise, comparison, promises
+from lakehand.demo.scenario import Scenario
+from lakehand.demo.service import ServiceProcess, format_readers, formats_off, open_engine, stop_driver
+from lakehand.demo.tables import demo_tables
+from lakehand.demo.writer import WriterProcess
+from lakehand.domain.errors import LakehandError
+from lakehand.engines.spark.jars import ensure_jars
+from lakehand.engines.spark.java import java_home
+from lakehand.output import data, join, print_error
+from lakehand.spi import TableFormat
+
+
+def run_demo(*, keep: bool, wanted: Sequence[str] = ()) -> int:
+    """Returns 0 if every promise was kept, 1 if not, 130 after Ctrl-C."""
+    formats = format_readers(wanted)
+    console = DemoConsole()
+    home = Path(mkdtemp(prefix="lakehand-demo-")).resolve()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupted)
+    code = 1
+    try:
+        with ExitStack() as parts:
+            code = play(console, home, parts, formats, keep=keep)
+    except KeyboardInterrupt:
+        code = 130 if code else code
+        console.line("demo", "stopped")
+    except LakehandError as problem:
+        print_error(str(problem))
+    finally:
+        clean_up(console, home, code)
+    return code
+
+
+def interrupted(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def play(console: DemoConsole, home: Path, parts: ExitStack, formats: Mapping[str, TableFormat], *, keep: bool) -> int:
+    console.line("demo", f"everything happens in {home}")
+    lake = home / "lake"
+    lake.mkdir()
+    writer, url = start_processes(console, home, parts, formats)
+    tables = demo_tables(formats, url=url, lake=lake, locks=lake / "locks")
+    code = play_scenario(
+        Scenario(client=Client(url), writer=writer, tables=tables, formats=formats, console=console), console
+    )
+    if keep:
+        stay(console, url, lake, tables[-1].name)
+    else:
+        suggest(console)
+    return code
+
+
+def start_processes(
+    console: DemoConsole, home: Path, parts: ExitStack, formats: Mapping[str, TableFormat]
+) -> tuple[WriterProcess, str]:
+    """The service, its Spark driver and the writer; all three start at the same time."""
+    java = java_home()
+    jars = ensure_jars(list(formats), java=java, progress=Download(console))
+    service = ServiceProcess(home / "service", home / "lake", without=formats_off(formats))
+    parts.callback(service.stop)
+    writer = WriterProcess(home=home / "writer", lake=home / "lake", formats=list(formats), jars=jars, java=java)
+    parts.callback(writer.stop)
+    console.line("demo", f"starting the service, its one Spark driver, and a PySpark writer of {', '.join(formats)}")
+    engine = open_engine(home / "service", list(formats))
+    parts.callback(stop_driver, engine)
+    with console.waiting("starting the service"):
+        url = service.url()
+    engine.warm()
+    console.line("demo", f"the service answers at {url}")
+    return writer, url
+
+
+def play_scenario(scenario: Scenario, console: DemoConsole) -> int:
+    scenario.register_notified()
+    with console.waiting("starting the PySpark writer"):
+        ready = scenario.wait_for(scenario.pool.submit(scenario.writer.ready))
+    console.line("writer", f"Spark {ready['ready']} is up")
+    scenario.damage()
+    before = scenario.snapshots("before")
+    scenario.let_work()
+    scenario.wait_for_first()
+    scenario.write_more()
+    scenario.wait_for_all()
+    after = scenario.snapshots("after")
+    outcomes = scenario.outcomes(before, after)
+    console.show("")
+    console.show(comparison(outcomes, console.console.width))
+    kept = "Old files stay on storage for running readers, until a clean, an expiry or a vacuum."
+    console.show(data(kept, "dim"))
+    console.show("")
+    return print_promises(console, promises(outcomes))
+
+
+class Download:
+    """Prints the progress of a download, in steps of a tenth."""
+
+    def __init__(self, console: DemoConsole) -> None:
+        self.console = console
+        self.last = ("", -1)
+
+    def __call__(self, name: str, done: int, total: int) -> None:
+        tenth = (name, done * 10 // max(total, 1))
+        if tenth != self.last:
+            self.last = tenth
+            self.console.line("demo", f"fetching {name}: {done >> 20} of {total >> 20} MB")
+
+
+def print_promises(console: DemoConsole, made: Sequence[Promise]) -> int:
+    """Returns 0 if every promise was kept, else 1."""
+    for promise in made:
+        word = data("kept  ", "green") if promise.is_kept else data("BROKEN", "red")
+        console.show(join(word, f" {promise.text}"))
+    kept = all(promise.is_kept for promise in made)
+    console.line("demo", "every promise was kept" if kept else "a promise was broken")
+    return 0 if kept else 1
+
+
+def suggest(console: DemoConsole) -> None:
+    console.show(
+        "\nNext, with tables of your own:\n"
+        "  lakehand check /data                    their health, and what Lakehand would do; only reads\n"
+        "  lakehand maintain /data/trips --dry-run what it would do to one table; without --dry-run it does it once\n"
+        "  lakehand serve --warehouse /data        maintains them from now on\n"
+        "  lakehand demo --keep                    this demo again; everything keeps running, to try things out"
+    )
+
+
+def stay(console: DemoConsole, url: str, lake: Path, name: str) -> None:
+    console.show(
+        f"\nEverything keeps running until Ctrl-C. Try in another terminal:\n"
+        f"  export LAKEHAND_URL={url}\n"
+        f"  lakehand check {lake}\n"
+        "  lakehand tables list\n"
+        f"  lakehand explain {name}\n"
+        "  lakehand operations list\n"
+        "  lakehand operations show 1\n"
+        "  lakehand operations logs 1\n"
+        f"  curl -s {url}/metrics | grep lakehand\n"
+        f"  curl -s {url}/api/v1/openapi.json"
+    )
+    try:
+        signal.pause()
+    except KeyboardInterrupt:
+        console.line("demo", "stopping")
+
+
+def clean_up(console: DemoConsole, home: Path, code: int) -> None:
+    """Remove everything; keep the logs if the demo failed."""
+    logs = sorted(path for path in home.rglob("*.log") if path.is_file())
+    if code == 0 or not logs:
+        shutil.rmtree(home, ignore_errors=True)
+        return
+    for part in home.iterdir():
+        if part.is_dir() and not any(log.is_relative_to(part) for log in logs):
+            shutil.rmtree(part, ignore_errors=True)
+    console.line("demo", f"the logs are kept in {home}: " + ", ".join(str(log.relative_to(home)) for log in logs))
+    sys.stdout.flush()

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of the demo: what their writers do to them, how they are registered, and what must happen to them."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lakehand.writer import COPY_ON_WRITE, MERGE_ON_READ, file_lock, hudi_options
+
+APPENDS, FILES, ROWS = 4, 25, 7_500
+PARTS = 5  # of one insert into orders: each writes a file to each of two cities
+# A metadata table with the file listing only: enough for tables of this size.
+INDEXES = {
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.index.column.stats.enable": "false",
+    "hoodie.metadata.index.partition.stats.enable": "false",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoCommit:
+    """One commit: rows first, first + 1, ... with the values of a batch; or a delete."""
+
+    operation: str
+    first: int = 0
+    rows: int = 0
+    batch: int = 0
+    parts: int = 2  # written in parallel: one file each, or one per city where cities are partitions
+    where: str = ""  # the condition of a delete
+
+    def __str__(self) -> str:
+        if self.where:
+            return f"{self.operation} where {self.where}"
+        return f"{self.operation} of {self.rows} rows in {self.parts} parts"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoTable:
+    name: str
+    format: str
+    damage: str  # what its writer does to it, in a sentence
+    location: Path
+    options: Mapping[str, str] = field(default_factory=dict)
+    registration: Mapping[str, Any]
+    history: tuple[DemoCommit, ...]  # before Lakehand starts to work
+    later: tuple[
+        DemoCommit, ...
+    ] = ()  # while Lakehand works; writes the same values again, so that the rows stay equal
+    first: frozenset[str]  # actions that must succeed before the writer continues
+    expected: frozenset[str]  # actions that must have succeeded in the end
+    notifies: bool = False  # its writer reports every commit; other tables are probed
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} ({self.format})"
+
+
+DELETE = DemoCommit(operation="delete", where="id % 50 = 7")
+
+
+def demo_tables(formats: Collection[str], *, url: str, lake: Path, locks: Path) -> list[DemoTable]:
+    makers: Mapping[str, Callable[[], list[DemoTable]]] = {
+        "hudi": lambda: [trips(url, lake / "trips"), orders(url, lake / "orders", locks)],
+        "iceberg": lambda: [clicks(lake)],
+        "delta": lambda: [payments(lake)],
+        "paimon": lambda: [stock(lake)],
+        "lance": lambda: [images(lake)],
+    }
+    return [table for name, make in makers.items() if name in formats for table in make()]
+
+
+def clicks(lake: Path) -> DemoTable:
+    damage = f"{APPENDS * FILES} small files, then a delete that leaves position deletes"
+    options = {"format-version": "2", "write.delete.mode": "merge-on-read", "write.distribution-mode": "none"}
+    return unnotified(
+        lake / "clicks", "iceberg", "rewrite-data", damage=damage, history=(*appends(), DELETE), options=options
+    )
+
+
+def payments(lake: Path) -> DemoTable:
+    damage = f"{APPENDS * FILES} small files, then a delete that leaves deletion vectors"
+    options = {"delta.enableDeletionVectors": "true"}
+    history = (*appends(), DELETE)
+    return unnotified(lake / "payments", "delta", "optimize", damage=damage, history=history, options=options)
+
+
+def stock(lake: Path) -> DemoTable:
+    damage = f"{APPENDS * FILES} small files; its writers do not compact"
+    options = {"bucket": "-1", "write-only": "true"}
+    return unnotified(
+        lake / "shop.db" / "stock", "paimon", "compact", damage=damage, history=appends(), options=options
+    )
+
+
+def images(lake: Path) -> DemoTable:
+    damage = f"{APPENDS * FILES} small fragments, then a delete that leaves deletion files; written with pylance"
+    history = (*appends(), DELETE)
+    return unnotified(lake / "images", "lance", "compact", damage=damage, history=history, options={})
+
+
+def appends() -> tuple[DemoCommit, ...]:
+    return tuple(
+        DemoCommit(operation="append", first=n * ROWS, rows=ROWS, batch=n, parts=FILES) for n in range(APPENDS)
+    )
+
+
+def unnotified(
+    location: Path,
+    format: str,
+    action: str,
+    *,
+    damage: str,
+    history: tuple[DemoCommit, ...],
+    options: Mapping[str, str],
+) -> DemoTable:
+    return DemoTable(
+        name=location.name,
+        format=format,
+        damage=f"{damage}. Nobody notifies Lakehand",
+        location=location,
+        options=options,
+        registration={"action_types": [action], "format": format},
+        history=history,
+        first=frozenset({action}),
+        expected=frozenset({action}),
+    )
+
+
+def trips(url: str, location: Path) -> DemoTable:
+    """Merge on read: the writer plans a compaction after three upserts and leaves running it to Lakehand."""
+    options = hudi_options(url, hudi_version="1.2.0", actions=["compaction"], max_delta_commits=3)
+    upserts = tuple(DemoCommit(operation="upsert", rows=15_000, batch=batch) for batch in (1, 2, 3))
+    return DemoTable(
+        name="trips",
+        format="hudi",
+        damage="merge on read; upserts leave log files that every query merges. Its writer plans a compaction, leaves "
+        "running it to Lakehand, and reports every commit",
+        location=location,
+        options={**table_options("trips", MERGE_ON_READ), **options, **INDEXES, "hoodie.clean.automatic": "false"},
+        registration={"action_types": ["compaction"], "scheduling": "writer"},
+        history=(DemoCommit(operation="bulk_insert", rows=30_000), *upserts),
+        later=(DemoCommit(operation="upsert", rows=10, batch=3),),
+        first=frozenset({"compaction"}),
+        expected=frozenset({"compaction"}),
+        notifies=True,
+    )
+
+
+def orders(url: str, location: Path, locks: Path) -> DemoTable:
+    """Copy on write: many small files and old versions; Lakehand plans and runs, under the writer's lock."""
+    lock = file_lock(str(locks / "orders"))
+    options = hudi_options(url, hudi_version="1.2.0", actions=["clean"], table_type=COPY_ON_WRITE, lock=lock)
+    inserts = (DemoCommit(operation="bulk_insert", first=n * 1000, rows=1000, batch=n, parts=PARTS) for n in range(5))
+    again = DemoCommit(operation="upsert", rows=10, batch=5)
+    return DemoTable(
+        name="orders",
+        format="hudi",
+        damage="copy on write; inserts leave small files, updates old versions. Lakehand plans clustering and clean "
+        "itself, under the writer's lock. The writer reports every commit",
+        location=location,
+        options={
+            **table_options("orders", COPY_ON_WRITE),
+            **options,
+            "hoodie.bulkinsert.shuffle.parallelism": str(PARTS),
+            "hoodie.parquet.small.file.limit": "0",
+            "hoodie.index.bloom.num_entries": "1000",
+            "hoodie.simple.index.parallelism": "2",
+            "hoodie.metadata.enable": "false",
+        },
+        registration={
+            "action_types": ["clustering", "clean"],
+            "scheduling": "service",
+            "properties": thresholds(lock),
+        },
+        history=(*inserts, DemoCommit(operation="upsert", rows=200, batch=5)),
+        later=(again, again),
+        first=frozenset({"clustering"}),
+        expected=frozenset({"clustering", "clean"}),
+        notifies=True,
+    )
+
+
+def thresholds(lock: Mapping[str, str]) -> dict[str, str]:
+    sooner = {"hudi.clustering.commits": "6", "hudi.clean.commits": "9", "hudi.clean.retain-commits": "2"}
+    return {**lock, "hoodie.clean.failed.writes.policy": "LAZY", **sooner}
+
+
+def table_options(name: str, table_type: str) -> dict[str, str]:
+    return {
+        "hoodie.table.name": name,
+        "hoodie.datasource.write.table.type": table_type,
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "city",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.upsert.shuffle.parallelism": "2",
+        "hoodie.insert.shuffle.parallelism": "2",
+        "hoodie.bulkinsert.shuffle.parallelism": "2",
+        "hoodie.embed.timeline.server": "false",
+    }

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks tables without a service: health in numbers, and what Lakehand would do to each of them and why."""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from itertools import islice
+from typing import Any
+
+from lakehand.core.plugins import Plugins
+from lakehand.domain.actions import Action
+from lakehand.domain.errors import LakehandError, NotFound
+from lakehand.domain.processes import Json, Skip, TableProcess
+from lakehand.domain.references import TableReference
+from lakehand.domain.tables import Format, Scheduling, TableSpec
+from lakehand.local.discovery import DiscoveredTable, Finder, UnreadableFolder, one_line
+from lakehand.local.reader import LocalReader
+from lakehand.spi.detached import DetachedRuntime
+from lakehand.spi.factories import ProcessFactory
+from lakehand.spi.formats import TableFormat, TableSnapshot
+
+THREADS = 8
+AHEAD = 4 * THREADS  # discovered tables that wait for a thread
+# Only Hudi's writers leave plans behind, so only Hudi decides differently by scheduling.
+SCHEDULINGS = {Format("hudi"): [Scheduling.WRITER, Scheduling.SERVICE]}
+
+Discovered = DiscoveredTable | UnreadableFolder | LakehandError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionDecision:
+    """Whether one action is needed, and why."""
+
+    action: Action
+    needed: bool
+    reason: str
+    scheduling: Scheduling = Scheduling.WRITER
+    has_dry_run: bool = False  # it deletes, and can list beforehand what it would delete
+
+    @property
+    def document(self) -> dict[str, Any]:
+        document = {"action": str(self.action), "needed": self.needed, "reason": self.reason}
+        is_default = self.scheduling is Scheduling.WRITER
+        return document if is_default else document | {"scheduling": str(self.scheduling)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedTable:
+    """The result for one table; with a problem when it could not be read."""
+
+    location: str
+    format: str = ""
+    name: str = ""
+    also: tuple[str, ...] = ()
+    numbers: Mapping[str, Json] = field(default_factory=dict)
+    decisions: tuple[ActionDecision, ...] = ()
+    problem: str = ""
+    seconds: float = 0.0
+
+    @property
+    def needs(self) -> tuple[ActionDecision, ...]:
+        return tuple(decision for decision in self.decisions if decision.needed)
+
+    @property
+    def scheduling(self) -> Scheduling:
+        """``service`` if an action is needed only with it."""
+        by_service = any(d.scheduling is Scheduling.SERVICE for d in self.needs)
+        return Scheduling.SERVICE if by_service else Scheduling.WRITER
+
+    @property
+    def state(self) -> str:
+        if self.problem:
+            return "broken"
+        return "needs" if self.needs else "healthy"
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return {
+            "location": self.location,
+            "name": self.name,
+            "format": self.format,
+            "also": list(self.also),
+            "state": self.state,
+            "numbers": dict(self.numbers),
+            "actions": [decision.document for decision in self.decisions],
+            "problem": self.problem or None,
+            "seconds": round(self.seconds, 4),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableChecker:
+    plugins: Plugins
+    properties: Mapping[str, str] = field(default_factory=dict)  # used as the table's own
+    scheduling: Scheduling | None = None  # None: try all that the format has
+    actions: frozenset[Action] | None = None  # None: all that the format has
+
+    def check(self, found: DiscoveredTable) -> CheckedTable:
+        """Any error becomes the problem of this table and does not stop the others."""
+        began = time.perf_counter()
+        identity = identity_of(found)
+        try:
+            numbers, decisions = self.inspect(found)
+        except Exception as error:
+            return CheckedTable(**identity, problem=one_line(error), seconds=time.perf_counter() - began)
+        return CheckedTable(**identity, numbers=numbers, decisions=decisions, seconds=time.perf_counter() - began)
+
+    def inspect(self, found: DiscoveredTable) -> tuple[Mapping[str, Json], tuple[ActionDecision, ...]]:
+        reader = ReadOnce(self.plugins.format(found.format))
+        numbers = reader.inspect(found.reference).numbers
+        return numbers, tuple(self.decide(found, reader, action) for action in self.actions_of(found))
+
+    def actions_of(self, found: DiscoveredTable) -> Iterator[Action]:
+        return (a for a in self.plugins.actions_of(found.format) if self.actions is None or a in self.actions)
+
+    def decide(self, found: DiscoveredTable, reader: "ReadOnce", action: Action) -> ActionDecision:
+        """The first scheduling with which the action is needed, else the first."""
+        factory = self.plugins.factory(found.format, action)
+        tried = [self.scheduling] if self.scheduling else SCHEDULINGS.get(found.format, [Scheduling.WRITER])
+        decisions = (self.trigger(factory, found, reader, action, scheduling) for scheduling in tried)
+        first = next(decisions)
+        return first if first.needed else next((d for d in decisions if d.needed), first)
+
+    def trigger(
+        self,
+        factory: ProcessFactory,
+        found: DiscoveredTable,
+        reader: "ReadOnce",
+        action: Action,
+        scheduling: Scheduling,
+    ) -> ActionDecision:
+        runtime = DetachedRuntime(
+            spec=spec_of(found, scheduling, self.plugins, self.properties), format=reader,
+            now=datetime.now(timezone.utc), reference=found.reference, properties=self.plugins.properties_of(factory),
+        )  # fmt: skip
+        try:
+            answer: TableProcess | Skip = factory.trigger(runtime, action)
+        except Exception as error:
+            return ActionDecision(action=action, needed=False, reason=f"it cannot be decided: {one_line(error)}")
+        return ActionDecision(
+            action=action, needed=isinstance(answer, TableProcess), reason=answer.reason, scheduling=scheduling,
+            has_dry_run=action in factory.dry_run_actions(),
+        )  # fmt: skip
+
+
+def spec_of(
+    found: DiscoveredTable, scheduling: Scheduling, plugins: Plugins, properties: Mapping[str, str]
+) -> TableSpec:
+    """As the table would be registered."""
+    reference = found.reference
+    return TableSpec(
+        location=reference.location, format=found.format, db_name=reference.db_name, scheduling=scheduling,
+        table_name=reference.table_name or found.name, catalog=reference.catalog.name if reference.catalog else "",
+        action_types=frozenset(plugins.actions_of(found.format)), properties=properties,
+    )  # fmt: skip
+
+
+def identity_of(found: DiscoveredTable) -> dict[str, Any]:
+    return {
+        "location": found.location,
+        "format": str(found.format),
+        "name": found.name,
+        "also": tuple(str(name) for name in found.also),
+    }
+
+
+class ReadOnce(TableFormat):
+    """A format that reads a table once, however many decisions need it."""
+
+    format: Format  # type: ignore[misc]
+
+    def __init__(self, reader: TableFormat) -> None:
+        self.format = reader.format
+        self._reader = reader
+        self._snapshot: TableSnapshot | None = None
+
+    def probe(self, reference: TableReference) -> str:
+        return self._reader.probe(reference)
+
+    def inspect(self, reference: TableReference) -> TableSnapshot:
+        if self._snapshot is None:
+            self._snapshot = self._reader.inspect(reference)
+        return self._snapshot
+
+
+def check_tables(
+    paths: Iterable[str], reader: LocalReader, finder: Finder, checker: TableChecker
+) -> Iterator[CheckedTable]:
+    """Each table as soon as it is checked; few are discovered ahead, so that memory does not grow with the lake."""
+    discovered = discover(paths, reader, finder)
+    with ThreadPoolExecutor(THREADS, thread_name_prefix="check") as pool:
+        pending: set[Future[CheckedTable]] = set()
+        while True:
+            pending |= {pool.submit(check_one, one, checker) for one in islice(discovered, AHEAD - len(pending))}
+            if not pending:
+                return
+            done, pending = wait(pending, return_when=FIRST_COMPLETED)
+            yield from (future.result() for future in done)
+
+
+def discover(paths: Iterable[str], reader: LocalReader, finder: Finder) -> Iterator[Discovered]:
+    """A path that leads to no table is an error among the results: it does not stop the other paths."""
+    for path in paths:
+        is_empty = True
+        try:
+            for found in reader.tables_of(path, finder):
+                is_empty = False
+                yield found
+            if is_empty:
+                known = ", ".join(sorted(reader.plugins.formats))
+                yield NotFound(f"{path} is no table and has none below it; known formats are {known}")
+        except LakehandError as error:
+            yield error
+
+
+def check_one(found: Discovered, checker: TableChecker) -> CheckedTable:
+    """Without a location if the path itself was wrong."""
+    if isinstance(found, LakehandError):
+        return CheckedTable(location="", problem=str(found))
+    if isinstance(found, UnreadableFolder):
+        return CheckedTable(location=found.location, problem=found.reason)
+    return checker.check(found)

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Maintains one table once: the whole service in this process, without HTTP, with its own home and Spark driver."""
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from lakehand.app import settings as settings_file
+from lakehand.app import wiring
+from lakehand.app.home import own_paths, owner_only_files, prepare_home
+from lakehand.app.path_guard import refuse_own
+from lakehand.app.settings import Settings
+from lakehand.app.wiring import Service
+from lakehand.domain.actions import Action
+from lakehand.domain.errors import Unavailable
+from lakehand.domain.operations import Operation, Status
+from lakehand.domain.schedules import Schedule
+from lakehand.domain.tables import Table
+from lakehand.local.check import CheckedTable, spec_of
+from lakehand.local.discovery import DiscoveredTable
+from lakehand.local.reader import LocalReader
+from lakehand.observe import logs
+
+DOING = frozenset({"dispatcher", "monitor", "rescuer", "engine-supervisor", "alive"})
+DECIDING = DOING | {"coordinator"}
+POLL = 0.2  # seconds between two reads of the operations
+IDLE_TIMEOUT = timedelta(minutes=2)  # while nothing runs and something still waits
+CANCEL_TIMEOUT = 30.0  # seconds for canceled operations to end
+MOST_FAILED_STARTS = 2  # of an engine in a row, before the run gives up
+RETRY = {"max_attempts": 3, "first_delay": "5s"}  # somebody waits at a terminal
+
+OnChange = Callable[[Sequence[Operation]], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceRequest:
+    """What to do to a table, once."""
+
+    actions: tuple[Action, ...] = ()  # run these, needed or not; empty: run what is needed
+    dry_run: bool = False
+    confirm: bool = False
+    by: str = "a person"
+
+
+@dataclass(kw_only=True)
+class OneShotRun:
+    """One table in a service that runs until the request is done."""
+
+    service: Service
+    table: Table
+    idle_timeout: timedelta = IDLE_TIMEOUT
+    _idle_since: float | None = field(default=None)
+
+    def run(self, request: MaintenanceRequest, on_change: OnChange) -> list[Operation]:
+        """Run the request to its end; returns the operations in the order in which they were created."""
+        for action in request.actions:
+            self.service.operations.submit(
+                self.table, action, None, {}, origin=request.by, dry_run=request.dry_run, confirm=request.confirm
+            )
+        if not request.actions:
+            self.service.tables.look_now(self.table.id)
+        is_over = self.are_ended if request.actions else self.is_settled
+        while not is_over(known := self.operations()):
+            on_change(known)
+            self.give_up_if_stuck(known)
+            time.sleep(POLL)
+        on_change(known)
+        return known
+
+    def operations(self) -> list[Operation]:
+        return sorted(self.service.operations.of_table(self.table.id, recent=1000), key=lambda o: o.id)
+
+    def are_ended(self, known: Sequence[Operation]) -> bool:
+        return all(operation.status.is_final for operation in known)
+
+    def is_settled(self, known: Sequence[Operation]) -> bool:
+        """Nothing is in flight, and every action was evaluated since the last operation ended."""
+        if not self.are_ended(known):
+            return False
+        store = self.service.store
+        last = max((operation.updated_at for operation in known), default=None)
+        schedules = store.schedules.of_table(self.table.id)
+        return all(is_evaluated(schedule, last, store.clock.now()) for schedule in schedules)
+
+    def reasons(self) -> Mapping[Action, str]:
+        """Why each action is needed or not, from its last evaluation."""
+        return {s.action: s.last_reason for s in self.service.store.schedules.of_table(self.table.id)}
+
+    def give_up_if_stuck(self, known: Sequence[Operation]) -> None:
+        """A service would wait much longer for an engine or a lock than a person at a terminal does."""
+        if self.cannot_start_engine(known):
+            raise Unavailable(self.engine_problem())
+        waiting = [o for o in known if not o.status.is_final]
+        if any(o.status.is_live for o in waiting):
+            self._idle_since = None
+            return
+        self._idle_since = self._idle_since or time.monotonic()
+        if time.monotonic() - self._idle_since <= self.idle_timeout.total_seconds():
+            return
+        if not waiting:
+            raise Unavailable(f"the table was not evaluated in time: {self.reasons()}")
+        for operation in waiting:
+            self.service.operations.cancel(operation.id, by=f"a timeout, because it waited: {operation.reason}")
+
+    def cannot_start_engine(self, known: Sequence[Operation]) -> bool:
+        is_submitted = any(o.status is Status.SUBMITTED for o in known)
+        return is_submitted and any(
+            failed_starts(engine) >= MOST_FAILED_STARTS for engine in self.service.plugins.engines.values()
+        )
+
+    def engine_problem(self) -> str:
+        return "; ".join(engine.health().detail for engine in self.service.plugins.engines.values())
+
+    def cancel(self) -> None:
+        """Cancel what is in flight, and wait until it has stopped."""
+        for operation in self.operations():
+            if not operation.status.is_final:
+                self.service.operations.cancel(operation.id, by="a person")
+        deadline = time.monotonic() + CANCEL_TIMEOUT
+        while time.monotonic() < deadline and not self.are_ended(self.operations()):
+            time.sleep(POLL)
+
+
+def failed_starts(engine: Any) -> int:
+    count = engine.health().facts.get("failures")
+    return count if isinstance(count, int) else 0
+
+
+def is_evaluated(schedule: Schedule, last: datetime | None, now: datetime) -> bool:
+    evaluated = schedule.last_look
+    return evaluated is not None and schedule.due > now and (last is None or evaluated >= last)
+
+
+@contextmanager
+def one_shot_run(
+    found: DiscoveredTable,
+    checked: CheckedTable,
+    request: MaintenanceRequest,
+    *,
+    reader: LocalReader,
+    home: Path,
+    properties: Mapping[str, str],
+) -> Iterator[OneShotRun]:
+    """Start a service for one table. It is always stopped in the end, together with its driver."""
+    settings = settings_for(found, reader, home)
+    refuse_own_files(found, reader)
+    prepare_home(home)
+    with owner_only_files() as umask, logged_to(home / "service.log"):
+        service = wiring.build(settings, wiring.migrated(settings), umask=umask)
+        try:
+            table, _ = service.tables.add(spec_of(found, checked.scheduling, service.plugins, properties))
+            service.start(only=DOING if request.actions else DECIDING)
+            yield OneShotRun(service=service, table=table)
+        finally:
+            stop(service)
+
+
+def refuse_own_files(found: DiscoveredTable, reader: LocalReader) -> None:
+    """The table must not overlap with the home of a service with these settings."""
+    if found.location.startswith("/"):
+        own = own_paths(settings_file.load(config=reader.config))
+        refuse_own(found.location, os.path.realpath(found.location), own)
+
+
+@contextmanager
+def logged_to(file: Path) -> Iterator[None]:
+    """Log to a file while the service runs: the terminal shows the progress."""
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    with file.open("a", encoding="utf-8") as log:
+        logs.set_up("info", "json", stream=log)
+        try:
+            yield
+        finally:
+            root.handlers[:] = before
+            root.setLevel(level)
+
+
+def settings_for(found: DiscoveredTable, reader: LocalReader, home: Path) -> Settings:
+    """The configured settings, with a separate database, warehouse and driver, and with this table's format only."""
+    others = {r.name: {"enabled": False} for r in reader.plugins.reports if is_other_format(r, str(found.format))}
+    flags = {
+        "home": home,
+        "database": f"sqlite:///{home / 'lakehand.db'}",
+        "warehouses": [found.location],
+        "retry": RETRY,
+        "stop_driver": True,
+        "plugins": {"table-formats": others} if others else None,
+    }
+    return settings_file.load(flags, reader.config)
+
+
+def is_other_format(report: Any, wanted: str) -> bool:
+    return report.kind == "table-format" and report.state == "on" and wanted not in report.pairs
+
+
+def stop(service: Service) -> None:
+    service.stop()
+    for engine in service.plugins.engines.values():
+        end = getattr(engine, "stop", None)
+        if end is not None:
+            end()
+    close = getattr(service.store, "close", None)
+    if close is not None:
+        close()

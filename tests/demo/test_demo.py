@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The demo: its promises, and a whole run of the command."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import ClassVar
+
+import psutil
+import pytest
+from rich.console import Console
+
+from lakehand.client import Document
+from lakehand.demo.result import DemoSnapshot, TableOutcome, comparison, promises, take_snapshot
+from lakehand.demo.scenario import is_quiet
+from lakehand.demo.service import SHOWN, DemoFailed, format_readers
+from lakehand.demo.tables import demo_tables
+from lakehand.domain.references import TableReference
+from lakehand.spi import Format, Json, TableFormat
+from tests.demo.snapshots import a_snapshot, an_outcome
+
+
+def shown(outcomes: list[TableOutcome], width: int = 140) -> str:
+    console = Console(width=width)
+    with console.capture() as captured:
+        console.print(comparison(outcomes, width))
+    return captured.get()
+
+
+def test_a_query_opens_data_files_and_what_is_merged_with_them() -> None:
+    taken = a_snapshot(files=10, log_files=3, delete_files=2, deletion_vectors=1, snapshots=40)
+
+    assert (taken.files, taken.merged, taken.opened) == (10, 6, 16)
+
+
+class Said:
+    token = "1"
+    numbers: ClassVar[dict[str, Json]] = {"files": 3, "bytes": 12}
+
+
+class SayingFormat(TableFormat):
+    """Not a real format: says what it is told to say."""
+
+    format = Format("said")
+
+    def probe(self, reference: TableReference) -> str:
+        return "1"
+
+    def inspect(self, reference: TableReference) -> Said:
+        assert reference.location == "/lake/said"
+        return Said()
+
+
+def test_a_snapshot_joins_the_metadata_with_what_a_reader_sees() -> None:
+    taken = take_snapshot(SayingFormat(), Path("/lake/said"), {"rows": 5, "checksum": "77", "seconds": 0.5})
+
+    assert taken == DemoSnapshot(numbers=Said.numbers, rows=5, checksum="77", seconds=0.5)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "broken"),
+    [
+        (an_outcome(a_snapshot(files=1)), []),
+        (an_outcome(a_snapshot(files=9)), []),
+        (an_outcome(a_snapshot(files=1), statuses=["succeeded", "failed"]), ["every operation succeeded"]),
+        (an_outcome(a_snapshot(files=1), statuses=[]), ["every operation succeeded"]),
+        (an_outcome(a_snapshot(files=1, checksum="other")), ["same rows with the same values"]),
+        (an_outcome(a_snapshot(files=9, log_files=4)), ["fewer files"]),
+        (an_outcome(a_snapshot(files=1, pending_plans=1)), ["no plan is left"]),
+        (an_outcome(a_snapshot(files=1), was_notified=False), ["was notified"]),
+    ],
+)
+def test_a_broken_promise_is_seen_and_names_its_table(outcome: TableOutcome, broken: list[str]) -> None:
+    fine = an_outcome(a_snapshot(files=1), name="fine")
+
+    failed = [promise.text for promise in promises([fine, outcome]) if not promise.is_kept]
+
+    assert len(failed) == len(broken)
+    assert all(word in text and "1 of 2 tables; not so: t)" in text for word, text in zip(broken, failed, strict=True))
+
+
+def test_the_comparison_says_which_tables_are_fixed() -> None:
+    rows = shown(
+        [an_outcome(a_snapshot(files=1)), an_outcome(a_snapshot(files=9, log_files=4), name="ill")]
+    ).splitlines()
+
+    assert [row.strip().rpartition("  ")[2] for row in rows if "compaction" in row] == ["fixed", "NOT FIXED"]
+    assert any("9 → 1" in row and "4 → 0" in row for row in rows)
+
+
+def test_the_comparison_fits_a_narrow_screen() -> None:
+    told = shown([an_outcome(a_snapshot(files=1), name="payments")], width=80)
+
+    assert "…" not in told
+    assert all(word in told for word in ("payments", "hudi", "compaction", "→ 1", "equal", "fixed"))
+
+
+def test_an_unknown_format_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(DemoFailed, match="csv: the demo has hudi, iceberg, delta, paimon, lance"):
+        format_readers(["hudi", "csv"])
+
+
+def test_each_format_has_a_table_and_only_hudi_writers_notify(tmp_path: Path) -> None:
+    tables = demo_tables(SHOWN, url="http://127.0.0.1:1", lake=tmp_path, locks=tmp_path)
+
+    assert {table.format for table in tables} == set(SHOWN)
+    assert {table.name for table in tables if table.notifies} == {"trips", "orders"}
+    assert [table.name for table in demo_tables(["delta"], url="http://x", lake=tmp_path, locks=tmp_path)] == [
+        "payments"
+    ]
+
+
+def an_action(last_look: str | None, *, finished: str | None = None, unfinished: int = 0) -> Document:
+    ended = {"finished_at": finished} if finished else None
+    return {"last_look": last_look, "last_finished": ended, "unfinished": [{}] * unfinished}
+
+
+@pytest.mark.parametrize(
+    ("action", "notified", "quiet"),
+    [
+        (an_action("2026-01-01T10:00:02Z", finished="2026-01-01T10:00:01Z"), None, True),
+        (an_action("2026-01-01T10:00:02Z", finished="2026-01-01T10:00:01Z"), "2026-01-01T10:00:03Z", False),
+        (an_action("2026-01-01T10:00:02Z", finished="2026-01-01T10:00:03Z"), None, False),
+        (an_action("2026-01-01T10:00:02Z", unfinished=1), None, False),
+        (an_action(None), None, False),
+    ],
+)
+def test_a_table_is_quiet_when_it_was_evaluated_after_everything_else(
+    action: Document, notified: str | None, quiet: bool
+) -> None:
+    assert is_quiet([action], notified) is quiet
+
+
+def start_demo(tmp_path: Path, *words: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "lakehand.cli", "demo", *words],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+
+
+def processes_of(folder: Path) -> list[int]:
+    found = psutil.process_iter(["pid", "cmdline"])
+    return [p.info["pid"] for p in found if any(str(folder) in word for word in p.info["cmdline"] or [])]
+
+
+def gone(folder: Path) -> bool:
+    """Whether nothing is left that was started there; what was ended may take a moment to vanish."""
+    deadline = time.monotonic() + 30
+    while processes_of(folder) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not processes_of(folder)
+
+
+@pytest.mark.spark
+def test_the_demo_keeps_its_promises_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    with start_demo(tmp_path) as demo:
+        output = demo.communicate(timeout=590)[0]
+
+    assert demo.returncode == 0, output
+    assert "every promise was kept" in output
+    assert "BROKEN" not in output
+    for action in ("compaction", "clustering", "clean", "rewrite-data", "optimize", "compact"):
+        assert f"{action} is needed" in output
+    fixed = [line.split()[1] for line in output.splitlines() if line.rstrip().endswith(" fixed")]
+    assert set(fixed) == set(SHOWN), output
+    assert list(tmp_path.glob("lakehand-demo-*")) == []
+    assert gone(tmp_path)
+
+
+@pytest.mark.spark
+def test_a_demo_that_is_stopped_ends_what_it_started_and_keeps_the_logs(tmp_path: Path) -> None:
+    with start_demo(tmp_path) as demo:
+        assert demo.stdout is not None
+        for line in demo.stdout:
+            if "tables are registered" in line:
+                break
+        demo.send_signal(signal.SIGINT)
+        output = demo.communicate(timeout=120)[0]
+
+    assert demo.returncode == 130, output
+    [home] = tmp_path.glob("lakehand-demo-*")
+    assert str(home) in output
+    assert (home / "service" / "service.log").exists()
+    assert gone(tmp_path)
