@@ -14,7 +14,7 @@ import lakehand as package
 from lakehand.store import SqlStore
 from lakehand.writer import hudi_options
 from tests.cli.conftest import Run, answer
-from tests.rest.parts import faces_over, serving, with_security
+from tests.rest.parts import context_over, serving, with_security
 
 COMMANDS = [
     [], ["check"], ["maintain"], ["serve"], ["demo"], ["migrate"], ["doctor"], ["explain"], ["hudi-options"],
@@ -28,7 +28,7 @@ COMMANDS = [
 
 @pytest.fixture
 def guarded(store: SqlStore) -> Iterator[str]:
-    with serving(with_security(faces_over(store), api_tokens={"ann": "secret"})) as client:
+    with serving(with_security(context_over(store), api_tokens={"ann": "secret"})) as client:
         yield str(client.base_url)
 
 

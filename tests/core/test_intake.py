@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from lakehand.core.intake import Notification, Receipt
+from lakehand.core.intake import Receipt
 from lakehand.core.intake_cache import IntakeCache
 from lakehand.core.rate_limits import RateLimiter
 from lakehand.domain.actions import Action, actions
+from lakehand.domain.notifications import Notification
 from lakehand.domain.operations import Operation
 from tests.core.world import CLEAN, NOON, World
 from tests.domain.words import COMPACTION
@@ -153,7 +154,7 @@ def test_names_that_are_too_long_or_unprintable_are_refused(world: World) -> Non
 
 def test_a_remembered_table_that_was_removed_is_not_brought_back_by_a_callback(world: World) -> None:
     tell(world)
-    intake = replace(world.intake, memory=IntakeCache(store=world.store, keep=timedelta(hours=1)))
+    intake = replace(world.intake, cache=IntakeCache(store=world.store, keep=timedelta(hours=1)))
     callback = Notification(source="callback", location="/lake/trips", table_name="trips")
     [known] = intake.record([callback])
     assert known.table is not None

@@ -189,7 +189,6 @@ class Settings(BaseSettings):
     log_format: Literal["auto", "text", "json"] = Field(
         default="auto", description="`text` for people, `json` for machines; `auto`: text on a terminal."
     )
-    bench: bool = Field(default=False, description="Serve an empty handler beside the Hudi wire, to compare it with.")
 
     _config: ConfigChoice = PrivateAttr(default=ConfigChoice())
 

@@ -12,9 +12,9 @@ from starlette.types import ASGIApp
 
 from lakehand.rest import catalogs, errors, events, health, operations, rfc43, service, tables
 from lakehand.rest.bodies import BoundedBodies
+from lakehand.rest.context import ApiContext
 from lakehand.rest.counting import CountedRequests
 from lakehand.rest.errors import ProblemAnswer
-from lakehand.rest.faces import Faces
 from lakehand.rest.foreign_requests import ForeignRequests
 from lakehand.rest.wire import HudiWire
 from lakehand.rest.wrong_tokens import WrongTokens
@@ -44,36 +44,36 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def build_app(faces: Faces) -> FastAPI:
+def build_app(context: ApiContext) -> FastAPI:
     """The ASGI app. Whoever serves it runs its lifespan, so that what is waiting is stored before it ends."""
     wires: list[HudiWire] = []
     app = FastAPI(
         title="Lakehand",
         summary="Keeps lakehouse tables healthy while other people's jobs write to them.",
-        version=faces.about.version,
+        version=context.about.version,
         openapi_url="/api/v1/openapi.json",
         docs_url=None,  # these pages would load scripts from elsewhere
         redoc_url=None,
         responses=dict(PROBLEMS),
         lifespan=partial(lifespan, wires),
         middleware=[
-            Middleware(ForeignRequests, hosts=faces.security.hosts, refusals=faces.refusals),
-            Middleware(wired, faces=faces, wires=wires),
-            Middleware(CountedRequests, on_request=faces.on_request),
-            Middleware(BoundedBodies, most=faces.security.max_body),
+            Middleware(ForeignRequests, hosts=context.security.hosts, refusals=context.refusals),
+            Middleware(wired, context=context, wires=wires),
+            Middleware(CountedRequests, on_request=context.on_request),
+            Middleware(BoundedBodies, most=context.security.max_body),
         ],
     )
-    app.state.faces = faces
-    app.state.checkup = health.Checkup(faces.readiness)
-    app.state.wrong_tokens = WrongTokens(faces)
+    app.state.context = context
+    app.state.checkup = health.Checkup(context.readiness)
+    app.state.wrong_tokens = WrongTokens(context)
     errors.install(app)
     for router in ROUTERS:
         app.include_router(router)
     return app
 
 
-def wired(app: ASGIApp, *, faces: Faces, wires: list[HudiWire]) -> HudiWire:
-    wires.append(HudiWire(app, faces=faces))
+def wired(app: ASGIApp, *, context: ApiContext, wires: list[HudiWire]) -> HudiWire:
+    wires.append(HudiWire(app, context=context))
     return wires[-1]
 
 
@@ -81,6 +81,6 @@ def wired(app: ASGIApp, *, faces: Faces, wires: list[HudiWire]) -> HudiWire:
 async def lifespan(wires: list[HudiWire], app: FastAPI) -> AsyncIterator[None]:
     yield
     for wire in wires:
-        wire.batcher.close()
+        wire.group_commit.close()
     app.state.checkup.close()
     app.state.wrong_tokens.close()

@@ -6,8 +6,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lakehand.core.catalog_service import CatalogService, ServedCatalog, SyncReport
 from lakehand.domain.errors import NotFound
-from lakehand.rest.access import Caller, FacesHere
-from lakehand.rest.faces import Faces
+from lakehand.rest.access import Caller, Context
+from lakehand.rest.context import ApiContext
 from lakehand.rest.fields import Moment, Name
 
 router = APIRouter(prefix="/api/v1/catalogs", tags=["catalogs"])
@@ -84,9 +84,9 @@ class CatalogsAnswer(BaseModel):
 
 
 @router.get("")
-def list_catalogs(faces: FacesHere, _caller: Caller) -> CatalogsAnswer:
+def list_catalogs(context: Context, _caller: Caller) -> CatalogsAnswer:
     """The catalogs of the settings, and what the last look into each found."""
-    desk = faces.catalogs
+    desk = context.catalogs
     if desk is None:
         return CatalogsAnswer(items=[])
     items = [CatalogAnswer.of(served, desk.last.get(name)) for name, served in sorted(desk.catalogs.items())]
@@ -94,14 +94,14 @@ def list_catalogs(faces: FacesHere, _caller: Caller) -> CatalogsAnswer:
 
 
 @router.post("/{name}/sync")
-def sync_catalog(name: Name, faces: FacesHere, caller: Caller, wish: SyncWish | None = None) -> SyncAnswer:
+def sync_catalog(name: Name, context: Context, caller: Caller, wish: SyncWish | None = None) -> SyncAnswer:
     """Register its new tables and retire those that were dropped, now."""
     wanted = wish or SyncWish()
-    report = desk_of(faces).sync(name, dry_run=wanted.dry_run, accept_empty=wanted.accept_empty, by=caller)
+    report = desk_of(context).sync(name, dry_run=wanted.dry_run, accept_empty=wanted.accept_empty, by=caller)
     return SyncAnswer.of(report)
 
 
-def desk_of(faces: Faces) -> CatalogService:
-    if faces.catalogs is None:
+def desk_of(context: ApiContext) -> CatalogService:
+    if context.catalogs is None:
         raise NotFound("this service has no catalogs: see [catalogs.NAME] in its settings")
-    return faces.catalogs
+    return context.catalogs

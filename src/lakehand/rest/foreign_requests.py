@@ -13,7 +13,7 @@ from lakehand.rest.errors import problem
 from lakehand.rest.hosts import Hosts, host_of
 from lakehand.rest.refusals import Refusals
 from lakehand.rest.wire import CALLBACK, PREFIX, answer
-from lakehand.rest.wire_desk import said
+from lakehand.rest.wire_handler import refusal_answer
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 WITHOUT_BODY = "DELETE"  # no page can send it to another site without asking, which is never granted
@@ -46,7 +46,7 @@ class ForeignRequests:
             return await self.app(scope, receive, send)
         self.refusals.note(refusal.reason, refusal.name, refusal.advice)
         if is_wire:
-            return await answer(send, said(refusal.message))
+            return await answer(send, refusal_answer(refusal.message))
         refused = problem(refusal.status, refusal.reason, refusal.message)
         return await refused(scope, receive, send)
 

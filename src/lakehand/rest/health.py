@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
-from lakehand.rest.access import Credentials, FacesHere, token_name
+from lakehand.rest.access import Context, Credentials, token_name
 
 log = logging.getLogger(__name__)
 router = APIRouter(tags=["health"])
@@ -71,14 +71,14 @@ async def is_live() -> LiveAnswer:
 
 
 @router.get("/health/ready", responses={503: {"model": ReadyAnswer, "description": "Not ready, and why."}})
-async def is_ready(request: Request, response: Response, faces: FacesHere, credentials: Credentials) -> ReadyAnswer:
+async def is_ready(request: Request, response: Response, context: Context, credentials: Credentials) -> ReadyAnswer:
     """Everything that work needs is there; each part says `ok` or, to those with a token, what is wrong with it."""
     checkup = request.app.state.checkup
     assert isinstance(checkup, Checkup)
     parts = await checkup.parts()
     ready = all(part == OK for part in parts.values())
     response.status_code = 200 if ready else 503
-    known = parts if token_name(faces, credentials) else {part: public(part, text) for part, text in parts.items()}
+    known = parts if token_name(context, credentials) else {part: public(part, text) for part, text in parts.items()}
     return ReadyAnswer(status="ready" if ready else "not-ready", parts=dict(known))
 
 
@@ -87,7 +87,7 @@ def public(part: str, text: str) -> str:
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-async def show_metrics(faces: FacesHere) -> Response:
+async def show_metrics(context: Context) -> Response:
     """Prometheus metrics."""
-    body, content_type = faces.metrics_text()
+    body, content_type = context.metrics_text()
     return Response(body, headers={"content-type": content_type})

@@ -15,7 +15,7 @@ from lakehand.rest.parameters import Options
 from lakehand.rest.table_shapes import TableName
 
 
-class NewOperation(BaseModel):
+class OperationRequest(BaseModel):
     """Work to do now. With an instant: run that plan; without one: plan and run."""
 
     model_config = ConfigDict(

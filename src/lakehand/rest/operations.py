@@ -13,7 +13,7 @@ from lakehand.domain.errors import Invalid
 from lakehand.domain.numbers import LARGEST_ID
 from lakehand.domain.operations import Operation, OperationId, Status
 from lakehand.domain.tables import Table, TableId
-from lakehand.rest.access import Caller, Operations, Tables
+from lakehand.rest.access import Caller, Context, Operations
 from lakehand.rest.fields import (
     Cursor,
     Filter,
@@ -22,14 +22,14 @@ from lakehand.rest.fields import (
     LocationFilter,
     PageAnswer,
     PathId,
-    read_instant,
 )
 from lakehand.rest.operation_shapes import (
     LogsAnswer,
-    NewOperation,
     OperationAnswer,
     OperationDetailAnswer,
+    OperationRequest,
 )
+from lakehand.rest.parameters import check_options, read_instant
 
 router = APIRouter(prefix="/api/v1/operations", tags=["operations"])
 Offset = Annotated[int, Query(ge=0, le=LARGEST_ID, description="Bytes to leave out at the beginning.")]
@@ -65,14 +65,12 @@ def list_operations(
 
 
 @router.post("", status_code=201, responses={200: {"model": OperationAnswer, "description": "Stored already."}})
-def submit_operation(
-    new: NewOperation, tables: Tables, operations: Operations, caller: Caller, response: Response
-) -> OperationAnswer:
+def submit_operation(new: OperationRequest, context: Context, caller: Caller, response: Response) -> OperationAnswer:
     """Ask for work. The same table and instant again is the same operation, answered with 200."""
-    table = named_table(new, tables)
-    instant = read_instant(new.instant) if new.instant else None
-    options = {"options": dict(new.options)} if new.options else {}
-    operation, is_new = operations.submit(
+    table, rules = named_table(new, context.tables), context.intake.rules
+    instant = read_instant(new.instant, rules) if new.instant else None
+    options = {"options": dict(check_options(new.options, rules))} if new.options else {}
+    operation, is_new = context.operations.submit(
         table, Action(new.action), instant, options, origin=caller, dry_run=new.dry_run, confirm=new.confirm
     )
     response.status_code = 201 if is_new else 200
@@ -121,7 +119,7 @@ def read_logs(
     )
 
 
-def named_table(new: NewOperation, tables: TableService) -> Table:
+def named_table(new: OperationRequest, tables: TableService) -> Table:
     if new.table is not None:
         return tables.get(TableId(new.table))
     if new.location is not None:

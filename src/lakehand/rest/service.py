@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from lakehand.core.plugins import PairReport, PluginReport
-from lakehand.rest.access import Caller, FacesHere
+from lakehand.rest.access import Caller, Context
 from lakehand.rest.fields import Document, Moment
 
 router = APIRouter(prefix="/api/v1", tags=["service"])
@@ -66,15 +66,15 @@ class InstancesAnswer(BaseModel):
 
 
 @router.get("/version")
-def show_version(faces: FacesHere) -> VersionAnswer:
-    about = faces.about
+def show_version(context: Context) -> VersionAnswer:
+    about = context.about
     return VersionAnswer(version=about.version, instance=about.instance, python=about.python)
 
 
 @router.get("/plugins")
-def list_plugins(faces: FacesHere, _caller: Caller) -> PluginsAnswer:
+def list_plugins(context: Context, _caller: Caller) -> PluginsAnswer:
     """Every plugin that was found, with what it does when, and how it is now in this instance."""
-    return PluginsAnswer(items=[plugin_answer(report) for report in faces.plugins()])
+    return PluginsAnswer(items=[plugin_answer(report) for report in context.plugins()])
 
 
 def plugin_answer(report: PluginReport) -> PluginAnswer:
@@ -96,7 +96,7 @@ def pair_answer(pair: PairReport) -> PairAnswer:
 
 
 @router.get("/instances")
-def list_instances(faces: FacesHere, _caller: Caller) -> InstancesAnswer:
+def list_instances(context: Context, _caller: Caller) -> InstancesAnswer:
     """The service processes that share this database."""
     return InstancesAnswer(
         items=[
@@ -108,6 +108,6 @@ def list_instances(faces: FacesHere, _caller: Caller) -> InstancesAnswer:
                 seen_at=instance.seen_at,
                 detail=dict(instance.detail),
             )
-            for instance in faces.instances.list()
+            for instance in context.instances.list()
         ]
     )

@@ -36,7 +36,7 @@ class NewTable(BaseModel):
     location: Location = Field(description="Its base path or URI, under one of the configured warehouses.")
     format: Name = Field(
         default="",
-        description="Empty: told by what is at the location; hudi when that says nothing.",
+        description="Empty: recognised by what is at the location.",
         examples=["hudi"],
     )
     db_name: Name = Field(default="", examples=["sales"])

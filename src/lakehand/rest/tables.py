@@ -5,7 +5,7 @@ from fastapi import APIRouter, Response
 
 from lakehand.core.ports import TableFilter
 from lakehand.domain.tables import TableChanges, TableId
-from lakehand.rest.access import Caller, FacesHere, Operations, Tables
+from lakehand.rest.access import Caller, Context, Operations, Tables
 from lakehand.rest.explanations import ExplanationAnswer
 from lakehand.rest.fields import Cursor, Filter, Limit, LocationFilter, Name, PageAnswer, PathId
 from lakehand.rest.operation_shapes import ClearedAnswer
@@ -15,9 +15,9 @@ router = APIRouter(prefix="/api/v1/tables", tags=["tables"])
 
 
 @router.post("", status_code=201, responses={200: {"model": TableAnswer, "description": "Registered already."}})
-def add_table(new: NewTable, faces: FacesHere, caller: Caller, response: Response) -> TableAnswer:
+def add_table(new: NewTable, context: Context, caller: Caller, response: Response) -> TableAnswer:
     """Register a table. One that is registered already is answered with 200, as it is."""
-    table, is_new = faces.tables.add(new.spec(faces.intake.heartbeat_timeout), by=caller)
+    table, is_new = context.tables.add(new.spec(context.intake.heartbeat_timeout), by=caller)
     response.status_code = 201 if is_new else 200
     return TableAnswer.of(table)
 
@@ -92,9 +92,9 @@ def remove_table(id: PathId, tables: Tables, caller: Caller) -> RemovedTable:
 
 
 @router.get("/{id}/explain")
-def explain_table(id: PathId, faces: FacesHere, _caller: Caller) -> ExplanationAnswer:
+def explain_table(id: PathId, context: Context, _caller: Caller) -> ExplanationAnswer:
     """Why something runs or not, and when the table is looked at next."""
-    return ExplanationAnswer.of(faces.explainer.explain(TableId(id)))
+    return ExplanationAnswer.of(context.explainer.explain(TableId(id)))
 
 
 @router.post("/{id}/look", status_code=202)

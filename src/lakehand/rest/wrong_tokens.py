@@ -17,7 +17,7 @@ from datetime import datetime
 from lakehand.core.rate_limits import EventThrottle
 from lakehand.domain.errors import LakehandError
 from lakehand.domain.events import Event
-from lakehand.rest.faces import Faces
+from lakehand.rest.context import ApiContext
 
 log = logging.getLogger(__name__)
 PAUSE = 1.0  # seconds between two writes
@@ -29,8 +29,8 @@ OTHERS = "other addresses"
 class WrongTokens:
     """Noted by the event loop, written by a thread of its own."""
 
-    def __init__(self, faces: Faces) -> None:
-        self._faces = faces
+    def __init__(self, context: ApiContext) -> None:
+        self._context = context
         self._noted: Counter[tuple[str, str]] = Counter()
         self._timer: asyncio.TimerHandle | None = None
         self._novelties = EventThrottle()
@@ -51,9 +51,9 @@ class WrongTokens:
 
     def _write(self, noted: Counter[tuple[str, str]]) -> None:
         try:
-            now = self._faces.intake.store.clock.now()
+            now = self._context.intake.store.clock.now()
             events = [e for kind, times in noted.items() for e in self._counted(unauthorized(*kind), times, now)]
-            self._faces.events.add(events, now=now)
+            self._context.events.add(events, now=now)
         except LakehandError as error:
             log.warning("wrong tokens were not stored", extra={"count": noted.total(), "error": str(error)})
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hot path: a batch of notifications becomes rows in one transaction of a few statements, repeats included."""
+"""The inbox: stores a batch of notifications in one transaction of a few statements, repeats included."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, func, literal_column, or_, select, update
 
-from lakehand.core.ports import Arrival
 from lakehand.domain.errors import Moved
 from lakehand.domain.events import Event
+from lakehand.domain.notifications import InboxRow
 from lakehand.domain.operations import MOST_UNFINISHED, NewOperation
 from lakehand.domain.processes import Instant, TableProcess
 from lakehand.domain.tables import TableId, TableSpec
@@ -50,7 +50,7 @@ UNFINISHED_COUNTS = Listed(
 )
 MOST_RECENT, MOST_PROCESSES = 100_000, 1000
 Pair = tuple[int, str]  # table, instant
-OFTEN = 1000  # milliseconds: a writer that speaks more often is noted once
+OFTEN = 1000  # milliseconds: more frequent notifications do not update the time
 
 
 @dataclass(slots=True)
@@ -68,36 +68,35 @@ class SqlInbox:
         self.insert_schedules = Rows(insert_missing(self.database.dialect, schedule))
         self.insert_operations = Rows(insert_missing(self.database.dialect, operation))
 
-    def store(self, arrivals: Sequence[Arrival], notes: Sequence[Event], *, now: datetime) -> Sequence[TableId]:
-        """Store a batch of arrivals, and events of no table, in one transaction; durable when it returns."""
-        if not arrivals and not notes:
+    def store(self, rows: Sequence[InboxRow], events: Sequence[Event], *, now: datetime) -> Sequence[TableId]:
+        """Store a batch, and events that belong to no table, in one transaction; durable when it returns."""
+        if not rows and not events:
             return []
-        return self.database.write(lambda tx: self.write(tx, arrivals, notes, to_millis(now)))
+        return self.database.write(lambda tx: self.write(tx, rows, events, to_millis(now)))
 
-    def write(self, tx: Connection, arrivals: Sequence[Arrival], notes: Sequence[Event], now: int) -> Sequence[TableId]:
-        specs = {key_of(a.table.location): a.table for a in reversed(arrivals)}
-        events = list(notes)
-        sure = {key_of(a.table.location) for a in arrivals if a.is_known}
-        tables = self.register(tx, specs, sure, events, now) if specs else {}
-        rows = [tables[key_of(a.table.location)] for a in arrivals]
-        events += self.add_operations(tx, arrivals, rows, now)
-        self.tell(tx, arrivals, rows, now)
-        events += [
-            replace(a.note, table=a.note.table or row.id) for a, row in zip(arrivals, rows, strict=True) if a.note
-        ]
-        if events:
-            self.events.write(tx, events, now)
-        return [TableId(row.id) for row in rows]
+    def write(self, tx: Connection, rows: Sequence[InboxRow], events: Sequence[Event], now: int) -> Sequence[TableId]:
+        specs = {key_of(row.table.location): row.table for row in reversed(rows)}
+        expected = {key_of(row.table.location) for row in rows if row.is_known}
+        written = list(events)
+        by_key = self.register(tx, specs, expected, written, now) if specs else {}
+        tables = [by_key[key_of(row.table.location)] for row in rows]
+        written += self.add_operations(tx, rows, tables, now)
+        self.wake(tx, rows, tables, now)
+        pairs = zip(rows, tables, strict=True)
+        written += [replace(row.note, table=row.note.table or table.id) for row, table in pairs if row.note]
+        if written:
+            self.events.write(tx, written, now)
+        return [TableId(table.id) for table in tables]
 
     def register(
-        self, tx: Connection, specs: Mapping[str, TableSpec], sure: set[str], events: list[Event], now: int
+        self, tx: Connection, specs: Mapping[str, TableSpec], expected: set[str], events: list[Event], now: int
     ) -> Mapping[str, Row[Any]]:
-        """The rows of all these tables; those that were not there are there afterwards."""
+        """The rows of these tables by location key; missing and removed ones are registered."""
         known = read_known(tx, specs)
         unknown = {key: spec for key, spec in specs.items() if key not in known}
         removed = {key: row for key, row in known.items() if row.removed}
-        if not sure.isdisjoint(unknown) or not sure.isdisjoint(removed):
-            raise Moved("a table that was registered a moment ago is not there any more")
+        if not expected.isdisjoint(unknown) or not expected.isdisjoint(removed):
+            raise Moved("a table that was registered a moment ago was removed")
         if unknown:
             self.add_tables(tx, unknown, events, now)
         for key, row in removed.items():
@@ -110,7 +109,7 @@ class SqlInbox:
         added = read_known(tx, specs)
         nameless = [key for key in rows if key not in added]
         if nameless:
-            # What kept these out is not their location, so it is their name.
+            # Their location is free, so their name is taken.
             self.insert_tables.run(tx, [rows[key] | {"name_key": None} for key in nameless])
             added = read_known(tx, specs)
             events += [name_taken(specs[key], added[key]) for key in nameless]
@@ -130,28 +129,28 @@ class SqlInbox:
             self.insert_schedules.run(tx, wanted)
 
     def add_operations(
-        self, tx: Connection, arrivals: Sequence[Arrival], rows: Sequence[Row[Any]], now: int
+        self, tx: Connection, rows: Sequence[InboxRow], tables: Sequence[Row[Any]], now: int
     ) -> Sequence[Event]:
-        """Returns what is to be told: which tables were asked for more operations than may wait."""
+        """Returns an event for each table with more requested operations than may wait."""
         wanted: dict[Pair, tuple[TableProcess, Row[Any]]] = {
-            (row.id, instant): (arrival.process, row)
-            for arrival, row in zip(arrivals, rows, strict=True)
-            if arrival.process is not None
-            for instant in arrival.instants
+            (table.id, instant): (row.process, table)
+            for row, table in zip(rows, tables, strict=True)
+            if row.process is not None
+            for instant in row.instants
         }
         if not wanted:
             return []
-        # An insert that meets its row costs more than a question; whether it will is guessed, and both are right.
+        # An insert that conflicts costs more than a select. Either is right; the recent ones decide which is tried.
         repeated = sorted(pair for pair in wanted if pair in self.recent)
-        stored = {(row[0], row[1]) for row in STORED.rows(tx, repeated)}
-        fresh, notes = self.within_cap(tx, sorted(pair for pair in wanted if pair not in stored))
+        stored = {(found[0], found[1]) for found in STORED.rows(tx, repeated)}
+        fresh, events = self.within_cap(tx, sorted(pair for pair in wanted if pair not in stored))
         if fresh:
             self.insert_operations.run(tx, [self.operation_of(pair, *wanted[pair], now) for pair in fresh])
             self.remember(fresh)
-        return notes
+        return events
 
     def within_cap(self, tx: Connection, fresh: Sequence[Pair]) -> tuple[Sequence[Pair], Sequence[Event]]:
-        """Those that may be stored: of each table the newest by instant, as long as not too many wait."""
+        """Those that may be stored: the newest of each table, up to the cap of unfinished operations."""
         if not fresh:
             return fresh, []
         counts = {row[0]: row[1] for row in UNFINISHED_COUNTS.rows(tx, sorted({pair[0] for pair in fresh}))}
@@ -178,7 +177,7 @@ class SqlInbox:
         return operation_row(new, now, of_process)
 
     def row_of(self, process: TableProcess) -> Mapping[str, Any]:
-        """Made once for an object: the intake gives the same one for the same wish."""
+        """Cached by the object: the intake returns the same process for the same request."""
         known = self.processes.get(id(process))
         if known is None or known[0] is not process:
             if len(self.processes) > MOST_PROCESSES:
@@ -191,12 +190,11 @@ class SqlInbox:
             self.recent.clear()
         self.recent.update(pairs)
 
-    def tell(self, tx: Connection, arrivals: Sequence[Arrival], rows: Sequence[Row[Any]], now: int) -> None:
-        """Note that the writers spoke, and make their tables due."""
-        quiet = ids_of(row for row in rows if row.notify_time is None or row.notify_time <= now - OFTEN)
-        woken = ids_of(row for arrival, row in zip(arrivals, rows, strict=True) if arrival.wake)
-        NOTIFIED.run(tx, quiet, now=now)
-        WAKE_ALL.run(tx, woken, now=now)
+    def wake(self, tx: Connection, rows: Sequence[InboxRow], tables: Sequence[Row[Any]], now: int) -> None:
+        """Store the time of the notification, and make the tables' schedules due."""
+        due = ids_of(table for table in tables if table.notify_time is None or table.notify_time <= now - OFTEN)
+        NOTIFIED.run(tx, due, now=now)
+        WAKE_ALL.run(tx, ids_of(table for row, table in zip(rows, tables, strict=True) if row.wake), now=now)
 
 
 def read_known(tx: Connection, specs: Mapping[str, TableSpec]) -> dict[str, Row[Any]]:
@@ -208,16 +206,16 @@ def ids_of(rows: Iterable[Row[Any]]) -> Sequence[int]:
 
 
 def newest(pairs: Sequence[Pair], count: int) -> Sequence[Pair]:
-    """By instant. Those of 14 and of 17 digits are made comparable."""
+    """By instant, with 14 and 17 digits made comparable."""
     return sorted(pairs, key=lambda pair: pair[1].ljust(17, "0"), reverse=True)[:count]
 
 
 def too_many(table: int, dropped: int, unfinished: int) -> Event:
     return Event(
         kind="intake.too-many",
-        message=f"{dropped} operations that a writer asked for were not stored: {unfinished} of the table were "
-        f"unfinished, and no more than {MOST_UNFINISHED} may be; the newest plans go first, the "
-        f"others are found by looking at the table. To take out what waits: lakehand operations clear {table}",
+        message=f"{dropped} operations that a writer asked for were not stored: {unfinished} of the table are "
+        f"unfinished, and at most {MOST_UNFINISHED} may be. The newest plans are stored first; the others are found "
+        f"when the table is evaluated. To remove what waits: lakehand operations clear {table}",
         table=TableId(table),
         fingerprint=f"intake.too-many:{table}",
     )
@@ -227,7 +225,7 @@ def name_taken(spec: TableSpec, row: Row[Any]) -> Event:
     return Event(
         kind="table.name-taken",
         message=f"{spec.location} was registered by a writer as {spec.db_name}.{spec.table_name}, which is the name of "
-        "another table: it is served, but found by its location or id only until the other table is removed",
+        "another table: it is served, but until the other table is removed, name it by its location or id",
         table=TableId(row.id),
         fingerprint=f"table.name-taken:{row.id}",
     )
