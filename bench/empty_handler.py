@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lakehand import cli
 from lakehand.app import server
-from lakehand.rest import ApiContext
+from lakehand.rest import ApiContext, build_app
 from lakehand.rest.wire import PREFIX, answer
 
 PATH = PREFIX + "empty"
@@ -44,5 +44,5 @@ def with_empty_handler(build: Callable[[ApiContext], FastAPI]) -> Callable[[ApiC
 
 
 if __name__ == "__main__":
-    server.build_app = with_empty_handler(server.build_app)
+    vars(server)["build_app"] = with_empty_handler(build_app)
     cli.app()

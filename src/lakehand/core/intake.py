@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Protocol
 
 from lakehand.core.intake_cache import IntakeCache
@@ -20,6 +20,7 @@ from lakehand.domain.tables import Format, Table, TableId, TableSpec
 
 MOST_INSTANTS = 1000
 LONGEST_NAME = 250
+normalised = lru_cache(maxsize=20_000)(normalise)  # writers repeat their locations
 
 
 class NotificationRules(Protocol):
@@ -96,7 +97,7 @@ class Intake:
         if isinstance(notification, RefusedNotification):
             return notification
         try:
-            location = normalise(notification.location)
+            location = normalised(notification.location)
             self.warehouses.admit(location)
             refuse_long_names(notification)
         except Invalid as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The REST face: our API under /api/v1, and the wire that Hudi's writers speak."""
+"""REST: our API under /api/v1, and the wire protocol of Hudi's writers."""
 
 from lakehand.rest.app import build_app
 from lakehand.rest.context import ApiContext, Security, ServiceInfo

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who asks, and what they reach: the parts of a request that every route shares."""
+"""Dependencies of the routes: the API context, the caller's name, the services."""
 
 from typing import Annotated
 
@@ -12,7 +12,7 @@ from lakehand.core.table_service import TableService
 from lakehand.domain.errors import Unauthorized
 from lakehand.rest.context import ApiContext
 
-NOBODY = "anonymous"
+ANONYMOUS = "anonymous"
 bearer = HTTPBearer(auto_error=False, description="Needed when the service has tokens configured.")
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
 
@@ -27,12 +27,12 @@ Context = Annotated[ApiContext, Depends(context_of)]
 
 
 async def caller_of(request: Request, context: Context, credentials: Credentials) -> str:
-    """The name of the token that the request carries; raises where one is needed and missing."""
+    """The name of the request's token; raises if a valid one is required and missing."""
     if not context.security.api_tokens:
-        return NOBODY
+        return ANONYMOUS
     name = token_name(context, credentials)
     if name is None:
-        raise refused(request, "send a valid token: Authorization: Bearer TOKEN")
+        raise refused(request, "the request has no valid token: send Authorization: Bearer TOKEN")
     return name
 
 
@@ -52,12 +52,12 @@ def address_of(scope: Scope) -> str:
 
 
 async def writer_of(request: Request, context: Context, credentials: Credentials) -> str:
-    """As ``caller_of``, for writers: the token of the Hudi wire opens this door too."""
+    """As ``caller_of``, for writers: the token of the Hudi wire is accepted, too."""
     security = context.security
     if security.wire_token and security.admits_wire(request.query_params.get("token", "")):
         return "writer"
     if not security.api_tokens and security.wire_token:
-        raise refused(request, "send the writers' token: ?token=TOKEN")
+        raise refused(request, "the request has no valid token: send the writers' token as ?token=TOKEN")
     return await caller_of(request, context, credentials)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of values that requests and answers are made of, each with its bounds."""
+"""Types of the values in requests and answers, with their bounds."""
 
 import re
 from collections.abc import Mapping
@@ -34,15 +34,17 @@ def printable(text: str) -> str:
 
 
 def property_key(key: str) -> str:
-    """A key that may come with a request: nothing that loads code, steers Spark, or is a secret."""
+    """A key that a request may set: nothing that loads code, configures Spark, or is a secret."""
     if not _KEY.fullmatch(key):
         raise ValueError(f"{key[:80]!a} is no property key: letters, digits, dots, hyphens; at most 250")
     if key.lower().startswith(_FOREIGN):
-        raise ValueError(f"{key}: settings of Spark and of storage belong into the service's own configuration")
+        raise ValueError(
+            f"{key}: settings of Spark and of storage cannot be set by a request: use the service's configuration"
+        )
     if _LOADING.search(key):
-        raise ValueError(f"{key}: what loads code is not taken from a request")
+        raise ValueError(f"{key}: a request cannot set options that load code")
     if _SECRET.search(key):
-        raise ValueError(f"{key}: a secret belongs into the service's own configuration, never into a table's")
+        raise ValueError(f"{key}: a request cannot set secrets: use the service's configuration")
     return key
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations, attempts and events as requests describe them and as answers show them."""
+"""Requests and answers for operations, attempts and events."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from lakehand.rest.table_shapes import TableName
 
 
 class OperationRequest(BaseModel):
-    """Work to do now. With an instant: run that plan; without one: plan and run."""
+    """Work to do now. With an instant: run that plan. Without one: plan and run."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -29,14 +29,14 @@ class OperationRequest(BaseModel):
         },
     )
 
-    table: Id | None = Field(default=None, description="The table by its id, or else by its location.")
+    table: Id | None = Field(default=None, description="The table's id; or give its location.")
     location: Location | None = None
     action: ActionName
     instant: Name | None = Field(default=None, description="The plan's own time in the table: 14 or 17 digits.")
     options: Options = Field(default={}, description="Format options from a list of allowed ones.")
-    dry_run: bool = Field(default=False, description="Only list what would be deleted, where the action can.")
+    dry_run: bool = Field(default=False, description="Only list what would be deleted, if the action supports it.")
     confirm: bool = Field(
-        default=False, description="Do it even where a job finds it implausible. Recorded with the caller's name."
+        default=False, description="Run it even if the job finds it implausible. Recorded with the caller's name."
     )
 
 
@@ -49,7 +49,7 @@ class OperationAnswer(BaseModel):
     attempts: int = Field(description="How many attempts were started.")
     created_at: Moment
     finished_at: Moment | None
-    reason: str = Field(description="Why it has the status that it has.")
+    reason: str = Field(description="Why it has this status.")
     queue: str
     owner: str
     priority: int
@@ -58,7 +58,7 @@ class OperationAnswer(BaseModel):
     updated_at: Moment
     submitted_at: Moment | None
     started_at: Moment | None
-    next_try: Moment | None = Field(description="When a waiting operation may start; null when it does not wait.")
+    next_try: Moment | None = Field(description="When a pending operation may start; null if it is not pending.")
     cancel_requested: bool
     is_deleted: bool
     progress: Document
@@ -160,12 +160,12 @@ class LogsAnswer(BaseModel):
     attempt: int
     engine: str
     offset: int
-    next_offset: int = Field(description="Ask with it for what was written since.")
+    next_offset: int = Field(description="Pass it as `offset` to read on.")
     text: str
 
 
 class ClearedAnswer(BaseModel):
-    removed: list[int] = Field(description="The operations that were taken out of the service.")
+    removed: list[int] = Field(description="The operations that were removed.")
 
 
 def operation_fields(operation: Operation, table: Table) -> dict[str, Any]:

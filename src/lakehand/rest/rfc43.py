@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RFC-43's JSON endpoints: submit and remove by table and instant, register by base path; 4xx on bad input."""
+"""RFC-43's JSON endpoints: submit and remove by table and instant, register by base path. 4xx on bad input."""
 
 from typing import Annotated
 
@@ -26,7 +26,7 @@ MOST_INSTANTS = 1000
 
 
 class NamedTable(BaseModel):
-    """A table as RFC-43 names it; the base path is ours, for tables that share a name."""
+    """A table as RFC-43 names it; the base path is our addition, for tables that share a name."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -51,7 +51,9 @@ class SubmitRequest(NamedTable):
 
     owner: Name = "default"
     queue: Name = "default"
-    instant: Annotated[str, Field(min_length=1, max_length=20_000)] = Field(description="One, or several with commas.")
+    instant: Annotated[str, Field(min_length=1, max_length=20_000)] = Field(
+        description="One, or several separated by commas."
+    )
     resource: Name = Field(default="", examples=["4g:4g", "spark:4g,4g"])
     parallelism: int | Name | None = Field(default=None, examples=["1000"])
     execution_engine: Name = Field(default="", examples=["Spark"])
@@ -75,7 +77,7 @@ class RegisterRequest(BaseModel):
     table_name: Name = ""
     owner: Name = "default"
     queue: Name = "default"
-    action_types: Name | list[Name] = Field(default="compaction", description="A list, or names with commas.")
+    action_types: Name | list[Name] = Field(default="compaction", description="A list, or names separated by commas.")
     priority: Priority = 0
     heartbeat_timeout: Seconds | None = None
     properties: Properties = {}
@@ -88,7 +90,7 @@ class SubmittedAnswer(BaseModel):
 
 @router.post("/{service}/submit")
 def submit(service: Service, asked: SubmitRequest, context: Context, writer: Writer) -> SubmittedAnswer:
-    """Ask for the execution of pending plans. Everything is an upsert: the same again changes nothing."""
+    """Submit pending plans for execution. An upsert: repeating it changes nothing."""
     action, rules = ACTIONS[service], context.intake.rules
     parameters = {
         **read_resource(asked.resource),
@@ -104,7 +106,7 @@ def submit(service: Service, asked: SubmitRequest, context: Context, writer: Wri
 
 @router.post("/{service}/remove")
 def remove(service: Service, asked: RemoveRequest, context: Context, writer: Writer) -> OperationAnswer:
-    """The plan was rolled back or is no longer wanted: deleted in the service, canceled if it runs."""
+    """Remove an operation whose plan was rolled back or is no longer wanted; if it runs, cancel it."""
     table = known_table(asked, context.tables)
     instant = read_instant(asked.instant, context.intake.rules)
     return shown(context.operations, context.operations.remove(table, instant, by=writer))
@@ -147,7 +149,7 @@ def new_table(asked: RegisterRequest, format: Format) -> NewTable:
 
 
 def submitted_table(asked: SubmitRequest, action: Action, context: ApiContext, writer: str) -> Table:
-    """The registered table; one that is new and names its base path is registered for this action alone."""
+    """The registered table; an unknown one with a base path is registered for this action alone."""
     try:
         return known_table(asked, context.tables)
     except NotFound:
@@ -170,10 +172,10 @@ def known_table(asked: NamedTable, tables: TableService) -> Table:
     if asked.base_path is not None:
         return tables.find(asked.base_path)
     if not asked.table_name:
-        raise Invalid("name the table: table_name with db_name, or base_path")
+        raise Invalid("the request names no table: give table_name with db_name, or base_path")
     return tables.by_name(asked.db_name, asked.table_name)
 
 
 def check_engine(name: str, context: ApiContext) -> None:
     if name and name.lower() not in context.engines:
-        raise Invalid(f"the engine {name[:40]!a} is not known; on are: {', '.join(sorted(context.engines))}")
+        raise Invalid(f"the engine {name[:40]!a} is not known: use one of {', '.join(sorted(context.engines))}")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Hudi wire: answers 200 with a small JSON body whatever happens, because anything else harms the writer.
+"""The Hudi wire: always answers 200 with a small JSON body, because anything else fails the writer.
 
-A writer calls this while it holds its table's lock. Bare ASGI, in front of the framework, to stay out of its way.
+A writer calls this while it holds its table's lock. Plain ASGI, in front of the framework, to be fast.
 """
 
 import asyncio

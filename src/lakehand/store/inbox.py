@@ -16,13 +16,12 @@ from lakehand.domain.operations import MOST_UNFINISHED, NewOperation
 from lakehand.domain.processes import Instant, TableProcess
 from lakehand.domain.tables import TableId, TableSpec
 from lakehand.store.clock import to_millis
+from lakehand.store.compiled_statements import BatchInsert, ListStatement
 from lakehand.store.database import Database
 from lakehand.store.dialects import insert_missing
 from lakehand.store.events import EventWriter
 from lakehand.store.operation_reads import UNFINISHED_WORDS
 from lakehand.store.operation_rows import new_row as operation_row
-from lakehand.store.operation_rows import process_row
-from lakehand.store.prepared import Listed, Rows
 from lakehand.store.schedules import WAKE_ALL
 from lakehand.store.schema import Digest, Id, Key, operation, schedule, tbl
 from lakehand.store.table_rows import key_of, new_row, revived_row, schedule_rows
@@ -30,25 +29,25 @@ from lakehand.store.table_rows import key_of, new_row, revived_row, schedule_row
 ORIGIN = "wire"
 t = tbl.c
 o = operation.c
-KNOWN = Listed(
+KNOWN = ListStatement(
     lambda keys: select(t.id, t.location_key, t.removed, t.priority, t.queue, t.owner, t.notify_time).where(
         t.location_key.in_(keys)
     ),
     [Digest],
 )
-NOTIFIED = Listed(lambda ids: update(tbl).where(t.id.in_(ids)).values(notify_time=bindparam("now")), [Id])
-STORED = Listed(
+NOTIFIED = ListStatement(lambda ids: update(tbl).where(t.id.in_(ids)).values(notify_time=bindparam("now")), [Id])
+STORED = ListStatement(
     lambda pairs: select(o.tbl_id, o.instant).where(or_(*(and_(o.tbl_id == a, o.instant == b) for a, b in pairs))),
     [Id, Key],
 )
 WORDS: list[ColumnElement[str]] = [
     literal_column(f"'{word}'") for word in UNFINISHED_WORDS
 ]  # compiled once: no list to be filled in
-UNFINISHED_COUNTS = Listed(
+UNFINISHED_COUNTS = ListStatement(
     lambda ids: select(o.tbl_id, func.count()).where(o.tbl_id.in_(ids), o.status.in_(WORDS)).group_by(o.tbl_id),
     [Id],
 )
-MOST_RECENT, MOST_PROCESSES = 100_000, 1000
+MOST_RECENT = 100_000
 Pair = tuple[int, str]  # table, instant
 OFTEN = 1000  # milliseconds: more frequent notifications do not update the time
 
@@ -57,16 +56,15 @@ OFTEN = 1000  # milliseconds: more frequent notifications do not update the time
 class SqlInbox:
     database: Database
     events: EventWriter
-    insert_tables: Rows = field(init=False)
-    insert_schedules: Rows = field(init=False)
-    insert_operations: Rows = field(init=False)
-    recent: set[tuple[int, str]] = field(default_factory=set)  # (table, instant) of operations stored here
-    processes: dict[int, tuple[TableProcess, Mapping[str, Any]]] = field(default_factory=dict)
+    insert_tables: BatchInsert = field(init=False)
+    insert_schedules: BatchInsert = field(init=False)
+    insert_operations: BatchInsert = field(init=False)
+    recent: set[Pair] = field(default_factory=set)  # (table, instant) of operations stored here
 
     def __post_init__(self) -> None:
-        self.insert_tables = Rows(insert_missing(self.database.dialect, tbl))
-        self.insert_schedules = Rows(insert_missing(self.database.dialect, schedule))
-        self.insert_operations = Rows(insert_missing(self.database.dialect, operation))
+        self.insert_tables = BatchInsert(insert_missing(self.database.dialect, tbl))
+        self.insert_schedules = BatchInsert(insert_missing(self.database.dialect, schedule))
+        self.insert_operations = BatchInsert(insert_missing(self.database.dialect, operation))
 
     def store(self, rows: Sequence[InboxRow], events: Sequence[Event], *, now: datetime) -> Sequence[TableId]:
         """Store a batch, and events that belong to no table, in one transaction; durable when it returns."""
@@ -159,33 +157,23 @@ class SqlInbox:
         if not full:
             return fresh, []
         known = {(row[0], row[1]) for row in STORED.rows(tx, [pair for pair in fresh if pair[0] in full])}
-        kept, notes = [pair for pair in fresh if pair[0] not in full], []
+        kept, events = [pair for pair in fresh if pair[0] not in full], []
         for table in sorted(full):
             new = [pair for pair in fresh if pair[0] == table and pair not in known]
             room = max(MOST_UNFINISHED - counts.get(table, 0), 0)
             kept += newest(new, room)
-            notes += [too_many(table, len(new) - room, counts.get(table, 0))] if room < len(new) else []
-        return sorted(kept), notes
+            events += [too_many(table, len(new) - room, counts.get(table, 0))] if room < len(new) else []
+        return sorted(kept), events
 
-    def operation_of(self, pair: tuple[int, str], process: TableProcess, table: Row[Any], now: int) -> dict[str, Any]:
+    def operation_of(self, pair: Pair, process: TableProcess, table: Row[Any], now: int) -> dict[str, Any]:
         instant = Instant(pair[1])
         new = NewOperation(
             table=TableId(pair[0]), instant=instant, process=process, priority=table.priority,
             queue=table.queue, owner=table.owner, origin=ORIGIN,
         )  # fmt: skip
-        of_process = {**self.row_of(process), "plan_instant": process.instant or instant}
-        return operation_row(new, now, of_process)
+        return {**operation_row(new, now), "plan_instant": process.instant or instant}
 
-    def row_of(self, process: TableProcess) -> Mapping[str, Any]:
-        """Cached by the object: the intake returns the same process for the same request."""
-        known = self.processes.get(id(process))
-        if known is None or known[0] is not process:
-            if len(self.processes) > MOST_PROCESSES:
-                self.processes.clear()
-            known = self.processes[id(process)] = (process, process_row(process))
-        return known[1]
-
-    def remember(self, pairs: Iterable[tuple[int, str]]) -> None:
+    def remember(self, pairs: Iterable[Pair]) -> None:
         if len(self.recent) > MOST_RECENT:
             self.recent.clear()
         self.recent.update(pairs)
