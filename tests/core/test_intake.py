@@ -15,6 +15,7 @@ from lakehand.domain.notifications import Notification
 from lakehand.domain.operations import Operation
 from tests.core.world import CLEAN, NOON, World
 from tests.domain.words import COMPACTION
+from tests.store.given import table_count
 
 T1 = "20261115110000000"
 
@@ -75,7 +76,7 @@ def test_a_clean_request_registers_no_stranger(world: World) -> None:
 def test_a_location_outside_of_the_warehouses_is_refused_and_told(world: World, location: str) -> None:
     assert not tell(world, location=location).stored
     assert len(messages(world, "intake.refused")) == 1
-    assert world.store.tables.count() == 0
+    assert table_count(world.store) == 0
 
 
 def test_equal_problems_are_one_event_with_a_count(world: World) -> None:

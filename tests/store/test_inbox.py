@@ -27,6 +27,7 @@ from tests.store.given import (
     inbox_row,
     process,
     spec,
+    table_count,
 )
 
 OTHER_PLAN = "20260101000000001"
@@ -68,7 +69,7 @@ def test_the_same_notification_a_thousand_times_is_one_operation(store: Store) -
 
     assert len(set(ids)) == 1
     assert len(operations(store)) == 1
-    assert store.tables.count() == 1
+    assert table_count(store) == 1
 
 
 def test_a_batch_may_speak_of_a_table_in_many_ways(store: Store) -> None:
@@ -231,7 +232,7 @@ def test_a_large_batch_is_stored_whole(store: Store) -> None:
 
     ids = store.inbox.store(batch, [], now=NOON)
 
-    assert len(set(ids)) == store.tables.count() == 600
+    assert len(set(ids)) == table_count(store) == 600
     assert store.operations.queue_depth(now=NOON) == {"default": (1800, NOON)}
 
 

@@ -89,8 +89,6 @@ class Tables(Protocol):
     def remove(self, id: TableId, *, now: datetime) -> None:
         """Forget the table but keep its history; its schedules go."""
 
-    def count(self) -> int: ...
-
 
 class Operations(Protocol):
     def get(self, id: OperationId) -> Operation: ...
