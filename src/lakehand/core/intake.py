@@ -108,30 +108,31 @@ class Intake:
         self, notification: Notification, table: Table | None, warnings: list[Event], now: datetime
     ) -> InboxRow | RefusedNotification:
         if table is None:
-            registered = self.registered(notification, now)
-            if isinstance(registered, RefusedNotification):
-                return registered
-            row = registered
+            spec = self.new_spec(notification, now)
+            if isinstance(spec, RefusedNotification):
+                return spec
+            note = registration_event(spec, notification, now)
         else:
-            row = InboxRow(table=table.spec, is_known=True)
-        if notification.action is None:
-            return row
-        if notification.action not in row.table.action_types:
-            return replace(row, note=row.note or hint(notification, table))
-        return replace(
-            row,
-            instants=self.instants_of(notification, warnings, now),
-            process=self.process_of(notification, warnings),
+            spec, note = table.spec, None
+        is_wanted = notification.action in spec.action_types
+        if notification.action is not None and not is_wanted:
+            note = note or hint(notification, table)
+        return InboxRow(
+            table=spec,
+            is_known=table is not None,
+            instants=self.instants_of(notification, warnings, now) if is_wanted else (),
+            process=self.process_of(notification, warnings) if is_wanted else None,
+            note=note,
         )
 
-    def registered(self, notification: Notification, now: datetime) -> InboxRow | RefusedNotification:
-        """A row that registers the table, if the notification may do that."""
+    def new_spec(self, notification: Notification, now: datetime) -> TableSpec | RefusedNotification:
+        """The table to register, if the notification may do that."""
         wanted = notification.register or self.rules.first_actions & {notification.action}
         if not wanted:
             return refused(notification, how_to_register(notification.location))
         if not self.rate_limiter.lets_pass(now):
             return refused(notification, "too many new tables at once: register it by the API")
-        spec = TableSpec(
+        return TableSpec(
             location=notification.location,
             format=self.rules.format,
             db_name=notification.db_name,
@@ -141,7 +142,6 @@ class Intake:
             action_types=wanted,
             heartbeat_timeout=self.heartbeat_timeout,
         )
-        return InboxRow(table=spec, note=registration_event(spec, notification, now))
 
     def instants_of(self, notification: Notification, warnings: list[Event], now: datetime) -> Sequence[Instant]:
         """The instants that can be true; the others become one warning."""

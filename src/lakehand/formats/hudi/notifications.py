@@ -4,6 +4,7 @@
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 
 from lakehand.domain.actions import Action
 from lakehand.domain.processes import Instant
@@ -39,8 +40,14 @@ class HudiNotifications:
 
     def plausible_instants(self, instants: Sequence[str], now: datetime) -> Sequence[Instant]:
         """Those that are well-formed and not in the future, each once."""
-        latest = (now + AHEAD).astimezone(timezone.utc).strftime("%Y%m%d%H%M%S")
+        latest = latest_instant(now)
         return [Instant(i) for i in dict.fromkeys(instants) if _INSTANT.fullmatch(i) and i[:14] <= latest]
 
     def is_value(self, text: str) -> bool:
         return bool(_VALUE.fullmatch(text))
+
+
+@lru_cache(maxsize=8)
+def latest_instant(now: datetime) -> str:
+    """Cached: all notifications of a batch have the same time, and formatting it is slow."""
+    return (now + AHEAD).astimezone(timezone.utc).strftime("%Y%m%d%H%M%S")
