@@ -38,18 +38,7 @@ class SyncAnswer(BaseModel):
 
     @classmethod
     def of(cls, report: SyncReport) -> "SyncAnswer":
-        return cls(
-            catalog=report.catalog,
-            at=report.at,
-            dry_run=report.dry_run,
-            tables=report.tables,
-            added=list(report.added),
-            renamed=list(report.renamed),
-            retired=list(report.retired),
-            missing=list(report.missing),
-            refused=dict(report.refused),
-            problem=report.problem,
-        )
+        return cls.model_validate(report, from_attributes=True)
 
 
 class CatalogAnswer(BaseModel):

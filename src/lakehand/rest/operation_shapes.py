@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from lakehand.core.operation_service import OperationDetail
 from lakehand.domain.events import StoredEvent
 from lakehand.domain.operations import Attempt, Operation, Status
-from lakehand.domain.processes import Failure, Remedy
+from lakehand.domain.processes import Remedy
 from lakehand.domain.tables import Table
 from lakehand.rest.fields import ActionName, Document, Id, Location, Moment, Name
 from lakehand.rest.parameters import Options
@@ -73,12 +73,6 @@ class FailureAnswer(BaseModel):
     message: str
     remedy: Remedy
 
-    @classmethod
-    def of(cls, failure: Failure | None) -> "FailureAnswer | None":
-        if failure is None:
-            return None
-        return cls(reason=failure.reason, message=failure.message, remedy=failure.remedy)
-
 
 class AttemptAnswer(BaseModel):
     number: int
@@ -93,17 +87,7 @@ class AttemptAnswer(BaseModel):
 
     @classmethod
     def of(cls, attempt: Attempt) -> "AttemptAnswer":
-        return cls(
-            number=attempt.number,
-            handle=attempt.handle,
-            engine=attempt.engine,
-            instance=attempt.instance,
-            started_at=attempt.started_at,
-            finished_at=attempt.finished_at,
-            outcome=attempt.outcome,
-            failure=FailureAnswer.of(attempt.failure),
-            result=dict(attempt.result),
-        )
+        return cls.model_validate(attempt, from_attributes=True)
 
 
 class EventAnswer(BaseModel):
@@ -143,13 +127,13 @@ class OperationDetailAnswer(OperationAnswer):
 
     @classmethod
     def of_detail(cls, detail: OperationDetail) -> "OperationDetailAnswer":
-        operation = detail.operation
+        operation, failure = detail.operation, detail.operation.failure
         return cls(
             **operation_fields(operation, detail.table),
             parameters=dict(operation.process.parameters),
             job=operation.process.job,
             result=dict(operation.result),
-            failure=FailureAnswer.of(operation.failure),
+            failure=FailureAnswer.model_validate(failure, from_attributes=True) if failure else None,
             attempt_list=[AttemptAnswer.of(attempt) for attempt in detail.attempts],
             events=[EventAnswer.of(event) for event in detail.events],
         )

@@ -98,16 +98,5 @@ def pair_answer(pair: PairReport) -> PairAnswer:
 @router.get("/instances")
 def list_instances(context: Context, _caller: Caller) -> InstancesAnswer:
     """The service processes that share this database."""
-    return InstancesAnswer(
-        items=[
-            InstanceAnswer(
-                id=instance.id,
-                host=instance.host,
-                version=instance.version,
-                started_at=instance.started_at,
-                seen_at=instance.seen_at,
-                detail=dict(instance.detail),
-            )
-            for instance in context.instances.list()
-        ]
-    )
+    found = [InstanceAnswer.model_validate(one, from_attributes=True) for one in context.instances.list()]
+    return InstancesAnswer(items=found)
