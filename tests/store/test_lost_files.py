@@ -135,7 +135,7 @@ def test_a_full_disk_is_told_with_its_remedy_until_it_is_over(
     store.database.engine.dispose()
     assert a_table(store, "/w/other").id
     assert store.problem() == ""
-    told = [record.getMessage() for record in caplog.records if "takes" in record.getMessage()]
+    told = [record.getMessage() for record in caplog.records if " accept" in record.getMessage()]
     assert told == ["the database does not accept writes", "the database accepts writes again"]
 
 

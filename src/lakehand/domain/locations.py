@@ -26,7 +26,7 @@ def normalise_prefix(text: str) -> str:
     """The one spelling of a warehouse: a folder, or a whole bucket or file system, but not this whole machine."""
     prefix = spell(text)
     if prefix == "/":
-        raise LocationRefused(f"{text!r} is all of this machine: name the folder that holds the tables")
+        raise LocationRefused(f"{text!r} is everything on this machine: name the folder that holds the tables")
     return prefix
 
 
