@@ -39,7 +39,7 @@ class Notify:
     def run(self, folder: Path, url: str) -> list[Figure]:
         lake = folder / "lake"
         lake.mkdir()
-        with serving(folder / "home", lake, database=url) as service:
+        with serving(folder / "home", lake, database=url, program="bench.empty_handler") as service:
             locations = register(service, lake)
             for number in range(self.rounds):
                 for kind in KINDS if number % 2 == 0 else reversed(KINDS):

@@ -10,9 +10,12 @@ from tests.e2e.service import RunningService
 
 
 @contextmanager
-def serving(home: Path, warehouse: Path, *, database: str | None = None, **settings: str) -> Iterator[RunningService]:
-    """A service that is ready, with the empty handler switched on."""
-    service = RunningService(home, warehouse, database=database, bench="true", log_level="warning", **settings)
+def serving(
+    home: Path, warehouse: Path, *, database: str | None = None, program: str = "lakehand.cli", **settings: str
+) -> Iterator[RunningService]:
+    """A service that is ready. ``program`` is the module that serves."""
+    service = RunningService(home, warehouse, database=database, log_level="warning", **settings)
+    service.program = program
     try:
         yield service.start()
     finally:

@@ -20,8 +20,9 @@ from lakehand.cli import app
 from lakehand.engines.spark.settings import KEYS, read_settings
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.rest import build_app
-from lakehand.rest.faces import About, Faces, Security
-from lakehand.rest.wire import KNOWN, PREFIX
+from lakehand.rest.context import ApiContext, Security, ServiceInfo
+from lakehand.rest.wire import PREFIX
+from lakehand.rest.wire_requests import ACTIONS
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -222,14 +223,15 @@ def test_metrics_that_are_named_exist(page: Path) -> None:
 def routes() -> set[tuple[str, str]]:
     """Method and path of everything that is served, with parameters as {}."""
     nobody = cast(Any, SimpleNamespace())
-    faces = Faces(
+    context = ApiContext(
         tables=nobody, operations=nobody, explainer=nobody, intake=nobody, events=nobody, instances=nobody,
-        plugins=tuple, readiness=dict, metrics_text=lambda: (b"", ""), security=Security(), about=About(version="0"),
+        plugins=tuple, readiness=dict, metrics_text=lambda: (b"", ""), security=Security(),
+        about=ServiceInfo(version="0"),
     )  # fmt: skip
-    served = build_app(faces)
+    served = build_app(context)
     paths: dict[str, dict[str, Any]] = served.openapi()["paths"] | {str(served.openapi_url): {"get": {}}}
     framed = {(method.upper(), shape(path)) for path, methods in paths.items() for method in methods}
-    wire = {("GET", PREFIX + kind) for kind in KNOWN - {"empty"}} | {("POST", f"{PREFIX}callback")}
+    wire = {("GET", PREFIX + kind) for kind in ACTIONS} | {("POST", f"{PREFIX}callback")}
     return {(method, path) for method, path in framed | wire if ADDRESS.fullmatch(path)}
 
 

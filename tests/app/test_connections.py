@@ -20,10 +20,10 @@ import pytest
 
 from lakehand.app.bounded_http import MOST_PIPELINED
 from lakehand.app.connections import Bounds, client_group
-from lakehand.rest import Faces
+from lakehand.rest import ApiContext
 from lakehand.store import open_store
 from tests.app.test_server import Process
-from tests.rest.parts import faces_over, items, serving, wire
+from tests.rest.parts import context_over, items, serving, wire
 
 PATIENCE = 30.0  # seconds
 HALF_A_HEAD = b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
@@ -33,9 +33,9 @@ HALF_A_BODY = (
 
 
 @pytest.fixture
-def faces(sqlite_template: Path, tmp_path: Path) -> Iterator[Faces]:
+def context(sqlite_template: Path, tmp_path: Path) -> Iterator[ApiContext]:
     store = open_store(f"sqlite:///{copyfile(sqlite_template, tmp_path / 'lakehand.db')}")
-    yield faces_over(store)
+    yield context_over(store)
     store.close()
 
 
@@ -74,17 +74,17 @@ def closed(sockets: list[socket.socket]) -> int:
     return len(readable)
 
 
-def test_a_head_that_does_not_end_is_cut_off_in_time(faces: Faces, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_head_that_does_not_end_is_cut_off_in_time(context: ApiContext, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
-    with serving(faces, Bounds(head=0.2)) as client, half_open(client, 3, HALF_A_HEAD) as sockets:
+    with serving(context, Bounds(head=0.2)) as client, half_open(client, 3, HALF_A_HEAD) as sockets:
         assert [last_words(one).split(b"\r\n")[0] for one in sockets] == [b"HTTP/1.1 408 Request Timeout"] * 3
         assert 'lakehand_refusals_total{name="127.0.0.1",reason="slow-head"} 3.0' in client.get("/metrics").text
 
     assert [r.__dict__["what"] for r in caplog.records if "refused" in r.__dict__] == ["127.0.0.1"]
 
 
-def test_a_head_is_not_given_more_time_for_sending_a_byte_now_and_then(faces: Faces) -> None:
-    with serving(faces, Bounds(head=0.5)) as client, half_open(client, 1, HALF_A_HEAD) as [slow]:
+def test_a_head_is_not_given_more_time_for_sending_a_byte_now_and_then(context: ApiContext) -> None:
+    with serving(context, Bounds(head=0.5)) as client, half_open(client, 1, HALF_A_HEAD) as [slow]:
 
         def is_cut() -> bool:
             try:
@@ -96,23 +96,23 @@ def test_a_head_is_not_given_more_time_for_sending_a_byte_now_and_then(faces: Fa
         eventually(is_cut)
 
 
-def test_a_connection_that_sends_nothing_is_cut_off_in_time(faces: Faces) -> None:
-    with serving(faces, Bounds(head=0.2)) as client, half_open(client, 1, b"") as [silent]:
+def test_a_connection_that_sends_nothing_is_cut_off_in_time(context: ApiContext) -> None:
+    with serving(context, Bounds(head=0.2)) as client, half_open(client, 1, b"") as [silent]:
         assert last_words(silent).startswith(b"HTTP/1.1 408")
 
 
-def test_a_body_that_does_not_end_is_cut_off_in_time_and_changes_nothing(faces: Faces) -> None:
+def test_a_body_that_does_not_end_is_cut_off_in_time_and_changes_nothing(context: ApiContext) -> None:
     whole = b'{"location": "/data/trips", "action_types": ["compaction"]}'
     begin = HALF_A_BODY[:-1].replace(b"100", b"%d" % (len(whole) + 1)) + whole  # but for one byte
 
-    with serving(faces, Bounds(body=0.2)) as client, half_open(client, 1, begin) as [slow]:
+    with serving(context, Bounds(body=0.2)) as client, half_open(client, 1, begin) as [slow]:
         assert last_words(slow) == b""
         assert items(client, "/api/v1/tables") == []
         assert 'reason="slow-body"' in client.get("/metrics").text
 
 
-def test_an_answer_that_nobody_reads_is_cut_off_in_time(faces: Faces) -> None:
-    with serving(faces, Bounds(reading=0.2)) as client, socket.socket() as deaf:
+def test_an_answer_that_nobody_reads_is_cut_off_in_time(context: ApiContext) -> None:
+    with serving(context, Bounds(reading=0.2)) as client, socket.socket() as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         deaf.connect((client.base_url.host, client.base_url.port or 0))
         deaf.setblocking(False)
@@ -127,10 +127,10 @@ def test_an_answer_that_nobody_reads_is_cut_off_in_time(faces: Faces) -> None:
 
 @pytest.mark.parametrize("begin", [b"", HALF_A_HEAD, HALF_A_BODY])
 def test_half_open_requests_make_room_for_whole_ones(
-    faces: Faces, begin: bytes, caplog: pytest.LogCaptureFixture
+    context: ApiContext, begin: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    with serving(faces, Bounds(total=40, per_client=20)) as client, half_open(client, 60, begin) as sockets:
+    with serving(context, Bounds(total=40, per_client=20)) as client, half_open(client, 60, begin) as sockets:
         for _ in range(5):
             with httpx.Client(base_url=client.base_url) as fresh:
                 assert fresh.get("/health/live").status_code == 200
@@ -142,7 +142,7 @@ def test_half_open_requests_make_room_for_whole_ones(
     assert line.__dict__["what"] == "127.0.0.1"
 
 
-def test_a_request_that_is_being_answered_is_not_closed_for_another(faces: Faces) -> None:
+def test_a_request_that_is_being_answered_is_not_closed_for_another(context: ApiContext) -> None:
     begun, go_on = Event(), Event()
 
     def wait() -> dict[str, str]:
@@ -151,7 +151,7 @@ def test_a_request_that_is_being_answered_is_not_closed_for_another(faces: Faces
         return {"database": "ok"}
 
     bounds = Bounds(total=4, per_client=4)
-    with serving(replace(faces, readiness=wait), bounds) as client, ThreadPoolExecutor(1) as pool:
+    with serving(replace(context, readiness=wait), bounds) as client, ThreadPoolExecutor(1) as pool:
         served = pool.submit(client.get, "/health/ready")
         assert begun.wait(PATIENCE)
         with half_open(client, 10, HALF_A_HEAD) as sockets:
@@ -160,8 +160,8 @@ def test_a_request_that_is_being_answered_is_not_closed_for_another(faces: Faces
             assert served.result().status_code in (200, 503)
 
 
-def test_requests_that_are_sent_all_at_once_are_bounded(faces: Faces) -> None:
-    with serving(faces) as client, half_open(client, 1, b"") as [hasty]:
+def test_requests_that_are_sent_all_at_once_are_bounded(context: ApiContext) -> None:
+    with serving(context) as client, half_open(client, 1, b"") as [hasty]:
         hasty.sendall(b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 1000)
 
         assert last_words(hasty).count(b"HTTP/1.1 200 OK") <= MOST_PIPELINED + 1

@@ -130,12 +130,12 @@ def test_a_service_whose_disk_is_full_says_so_and_recovers(
     assert "registered again" in refused["message"]
     assert not is_ready(service)
     log = service.log()
-    assert "the database takes no writes" in log
+    assert "the database does not accept writes" in log
     assert "free some space" in log or "disk I/O error" in log
     disk.free(service)
     wait_for(lambda: notify(service, lake / "later")["stored"], "a stored notification")
     wait_for(lambda: is_ready(service), "the service to be ready again")
-    assert "the database takes writes again" in service.log()
+    assert "the database accepts writes again" in service.log()
 
 
 def first_refusal(service: RunningService, lake: Path) -> dict[str, Any] | None:

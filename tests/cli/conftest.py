@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from lakehand.cli import app
 from lakehand.store import SqlStore, open_store
-from tests.rest.parts import faces_over, serving
+from tests.rest.parts import context_over, serving
 
 Run = Callable[..., Result]
 
@@ -27,7 +27,7 @@ def store(sqlite_template: Path, tmp_path: Path) -> Iterator[SqlStore]:
 
 @pytest.fixture
 def url(store: SqlStore) -> Iterator[str]:
-    with serving(faces_over(store)) as client:
+    with serving(context_over(store)) as client:
         yield str(client.base_url)
 
 

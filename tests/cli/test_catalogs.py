@@ -10,7 +10,7 @@ import pytest
 from lakehand.store import SqlStore
 from tests import small_tables
 from tests.cli.conftest import Run, answer
-from tests.rest.parts import Listed, faces_over, serving
+from tests.rest.parts import Listed, context_over, serving
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def listed() -> Listed:
 
 @pytest.fixture
 def url(store: SqlStore, listed: Listed) -> Iterator[str]:
-    with serving(faces_over(store, listed=listed)) as client:
+    with serving(context_over(store, listed=listed)) as client:
         yield str(client.base_url)
 
 

@@ -14,8 +14,8 @@ import lakehand as package
 from lakehand.store import SqlStore
 from lakehand.writer import hudi_options
 from tests.cli.conftest import Run, answer
-from tests.rest.parts import faces_over, serving, with_security
 from tests.s3_server import KEY, REGION, s3_server
+from tests.rest.parts import context_over, serving, with_security
 
 COMMANDS = [
     [], ["check"], ["maintain"], ["serve"], ["demo"], ["migrate"], ["doctor"], ["explain"], ["hudi-options"],
@@ -29,7 +29,7 @@ COMMANDS = [
 
 @pytest.fixture
 def guarded(store: SqlStore) -> Iterator[str]:
-    with serving(with_security(faces_over(store), api_tokens={"ann": "secret"})) as client:
+    with serving(with_security(context_over(store), api_tokens={"ann": "secret"})) as client:
         yield str(client.base_url)
 
 
@@ -209,7 +209,7 @@ def test_a_start_that_cannot_be_is_one_sentence_with_the_next_step(
     damaged.chmod(0o600)
 
     assert "from a backup" in sentence(type_in(command, *home, "--database", f"sqlite:///{damaged}"))
-    assert "the parameter 'y'" in sentence(type_in(command, *home, "--database", f"sqlite:///{tmp_path}/x.db?y=1"))
+    assert "unknown parameter 'y'" in sentence(type_in(command, *home, "--database", f"sqlite:///{tmp_path}/x.db?y=1"))
     assert "the parameter 'foo'" in sentence(type_in(command, *home, "--database", "postgresql://127.0.0.1:1/d?foo=1"))
     assert "name another one" in sentence(type_in(command, *home, "--database", f"sqlite:///{tmp_path}/no/x.db"))
     assert "give --home a folder" in sentence(type_in(command, "--home", "/proc/lakehand"))

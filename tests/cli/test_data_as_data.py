@@ -27,7 +27,7 @@ from lakehand.output import SafeConsole, data, print_error, print_line
 from lakehand.store import SqlStore
 from tests import small_tables
 from tests.cli.conftest import Run, answer
-from tests.rest.parts import Listed, LoggedEngine, faces_over, serving
+from tests.rest.parts import Listed, LoggedEngine, context_over, serving
 
 NASTY = [
     "[/]boom",
@@ -62,7 +62,7 @@ def word(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def url(store: SqlStore, word: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(LoggedEngine, "logs", lambda *_, offset, **__: "" if offset else f"{word}\n")
-    with serving(faces_over(store, listed=Listed([word.replace("/", "")]))) as client:
+    with serving(context_over(store, listed=Listed([word.replace("/", "")]))) as client:
         yield str(client.base_url)
 
 

@@ -4,7 +4,7 @@
 from datetime import timedelta
 from typing import Any
 
-from lakehand.core.intake import Notification
+from lakehand.domain.notifications import Notification
 from lakehand.domain.tables import TableChanges
 from tests.core.world import NOON, World
 

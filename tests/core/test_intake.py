@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
-from lakehand.core.intake import Notification, Receipt
+from lakehand.core.intake import Receipt
 from lakehand.core.intake_cache import IntakeCache
 from lakehand.core.rate_limits import RateLimiter
 from lakehand.domain.actions import Action, actions
+from lakehand.domain.notifications import Notification
 from lakehand.domain.operations import Operation
 from tests.core.world import CLEAN, NOON, World
 from tests.domain.words import COMPACTION
+from tests.store.given import table_count
 
 T1 = "20261115110000000"
 
@@ -74,7 +76,7 @@ def test_a_clean_request_registers_no_stranger(world: World) -> None:
 def test_a_location_outside_of_the_warehouses_is_refused_and_told(world: World, location: str) -> None:
     assert not tell(world, location=location).stored
     assert len(messages(world, "intake.refused")) == 1
-    assert world.store.tables.count() == 0
+    assert table_count(world.store) == 0
 
 
 def test_equal_problems_are_one_event_with_a_count(world: World) -> None:
@@ -153,7 +155,7 @@ def test_names_that_are_too_long_or_unprintable_are_refused(world: World) -> Non
 
 def test_a_remembered_table_that_was_removed_is_not_brought_back_by_a_callback(world: World) -> None:
     tell(world)
-    intake = replace(world.intake, memory=IntakeCache(store=world.store, keep=timedelta(hours=1)))
+    intake = replace(world.intake, cache=IntakeCache(store=world.store, keep=timedelta(hours=1)))
     callback = Notification(source="callback", location="/lake/trips", table_name="trips")
     [known] = intake.record([callback])
     assert known.table is not None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lakehand.core.intake import Notification
+from lakehand.domain.notifications import Notification
 from lakehand.domain.operations import Operation, Status
 from lakehand.domain.processes import Skip, TableProcess
 from lakehand.domain.rules import Limits

@@ -31,6 +31,7 @@ from lakehand.domain.references import TableReference
 from lakehand.domain.retries import RetryPolicy
 from lakehand.domain.rules import Limits
 from lakehand.domain.tables import Format, Table, TableSpec
+from lakehand.formats.hudi.notifications import HudiNotifications
 from lakehand.spi import (
     METADATA_TRIGGER,
     EngineContext,
@@ -330,7 +331,7 @@ class World:
         self.operations = OperationService(store=self.store, plugins=self.plugins, wake=nothing)
         self.intake = Intake(
             store=self.store, warehouses=warehouses, heartbeat_timeout=timedelta(minutes=10),
-            rate_limiter=RateLimiter(per_minute=100), wake=nothing,
+            rate_limiter=RateLimiter(per_minute=100), wake=nothing, rules=HudiNotifications(),
         )  # fmt: skip
 
     def check_path(self, location: str) -> None:

@@ -32,6 +32,8 @@ def wait_for(question: Callable[[], T | None], what: str, patience: float = PATI
 class RunningService:
     """``lakehand serve`` with its own home; the home outlives the process."""
 
+    program = "lakehand.cli"  # the module that serves
+
     def __init__(self, home: Path, warehouse: Path, *, database: str | None = None, **settings: str) -> None:
         self.home = home
         self.warehouse = warehouse
@@ -43,7 +45,7 @@ class RunningService:
     def start(self) -> "RunningService":
         self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         (self.home / "address.json").unlink(missing_ok=True)
-        command = [sys.executable, "-m", "lakehand.cli", "serve", "--home", str(self.home), "--port", "0"]
+        command = [sys.executable, "-m", self.program, "serve", "--home", str(self.home), "--port", "0"]
         command += ["--warehouse", str(self.warehouse)]
         command += ["--database", self.database] if self.database else []
         with (self.home / "serve.log").open("ab") as log:

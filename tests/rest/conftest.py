@@ -9,9 +9,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from lakehand.rest import Faces
+from lakehand.rest import ApiContext
 from lakehand.store import SqlStore, open_store
-from tests.rest.parts import faces_over, serving
+from tests.rest.parts import context_over, serving
 
 
 @pytest.fixture
@@ -23,17 +23,17 @@ def store(sqlite_template: Path, tmp_path: Path) -> Iterator[SqlStore]:
 
 
 @pytest.fixture
-def faces(store: SqlStore) -> Faces:
-    return faces_over(store)
+def context(store: SqlStore) -> ApiContext:
+    return context_over(store)
 
 
 @pytest.fixture
-def client_of() -> Iterator[Callable[[Faces], httpx.Client]]:
-    """Serves faces, and stops all servers at the end."""
+def client_of() -> Iterator[Callable[[ApiContext], httpx.Client]]:
+    """Serves context, and stops all servers at the end."""
     with ExitStack() as stack:
-        yield lambda faces: stack.enter_context(serving(faces))
+        yield lambda context: stack.enter_context(serving(context))
 
 
 @pytest.fixture
-def client(faces: Faces, client_of: Callable[[Faces], httpx.Client]) -> httpx.Client:
-    return client_of(faces)
+def client(context: ApiContext, client_of: Callable[[ApiContext], httpx.Client]) -> httpx.Client:
+    return client_of(context)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts behind the face under test: a real store and real desks; only the engine is a stand-in."""
+"""What the API under test is given: a real store and real services; only the engine is a stand-in."""
 
 import threading
 import time
@@ -28,8 +28,9 @@ from lakehand.domain.actions import Action
 from lakehand.domain.locations import Warehouses
 from lakehand.domain.processes import Json
 from lakehand.domain.references import Catalog, TableReference
+from lakehand.formats.hudi.notifications import HudiNotifications
 from lakehand.observe.metrics import PrometheusMetrics
-from lakehand.rest import About, Faces, Security, build_app
+from lakehand.rest import ApiContext, Security, ServiceInfo, build_app
 from lakehand.rest.refusals import Refusals
 from lakehand.spi import (
     EngineContext,
@@ -136,21 +137,29 @@ def plugins(listed: Listed | None = None) -> Plugins:
     )
 
 
-def faces_over(
+def context_over(
     store: SqlStore, *, security: Security | None = None, per_minute: int = 1000, listed: Listed | None = None
-) -> Faces:
+) -> ApiContext:
     on, warehouses = plugins(listed), Warehouses(prefixes=("/data", "s3://lake"))
     metrics = PrometheusMetrics()
-    tables = TableService(store=store, plugins=on, warehouses=warehouses, wake=silent, recognise=recognise)
+    tables = TableService(
+        store=store,
+        plugins=on,
+        warehouses=warehouses,
+        wake=silent,
+        recognise=recognise,
+        first_actions={HUDI: frozenset({Action("compaction")})},
+    )
     lake = Catalog(name="lake", format=Listed.format, type="rest", properties={"uri": "https://ann:hush@lake"})
     served = {"lake": ServedCatalog(catalog=lake, owner="ann")}
-    return Faces(
+    return ApiContext(
         tables=tables,
         catalogs=CatalogService(store=store, plugins=on, tables=tables, catalogs=served),
         operations=OperationService(store=store, plugins=on, wake=silent),
         explainer=Explainer(store=store, plugins=on, waits=dict),
         intake=Intake(
             store=store, warehouses=warehouses, heartbeat_timeout=timedelta(minutes=10), wake=silent,
+            rules=HudiNotifications(),
             rate_limiter=RateLimiter(per_minute=per_minute),
         ),
         events=store.events,
@@ -159,7 +168,7 @@ def faces_over(
         readiness=lambda: {"database": "ok"},
         metrics_text=metrics.text,
         security=security or Security(),
-        about=About(version="0.1.0", instance="here", python="3"),
+        about=ServiceInfo(version="0.1.0", instance="here", python="3"),
         on_request=metrics.request,
         on_notifications=metrics.notifications,
         refusals=Refusals(metrics.refusal),
@@ -167,11 +176,11 @@ def faces_over(
 
 
 @contextmanager
-def serving(faces: Faces, bounds: Bounds | None = None) -> Iterator[httpx.Client]:
+def serving(context: ApiContext, bounds: Bounds | None = None) -> Iterator[httpx.Client]:
     """The app on a real server with a free port, and a client of it."""
-    http = bounded_http(Connections(bounds or Bounds(), faces.refusals))
+    http = bounded_http(Connections(bounds or Bounds(), context.refusals))
     config = uvicorn.Config(
-        app_over(faces), port=0, loop="uvloop", http=http, ws="none", access_log=False, log_config=None
+        app_over(context), port=0, loop="uvloop", http=http, ws="none", access_log=False, log_config=None
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)  # it takes its time to end; the interpreter waits for it, no test does
@@ -187,9 +196,9 @@ def serving(faces: Faces, bounds: Bounds | None = None) -> Iterator[httpx.Client
 ROUTERS: dict[int, BaseRoute] = {}
 
 
-def app_over(faces: Faces) -> FastAPI:
+def app_over(context: ApiContext) -> FastAPI:
     """The app, with the routers of the one before: what they accept is worked out at the first request, and slowly."""
-    app = build_app(faces)
+    app = build_app(context)
     routes = app.router.routes
     routes[:] = [one if isinstance(one, Route) else ROUTERS.setdefault(at, one) for at, one in enumerate(routes)]
     return app
@@ -203,12 +212,14 @@ def port_of(server: uvicorn.Server, thread: threading.Thread) -> int:
     return port
 
 
-def with_security(faces: Faces, **security: Any) -> Faces:
-    return replace(faces, security=Security(**security))
+def with_security(context: ApiContext, **security: Any) -> ApiContext:
+    return replace(context, security=Security(**security))
 
 
 def recognise(location: str) -> Format | None:
-    return Listed.format if location.endswith("/listed") else None
+    if location.endswith("/unknown"):
+        return None
+    return Listed.format if location.endswith("/listed") else HUDI
 
 
 def silent() -> None:

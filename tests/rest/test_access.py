@@ -6,15 +6,15 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from lakehand.rest import Faces, Security
+from lakehand.rest import ApiContext, Security
 from tests.rest.parts import add_operation, add_table, items, with_security
 
 TOKENS = {"ana": "sesame-a", "bo": "sesame-b"}
 
 
 @pytest.fixture
-def guarded(faces: Faces, client_of: Callable[[Faces], httpx.Client]) -> httpx.Client:
-    return client_of(with_security(faces, api_tokens=TOKENS))
+def guarded(context: ApiContext, client_of: Callable[[ApiContext], httpx.Client]) -> httpx.Client:
+    return client_of(with_security(context, api_tokens=TOKENS))
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ import pytest
 from starlette.types import Message
 
 from lakehand.domain.operations import MOST_UNFINISHED
-from lakehand.rest import Faces, Security
+from lakehand.rest import ApiContext, Security
 from lakehand.rest.bodies import MOST_MARKS, BoundedBodies
 from lakehand.rest.callback_body import TopTexts
 from lakehand.rest.wire import PIECE, HudiWire
-from lakehand.rest.wire_letters import LONGEST_QUERY
+from lakehand.rest.wire_requests import LONGEST_QUERY
 from tests.rest.parts import LOCATION, items, kinds, wire
 
 FIRST = 20261114000000000
@@ -104,11 +104,11 @@ class Counted(TopTexts):
         super().feed(piece)
 
 
-def test_bodies_of_callbacks_are_read_one_piece_per_turn_of_the_loop(faces: Faces) -> None:
+def test_bodies_of_callbacks_are_read_one_piece_per_turn_of_the_loop(context: ApiContext) -> None:
     async def nothing(*_: object) -> None: ...
 
     async def run() -> None:
-        wire_here = HudiWire(nothing, faces=faces)
+        wire_here = HudiWire(nothing, context=context)
         bodies = [wire_here.feed(Counted(("basePath",)), b'{"a":[' + b"[]," * 40_000) for _ in range(6)]
         reading = asyncio.gather(*bodies)
         while not reading.done():

@@ -6,9 +6,9 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from lakehand.rest import Faces
+from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
-from tests.rest.parts import Listed, faces_over, items, kinds
+from tests.rest.parts import Listed, context_over, items, kinds
 
 SYNC = "/api/v1/catalogs/lake/sync"
 
@@ -19,8 +19,8 @@ def listed() -> Listed:
 
 
 @pytest.fixture
-def client(store: SqlStore, listed: Listed, client_of: Callable[[Faces], httpx.Client]) -> httpx.Client:
-    return client_of(faces_over(store, listed=listed))
+def client(store: SqlStore, listed: Listed, client_of: Callable[[ApiContext], httpx.Client]) -> httpx.Client:
+    return client_of(context_over(store, listed=listed))
 
 
 def names(client: httpx.Client) -> list[str]:

@@ -10,10 +10,10 @@ import pytest
 from lakehand.core.explain import Explainer, Explanation
 from lakehand.domain.errors import PluginBroken, Unavailable
 from lakehand.domain.tables import TableId
-from lakehand.rest import Faces
+from lakehand.rest import ApiContext
 from tests.rest.parts import with_security
 
-ClientOf = Callable[[Faces], httpx.Client]
+ClientOf = Callable[[ApiContext], httpx.Client]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,9 +24,9 @@ class Failing(Explainer):
         raise self.error
 
 
-def failing(faces: Faces, error: Exception) -> Faces:
-    known = faces.explainer
-    return replace(faces, explainer=Failing(store=known.store, plugins=known.plugins, waits=known.waits, error=error))
+def failing(context: ApiContext, error: Exception) -> ApiContext:
+    known = context.explainer
+    return replace(context, explainer=Failing(store=known.store, plugins=known.plugins, waits=known.waits, error=error))
 
 
 @pytest.mark.parametrize(
@@ -37,8 +37,10 @@ def failing(faces: Faces, error: Exception) -> Faces:
         (RuntimeError("inside: secret"), 500, "error"),
     ],
 )
-def test_errors_have_one_shape(faces: Faces, client_of: ClientOf, error: Exception, status: int, code: str) -> None:
-    answer = client_of(failing(faces, error)).get("/api/v1/tables/1/explain")
+def test_errors_have_one_shape(
+    context: ApiContext, client_of: ClientOf, error: Exception, status: int, code: str
+) -> None:
+    answer = client_of(failing(context, error)).get("/api/v1/tables/1/explain")
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
     assert "secret" not in answer.text
@@ -53,8 +55,8 @@ def test_unknown_paths_and_methods_are_answered_in_the_same_shape(client: httpx.
         assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
 
 
-def test_a_body_over_the_bound_is_refused_however_it_is_sent(faces: Faces, client_of: ClientOf) -> None:
-    client = client_of(with_security(faces, max_body=2000))
+def test_a_body_over_the_bound_is_refused_however_it_is_sent(context: ApiContext, client_of: ClientOf) -> None:
+    client = client_of(with_security(context, max_body=2000))
 
     def pieces() -> Iterator[bytes]:
         yield from [b"x" * 1000] * 5

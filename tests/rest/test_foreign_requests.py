@@ -8,11 +8,11 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
-from lakehand.rest import Faces
+from lakehand.rest import ApiContext
 from lakehand.rest.hosts import Hosts, checked_name
 from tests.rest.parts import INSTANT, LOCATION, add_table, items, wire, with_security
 
-ClientOf = Callable[[Faces], httpx.Client]
+ClientOf = Callable[[ApiContext], httpx.Client]
 CALLBACK = "/v1/hoodie/service/callback"
 ROUTES = ("/health/live", "/health/ready", "/metrics", "/api/v1/version", "/api/v1/openapi.json", "/api/v1/tables")
 FORM = "application/x-www-form-urlencoded"
@@ -116,8 +116,8 @@ def test_what_is_no_host_name_is_refused_in_the_settings(text: str) -> None:
         checked_name(text)
 
 
-def test_allowed_names_are_served(faces: Faces, client_of: ClientOf) -> None:
-    client = client_of(with_security(faces, hosts=Hosts.of("127.0.0.1", [], ["lakehand"])))
+def test_allowed_names_are_served(context: ApiContext, client_of: ClientOf) -> None:
+    client = client_of(with_security(context, hosts=Hosts.of("127.0.0.1", [], ["lakehand"])))
 
     assert client.get("/health/live", headers={"Host": "lakehand:9091"}).status_code == 200
     assert client.get(wire(), headers={"Host": "lakehand:9091"}).json()["stored"] is True

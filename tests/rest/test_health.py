@@ -11,11 +11,11 @@ import pytest
 
 import lakehand
 from lakehand.domain.operations import InstanceId
-from lakehand.rest import Faces
+from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
 from tests.rest.parts import items, with_security
 
-ClientOf = Callable[[Faces], httpx.Client]
+ClientOf = Callable[[ApiContext], httpx.Client]
 
 
 def test_the_service_is_live_and_ready(client: httpx.Client) -> None:
@@ -23,18 +23,18 @@ def test_the_service_is_live_and_ready(client: httpx.Client) -> None:
     assert client.get("/health/ready").json() == {"status": "ready", "parts": {"database": "ok"}}
 
 
-def test_a_part_that_is_wrong_is_named(faces: Faces, client_of: ClientOf) -> None:
-    answer = client_of(replace(faces, readiness=lambda: {"database": "away", "plugins": "ok"})).get("/health/ready")
+def test_a_part_that_is_wrong_is_named(context: ApiContext, client_of: ClientOf) -> None:
+    answer = client_of(replace(context, readiness=lambda: {"database": "away", "plugins": "ok"})).get("/health/ready")
 
     assert answer.status_code == 503
     assert answer.json() == {"status": "not-ready", "parts": {"database": "away", "plugins": "ok"}}
 
 
-def test_a_check_that_fails_is_not_ready(faces: Faces, client_of: ClientOf) -> None:
+def test_a_check_that_fails_is_not_ready(context: ApiContext, client_of: ClientOf) -> None:
     def fail() -> Mapping[str, str]:
         raise OSError("no database")
 
-    answer = client_of(replace(faces, readiness=fail)).get("/health/ready")
+    answer = client_of(replace(context, readiness=fail)).get("/health/ready")
 
     assert (answer.status_code, answer.json()["parts"]) == (503, {"service": "not ok"})
 
@@ -43,10 +43,10 @@ DETAILS = "cannot reach postgresql://ann@db.internal/lake: password authenticati
 
 
 def test_without_a_token_readiness_tells_no_details(
-    faces: Faces, client_of: ClientOf, caplog: pytest.LogCaptureFixture
+    context: ApiContext, client_of: ClientOf, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    wrong = replace(faces, readiness=lambda: {"database": DETAILS, "plugins": "odd: no Java in /opt/java"})
+    wrong = replace(context, readiness=lambda: {"database": DETAILS, "plugins": "odd: no Java in /opt/java"})
 
     for one in (wrong, with_security(wrong, api_tokens={"ana": "sesame-sesame-01"})):
         client = client_of(one)
@@ -58,22 +58,22 @@ def test_without_a_token_readiness_tells_no_details(
     assert DETAILS in [record.__dict__.get("parts", {}).get("database") for record in caplog.records]
 
 
-def test_with_a_token_readiness_tells_what_is_wrong(faces: Faces, client_of: ClientOf) -> None:
-    guarded = with_security(replace(faces, readiness=lambda: {"database": DETAILS}), api_tokens={"ana": "sesame-01"})
+def test_with_a_token_readiness_tells_what_is_wrong(context: ApiContext, client_of: ClientOf) -> None:
+    guarded = with_security(replace(context, readiness=lambda: {"database": DETAILS}), api_tokens={"ana": "sesame-01"})
 
     answer = client_of(guarded).get("/health/ready", headers={"Authorization": "Bearer sesame-01"})
 
     assert answer.json()["parts"] == {"database": DETAILS}
 
 
-def test_a_check_that_hangs_is_answered_for(faces: Faces, client_of: ClientOf) -> None:
+def test_a_check_that_hangs_is_answered_for(context: ApiContext, client_of: ClientOf) -> None:
     hang = threading.Event()
 
     def wait() -> Mapping[str, str]:
         hang.wait(60)
         return {"database": "ok"}
 
-    client = client_of(replace(faces, readiness=wait))
+    client = client_of(replace(context, readiness=wait))
     try:
         assert client.get("/health/ready").status_code == 503
         assert client.get("/health/live").status_code == 200

@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 import httpx
 import pytest
 
-from lakehand.core.intake import Intake, Notification, Receipt
+from lakehand.core.intake import Intake, Receipt
 from lakehand.domain.errors import Unavailable
-from lakehand.domain.events import Event
-from lakehand.rest import Faces
+from lakehand.domain.notifications import Notification, RefusedNotification
+from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
 from tests.hudi_client import Recording, recordings
-from tests.rest.parts import INSTANT, LOCATION, add_table, faces_over, items, kinds, wire, with_security
+from tests.rest.parts import INSTANT, LOCATION, add_table, context_over, items, kinds, wire, with_security
 
 CALLBACK = "/v1/hoodie/service/callback"
-ClientOf = Callable[[Faces], httpx.Client]
+ClientOf = Callable[[ApiContext], httpx.Client]
 COMMIT = {"commitTime": INSTANT, "tableName": "trips", "basePath": LOCATION}
 
 
@@ -165,8 +165,8 @@ def test_a_callback_of_megabytes_is_read_as_far_as_needed(client: httpx.Client) 
     assert posted(client, {"hoodieWriteStat": stats, **COMMIT})["stored"] is True
 
 
-def test_a_callback_over_the_bound_is_answered_and_noted(faces: Faces, client_of: ClientOf) -> None:
-    client = client_of(with_security(faces, max_callback_body=100_000))
+def test_a_callback_over_the_bound_is_answered_and_noted(context: ApiContext, client_of: ClientOf) -> None:
+    client = client_of(with_security(context, max_callback_body=100_000))
     add_table(client)
     stats = [{"path": "p" * 1000}] * 1000
 
@@ -226,8 +226,8 @@ def test_what_is_wrong_is_answered_with_200_and_noted(client: httpx.Client, addr
     assert kind in kinds(client)
 
 
-def test_requests_without_the_token_are_answered_and_stored_nowhere(faces: Faces, client_of: ClientOf) -> None:
-    client = client_of(with_security(faces, wire_token="open-sesame"))
+def test_requests_without_the_token_are_answered_and_stored_nowhere(context: ApiContext, client_of: ClientOf) -> None:
+    client = client_of(with_security(context, wire_token="open-sesame"))
 
     assert asked(client, wire())["stored"] is False
     assert asked(client, wire(token="guessed"))["stored"] is False
@@ -237,8 +237,8 @@ def test_requests_without_the_token_are_answered_and_stored_nowhere(faces: Faces
     assert asked(client, wire(token="open-sesame"))["stored"] is True
 
 
-def test_a_callback_needs_its_key_or_the_token(faces: Faces, client_of: ClientOf) -> None:
-    client = client_of(with_security(faces, callback_key="sesame", wire_token="open"))
+def test_a_callback_needs_its_key_or_the_token(context: ApiContext, client_of: ClientOf) -> None:
+    client = client_of(with_security(context, callback_key="sesame", wire_token="open"))
     add_table(client)
     key = {"HUDI-CALLBACK-KEY": "sesame"}
 
@@ -248,9 +248,9 @@ def test_a_callback_needs_its_key_or_the_token(faces: Faces, client_of: ClientOf
     assert posted(client, COMMIT, f"{CALLBACK}?token=open")["stored"] is True
 
 
-def test_secrets_appear_nowhere(faces: Faces, client_of: ClientOf, caplog: pytest.LogCaptureFixture) -> None:
+def test_secrets_appear_nowhere(context: ApiContext, client_of: ClientOf, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
-    client = client_of(with_security(faces, wire_token="open-sesame", callback_key="key-sesame"))
+    client = client_of(with_security(context, wire_token="open-sesame", callback_key="key-sesame"))
     said = []
     for token in ("wrong-sesame", "open-sesame"):
         said.append(asked(client, wire("explode", token=token)))
@@ -268,32 +268,32 @@ class Away(Intake):
 
     hang: threading.Event | None = None
 
-    def record(self, notifications: Sequence[Notification], *, faults: Sequence[Event] = ()) -> Sequence[Receipt]:
+    def record(self, notifications: Sequence[Notification | RefusedNotification]) -> Sequence[Receipt]:
         if self.hang is None:
             raise Unavailable("the database is away")
         self.hang.wait(60)
-        return super().record(notifications, faults=faults)
+        return super().record(notifications)
 
 
 def away(intake: Intake, hang: threading.Event | None = None) -> Away:
     return Away(
         store=intake.store, warehouses=intake.warehouses, heartbeat_timeout=intake.heartbeat_timeout,
-        rate_limiter=intake.rate_limiter, wake=intake.wake, hang=hang,
+        rate_limiter=intake.rate_limiter, wake=intake.wake, rules=intake.rules, hang=hang,
     )  # fmt: skip
 
 
-def test_writers_are_answered_while_the_database_is_away(faces: Faces, client_of: ClientOf) -> None:
-    client = client_of(replace(faces, intake=away(faces.intake)))
+def test_writers_are_answered_while_the_database_is_away(context: ApiContext, client_of: ClientOf) -> None:
+    client = client_of(replace(context, intake=away(context.intake)))
 
     assert asked(client, wire())["stored"] is False
     assert posted(client, COMMIT)["stored"] is False
 
 
 def test_writers_are_answered_while_the_database_hangs_and_it_is_stored_later(
-    faces: Faces, client_of: ClientOf, store: SqlStore
+    context: ApiContext, client_of: ClientOf, store: SqlStore
 ) -> None:
     hang = threading.Event()
-    client = client_of(replace(faces, intake=away(faces.intake, hang)))
+    client = client_of(replace(context, intake=away(context.intake, hang)))
 
     assert asked(client, wire())["stored"] is False
     assert client.get("/health/live").status_code == 200
@@ -304,7 +304,7 @@ def test_writers_are_answered_while_the_database_hangs_and_it_is_stored_later(
 
 
 def test_a_flood_of_new_tables_is_bounded(store: SqlStore, client_of: ClientOf) -> None:
-    client = client_of(faces_over(store, per_minute=5))
+    client = client_of(context_over(store, per_minute=5))
 
     stored = [asked(client, wire(basepath=f"/data/t{n}", table_name=f"t{n}"))["stored"] for n in range(20)]
 
@@ -318,9 +318,3 @@ def test_a_flood_of_different_troubles_is_bounded(client: httpx.Client) -> None:
     found = items(client, "/api/v1/events?limit=1000")
     assert len(found) <= 201
     assert "intake.overflow" in {event["kind"] for event in found}
-
-
-def test_the_empty_handler_is_there_for_the_bench_only(faces: Faces, client: httpx.Client, client_of: ClientOf) -> None:
-    assert "message" in asked(client, "/v1/hoodie/service/empty")
-
-    assert asked(client_of(replace(faces, bench=True)), "/v1/hoodie/service/empty") == {"stored": False}

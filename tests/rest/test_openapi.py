@@ -14,7 +14,7 @@ from schemathesis import GenerationMode
 from schemathesis.config import SchemathesisConfig
 from schemathesis.core.result import Ok
 
-from lakehand.rest import Faces
+from lakehand.rest import ApiContext
 from tests.rest.parts import LOCATION, add_operation, add_table
 
 EXAMPLES = 15
@@ -43,7 +43,7 @@ def test_every_operation_says_what_it_is_for(client: httpx.Client) -> None:
 def test_requests_have_examples(client: httpx.Client) -> None:
     schemas = document(client)["components"]["schemas"]
 
-    for name in ("NewTable", "ChangedTable", "NewOperation", "Submitted", "Registered"):
+    for name in ("NewTable", "ChangedTable", "OperationRequest", "SubmitRequest", "RegisterRequest"):
         assert schemas[name]["examples"]
 
 
@@ -81,7 +81,7 @@ def bombard(operation: Any, mode: Any, failures: list[str]) -> None:
         ask()
 
 
-def test_what_a_client_library_would_not_send_is_refused_too(faces: Faces, client: httpx.Client) -> None:
+def test_what_a_client_library_would_not_send_is_refused_too(context: ApiContext, client: httpx.Client) -> None:
     for target in (
         "/api/v1/tables/%00",
         "/api/v1/tables?owner=%00",

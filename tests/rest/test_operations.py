@@ -11,7 +11,7 @@ import pytest
 from lakehand.domain.actions import Action
 from lakehand.domain.operations import Attempt, Handle, InstanceId, OperationId, Status
 from lakehand.domain.tables import Format, TableSpec
-from lakehand.rest import Faces
+from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
 from tests.rest.parts import INSTANT, LOCATION, add_operation, add_table, items, kinds, with_security
 
@@ -207,8 +207,8 @@ def test_a_dry_run_of_what_has_none_is_refused_with_those_that_have(client: http
     assert "clean" in answer.json()["error"]["message"]
 
 
-def test_whoever_confirms_is_recorded(client_of: Callable[[Faces], httpx.Client], faces: Faces) -> None:
-    client = client_of(with_security(faces, api_tokens={"ann": "secret"}))
+def test_whoever_confirms_is_recorded(client_of: Callable[[ApiContext], httpx.Client], context: ApiContext) -> None:
+    client = client_of(with_security(context, api_tokens={"ann": "secret"}))
     client.headers["Authorization"] = "Bearer secret"
     add_table(client, action_types=["clean"])
 
@@ -263,11 +263,11 @@ def test_a_word_that_a_stored_operation_lacks_is_not_taken_for_said(client: http
     assert "without confirm" in answer.json()["error"]["message"]
 
 
-def test_words_among_parameters_are_not_taken_for_said(faces: Faces) -> None:
+def test_words_among_parameters_are_not_taken_for_said(context: ApiContext) -> None:
     spec = TableSpec(location=LOCATION, format=Format("hudi"), action_types=frozenset({Action("clean")}))
-    table, _ = faces.tables.add(spec)
+    table, _ = context.tables.add(spec)
 
-    operation, _ = faces.operations.submit(
+    operation, _ = context.operations.submit(
         table, Action("clean"), None, {"confirm": True, "dry_run": True, "mode": "execute"}, origin="wire"
     )
 

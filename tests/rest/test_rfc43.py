@@ -6,7 +6,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from lakehand.rest import Faces
+from lakehand.rest import ApiContext
 from tests.rest.parts import INSTANT, LOCATION, add_table, items, with_security
 
 PREFIX = "/v1/hoodie/service"
@@ -112,9 +112,9 @@ def test_unknown_services_and_bodies_are_refused(client: httpx.Client) -> None:
 
 
 def test_writers_need_the_token_of_the_wire_or_of_the_api(
-    faces: Faces, client_of: Callable[[Faces], httpx.Client]
+    context: ApiContext, client_of: Callable[[ApiContext], httpx.Client]
 ) -> None:
-    client = client_of(with_security(faces, wire_token="open", api_tokens={"ci": "sesame"}))
+    client = client_of(with_security(context, wire_token="open", api_tokens={"ci": "sesame"}))
     body = {"base_path": LOCATION}
 
     assert post(client, "/register", body).status_code == 401

@@ -188,10 +188,27 @@ def test_properties_name_the_lock_of_hudi(client: httpx.Client) -> None:
 
 def test_without_a_format_it_is_recognised_and_without_actions_it_gets_all(client: httpx.Client) -> None:
     listed = client.post("/api/v1/tables", json={"location": "/data/listed"}).json()
-    unknown = client.post("/api/v1/tables", json={"location": "/data/unknown"}).json()
 
     assert (listed["format"], listed["action_types"]) == ("listed", ["clean", "clustering", "compaction"])
-    assert (unknown["format"], unknown["action_types"]) == ("hudi", ["compaction"])
+
+
+def test_a_location_without_a_recognised_format_is_refused_unless_the_format_is_named(client: httpx.Client) -> None:
+    refused = client.post("/api/v1/tables", json={"location": "/data/unknown"})
+    named = client.post("/api/v1/tables", json={"location": "/data/unknown", "format": "hudi"}).json()
+
+    assert (refused.status_code, refused.json()["error"]["code"]) == (422, "invalid")
+    assert "no table format was recognised at /data/unknown" in refused.json()["error"]["message"]
+    assert (named["format"], named["action_types"]) == ("hudi", ["compaction"])
+
+
+@pytest.mark.parametrize("path", ["register", "compact/submit"])
+def test_rfc_43_registers_hudi_tables_without_recognising_them(client: httpx.Client, path: str) -> None:
+    body = {"base_path": "/data/unknown", "table_name": "t", "instant": "20261114191013982"}
+
+    assert client.post(f"/v1/hoodie/service/{path}", json=body).status_code in (200, 201)
+
+    [table] = items(client, "/api/v1/tables")
+    assert (table["location"], table["format"]) == ("/data/unknown", "hudi")
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,21 @@ from typing import Any
 import httpx
 import pytest
 
-from lakehand.rest import Faces, build_app
+from lakehand.rest import ApiContext, build_app
 from lakehand.store import SqlStore
-from tests.rest.parts import INSTANT, LOCATION, Listed, add_operation, add_table, faces_over, items, wire, with_security
+from tests.rest.parts import (
+    INSTANT,
+    LOCATION,
+    Listed,
+    add_operation,
+    add_table,
+    context_over,
+    items,
+    wire,
+    with_security,
+)
 
-ClientOf = Callable[[Faces], httpx.Client]
+ClientOf = Callable[[ApiContext], httpx.Client]
 TOKENS = {"ana": "sesame-sesame-01", "bo": "sesame-sesame-02"}
 BO = {"Authorization": "Bearer sesame-sesame-02"}
 NAMED = {"table_name": "trips", "instant": INSTANT}
@@ -36,21 +46,21 @@ CHANGES: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
 }
 
 
-def routes_that_change(faces: Faces) -> set[tuple[str, str]]:
-    paths: dict[str, dict[str, Any]] = build_app(faces).openapi()["paths"]
+def routes_that_change(context: ApiContext) -> set[tuple[str, str]]:
+    paths: dict[str, dict[str, Any]] = build_app(context).openapi()["paths"]
     return {(verb.upper(), path) for path, verbs in paths.items() for verb in verbs if verb not in ("get", "head")}
 
 
-def test_every_route_that_changes_something_is_held_to_it(faces: Faces) -> None:
-    assert routes_that_change(faces) == set(CHANGES)
+def test_every_route_that_changes_something_is_held_to_it(context: ApiContext) -> None:
+    assert routes_that_change(context) == set(CHANGES)
 
 
 @pytest.mark.parametrize(("method", "path"), list(CHANGES))
 @pytest.mark.parametrize("name", ["bo", "anonymous"])
 def test_an_event_says_who_did_it(store: SqlStore, client_of: ClientOf, method: str, path: str, name: str) -> None:
     body, kind = CHANGES[method, path]
-    faces = faces_over(store, listed=Listed(["orders"]))
-    client = client_of(with_security(faces, api_tokens=TOKENS) if name == "bo" else faces)
+    context = context_over(store, listed=Listed(["orders"]))
+    client = client_of(with_security(context, api_tokens=TOKENS) if name == "bo" else context)
     client.headers["Authorization"] = "Bearer sesame-sesame-01"
     table = add_table(client, table_name="trips")
     operation = add_operation(client)
@@ -69,8 +79,8 @@ def test_an_event_says_who_did_it(store: SqlStore, client_of: ClientOf, method: 
     assert "sesame" not in str(new)
 
 
-def test_the_writers_token_is_named_writer(faces: Faces, client_of: ClientOf) -> None:
-    client = client_of(with_security(faces, wire_token="sesame-sesame-03"))
+def test_the_writers_token_is_named_writer(context: ApiContext, client_of: ClientOf) -> None:
+    client = client_of(with_security(context, wire_token="sesame-sesame-03"))
 
     client.post("/v1/hoodie/service/register?token=sesame-sesame-03", json={"base_path": LOCATION})
 
@@ -90,8 +100,8 @@ def test_a_table_that_the_wire_or_a_callback_registers_says_so(client: httpx.Cli
     assert len(items(client, "/api/v1/events?kind=table.registered")) == 2
 
 
-def test_wrong_tokens_leave_one_event_with_a_count(faces: Faces, client_of: ClientOf) -> None:
-    client = client_of(with_security(faces, api_tokens=TOKENS))
+def test_wrong_tokens_leave_one_event_with_a_count(context: ApiContext, client_of: ClientOf) -> None:
+    client = client_of(with_security(context, api_tokens=TOKENS))
     for attempt in range(5):
         client.get("/api/v1/tables/7", headers={"Authorization": f"Bearer guess-sesame-{attempt}"})
     client.delete("/api/v1/tables/7")
@@ -105,8 +115,8 @@ def test_wrong_tokens_leave_one_event_with_a_count(faces: Faces, client_of: Clie
     assert "sesame" not in str(found)
 
 
-def test_wrong_tokens_of_writers_leave_an_event_with_the_address(faces: Faces, client_of: ClientOf) -> None:
-    client = client_of(with_security(faces, wire_token="sesame-sesame-03"))
+def test_wrong_tokens_of_writers_leave_an_event_with_the_address(context: ApiContext, client_of: ClientOf) -> None:
+    client = client_of(with_security(context, wire_token="sesame-sesame-03"))
 
     for token in ("guess-sesame-1", "guess-sesame-2"):
         assert client.get(wire(token=token)).json()["stored"] is False

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from lakehand.core.ports import Arrival, Store
+from lakehand.core.ports import Store, TableFilter
 from lakehand.domain.actions import Action
+from lakehand.domain.notifications import InboxRow
 from lakehand.domain.operations import (
     Attempt,
     Handle,
@@ -80,6 +81,10 @@ def an_attempt(operation: Operation, handle: str = "handle-1", **values: Any) ->
     return Attempt(operation=operation.id, handle=Handle(handle), **(known | values))
 
 
-def arrival(table: TableSpec, *instants: str, **values: Any) -> Arrival:
+def inbox_row(table: TableSpec, *instants: str, **values: Any) -> InboxRow:
     values.setdefault("process", process())
-    return Arrival(table=table, instants=[Instant(i) for i in instants], **values)
+    return InboxRow(table=table, instants=[Instant(i) for i in instants], **values)
+
+
+def table_count(store: Store) -> int:
+    return len(store.tables.list(TableFilter(), limit=1000, cursor=None).items)

@@ -10,7 +10,7 @@ from typing import Any
 from lakehand.domain.operations import InstanceId
 from lakehand.store import open_store
 from lakehand.store.migrate import upgrade
-from tests.store.given import NOON, arrival, spec
+from tests.store.given import NOON, inbox_row, spec
 
 HOUR = timedelta(hours=1)
 PATIENCE = 120  # seconds until the last racer stands at the line
@@ -64,7 +64,7 @@ def notify(url: str, name: int) -> Sequence[int]:
     _line[0].wait(PATIENCE)
     for start in range(0, len(order), 10):
         part = order[start : start + 10]
-        arrivals = [arrival(spec(f"/w/t{n}", table_name=f"t{n}"), "20260101000000", "20260101000001") for n in part]
+        arrivals = [inbox_row(spec(f"/w/t{n}", table_name=f"t{n}"), "20260101000000", "20260101000001") for n in part]
         found.update(zip(part, store.inbox.store(arrivals, [], now=NOON), strict=True))
     store.close()
     return [int(found[n]) for n in sorted(found)]

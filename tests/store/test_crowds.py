@@ -12,10 +12,10 @@ from sqlalchemy import insert, select
 from lakehand.core.explain import Explainer
 from lakehand.core.operation_service import BATCH, OperationService
 from lakehand.core.plugins import Plugins
-from lakehand.core.ports import Arrival
 from lakehand.core.table_service import TableService
 from lakehand.domain.errors import Conflict
 from lakehand.domain.locations import Warehouses
+from lakehand.domain.notifications import InboxRow
 from lakehand.domain.operations import MOST_UNFINISHED, Status
 from lakehand.domain.processes import Instant
 from lakehand.domain.tables import Table
@@ -33,8 +33,8 @@ def instants(first: int, count: int) -> list[Instant]:
 
 
 def tell(store: SqlStore, asked: Sequence[Instant], table: str = "/w/orders") -> None:
-    arrival = Arrival(table=spec(table), instants=asked, process=process())
-    store.inbox.store([arrival], [], now=NOON)
+    inbox_row = InboxRow(table=spec(table), instants=asked, process=process())
+    store.inbox.store([inbox_row], [], now=NOON)
 
 
 def stored(store: SqlStore, table: Table) -> list[str]:
@@ -65,8 +65,8 @@ def test_sixty_requests_of_a_thousand_plans_leave_a_hundred_operations(store: Sq
 
 
 def test_a_table_that_is_full_keeps_no_other_table_of_the_same_request(store: SqlStore) -> None:
-    full = Arrival(table=spec("/w/full", table_name="full"), instants=instants(0, 500), process=process())
-    other = Arrival(table=spec("/w/other", table_name="other"), instants=instants(0, 3), process=process())
+    full = InboxRow(table=spec("/w/full", table_name="full"), instants=instants(0, 500), process=process())
+    other = InboxRow(table=spec("/w/other", table_name="other"), instants=instants(0, 3), process=process())
     store.inbox.store([full, other], [], now=NOON)
     assert len(stored(store, a_table(store, "/w/other"))) == 3
 

@@ -24,9 +24,10 @@ from tests.store.given import (
     SECOND,
     a_finished_operation,
     a_table,
-    arrival,
+    inbox_row,
     process,
     spec,
+    table_count,
 )
 
 OTHER_PLAN = "20260101000000001"
@@ -39,7 +40,7 @@ def operations(store: Store) -> list[Operation]:
 def test_an_unknown_table_is_registered_and_its_plan_is_pending(store: Store) -> None:
     wanted = spec(priority=3, queue="fast", owner="ann")
 
-    [table_id] = store.inbox.store([arrival(wanted, PLAN)], [], now=NOON)
+    [table_id] = store.inbox.store([inbox_row(wanted, PLAN)], [], now=NOON)
 
     table, [operation] = store.tables.get(table_id), operations(store)
     assert (table.spec, table.notified_at, table.created_at) == (wanted, NOON, NOON)
@@ -52,7 +53,7 @@ def test_an_unknown_table_is_registered_and_its_plan_is_pending(store: Store) ->
 def test_operations_take_what_the_registered_table_says(store: Store) -> None:
     table = a_table(store, priority=1, queue="slow", owner="bob")
 
-    ids = store.inbox.store([arrival(spec(priority=9, queue="fast", owner="eve"), PLAN)], [], now=NOON + HOUR)
+    ids = store.inbox.store([inbox_row(spec(priority=9, queue="fast", owner="eve"), PLAN)], [], now=NOON + HOUR)
 
     [operation] = operations(store)
     assert ids == [table.id]
@@ -62,21 +63,21 @@ def test_operations_take_what_the_registered_table_says(store: Store) -> None:
 
 
 def test_the_same_notification_a_thousand_times_is_one_operation(store: Store) -> None:
-    batch = [arrival(spec(), PLAN)] * 50
+    batch = [inbox_row(spec(), PLAN)] * 50
 
     ids = [one for _ in range(20) for one in store.inbox.store(batch, [], now=NOON)]
 
     assert len(set(ids)) == 1
     assert len(operations(store)) == 1
-    assert store.tables.count() == 1
+    assert table_count(store) == 1
 
 
 def test_a_batch_may_speak_of_a_table_in_many_ways(store: Store) -> None:
     batch = [
-        arrival(spec("s3://b/t"), PLAN, OTHER_PLAN),
-        arrival(spec("s3a://b/t"), OTHER_PLAN, "3"),
-        arrival(spec("/w/u", table_name="u"), PLAN),
-        arrival(spec("s3://b/t"), process=None),
+        inbox_row(spec("s3://b/t"), PLAN, OTHER_PLAN),
+        inbox_row(spec("s3a://b/t"), OTHER_PLAN, "3"),
+        inbox_row(spec("/w/u", table_name="u"), PLAN),
+        inbox_row(spec("s3://b/t"), process=None),
     ]
 
     ids = store.inbox.store(batch, [], now=NOON)
@@ -91,7 +92,7 @@ def test_what_is_there_stays_and_what_is_new_is_added(store: Store) -> None:
     table = a_table(store)
     done = a_finished_operation(store, table, PLAN, status=Status.SUCCEEDED)
 
-    store.inbox.store([arrival(spec(), PLAN, OTHER_PLAN)], [], now=NOON + HOUR)
+    store.inbox.store([inbox_row(spec(), PLAN, OTHER_PLAN)], [], now=NOON + HOUR)
 
     newer, older = operations(store)
     assert older == done
@@ -101,7 +102,7 @@ def test_what_is_there_stays_and_what_is_new_is_added(store: Store) -> None:
 def test_the_parameters_of_a_request_are_kept(store: Store) -> None:
     wanted = process(CLEAN, parameters={"resource": "spark:4g,4g", "options": {"k": "1"}}, reason="the writer asked")
 
-    store.inbox.store([arrival(spec(), PLAN, process=wanted)], [], now=NOON)
+    store.inbox.store([inbox_row(spec(), PLAN, process=wanted)], [], now=NOON)
 
     [operation] = operations(store)
     assert (operation.process.action, operation.process.parameters) == (CLEAN, wanted.parameters)
@@ -113,7 +114,7 @@ def test_a_notification_makes_its_table_due(store: Store) -> None:
     due = store.schedules.claim_due(holder=ONE, now=NOON, time_to_live=MINUTE, limit=9)
     store.schedules.finish([Look(schedule=s, next_due=NOON + 9 * HOUR, reason="") for s in due], now=NOON)
 
-    store.inbox.store([arrival(woken.spec), arrival(left.spec, wake=False)], [], now=NOON + HOUR)
+    store.inbox.store([inbox_row(woken.spec), inbox_row(left.spec, wake=False)], [], now=NOON + HOUR)
 
     assert [(s.due, s.wakes) for s in store.schedules.of_table(woken.id)] == [(NOON + HOUR, 1)]
     assert [(s.due, s.wakes) for s in store.schedules.of_table(left.id)] == [(NOON + 9 * HOUR, 0)]
@@ -122,10 +123,10 @@ def test_a_notification_makes_its_table_due(store: Store) -> None:
 
 def test_a_writer_that_speaks_very_often_is_noted_once_a_second(store: Store) -> None:
     for milliseconds in (0, 400, 999):
-        [table] = store.inbox.store([arrival(spec())], [], now=NOON + timedelta(milliseconds=milliseconds))
+        [table] = store.inbox.store([inbox_row(spec())], [], now=NOON + timedelta(milliseconds=milliseconds))
         assert store.tables.get(table).notified_at == NOON
 
-    store.inbox.store([arrival(spec())], [], now=NOON + SECOND)
+    store.inbox.store([inbox_row(spec())], [], now=NOON + SECOND)
     assert store.tables.get(table).notified_at == NOON + SECOND
 
 
@@ -134,7 +135,7 @@ def test_a_removed_table_whose_writer_speaks_is_back(store: Store) -> None:
     store.tables.change(table.id, TableChanges(paused=True), now=NOON)
     store.tables.remove(table.id, now=NOON)
 
-    ids = store.inbox.store([arrival(spec(owner="bob"), PLAN)], [], now=NOON + HOUR)
+    ids = store.inbox.store([inbox_row(spec(owner="bob"), PLAN)], [], now=NOON + HOUR)
 
     back = store.tables.get(table.id)
     assert ids == [table.id]
@@ -148,7 +149,7 @@ def test_what_was_decided_about_a_table_that_is_gone_is_decided_anew(store: Stor
     table, other = a_table(store), a_table(store, "/w/other")
     store.tables.remove(table.id, now=NOON)
     for gone in (table.spec, spec("/w/never")):
-        batch = [arrival(other.spec, PLAN, is_known=True), arrival(gone, PLAN, is_known=True)]
+        batch = [inbox_row(other.spec, PLAN, is_known=True), inbox_row(gone, PLAN, is_known=True)]
         with pytest.raises(Moved):
             store.inbox.store(batch, [], now=NOON)
 
@@ -159,12 +160,12 @@ def test_what_was_decided_about_a_table_that_is_gone_is_decided_anew(store: Stor
 def test_a_table_that_is_known_and_there_is_no_trouble(store: Store) -> None:
     table = a_table(store)
 
-    assert store.inbox.store([arrival(table.spec, PLAN, is_known=True)], [], now=NOON) == [table.id]
+    assert store.inbox.store([inbox_row(table.spec, PLAN, is_known=True)], [], now=NOON) == [table.id]
 
 
 def test_a_taken_name_fails_no_batch_and_is_explained(store: Store) -> None:
     first = a_table(store, "/w/first", table_name="orders")
-    batch = [arrival(spec("/w/a", table_name="a"), PLAN), arrival(spec("/w/second"), PLAN)]
+    batch = [inbox_row(spec("/w/a", table_name="a"), PLAN), inbox_row(spec("/w/second"), PLAN)]
 
     a, second = store.inbox.store(batch, [], now=NOON)
     store.inbox.store(batch, [], now=NOON)
@@ -178,7 +179,7 @@ def test_a_taken_name_fails_no_batch_and_is_explained(store: Store) -> None:
 
 
 def test_a_name_taken_within_the_batch_is_no_trouble_either(store: Store) -> None:
-    one, two = store.inbox.store([arrival(spec("/w/1"), PLAN), arrival(spec("/w/2"), PLAN)], [], now=NOON)
+    one, two = store.inbox.store([inbox_row(spec("/w/1"), PLAN), inbox_row(spec("/w/2"), PLAN)], [], now=NOON)
 
     [owner] = store.tables.by_name("sales", "orders")
     assert owner.id in (one, two)
@@ -187,7 +188,7 @@ def test_a_name_taken_within_the_batch_is_no_trouble_either(store: Store) -> Non
 
 def test_a_freed_name_passes_to_the_table_that_waited_for_it(store: Store) -> None:
     first = a_table(store, "/w/first", table_name="orders")
-    [second] = store.inbox.store([arrival(spec("/w/second"))], [], now=NOON)
+    [second] = store.inbox.store([inbox_row(spec("/w/second"))], [], now=NOON)
 
     store.tables.remove(first.id, now=NOON)
 
@@ -199,7 +200,7 @@ def test_a_removed_table_comes_back_although_its_name_is_taken(store: Store) -> 
     store.tables.remove(old.id, now=NOON)
     new = a_table(store, "/w/new", table_name="orders")
 
-    assert store.inbox.store([arrival(spec("/w/old"))], [], now=NOON) == [old.id]
+    assert store.inbox.store([inbox_row(spec("/w/old"))], [], now=NOON) == [old.id]
 
     assert store.tables.by_name("sales", "orders") == [new]
     assert [e.event.table for e in store.events.list(kind="table.name-taken").items] == [old.id]
@@ -210,7 +211,7 @@ def test_notes_are_stored_with_their_tables_and_repeats_are_counted(store: Store
     refused = Event(kind="intake.refused", message="outside: \x00\ud800", fingerprint="refused-1")
 
     for n in range(3):
-        [table_id] = store.inbox.store([arrival(spec(), note=hint)], [refused, refused], now=NOON + n * HOUR)
+        [table_id] = store.inbox.store([inbox_row(spec(), note=hint)], [refused, refused], now=NOON + n * HOUR)
 
     about_table, about_none = (
         store.events.list(kind="intake.hint").items,
@@ -227,17 +228,17 @@ def test_notes_come_without_arrivals_and_nothing_is_nothing(store: Store) -> Non
 
 
 def test_a_large_batch_is_stored_whole(store: Store) -> None:
-    batch = [arrival(spec(f"/w/t{n}", table_name=f"t{n}"), *(str(i) for i in range(3))) for n in range(600)]
+    batch = [inbox_row(spec(f"/w/t{n}", table_name=f"t{n}"), *(str(i) for i in range(3))) for n in range(600)]
 
     ids = store.inbox.store(batch, [], now=NOON)
 
-    assert len(set(ids)) == store.tables.count() == 600
+    assert len(set(ids)) == table_count(store) == 600
     assert store.operations.queue_depth(now=NOON) == {"default": (1800, NOON)}
 
 
 @pytest.mark.parametrize("size", [1, 16, 60])
 def test_a_batch_of_known_tables_costs_four_statements(store: SqlStore, size: int) -> None:
-    batch = [arrival(spec(f"/w/t{n}", table_name=f"t{n}"), PLAN) for n in range(size)]
+    batch = [inbox_row(spec(f"/w/t{n}", table_name=f"t{n}"), PLAN) for n in range(size)]
     store.inbox.store(batch, [], now=NOON)
     seen: list[str] = []
     sql_event.listen(store.database.engine, "before_cursor_execute", lambda _c, _u, sql, *_: seen.append(sql))

@@ -7,13 +7,14 @@ from typing import TypeVar
 
 import pytest
 
-from lakehand.core.ports import Arrival, OperationFilter
+from lakehand.core.ports import OperationFilter
+from lakehand.domain.notifications import InboxRow
 from lakehand.domain.tables import TableId
 from lakehand.store import SqlStore
 from lakehand.store.migrate import head
 from tests.store import racers as race
 from tests.store.conftest import RACERS
-from tests.store.given import CLEAN, CLUSTERING, COMPACTION, NOON, arrival, process, spec
+from tests.store.given import CLEAN, CLUSTERING, COMPACTION, NOON, inbox_row, process, spec, table_count
 
 pytestmark = pytest.mark.long
 T = TypeVar("T")
@@ -26,10 +27,10 @@ def run(racers: ProcessPoolExecutor, task: Callable[[str, int], T], url: str) ->
     return [future.result(PATIENCE) for future in futures]
 
 
-def given_plans(count: int, tables: int) -> list[Arrival]:
+def given_plans(count: int, tables: int) -> list[InboxRow]:
     """Plans that may all run at once: each has a conflict class of its own."""
     return [
-        arrival(spec(f"/w/t{n % tables}", db_name=""), str(n), process=process(conflict_class=str(n)))
+        inbox_row(spec(f"/w/t{n % tables}", db_name=""), str(n), process=process(conflict_class=str(n)))
         for n in range(count)
     ]
 
@@ -53,7 +54,7 @@ def test_due_schedules_are_claimed_exactly_once(
     store: SqlStore, migrated_url: str, racers: ProcessPoolExecutor
 ) -> None:
     wanted = frozenset({COMPACTION, CLUSTERING, CLEAN})
-    tables = [Arrival(table=spec(f"/w/t{n}", db_name="", action_types=wanted)) for n in range(300)]
+    tables = [InboxRow(table=spec(f"/w/t{n}", db_name="", action_types=wanted)) for n in range(300)]
     store.inbox.store(tables, [], now=NOON)
 
     won = [schedule for each in run(racers, race.claim_schedules, migrated_url) for schedule in each]
@@ -62,7 +63,7 @@ def test_due_schedules_are_claimed_exactly_once(
 
 
 def test_due_probes_are_claimed_exactly_once(store: SqlStore, migrated_url: str, racers: ProcessPoolExecutor) -> None:
-    store.inbox.store([Arrival(table=spec(f"/w/t{n}", db_name="")) for n in range(300)], [], now=NOON)
+    store.inbox.store([InboxRow(table=spec(f"/w/t{n}", db_name="")) for n in range(300)], [], now=NOON)
 
     won = [table for each in run(racers, race.claim_probes, migrated_url) for table in each]
 
@@ -76,7 +77,7 @@ def test_the_same_notifications_from_everywhere_are_stored_once(
 
     operations = store.operations.list(OperationFilter(), limit=500, cursor=None).items
     assert all(answer == answers[0] for answer in answers)
-    assert store.tables.count() == 60
+    assert table_count(store) == 60
     assert len({(o.table, o.instant) for o in operations}) == len(operations) == 120
     assert {s.wakes for n in answers[0] for s in store.schedules.of_table(TableId(n))} == {1}
 

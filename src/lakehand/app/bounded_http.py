@@ -12,7 +12,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from lakehand.app.connections import Connections, Wait, client_group
 from lakehand.rest.wire import PREFIX
-from lakehand.rest.wire_letters import LONGEST_QUERY
+from lakehand.rest.wire_requests import LONGEST_QUERY
 
 LONGEST_HEADERS = 128 * 1024  # bytes; bodies have their own limits
 LONGEST_PARSED = 65_000  # bytes of a URL that the server's parser accepts

@@ -23,7 +23,7 @@ from lakehand.app.settings import Settings
 from lakehand.app.wiring import Service
 from lakehand.domain.errors import Unavailable
 from lakehand.observe import logs
-from lakehand.rest import About, Faces, Security, build_app
+from lakehand.rest import ApiContext, Security, ServiceInfo, build_app
 from lakehand.rest.hosts import Hosts
 from lakehand.rest.refusals import Refusals
 
@@ -47,7 +47,7 @@ def run(service: Service, signals: "Signals", listener: socket.socket) -> None:
     settings = service.settings
     try:
         service.start()
-        server = AnnouncedServer(http_config(faces_of(service), settings), settings.home)
+        server = AnnouncedServer(http_config(api_context(service), settings), settings.home)
         with signals.handled_by_server():
             server.run(sockets=[listener])
     finally:
@@ -93,13 +93,13 @@ def listen(settings: Settings) -> socket.socket:
         raise Unavailable(f"cannot listen on {where}: {error.strerror}; choose another --port or --host") from error
 
 
-def http_config(faces: Faces, settings: Settings) -> uvicorn.Config:
+def http_config(context: ApiContext, settings: Settings) -> uvicorn.Config:
     bounds = Bounds(total=settings.max_connections, per_client=settings.max_connections_per_client)
     return uvicorn.Config(
-        build_app(faces),
+        build_app(context),
         host=settings.host,
         loop="uvloop",
-        http=bounded_http(Connections(fitting(bounds), faces.refusals)),
+        http=bounded_http(Connections(fitting(bounds), context.refusals)),
         ws="none",
         lifespan="on",
         access_log=False,
@@ -137,10 +137,10 @@ def announce(url: str, home: Path) -> None:
     sys.stdout.flush()
 
 
-def faces_of(service: Service) -> Faces:
+def api_context(service: Service) -> ApiContext:
     settings, metrics = service.settings, service.metrics
     metrics.plugins(service.plugins.listing())
-    return Faces(
+    return ApiContext(
         tables=service.tables,
         operations=service.operations,
         explainer=service.explainer,
@@ -159,11 +159,10 @@ def faces_of(service: Service) -> Faces:
             max_callback_body=settings.max_callback_body,
             hosts=Hosts.of(settings.host, own_names(), settings.allowed_hosts),
         ),
-        about=About(version=lakehand.__version__, instance=service.instance_id, python=platform.python_version()),
+        about=ServiceInfo(version=lakehand.__version__, instance=service.instance_id, python=platform.python_version()),
         on_request=metrics.request,
         on_notifications=metrics.notifications,
         refusals=Refusals(metrics.refusal),
-        bench=settings.bench,
     )
 
 

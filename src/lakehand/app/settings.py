@@ -193,7 +193,6 @@ class Settings(BaseSettings):
     log_format: Literal["auto", "text", "json"] = Field(
         default="auto", description="`text`, `json`, or `auto`: text on a terminal, else JSON."
     )
-    bench: bool = Field(default=False, description="Serve an empty handler beside the Hudi wire, to compare it with.")
 
     _config: ConfigChoice = PrivateAttr(default=ConfigChoice())
 

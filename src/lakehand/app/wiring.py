@@ -38,6 +38,7 @@ from lakehand.core.recovery import Recovery
 from lakehand.core.rescuer import Rescuer
 from lakehand.core.runtimes import Runtimes
 from lakehand.core.table_service import TableService
+from lakehand.formats.hudi.notifications import HudiNotifications
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.spi.engines import EngineContext
 from lakehand.store import migrate, open_store
@@ -49,7 +50,8 @@ THREADS = 8  # that look at tables of one format at once
 FEW = 4  # for other calls into one plugin
 # Seconds for one call into a plugin before it is left. Less than a lease, where one is held meanwhile.
 LOOK_PATIENCE, ADMIT_PATIENCE, VERIFY_PATIENCE, ENGINE_PATIENCE = 60.0, 45.0, 120.0, 30.0
-REMEMBER = timedelta(seconds=1)  # known tables and the database's time, on the way in
+CACHE_TIME = timedelta(seconds=1)  # of known tables and the database's time in the intake
+HUDI_NOTIFICATIONS = HudiNotifications()
 
 
 @dataclass(kw_only=True)
@@ -183,6 +185,7 @@ def wire(settings: Settings, identity: Identity, store: Store, plugins: Plugins,
     tables = TableService(
         store=store, plugins=plugins, warehouses=warehouses, wake=wake("coordinator"), check_path=check_path,
         recognise=recogniser(plugins.formats, storage_properties(settings.plugin_configs()), check_path),
+        first_actions={HUDI_NOTIFICATIONS.format: HUDI_NOTIFICATIONS.first_actions},
     )  # fmt: skip
     catalogs = CatalogService(
         store=store, plugins=plugins, tables=tables, catalogs=settings.served_catalogs(),
@@ -200,7 +203,7 @@ def wire(settings: Settings, identity: Identity, store: Store, plugins: Plugins,
         intake=Intake(
             store=store, warehouses=warehouses, heartbeat_timeout=settings.heartbeat_timeout,
             rate_limiter=RateLimiter(per_minute=settings.new_tables_per_minute), wake=wake("coordinator", "dispatcher"),
-            memory=IntakeCache(store=store, keep=REMEMBER),
+            cache=IntakeCache(store=store, keep=CACHE_TIME), rules=HUDI_NOTIFICATIONS,
         ),
         loops=loops, lanes=parts.lanes,
     )  # fmt: skip

@@ -1,64 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes notifications in, decides what each leads to, stores it. Touches the database only, never storage or Spark."""
+"""Turns notifications into rows and stores them. Touches only the database, never storage or Spark."""
 
-import hashlib
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
+from typing import Protocol
 
 from lakehand.core.intake_cache import IntakeCache
-from lakehand.core.ports import Arrival, Store
+from lakehand.core.ports import Store
 from lakehand.core.rate_limits import EventThrottle, RateLimiter
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid, Moved
 from lakehand.domain.events import Event
 from lakehand.domain.locations import Warehouses, normalise
+from lakehand.domain.notifications import InboxRow, Notification, RefusedNotification
 from lakehand.domain.processes import Instant, Json, TableProcess
 from lakehand.domain.tables import Format, Table, TableId, TableSpec
 
 MOST_INSTANTS = 1000
 LONGEST_NAME = 250
-MOST_PLACES, MOST_PROCESSES = 20_000, 1000
-AHEAD = timedelta(days=1)  # instants are local times of the writer
-COMPACTION = Action.register("compaction")
-HUDI = Format("hudi")
-
-# Sizes and counts only: nothing here loads a class, a file or a script, or lowers a retention.
-EXTRA_PARAMETERS = frozenset(
-    {
-        "hoodie.compaction.target.io",
-        "hoodie.compaction.lazy.block.read",
-        "hoodie.memory.compaction.fraction",
-        "hoodie.parquet.max.file.size",
-        "hoodie.parquet.small.file.limit",
-        "hoodie.clustering.plan.strategy.target.file.max.bytes",
-        "hoodie.clustering.plan.strategy.small.file.limit",
-        "hoodie.clustering.plan.strategy.max.num.groups",
-        "hoodie.clustering.plan.strategy.max.bytes.per.group",
-        "hoodie.cleaner.parallelism",
-    }
-)
-_INSTANT = re.compile(r"\d{14}|\d{17}")
-_VALUE = re.compile(r"[A-Za-z0-9_.:+-]{1,64}")
+normalised = lru_cache(maxsize=20_000)(normalise)  # writers repeat their locations
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notification:
-    """A writer's word, as it arrived: nothing in it is trusted."""
+class NotificationRules(Protocol):
+    """What the writers of a format may send."""
 
-    source: str  # "wire" or "callback"
-    location: str
-    action: Action | None = None  # None: something was committed, look at the table
-    instants: Sequence[str] = ()
-    db_name: str = ""
-    table_name: str = ""
-    owner: str = "default"
-    queue: str = "default"
-    parameters: Mapping[str, str] = field(default_factory=dict)  # resource, parallelism
-    extra_parameters: Mapping[str, str] = field(default_factory=dict)
-    register: frozenset[Action] = frozenset()  # register an unknown table with these actions
+    @property
+    def format(self) -> Format: ...
+    @property
+    def first_actions(self) -> frozenset[Action]:
+        """A request for one of these registers an unknown table, for these alone."""
+
+    @property
+    def options(self) -> frozenset[str]:
+        """The extra parameters that are passed on."""
+
+    def plausible_instants(self, instants: Sequence[str], now: datetime) -> Sequence[Instant]:
+        """Those that are well-formed and not in the future, each once."""
+
+    def is_value(self, text: str) -> bool:
+        """True if a parameter may have this value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,151 +53,130 @@ class Receipt:
 @dataclass(frozen=True, kw_only=True)
 class Intake:
     store: Store
+    rules: NotificationRules
     warehouses: Warehouses
     heartbeat_timeout: timedelta
-    rate_limiter: RateLimiter  # bounds how fast strangers may register tables
-    wake: Callable[[], None]  # tells the loops of this process that there is something to do
-    throttle: EventThrottle = field(default_factory=EventThrottle)  # bounds how many different troubles are kept
-    memory: IntakeCache | None = None  # None: remember nothing
-    _processes: dict[tuple[object, ...], TableProcess] = field(default_factory=dict)
-    _places: dict[tuple[str, ...], str] = field(default_factory=dict)
+    rate_limiter: RateLimiter  # bounds how fast notifications register tables
+    wake: Callable[[], None]  # wakes the loops of this process
+    throttle: EventThrottle = field(default_factory=EventThrottle)  # bounds how many different problems are stored
+    cache: IntakeCache | None = None  # None: nothing is cached
 
     @cached_property
-    def remembered(self) -> IntakeCache:
-        return self.memory or IntakeCache(store=self.store)
+    def lookups(self) -> IntakeCache:
+        return self.cache or IntakeCache(store=self.store)
 
-    def record(self, notifications: Sequence[Notification], *, faults: Sequence[Event] = ()) -> Sequence[Receipt]:
-        """Store a batch, durably, in one transaction. What is wrong with one notification harms no other.
+    def record(self, notifications: Sequence[Notification | RefusedNotification]) -> Sequence[Receipt]:
+        """Store a batch, durably, in one transaction. A bad notification harms no other.
 
-        ``faults`` are what a face could not even read as a notification; they are kept as events.
+        A request that could not be parsed comes as a refused notification: only its event is stored.
         """
-        now = self.remembered.now()
+        now = self.lookups.now()
         try:
-            return self.store_batch(notifications, faults, now)
-        except Moved:  # a table that we remembered is gone
-            self.remembered.forget()
-            return self.store_batch(notifications, faults, now)
+            return self.store_batch(notifications, now)
+        except Moved:  # a cached table was removed
+            self.lookups.forget()
+            return self.store_batch(notifications, now)
 
     def store_batch(
-        self, notifications: Sequence[Notification], faults: Sequence[Event], now: datetime
+        self, notifications: Sequence[Notification | RefusedNotification], now: datetime
     ) -> Sequence[Receipt]:
-        read = [self.read(n) for n in notifications]
-        known = self.remembered.tables({r for r in read if not isinstance(r, Refused)})
-        notes: list[Event] = [*faults]
-        arrivals = [self.arrival(n, r, known, notes, now) for n, r in zip(notifications, read, strict=True)]
-        accepted = [a for a in arrivals if isinstance(a, Arrival)]
-        ids = iter(self.store.inbox.store(accepted, self.throttle.bounded(notes, now), now=now))
-        if accepted:
+        located = [self.locate(n) for n in notifications]
+        tables = self.lookups.tables({n.location for n in located if isinstance(n, Notification)})
+        warnings = [w for n in notifications if isinstance(n, Notification) for w in n.warnings]
+        decided = [self.decide(n, tables.get(n.location), warnings, now) if isinstance(n, Notification) else n
+                   for n in located]  # fmt: skip
+        rows = [d for d in decided if isinstance(d, InboxRow)]
+        events = [*warnings, *(d.event for d in decided if isinstance(d, RefusedNotification))]
+        ids = iter(self.store.inbox.store(rows, self.throttle.bounded(events, now), now=now))
+        if rows:
             self.wake()
-        return [receipt(a, ids) for a in arrivals]
+        return [receipt(d, ids) for d in decided]
 
-    def read(self, notification: Notification) -> "str | Refused":
-        """The normalised location, or why there is none; writers repeat themselves, so that it is worked out once."""
-        n = notification
-        key = (n.location, n.db_name, n.table_name, n.owner, n.queue)
-        known = self._places.get(key)
-        if known is not None:
-            return known
-        read = self.read_anew(notification)
-        if not isinstance(read, Refused):  # what was refused may be long, and need not be quick
-            if len(self._places) >= MOST_PLACES:
-                self._places.clear()
-            self._places[key] = read
-        return read
-
-    def read_anew(self, notification: Notification) -> "str | Refused":
+    def locate(self, notification: Notification | RefusedNotification) -> Notification | RefusedNotification:
+        """The notification with its location normalised, if the location may be served."""
+        if isinstance(notification, RefusedNotification):
+            return notification
         try:
-            location = normalise(notification.location)
+            location = normalised(notification.location)
             self.warehouses.admit(location)
             refuse_long_names(notification)
         except Invalid as error:
-            return Refused(str(error))
-        return location
+            return refused(notification, str(error))
+        return notification if location == notification.location else replace(notification, location=location)
 
-    def arrival(
-        self,
-        notification: Notification,
-        read: "str | Refused",
-        known: Mapping[str, Table],
-        notes: list[Event],
-        now: datetime,
-    ) -> "Arrival | Refused":
-        if isinstance(read, Refused):
-            return refusal(notification, read, notes)
-        table = known.get(read)
-        wanted = table.spec.action_types if table else self.first_actions(notification)
-        if not wanted and table is None:
-            return refusal(notification, Refused(how_to_register(read)), notes)
-        if table is None and not self.rate_limiter.lets_pass(now):
-            return refusal(notification, Refused("too many new tables at once; register it by the API"), notes)
-        spec, is_known = (table.spec, True) if table else (self.spec_of(notification, read, wanted), False)
-        note = None if is_known else registered(spec, notification, now)
-        if notification.action is None:
-            return Arrival(table=spec, is_known=is_known, note=note)
-        if notification.action not in wanted:
-            return Arrival(table=spec, is_known=is_known, note=note or hint(notification, table))
-        return Arrival(
+    def decide(
+        self, notification: Notification, table: Table | None, warnings: list[Event], now: datetime
+    ) -> InboxRow | RefusedNotification:
+        if table is None:
+            spec = self.new_spec(notification, now)
+            if isinstance(spec, RefusedNotification):
+                return spec
+            note = registration_event(spec, notification, now)
+        else:
+            spec, note = table.spec, None
+        is_wanted = notification.action in spec.action_types
+        if notification.action is not None and not is_wanted:
+            note = note or hint(notification, table)
+        return InboxRow(
             table=spec,
-            is_known=is_known,
+            is_known=table is not None,
+            instants=self.instants_of(notification, warnings, now) if is_wanted else (),
+            process=self.process_of(notification, warnings) if is_wanted else None,
             note=note,
-            instants=good_instants(notification, notes, now),
-            process=self.process_of(notification, notes),
         )
 
-    def process_of(self, notification: Notification, notes: list[Event]) -> TableProcess:
-        """The same object for the same wish, as long as all of it is allowed and so is short."""
-        n = notification
-        key = (n.action, n.source, tuple(n.parameters.items()), tuple(n.extra_parameters.items()))
-        known = self._processes.get(key)
-        if known is not None:
-            return known
-        process = process_of(notification, notes)
-        options = process.parameters["options"]
-        if len(process.parameters) == len(n.parameters) + 1 and options == n.extra_parameters:
-            if len(self._processes) >= MOST_PROCESSES:
-                self._processes.clear()
-            self._processes[key] = process
-        return process
-
-    def first_actions(self, notification: Notification) -> frozenset[Action]:
-        if notification.register:
-            return notification.register
-        return frozenset({COMPACTION}) if notification.action == COMPACTION else frozenset()
-
-    def spec_of(self, notification: Notification, location: str, wanted: frozenset[Action]) -> TableSpec:
+    def new_spec(self, notification: Notification, now: datetime) -> TableSpec | RefusedNotification:
+        """The table to register, if the notification may do that."""
+        wanted = notification.register or self.rules.first_actions & {notification.action}
+        if not wanted:
+            return refused(notification, how_to_register(notification.location))
+        if not self.rate_limiter.lets_pass(now):
+            return refused(notification, "too many new tables at once: register it by the API")
         return TableSpec(
-            location=location,
-            format=HUDI,
+            location=notification.location,
+            format=self.rules.format,
             db_name=notification.db_name,
-            table_name=notification.table_name or location.rsplit("/", 1)[-1][:LONGEST_NAME],
+            table_name=notification.table_name or notification.location.rsplit("/", 1)[-1][:LONGEST_NAME],
             owner=notification.owner or "default",
             queue=notification.queue or "default",
             action_types=wanted,
             heartbeat_timeout=self.heartbeat_timeout,
         )
 
+    def instants_of(self, notification: Notification, warnings: list[Event], now: datetime) -> Sequence[Instant]:
+        """The instants that can be true; the others become one warning."""
+        given = notification.instants
+        good = self.rules.plausible_instants(given[:MOST_INSTANTS], now)
+        if len(good) < len(given):
+            known = set(good)
+            bad = [i for i in given if i not in known]
+            warnings += [odd_instants(notification, bad)] if bad else []
+        return good
 
-class Refused(str):
-    """Why a notification leads to nothing."""
+    def process_of(self, notification: Notification, warnings: list[Event]) -> TableProcess:
+        """What the writer asked for; the factory completes it from the table when it is admitted."""
+        assert notification.action is not None
+        rules, extra = self.rules, notification.extra_parameters
+        options: dict[str, Json] = {k: v for k, v in extra.items() if k in rules.options and rules.is_value(v)}
+        warnings += [refused_parameter(key) for key in extra if key not in options]
+        parameters = {k: v for k, v in notification.parameters.items() if rules.is_value(v.replace(",", ":"))}
+        return TableProcess(
+            action=notification.action,
+            parameters={**parameters, "options": options},
+            reason=f"the writer asked for it by {notification.source}",
+        )
 
-    __slots__ = ()
 
-
-def receipt(arrival: Arrival | Refused, ids: Iterator[TableId]) -> Receipt:
-    if isinstance(arrival, Refused):
-        return Receipt(stored=False, message=str(arrival))
+def receipt(decided: InboxRow | RefusedNotification, ids: Iterator[TableId]) -> Receipt:
+    if isinstance(decided, RefusedNotification):
+        return Receipt(stored=False, message=decided.message)
     return Receipt(stored=True, message="stored", table=next(ids))
 
 
-def refusal(notification: Notification, why: Refused, notes: list[Event]) -> Refused:
-    notes.append(
-        event(
-            "intake.refused",
-            f"a {notification.source} notification was refused: {why}",
-            {"location": notification.location[:LONGEST_NAME], "action": notification.action or ""},
-        )
-    )
-    return why
+def refused(notification: Notification, why: str) -> RefusedNotification:
+    detail = {"location": notification.location[:LONGEST_NAME], "action": notification.action or ""}
+    message = f"a {notification.source} notification was refused: {why}"
+    return RefusedNotification(why, Event.counted("intake.refused", message, detail))
 
 
 def hint(notification: Notification, table: Table | None) -> Event:
@@ -225,71 +186,31 @@ def hint(notification: Notification, table: Table | None) -> Event:
         f"left to run it; to let Lakehand run it: lakehand tables change {table.id if table else 'ID'} "
         f"--actions +{notification.action}, and put {notification.action} into the writer's manager actions"
     )
-    return event("intake.hint", message, {}, table=table.id if table else None)
+    return Event.counted("intake.hint", message, table=table.id if table else None)
 
 
-def registered(spec: TableSpec, notification: Notification, now: datetime) -> Event:
-    """Several notifications of one batch register a table once."""
+def registration_event(spec: TableSpec, notification: Notification, now: datetime) -> Event:
+    """Stored once, even if several notifications of one batch register the table."""
     actions = ", ".join(sorted(spec.action_types))
     message = f"{spec.location} was registered for {actions} by the {notification.source}"
-    told = event("table.registered", message, {"by": notification.source})
-    return replace(told, fingerprint=f"{told.fingerprint}:{now.isoformat()}")
+    event = Event.counted("table.registered", message, {"by": notification.source})
+    return replace(event, fingerprint=f"{event.fingerprint}:{now.isoformat()}")
 
 
 def how_to_register(location: str) -> str:
     return f"{location!r} is not registered: POST /api/v1/tables, or lakehand tables add {location}"
 
 
-def good_instants(notification: Notification, notes: list[Event], now: datetime) -> Sequence[Instant]:
-    """The instants that make sense; the others are noted."""
-    latest = latest_instant(now)
-    good = [i for i in notification.instants[:MOST_INSTANTS] if _INSTANT.fullmatch(i) and i[:14] <= latest]
-    known = set(good)
-    bad = [i for i in notification.instants if i not in known] if len(good) < len(notification.instants) else []
-    if bad:
-        notes.append(
-            event(
-                "intake.odd-instant",
-                f"{len(bad)} instants are odd (not 14 or 17 digits, in the future, or too many): {bad[0][:40]!r}",
-                {"location": notification.location[:LONGEST_NAME]},
-            )
-        )
-    return [Instant(i) for i in dict.fromkeys(good)]
+def odd_instants(notification: Notification, bad: Sequence[str]) -> Event:
+    message = f"{len(bad)} instants are odd (malformed, in the future, or too many): {bad[0][:40]!r}"
+    return Event.counted("intake.odd-instant", message, {"location": notification.location[:LONGEST_NAME]})
 
 
-@lru_cache(maxsize=8)
-def latest_instant(now: datetime) -> str:
-    return (now + AHEAD).astimezone(timezone.utc).strftime("%Y%m%d%H%M%S")
-
-
-def process_of(notification: Notification, notes: list[Event]) -> TableProcess:
-    """What the wire asked for; the factory completes it from the table when it is about to run."""
-    assert notification.action is not None
-    extra: dict[str, Json] = {}
-    for key, value in notification.extra_parameters.items():
-        if key in EXTRA_PARAMETERS and _VALUE.fullmatch(value):
-            extra[key] = value
-        else:
-            notes.append(
-                event("intake.parameter-refused", f"extra parameter {key[:80]!r} is not on the allow-list", {})
-            )
-    parameters: dict[str, Json] = {
-        k: v for k, v in notification.parameters.items() if _VALUE.fullmatch(v.replace(",", ":"))
-    }
-    return TableProcess(
-        action=notification.action,
-        parameters={**parameters, "options": extra},
-        reason=f"the writer asked for it by {notification.source}",
-    )
+def refused_parameter(key: str) -> Event:
+    return Event.counted("intake.parameter-refused", f"extra parameter {key[:80]!r} is not on the allow-list")
 
 
 def refuse_long_names(notification: Notification) -> None:
     for name in (notification.db_name, notification.table_name, notification.owner, notification.queue):
-        if len(name) > LONGEST_NAME or not (name.isprintable()):
+        if len(name) > LONGEST_NAME or not name.isprintable():
             raise Invalid(f"a name has at most {LONGEST_NAME} printable characters; this one starts {name[:40]!r}")
-
-
-def event(kind: str, message: str, detail: Mapping[str, Json], *, table: TableId | None = None) -> Event:
-    """An event that repeats without growing: equal ones are counted in one row."""
-    print_of = hashlib.sha256(f"{kind}\n{message}\n{detail}".encode()).hexdigest()[:40]
-    return Event(kind=kind, message=message, detail=detail, table=table, fingerprint=print_of)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the intake remembers for a moment, so that not every batch asks for it: the time, and the known tables."""
+"""Caches the database's time and the known tables for the intake, so that not every batch reads them."""
 
 import time
 from collections.abc import Collection, Mapping
@@ -14,16 +14,16 @@ MOST = 20_000
 
 @dataclass(kw_only=True)
 class IntakeCache:
-    """Shared by threads. ``keep`` is for how long; nothing at all by default."""
+    """Shared by threads. ``keep`` is how long entries live; by default nothing is cached."""
 
     store: Store
     keep: timedelta = timedelta()
-    _clock: tuple[datetime, float] | None = None  # what the database said, and when it had said it
+    _clock: tuple[datetime, float] | None = None  # the database's time, and our clock when it was read
     _tables: dict[str, Table] = field(default_factory=dict)
     _tables_since: float = 0.0
 
     def now(self) -> datetime:
-        """The database's time, carried on by this machine's clock. It may lag by a moment, never lead."""
+        """The database's time, advanced by this machine's clock. It may lag a little, but is never ahead."""
         clock = self._clock
         if clock is None or self.is_old(clock[1]):
             now = self.store.clock.now()
@@ -32,7 +32,7 @@ class IntakeCache:
         return clock[0] + timedelta(seconds=time.monotonic() - clock[1])
 
     def tables(self, locations: Collection[str]) -> Mapping[str, Table]:
-        """Registered tables by location, others among them. A location of no table is asked for every time."""
+        """Registered tables by location, possibly more than asked for. Unknown locations are not cached."""
         if self.is_old(self._tables_since) or len(self._tables) > MOST:
             self.forget()
         tables = self._tables

@@ -9,6 +9,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from lakehand.core.plugins import PluginReport
 from lakehand.domain.actions import Action
 from lakehand.domain.events import Event, StoredEvent
+from lakehand.domain.notifications import InboxRow
 from lakehand.domain.operations import (
     Attempt,
     Handle,
@@ -19,7 +20,7 @@ from lakehand.domain.operations import (
     OperationId,
     Status,
 )
-from lakehand.domain.processes import Instant, Json, TableProcess
+from lakehand.domain.processes import Instant, Json
 from lakehand.domain.rules import Busy, Candidate
 from lakehand.domain.schedules import Look, Schedule
 from lakehand.domain.tables import Format, Table, TableChanges, TableId, TableSpec
@@ -87,8 +88,6 @@ class Tables(Protocol):
 
     def remove(self, id: TableId, *, now: datetime) -> None:
         """Forget the table but keep its history; its schedules go."""
-
-    def count(self) -> int: ...
 
 
 class Operations(Protocol):
@@ -246,21 +245,9 @@ class Schedules(Protocol):
     def next_due(self) -> datetime | None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arrival:
-    """What one notification leads to, decided by intake: all of it is stored in one transaction, idempotently."""
-
-    table: TableSpec  # registered when it is not there
-    is_known: bool = False  # it was registered when this was decided; raises Moved if it is not any more
-    instants: Sequence[Instant] = ()  # an operation each, unless there is one
-    process: TableProcess | None = None  # what those operations are to do
-    wake: bool = True  # look at the table soon
-    note: Event | None = None
-
-
 class Inbox(Protocol):
-    def store(self, arrivals: Sequence[Arrival], notes: Sequence[Event], *, now: datetime) -> Sequence[TableId]:
-        """Store arrivals, and events that belong to no table, in one transaction; durable when it returns."""
+    def store(self, rows: Sequence[InboxRow], events: Sequence[Event], *, now: datetime) -> Sequence[TableId]:
+        """Store a batch, and events that belong to no table, in one transaction; durable when it returns."""
 
 
 class Events(Protocol):

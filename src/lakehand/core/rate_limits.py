@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds on what strangers may bring, tables and troubles, so that neither can fill the database."""
+"""Limits on tables and events that requests can create, so that neither can fill the database."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ HOUR = timedelta(hours=1)
 
 @dataclass(kw_only=True)
 class RateLimiter:
-    """Counts newcomers per minute, in this process."""
+    """Allows so many new tables per minute, in this process."""
 
     per_minute: int
     _since: datetime | None = None
@@ -28,7 +28,7 @@ class RateLimiter:
 
 @dataclass(kw_only=True)
 class EventThrottle:
-    """Lets a bounded number of different troubles per hour through; the others become one event that is counted."""
+    """Passes a bounded number of different events per hour; all others become one counted event."""
 
     per_hour: int = 200
     _since: datetime | None = None
@@ -49,6 +49,6 @@ class EventThrottle:
 
 OVERFLOW = Event(
     kind="intake.overflow",
-    message="more different troubles arrived within an hour than are kept apart: see the log of the writers",
+    message="more different problems occurred within an hour than are stored: see the logs of the writers",
     fingerprint="intake.overflow",
 )

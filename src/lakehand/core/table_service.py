@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people may ask about tables: register, list, change, pause, remove. Every face calls this one desk."""
+"""The service for tables: register, list, change, pause, remove. Every interface calls this one."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from lakehand.core.intake import COMPACTION, HUDI
 from lakehand.core.operation_service import end_all_waiting
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Page, Store, TableFilter
@@ -18,10 +17,6 @@ from lakehand.domain.tables import Format, Table, TableChanges, TableId, TableSp
 
 LONGEST_NAME = 250
 SERVICE = "lakehand"  # who did it, where no person asked
-
-
-# What a Hudi table is registered for when nobody says: what its writers hand over first.
-FIRST_ACTIONS = {HUDI: frozenset({COMPACTION})}
 
 
 def unknown(_location: str) -> Format | None:
@@ -41,6 +36,7 @@ class TableService:
     wake: Callable[[], None]
     recognise: Callable[[str], Format | None] = unknown  # the format of the table at a location
     check_path: Callable[[str], None] = anywhere  # follows links, and raises where nothing may be served
+    first_actions: Mapping[Format, frozenset[Action]] = field(default_factory=dict)  # if none are named; else: all
 
     def add(self, spec: TableSpec, *, by: str = SERVICE) -> tuple[Table, bool]:
         """Register a table; one that is registered already is found as it is. True when it is new.
@@ -133,8 +129,11 @@ class TableService:
         self.warehouses.admit(location)
         self.check_extra_locations(spec.properties)
         self.check_path(location)
-        known = spec.format or self.recognise(location) or HUDI
-        wanted = spec.action_types or self.first_actions(known)
+        known = spec.format or self.recognise(location)
+        if known is None:
+            named = ", ".join(sorted(self.plugins.formats))
+            raise Invalid(f"no table format was recognised at {location}: check the location, or name one of {named}")
+        wanted = spec.action_types or self.first_actions.get(known) or frozenset(self.plugins.actions_of(known))
         self.plugins.check(known, wanted)
         if not wanted:
             raise Invalid(f"no plugin does anything for {known} tables: see lakehand plugins")
@@ -145,9 +144,6 @@ class TableService:
         """Whoever names a place outside of the warehouses hears of it at once. Links are followed at each admission."""
         for extra in extra_locations(properties.get(EXTRA_LOCATIONS, "")):
             self.warehouses.admit(normalise(extra))
-
-    def first_actions(self, format: Format) -> frozenset[Action]:
-        return FIRST_ACTIONS.get(format) or frozenset(self.plugins.actions_of(format))
 
     def note(self, table: Table, kind: str, message: str, by: str) -> None:
         told = Event(kind=kind, message=message, table=table.id, detail={"by": by})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong, in one family: each error has a code for machines and a sentence for people."""
+"""All errors of Lakehand: each has a code for machines and a sentence for people."""
 
 from datetime import timedelta
 from typing import ClassVar
@@ -46,7 +46,7 @@ class IllegalStep(Conflict):
 
 
 class LeaseLost(LakehandError):
-    """Someone else holds the row now: whoever sees this must stop working on it."""
+    """Another instance holds the row now: stop working on it."""
 
     code = "lease-lost"
 
@@ -58,14 +58,14 @@ class Unauthorized(LakehandError):
 
 
 class Unavailable(LakehandError):
-    """A part of the world that we need does not answer right now."""
+    """Something that the service needs does not answer right now."""
 
     code = "unavailable"
     retryable = True
 
 
 class Moved(Unavailable):
-    """What was decided on has changed meanwhile: read it again and decide anew."""
+    """The state behind a decision has changed: read it again and decide again."""
 
 
 class PluginBroken(LakehandError):
@@ -75,11 +75,11 @@ class PluginBroken(LakehandError):
 
 
 class PluginStuck(Unavailable):
-    """A plugin did not come back from a call, and is left alone for a while."""
+    """A call into a plugin did not return; the plugin is not called for a while."""
 
     def __init__(self, message: str | None = None, *, again: timedelta = timedelta(minutes=1)) -> None:
         super().__init__(message)
-        self.again = again  # it is worth asking again after this long
+        self.again = again  # retry after this long
 
 
 class RecoverProcessFailed(LakehandError):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events: what happened, in the order it happened; the service's memory and its explanations."""
+"""Events: what happened, in the order it happened; stored to explain what the service did."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,6 +21,15 @@ class Event:
     operation: OperationId | None = None
     detail: Mapping[str, Json] = field(default_factory=dict)
     fingerprint: str | None = None
+
+    @classmethod
+    def counted(
+        cls, kind: str, message: str, detail: Mapping[str, Json] | None = None, *, table: TableId | None = None
+    ) -> "Event":
+        """An event whose repetitions are one row with a count."""
+        detail = detail or {}
+        fingerprint = hashlib.sha256(f"{kind}\n{message}\n{detail}".encode()).hexdigest()[:40]
+        return cls(kind=kind, message=message, detail=detail, table=table, fingerprint=fingerprint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locations: one spelling for each place, and the warehouses outside of which nothing is touched."""
+"""Locations: one spelling for each, and the warehouses outside of which nothing is touched."""
 
 import hashlib
 import posixpath
@@ -26,7 +26,7 @@ def normalise_prefix(text: str) -> str:
     """The one spelling of a warehouse: a folder, or a whole bucket or file system, but not this whole machine."""
     prefix = spell(text)
     if prefix == "/":
-        raise LocationRefused(f"{text!r} would be everything on this machine: name the folder that holds the tables")
+        raise LocationRefused(f"{text!r} is everything on this machine: name the folder that holds the tables")
     return prefix
 
 
@@ -89,7 +89,7 @@ def clean_path(path: str, text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warehouses:
-    """The places that this service may serve; nothing outside of them is read or written."""
+    """The prefixes of the tables that this service may serve; nothing outside of them is read or written."""
 
     prefixes: tuple[str, ...]
 

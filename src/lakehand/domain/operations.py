@@ -24,7 +24,7 @@ class Status(Word):
     CANCELING = "canceling"  # someone asked to stop it; the engine has not confirmed
     UNKNOWN = "unknown"  # the engine cannot say; the table will
     SUCCEEDED = "succeeded"  # the table shows the effect
-    FAILED = "failed"  # no tries left, or trying again cannot help
+    FAILED = "failed"  # no attempts left, or a retry cannot help
     CANCELED = "canceled"  # stopped by someone
     DROPPED = "dropped"  # the plan is gone, or someone else finished it
 
@@ -41,7 +41,7 @@ class Status(Word):
 _ENDS = frozenset({Status.SUCCEEDED, Status.FAILED, Status.CANCELED, Status.DROPPED})
 LIVE = frozenset({Status.SUBMITTED, Status.RUNNING, Status.CANCELING, Status.UNKNOWN})
 UNFINISHED = LIVE | {Status.PENDING}
-MOST_UNFINISHED = 100  # operations of one table that requests may leave unfinished; looking at the table finds the rest
+MOST_UNFINISHED = 100  # operations of one table that requests may leave unfinished; the rest is found in the table
 
 NEXT: Mapping[Status, frozenset[Status]] = {
     Status.PENDING: frozenset({Status.SUBMITTED, Status.FAILED, Status.CANCELED, Status.DROPPED}),
@@ -84,7 +84,7 @@ class NewOperation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One process in the service's care."""
+    """One process that the service runs."""
 
     id: OperationId
     table: TableId
@@ -97,13 +97,13 @@ class Operation:
     retry_on_error: bool = True
     origin: str = "coordinator"
     run_times: int = 0  # attempts started so far
-    patience: int = 0  # "not yet" answers so far; they use up no try
+    patience: int = 0  # "not yet" answers so far; they use up no attempt
     not_before: datetime  # no attempt earlier than this
     lease: Lease | None = None
     handle: Handle | None = None  # the engine's name of the current or last attempt
     cancel_requested: bool = False
     is_deleted: bool = False
-    reason: str = ""  # why it has the status that it has
+    reason: str = ""  # why it has this status
     progress: Mapping[str, Json] = field(default_factory=dict)
     result: Mapping[str, Json] = field(default_factory=dict)
     failure: Failure | None = None
@@ -116,7 +116,7 @@ class Operation:
 
     @property
     def slot(self) -> str:
-        """What the database keeps unique among live operations."""
+        """Unique among live operations, enforced by the database."""
         return f"{self.table}:{self.process.conflict_class}"
 
     @property
@@ -125,13 +125,13 @@ class Operation:
         return f"{self.id}-{self.instant}"
 
     def moved_to(self, status: Status, *, at: datetime, reason: str) -> "Operation":
-        """The operation after a legal step; raises where the step is not legal."""
+        """The operation after a legal step; raises IllegalStep otherwise."""
         if status not in NEXT[self.status]:
             raise IllegalStep(f"operation {self.id} is {self.status}; it cannot become {status}")
         return replace(self, status=status, reason=reason, updated_at=at, finished_at=at if status.is_final else None)
 
     def reopened(self, *, at: datetime, reason: str) -> "Operation":
-        """A finished operation that an operator wants tried again, with all its tries back."""
+        """A finished operation that is retried, with all its attempts restored."""
         if self.status not in REOPENABLE:
             raise IllegalStep(
                 f"operation {self.id} is {self.status}: only a failed, canceled or dropped one can be retried"
@@ -144,7 +144,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One try of an operation on an engine."""
+    """One attempt of an operation on an engine."""
 
     operation: OperationId
     number: int
@@ -153,6 +153,6 @@ class Attempt:
     instance: InstanceId
     started_at: datetime
     finished_at: datetime | None = None
-    outcome: str = ""  # a final or a returned status, in words
+    outcome: str = ""  # a final status, or what sent it back to pending
     failure: Failure | None = None
     result: Mapping[str, Json] = field(default_factory=dict)

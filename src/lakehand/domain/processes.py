@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes: work described as data, and the answers a factory gives about it."""
+"""Processes: work described as data, and what a factory decides about it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ class TableProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skip:
-    """Nothing is to be done now: why, and when it is worth looking again (None: when the table changes or is due)."""
+    """Nothing is to be done now: why, and when to evaluate again (None: when the table changes or is due)."""
 
     reason: str
     look_again: timedelta | None = None
@@ -39,7 +39,7 @@ class Skip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drop:
-    """The process has lost its object: the plan is gone, or someone else finished it."""
+    """The process has nothing to do any more: the plan is gone, or someone else finished it."""
 
     reason: str
 
@@ -48,7 +48,7 @@ class Finding(Word):
     DONE = "done"  # the effect is in the table
     NOT_DONE = "not-done"  # the table can be read, and the effect is not there
     GONE = "gone"  # the plan is gone from the table, or the table itself
-    UNREADABLE = "unreadable"  # the table could not be read: ask again
+    UNREADABLE = "unreadable"  # the table could not be read: verify again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +61,9 @@ class Verdict:
 
 
 class Remedy(Word):
-    FATAL = "fatal"  # trying again cannot help
-    RETRY = "retry"  # try again, with back-off, up to the maximum
-    NOT_YET = "not-yet"  # try again later without using up a try
+    FATAL = "fatal"  # a retry cannot help
+    RETRY = "retry"  # retry with back-off, up to the maximum
+    NOT_YET = "not-yet"  # retry later without using up an attempt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,4 +73,4 @@ class Failure:
     reason: str  # a short, stable word group for metrics, for instance "lock-held"
     message: str
     remedy: Remedy = Remedy.RETRY
-    delay: timedelta | None = None  # a factory's own idea of when to try again
+    delay: timedelta | None = None  # before the retry, if the factory knows better than the back-off

@@ -17,9 +17,9 @@ class Limits:
     running: int = 0
     queues: Mapping[str, int] = field(default_factory=dict)
     queue_default: int = 0
-    owner_share: float = 0.5  # of the running places, while others wait
+    owner_share: float = 0.5  # of the running operations, while others wait
     parallelism: Mapping[tuple[str, str], int] = field(default_factory=dict)  # by (format, action)
-    age_step: timedelta = timedelta(minutes=10)  # each step of waiting counts as one more priority
+    age_step: timedelta = timedelta(minutes=10)  # priority rises by one per this much waiting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Busy:
-    """One live operation, as far as the rules care."""
+    """One live operation, as the rules see it."""
 
     table: int
     slot: str
@@ -47,7 +47,7 @@ class Choice:
 
 
 def choose(candidates: Iterable[Candidate], busy: Sequence[Busy], limits: Limits, now: datetime) -> Choice:
-    """Walk the candidates in order of merit and let each go that breaks no limit."""
+    """Go through the candidates by rank and start each that exceeds no limit."""
     waiting = sorted(candidates, key=lambda c: merit(c.operation, limits, now))
     board = Board(busy, limits, owners={c.operation.owner for c in waiting})
     go: list[Operation] = []
@@ -69,7 +69,7 @@ def merit(operation: Operation, limits: Limits, now: datetime) -> tuple[float, i
 
 
 class Board:
-    """What runs now, counted the ways that the limits ask for."""
+    """Counts of what runs now, by each limit."""
 
     def __init__(self, busy: Sequence[Busy], limits: Limits, owners: set[str]) -> None:
         self.limits = limits

@@ -22,7 +22,7 @@ class Scheduling(Word):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSpec:
-    """A table as someone describes it; the location is normalised already."""
+    """The description of a table, with its location normalised."""
 
     location: str
     format: Format
@@ -33,7 +33,7 @@ class TableSpec:
     priority: int = 0  # the higher, the sooner
     action_types: frozenset[Action] = frozenset()
     scheduling: Scheduling = Scheduling.WRITER
-    heartbeat_timeout: timedelta = HEARTBEAT_TIMEOUT  # looked at after this long even if nobody told us
+    heartbeat_timeout: timedelta = HEARTBEAT_TIMEOUT  # probed after this long without a notification
     catalog: str = ""
     properties: Mapping[str, str] = field(default_factory=dict)
 
@@ -47,12 +47,12 @@ class Table:
     paused: bool = False
     removed: bool = False
     change_token: str | None = None  # what the last probe saw
-    changed_at: datetime | None = None  # when a probe last saw something new
-    looked_at: datetime | None = None  # when somebody last probed it
-    notified_at: datetime | None = None  # when a writer last spoke of it
+    changed_at: datetime | None = None  # when a probe last saw a change
+    looked_at: datetime | None = None  # when it was last probed
+    notified_at: datetime | None = None  # of the last notification
     created_at: datetime
     updated_at: datetime
-    probe_due: datetime | None = None  # when it is probed next if nobody speaks of it
+    probe_due: datetime | None = None  # next probe without a notification
 
     @property
     def location(self) -> str:
@@ -69,7 +69,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableChanges:
-    """What someone wants to change of a table; None leaves a value as it is."""
+    """Changes to a table; None leaves a value as it is."""
 
     owner: str | None = None
     queue: str | None = None

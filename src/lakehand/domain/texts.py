@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts that strangers wrote, made visible: no character of them moves a cursor, hides another or becomes a link."""
+"""Makes untrusted text visible: no character moves the cursor, hides another or becomes a link."""
 
 import re
 
 # C0, DEL and C1; soft hyphens and zero-width characters; line separators; bidi marks and overrides; tags; surrogates,
-# which stand for bytes of file names that are no UTF-8 and cannot be printed.
+# which stand for bytes in file names that are not UTF-8.
 _UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0"
     "\ufff9-\ufffb\U000e0000-\U000e0fff\ud800-\udfff]"

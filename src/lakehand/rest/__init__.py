@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The REST face: our API under /api/v1, and the wire that Hudi's writers speak."""
+"""REST: our API under /api/v1, and the wire protocol of Hudi's writers."""
 
 from lakehand.rest.app import build_app
-from lakehand.rest.faces import About, Faces, Security
+from lakehand.rest.context import ApiContext, Security, ServiceInfo
 
-__all__ = ["About", "Faces", "Security", "build_app"]
+__all__ = ["ApiContext", "Security", "ServiceInfo", "build_app"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who asks, and what they reach: the parts of a request that every route shares."""
+"""Dependencies of the routes: the API context, the caller's name, the services."""
 
 from typing import Annotated
 
@@ -10,34 +10,34 @@ from starlette.types import Scope
 from lakehand.core.operation_service import OperationService
 from lakehand.core.table_service import TableService
 from lakehand.domain.errors import Unauthorized
-from lakehand.rest.faces import Faces
+from lakehand.rest.context import ApiContext
 
-NOBODY = "anonymous"
+ANONYMOUS = "anonymous"
 bearer = HTTPBearer(auto_error=False, description="Needed when the service has tokens configured.")
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
 
 
-async def faces_of(request: Request) -> Faces:
-    faces = request.app.state.faces
-    assert isinstance(faces, Faces)
-    return faces
+async def context_of(request: Request) -> ApiContext:
+    context = request.app.state.context
+    assert isinstance(context, ApiContext)
+    return context
 
 
-FacesHere = Annotated[Faces, Depends(faces_of)]
+Context = Annotated[ApiContext, Depends(context_of)]
 
 
-async def caller_of(request: Request, faces: FacesHere, credentials: Credentials) -> str:
-    """The name of the token that the request carries; raises where one is needed and missing."""
-    if not faces.security.api_tokens:
-        return NOBODY
-    name = token_name(faces, credentials)
+async def caller_of(request: Request, context: Context, credentials: Credentials) -> str:
+    """The name of the request's token; raises if a valid one is required and missing."""
+    if not context.security.api_tokens:
+        return ANONYMOUS
+    name = token_name(context, credentials)
     if name is None:
-        raise refused(request, "send a valid token: Authorization: Bearer TOKEN")
+        raise refused(request, "the request has no valid token: send Authorization: Bearer TOKEN")
     return name
 
 
-def token_name(faces: Faces, credentials: HTTPAuthorizationCredentials | None) -> str | None:
-    return faces.security.api_caller(credentials.credentials if credentials else "")
+def token_name(context: ApiContext, credentials: HTTPAuthorizationCredentials | None) -> str | None:
+    return context.security.api_caller(credentials.credentials if credentials else "")
 
 
 def refused(request: Request, message: str) -> Unauthorized:
@@ -51,22 +51,22 @@ def address_of(scope: Scope) -> str:
     return str(client[0]) if client else "unknown"
 
 
-async def writer_of(request: Request, faces: FacesHere, credentials: Credentials) -> str:
-    """As ``caller_of``, for writers: the token of the Hudi wire opens this door too."""
-    security = faces.security
+async def writer_of(request: Request, context: Context, credentials: Credentials) -> str:
+    """As ``caller_of``, for writers: the token of the Hudi wire is accepted, too."""
+    security = context.security
     if security.wire_token and security.admits_wire(request.query_params.get("token", "")):
         return "writer"
     if not security.api_tokens and security.wire_token:
-        raise refused(request, "send the writers' token: ?token=TOKEN")
-    return await caller_of(request, faces, credentials)
+        raise refused(request, "the request has no valid token: send the writers' token as ?token=TOKEN")
+    return await caller_of(request, context, credentials)
 
 
-async def tables_of(faces: FacesHere) -> TableService:
-    return faces.tables
+async def tables_of(context: Context) -> TableService:
+    return context.tables
 
 
-async def operations_of(faces: FacesHere) -> OperationService:
-    return faces.operations
+async def operations_of(context: Context) -> OperationService:
+    return context.operations
 
 
 Caller = Annotated[str, Depends(caller_of)]

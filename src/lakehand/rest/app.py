@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts the face together: routes, errors, bounds, counting, and the Hudi wire in front of them all."""
+"""Builds the ASGI app: routes, errors, bounds, metrics, and the Hudi wire in front of them."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,9 +12,9 @@ from starlette.types import ASGIApp
 
 from lakehand.rest import catalogs, errors, events, health, operations, rfc43, service, tables
 from lakehand.rest.bodies import BoundedBodies
-from lakehand.rest.counting import CountedRequests
+from lakehand.rest.context import ApiContext
+from lakehand.rest.counting import RequestMetrics
 from lakehand.rest.errors import ProblemAnswer
-from lakehand.rest.faces import Faces
 from lakehand.rest.foreign_requests import ForeignRequests
 from lakehand.rest.wire import HudiWire
 from lakehand.rest.wrong_tokens import WrongTokens
@@ -32,8 +32,8 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": ProblemAnswer, "description": text}
     for code, text in (
         (401, "No valid token."),
-        (403, "A web page of another site made a browser send it."),
-        (404, "There is no such thing."),
+        (403, "A browser sent it for a page of another site."),
+        (404, "It does not exist."),
         (409, "It contradicts what is stored."),
         (413, "The body is too large."),
         (415, "It has no Content-Type: application/json."),
@@ -44,36 +44,36 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def build_app(faces: Faces) -> FastAPI:
-    """The ASGI app. Whoever serves it runs its lifespan, so that what is waiting is stored before it ends."""
+def build_app(context: ApiContext) -> FastAPI:
+    """The ASGI app. Its lifespan must run, so that waiting requests are stored before the process ends."""
     wires: list[HudiWire] = []
     app = FastAPI(
         title="Lakehand",
         summary="Keeps lakehouse tables healthy while other people's jobs write to them.",
-        version=faces.about.version,
+        version=context.about.version,
         openapi_url="/api/v1/openapi.json",
-        docs_url=None,  # these pages would load scripts from elsewhere
+        docs_url=None,  # these pages load scripts from other sites
         redoc_url=None,
         responses=dict(PROBLEMS),
         lifespan=partial(lifespan, wires),
         middleware=[
-            Middleware(ForeignRequests, hosts=faces.security.hosts, refusals=faces.refusals),
-            Middleware(wired, faces=faces, wires=wires),
-            Middleware(CountedRequests, on_request=faces.on_request),
-            Middleware(BoundedBodies, most=faces.security.max_body),
+            Middleware(ForeignRequests, hosts=context.security.hosts, refusals=context.refusals),
+            Middleware(wired, context=context, wires=wires),
+            Middleware(RequestMetrics, on_request=context.on_request),
+            Middleware(BoundedBodies, most=context.security.max_body),
         ],
     )
-    app.state.faces = faces
-    app.state.checkup = health.Checkup(faces.readiness)
-    app.state.wrong_tokens = WrongTokens(faces)
+    app.state.context = context
+    app.state.readiness_check = health.ReadinessCheck(context.readiness)
+    app.state.wrong_tokens = WrongTokens(context)
     errors.install(app)
     for router in ROUTERS:
         app.include_router(router)
     return app
 
 
-def wired(app: ASGIApp, *, faces: Faces, wires: list[HudiWire]) -> HudiWire:
-    wires.append(HudiWire(app, faces=faces))
+def wired(app: ASGIApp, *, context: ApiContext, wires: list[HudiWire]) -> HudiWire:
+    wires.append(HudiWire(app, context=context))
     return wires[-1]
 
 
@@ -81,6 +81,6 @@ def wired(app: ASGIApp, *, faces: Faces, wires: list[HudiWire]) -> HudiWire:
 async def lifespan(wires: list[HudiWire], app: FastAPI) -> AsyncIterator[None]:
     yield
     for wire in wires:
-        wire.batcher.close()
-    app.state.checkup.close()
+        wire.group_commit.close()
+    app.state.readiness_check.close()
     app.state.wrong_tokens.close()

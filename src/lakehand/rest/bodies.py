@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds every request body before a route sees it; bare ASGI, so that requests without a body pay nothing."""
+"""Bounds every request body before a route sees it. Plain ASGI, so that requests without a body cost nothing."""
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lakehand.rest.errors import problem
 
-MOST_MARKS = 2000  # commas, colons and brackets: what a document costs to read grows with them, not with its bytes
+MOST_MARKS = 2000  # commas, colons and brackets: the cost of parsing grows with them, not with the bytes
 MARKS = (b",", b":", b"[", b"{")
 
 
@@ -19,14 +19,16 @@ class BoundedBodies:
             return await self.app(scope, receive, send)
         body = await self.read(receive)
         if body is None:
-            return None  # whoever began to send it is gone: half a request changes nothing
+            return None  # the client disconnected: half a request must not change anything
         if len(body) > self.most or marks_in(body) > MOST_MARKS:
-            answer = problem(413, "too-large", f"a body has at most {self.most} bytes and {MOST_MARKS} values")
+            answer = problem(
+                413, "too-large", f"the body is too large: send at most {self.most} bytes and {MOST_MARKS} values"
+            )
             return await answer(scope, receive, send)
         return await self.app(scope, replayed(body, receive), send)
 
     async def read(self, receive: Receive) -> bytes | None:
-        """The whole body, or a bit more than is allowed of it; None when it is cut off."""
+        """The whole body, or its first bytes up to one more than allowed; None if it was cut off."""
         body = bytearray()
         while True:
             message = await receive()

@@ -1,29 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes of catalogs: list them, and look into one now. Their properties may be secret and are never shown."""
+"""Routes of catalogs: list them, and sync one now. Their properties may be secret and are never shown."""
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from lakehand.core.catalog_service import CatalogService, ServedCatalog, SyncReport
 from lakehand.domain.errors import NotFound
-from lakehand.rest.access import Caller, FacesHere
-from lakehand.rest.faces import Faces
+from lakehand.rest.access import Caller, Context
+from lakehand.rest.context import ApiContext
 from lakehand.rest.fields import Moment, Name
 
 router = APIRouter(prefix="/api/v1/catalogs", tags=["catalogs"])
 
 
-class SyncWish(BaseModel):
+class SyncRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    dry_run: bool = Field(default=False, description="Only say what would change.")
+    dry_run: bool = Field(default=False, description="Only report what would change.")
     accept_empty: bool = Field(
-        default=False, description="Believe a catalog that lists few tables or none, and retire what is missing."
+        default=False, description="Accept a catalog that lists few tables or none, and retire what is missing."
     )
 
 
 class SyncAnswer(BaseModel):
-    """What a look into a catalog led to; names are `db.table`."""
+    """What a sync changed; names are `db.table`."""
 
     catalog: str
     at: Moment
@@ -38,18 +38,7 @@ class SyncAnswer(BaseModel):
 
     @classmethod
     def of(cls, report: SyncReport) -> "SyncAnswer":
-        return cls(
-            catalog=report.catalog,
-            at=report.at,
-            dry_run=report.dry_run,
-            tables=report.tables,
-            added=list(report.added),
-            renamed=list(report.renamed),
-            retired=list(report.retired),
-            missing=list(report.missing),
-            refused=dict(report.refused),
-            problem=report.problem,
-        )
+        return cls.model_validate(report, from_attributes=True)
 
 
 class CatalogAnswer(BaseModel):
@@ -61,7 +50,7 @@ class CatalogAnswer(BaseModel):
     owner: str
     queue: str
     properties: list[str] = Field(description="The names of its properties; values may be secret.")
-    last_sync: SyncAnswer | None = Field(description="The last look of this instance.")
+    last_sync: SyncAnswer | None = Field(description="The last sync by this instance.")
 
     @classmethod
     def of(cls, served: ServedCatalog, last: SyncReport | None) -> "CatalogAnswer":
@@ -84,24 +73,24 @@ class CatalogsAnswer(BaseModel):
 
 
 @router.get("")
-def list_catalogs(faces: FacesHere, _caller: Caller) -> CatalogsAnswer:
-    """The catalogs of the settings, and what the last look into each found."""
-    desk = faces.catalogs
-    if desk is None:
+def list_catalogs(context: Context, _caller: Caller) -> CatalogsAnswer:
+    """The catalogs of the settings, and what the last sync of each changed."""
+    service = context.catalogs
+    if service is None:
         return CatalogsAnswer(items=[])
-    items = [CatalogAnswer.of(served, desk.last.get(name)) for name, served in sorted(desk.catalogs.items())]
+    items = [CatalogAnswer.of(served, service.last.get(name)) for name, served in sorted(service.catalogs.items())]
     return CatalogsAnswer(items=items)
 
 
 @router.post("/{name}/sync")
-def sync_catalog(name: Name, faces: FacesHere, caller: Caller, wish: SyncWish | None = None) -> SyncAnswer:
+def sync_catalog(name: Name, context: Context, caller: Caller, request: SyncRequest | None = None) -> SyncAnswer:
     """Register its new tables and retire those that were dropped, now."""
-    wanted = wish or SyncWish()
-    report = desk_of(faces).sync(name, dry_run=wanted.dry_run, accept_empty=wanted.accept_empty, by=caller)
+    wanted = request or SyncRequest()
+    report = catalog_service(context).sync(name, dry_run=wanted.dry_run, accept_empty=wanted.accept_empty, by=caller)
     return SyncAnswer.of(report)
 
 
-def desk_of(faces: Faces) -> CatalogService:
-    if faces.catalogs is None:
+def catalog_service(context: ApiContext) -> CatalogService:
+    if context.catalogs is None:
         raise NotFound("this service has no catalogs: see [catalogs.NAME] in its settings")
-    return faces.catalogs
+    return context.catalogs

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts and times every request by its route template, method and status; bare ASGI."""
+"""Metrics of every request by route template, method and status. Plain ASGI."""
 
 import time
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
-class CountedRequests:
+class RequestMetrics:
     def __init__(self, app: ASGIApp, *, on_request: Callable[[str, str, int, float], None]) -> None:
         self.app = app
         self.on_request = on_request
@@ -32,7 +32,7 @@ class CountedRequests:
 
 
 def template(scope: Scope) -> str:
-    """The route, never the path itself: there are few of the one and any number of the other."""
+    """The route template, never the path: the number of label values must stay small."""
     return str(getattr(scope.get("route"), "path", "unmatched"))
 
 

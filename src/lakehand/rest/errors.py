@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns errors into answers, once for all routes: ``{"error": {"code", "message"}}`` with the fitting status."""
+"""Turns errors into answers, once for all routes: ``{"error": {"code", "message"}}`` and a status."""
 
 import json
 import logging
@@ -31,22 +31,22 @@ WORDS: Mapping[int, str] = {404: "not-found", 405: "method-not-allowed", 413: "t
 
 class Problem(BaseModel):
     code: str = Field(description="A short word for machines.", examples=["not-found"])
-    message: str = Field(description="What is wrong, and what to do.", examples=["table 7 was removed"])
+    message: str = Field(description="What is wrong, then what to do.", examples=["table 7 was removed"])
 
 
 class ProblemAnswer(BaseModel):
-    """What every failing request is answered with."""
+    """The answer to every failed request."""
 
     error: Problem
 
 
 def problem(status: int, code: str, message: str) -> Response:
-    # Plain ASCII: a message may quote what no encoding can carry.
+    # ASCII: a message may quote text that cannot be encoded.
     body = json.dumps({"error": {"code": code, "message": message}})
     return Response(body, status, headers=dict(HEADERS.get(status, {})), media_type="application/json")
 
 
-async def answer_ours(request: Request, error: Exception) -> Response:
+async def answer_lakehand_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, LakehandError)
     status = STATUSES.get(error.code, 500)
     if status >= 500:
@@ -54,7 +54,7 @@ async def answer_ours(request: Request, error: Exception) -> Response:
     return problem(status, error.code, str(error))
 
 
-async def answer_unreadable(request: Request, error: Exception) -> Response:
+async def answer_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     return problem(422, "invalid", "; ".join(described(fault) for fault in error.errors()[:10]))
 
@@ -66,7 +66,7 @@ async def answer_http(request: Request, error: Exception) -> Response:
 
 async def answer_unexpected(request: Request, error: Exception) -> Response:
     log.error("a request failed unexpectedly", extra={"route": route_of(request)}, exc_info=error)
-    return problem(500, "error", "something went wrong here; the log of the service says what")
+    return problem(500, "error", "the request failed unexpectedly: see the log of the service")
 
 
 def described(fault: Mapping[str, Any]) -> str:
@@ -79,7 +79,7 @@ def route_of(request: Request) -> str:
 
 
 def install(app: FastAPI) -> None:
-    app.add_exception_handler(LakehandError, answer_ours)
-    app.add_exception_handler(RequestValidationError, answer_unreadable)
+    app.add_exception_handler(LakehandError, answer_lakehand_error)
+    app.add_exception_handler(RequestValidationError, answer_invalid)
     app.add_exception_handler(HTTPException, answer_http)
     app.add_exception_handler(Exception, answer_unexpected)

@@ -5,7 +5,7 @@ from fastapi import APIRouter
 
 from lakehand.domain.operations import OperationId
 from lakehand.domain.tables import TableId
-from lakehand.rest.access import Caller, FacesHere
+from lakehand.rest.access import Caller, Context
 from lakehand.rest.fields import Cursor, Filter, IdFilter, Limit, PageAnswer
 from lakehand.rest.operation_shapes import EventAnswer
 
@@ -15,7 +15,7 @@ router = APIRouter(prefix="/api/v1/events", tags=["events"])
 @router.get("")
 def list_events(
     *,
-    faces: FacesHere,
+    context: Context,
     _caller: Caller,
     table: IdFilter = None,
     operation: IdFilter = None,
@@ -24,7 +24,7 @@ def list_events(
     cursor: Cursor = None,
 ) -> PageAnswer[EventAnswer]:
     """Events, newest first. `kind` is a whole kind, or a prefix that ends in a dot, for instance `intake.`."""
-    page = faces.events.list(
+    page = context.events.list(
         table=None if table is None else TableId(table),
         operation=None if operation is None else OperationId(operation),
         kind=kind,

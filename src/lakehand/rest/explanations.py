@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explanations as answers show them."""
+"""Answers that explain a table."""
 
 from pydantic import BaseModel, Field
 

@@ -1,25 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of values that requests and answers are made of, each with its bounds."""
+"""Types of the values in requests and answers, with their bounds."""
 
 import re
 from collections.abc import Mapping
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import Path, Query
 from pydantic import AfterValidator, BaseModel, Field, PlainSerializer
 
 from lakehand.domain.actions import Action
-from lakehand.domain.errors import Invalid
 from lakehand.domain.locations import LONGEST
 from lakehand.domain.numbers import LARGEST_ID
-from lakehand.domain.processes import Instant
 
 T = TypeVar("T")
 
 LONGEST_NAME = 250
-AHEAD = timedelta(days=1)  # instants are local times of the writer
-_INSTANT = re.compile(r"[0-9]{14}|[0-9]{17}")
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,249}")
 _FOREIGN = ("spark.", "hadoop.", "fs.", "java.", "javax.")
 _LOADING = re.compile(r"(^|[._-])(class|classes|classpath|jars?|script|command)($|[._-])", re.IGNORECASE)
@@ -38,15 +34,17 @@ def printable(text: str) -> str:
 
 
 def property_key(key: str) -> str:
-    """A key that may come with a request: nothing that loads code, steers Spark, or is a secret."""
+    """A key that a request may set: nothing that loads code, configures Spark, or is a secret."""
     if not _KEY.fullmatch(key):
         raise ValueError(f"{key[:80]!a} is no property key: letters, digits, dots, hyphens; at most 250")
     if key.lower().startswith(_FOREIGN):
-        raise ValueError(f"{key}: settings of Spark and of storage belong into the service's own configuration")
+        raise ValueError(
+            f"{key}: settings of Spark and of storage cannot be set by a request: use the service's configuration"
+        )
     if _LOADING.search(key):
-        raise ValueError(f"{key}: what loads code is not taken from a request")
+        raise ValueError(f"{key}: a request cannot set options that load code")
     if _SECRET.search(key):
-        raise ValueError(f"{key}: a secret belongs into the service's own configuration, never into a table's")
+        raise ValueError(f"{key}: a request cannot set secrets: use the service's configuration")
     return key
 
 
@@ -55,14 +53,6 @@ def safe_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
     if not provider.startswith(_LOCK_PROVIDERS):
         raise ValueError(f"hoodie.write.lock.provider: only Hudi's own lock providers ({_LOCK_PROVIDERS}*) are loaded")
     return properties
-
-
-def read_instant(text: str) -> Instant:
-    if not _INSTANT.fullmatch(text):
-        raise Invalid(f"{text[:40]!a} is no instant: a time of 14 or 17 digits")
-    if text[:14] > (datetime.now(timezone.utc) + AHEAD).strftime("%Y%m%d%H%M%S"):
-        raise Invalid(f"the instant {text} lies in the future")
-    return Instant(text)
 
 
 def read_actions(names: list[str]) -> frozenset[Action]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes for those who watch the service: alive, ready, metrics. They answer even while the database hangs."""
+"""Routes for monitoring: alive, ready, metrics. They answer even while the database hangs."""
 
 import asyncio
 import logging
@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
-from lakehand.rest.access import Credentials, FacesHere, token_name
+from lakehand.rest.access import Context, Credentials, token_name
 
 log = logging.getLogger(__name__)
 router = APIRouter(tags=["health"])
-PATIENCE = 2.0  # seconds
+TIMEOUT = 2.0  # seconds
 OK = "ok"
-WITHOUT_DETAILS = {"database": "away"}  # what anybody may know of a part that is not ok
+WITHOUT_DETAILS = {"database": "away"}  # shown without a token instead of the details
 NOT_OK = "not ok"
 
 
@@ -28,12 +28,12 @@ class ReadyAnswer(BaseModel):
     parts: dict[str, str]
 
 
-class Checkup:
-    """Asks for the readiness in a thread of its own, one question at a time, and does not wait for ever."""
+class ReadinessCheck:
+    """Checks the readiness in a thread of its own, one check at a time, with a timeout."""
 
-    def __init__(self, readiness: Callable[[], Mapping[str, str]], patience: float = PATIENCE) -> None:
+    def __init__(self, readiness: Callable[[], Mapping[str, str]], timeout: float = TIMEOUT) -> None:
         self._readiness = readiness
-        self._patience = patience
+        self._timeout = timeout
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="readiness")
         self._asked: asyncio.Future[Mapping[str, str]] | None = None
         self._last: Mapping[str, str] = {}
@@ -42,8 +42,8 @@ class Checkup:
         loop = asyncio.get_running_loop()
         if self._asked is None or self._asked.done() or self._asked.get_loop() is not loop:
             self._asked = loop.run_in_executor(self._thread, self._ask)
-        done, _ = await asyncio.wait([self._asked], timeout=self._patience)
-        return self._asked.result() if done else {"service": f"no answer within {self._patience:g} s"}
+        done, _ = await asyncio.wait([self._asked], timeout=self._timeout)
+        return self._asked.result() if done else {"service": f"no answer within {self._timeout:g} s"}
 
     def _ask(self) -> Mapping[str, str]:
         try:
@@ -54,7 +54,7 @@ class Checkup:
         return parts
 
     def _log(self, parts: Mapping[str, str]) -> None:
-        """Once for each change: here are the details that strangers are not told."""
+        """Once per change. The details are for operators; callers without a token do not see them."""
         wrong = {part: text for part, text in parts.items() if text != OK}
         if wrong and wrong != self._last:
             log.warning("not ready", extra={"parts": wrong})
@@ -71,14 +71,14 @@ async def is_live() -> LiveAnswer:
 
 
 @router.get("/health/ready", responses={503: {"model": ReadyAnswer, "description": "Not ready, and why."}})
-async def is_ready(request: Request, response: Response, faces: FacesHere, credentials: Credentials) -> ReadyAnswer:
-    """Everything that work needs is there; each part says `ok` or, to those with a token, what is wrong with it."""
-    checkup = request.app.state.checkup
-    assert isinstance(checkup, Checkup)
-    parts = await checkup.parts()
+async def is_ready(request: Request, response: Response, context: Context, credentials: Credentials) -> ReadyAnswer:
+    """Whether the service can work. Each part is `ok` or, for callers with a token, says what is wrong."""
+    check = request.app.state.readiness_check
+    assert isinstance(check, ReadinessCheck)
+    parts = await check.parts()
     ready = all(part == OK for part in parts.values())
     response.status_code = 200 if ready else 503
-    known = parts if token_name(faces, credentials) else {part: public(part, text) for part, text in parts.items()}
+    known = parts if token_name(context, credentials) else {part: public(part, text) for part, text in parts.items()}
     return ReadyAnswer(status="ready" if ready else "not-ready", parts=dict(known))
 
 
@@ -87,7 +87,7 @@ def public(part: str, text: str) -> str:
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-async def show_metrics(faces: FacesHere) -> Response:
+async def show_metrics(context: Context) -> Response:
     """Prometheus metrics."""
-    body, content_type = faces.metrics_text()
+    body, content_type = context.metrics_text()
     return Response(body, headers={"content-type": content_type})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which names this service goes by. A browser that was lured here under another name (DNS rebinding) is refused."""
+"""The host names of this service. Requests under any other name are refused, against DNS rebinding."""
 
 import ipaddress
 import re
@@ -13,18 +13,18 @@ _NAME = re.compile(r"(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hosts:
-    """Loopback names always; what the service listens on; further names, where ``*.suffix`` means all below it.
+    """Loopback names, the host that the service listens on, and further names; ``*.suffix`` means all below it.
 
-    An address in a ``Host`` header cannot be a rebound name, so a service that listens on all addresses takes any.
+    An address in a ``Host`` header cannot be rebound, so a service that listens on all addresses accepts any.
     """
 
     names: frozenset[str] = frozenset()
     any_address: bool = False
-    _known: set[bytes] = field(default_factory=set, repr=False)  # good headers as they came: the hot path
+    _known: set[bytes] = field(default_factory=set, repr=False)  # accepted headers: on the hot path
 
     @classmethod
     def of(cls, listens_on: str, own_names: Iterable[str], allowed: Collection[str]) -> "Hosts":
-        """``own_names`` are the machine's, which count when the service listens on all of its addresses."""
+        """``own_names`` are the machine's names, accepted if the service listens on all addresses."""
         is_wide = listens_on in WILDCARDS
         names = {*allowed, *(own_names if is_wide else [listens_on])}
         return cls(names=frozenset(plain(name) for name in names if name), any_address=is_wide)
@@ -50,7 +50,7 @@ class Hosts:
 
 
 def host_of(header: str) -> str:
-    """The host of ``host:port`` in one spelling; what has no host is empty."""
+    """The normalised host of ``host:port``; empty without one."""
     text = header.strip()
     if text.startswith("["):
         inside, bracket, _ = text[1:].partition("]")
@@ -63,7 +63,7 @@ def plain(host: str) -> str:
 
 
 def checked_name(text: str) -> str:
-    """A name or address for ``allowed_hosts``; raises a ValueError for what could never match, or matches all."""
+    """A name or address for ``allowed_hosts``; raises ValueError if it could never match, or matches everything."""
     name = plain(text).removeprefix("[").removesuffix("]")
     if not _NAME.fullmatch(name) and not is_address(name):
         raise ValueError(f"{text[:80]!a} is no host: a name or address without scheme and port, or *.example.com")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations, attempts and events as requests describe them and as answers show them."""
+"""Requests and answers for operations, attempts and events."""
 
 from typing import Any
 
@@ -8,15 +8,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from lakehand.core.operation_service import OperationDetail
 from lakehand.domain.events import StoredEvent
 from lakehand.domain.operations import Attempt, Operation, Status
-from lakehand.domain.processes import Failure, Remedy
+from lakehand.domain.processes import Remedy
 from lakehand.domain.tables import Table
 from lakehand.rest.fields import ActionName, Document, Id, Location, Moment, Name
 from lakehand.rest.parameters import Options
 from lakehand.rest.table_shapes import TableName
 
 
-class NewOperation(BaseModel):
-    """Work to do now. With an instant: run that plan; without one: plan and run."""
+class OperationRequest(BaseModel):
+    """Work to do now. With an instant: run that plan. Without one: plan and run."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -29,14 +29,14 @@ class NewOperation(BaseModel):
         },
     )
 
-    table: Id | None = Field(default=None, description="The table by its id, or else by its location.")
+    table: Id | None = Field(default=None, description="The table's id; or give its location.")
     location: Location | None = None
     action: ActionName
     instant: Name | None = Field(default=None, description="The plan's own time in the table: 14 or 17 digits.")
     options: Options = Field(default={}, description="Format options from a list of allowed ones.")
-    dry_run: bool = Field(default=False, description="Only list what would be deleted, where the action can.")
+    dry_run: bool = Field(default=False, description="Only list what would be deleted, if the action supports it.")
     confirm: bool = Field(
-        default=False, description="Do it even where a job finds it implausible. Recorded with the caller's name."
+        default=False, description="Run it even if the job finds it implausible. Recorded with the caller's name."
     )
 
 
@@ -49,7 +49,7 @@ class OperationAnswer(BaseModel):
     attempts: int = Field(description="How many attempts were started.")
     created_at: Moment
     finished_at: Moment | None
-    reason: str = Field(description="Why it has the status that it has.")
+    reason: str = Field(description="Why it has this status.")
     queue: str
     owner: str
     priority: int
@@ -58,7 +58,7 @@ class OperationAnswer(BaseModel):
     updated_at: Moment
     submitted_at: Moment | None
     started_at: Moment | None
-    next_try: Moment | None = Field(description="When a waiting operation may start; null when it does not wait.")
+    next_try: Moment | None = Field(description="When a pending operation may start; null if it is not pending.")
     cancel_requested: bool
     is_deleted: bool
     progress: Document
@@ -72,12 +72,6 @@ class FailureAnswer(BaseModel):
     reason: str
     message: str
     remedy: Remedy
-
-    @classmethod
-    def of(cls, failure: Failure | None) -> "FailureAnswer | None":
-        if failure is None:
-            return None
-        return cls(reason=failure.reason, message=failure.message, remedy=failure.remedy)
 
 
 class AttemptAnswer(BaseModel):
@@ -93,17 +87,7 @@ class AttemptAnswer(BaseModel):
 
     @classmethod
     def of(cls, attempt: Attempt) -> "AttemptAnswer":
-        return cls(
-            number=attempt.number,
-            handle=attempt.handle,
-            engine=attempt.engine,
-            instance=attempt.instance,
-            started_at=attempt.started_at,
-            finished_at=attempt.finished_at,
-            outcome=attempt.outcome,
-            failure=FailureAnswer.of(attempt.failure),
-            result=dict(attempt.result),
-        )
+        return cls.model_validate(attempt, from_attributes=True)
 
 
 class EventAnswer(BaseModel):
@@ -143,13 +127,13 @@ class OperationDetailAnswer(OperationAnswer):
 
     @classmethod
     def of_detail(cls, detail: OperationDetail) -> "OperationDetailAnswer":
-        operation = detail.operation
+        operation, failure = detail.operation, detail.operation.failure
         return cls(
             **operation_fields(operation, detail.table),
             parameters=dict(operation.process.parameters),
             job=operation.process.job,
             result=dict(operation.result),
-            failure=FailureAnswer.of(operation.failure),
+            failure=FailureAnswer.model_validate(failure, from_attributes=True) if failure else None,
             attempt_list=[AttemptAnswer.of(attempt) for attempt in detail.attempts],
             events=[EventAnswer.of(event) for event in detail.events],
         )
@@ -160,12 +144,12 @@ class LogsAnswer(BaseModel):
     attempt: int
     engine: str
     offset: int
-    next_offset: int = Field(description="Ask with it for what was written since.")
+    next_offset: int = Field(description="Pass it as `offset` to read on.")
     text: str
 
 
 class ClearedAnswer(BaseModel):
-    removed: list[int] = Field(description="The operations that were taken out of the service.")
+    removed: list[int] = Field(description="The operations that were removed.")
 
 
 def operation_fields(operation: Operation, table: Table) -> dict[str, Any]:

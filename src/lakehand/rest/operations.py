@@ -13,7 +13,7 @@ from lakehand.domain.errors import Invalid
 from lakehand.domain.numbers import LARGEST_ID
 from lakehand.domain.operations import Operation, OperationId, Status
 from lakehand.domain.tables import Table, TableId
-from lakehand.rest.access import Caller, Operations, Tables
+from lakehand.rest.access import Caller, Context, Operations
 from lakehand.rest.fields import (
     Cursor,
     Filter,
@@ -22,18 +22,18 @@ from lakehand.rest.fields import (
     LocationFilter,
     PageAnswer,
     PathId,
-    read_instant,
 )
 from lakehand.rest.operation_shapes import (
     LogsAnswer,
-    NewOperation,
     OperationAnswer,
     OperationDetailAnswer,
+    OperationRequest,
 )
+from lakehand.rest.parameters import check_options, read_instant
 
 router = APIRouter(prefix="/api/v1/operations", tags=["operations"])
-Offset = Annotated[int, Query(ge=0, le=LARGEST_ID, description="Bytes to leave out at the beginning.")]
-AttemptNumber = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="The last one when left out.")]
+Offset = Annotated[int, Query(ge=0, le=LARGEST_ID, description="Bytes to skip.")]
+AttemptNumber = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Default: the last one.")]
 LogLimit = Annotated[int, Query(ge=1, le=1_048_576)]
 
 
@@ -51,7 +51,7 @@ def list_operations(
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> PageAnswer[OperationAnswer]:
-    """Operations that match every given filter, newest first. `status` takes several words with commas between them."""
+    """Operations that match every given filter, newest first. `status` takes several, separated by commas."""
     wanted = OperationFilter(
         table=None if table is None else TableId(table),
         location=location,
@@ -65,14 +65,12 @@ def list_operations(
 
 
 @router.post("", status_code=201, responses={200: {"model": OperationAnswer, "description": "Stored already."}})
-def submit_operation(
-    new: NewOperation, tables: Tables, operations: Operations, caller: Caller, response: Response
-) -> OperationAnswer:
-    """Ask for work. The same table and instant again is the same operation, answered with 200."""
-    table = named_table(new, tables)
-    instant = read_instant(new.instant) if new.instant else None
-    options = {"options": dict(new.options)} if new.options else {}
-    operation, is_new = operations.submit(
+def submit_operation(new: OperationRequest, context: Context, caller: Caller, response: Response) -> OperationAnswer:
+    """Submit an operation. The same table and instant again is the same operation, answered with 200."""
+    table, rules = named_table(new, context.tables), context.intake.rules
+    instant = read_instant(new.instant, rules) if new.instant else None
+    options = {"options": dict(check_options(new.options, rules))} if new.options else {}
+    operation, is_new = context.operations.submit(
         table, Action(new.action), instant, options, origin=caller, dry_run=new.dry_run, confirm=new.confirm
     )
     response.status_code = 201 if is_new else 200
@@ -81,25 +79,25 @@ def submit_operation(
 
 @router.get("/{id}")
 def show_operation(id: PathId, operations: Operations, _caller: Caller) -> OperationDetailAnswer:
-    """One operation with its attempts and everything that happened to it."""
+    """One operation with its attempts and events."""
     return OperationDetailAnswer.of_detail(operations.show(OperationId(id)))
 
 
 @router.post("/{id}/cancel")
 def cancel_operation(id: PathId, operations: Operations, caller: Caller) -> OperationAnswer:
-    """Ask for its end. A running one ends as soon as its engine has stopped it."""
+    """Cancel it. A running one ends when its engine has stopped it."""
     return shown(operations, operations.cancel(OperationId(id), by=caller))
 
 
 @router.post("/{id}/retry")
 def retry_operation(id: PathId, operations: Operations, caller: Caller) -> OperationAnswer:
-    """Try a failed, canceled or dropped operation again, with all its tries back."""
+    """Retry a failed, canceled or dropped operation, with all its attempts restored."""
     return shown(operations, operations.retry(OperationId(id), by=caller))
 
 
 @router.delete("/{id}")
 def remove_operation(id: PathId, operations: Operations, caller: Caller) -> OperationAnswer:
-    """Take it out of the service; a running one is stopped first."""
+    """Remove it from the service; a running one is canceled first."""
     return shown(operations, operations.cancel(OperationId(id), by=caller, delete=True))
 
 
@@ -113,7 +111,7 @@ def read_logs(
     offset: Offset = 0,
     limit: LogLimit = 65536,
 ) -> LogsAnswer:
-    """What an attempt has logged so far; ask again with `next_offset` to follow it."""
+    """The log of an attempt so far; repeat with `next_offset` to follow it."""
     chosen, text = operations.logs(OperationId(id), attempt=attempt, offset=offset, limit=limit)
     size = len(text.encode("utf-8", "replace"))
     return LogsAnswer(
@@ -121,19 +119,19 @@ def read_logs(
     )
 
 
-def named_table(new: NewOperation, tables: TableService) -> Table:
+def named_table(new: OperationRequest, tables: TableService) -> Table:
     if new.table is not None:
         return tables.get(TableId(new.table))
     if new.location is not None:
         return tables.find(new.location)
-    raise Invalid("name the table by its id (table) or by its location")
+    raise Invalid("the request names no table: give its id (table) or its location")
 
 
 def read_statuses(text: str) -> Collection[Status]:
     words = [word.strip().lower() for word in text.split(",") if word.strip()]
     unknown = [word for word in words if word not in {str(status) for status in Status}]
     if unknown:
-        raise Invalid(f"{unknown[0]!a} is no status: {', '.join(str(status) for status in Status)}")
+        raise Invalid(f"{unknown[0]!a} is no status: use {', '.join(str(status) for status in Status)}")
     return [Status(word) for word in words]
 
 

@@ -1,37 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters of an operation that a request may set: options by allow-list, resources by shape."""
+"""Parameters of an operation that a request may set: instants, options by allow-list, resources."""
 
 import re
 from collections.abc import Mapping
+from datetime import datetime, timezone
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from lakehand.core.intake import EXTRA_PARAMETERS
+from lakehand.core.intake import NotificationRules
 from lakehand.domain.errors import Invalid
-from lakehand.domain.processes import Json
+from lakehand.domain.processes import Instant, Json
 from lakehand.rest.fields import property_key
 
-_VALUE = re.compile(r"[A-Za-z0-9_.:+-]{1,64}")
 _TEXT = re.compile(r"[A-Za-z0-9_.:,+-]+( [A-Za-z0-9_.:,+-]+)*")
 _RESOURCE = re.compile(r"(?:[a-z]{1,16}:)?[0-9]{1,6}[kmgt]?[:,][0-9]{1,6}[kmgt]?", re.IGNORECASE)
 MOST_PARALLEL = 1_000_000
 LONGEST_VALUE = 200
 
 
-def allowed(options: Mapping[str, str]) -> Mapping[str, str]:
-    """Hudi's options: its own list, which the wire uses, too."""
+def check_hudi_options(options: Mapping[str, str], rules: NotificationRules) -> Mapping[str, str]:
+    """Hudi's options pass an allow-list, the same one as on the wire."""
     for key, value in options.items():
-        if key not in EXTRA_PARAMETERS:
-            raise ValueError(f"{key[:80]!a} is not on the allow-list: {', '.join(sorted(EXTRA_PARAMETERS))}")
-        if not _VALUE.fullmatch(value):
-            raise ValueError(f"the value of {key} may hold letters, digits and ._:+- only, at most 64")
+        if key not in rules.options:
+            raise Invalid(f"{key[:80]!a} is not on the allow-list: {', '.join(sorted(rules.options))}")
+        if not rules.is_value(value):
+            raise Invalid(f"the value of {key} may hold letters, digits and ._:+- only, at most 64")
     return options
 
 
-def plausible(options: Mapping[str, str]) -> Mapping[str, str]:
+def check_options(options: Mapping[str, str], rules: NotificationRules) -> Mapping[str, str]:
+    """The options of a request, of whatever format."""
+    check_hudi_options({key: value for key, value in options.items() if key.lower().startswith("hoodie.")}, rules)
+    return options
+
+
+def harmless(options: Mapping[str, str]) -> Mapping[str, str]:
     """Options of any format: nothing that loads code or is a secret. Each format takes those that it knows."""
-    allowed({key: value for key, value in options.items() if key.lower().startswith("hoodie.")})
     for key, value in options.items():
         property_key(key)
         if len(value) > LONGEST_VALUE or not _TEXT.fullmatch(value):
@@ -39,20 +44,24 @@ def plausible(options: Mapping[str, str]) -> Mapping[str, str]:
     return options
 
 
-Options = Annotated[dict[str, str], Field(max_length=50), AfterValidator(plausible)]
+Options = Annotated[dict[str, str], Field(max_length=50), AfterValidator(harmless)]
 
 
-def read_options(text: str) -> Mapping[str, str]:
-    """RFC-43's ``extra_params``: ``key=value`` pairs with semicolons between them."""
+def read_options(text: str, rules: NotificationRules) -> Mapping[str, str]:
+    """RFC-43's ``extra_params``: ``key=value`` pairs separated by semicolons."""
     parts = (part.partition("=") for part in text.split(";") if part.strip())
-    try:
-        return allowed({key.strip(): value.strip() for key, _, value in parts})
-    except ValueError as error:
-        raise Invalid(str(error)) from None
+    return check_hudi_options({key.strip(): value.strip() for key, _, value in parts}, rules)
+
+
+def read_instant(text: str, rules: NotificationRules) -> Instant:
+    found = rules.plausible_instants([text], datetime.now(timezone.utc))
+    if not found:
+        raise Invalid(f"{text[:40]!a} is no instant: give a time of 14 or 17 digits that is not in the future")
+    return found[0]
 
 
 def read_resource(text: str) -> Mapping[str, Json]:
-    """Memory of driver and executor: ``4g:4g`` as RFC-43 writes it, ``spark:4g,4g`` as Hudi's client does."""
+    """Memory of driver and executor: ``4g:4g`` as in RFC-43, ``spark:4g,4g`` as Hudi's client sends it."""
     if not text:
         return {}
     if not _RESOURCE.fullmatch(text):

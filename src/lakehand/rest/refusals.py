@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts requests and connections that are refused at the door, and logs them without letting them flood the log."""
+"""Counts refused requests and connections, and logs them at a bounded rate."""
 
 import logging
 import threading
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 log = logging.getLogger(__name__)
 PAUSE = 10.0  # seconds between two log lines of one reason
-SHOWN = 80  # characters of a foreign word that are worth keeping
+SHOWN = 80  # characters of a foreign value that are shown
 
 
 class Refusals:
@@ -18,7 +18,7 @@ class Refusals:
         self._on_refusal = on_refusal
         self._clock = clock
         self._lock = threading.Lock()
-        self._logged: dict[str, tuple[float, int]] = {}  # reason → when it was last logged, how many were not since
+        self._logged: dict[str, tuple[float, int]] = {}  # reason → last logged at, not logged since
 
     def note(self, reason: str, name: str, advice: str) -> None:
         shown = ascii(name[:SHOWN])[1:-1]
@@ -28,7 +28,7 @@ class Refusals:
             log.warning(advice, extra={"refused": reason, "what": shown, "not_logged": more})
 
     def _not_logged(self, reason: str) -> int | None:
-        """How many were refused since the last line; None while it is too early for another."""
+        """How many were refused since the last log line; None if it is too early for another."""
         now = self._clock()
         with self._lock:
             at, count = self._logged.get(reason, (now - PAUSE, 0))
@@ -40,4 +40,4 @@ class Refusals:
 
 
 def ignore_refusal(reason: str, name: str) -> None:
-    """Used where nobody counts."""
+    """The default: no metrics."""

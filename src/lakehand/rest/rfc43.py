@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RFC-43's JSON endpoints: submit and remove by table and instant, register by base path; 4xx on bad input."""
+"""RFC-43's JSON endpoints: submit and remove by table and instant, register by base path. 4xx on bad input."""
 
 from typing import Annotated
 
@@ -11,14 +11,14 @@ from lakehand.domain.actions import Action
 from lakehand.domain.boundaries import EXTRA_LOCATIONS
 from lakehand.domain.errors import Invalid, NotFound
 from lakehand.domain.tables import Format, Table, TableSpec
-from lakehand.rest.access import FacesHere, Operations, Tables, Writer
-from lakehand.rest.faces import Faces
-from lakehand.rest.fields import Location, Name, Priority, Properties, Seconds, read_instant
+from lakehand.rest.access import Context, Writer
+from lakehand.rest.context import ApiContext
+from lakehand.rest.fields import Location, Name, Priority, Properties, Seconds
 from lakehand.rest.operation_shapes import OperationAnswer
 from lakehand.rest.operations import shown
-from lakehand.rest.parameters import read_options, read_parallelism, read_resource
+from lakehand.rest.parameters import read_instant, read_options, read_parallelism, read_resource
 from lakehand.rest.table_shapes import NewTable, TableAnswer
-from lakehand.rest.wire_letters import ACTIONS
+from lakehand.rest.wire_requests import ACTIONS
 
 router = APIRouter(prefix="/v1/hoodie/service", tags=["RFC-43"])
 Service = Annotated[str, Path(pattern="^(compact|cluster|clean)$", examples=["compact"])]
@@ -26,7 +26,7 @@ MOST_INSTANTS = 1000
 
 
 class NamedTable(BaseModel):
-    """A table as RFC-43 names it; the base path is ours, for tables that share a name."""
+    """A table as RFC-43 names it; the base path is our addition, for tables that share a name."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -35,7 +35,7 @@ class NamedTable(BaseModel):
     base_path: Location | None = None
 
 
-class Submitted(NamedTable):
+class SubmitRequest(NamedTable):
     model_config = ConfigDict(
         extra="ignore",
         json_schema_extra={
@@ -51,18 +51,20 @@ class Submitted(NamedTable):
 
     owner: Name = "default"
     queue: Name = "default"
-    instant: Annotated[str, Field(min_length=1, max_length=20_000)] = Field(description="One, or several with commas.")
+    instant: Annotated[str, Field(min_length=1, max_length=20_000)] = Field(
+        description="One, or several separated by commas."
+    )
     resource: Name = Field(default="", examples=["4g:4g", "spark:4g,4g"])
     parallelism: int | Name | None = Field(default=None, examples=["1000"])
     execution_engine: Name = Field(default="", examples=["Spark"])
     extra_params: Annotated[str, Field(max_length=4000)] = ""
 
 
-class Removed(NamedTable):
+class RemoveRequest(NamedTable):
     instant: Name
 
 
-class Registered(BaseModel):
+class RegisterRequest(BaseModel):
     model_config = ConfigDict(
         extra="ignore",
         json_schema_extra={
@@ -75,7 +77,7 @@ class Registered(BaseModel):
     table_name: Name = ""
     owner: Name = "default"
     queue: Name = "default"
-    action_types: Name | list[Name] = Field(default="compaction", description="A list, or names with commas.")
+    action_types: Name | list[Name] = Field(default="compaction", description="A list, or names separated by commas.")
     priority: Priority = 0
     heartbeat_timeout: Seconds | None = None
     properties: Properties = {}
@@ -87,46 +89,51 @@ class SubmittedAnswer(BaseModel):
 
 
 @router.post("/{service}/submit")
-def submit(service: Service, asked: Submitted, faces: FacesHere, writer: Writer) -> SubmittedAnswer:
-    """Ask for the execution of pending plans. Everything is an upsert: the same again changes nothing."""
-    action = ACTIONS[service]
+def submit(service: Service, asked: SubmitRequest, context: Context, writer: Writer) -> SubmittedAnswer:
+    """Submit pending plans for execution. An upsert: repeating it changes nothing."""
+    action, rules = ACTIONS[service], context.intake.rules
     parameters = {
         **read_resource(asked.resource),
         **read_parallelism(asked.parallelism),
-        "options": dict(read_options(asked.extra_params)),
+        "options": dict(read_options(asked.extra_params, rules)),
     }
-    check_engine(asked.execution_engine, faces)
-    instants = [read_instant(text.strip()) for text in asked.instant.split(",")[:MOST_INSTANTS]]
-    table = submitted_table(asked, action, faces, writer)
-    stored = [faces.operations.submit(table, action, i, parameters, origin=writer) for i in dict.fromkeys(instants)]
+    check_engine(asked.execution_engine, context)
+    instants = [read_instant(text.strip(), rules) for text in asked.instant.split(",")[:MOST_INSTANTS]]
+    table = submitted_table(asked, action, context, writer)
+    stored = [context.operations.submit(table, action, i, parameters, origin=writer) for i in dict.fromkeys(instants)]
     return SubmittedAnswer(table=table.id, operations=[OperationAnswer.of(operation, table) for operation, _ in stored])
 
 
 @router.post("/{service}/remove")
-def remove(service: Service, asked: Removed, tables: Tables, operations: Operations, writer: Writer) -> OperationAnswer:
-    """The plan was rolled back or is no longer wanted: deleted in the service, canceled if it runs."""
-    table = known_table(asked, tables)
-    instant = read_instant(asked.instant)
-    return shown(operations, operations.remove(table, instant, by=writer))
+def remove(service: Service, asked: RemoveRequest, context: Context, writer: Writer) -> OperationAnswer:
+    """Remove an operation whose plan was rolled back or is no longer wanted; if it runs, cancel it."""
+    table = known_table(asked, context.tables)
+    instant = read_instant(asked.instant, context.intake.rules)
+    return shown(context.operations, context.operations.remove(table, instant, by=writer))
 
 
 @router.post(
     "/register", status_code=201, responses={200: {"model": TableAnswer, "description": "Registered already."}}
 )
-def register(asked: Registered, faces: FacesHere, writer: Writer, response: Response) -> TableAnswer:
+def register(asked: RegisterRequest, context: Context, writer: Writer, response: Response) -> TableAnswer:
     """Register a Hudi table."""
-    table, is_new = faces.tables.add(new_table(asked).spec(faces.intake.heartbeat_timeout), by=writer)
+    table, is_new = context.tables.add(
+        new_table(asked, context.intake.rules.format).spec(context.intake.heartbeat_timeout), by=writer
+    )
     response.status_code = 201 if is_new else 200
     return TableAnswer.of(table)
 
 
-def new_table(asked: Registered) -> NewTable:
+def new_table(asked: RegisterRequest, format: Format) -> NewTable:
     if EXTRA_LOCATIONS in asked.properties:
-        raise Invalid(f"{EXTRA_LOCATIONS} widens what may be deleted; no writer says it: lakehand tables change")
+        raise Invalid(
+            f"{EXTRA_LOCATIONS} widens what may be deleted, so no writer may set it: use lakehand tables change"
+        )
     names = asked.action_types.split(",") if isinstance(asked.action_types, str) else asked.action_types
     try:
         return NewTable(
             location=asked.base_path,
+            format=format,
             db_name=asked.db_name,
             table_name=asked.table_name,
             owner=asked.owner or "default",
@@ -141,34 +148,34 @@ def new_table(asked: Registered) -> NewTable:
         raise Invalid(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}") from error
 
 
-def submitted_table(asked: Submitted, action: Action, faces: Faces, writer: str) -> Table:
-    """The registered table; one that is new and names its base path is registered for this action alone."""
+def submitted_table(asked: SubmitRequest, action: Action, context: ApiContext, writer: str) -> Table:
+    """The registered table; an unknown one with a base path is registered for this action alone."""
     try:
-        return known_table(asked, faces.tables)
+        return known_table(asked, context.tables)
     except NotFound:
         if asked.base_path is None:
             raise
     spec = TableSpec(
         location=asked.base_path,
-        format=Format("hudi"),
+        format=context.intake.rules.format,
         db_name=asked.db_name,
         table_name=asked.table_name,
         owner=asked.owner or "default",
         queue=asked.queue or "default",
         action_types=frozenset({action}),
-        heartbeat_timeout=faces.intake.heartbeat_timeout,
+        heartbeat_timeout=context.intake.heartbeat_timeout,
     )
-    return faces.tables.add(spec, by=writer)[0]
+    return context.tables.add(spec, by=writer)[0]
 
 
 def known_table(asked: NamedTable, tables: TableService) -> Table:
     if asked.base_path is not None:
         return tables.find(asked.base_path)
     if not asked.table_name:
-        raise Invalid("name the table: table_name with db_name, or base_path")
+        raise Invalid("the request names no table: give table_name with db_name, or base_path")
     return tables.by_name(asked.db_name, asked.table_name)
 
 
-def check_engine(name: str, faces: Faces) -> None:
-    if name and name.lower() not in faces.engines:
-        raise Invalid(f"the engine {name[:40]!a} is not known; on are: {', '.join(sorted(faces.engines))}")
+def check_engine(name: str, context: ApiContext) -> None:
+    if name and name.lower() not in context.engines:
+        raise Invalid(f"the engine {name[:40]!a} is not known: use one of {', '.join(sorted(context.engines))}")

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from lakehand.core.plugins import PairReport, PluginReport
-from lakehand.rest.access import Caller, FacesHere
+from lakehand.rest.access import Caller, Context
 from lakehand.rest.fields import Document, Moment
 
 router = APIRouter(prefix="/api/v1", tags=["service"])
@@ -21,14 +21,14 @@ class VersionAnswer(BaseModel):
 
 
 class PairAnswer(BaseModel):
-    """One action of one format, and the strategy by which it is looked at."""
+    """One action of one format, and its trigger strategy."""
 
     format: str
     action: str
-    interval_seconds: float | None = Field(description="Looked at so long after the last start; null: not by time.")
-    on_new_snapshot: bool = Field(description="Looked at when the table has changed.")
-    parallelism: int = Field(description="So many of it may run at once, over all instances; 0: no limit.")
-    dry_run: bool = Field(description="Whether it can list what it would delete, and delete nothing.")
+    interval_seconds: float | None = Field(description="Evaluated so long after the last start; null: not by time.")
+    on_new_snapshot: bool = Field(description="Evaluated when the table has changed.")
+    parallelism: int = Field(description="How many may run at once, over all instances; 0: no limit.")
+    dry_run: bool = Field(description="Whether it supports a dry run.")
     is_used: bool = Field(description="False where another plugin has a higher priority for it.")
 
 
@@ -43,7 +43,7 @@ class PluginAnswer(BaseModel):
     pairs: dict[str, list[str]]
     strategies: list[PairAnswer]
     errors: int = Field(description="Calls in which it failed, since this process started.")
-    hangs: int = Field(description="Calls that were left because they did not come back.")
+    hangs: int = Field(description="Calls that were abandoned because they did not return.")
     last_error: str
     last_error_at: Moment | None
 
@@ -66,15 +66,15 @@ class InstancesAnswer(BaseModel):
 
 
 @router.get("/version")
-def show_version(faces: FacesHere) -> VersionAnswer:
-    about = faces.about
+def show_version(context: Context) -> VersionAnswer:
+    about = context.about
     return VersionAnswer(version=about.version, instance=about.instance, python=about.python)
 
 
 @router.get("/plugins")
-def list_plugins(faces: FacesHere, _caller: Caller) -> PluginsAnswer:
-    """Every plugin that was found, with what it does when, and how it is now in this instance."""
-    return PluginsAnswer(items=[plugin_answer(report) for report in faces.plugins()])
+def list_plugins(context: Context, _caller: Caller) -> PluginsAnswer:
+    """Every plugin that was found: its strategies, and its state in this instance."""
+    return PluginsAnswer(items=[plugin_answer(report) for report in context.plugins()])
 
 
 def plugin_answer(report: PluginReport) -> PluginAnswer:
@@ -96,18 +96,7 @@ def pair_answer(pair: PairReport) -> PairAnswer:
 
 
 @router.get("/instances")
-def list_instances(faces: FacesHere, _caller: Caller) -> InstancesAnswer:
+def list_instances(context: Context, _caller: Caller) -> InstancesAnswer:
     """The service processes that share this database."""
-    return InstancesAnswer(
-        items=[
-            InstanceAnswer(
-                id=instance.id,
-                host=instance.host,
-                version=instance.version,
-                started_at=instance.started_at,
-                seen_at=instance.seen_at,
-                detail=dict(instance.detail),
-            )
-            for instance in faces.instances.list()
-        ]
-    )
+    found = [InstanceAnswer.model_validate(one, from_attributes=True) for one in context.instances.list()]
+    return InstancesAnswer(items=found)

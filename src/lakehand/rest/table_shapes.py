@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables as requests describe them and as answers show them."""
+"""Requests and answers for tables."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -24,7 +24,7 @@ ActionNames = Annotated[list[ActionName], Field(max_length=32, examples=[["compa
 
 
 class NewTable(BaseModel):
-    """A table to look after."""
+    """A table to register."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -36,7 +36,7 @@ class NewTable(BaseModel):
     location: Location = Field(description="Its base path or URI, under one of the configured warehouses.")
     format: Name = Field(
         default="",
-        description="Empty: told by what is at the location; hudi when that says nothing.",
+        description="Empty: recognised by what is at the location.",
         examples=["hudi"],
     )
     db_name: Name = Field(default="", examples=["sales"])
@@ -47,13 +47,13 @@ class NewTable(BaseModel):
     action_types: ActionNames | None = Field(
         default=None,
         min_length=1,
-        description="What Lakehand is to do for it. Left out: compaction for hudi, else all that the format has.",
+        description="What Lakehand does for it. Default: compaction for hudi, else all actions of the format.",
     )
     scheduling: Scheduling = Field(
-        default=Scheduling.WRITER, description="writer: run the plans that the writer leaves; service: plan them too."
+        default=Scheduling.WRITER, description="writer: run the writer's plans; service: plan, too."
     )
     heartbeat_timeout: Seconds | None = Field(
-        default=None, description="Seconds after which it is looked at even if nobody told us."
+        default=None, description="Seconds after which it is probed without a notification."
     )
     catalog: Name = ""
     properties: Properties = Field(default={}, description="Options of this table, for instance thresholds.")
@@ -77,7 +77,7 @@ class NewTable(BaseModel):
 
 
 class ChangedTable(BaseModel):
-    """What is to change; what is left out stays."""
+    """Changes to a table; what is left out stays."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"priority": 5}, {"action_types": ["+clustering"]}]}
@@ -87,7 +87,7 @@ class ChangedTable(BaseModel):
     queue: Name | None = Field(default=None, min_length=1)
     priority: Priority | None = None
     action_types: ActionNames | None = Field(
-        default=None, description="The whole list, or only changes to it: `+clustering`, `-clean`."
+        default=None, description="All actions, or only changes: `+clustering`, `-clean`."
     )
     scheduling: Scheduling | None = None
     heartbeat_timeout: Seconds | None = None
@@ -109,22 +109,24 @@ class ChangedTable(BaseModel):
 
 
 def merged(present: frozenset[Action], names: list[str]) -> frozenset[Action]:
-    """A whole list replaces what is there; signed names add to it and take from it."""
+    """A plain list replaces the actions; signed names add and remove."""
     signed = [name for name in names if name[:1] in ("+", "-")]
     if not signed:
         wanted = read_actions(names)
     elif len(signed) < len(names):
-        raise Invalid("give either a whole list of actions or signed changes (+clustering, -clean), not both")
+        raise Invalid(
+            "the list mixes names and signed changes: give either all actions, or changes (+clustering, -clean)"
+        )
     else:
         added = read_actions([name[1:] for name in signed if name[0] == "+"])
         wanted = (present | added) - read_actions([name[1:] for name in signed if name[0] == "-"])
     if not wanted:
-        raise Invalid("a table needs at least one action: pause or remove it instead")
+        raise Invalid("no action would be left: pause or remove the table instead")
     return wanted
 
 
 class TableName(BaseModel):
-    """A table as others mention it."""
+    """A table as other answers mention it."""
 
     id: int
     db_name: str
@@ -152,9 +154,9 @@ class TableAnswer(TableName):
     properties: dict[str, str]
     paused: bool
     removed: bool
-    changed_at: Moment | None = Field(description="When a look last found something new.")
+    changed_at: Moment | None = Field(description="When a probe last found a change.")
     looked_at: Moment | None
-    notified_at: Moment | None = Field(description="When a writer last spoke of it.")
+    notified_at: Moment | None = Field(description="When a writer last sent a notification.")
     created_at: Moment
     updated_at: Moment
 

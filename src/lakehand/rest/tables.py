@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes of tables: add, list, show, change, pause, remove, explain, look."""
+"""Routes of tables: add, list, show, change, pause, remove, explain, evaluate."""
 
 from fastapi import APIRouter, Response
 
 from lakehand.core.ports import TableFilter
 from lakehand.domain.tables import TableChanges, TableId
-from lakehand.rest.access import Caller, FacesHere, Operations, Tables
+from lakehand.rest.access import Caller, Context, Operations, Tables
 from lakehand.rest.explanations import ExplanationAnswer
 from lakehand.rest.fields import Cursor, Filter, Limit, LocationFilter, Name, PageAnswer, PathId
 from lakehand.rest.operation_shapes import ClearedAnswer
@@ -15,9 +15,9 @@ router = APIRouter(prefix="/api/v1/tables", tags=["tables"])
 
 
 @router.post("", status_code=201, responses={200: {"model": TableAnswer, "description": "Registered already."}})
-def add_table(new: NewTable, faces: FacesHere, caller: Caller, response: Response) -> TableAnswer:
-    """Register a table. One that is registered already is answered with 200, as it is."""
-    table, is_new = faces.tables.add(new.spec(faces.intake.heartbeat_timeout), by=caller)
+def add_table(new: NewTable, context: Context, caller: Caller, response: Response) -> TableAnswer:
+    """Register a table. If it is registered already, the answer is 200 and nothing changes."""
+    table, is_new = context.tables.add(new.spec(context.intake.heartbeat_timeout), by=caller)
     response.status_code = 201 if is_new else 200
     return TableAnswer.of(table)
 
@@ -57,7 +57,7 @@ def list_tables(
 
 @router.get("/find")
 def find_table(name: Name, tables: Tables, _caller: Caller) -> TableAnswer:
-    """One table by what people call it: its id, its name, `db.name`, `catalog:db.name`, or its location."""
+    """One table by its id, its name, `db.name`, `catalog:db.name`, or its location."""
     return TableAnswer.of(tables.find(name))
 
 
@@ -68,14 +68,14 @@ def show_table(id: PathId, tables: Tables, _caller: Caller) -> TableAnswer:
 
 @router.patch("/{id}")
 def change_table(id: PathId, changed: ChangedTable, tables: Tables, caller: Caller) -> TableAnswer:
-    """Change what is given and leave the rest."""
+    """Change the given fields."""
     table = tables.get(TableId(id))
     return TableAnswer.of(tables.change(table.id, changed.changes(table), by=caller))
 
 
 @router.post("/{id}/pause")
 def pause_table(id: PathId, tables: Tables, caller: Caller) -> TableAnswer:
-    """Start nothing more for this table; what runs goes on to its end."""
+    """Start no more operations for this table; running ones continue."""
     return TableAnswer.of(tables.change(TableId(id), TableChanges(paused=True), by=caller))
 
 
@@ -86,25 +86,25 @@ def resume_table(id: PathId, tables: Tables, caller: Caller) -> TableAnswer:
 
 @router.delete("/{id}")
 def remove_table(id: PathId, tables: Tables, caller: Caller) -> RemovedTable:
-    """Take the table out of the service. Its data is not touched, its history stays."""
+    """Remove the table from the service. Its data is not touched, and its history is kept."""
     tables.remove(TableId(id), by=caller)
     return RemovedTable(id=id)
 
 
 @router.get("/{id}/explain")
-def explain_table(id: PathId, faces: FacesHere, _caller: Caller) -> ExplanationAnswer:
-    """Why something runs or not, and when the table is looked at next."""
-    return ExplanationAnswer.of(faces.explainer.explain(TableId(id)))
+def explain_table(id: PathId, context: Context, _caller: Caller) -> ExplanationAnswer:
+    """Why something runs or not, and when the table is evaluated next."""
+    return ExplanationAnswer.of(context.explainer.explain(TableId(id)))
 
 
 @router.post("/{id}/look", status_code=202)
-def look_at_table(id: PathId, tables: Tables, caller: Caller) -> TableAnswer:
-    """Have the table looked at and decided upon now."""
+def evaluate_table(id: PathId, tables: Tables, caller: Caller) -> TableAnswer:
+    """Evaluate the table now."""
     return TableAnswer.of(tables.look_now(TableId(id), by=caller))
 
 
 @router.post("/{id}/clear")
 def clear_table(id: PathId, tables: Tables, operations: Operations, caller: Caller) -> ClearedAnswer:
-    """Take every unfinished operation of the table out of the service; running ones are stopped."""
+    """Remove every unfinished operation of the table; running ones are canceled."""
     cleared = operations.clear(tables.get(TableId(id)), by=caller)
     return ClearedAnswer(removed=list(cleared))

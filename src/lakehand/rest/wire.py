@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Hudi wire: answers 200 with a small JSON body whatever happens, because anything else harms the writer.
+"""The Hudi wire: always answers 200 with a small JSON body, because anything else fails the writer.
 
-A writer calls this while it holds its table's lock. Bare ASGI, in front of the framework, to stay out of its way.
+A writer calls this while it holds its table's lock. Plain ASGI, in front of the framework, to be fast.
 """
 
 import asyncio
@@ -10,33 +10,32 @@ import time
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lakehand.rest.access import address_of
-from lakehand.rest.batching import Batcher
 from lakehand.rest.callback_body import TopTexts
-from lakehand.rest.faces import Faces
-from lakehand.rest.wire_desk import SORRY, UNSTORED, WireDesk
-from lakehand.rest.wire_letters import Letter, Reader, token_of
+from lakehand.rest.context import ApiContext
+from lakehand.rest.group_commit import GroupCommit
+from lakehand.rest.wire_handler import TIMEOUT_ANSWER, UNSTORED_ANSWER, WireHandler
+from lakehand.rest.wire_requests import ACTIONS, RequestParser, WireRequest, token_of
 
 PREFIX = "/v1/hoodie/service/"
 CALLBACK = PREFIX + "callback"
-PIECE = 2 * 1024  # bytes of one body that are read between two turns of the event loop
-UNIT = 4096  # bytes of a query that count as one waiting letter: what waits for a slow database is bounded
+PIECE = 1024  # bytes of one body that are parsed between two turns of the event loop
+UNIT = 4096  # bytes of a query that count as one waiting request: bounds what waits for a slow database
 WANTED = ("basePath", "tableName")
-KNOWN = frozenset({"compact", "cluster", "clean", "empty"})
-EMPTY = b'{"stored":false}'
 KEY_HEADER = b"hudi-callback-key"
 
 
 class HudiWire:
-    """Takes the writers' requests out of the stream; everything else goes on to the app."""
+    """Handles the writers' requests; everything else goes on to the app."""
 
-    def __init__(self, app: ASGIApp, *, faces: Faces, patience: float = 2.0) -> None:
-        reader = Reader(faces.security, faces.engines)
-        desk = WireDesk(intake=faces.intake, reader=reader, on_notifications=faces.on_notifications)
+    def __init__(self, app: ASGIApp, *, context: ApiContext, timeout: float = 2.0) -> None:
+        parser = RequestParser(context.security, context.engines)
+        handler = WireHandler(intake=context.intake, parser=parser, on_notifications=context.on_notifications)
         self.app = app
-        self.batcher: Batcher[Letter, bytes] = Batcher(desk.record, sorry=SORRY, unstored=UNSTORED, patience=patience)
-        self.on_request = faces.on_request
-        self.security = faces.security
-        self.has_empty = faces.bench
+        self.group_commit: GroupCommit[WireRequest, bytes] = GroupCommit(
+            handler.handle, timeout_answer=TIMEOUT_ANSWER, unstored_answer=UNSTORED_ANSWER, timeout=timeout
+        )
+        self.on_request = context.on_request
+        self.security = context.security
         self.turn = asyncio.Lock()  # one piece of one body per turn of the event loop, however many bodies there are
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -50,27 +49,21 @@ class HudiWire:
 
     async def request(self, scope: Scope, send: Send) -> None:
         began = time.perf_counter()
-        kind: str = scope["path"][len(PREFIX) :].rstrip("/")
-        if kind == "empty" and self.has_empty:
-            await answer(send, EMPTY)
-        else:
-            query: bytes = scope["query_string"]
-            await answer(
-                send,
-                await self.batcher.put(Letter(kind, query, address=address_of(scope)), weight=1 + len(query) // UNIT),
-            )
-        self.count(kind, "GET", began)
+        query: bytes = scope["query_string"]
+        request = WireRequest(scope["path"][len(PREFIX) :].rstrip("/"), query, address=address_of(scope))
+        await answer(send, await self.group_commit.put(request, weight=1 + len(query) // UNIT))
+        self.count(request.kind, "GET", began)
 
     async def callback(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
-        letter = Letter("callback", scope["query_string"], header(scope, KEY_HEADER), address=address_of(scope))
-        if self.security.admits_callback(letter.key, token_of(letter.query)):  # a stranger's body is not even read
-            letter = await self.read_body(letter, scope, receive)
-        await answer(send, await self.batcher.put(letter))
+        request = WireRequest("callback", scope["query_string"], header(scope, KEY_HEADER), address=address_of(scope))
+        if self.security.admits_callback(request.key, token_of(request.query)):  # without the key no body is read
+            request = await self.read_body(request, scope, receive)
+        await answer(send, await self.group_commit.put(request))
         self.count("callback", "POST", began)
 
-    async def read_body(self, letter: Letter, scope: Scope, receive: Receive) -> Letter:
-        """With the few texts that matter. The rest of the body is left to the server to throw away."""
+    async def read_body(self, request: WireRequest, scope: Scope, receive: Receive) -> WireRequest:
+        """Read until the few texts that matter are found; the server discards the rest of the body."""
         texts, most, size = TopTexts(WANTED), self.security.max_callback_body, 0
         while not texts.is_over and size <= most:
             message = await receive()
@@ -80,10 +73,10 @@ class HudiWire:
             if not message.get("more_body", False):
                 break
         is_big = max(size, declared_size(scope)) > most
-        return letter._replace(
+        return request._replace(
             base_path=texts.found.get("basePath", ""),
             table_name=texts.found.get("tableName", ""),
-            trouble=f"the body of a commit callback is larger than {most} bytes" if is_big else "",
+            problem=f"the body of a commit callback is larger than {most} bytes" if is_big else "",
         )
 
     async def feed(self, texts: TopTexts, body: bytes) -> None:
@@ -96,7 +89,7 @@ class HudiWire:
                 await asyncio.sleep(0)
 
     def count(self, kind: str, method: str, began: float) -> None:
-        route = PREFIX + (kind if kind in KNOWN or method == "POST" else "{unknown}")
+        route = PREFIX + (kind if kind in ACTIONS or method == "POST" else "{unknown}")
         self.on_request(route, method, 200, time.perf_counter() - began)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps requests without a valid token as events: from where and for which route, never with what.
+"""Stores requests without a valid token as events: the address and the route, never the token.
 
-Equal ones are one event with a count, and they are written together, once a second at most: guessing tokens quickly
-costs the database nothing.
+Equal ones are one event with a count, written together at most once a second: guessing tokens does not load the
+database.
 """
 
 import asyncio
@@ -17,23 +17,23 @@ from datetime import datetime
 from lakehand.core.rate_limits import EventThrottle
 from lakehand.domain.errors import LakehandError
 from lakehand.domain.events import Event
-from lakehand.rest.faces import Faces
+from lakehand.rest.context import ApiContext
 
 log = logging.getLogger(__name__)
 PAUSE = 1.0  # seconds between two writes
-MOST_KINDS = 100  # addresses and routes that are kept apart in one write
+MOST_KINDS = 100  # different addresses and routes in one write
 MOST_TIMES = 1000  # of one event in one write
 OTHERS = "other addresses"
 
 
 class WrongTokens:
-    """Noted by the event loop, written by a thread of its own."""
+    """Collected by the event loop, written by a thread of its own."""
 
-    def __init__(self, faces: Faces) -> None:
-        self._faces = faces
+    def __init__(self, context: ApiContext) -> None:
+        self._context = context
         self._noted: Counter[tuple[str, str]] = Counter()
         self._timer: asyncio.TimerHandle | None = None
-        self._novelties = EventThrottle()
+        self._throttle = EventThrottle()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="wrong-tokens")
 
     def note(self, address: str, route: str) -> None:
@@ -51,14 +51,14 @@ class WrongTokens:
 
     def _write(self, noted: Counter[tuple[str, str]]) -> None:
         try:
-            now = self._faces.intake.store.clock.now()
+            now = self._context.intake.store.clock.now()
             events = [e for kind, times in noted.items() for e in self._counted(unauthorized(*kind), times, now)]
-            self._faces.events.add(events, now=now)
+            self._context.events.add(events, now=now)
         except LakehandError as error:
             log.warning("wrong tokens were not stored", extra={"count": noted.total(), "error": str(error)})
 
     def _counted(self, event: Event, times: int, now: datetime) -> list[Event]:
-        return self._novelties.bounded([event], now) * min(times, MOST_TIMES)
+        return self._throttle.bounded([event], now) * min(times, MOST_TIMES)
 
     def close(self, timeout: float = 5.0) -> None:
         """Write what was noted, then stop."""

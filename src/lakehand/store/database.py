@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One database behind a URL: connections with the right settings, and transactions that are tried again."""
+"""One database behind a URL: connections with the right settings, and transactions that are retried."""
 
 import logging
 import random
@@ -16,7 +16,7 @@ from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalErr
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from lakehand.domain.errors import Invalid, Unavailable
-from lakehand.store.dialects import is_passing
+from lakehand.store.dialects import is_temporary
 from lakehand.store.sqlite_files import SqliteFiles
 from lakehand.store.urls import read_url
 
@@ -27,29 +27,29 @@ TRIES = 10
 FIRST_WAIT = 0.004  # seconds
 LONGEST_WAIT = 0.5
 BUSY_SECONDS = 20
-STEADY = 5.0  # seconds without a failure until writing is believed to work again
+STEADY = 5.0  # seconds without a failure until writing counts as working again
 
 NEXT_STEPS = {
-    "is full": "free some space on its disk, and it goes on by itself",
-    "no space": "free some space on its disk, and it goes on by itself",
-    "readonly": "its file or folder cannot be written: check their owner, mode and file system",
+    "is full": "free some space on its disk; writing resumes by itself",
+    "no space": "free some space on its disk; writing resumes by itself",
+    "readonly": "its file or folder is not writable: check owner, mode and file system",
     "unable to open": "its folder must exist, and be writable",
-    "disk i/o": "its disk does not write: look at the system's log",
+    "disk i/o": "its disk fails: look at the system's log",
 }
 DAMAGED = ("malformed", "not a database", "unsupported file format")
 
-# FULL: a commit has reached the disk when it returns; NORMAL may lose it when the power goes.
+# FULL: a commit is on disk when it returns; NORMAL may lose it in a power failure.
 SQLITE_SETTINGS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
     "PRAGMA foreign_keys = ON",
 )
-# A holder that hangs within a transaction must not stop the others for ever.
+# A client that hangs within a transaction must not block the others forever.
 POSTGRESQL_SETTINGS = (
     "SET lock_timeout = '10s'",
     "SET statement_timeout = '60s'",
     "SET idle_in_transaction_session_timeout = '60s'",
-    # A plan made while the tables were empty would read them whole when they are full.
+    # A plan cached while the tables were empty would scan them whole when they are full.
     "SET plan_cache_mode = 'force_custom_plan'",
 )
 MYSQL_SETTINGS = (
@@ -72,20 +72,20 @@ class Database:
         self._failed_at = 0.0
         self.files = watched_files(self.engine, str(self.url.database)) if is_sqlite else None
         is_postgresql = self.dialect == "postgresql"
-        # SQLite has one writer at a time: waiting here is fair, waiting in its busy handler is a lottery.
-        self.turn: threading.Lock | nullcontext[None] = threading.Lock() if is_sqlite else nullcontext()
+        # SQLite has one writer at a time: this lock is fairer than its busy handler.
+        self.write_lock: threading.Lock | nullcontext[None] = threading.Lock() if is_sqlite else nullcontext()
         self.writer = self.engine.execution_options(begin="BEGIN IMMEDIATE") if is_sqlite else self.engine
-        # A single SELECT needs no transaction, and psycopg needs no round trip to leave it out.
+        # A single SELECT needs no transaction; autocommit saves psycopg a round trip.
         self.reader = self.engine.execution_options(isolation_level="AUTOCOMMIT") if is_postgresql else self.engine
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        return self.tried(lambda: self.within(self.reader, work))
+        return self.retry(lambda: self.within(self.reader, work))
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run the work in one transaction; it is durable when this returns."""
-        with self.turn:
+        with self.write_lock:
             try:
-                result = self.tried(lambda: self.committed(work))
+                result = self.retry(lambda: self.committed(work))
             except Unavailable as error:
                 self.report(str(error))
                 raise
@@ -105,27 +105,27 @@ class Database:
                 connection.commit()
             if self.files is not None:
                 self.files.settle()
-                self.files.check()  # before anybody is told that it is stored
+                self.files.check()  # before the caller reports it as stored
             return result
 
     def check_files(self) -> None:
         if self.files is not None:
             self.files.check_sometimes()
 
-    def tried(self, attempt: Callable[[], T]) -> T:
+    def retry(self, attempt: Callable[[], T]) -> T:
         for wait in waits():
             try:
-                with translated(self.name):
+                with translate_errors(self.name):
                     return attempt()
-            except Undone:
+            except RolledBack:
                 time.sleep(wait)
-        with translated(self.name):
+        with translate_errors(self.name):
             return attempt()
 
     def report(self, problem: str) -> None:
-        """Log when writing begins to fail and when it works again, and not at every attempt.
+        """Log when writing begins to fail and when it works again, not every attempt.
 
-        On a full disk small writes may go on to work, so one that does is no proof for a while.
+        On a full disk small writes may still succeed, so one success soon after a failure proves nothing.
         """
         if problem:
             self._failed_at = time.monotonic()
@@ -133,17 +133,17 @@ class Database:
             return
         if bool(problem) != bool(self.problem):
             if problem:
-                log.error("the database takes no writes", extra={"cause": problem})
+                log.error("the database does not accept writes", extra={"cause": problem})
             else:
-                log.warning("the database takes writes again")
+                log.warning("the database accepts writes again")
         self.problem = problem
 
     def close(self) -> None:
         self.engine.dispose()
 
 
-class Undone(Unavailable):
-    """The transaction was undone and may be tried again."""
+class RolledBack(Unavailable):
+    """The transaction was rolled back and may be retried."""
 
 
 def waits() -> Iterator[float]:
@@ -154,14 +154,14 @@ def waits() -> Iterator[float]:
 
 
 @contextmanager
-def translated(name: str = "the database") -> Iterator[None]:
-    """Raise our errors: what was undone, what is away, what does not fit, what is damaged."""
+def translate_errors(name: str = "the database") -> Iterator[None]:
+    """Raise our errors for the driver's: rolled back, unavailable, value out of range, damaged."""
     try:
         yield
     except DataError as error:
-        raise Invalid(f"the database refuses a value: {brief(error)}") from error
+        raise Invalid(f"the database refused a value: {brief(error)}") from error
     except DBAPIError as error:
-        found = ours(first_failure(error), name)
+        found = translate(first_failure(error), name)
         if found is error:
             raise
         raise found from error
@@ -171,7 +171,7 @@ def translated(name: str = "the database") -> Iterator[None]:
 
 @contextmanager
 def in_doubt() -> Iterator[None]:
-    """A connection that breaks during COMMIT leaves open what happened: never try again by ourselves."""
+    """If a connection breaks during COMMIT, the outcome is unknown: never retry here."""
     try:
         yield
     except DBAPIError as error:
@@ -180,22 +180,22 @@ def in_doubt() -> Iterator[None]:
         raise
 
 
-def ours(error: DBAPIError, name: str) -> Exception:
-    # A connection that broke before COMMIT was sent has changed nothing.
-    if is_passing(error) or error.connection_invalidated:
-        return Undone(f"the database is busy or away: {brief(error)}")
+def translate(error: DBAPIError, name: str) -> Exception:
+    # A connection that broke before COMMIT has changed nothing.
+    if is_temporary(error) or error.connection_invalidated:
+        return RolledBack(f"the database is busy or away: {brief(error)}")
     if isinstance(error, OperationalError | InterfaceError):
         return Unavailable(f"the database does not answer as it should: {brief(error)}{next_step(error)}")
     if is_damaged(error):
         return Unavailable(
-            f"{name} is damaged, or is no database ({brief(error)}): stop the service, put it back from a backup, "
-            "or move it away to begin anew and register the tables again"
+            f"{name} is damaged, or is no database ({brief(error)}): stop the service, restore it from a backup, "
+            "or move it away to start over and register the tables again"
         )
     return error
 
 
 def first_failure(error: DBAPIError) -> DBAPIError:
-    """SQLite gives up the whole transaction on a full disk; going back to a savepoint then fails, too."""
+    """SQLite rolls the whole transaction back on a full disk; releasing a savepoint then fails, too."""
     first, earlier = error, error.__context__
     while earlier is not None and "no such savepoint" in str(error.orig):
         first = earlier if isinstance(earlier, DBAPIError) else first
@@ -214,7 +214,7 @@ def is_damaged(error: DBAPIError) -> bool:
 
 def watched_files(engine: Engine, path: str) -> SqliteFiles:
     files = SqliteFiles(path)
-    event.listen(engine, "do_connect", lambda *_: files.check())  # or SQLite would make an empty one in its place
+    event.listen(engine, "do_connect", lambda *_: files.check())  # else SQLite would create an empty file
     event.listen(engine, "connect", lambda *_: files.connected())
     event.listen(engine, "close", lambda *_: files.disconnected())
     return files
@@ -243,7 +243,7 @@ def open_engine(url: URL, pool: type[Pool] | None = None) -> Engine:
 def prepare(settings: tuple[str, ...], *, by_hand: bool = False) -> Callable[[DBAPIConnection, object], None]:
     def apply(connection: Any, _record: object) -> None:
         if by_hand:
-            connection.isolation_level = None  # transactions begin where we say so, not where the driver guesses
+            connection.isolation_level = None  # we begin transactions, not the driver
         cursor = connection.cursor()
         for setting in settings:
             cursor.execute(setting)
@@ -254,7 +254,7 @@ def prepare(settings: tuple[str, ...], *, by_hand: bool = False) -> Callable[[DB
 
 
 def begin_on_sqlite(connection: Connection) -> None:
-    """Writers take the lock at once: one that reads first and writes later may have to give up."""
+    """Writers take the lock at once: upgrading a read transaction later may fail."""
     begin = connection.get_execution_options().get("begin")
     if begin:
         connection.exec_driver_sql(begin)

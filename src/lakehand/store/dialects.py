@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The few places where the databases speak differently: inserts that meet an existing row, and passing trouble."""
+"""Where the databases differ: inserts that conflict with an existing row, and temporary errors."""
 
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -10,15 +10,15 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 
 _ON_CONFLICT: dict[str, Callable[[Table], Any]] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
-_PASSING_STATES = {"40001", "40P01", "55P03"}  # serialisation failure, deadlock, lock not available
-_PASSING_NUMBERS = {1020, 1205, 1213}  # record changed, lock wait timeout, deadlock
+_TEMPORARY_STATES = {"40001", "40P01", "55P03"}  # serialisation failure, deadlock, lock not available
+_TEMPORARY_NUMBERS = {1020, 1205, 1213}  # record changed, lock wait timeout, deadlock
 
 
 def insert_missing(dialect: str, table: Table) -> Insert:
-    """Insert rows and leave those alone that are there, by any unique key."""
+    """Insert rows; skip those that conflict with any unique key."""
     statement: Insert
     if dialect == "mysql":
-        # INSERT IGNORE would swallow values that do not fit, too.
+        # INSERT IGNORE would also hide values out of range.
         key = next(iter(table.primary_key))
         statement = mysql.insert(table).on_duplicate_key_update({key.name: key})
     else:
@@ -27,7 +27,7 @@ def insert_missing(dialect: str, table: Table) -> Insert:
 
 
 def upsert(dialect: str, table: Table, key: str, set_: Sequence[str], add: Sequence[str] = ()) -> Insert:
-    """Insert rows; where the key is there, set some columns to the new values and add the new numbers to others."""
+    """Insert rows; if the key exists, set some columns to the new values and add the new numbers to others."""
     statement: Insert
     if dialect == "mysql":
         onto = mysql.insert(table)
@@ -44,12 +44,12 @@ def changes(table: Table, fresh: Any, set_: Sequence[str], add: Sequence[str]) -
     return {name: fresh[name] for name in set_} | {name: table.c[name] + fresh[name] for name in add}
 
 
-def is_passing(error: DBAPIError) -> bool:
-    """The transaction was undone because of others and may succeed when it is tried again."""
+def is_temporary(error: DBAPIError) -> bool:
+    """True if the transaction was rolled back because of others, and may succeed when retried."""
     cause = error.orig
     if isinstance(cause, sqlite3.OperationalError):
         return "is locked" in str(cause)
-    if getattr(cause, "sqlstate", None) in _PASSING_STATES:
+    if getattr(cause, "sqlstate", None) in _TEMPORARY_STATES:
         return True
     number = cause.args[0] if cause is not None and cause.args else None
-    return number in _PASSING_NUMBERS
+    return number in _TEMPORARY_NUMBERS

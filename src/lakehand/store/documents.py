@@ -43,6 +43,6 @@ def to_failure(text: str | None) -> Failure | None:
     )
 
 
-def to_prose(text: str) -> str:
+def storable_text(text: str) -> str:
     """Free text, which may come from anywhere: no database keeps half characters, and PostgreSQL no zeros."""
     return text.encode("utf-8", "replace").decode().replace("\x00", "\N{REPLACEMENT CHARACTER}")

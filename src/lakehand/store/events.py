@@ -14,11 +14,11 @@ from lakehand.domain.events import Event, StoredEvent
 from lakehand.domain.operations import UNFINISHED, OperationId
 from lakehand.domain.tables import TableId
 from lakehand.store.clock import to_millis, to_time
+from lakehand.store.compiled_statements import BatchInsert
 from lakehand.store.database import Database
 from lakehand.store.dialects import upsert
-from lakehand.store.documents import from_document, to_document, to_prose
+from lakehand.store.documents import from_document, storable_text, to_document
 from lakehand.store.paging import read_page
-from lakehand.store.prepared import Rows
 from lakehand.store.schema import event, operation
 
 LONGEST_FINGERPRINT = 250
@@ -30,13 +30,13 @@ class EventWriter:
     """Writes events within someone's transaction."""
 
     dialect: str
-    counted: Rows = field(init=False)
-    appended: Rows = field(init=False)
+    counted: BatchInsert = field(init=False)
+    appended: BatchInsert = field(init=False)
 
     def __post_init__(self) -> None:
         last = ["message", "detail", "event_time"]
-        self.counted = Rows(upsert(self.dialect, event, "fingerprint", set_=last, add=["times"]))
-        self.appended = Rows(insert(event))
+        self.counted = BatchInsert(upsert(self.dialect, event, "fingerprint", set_=last, add=["times"]))
+        self.appended = BatchInsert(insert(event))
 
     def write(self, tx: Connection, events: Iterable[Event], now: int) -> None:
         rows = [to_row(e, now) for e in events]
@@ -103,8 +103,8 @@ def counted(rows: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
 
 def to_row(e: Event, now: int) -> dict[str, Any]:
     return {
-        "kind": to_prose(e.kind)[:LONGEST_KIND],
-        "message": to_prose(e.message),
+        "kind": storable_text(e.kind)[:LONGEST_KIND],
+        "message": storable_text(e.message),
         "tbl_id": e.table,
         "operation_id": e.operation,
         "detail": to_document(e.detail),

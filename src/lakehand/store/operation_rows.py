@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Between operations, attempts and their rows."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +22,7 @@ from lakehand.domain.operations import (
 from lakehand.domain.processes import Instant, TableProcess
 from lakehand.domain.tables import TableId
 from lakehand.store.clock import millis_or_none, to_millis, to_time
-from lakehand.store.documents import failure_document, from_document, to_document, to_failure, to_prose
+from lakehand.store.documents import failure_document, from_document, storable_text, to_document, to_failure
 
 RELEASED = {"lease_holder": None, "lease_token": None, "lease_until": None, "active_slot": None, "place": None}
 
@@ -37,15 +36,14 @@ def process_row(process: TableProcess) -> dict[str, Any]:
         "parameters": to_document(process.parameters),
         "conflict_class": process.conflict_class,
         "urgent": process.urgent,
-        "purpose": to_prose(process.reason),
+        "purpose": storable_text(process.reason),
     }
 
 
-def new_row(new: NewOperation, now: int, of_process: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """``of_process`` is the row of its process, where that is known already."""
+def new_row(new: NewOperation, now: int) -> dict[str, Any]:
     due = now if new.due_at is None else to_millis(new.due_at)
     return {
-        **(of_process or process_row(new.process)),
+        **process_row(new.process),
         "tbl_id": new.table,
         "instant": new.instant,
         "status": Status.PENDING.value,
@@ -80,7 +78,7 @@ def saved_row(operation: Operation, now: int) -> dict[str, Any]:
         "patience": operation.patience,
         "not_before": to_millis(operation.not_before),
         "handle": operation.handle,
-        "reason": to_prose(operation.reason),
+        "reason": storable_text(operation.reason),
         "progress": to_document(operation.progress),
         "result": to_document(operation.result),
         "failure": failure_document(operation.failure),

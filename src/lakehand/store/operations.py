@@ -20,7 +20,7 @@ from lakehand.domain.operations import (
 )
 from lakehand.domain.tables import TableId
 from lakehand.store.clock import to_millis
-from lakehand.store.documents import to_prose
+from lakehand.store.documents import storable_text
 from lakehand.store.leases import OperationLeases
 from lakehand.store.operation_reads import UNFINISHED_WORDS, row_of
 from lakehand.store.operation_rows import RELEASED, about, attempt_row, new_row, saved_row, to_operation
@@ -123,7 +123,7 @@ class SqlOperations(OperationLeases):
         at = to_millis(now)
         is_free = or_(c.lease_until.is_(None), c.lease_until <= at)
         waits = and_(c.tbl_id == table, c.status == Status.PENDING.value, is_free)
-        ended = CANCELED | {"is_deleted": True, "reason": to_prose(reason), "update_time": at, "finish_time": at}
+        ended = CANCELED | {"is_deleted": True, "reason": storable_text(reason), "update_time": at, "finish_time": at}
         oldest = select(c.operation_id).where(waits).order_by(c.operation_id).limit(limit)
 
         def write(tx: Connection) -> Sequence[OperationId]:

@@ -11,8 +11,8 @@ from sqlalchemy import Connection, and_, bindparam, select, update
 from lakehand.core.ports import DueProbe
 from lakehand.domain.tables import TableId
 from lakehand.store.clock import span_to_millis, to_millis
+from lakehand.store.compiled_statements import ListStatement
 from lakehand.store.database import Database
-from lakehand.store.prepared import Listed
 from lakehand.store.schema import Id, Millis, tbl
 
 c = tbl.c
@@ -21,14 +21,14 @@ NEXT = bindparam("next", type_=Millis())
 IS_DUE = and_(c.probe_due <= NOW, c.paused.is_(False), c.removed.is_(False))
 DUE = select(c.id).where(IS_DUE).order_by(c.probe_due).limit(bindparam("limit"))
 # Rivals saw the same rows: we win those still due, and only those. Whoever dies leaves them due again a little later.
-CLAIM = Listed(
+CLAIM = ListStatement(
     lambda tables: update(tbl).where(c.id.in_(tables), IS_DUE).values(probe_due=NEXT, probe_token=bindparam("token")),
     [Id],
 )
 WHAT = (c.id, c.format, c.base_path, c.catalog, c.db_name, c.table_name, c.heartbeat_timeout, c.change_token)
-CLAIMED = Listed(lambda tables: select(*WHAT).where(c.id.in_(tables), c.probe_token == bindparam("token")), [Id])
-PROBED = Listed(lambda tables: update(tbl).where(c.id.in_(tables)).values(look_time=NOW, probe_due=NEXT), [Id])
-PUT_OFF = Listed(lambda tables: update(tbl).where(c.id.in_(tables)).values(probe_due=NEXT), [Id])
+CLAIMED = ListStatement(lambda tables: select(*WHAT).where(c.id.in_(tables), c.probe_token == bindparam("token")), [Id])
+PROBED = ListStatement(lambda tables: update(tbl).where(c.id.in_(tables)).values(look_time=NOW, probe_due=NEXT), [Id])
+PUT_OFF = ListStatement(lambda tables: update(tbl).where(c.id.in_(tables)).values(probe_due=NEXT), [Id])
 CHANGED = update(tbl).where(c.id == bindparam("table")).values(change_token=bindparam("seen"), change_time=NOW)
 
 

@@ -30,8 +30,8 @@ from lakehand.domain.schedules import Look, Schedule
 from lakehand.domain.tables import Format, TableId
 from lakehand.spi.factories import ProcessTriggerStrategy
 from lakehand.store.clock import millis_or_none, span_to_millis, to_millis, to_time
+from lakehand.store.compiled_statements import ListStatement
 from lakehand.store.database import Database
-from lakehand.store.prepared import Listed
 from lakehand.store.schema import Id, Millis, schedule, tbl
 from lakehand.store.tables import chunks
 
@@ -45,7 +45,7 @@ IS_CLAIMABLE = and_(c.due <= NOW, or_(c.lease_until.is_(None), c.lease_until <= 
 
 DUE = select(c.tbl_id).where(IS_CLAIMABLE).order_by(c.due).limit(bindparam("limit"))
 # Rivals saw the same rows: we win those still claimable, and only those.
-CLAIM = Listed(
+CLAIM = ListStatement(
     lambda tables: (
         update(schedule)
         .where(c.tbl_id.in_(tables), IS_CLAIMABLE)
@@ -53,7 +53,9 @@ CLAIM = Listed(
     ),
     [Id],
 )
-CLAIMED = Listed(lambda tables: select(schedule).where(c.tbl_id.in_(tables), c.lease_token == bindparam("token")), [Id])
+CLAIMED = ListStatement(
+    lambda tables: select(schedule).where(c.tbl_id.in_(tables), c.lease_token == bindparam("token")), [Id]
+)
 FINISH = (
     update(schedule)
     .where(c.tbl_id == bindparam("table"), c.action == bindparam("done"), c.lease_token == bindparam("token"))
@@ -79,7 +81,7 @@ FINISH = (
 IS_AWAKE = and_(c.due <= NOW, c.wakes > 0, c.lease_until.is_(None))
 WAKE = update(schedule).where(~IS_AWAKE).values(due=case((c.due > NOW, NOW), else_=c.due), wakes=c.wakes + 1)
 ASK = update(schedule).values(due=case((c.due > NOW, NOW), else_=c.due), wakes=c.wakes + 1, decide_at=NOW)
-WAKE_ALL = Listed(lambda tables: WAKE.where(c.tbl_id.in_(tables)), [Id])
+WAKE_ALL = ListStatement(lambda tables: WAKE.where(c.tbl_id.in_(tables)), [Id])
 PAIRS = select(tbl.c.format, c.action).join(tbl, tbl.c.id == c.tbl_id).distinct().order_by(tbl.c.format, c.action)
 NEXT_DUE = select(c.due).where(c.lease_until.is_(None), IS_SERVED).order_by(c.due).limit(1)
 NEXT_FREE = select(func.min(c.lease_until))

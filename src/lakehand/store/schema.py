@@ -18,15 +18,15 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import mysql
 
-Id = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only where the type is INTEGER
+Id = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids only for INTEGER
 Key = String(250)
 Word = String(64)
 Digest = String(64)
-Prose = Text().with_variant(mysql.LONGTEXT(), "mysql")
-Document = Prose
+LongText = Text().with_variant(mysql.LONGTEXT(), "mysql")
+Document = LongText
 Millis = BigInteger
 
-# MySQL compares text without regard to case unless it is told otherwise.
+# MySQL compares text case-insensitively by default.
 ON_MYSQL: dict[str, Any] = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": "utf8mb4_bin"}
 
 metadata = MetaData()
@@ -40,7 +40,7 @@ tbl = Table(
     Column("base_path", String(1024), nullable=False),
     Column("owner", Key, nullable=False),
     Column("queue", Key, nullable=False),
-    Column("action_types", Prose, nullable=False),
+    Column("action_types", LongText, nullable=False),
     Column("priority", Integer, nullable=False),
     Column("format", Word, nullable=False),
     Column("catalog", Key, nullable=False),
@@ -51,14 +51,14 @@ tbl = Table(
     Column("name_key", Digest),  # only while registered, only with a db_name, and only for the first of that name
     Column("paused", Boolean, nullable=False),
     Column("removed", Boolean, nullable=False),
-    Column("change_token", Prose),
+    Column("change_token", LongText),
     Column("change_time", Millis),
     Column("look_time", Millis),
     Column("notify_time", Millis),
     Column("create_time", Millis, nullable=False),
     Column("update_time", Millis, nullable=False),
     Column("probe_due", Millis),
-    Column("probe_token", Word),  # of whoever took the last probe on
+    Column("probe_token", Word),  # of the instance that claimed the last probe
     UniqueConstraint("location_key", name="uq_tbl_location"),
     UniqueConstraint("name_key", name="uq_tbl_name"),
     Index("ix_tbl_names", "db_name", "table_name"),
@@ -80,7 +80,7 @@ operation = Table(
     Column("parameters", Document, nullable=False),
     Column("conflict_class", String(200), nullable=False),
     Column("urgent", Boolean, nullable=False),
-    Column("purpose", Prose, nullable=False),
+    Column("purpose", LongText, nullable=False),
     Column("priority", Integer, nullable=False),
     Column("queue", Key, nullable=False),
     Column("owner", Key, nullable=False),
@@ -94,10 +94,10 @@ operation = Table(
     Column("lease_holder", Key),
     Column("lease_token", Word),
     Column("lease_until", Millis),
-    Column("active_slot", Key),  # set while leased: at most one operation per table and conflict class is
-    Column("place", Key),  # set while leased, where the number of such operations is limited: one of so many places
+    Column("active_slot", Key),  # set while leased; unique: one live operation per table and conflict class
+    Column("place", Key),  # set while leased, if such operations are limited: one of that many dispatch slots
     Column("handle", Key),
-    Column("reason", Prose, nullable=False),
+    Column("reason", LongText, nullable=False),
     Column("progress", Document, nullable=False),
     Column("result", Document, nullable=False),
     Column("failure", Document),
@@ -116,7 +116,7 @@ operation = Table(
     Index("ix_operation_holder", "lease_holder"),
     Index("ix_operation_finish", "finish_time"),
     Index("uq_operation_place", "place", unique=True),
-    sqlite_autoincrement=True,  # a number is never used twice, not even after the newest row was removed
+    sqlite_autoincrement=True,  # an id is never reused, not even after the newest row was deleted
     **ON_MYSQL,
 )
 
@@ -154,8 +154,8 @@ schedule = Table(
     Column("last_look", Millis),
     Column("last_decision", Millis),
     Column("decide_at", Millis),
-    Column("seen_token", Prose),
-    Column("last_reason", Prose, nullable=False),
+    Column("seen_token", LongText),
+    Column("last_reason", LongText, nullable=False),
     Column("lease_holder", Key),
     Column("lease_token", Word),
     Column("lease_until", Millis),
@@ -179,7 +179,7 @@ event = Table(
     metadata,
     Column("event_id", Id, primary_key=True),
     Column("kind", Word, nullable=False),
-    Column("message", Prose, nullable=False),
+    Column("message", LongText, nullable=False),
     Column("tbl_id", Id),
     Column("operation_id", Id),
     Column("detail", Document, nullable=False),

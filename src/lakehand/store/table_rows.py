@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Between tables and their rows."""
+"""Converts tables to rows and back."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ key_of = lru_cache(maxsize=20_000)(location_key)
 
 
 def name_key(db_name: str, table_name: str, catalog: str = "") -> str | None:
-    """What makes a name unique; None where a name need not be. Each catalog has its own names."""
+    """The unique key of a name; None if the name need not be unique. Each catalog has its own names."""
     parts = [catalog, db_name, table_name] if catalog else [db_name, table_name]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest() if db_name else None
 
@@ -49,7 +49,7 @@ def new_row(spec: TableSpec, now: int) -> dict[str, Any]:
 
 
 def revived_row(spec: TableSpec, now: int) -> dict[str, Any]:
-    """A table that comes back is new in all but its history."""
+    """A table that is registered again keeps only its id and history."""
     fresh = {"paused": False, "removed": False, "change_token": None, "update_time": now}
     return spec_row(spec) | fresh | {"probe_due": later(spec.heartbeat_timeout, now)}
 
@@ -63,14 +63,14 @@ def changed_row(changes: TableChanges, now: int) -> dict[str, Any]:
         "scheduling": None if changes.scheduling is None else str(changes.scheduling),
         "heartbeat_timeout": None if changes.heartbeat_timeout is None else span_to_millis(changes.heartbeat_timeout),
         "properties": None if changes.properties is None else to_document(changes.properties),
-        "probe_due": None if changes.heartbeat_timeout is None else now,  # from now on at the new pace
+        "probe_due": None if changes.heartbeat_timeout is None else now,  # probe now, then at the new interval
         "paused": changes.paused,
     }
     return {name: value for name, value in wanted.items() if value is not None} | {"update_time": now}
 
 
 def later(span: timedelta, now: int) -> int:
-    """The first looks at its actions come sooner, and say then when the next probe is due."""
+    """The first probe. Its schedules are due sooner, and set the next one."""
     return now + span_to_millis(span)
 
 
@@ -82,7 +82,7 @@ def schedule_rows(table: TableId, wanted: Iterable[Action], now: int) -> Sequenc
 
 
 def to_table(row: Row[Any]) -> Table:
-    """In the order of the schema, by place: a sweep makes tens of thousands of these."""
+    """By position, in the order of the schema: a probe batch makes tens of thousands of these."""
     (_, _, paused, removed, token, changed, looked, notified, created, updated, probe, _) = row[OTHER_COLUMNS]
     return Table(
         id=TableId(row[0]),
@@ -104,7 +104,7 @@ SPEC_COLUMNS, OTHER_COLUMNS = slice(1, 13), slice(13, None)  # from db_name to p
 
 @lru_cache(maxsize=20_000)
 def to_spec(columns: tuple[Any, ...]) -> TableSpec:
-    """The same columns make the same spec; notifications ask for few of them very often."""
+    """Cached: notifications ask for the same tables again and again."""
     (
         db_name,
         table_name,

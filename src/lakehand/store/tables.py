@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables in SQL. A removed table keeps its row, its number and its history; its name and schedules go."""
+"""Tables in SQL. A removed table keeps its row, id and history, and loses its name and schedules."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from lakehand.core.ports import Page, TableFilter
@@ -14,10 +14,10 @@ from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, NotFound
 from lakehand.domain.tables import Table, TableChanges, TableId, TableSpec
 from lakehand.store.clock import to_millis
+from lakehand.store.compiled_statements import ListStatement
 from lakehand.store.database import Database
 from lakehand.store.dialects import insert_missing
 from lakehand.store.paging import read_page
-from lakehand.store.prepared import Listed
 from lakehand.store.schema import Digest, Id, schedule, tbl
 from lakehand.store.table_rows import (
     changed_row,
@@ -33,8 +33,8 @@ T = TypeVar("T")
 SAME = ("db_name", "table_name", "owner", "queue", "format", "catalog")
 CHUNK = 500  # values in one IN list
 REGISTERED = tbl.c.removed.is_(False)
-BY_KEYS = Listed(lambda keys: select(tbl).where(tbl.c.location_key.in_(keys), REGISTERED), [Digest])
-BY_IDS = Listed(lambda ids: select(tbl).where(tbl.c.id.in_(ids)), [Id])
+BY_KEYS = ListStatement(lambda keys: select(tbl).where(tbl.c.location_key.in_(keys), REGISTERED), [Digest])
+BY_IDS = ListStatement(lambda ids: select(tbl).where(tbl.c.id.in_(ids)), [Id])
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,13 @@ class SqlTables:
     def by_ids(self, ids: Collection[TableId]) -> Mapping[TableId, Table]:
         return {TableId(row.id): to_table(row) for row in self.gather(BY_IDS, sorted(ids))}
 
-    def gather(self, query: Listed, values: Sequence[Any]) -> Sequence[Row[Any]]:
+    def gather(self, query: ListStatement, values: Sequence[Any]) -> Sequence[Row[Any]]:
         return self.database.read(lambda tx: query.rows(tx, values)) if values else []
 
     def by_name(self, db_name: str, table_name: str) -> Sequence[Table]:
-        """Registered tables of that name; each catalog, and what is in none, has its own names."""
-        bears_it = or_(tbl.c.name_key.is_not(None), tbl.c.db_name == "")
-        named = and_(tbl.c.db_name == db_name, tbl.c.table_name == table_name, bears_it)
+        """Registered tables of that name; several are possible in different catalogs."""
+        has_name = or_(tbl.c.name_key.is_not(None), tbl.c.db_name == "")
+        named = and_(tbl.c.db_name == db_name, tbl.c.table_name == table_name, has_name)
         query = select(tbl).where(named, REGISTERED).order_by(tbl.c.id)
         return [to_table(row) for row in self.database.read(lambda tx: tx.execute(query).all())]
 
@@ -87,7 +87,7 @@ class SqlTables:
         if known is not None and not known.removed:
             return to_table(known), False
         if known is None and not self.insert(tx, spec, now):
-            return self.put_after_rival(tx, spec)
+            return self.find_registered(tx, spec)
         if known is not None:
             tx.execute(update(tbl).where(at).values(revived_row(spec, now)))
         row = tx.execute(select(tbl).where(at)).one()
@@ -95,7 +95,7 @@ class SqlTables:
         return to_table(row), True
 
     def insert(self, tx: Connection, spec: TableSpec, now: int) -> bool:
-        """False when a rival has registered the location meanwhile; raises when the name is taken."""
+        """False if another instance has registered the location meanwhile; raises if the name is taken."""
         values = new_row(spec, now)
         try:
             with tx.begin_nested():
@@ -107,7 +107,7 @@ class SqlTables:
             return False
         return True
 
-    def put_after_rival(self, tx: Connection, spec: TableSpec) -> tuple[Table, bool]:
+    def find_registered(self, tx: Connection, spec: TableSpec) -> tuple[Table, bool]:
         return to_table(tx.execute(select(tbl).where(tbl.c.location_key == key_of(spec.location))).one()), False
 
     def add_schedules(self, tx: Connection, table: TableId, wanted: Collection[Action], now: int) -> None:
@@ -132,7 +132,7 @@ class SqlTables:
         return self.database.write(write)
 
     def remove(self, id: TableId, *, now: datetime) -> None:
-        """Forget the table but keep its history; its schedules go."""
+        """Unregister the table: keep its history, delete its schedules."""
 
         def write(tx: Connection) -> None:
             row = row_of(tx, id, lock=True)
@@ -140,13 +140,9 @@ class SqlTables:
             tx.execute(update(tbl).where(tbl.c.id == id).values(gone))
             tx.execute(delete(schedule).where(schedule.c.tbl_id == id))
             if row.name_key:
-                pass_name_on(tx, row)
+                pass_on_name(tx, row)
 
         self.database.write(write)
-
-    def count(self) -> int:
-        query = select(func.count()).select_from(tbl).where(REGISTERED)
-        return self.database.read(lambda tx: tx.execute(query).scalar_one())
 
 
 def row_of(tx: Connection, id: TableId, *, lock: bool = False) -> Row[Any]:
@@ -157,8 +153,8 @@ def row_of(tx: Connection, id: TableId, *, lock: bool = False) -> Row[Any]:
     return row
 
 
-def pass_name_on(tx: Connection, removed: Row[Any]) -> None:
-    """A table that was registered under a taken name gets the name when it becomes free."""
+def pass_on_name(tx: Connection, removed: Row[Any]) -> None:
+    """A table that was registered under a taken name gets the name when it is free."""
     waiting = select(tbl.c.id).where(
         tbl.c.db_name == removed.db_name, tbl.c.table_name == removed.table_name, tbl.c.catalog == removed.catalog,
         REGISTERED,

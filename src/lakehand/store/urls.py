@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the address of a database: our driver for its kind, and no parameter that the driver would stumble over."""
+"""Parses the URL of a database: chooses the driver, and refuses parameters that the driver does not know."""
 
 import inspect
 from collections.abc import Callable
@@ -23,10 +23,10 @@ def read_url(text: str | URL) -> URL:
     try:
         url = make_url(text)
     except ArgumentError as error:
-        raise Invalid("the database URL cannot be read: write sqlite:////path/file.db, postgresql://... ") from error
+        raise Invalid("the database URL cannot be read: write sqlite:////path/file.db or postgresql://...") from error
     kind = url.drivername.partition("+")[0]
     if kind not in DRIVERS:
-        raise Invalid(f"{kind!r} is no database of ours: use sqlite, postgresql, mysql or mariadb")
+        raise Invalid(f"{kind!r} is not supported as a database: use sqlite, postgresql, mysql or mariadb")
     if kind == "sqlite" and url.database in (None, "", ":memory:"):
         raise Invalid("SQLite needs a file, for instance sqlite:////var/lib/lakehand/lakehand.db")
     url = url.set(drivername=DRIVERS[kind])
@@ -37,8 +37,8 @@ def read_url(text: str | URL) -> URL:
 def refuse_unknown_parameters(url: URL) -> None:
     known = PARAMETERS[url.get_backend_name()]()
     if unknown := sorted(set(url.query) - known):
-        told = ", ".join(sorted(known)) or "none"
-        raise Invalid(f"the database's address has the parameter {unknown[0]!r}, which is not known; known are: {told}")
+        names = ", ".join(sorted(known)) or "none"
+        raise Invalid(f"the database URL has an unknown parameter {unknown[0]!r}: known are {names}")
 
 
 def postgresql_parameters() -> frozenset[str]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements of the hot path, compiled once per size of their list: what is left per call is the driver's work."""
+"""Statements of the hot paths, compiled once per list size, so that a call costs only the driver's work."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -15,9 +15,9 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledStatement:
     text: str
-    order: Sequence[str] | None  # of the parameters, where they have no names
+    order: Sequence[str] | None  # of positional parameters; None: they are named
     constants: Mapping[str, Any]
 
     def run(self, tx: Connection, given: Mapping[str, Any]) -> CursorResult[Any]:
@@ -34,11 +34,11 @@ class Compiled:
 
 
 @dataclass(slots=True)
-class Rows:
-    """An insert of many rows that all have the same columns."""
+class BatchInsert:
+    """An insert of many rows with the same columns."""
 
     statement: Insert
-    compiled: dict[frozenset[str], Compiled] = field(default_factory=dict)
+    compiled: dict[frozenset[str], CompiledStatement] = field(default_factory=dict)
 
     def run(self, tx: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
         columns = frozenset(rows[0])
@@ -50,33 +50,33 @@ class Rows:
         else:
             known.run_many(tx, rows)
 
-    def compile(self, tx: Connection, columns: list[str]) -> Compiled:
+    def compile(self, tx: Connection, columns: list[str]) -> CompiledStatement:
         statement: Any = self.statement
         if tx.dialect.name == "postgresql":
-            # One parameter instead of twenty for each row: half of the work on both sides.
+            # One JSON parameter instead of twenty per row: half of the work on both sides.
             table: Any = self.statement.table
             source = text(f"json_populate_recordset(NULL::{table.name}, CAST(:{DOCUMENT} AS json))")
             statement = statement.from_select(columns, select(*map(column, columns)).select_from(source))
             compiled: Any = statement.compile(dialect=tx.dialect)
         else:
             compiled = statement.compile(dialect=tx.dialect, column_keys=columns)
-        return Compiled(compiled.string, compiled.positiontup, {})
+        return CompiledStatement(compiled.string, compiled.positiontup, {})
 
 
 @dataclass(slots=True)
-class Listed:
-    """A statement over a list of values (or of tuples), in pieces of up to 256; short lists are padded."""
+class ListStatement:
+    """A statement over a list of values (or of tuples), in chunks of up to 256; short lists are padded."""
 
-    build: Callable[[Sequence[Any]], Executable]  # from the parameters that stand for the list
+    build: Callable[[Sequence[Any]], Executable]  # from one parameter per value
     types: Sequence[TypeEngine[Any]]  # of one value, or of each part of a tuple
-    compiled: dict[tuple[str, int], Compiled] = field(default_factory=dict)
+    compiled: dict[tuple[str, int], CompiledStatement] = field(default_factory=dict)
 
     def rows(self, tx: Connection, values: Sequence[Any], **others: Any) -> list[Row[Any]]:
-        """Ask for all these values."""
+        """Select by all of these values."""
         return [row for start in range(0, len(values), LARGEST) for row in self.piece(tx, values, start, others).all()]
 
     def run(self, tx: Connection, values: Sequence[Any], **others: Any) -> None:
-        """Change all that these values name."""
+        """Update by all of these values."""
         for start in range(0, len(values), LARGEST):
             self.piece(tx, values, start, others)
 
@@ -88,19 +88,19 @@ class Listed:
         compiled = self.compiled.get((tx.dialect.name, size)) or self.compile(tx, size)
         return compiled.run(tx, {**others, **dict(zip(NAMES, flat, strict=False))})
 
-    def compile(self, tx: Connection, size: int) -> Compiled:
+    def compile(self, tx: Connection, size: int) -> CompiledStatement:
         width = len(self.types)
         flat: list[BindParameter[Any]] = [bindparam(NAMES[n], type_=self.types[n % width]) for n in range(size * width)]
         listed = flat if width == 1 else [tuple(flat[n : n + width]) for n in range(0, len(flat), width)]
         statement: Any = self.build(listed)
         compiled = statement.compile(dialect=tx.dialect)
-        done = Compiled(compiled.string, compiled.positiontup, compiled.params)
+        done = CompiledStatement(compiled.string, compiled.positiontup, compiled.params)
         self.compiled[tx.dialect.name, size] = done
         return done
 
 
 def padded(count: int) -> int:
-    """Few sizes, so that few statements are compiled and planned."""
+    """The next power of two, so that few statements are compiled and planned."""
     size = 1
     while size < count:
         size *= 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the REST face is given: the desks it asks, who may ask, and where it reports. It builds none of it itself."""
+"""What the REST API is given: services, secrets, and callbacks for metrics. It builds none of it itself."""
 
 import hmac
 from collections.abc import Callable, Mapping, Sequence
@@ -20,9 +20,9 @@ KIBIBYTE = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """The secrets and bounds of this face. No secret is ever shown: not in answers, events, logs, nor here."""
+    """Secrets and bounds of the API. No secret is ever shown: not in answers, events, logs, nor here."""
 
-    api_tokens: Mapping[str, str] = field(default_factory=dict, repr=False)  # name → secret; none: everybody may ask
+    api_tokens: Mapping[str, str] = field(default_factory=dict, repr=False)  # name → secret; none: no token is needed
     wire_token: str = field(default="", repr=False)  # ?token= of Hudi's client; empty: not asked for
     callback_key: str = field(default="", repr=False)  # the callback's key header; empty: not asked for
     max_body: int = 64 * KIBIBYTE
@@ -30,7 +30,7 @@ class Security:
     hosts: Hosts = field(default_factory=Hosts)  # the names that requests may use for this service
 
     def api_caller(self, secret: str) -> str | None:
-        """The name of the token with this secret. Every token is compared, so that time tells nothing."""
+        """The name of the token with this secret. Every token is compared, so that timing reveals nothing."""
         names = [name for name, own in self.api_tokens.items() if own and same(own, secret)]
         return names[0] if names else None
 
@@ -38,7 +38,7 @@ class Security:
         return not self.wire_token or same(self.wire_token, token)
 
     def admits_callback(self, key: str, token: str) -> bool:
-        """Either secret opens the callback; with neither configured it is open."""
+        """Either secret is enough; if none is configured, none is needed."""
         if not self.callback_key and not self.wire_token:
             return True
         by_key = bool(self.callback_key) and same(self.callback_key, key)
@@ -51,8 +51,8 @@ def same(secret: str, given: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class About:
-    """Which service this is."""
+class ServiceInfo:
+    """Which service and version this is."""
 
     version: str
     instance: str = ""
@@ -60,15 +60,17 @@ class About:
 
 
 def ignore_request(route: str, method: str, status: int, seconds: float) -> None:
-    """Used where nobody counts."""
+    """The default: no metrics."""
 
 
 def ignore_notifications(source: str, outcome: str, count: int) -> None:
-    """Used where nobody counts."""
+    """The default: no metrics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Faces:
+class ApiContext:
+    """What every route can reach."""
+
     tables: TableService
     operations: OperationService
     explainer: Explainer
@@ -79,12 +81,11 @@ class Faces:
     readiness: Callable[[], Mapping[str, str]]  # part → "ok", or what is wrong with it
     metrics_text: Callable[[], tuple[bytes, str]]  # body and content type
     security: Security
-    about: About
+    about: ServiceInfo
     on_request: Callable[[str, str, int, float], None] = ignore_request  # route, method, status, seconds
     on_notifications: Callable[[str, str, int], None] = ignore_notifications  # source, outcome, how many
     refusals: Refusals = field(default_factory=lambda: Refusals(ignore_refusal))
     catalogs: CatalogService | None = None  # None: there are none
-    bench: bool = False  # adds an empty handler beside the wire, to compare it with
 
     @property
     def engines(self) -> frozenset[str]:
