@@ -11,7 +11,8 @@ import pytest
 
 from lakehand.app import plugins
 from lakehand.app.plugins import PluginConfig, load
-from lakehand.core.plugins import PluginReport, Plugins
+from lakehand.core.plugins import Plugins
+from lakehand.core.ports import PluginReport
 from lakehand.domain.errors import PluginBroken
 from lakehand.domain.tables import Format
 from lakehand.spi import Action, EngineContext, ProcessFactory, Skip, TableProcess, TableRuntime, Verdict

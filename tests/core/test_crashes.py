@@ -24,7 +24,7 @@ def test_died_after_the_claim_before_the_handle_was_stored(store: Any) -> None:
     table = one.add_table()
     one.tables.plan(table.location, T1)
     one.coordinator.run_once()
-    [candidate] = one.store.operations.candidates(now=one.clock.now(), limit=9)
+    [candidate] = one.store.operations.queue(now=one.clock.now(), limit=9).candidates
     assert one.store.operations.claim(
         candidate.operation, holder=one.holder, now=one.clock.now(), time_to_live=TIME_TO_LIVE
     )
@@ -127,7 +127,7 @@ def test_a_holder_that_slept_too_long_writes_nothing_and_stops_its_job(store: An
     two.rescuer.run_once()
     with pytest.raises(LeaseLost):
         one.store.operations.save(replace_reason(one, table), now=one.clock.now())
-    one.monitor.watches["spark"].let_go(one.the_operation(table))
+    one.monitor.engines["spark"].give_up_lease(one.the_operation(table))
     assert one.engine.canceled == [handle]
 
 

@@ -54,5 +54,5 @@ def test_a_running_operation_tells_its_phase(world: World) -> None:
 
 def test_a_paused_table_says_so(world: World) -> None:
     table = world.add_table()
-    world.desk.change(table.id, TableChanges(paused=True))
+    world.table_service.change(table.id, TableChanges(paused=True))
     assert explain(world, table.id).summary == "paused: nothing is started"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lakehand.core.lanes import Lanes
+from lakehand.core.plugin_calls.pools import WorkerPools
 from lakehand.core.prober import FEW
 from lakehand.domain.references import TableReference
 from lakehand.domain.schedules import Schedule
@@ -66,12 +66,12 @@ def test_a_change_is_told_of_once(world: World, table: Table) -> None:
     assert world.factory.triggered == asked + 1  # after what was stored it is asked again, and skips
 
 
-def test_a_change_is_not_lost_when_we_die_before_it_was_told_of(
+def test_a_change_is_not_lost_when_we_die_before_its_actions_are_woken(
     world: World, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.tables.plan(table.location, T1)
     with monkeypatch.context() as broken:
-        broken.setattr(type(world.store.schedules), "wake", lambda *_, **__: 1 / 0)
+        broken.setattr("lakehand.store.probes.wake_actions", lambda *_: 1 / 0)  # after the token, before the commit
         with pytest.raises(ZeroDivisionError):
             world.prober.run_once()
     world.restart()
@@ -130,7 +130,7 @@ def test_tables_that_were_registered_together_are_not_probed_together_for_ever(w
 
 
 def test_a_look_at_an_action_is_a_probe_too(world: World, table: Table) -> None:
-    world.desk.look_now(table.id)
+    world.table_service.look_now(table.id)
     world.coordinator.run_once()
     world.tables.probes = 0
     world.prober.run_once()
@@ -166,10 +166,10 @@ class Hanging:
 
 @pytest.fixture
 def threads(store: Any) -> Iterator[World]:
-    made = World(store, lanes=lambda: Lanes(purpose="test", width=1, patience=60.0))
+    made = World(store, pools=lambda: WorkerPools(purpose="test", size=1, timeout=60.0))
     yield made
-    for lanes in made.lanes:
-        lanes.close(patience=0.0)
+    for pools in made.pools:
+        pools.close(timeout=0.0)
 
 
 def test_a_probe_that_hangs_is_left_and_those_behind_it_come_soon(threads: World) -> None:
@@ -183,16 +183,16 @@ def test_a_probe_that_hangs_is_left_and_those_behind_it_come_soon(threads: World
     vars(threads.tables)["probe"] = hanging = Hanging(bad.location, threads.tables.probe)
     threads.prober.run_once()
     assert eventually(lambda: hanging.waiting == 1)
-    threads.looks.check(a_while_later())
+    threads.evaluate_pools.abandon_overdue(a_while_later())
     threads.prober.run_once()
     threads.clock.pass_by(seconds=30)
     assert eventually(lambda: all_have_an_operation(threads, tables))
     assert hanging.waiting == 1
     told = schedules(threads, bad)["compaction"].last_reason
-    assert told.startswith("the last look has not come back yet: set aside since ")
+    assert told.startswith("the last evaluation has not returned yet: set aside since ")
     assert "hudi.probe had not come back after" in told
     hanging.opened.set()
-    assert eventually(lambda: not threads.plugins.formats[HUDI].record._hung)  # type: ignore[attr-defined]
+    assert eventually(lambda: not threads.plugins.formats[HUDI].breaker._hanging)  # type: ignore[attr-defined]
 
 
 def all_looked_at(world: World, tables: list[Table]) -> bool:

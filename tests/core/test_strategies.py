@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Strategies are honoured to the letter: by the clock, on change, so many at once, over all instances."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from lakehand.core.dispatcher import InFlight
 from lakehand.core.intake import Notification
+from lakehand.core.plugin_calls.pools import WaitGroup
 from lakehand.domain.operations import Operation, Status
 from lakehand.domain.processes import Skip, TableProcess
 from lakehand.domain.rules import Limits
@@ -100,7 +103,7 @@ def test_neither_a_commit_nor_a_word_of_the_writer_hurries_a_strategy_of_the_clo
 def test_a_person_hurries_a_strategy_of_the_clock(world: World, hourly: Table) -> None:
     world.look()
     world.clock.pass_by(minutes=5)
-    world.desk.look_now(hourly.id)
+    world.table_service.look_now(hourly.id)
     world.look()
     assert cleans(world) == [timedelta(), 5 * MINUTE]
 
@@ -224,11 +227,15 @@ def test_two_instances_that_choose_at_the_same_moment_do_not_break_the_limit(sto
     for n in range(2):
         one.tables.plan(one.add_table(f"t{n}").location, "1")
     one.coordinator.run_once()
-    seen = one.dispatcher.candidates(one.clock.now())
-    [mine], [its] = one.dispatcher.choice(seen[:1]).go, two.dispatcher.choice(seen[1:]).go
+    queue = one.dispatcher.queue()
+    parts = [replace(queue, candidates=[candidate]) for candidate in queue.candidates]
+    [mine], [its] = one.dispatcher.choose(parts[0]).go, two.dispatcher.choose(parts[1]).go
     assert mine.id != its.id
-    claims = [w.dispatcher.claim(c) for w, c in zip((one, two), seen, strict=True)]
-    assert [claim is not None for claim in claims] == [True, False]
+    moved = [
+        w.dispatcher.dispatch(InFlight(candidate=c, group=WaitGroup()))
+        for w, c in zip((one, two), queue.candidates, strict=True)
+    ]
+    assert moved == [True, False]
 
 
 def test_an_action_without_a_limit_has_none(world: World) -> None:
@@ -243,7 +250,7 @@ def test_an_action_that_is_added_later_is_looked_at_at_once(world: World) -> Non
     table = world.add_table()
     world.look()
     world.clock.pass_by(minutes=3)
-    world.desk.change(table.id, TableChanges(action_types=BOTH))
+    world.table_service.change(table.id, TableChanges(action_types=BOTH))
     world.look()
     assert cleans(world) == [3 * MINUTE]
 

@@ -4,8 +4,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from lakehand.core.plugins import PluginReport
-from lakehand.core.ports import Metrics
+from lakehand.core.ports import Metrics, PluginReport
 from lakehand.observe.metrics import MOST_WORDS, PrometheusMetrics
 
 SECOND = timedelta(seconds=1)

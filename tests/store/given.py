@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from lakehand.core.ports import Arrival, Store
+from lakehand.core.ports import Arrival, Store, TableFilter
 from lakehand.domain.actions import Action
 from lakehand.domain.operations import (
     Attempt,
@@ -83,3 +83,7 @@ def an_attempt(operation: Operation, handle: str = "handle-1", **values: Any) ->
 def arrival(table: TableSpec, *instants: str, **values: Any) -> Arrival:
     values.setdefault("process", process())
     return Arrival(table=table, instants=[Instant(i) for i in instants], **values)
+
+
+def count_tables(store: Store) -> int:
+    return len(store.tables.list(TableFilter(), limit=1000, cursor=None).items)

@@ -10,7 +10,7 @@ from lakehand.core.ports import OperationFilter, Store
 from lakehand.domain.errors import Moved
 from lakehand.domain.events import Event
 from lakehand.domain.operations import Operation, Status
-from lakehand.domain.schedules import Look
+from lakehand.domain.schedules import EvaluationResult
 from lakehand.domain.tables import TableChanges
 from lakehand.store import SqlStore
 from tests.store.given import (
@@ -25,6 +25,7 @@ from tests.store.given import (
     a_finished_operation,
     a_table,
     arrival,
+    count_tables,
     process,
     spec,
 )
@@ -68,7 +69,7 @@ def test_the_same_notification_a_thousand_times_is_one_operation(store: Store) -
 
     assert len(set(ids)) == 1
     assert len(operations(store)) == 1
-    assert store.tables.count() == 1
+    assert count_tables(store) == 1
 
 
 def test_a_batch_may_speak_of_a_table_in_many_ways(store: Store) -> None:
@@ -111,7 +112,7 @@ def test_the_parameters_of_a_request_are_kept(store: Store) -> None:
 def test_a_notification_makes_its_table_due(store: Store) -> None:
     woken, left = a_table(store, "/w/woken"), a_table(store, "/w/left")
     due = store.schedules.claim_due(holder=ONE, now=NOON, time_to_live=MINUTE, limit=9)
-    store.schedules.finish([Look(schedule=s, next_due=NOON + 9 * HOUR, reason="") for s in due], now=NOON)
+    store.schedules.finish([EvaluationResult(schedule=s, next_due=NOON + 9 * HOUR, reason="") for s in due], now=NOON)
 
     store.inbox.store([arrival(woken.spec), arrival(left.spec, wake=False)], [], now=NOON + HOUR)
 
@@ -231,7 +232,7 @@ def test_a_large_batch_is_stored_whole(store: Store) -> None:
 
     ids = store.inbox.store(batch, [], now=NOON)
 
-    assert len(set(ids)) == store.tables.count() == 600
+    assert len(set(ids)) == count_tables(store) == 600
     assert store.operations.queue_depth(now=NOON) == {"default": (1800, NOON)}
 
 

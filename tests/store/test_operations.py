@@ -46,7 +46,7 @@ def test_an_operation_comes_back_as_it_was_described(store: Store) -> None:
     )
     new = NewOperation(
         table=table.id, instant=PLAN, process=wanted, priority=4, queue="fast", owner="ann",
-        retry_on_error=False, origin="api", due_at=NOON - HOUR,
+        origin="api", due_at=NOON - HOUR,
     )  # fmt: skip
 
     operation, is_new = store.operations.add(new, now=NOON)
@@ -54,7 +54,7 @@ def test_an_operation_comes_back_as_it_was_described(store: Store) -> None:
     assert is_new
     assert operation.process == wanted
     assert (operation.priority, operation.queue, operation.owner, operation.origin) == (4, "fast", "ann", "api")
-    assert (operation.status, operation.retry_on_error, operation.lease) == (Status.PENDING, False, None)
+    assert (operation.status, operation.lease) == (Status.PENDING, None)
     assert (operation.due_at, operation.not_before, operation.created_at) == (NOON - HOUR, NOON - HOUR, NOON)
     assert store.operations.get(operation.id) == operation
     assert store.operations.find(table.id, PLAN) == operation
@@ -190,7 +190,7 @@ def test_a_pending_operation_that_nobody_holds_is_canceled_at_once(store: Store)
     assert (canceled.status, canceled.reason) == (Status.CANCELED, "canceled by ann")
     assert (canceled.finished_at, canceled.is_deleted) == (NOON + HOUR, False)
     assert [e.event.kind for e in store.events.list(operation=pending.id).items] == ["operation.canceled"]
-    assert store.operations.candidates(now=NOON + HOUR, limit=9) == []
+    assert store.operations.queue(now=NOON + HOUR, limit=9).candidates == []
 
 
 def test_a_removed_operation_is_marked_as_deleted(store: Store) -> None:
@@ -252,7 +252,7 @@ def test_a_failed_operation_is_tried_again_when_someone_asks(store: Store) -> No
     reopened = store.operations.reopen(failed.reopened(at=NOON + HOUR, reason="again"), now=NOON + HOUR, event=AGAIN)
 
     assert (reopened.status, reopened.run_times, reopened.finished_at) == (Status.PENDING, 0, None)
-    assert [c.operation for c in store.operations.candidates(now=NOON + HOUR, limit=9)] == [reopened]
+    assert [c.operation for c in store.operations.queue(now=NOON + HOUR, limit=9).candidates] == [reopened]
     assert [e.event.kind for e in store.events.list(operation=failed.id).items] == ["operation.reopened"]
 
 

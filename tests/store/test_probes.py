@@ -48,14 +48,14 @@ def test_what_was_probed_is_due_again_when_that_was_said(store: Store) -> None:
 
 def test_there_is_nothing_to_finish_where_nothing_was_probed(store: Store) -> None:
     store.probes.finish({}, {}, now=NOON)
-    store.probes.put_off([], until=NOON)
+    store.probes.defer([], until=NOON)
 
 
 def test_a_probe_that_was_put_off_has_seen_nothing(store: Store) -> None:
     table = a_table(store)
     claimed(store)
 
-    store.probes.put_off([table.id], until=FIRST + SECOND)
+    store.probes.defer([table.id], until=FIRST + SECOND)
 
     assert store.tables.get(table.id).looked_at is None
     assert claimed(store, at=FIRST) == []

@@ -13,7 +13,7 @@ from lakehand.store import SqlStore
 from lakehand.store.migrate import head
 from tests.store import racers as race
 from tests.store.conftest import RACERS
-from tests.store.given import CLEAN, CLUSTERING, COMPACTION, NOON, arrival, process, spec
+from tests.store.given import CLEAN, CLUSTERING, COMPACTION, NOON, arrival, count_tables, process, spec
 
 pytestmark = pytest.mark.long
 T = TypeVar("T")
@@ -46,7 +46,7 @@ def test_two_thousand_operations_are_claimed_exactly_once(
     assert len(claims) == CLAIMS
     assert len(set(claims)) == CLAIMS
     assert sum(lost for _, lost in won) > 0, "nobody raced"
-    assert store.operations.candidates(now=NOON, limit=10) == []
+    assert store.operations.queue(now=NOON, limit=10).candidates == []
 
 
 def test_due_schedules_are_claimed_exactly_once(
@@ -76,7 +76,7 @@ def test_the_same_notifications_from_everywhere_are_stored_once(
 
     operations = store.operations.list(OperationFilter(), limit=500, cursor=None).items
     assert all(answer == answers[0] for answer in answers)
-    assert store.tables.count() == 60
+    assert count_tables(store) == 60
     assert len({(o.table, o.instant) for o in operations}) == len(operations) == 120
     assert {s.wakes for n in answers[0] for s in store.schedules.of_table(TableId(n))} == {1}
 

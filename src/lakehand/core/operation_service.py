@@ -3,7 +3,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import OperationFilter, Page, Store
@@ -11,7 +10,15 @@ from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, Invalid, NotFound
 from lakehand.domain.events import Event, StoredEvent
 from lakehand.domain.locations import normalise
-from lakehand.domain.operations import MOST_UNFINISHED, UNFINISHED, Attempt, NewOperation, Operation, OperationId
+from lakehand.domain.operations import (
+    MOST_UNFINISHED,
+    UNFINISHED,
+    Attempt,
+    NewOperation,
+    Operation,
+    OperationId,
+    service_instant,
+)
 from lakehand.domain.processes import Instant, Json, TableProcess
 from lakehand.domain.tables import Table, TableId
 from lakehand.spi.pauses import DRY_RUN
@@ -191,8 +198,3 @@ def asked_event(table: Table, action: Action, by: str, *, dry_run: bool, confirm
     message = f"{what} of {table.name} was asked for by {by}"
     kind, words = ("operation.confirmed", f"{message}, and confirmed") if confirm else ("operation.stored", message)
     return Event(kind=kind, message=words, table=table.id, detail={"by": by})
-
-
-def service_instant(action: Action, now: datetime) -> Instant:
-    """An instant of our own, for work that has no plan in the table yet; no format's instants look like it."""
-    return Instant(f"{now.strftime('%Y%m%d%H%M%S')}{now.microsecond // 1000:03d}-{action}")

@@ -38,6 +38,15 @@ class Busy:
     owner: str
     format: str
     action: str
+    holder: str = ""  # the instance that runs it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DispatchQueue:
+    """What the dispatch rules weigh."""
+
+    candidates: Sequence[Candidate]
+    busy: Sequence[Busy]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules: for each table and action, when it is looked at next and what the last look said."""
+"""Schedules: for each table and action, when it is evaluated next and what the last evaluation said."""
 
 import zlib
 from dataclasses import dataclass
@@ -12,35 +12,35 @@ from lakehand.domain.tables import TableId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """When one action of one table is due, and what was said about it last."""
+    """When one action of one table is due, and the result of its last evaluation."""
 
     table: TableId
     action: Action
     due: datetime
-    wakes: int = 0  # hints that no look has answered yet: someone spoke of the table, or an operation of it ended
+    wakes: int = 0  # wake-ups since the last evaluation: notifications, changes, ended operations
     last_start: datetime | None = None  # when a process of it was last stored
-    last_look: datetime | None = None
+    last_look: datetime | None = None  # when it was last evaluated
     last_decision: datetime | None = None  # when its factory was last asked
     decide_at: datetime | None = None  # from then on its factory is asked again, changed or not
-    seen_token: str | None = None  # the table's sign of change that its factory has seen
+    seen_token: str | None = None  # the table's change token at the last decision
     last_reason: str = ""
-    token: LeaseToken | None = None  # set while an instance looks at it
+    token: LeaseToken | None = None  # set while an instance evaluates it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """The outcome of one look at a schedule."""
+class EvaluationResult:
+    """The result of evaluating one schedule."""
 
     schedule: Schedule
     next_due: datetime
-    reason: str | None  # None: what was said last is still true
+    reason: str | None  # None: the last reason still holds
     decided: bool = False  # its factory was asked
     started: bool = False  # a process was stored
     decide_at: datetime | None = None  # from then on its factory is asked again, changed or not
-    saw: str | None = None  # the sign of change that its factory was shown; None: none
-    put_off: bool = False  # there was no time for it: nothing was seen, and every hint still waits
+    saw: str | None = None  # the change token at this decision; None: no decision
+    deferred: bool = False  # not evaluated for lack of time: its wake-ups still count
 
 
 def spread(key: str, interval: timedelta, share: float = 0.1) -> timedelta:
-    """A steady part of the interval for each key, so that tables registered together are not looked at together."""
+    """A stable part of the interval for each key, so that tables registered together are not evaluated together."""
     return interval * share * (zlib.crc32(key.encode()) / 2**32)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from lakehand.core.ports import Page, TableFilter
@@ -143,10 +143,6 @@ class SqlTables:
                 pass_name_on(tx, row)
 
         self.database.write(write)
-
-    def count(self) -> int:
-        query = select(func.count()).select_from(tbl).where(REGISTERED)
-        return self.database.read(lambda tx: tx.execute(query).scalar_one())
 
 
 def row_of(tx: Connection, id: TableId, *, lock: bool = False) -> Row[Any]:
