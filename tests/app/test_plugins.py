@@ -148,11 +148,11 @@ BROKEN = {
     ),
     "a strategy that never asks": (
         "    def trigger_strategy(self, f, a): return ProcessTriggerStrategy(on_new_snapshot=False)",
-        "it would never be asked",
+        "it would never be called",
     ),
     "an interval that does not pass": (
         "    def trigger_strategy(self, f, a): return at_fixed_rate(timedelta())",
-        "not a time that passes",
+        "not a positive duration",
     ),
     "no name": ("    name = ''", "its class has no name"),
 }

@@ -121,7 +121,7 @@ def test_a_failure_that_cannot_be_classified_is_tried_again_with_what_the_engine
 
 
 @pytest.mark.parametrize(("answer", "why"), [(None, "returned NoneType"), (7, "returned int")])
-def test_a_probe_that_gives_no_sign_is_told(world: World, answer: Any, why: str) -> None:
+def test_a_probe_without_a_token_is_reported(world: World, answer: Any, why: str) -> None:
     table = world.add_table()
     vars(world.tables)["probe"] = answering(answer)
     world.coordinator.run_once()
@@ -195,7 +195,7 @@ def test_a_factory_without_end_does_not_fill_the_database(world: World) -> None:
     assert "100 operations of it wait" in schedule.last_reason
 
 
-def test_a_snapshot_is_read_once_for_all_actions_of_a_visit(world: World) -> None:
+def test_a_snapshot_is_read_once_for_all_actions_of_an_evaluation(world: World) -> None:
     world.add_table(action_types=frozenset({COMPACTION, CLEAN}))
     world.coordinator.run_once()
     assert world.factory.triggered == 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks happen when they are due, decisions only where something may have changed."""
+"""Schedules are evaluated when they are due, and decided only where something may have changed."""
 
 from datetime import timedelta
 from typing import Any
@@ -11,7 +11,7 @@ from tests.core.world import NOON, World
 T1 = "20261115110000000"
 
 
-def test_a_new_table_is_looked_at_at_once(world: World) -> None:
+def test_a_new_table_is_evaluated_at_once(world: World) -> None:
     world.add_table()
     world.look()
     assert world.factory.triggered == 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plugin that hangs, in whichever call, keeps nobody else waiting, and everyone can see that it hangs."""
+"""A plugin that hangs, in whichever call, delays nobody else, and its state shows that it hangs."""
 
 import threading
 import time
@@ -78,7 +78,7 @@ def gate() -> Iterator[Gate]:
 
 @pytest.fixture
 def world(store: Any, gate: Gate) -> Iterator[World]:
-    """An instance with real pools, an odd factory and a slow format beside its own."""
+    """An instance with real worker pools, an odd factory and a slow format beside its own."""
     made = World(store, pools=lambda: WorkerPools(purpose="test", size=2, timeout=60.0))
     odd, slow = proxy_of(OddFactory(gate.wait)), proxy_of(SlowTables(gate.wait))
     odd.breaker.most_tables, slow.breaker.most_tables = 1, 4  # so few, to see what follows when it is too many
@@ -95,7 +95,7 @@ def world(store: Any, gate: Gate) -> Iterator[World]:
 
 
 def abandon_what_hangs(world: World) -> None:
-    """As if every patience had run out."""
+    """As if every deadline had passed."""
     for pools in world.pools:
         pools.abandon_overdue(a_while_later())
 
@@ -125,11 +125,11 @@ def test_an_endless_trigger_keeps_neither_its_table_nor_others(world: World, gat
     assert state_of(world.plugins.factories[HUDI, ODD_WORK]) == "stuck"
 
 
-def test_a_factory_that_hangs_everywhere_keeps_no_more_than_its_own_lane(world: World, gate: Gate) -> None:
+def test_a_factory_that_hangs_everywhere_keeps_no_more_than_its_own_pool(world: World, gate: Gate) -> None:
     for n in range(3):
         world.add_table(f"odd{n}", action_types=BOTH)
     world.coordinator.run_once()
-    assert eventually(lambda: gate.waiting == 2)  # the width of its lane
+    assert eventually(lambda: gate.waiting == 2)  # the size of its pool
     table = world.add_table("later")
     world.tables.plan(table.location, T1)
     world.coordinator.run_once()
@@ -181,10 +181,10 @@ def test_a_slow_format_keeps_no_other_format_waiting(world: World, gate: Gate) -
     world.tables.plan(second.location, T1)
     world.coordinator.run_once()
     assert eventually(lambda: has_operation(world, first) and has_operation(world, second))
-    assert gate.waiting <= 2  # the width of its own lane
+    assert gate.waiting <= 2  # the size of its own pool
 
 
-def test_a_slow_table_is_never_looked_at_by_two_at_once(world: World, gate: Gate) -> None:
+def test_a_slow_table_is_never_evaluated_by_two_threads(world: World, gate: Gate) -> None:
     table = world.add_table("slow", format=SLOW)
     world.coordinator.run_once()
     assert eventually(lambda: gate.waiting == 1)
@@ -197,9 +197,7 @@ def test_a_slow_table_is_never_looked_at_by_two_at_once(world: World, gate: Gate
     assert "the last evaluation has not returned yet" in reasons(world, table)["compaction"]
 
 
-def test_a_lane_that_is_full_puts_the_rest_off_and_keeps_what_was_asked(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_pool_defers_the_rest_and_keeps_their_wake_ups(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.add_table("slow0", format=SLOW)
     world.coordinator.run_once()
     monkeypatch.setattr(world.evaluate_pools, "has_room", lambda _: False)
@@ -270,7 +268,7 @@ def test_what_is_in_flight_counts_as_running(world: World, gate: Gate) -> None:
     assert eventually(lambda: gate.waiting == 1)
     world.dispatcher.run_once()
     assert gate.waiting == 1
-    assert list(world.dispatcher.waits().values()) == ["all 1 places are taken"]
+    assert list(world.dispatcher.waits().values()) == ["all 1 slots are taken"]
 
 
 def test_an_endless_verdict_keeps_no_other_operation_and_is_no_failure(world: World, gate: Gate) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""WorkerPools do what they are given; a call that hangs is left, its thread is replaced, and its answer is not used."""
+"""Worker pools run tasks; a call that misses its deadline is abandoned, its thread replaced, its result not used."""
 
 import threading
 import time
@@ -36,7 +36,7 @@ def plugin() -> CircuitBreaker:
     return CircuitBreaker(kind="process-factory", name="odd")
 
 
-def post_call(
+def submit_call(
     pools: WorkerPools, plugin: CircuitBreaker, work: Callable[[], Any], left: Callable[[str], None]
 ) -> Queue[Any]:
     """A task that calls into a plugin; what the call gave arrives in the queue. Returns when the call has begun."""
@@ -52,7 +52,7 @@ def post_call(
     return answers
 
 
-def test_what_is_posted_is_done(pools: WorkerPools) -> None:
+def test_what_is_submitted_is_run(pools: WorkerPools) -> None:
     done: Queue[int] = Queue()
     for n in range(50):
         pools.submit("pool", lambda n=n: done.put(n), lambda _: None)  # type: ignore[misc]
@@ -68,12 +68,12 @@ def test_a_task_that_fails_ends_no_thread(pools: WorkerPools) -> None:
     assert len([done.get(timeout=PATIENCE) for _ in range(10)]) == 10
 
 
-def test_a_call_that_hangs_is_left_and_others_go_on(
+def test_a_call_that_hangs_is_abandoned_and_others_go_on(
     pools: WorkerPools, plugin: CircuitBreaker, gate: threading.Event
 ) -> None:
     left: Queue[str] = Queue()
     for _ in range(2):
-        post_call(pools, plugin, gate.wait, left.put)
+        submit_call(pools, plugin, gate.wait, left.put)
     pools.abandon_overdue()
     assert left.empty()
     pools.abandon_overdue(a_while_later())
@@ -83,10 +83,10 @@ def test_a_call_that_hangs_is_left_and_others_go_on(
     assert done.wait(PATIENCE)
 
 
-def test_the_answer_of_a_call_that_was_left_is_not_used(
+def test_the_result_of_an_abandoned_call_is_not_used(
     pools: WorkerPools, plugin: CircuitBreaker, gate: threading.Event
 ) -> None:
-    answers = post_call(pools, plugin, gate.wait, lambda _: None)
+    answers = submit_call(pools, plugin, gate.wait, lambda _: None)
     pools.abandon_overdue(a_while_later())
     assert plugin.state()[0] == "stuck"
     gate.set()
@@ -109,7 +109,7 @@ def test_an_endless_loop_is_abandoned_and_replaced(
             raise
         ended.put(None)
 
-    post_call(pools, plugin, endless, lambda _: None)
+    submit_call(pools, plugin, endless, lambda _: None)
     pools.abandon_overdue(a_while_later())
     assert len(plugin._hanging) == 1
     assert plugin.state()[0] == "stuck"  # it would only do it again
@@ -148,16 +148,14 @@ def test_a_late_plugin_gets_nothing_more_from_us(
         with own_code():
             reached.put("our own code")
 
-    post_call(pools, plugin, late, lambda _: None)
+    submit_call(pools, plugin, late, lambda _: None)
     pools.abandon_overdue(a_while_later())
     gate.set()
     assert eventually(lambda: not plugin._hanging)
     assert reached.empty()
 
 
-def test_our_own_code_is_not_blamed_and_never_stopped(
-    pools: WorkerPools, plugin: CircuitBreaker, gate: threading.Event
-) -> None:
+def test_our_own_code_is_never_abandoned(pools: WorkerPools, plugin: CircuitBreaker, gate: threading.Event) -> None:
     left: Queue[str] = Queue()
 
     def asks_us() -> str:
@@ -165,7 +163,7 @@ def test_our_own_code_is_not_blamed_and_never_stopped(
             gate.wait()
         return "answered"
 
-    answers = post_call(pools, plugin, asks_us, left.put)
+    answers = submit_call(pools, plugin, asks_us, left.put)
     assert eventually(lambda: is_inside(pools, ""))
     pools.abandon_overdue(a_while_later())
     assert left.empty()
@@ -176,7 +174,7 @@ def test_our_own_code_is_not_blamed_and_never_stopped(
 
 def test_the_innermost_call_is_to_blame(pools: WorkerPools, plugin: CircuitBreaker, gate: threading.Event) -> None:
     storage = CircuitBreaker(kind="table-format", name="reader")
-    post_call(pools, plugin, lambda: call_plugin(storage, "", "inspect", anything, gate.wait), lambda _: None)
+    submit_call(pools, plugin, lambda: call_plugin(storage, "", "inspect", anything, gate.wait), lambda _: None)
     assert eventually(lambda: is_inside(pools, "inspect"))
     pools.abandon_overdue(a_while_later())
     assert (plugin.state()[0], storage.state()[0]) == ("on", "stuck")
@@ -187,14 +185,14 @@ def is_inside(pools: WorkerPools, method: str) -> bool:
     return any(call is not None and call.method == method for call in calls)
 
 
-def test_closing_waits_for_nobody_who_hangs(pools: WorkerPools, plugin: CircuitBreaker, gate: threading.Event) -> None:
-    post_call(pools, plugin, gate.wait, lambda _: None)
+def test_closing_waits_for_no_abandoned_call(pools: WorkerPools, plugin: CircuitBreaker, gate: threading.Event) -> None:
+    submit_call(pools, plugin, gate.wait, lambda _: None)
     pools.abandon_overdue(a_while_later())
     pools.close(timeout=PATIENCE)  # returns at once: what was left does not count
     assert not pools.busy()
 
 
-def test_a_stuck_plugin_is_not_called_until_it_was_left_alone_for_a_while(
+def test_an_open_breaker_allows_a_trial_call_after_its_pause(
     plugin: CircuitBreaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1000.0]
@@ -217,7 +215,7 @@ def test_a_stuck_plugin_is_not_called_until_it_was_left_alone_for_a_while(
     assert call_plugin(plugin, "", "trigger", anything, int) == 0
 
 
-def test_a_call_that_came_back_by_itself_makes_it_worth_trying(plugin: CircuitBreaker) -> None:
+def test_an_abandoned_call_that_returns_allows_a_trial_call(plugin: CircuitBreaker) -> None:
     plugin.abandoned("a call", "trigger", 60.0)
     plugin.returned_late("a call")
     assert call_plugin(plugin, "", "trigger", anything, int) == 0
@@ -246,7 +244,7 @@ def test_a_plugin_keeps_no_more_than_so_many_threads() -> None:
         call_plugin(reader, "", "probe", anything, str)
 
 
-def test_slow_calls_are_spoken_of(plugin: CircuitBreaker) -> None:
+def test_slow_calls_are_reported(plugin: CircuitBreaker) -> None:
     plugin.returned("inspect", 12.0)
     assert plugin.state()[0] == "slow"
     assert "inspect took 12 s at" in plugin.state()[1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checking the answers of plugins costs nothing that the answers themselves do not."""
+"""Checking the results of plugins reads nothing from the table."""
 
 from dataclasses import dataclass, field
 

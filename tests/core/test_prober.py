@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes that nobody told of are found at the heartbeat, by one cheap probe for all actions of a table."""
+"""Changes that no writer reported are found at the heartbeat, by one cheap probe for all actions of a table."""
 
 import threading
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ def test_a_change_makes_due_what_follows_changes_and_nothing_else(world: World, 
     assert world.the_operation(table).process.action == COMPACTION
 
 
-def test_a_change_is_told_of_once(world: World, table: Table) -> None:
+def test_a_change_wakes_its_actions_once(world: World, table: Table) -> None:
     world.tables.plan(table.location, T1)
     world.look()
     asked = world.factory.triggered
@@ -91,7 +91,7 @@ def test_a_table_that_cannot_be_read_any_more_says_so_for_each_action(world: Wor
     assert [s.last_reason for s in schedules(world, table).values()] == ["no pending plan"] * 2
 
 
-def test_one_bad_table_keeps_no_other_of_its_errand(world: World) -> None:
+def test_one_bad_table_delays_no_other_of_its_batch(world: World) -> None:
     tables = [world.add_table(f"t{n}") for n in range(3)]
     world.coordinator.run_once()
     world.clock.pass_by(minutes=11)
@@ -129,7 +129,7 @@ def test_tables_that_were_registered_together_are_not_probed_together_for_ever(w
     assert all(moment and NOON <= moment <= NOON + HEARTBEAT for moment in due)
 
 
-def test_a_look_at_an_action_is_a_probe_too(world: World, table: Table) -> None:
+def test_an_evaluation_counts_as_a_probe(world: World, table: Table) -> None:
     world.table_service.look_now(table.id)
     world.coordinator.run_once()
     world.tables.probes = 0
@@ -172,7 +172,7 @@ def threads(store: Any) -> Iterator[World]:
         pools.close(timeout=0.0)
 
 
-def test_a_probe_that_hangs_is_left_and_those_behind_it_come_soon(threads: World) -> None:
+def test_a_probe_that_hangs_is_abandoned_and_those_behind_it_come_soon(threads: World) -> None:
     tables = [threads.add_table(f"t{n:02}") for n in range(FEW + 2)]
     threads.coordinator.run_once()
     assert eventually(lambda: all_looked_at(threads, tables))

@@ -68,7 +68,7 @@ def abandon_what_hangs(world: World) -> None:
 
 
 def abandon_all(world: World, bad: HangingTables) -> None:
-    """LeaseGrant each of the bad tables was tried once, and nobody waits for it any more."""
+    """Until each of the bad tables was tried once and abandoned."""
 
     def all_tried() -> bool:
         abandon_what_hangs(world)

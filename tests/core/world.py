@@ -239,7 +239,7 @@ class Counting:
 
 
 class Numbered:
-    """Handles in order, and chance that is always the same."""
+    """Handles in order, and no jitter."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
@@ -249,7 +249,7 @@ class Numbered:
         self.count += 1
         return Handle(f"{self.prefix}-{operation.id}-{operation.run_times + 1}-{self.count}")
 
-    def chance(self) -> float:
+    def random(self) -> float:
         return 0.0
 
 
@@ -300,7 +300,7 @@ class World:
             store=self.store, plugins=self.plugins, draw_boundary=self.draw_boundary,
             check_path=lambda location: self.check_path(location),  # noqa: PLW0108 - a test may exchange it later
         )  # fmt: skip
-        secrets = Numbered(self.holder)
+        ids = Numbered(self.holder)
         nothing = lambda: None  # noqa: E731
         self.pools = [self.make_pools() for _ in range(4)]
         self.evaluate_pools, self.dispatch_pools, self.engine_pools, self.complete_pools = self.pools
@@ -314,11 +314,11 @@ class World:
             plugins=self.plugins, runtimes=runtimes, pools=self.evaluate_pools, on_stored=nothing, **shared
         )
         self.dispatcher = Dispatcher(
-            plugins=self.plugins, runtimes=runtimes, secrets=secrets, time_to_live=TIME_TO_LIVE, limits=self.limits,
+            plugins=self.plugins, runtimes=runtimes, ids=ids, time_to_live=TIME_TO_LIVE, limits=self.limits,
             pools=self.dispatch_pools, recovery=self.recovery, on_submitted=nothing, **shared,
         )  # fmt: skip
         completer = Completer(
-            store=self.store, plugins=self.plugins, runtimes=runtimes, metrics=self.metrics, secrets=secrets,
+            store=self.store, plugins=self.plugins, runtimes=runtimes, metrics=self.metrics, ids=ids,
             recovery=self.recovery, policy=RetryPolicy(max_attempts=3), on_completed=nothing,
         )  # fmt: skip
         self.monitor = Monitor(

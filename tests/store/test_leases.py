@@ -218,11 +218,11 @@ def test_every_live_operation_is_busy(store: Store) -> None:
     a_finished_operation(store, a_table(store, "/w/other"))
 
     assert store.operations.queue(now=NOON, limit=9).busy == [
-        Busy(table=table.id, slot=running.slot, queue="fast", owner="ann", format="hudi", action="clean")
+        Busy(table=table.id, slot=running.slot, queue="fast", owner="ann", format="hudi", action="clean", holder="one")
     ]
 
 
-def test_no_two_operations_have_the_same_place(store: Store) -> None:
+def test_no_two_operations_have_the_same_dispatch_slot(store: Store) -> None:
     tables = [a_table(store, f"/w/t{n}") for n in range(3)]
     pending = [a_pending_operation(store, table) for table in tables]
     places = ["hudi:compaction#0", "hudi:compaction#1"]

@@ -13,7 +13,7 @@ import lakehand
 from lakehand.app.boundaries import boundaries
 from lakehand.app.discovery import recogniser, storage_properties
 from lakehand.app.home import own_paths, prepare_database_file
-from lakehand.app.identity import Identity, SystemSecrets, take_identity
+from lakehand.app.identity import Identity, SystemIdSource, take_identity
 from lakehand.app.path_guard import keep_apart, path_guard, warehouses_of
 from lakehand.app.plugins import load
 from lakehand.app.settings import Settings
@@ -257,7 +257,7 @@ def build_coordinator(parts: Parts) -> Coordinator:
 
 def build_dispatcher(parts: Parts) -> Dispatcher:
     return Dispatcher(
-        **parts.shared, runtimes=parts.runtimes, secrets=SystemSecrets(), holder=parts.identity.id,
+        **parts.shared, runtimes=parts.runtimes, ids=SystemIdSource(), holder=parts.identity.id,
         time_to_live=parts.settings.lease, limits=parts.settings.dispatch_limits(parts.plugins),
         pools=parts.dispatch_pools, recovery=parts.recovery, on_submitted=parts.wake("monitor"),
     )  # fmt: skip
@@ -265,7 +265,7 @@ def build_dispatcher(parts: Parts) -> Dispatcher:
 
 def build_monitor(parts: Parts) -> Monitor:
     completer = Completer(
-        **parts.shared, runtimes=parts.runtimes, secrets=SystemSecrets(), policy=parts.settings.retry_policy(),
+        **parts.shared, runtimes=parts.runtimes, ids=SystemIdSource(), policy=parts.settings.retry_policy(),
         recovery=parts.recovery, on_completed=parts.wake("dispatcher", "coordinator"),
     )  # fmt: skip
     return Monitor(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from lakehand.core.plugins import Plugins
-from lakehand.core.ports import Metrics, Secrets, Store
+from lakehand.core.ports import IdSource, Metrics, Store
 from lakehand.core.recovery import Recovery
 from lakehand.core.runtimes import Runtimes, StoredRuntime
 from lakehand.domain.errors import LakehandError, LocationRefused
@@ -29,13 +29,13 @@ class Completer:
     plugins: Plugins
     runtimes: Runtimes
     metrics: Metrics
-    secrets: Secrets
+    ids: IdSource
     recovery: Recovery
     policy: RetryPolicy
     on_completed: Callable[[], None]
 
     def complete(self, operation: Operation, status: EngineStatus) -> Operation:
-        """Move an operation whose attempt is over to where the table says it belongs."""
+        """Move an operation whose attempt is over to the status that the table shows."""
         now = self.store.clock.estimate()
         table = self.store.tables.get(operation.table)
         try:
@@ -61,7 +61,7 @@ class Completer:
         """The table cannot be read. If the job refused to leave its boundary, a refused location confirms it."""
         if isinstance(error, LocationRefused) and status.error_class == OUTSIDE_TABLE:
             return self.fail_or_retry(operation, outside_table(status), status, now)
-        return mark_unknown(self.store, operation, f"nobody can say what became of it: {error}", keep_canceling=False)
+        return mark_unknown(self.store, operation, f"its outcome cannot be read: {error}", keep_canceling=False)
 
     def end(
         self, operation: Operation, final: Status, status: EngineStatus, *, verdict: Verdict, reason: str, now: datetime
@@ -73,7 +73,7 @@ class Completer:
 
     def fail_or_retry(self, operation: Operation, failure: Failure, status: EngineStatus, now: datetime) -> Operation:
         wait = self.policy.delay(
-            failure, run_times=operation.run_times, patience=operation.patience, chance=self.secrets.chance()
+            failure, run_times=operation.run_times, patience=operation.patience, chance=self.ids.random()
         )
         self.metrics.attempt_failed(operation.process.action, failure.reason)
         if wait is None:
@@ -125,11 +125,13 @@ def failure_of(
     factory: ProcessFactory, runtime: StoredRuntime, operation: Operation, status: EngineStatus, verdict: Verdict
 ) -> Failure:
     if status.state is EngineState.SUCCEEDED:
-        return Failure(reason="no-effect", message=f"the job said done, the table does not show it: {verdict.reason}")
+        return Failure(
+            reason="no-effect", message=f"the job reported success, but the table does not show it: {verdict.reason}"
+        )
     if status.state is EngineState.LOST:
         return engine_lost(operation, status)
     if status.state is EngineState.CANCELED:
-        return Failure(reason="stopped", message=status.message or "the job was stopped, and nobody had asked for it")
+        return Failure(reason="stopped", message=status.message or "the job was stopped without a request")
     if status.error_class == OUTSIDE_TABLE:  # the same in every format, plugins from outside included
         return outside_table(status)
     try:

@@ -278,7 +278,7 @@ class Coordinator:
         woken = [pair for p in changed for pair in self.other_actions(p.evaluation)]
         self.store.probes.finish(next_due, tokens, woken=woken, now=now)
         self.store.schedules.finish(results, now=self.store.clock.estimate())
-        self.metrics.looked(len(probed), len(tokens))
+        self.metrics.probed(len(probed), len(tokens))
         if any(result.started for result in results):
             self.on_stored()
 

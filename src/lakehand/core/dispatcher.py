@@ -9,7 +9,7 @@ from functools import partial
 
 from lakehand.core.plugin_calls.pools import WaitGroup, WorkerPools
 from lakehand.core.plugins import Plugins
-from lakehand.core.ports import Metrics, Secrets, Store
+from lakehand.core.ports import IdSource, Metrics, Store
 from lakehand.core.recovery import Recovery, unrecoverable
 from lakehand.core.runtimes import Runtimes
 from lakehand.domain.boundaries import PARAMETER, Boundary
@@ -52,7 +52,7 @@ class Dispatcher:
     plugins: Plugins
     runtimes: Runtimes
     metrics: Metrics
-    secrets: Secrets
+    ids: IdSource
     recovery: Recovery
     holder: InstanceId
     time_to_live: timedelta
@@ -90,7 +90,7 @@ class Dispatcher:
         capacity = len(busy) + max(0, sum(e.capacity for e in self.plugins.engines.values()) - mine)
         allowed = min(capacity, self.limits.running or capacity)
         if allowed <= len(busy):
-            return Choice(go=(), wait={c.operation.id: f"all {allowed} places are taken" for c in queue.candidates})
+            return Choice(go=(), wait={c.operation.id: f"all {allowed} slots are taken" for c in queue.candidates})
         return choose(queue.candidates, busy, replace(self.limits, running=allowed), self.store.clock.estimate())
 
     def start(self, candidate: Candidate, group: WaitGroup, busy: frozenset[str]) -> None:
@@ -206,7 +206,7 @@ class Dispatcher:
         self.on_submitted()
 
     def store_intent(self, operation: Operation) -> Operation:
-        now, number, handle = self.store.clock.estimate(), operation.run_times + 1, self.secrets.handle(operation)
+        now, number, handle = self.store.clock.estimate(), operation.run_times + 1, self.ids.handle(operation)
         engine = operation.process.engine
         reason = f"attempt {number} was given to {engine}"
         intent = replace(

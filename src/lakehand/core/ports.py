@@ -139,7 +139,7 @@ class Operations(Protocol):
         """How many operations of each action are not finished."""
 
     def end_waiting(self, table: TableId, *, now: datetime, reason: str, limit: int) -> Sequence[OperationId]:
-        """Cancel and delete up to so many pending operations that nobody holds, in one transaction. Returns them."""
+        """Cancel and delete up to ``limit`` pending operations without a lease, in one transaction. Returns them."""
 
     def add(self, new: NewOperation, *, now: datetime, event: Event | None = None) -> tuple[Operation, bool]:
         """Store it, or find the one that has this (table, instant). True when it was stored. The event comes along."""
@@ -203,7 +203,7 @@ class Operations(Protocol):
         """Take the lease from the holder that ``operation`` shows (its token is repeated), with a fresh token."""
 
     def request_cancel(self, id: OperationId, *, now: datetime, event: Event, delete: bool = False) -> Operation:
-        """Ask for the end of an operation. One that nobody holds ends at once; a live one is flagged for its holder.
+        """Request the cancellation of an operation. Without a lease it ends at once; else the holder sees a flag.
 
         ``delete`` marks it as removed from the service too (RFC-43's is_deleted). A finished one stays as it is.
         """
@@ -290,13 +290,13 @@ class Schedules(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """What one notification leads to, decided by intake: all of it is stored in one transaction, idempotently."""
+    """What one notification leads to, decided by intake; stored in one transaction, idempotently."""
 
     table: TableSpec  # registered when it is not there
     is_known: bool = False  # it was registered when this was decided; raises Moved if it is not any more
     instants: Sequence[Instant] = ()  # an operation each, unless there is one
     process: TableProcess | None = None  # what those operations are to do
-    wake: bool = True  # look at the table soon
+    wake: bool = True  # evaluate the table soon
     note: Event | None = None
 
 
@@ -388,7 +388,7 @@ class Metrics(Protocol):
 
     def lease_lost(self, action: str) -> None: ...
 
-    def looked(self, tables: int, changed: int) -> None: ...
+    def probed(self, tables: int, changed: int) -> None: ...
 
     def loop(self, name: str, seconds: float, failed: bool) -> None: ...
 
@@ -401,9 +401,9 @@ class Metrics(Protocol):
         """Every plugin as it is now."""
 
 
-class Secrets(Protocol):
+class IdSource(Protocol):
     def handle(self, operation: Operation) -> Handle:
         """A fresh, never repeated handle for the next attempt of an operation."""
 
-    def chance(self) -> float:
+    def random(self) -> float:
         """A number in [0, 1), for jitter."""

@@ -133,7 +133,7 @@ class Prober:
         next_due = {one.probe.table: now + one.next_probe for one in results if not one.is_deferred}
         self.store.probes.finish(next_due, tokens, woken=woken, now=now)
         self.store.probes.defer([one.probe.table for one in results if one.is_deferred], until=now + DEFERRAL)
-        self.metrics.looked(len(next_due), len(tokens))
+        self.metrics.probed(len(next_due), len(tokens))
         if woken:
             self.on_change()
 

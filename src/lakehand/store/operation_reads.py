@@ -35,16 +35,16 @@ IS_READY = and_(IS_WANTED, c.not_before <= NOW, or_(c.lease_until.is_(None), c.l
 
 
 def candidate_query() -> Any:
-    """The first few of each table, those of the highest priority and the oldest by turns: neither hides the other."""
+    """The first few of each table, alternating the highest priority and the oldest: neither hides the other."""
     order = [c.urgent.desc(), c.priority.desc(), c.schedule_time, c.operation_id]
-    place = func.row_number().over(partition_by=[c.tbl_id, c.conflict_class], order_by=order).label("place")
-    ready = select(c.operation_id, c.priority, c.schedule_time, tbl.c.format.label("table_format"), place)
+    rank = func.row_number().over(partition_by=[c.tbl_id, c.conflict_class], order_by=order).label("row_rank")
+    ready = select(c.operation_id, c.priority, c.schedule_time, tbl.c.format.label("table_format"), rank)
     ready_q = ready.join(tbl, tbl.c.id == c.tbl_id).where(IS_READY, IS_SERVED).subquery()
     r = ready_q.c
     by_priority = func.row_number().over(order_by=[r.priority.desc(), r.schedule_time, r.operation_id])
     by_age = func.row_number().over(order_by=[r.schedule_time, r.operation_id])
     ranks = select(r.operation_id, r.table_format, by_priority.label("by_priority"), by_age.label("by_age"))
-    ranked = ranks.where(r.place <= FEW).subquery()
+    ranked = ranks.where(r.row_rank <= FEW).subquery()
     best = case((ranked.c.by_priority < ranked.c.by_age, ranked.c.by_priority), else_=ranked.c.by_age)
     joined = select(operation, ranked.c.table_format).join(ranked, ranked.c.operation_id == c.operation_id)
     return joined.order_by(best, ranked.c.by_priority).limit(bindparam("limit"))

@@ -78,7 +78,7 @@ class SqlOperations(OperationLeases):
         ends right here, since no holder would see the request. Returns the row as stored.
         """
         if operation.lease is None:
-            raise LeaseLost(f"operation {operation.id} is written by someone who holds no lease of it")
+            raise LeaseLost(f"operation {operation.id} is written without a lease")
         release = release or operation.status.is_final
         if release and operation.status.is_live:
             raise IllegalStep(f"operation {operation.id} is {operation.status}: it keeps its lease until that ends")
@@ -107,7 +107,7 @@ class SqlOperations(OperationLeases):
             raise LeaseLost(f"operation {operation.id} is no longer held by {operation.lease.holder}")
 
     def request_cancel(self, id: OperationId, *, now: datetime, event: Event, delete: bool = False) -> Operation:
-        """Ask for the end of an operation. One that nobody holds ends at once; a live one is flagged for its holder.
+        """Request the cancellation of an operation. Without a lease it ends at once; else the holder sees a flag.
 
         ``delete`` marks it as removed from the service too (RFC-43's is_deleted). A finished one stays as it is.
         """
@@ -128,7 +128,7 @@ class SqlOperations(OperationLeases):
         return to_operation(self.database.write(write))
 
     def end_waiting(self, table: TableId, *, now: datetime, reason: str, limit: int) -> Sequence[OperationId]:
-        """Cancel and delete up to so many pending operations that nobody holds, in one transaction. Returns them."""
+        """Cancel and delete up to ``limit`` pending operations without a lease, in one transaction. Returns them."""
         at = to_millis(now)
         is_free = or_(c.lease_until.is_(None), c.lease_until <= at)
         waits = and_(c.tbl_id == table, c.status == Status.PENDING.value, is_free)
