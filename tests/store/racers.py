@@ -26,7 +26,7 @@ def claim_operations(url: str, name: int) -> tuple[Sequence[int], int]:
     store, won, lost = open_store(url), [], 0
     holder, chance = InstanceId(f"racer-{name}"), random.Random(name)
     _line[0].wait(PATIENCE)
-    while found := store.operations.queue(now=NOON, limit=200).candidates:
+    while found := store.operations.dispatch_queue(now=NOON, limit=200).candidates:
         wanted = chance.sample(found, k=min(50, len(found)))
         claims = [store.operations.claim(one.operation, holder=holder, now=NOON, time_to_live=HOUR) for one in wanted]
         won += [int(claim.id) for claim in claims if claim]

@@ -224,7 +224,7 @@ def waker(loops: Mapping[str, Loop]) -> Wake:
 
 def build_loops(parts: Parts, rescuer: Rescuer, dispatcher: Dispatcher) -> Mapping[str, Loop]:
     monitor = build_monitor(parts)
-    house = HistoryCleaner(store=parts.store, metrics=parts.metrics, keep_history=parts.settings.keep_history)
+    house = HistoryCleaner(store=parts.store, keep_history=parts.settings.keep_history)
     care = EngineSupervisor(
         **parts.shared, holder=parts.identity.id, host=os.uname().nodename, version=lakehand.__version__,
         pools=parts.pools,

@@ -76,7 +76,7 @@ class Dispatcher:
         return self.choose(self.queue()).wait
 
     def queue(self) -> DispatchQueue:
-        queue = self.store.operations.queue(now=self.store.clock.estimate(), limit=WINDOW)
+        queue = self.store.operations.dispatch_queue(now=self.store.clock.estimate(), limit=WINDOW)
         return replace(queue, candidates=[c for c in queue.candidates if c.operation.id not in self.in_flight])
 
     def choose(self, queue: DispatchQueue) -> Choice:

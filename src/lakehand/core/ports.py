@@ -144,7 +144,7 @@ class Operations(Protocol):
     def add(self, new: NewOperation, *, now: datetime, event: Event | None = None) -> tuple[Operation, bool]:
         """Store it, or find the one that has this (table, instant). True when it was stored. The event comes along."""
 
-    def queue(self, *, now: datetime, limit: int) -> DispatchQueue:
+    def dispatch_queue(self, *, now: datetime, limit: int) -> DispatchQueue:
         """The candidates for dispatch, and every live operation over all instances.
 
         Candidates are pending, due and unleased operations of tables that are not paused or removed: the best by

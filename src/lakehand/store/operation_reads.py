@@ -111,7 +111,7 @@ class OperationReads:
         rows = self.database.read(lambda tx: tx.execute(UNFINISHED_COUNTS, {"table": table}).all())
         return {str(row[0]): int(row[1]) for row in rows}
 
-    def queue(self, *, now: datetime, limit: int) -> DispatchQueue:
+    def dispatch_queue(self, *, now: datetime, limit: int) -> DispatchQueue:
         """The candidates for dispatch, and every live operation over all instances.
 
         Candidates are pending, due and unleased operations of tables that are not paused or removed: the best by

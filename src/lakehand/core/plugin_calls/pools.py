@@ -134,7 +134,8 @@ def call_plugin(
     except (Exception, SystemExit) as error:
         if isinstance(error, SystemExit) and threading.current_thread() is threading.main_thread():
             raise  # this process is being ended
-        breaker.failed(method, error)
+        if not stack.is_abandoned:
+            breaker.failed(method, error)
         raise PluginBroken(f"{breaker.name}.{method} failed: {type(error).__name__}: {error}") from error
     finally:
         stack.leave(call)
