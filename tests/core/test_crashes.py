@@ -138,7 +138,7 @@ def replace_reason(world: World, table: Any) -> Any:
     return replace(operation, lease=stale)
 
 
-def test_the_mark_is_read_before_the_lease_is_taken(world: World) -> None:
+def test_the_heartbeat_token_is_read_before_the_lease_is_taken(world: World) -> None:
     """Otherwise a slow claim would let the job outlive the lease."""
     seen: list[str] = []
     table = world.add_table()
@@ -146,15 +146,15 @@ def test_the_mark_is_read_before_the_lease_is_taken(world: World) -> None:
     world.coordinator.run_once()
     heartbeat_token, claim = world.engine.heartbeat_token, world.store.operations.claim
 
-    def marking() -> str | None:
-        seen.append("mark")
+    def reading() -> str | None:
+        seen.append("token")
         return heartbeat_token()
 
     def claiming(*args: Any, **kwargs: Any) -> Any:
         seen.append("claim")
         return claim(*args, **kwargs)
 
-    world.engine.heartbeat_token = marking  # type: ignore[method-assign]
+    world.engine.heartbeat_token = reading  # type: ignore[method-assign]
     world.store.operations.claim = claiming  # type: ignore[method-assign]
     world.dispatcher.run_once()
-    assert seen == ["mark", "claim"]
+    assert seen == ["token", "claim"]

@@ -159,17 +159,19 @@ def test_a_change_that_one_action_finds_is_news_for_the_others_at_once(world: Wo
     assert world.the_operation(table).process.action == COMPACTION
 
 
-def test_a_change_is_not_forgotten_when_we_die_between_the_look_and_its_end(world: World, monkeypatch: Any) -> None:
+def test_a_change_is_not_forgotten_when_we_die_between_the_evaluation_and_its_end(
+    world: World, monkeypatch: Any
+) -> None:
     table = world.add_table(action_types=BOTH)
     world.look()
     world.tables.plan(table.location, "1")
     world.clock.pass_by(minutes=11)
-    finish = world.store.schedules.finish
-    monkeypatch.setattr(type(world.store.schedules), "finish", lambda *_, **__: 1 / 0)
     monkeypatch.setitem(world.factory.says, COMPACTION, lambda _: Skip(reason="this answer is lost"))
-    with pytest.raises(ZeroDivisionError):
-        world.look()
-    monkeypatch.setattr(type(world.store.schedules), "finish", lambda _, *args, **named: finish(*args, **named))
+    with monkeypatch.context() as broken:
+        broken.setattr(type(world.coordinator), "store_results", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            world.look()
+    assert world.factory.triggered > 2, "it was asked, and its answer was lost"
     del world.factory.says[COMPACTION]
     world.restart()
     world.clock.pass_by(minutes=11)

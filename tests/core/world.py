@@ -259,9 +259,24 @@ class TimedStore:
     def __init__(self, store: Any, clock: PassedClock) -> None:
         self._store = store
         self.clock = clock
+        self.operations = TimedOperations(store.operations, clock)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
+
+
+class TimedOperations:
+    """Claims that begin at a test's time."""
+
+    def __init__(self, operations: Any, clock: PassedClock) -> None:
+        self._operations, self._clock = operations, clock
+
+    def claim(self, operation: Operation, **values: Any) -> Operation | None:
+        found: Operation | None = self._operations.claim(operation, **{"now": self._clock.now(), **values})
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._operations, name)
 
 
 class World:

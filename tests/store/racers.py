@@ -40,7 +40,9 @@ def claim_schedules(url: str, name: int) -> Sequence[tuple[int, str]]:
     store, won = open_store(url), []
     _line[0].wait(PATIENCE)
     for _ in range(120):
-        due = store.schedules.claim_due(holder=InstanceId(f"racer-{name}"), now=NOON, time_to_live=HOUR, limit=20)
+        due = store.schedules.claim_due(
+            holder=InstanceId(f"racer-{name}"), now=NOON, time_to_live=HOUR, limit=20
+        ).schedules
         won += [(int(schedule.table), str(schedule.action)) for schedule in due]
     store.close()
     return won

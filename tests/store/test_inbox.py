@@ -111,7 +111,7 @@ def test_the_parameters_of_a_request_are_kept(store: Store) -> None:
 
 def test_a_notification_makes_its_table_due(store: Store) -> None:
     woken, left = a_table(store, "/w/woken"), a_table(store, "/w/left")
-    due = store.schedules.claim_due(holder=ONE, now=NOON, time_to_live=MINUTE, limit=9)
+    due = store.schedules.claim_due(holder=ONE, now=NOON, time_to_live=MINUTE, limit=9).schedules
     store.schedules.finish([EvaluationResult(schedule=s, next_due=NOON + 9 * HOUR, reason="") for s in due], now=NOON)
 
     store.inbox.store([arrival(woken.spec), arrival(left.spec, wake=False)], [], now=NOON + HOUR)

@@ -211,6 +211,18 @@ def test_what_nobody_holds_cannot_be_taken_over(store: Store) -> None:
     assert store.operations.take_over(a_pending_operation(store), holder=TWO, now=NOON, time_to_live=MINUTE) is None
 
 
+def test_a_lease_begins_at_the_databases_time_of_its_claim(store: Store) -> None:
+    pending = a_pending_operation(store, a_table(store))
+
+    before = store.clock.now()
+    claimed = store.operations.claim(pending, holder=ONE, time_to_live=HOUR)
+    after = store.clock.now()
+
+    assert claimed is not None
+    assert claimed.lease is not None
+    assert before + HOUR <= claimed.lease.until <= after + HOUR
+
+
 def test_every_live_operation_is_busy(store: Store) -> None:
     table = a_table(store)
     running = a_running_operation(store, table, of={"action": CLEAN}, queue="fast", owner="ann")

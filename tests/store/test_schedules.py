@@ -17,7 +17,7 @@ ALL = frozenset({COMPACTION, CLUSTERING, CLEAN})
 
 
 def claimed(store: Store, *, holder: InstanceId = ONE, after: Any = 0 * SECOND, limit: int = 100) -> list[Schedule]:
-    return list(store.schedules.claim_due(holder=holder, now=NOON + after, time_to_live=MINUTE, limit=limit))
+    return list(store.schedules.claim_due(holder=holder, now=NOON + after, time_to_live=MINUTE, limit=limit).schedules)
 
 
 def finish(store: Store, schedule: Schedule, **values: Any) -> Schedule:
@@ -58,6 +58,15 @@ def test_a_look_that_never_ended_is_repeated_with_a_fresh_token(store: Store) ->
     [second] = claimed(store, holder=TWO, after=MINUTE)
 
     assert second.token != first.token
+
+
+def test_due_schedules_come_with_their_tables(store: Store) -> None:
+    tables = {table.id: table for table in (a_table(store, "/w/one"), a_table(store, "/w/two"))}
+
+    due = store.schedules.claim_due(holder=ONE, now=NOON, time_to_live=MINUTE, limit=9)
+
+    assert {schedule.table for schedule in due.schedules} == set(tables)
+    assert due.tables == tables
 
 
 def test_paused_and_removed_tables_are_left_alone(store: Store) -> None:

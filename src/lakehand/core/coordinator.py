@@ -4,7 +4,7 @@
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -33,7 +33,7 @@ from lakehand.domain.events import Event, operation_event
 from lakehand.domain.operations import InstanceId, NewOperation, Operation, Status, service_instant
 from lakehand.domain.processes import Skip, TableProcess
 from lakehand.domain.schedules import EvaluationResult, Schedule
-from lakehand.domain.tables import TableId
+from lakehand.domain.tables import Table, TableId
 
 log = logging.getLogger(__name__)
 BATCH = 2000
@@ -80,18 +80,20 @@ class Coordinator:
 
         Then there may be more, and its results are stored while the next one is in flight.
         """
-        now = self.store.clock.now()
+        now = self.store.clock.estimate()
         self.refit(now)
-        due = self.store.schedules.claim_due(holder=self.holder, now=now, time_to_live=TIME_TO_LIVE, limit=BATCH)
+        due, tables = self.store.schedules.claim_due(
+            holder=self.holder, now=now, time_to_live=TIME_TO_LIVE, limit=BATCH
+        )
         self._group.wait(WAIT)
         finished = self.take_finished()
-        self._group = self.start(due, now) if due else WaitGroup()
-        self.store_results(*finished, now)
+        self._group = self.start(due, tables, now) if due else WaitGroup()
+        self.store_results(*finished)
         if len(due) >= BATCH:
             return True
         self._group.wait(WAIT)
         self._group = WaitGroup()
-        self.store_results(*self.take_finished(), now)
+        self.store_results(*self.take_finished())
         return False
 
     def refit(self, now: datetime) -> None:
@@ -100,22 +102,20 @@ class Coordinator:
             self.store.schedules.refit(self.plugins.all_strategies(), now=now)
             self._is_refitted = True
 
-    def start(self, due: Sequence[Schedule], now: datetime) -> WaitGroup:
+    def start(self, due: Sequence[Schedule], known: Mapping[TableId, Table], now: datetime) -> WaitGroup:
         """Submit each table to the pool of its format. Nobody waits for a pool that is still busy."""
         group, began, busy = WaitGroup(), time.monotonic(), self.pools.busy()
-        tables = self.store.tables.by_ids({s.table for s in due})
         tasks: dict[str, list[Task]] = {}
         for number, schedules in by_table(due):
-            if number in tables:
-                pool = reading_pool(tables[number].format)
-                whole = TableEvaluation(
-                    table=tables[number], schedules=tuple(schedules), now=now, began=began,
-                    group=WaitGroup() if pool in busy else group,
-                )  # fmt: skip
-                if self.claim_flight(number, whole, whole.schedules, pool if pool in busy else ""):
-                    whole.group.add()
-                    task = Task(partial(self.evaluate_table, whole), partial(self.table_abandoned, whole))
-                    tasks.setdefault(pool, []).append(task)
+            pool = reading_pool(known[number].format)
+            whole = TableEvaluation(
+                table=known[number], schedules=tuple(schedules), now=now, began=began,
+                group=WaitGroup() if pool in busy else group,
+            )  # fmt: skip
+            if self.claim_flight(number, whole, whole.schedules, pool if pool in busy else ""):
+                whole.group.add()
+                task = Task(partial(self.evaluate_table, whole), partial(self.table_abandoned, whole))
+                tasks.setdefault(pool, []).append(task)
         for pool, own in tasks.items():
             self.pools.submit_all(pool, own)
         return group
@@ -269,15 +269,14 @@ class Coordinator:
         results = [self._results.popleft() for _ in range(len(self._results))]
         return results, [self._probed.popleft() for _ in range(len(self._probed))]
 
-    def store_results(self, results: Sequence[EvaluationResult], probed: Sequence[Probed], now: datetime) -> None:
+    def store_results(self, results: Sequence[EvaluationResult], probed: Sequence[Probed]) -> None:
         if not results and not probed:
             return
         changed = [p for p in probed if p.is_change]
         tokens = {p.evaluation.table.id: p.token for p in changed if p.token is not None}
         next_due = {p.evaluation.table.id: p.evaluation.now + p.again for p in probed}
         woken = [pair for p in changed for pair in self.other_actions(p.evaluation)]
-        self.store.probes.finish(next_due, tokens, woken=woken, now=now)
-        self.store.schedules.finish(results, now=self.store.clock.estimate())
+        self.store.probes.finish(next_due, tokens, woken=woken, results=results, now=self.store.clock.estimate())
         self.metrics.probed(len(probed), len(tokens))
         if any(result.started for result in results):
             self.on_stored()

@@ -128,14 +128,13 @@ class Dispatcher:
         """Claim one operation and bring it to its engine. The heartbeat token is read before the lease begins."""
         engine = flight.candidate.operation.process.engine
         token = self.heartbeat_token(engine)
-        now = self.store.clock.now()
         claimed = flight.claimed = self.store.operations.claim(
-            flight.candidate.operation, holder=self.holder, now=now, time_to_live=self.time_to_live,
+            flight.candidate.operation, holder=self.holder, time_to_live=self.time_to_live,
             dispatch_slots=self.dispatch_slots(flight.candidate),
         )  # fmt: skip
         if claimed is None:
             return False
-        table = self.store.tables.get(claimed.table)
+        table, now = self.store.tables.get(claimed.table), self.store.clock.estimate()
         # A requested operation has no job yet, and its factory chooses the engine with it.
         answer = token if isinstance(token, Skip) and claimed.process.job else self.admit(table, claimed, now)
         if isinstance(answer, Skip):

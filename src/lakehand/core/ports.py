@@ -157,11 +157,13 @@ class Operations(Protocol):
         operation: Operation,
         *,
         holder: InstanceId,
-        now: datetime,
+        now: datetime | None = None,
         time_to_live: timedelta,
         dispatch_slots: Collection[str] = (),
     ) -> Operation | None:
         """Take the lease of a pending operation and its table's slot, in one compare-and-set. None when a rival won.
+
+        The lease begins at the database's time in this transaction, unless ``now`` is given.
 
         The status stays PENDING; the row leaves the queue while the lease lasts. Where dispatch slots are named, it
         also takes a free one of them and keeps it as long as its table's slot: no two operations have the same one.
@@ -245,25 +247,29 @@ class Probes(Protocol):
         tokens: Mapping[TableId, str],
         *,
         woken: Collection[tuple[TableId, Action]] = (),
+        results: Sequence[EvaluationResult] = (),
         now: datetime,
     ) -> None:
         """Store when probed tables are due again, the tokens of changed ones, and wake these schedules.
 
         All in one transaction: a crash cannot store a token and lose the wake-up. Not fenced: of two instances that
-        probed a table, each wakes the schedules for the change that it saw.
+        probed a table, each wakes the schedules for the change that it saw. ``results``: as for ``Schedules.finish``.
         """
 
     def defer(self, tables: Collection[TableId], *, until: datetime) -> None:
         """Probe these later; nothing was seen."""
 
 
+class DueSchedules(NamedTuple):
+    schedules: Sequence[Schedule]
+    tables: Mapping[TableId, Table]  # theirs
+
+
 class Schedules(Protocol):
-    def claim_due(
-        self, *, holder: InstanceId, now: datetime, time_to_live: timedelta, limit: int
-    ) -> Sequence[Schedule]:
+    def claim_due(self, *, holder: InstanceId, now: datetime, time_to_live: timedelta, limit: int) -> DueSchedules:
         """Due schedules of tables that are neither paused nor removed, most overdue first, each with a fresh token.
 
-        All due actions of one table come together.
+        All due actions of one table come together, so there may be a few more than the limit. The tables come along.
         """
 
     def finish(self, results: Sequence[EvaluationResult], *, now: datetime) -> None:

@@ -67,7 +67,7 @@ class Prober:
 
         Then there may be more, and its results are stored while the next one is in flight.
         """
-        now = self.store.clock.now()
+        now = self.store.clock.estimate()
         due = self.store.probes.claim_due(now=now, time_to_live=TIME_TO_LIVE, limit=BATCH)
         self._group.wait(WAIT)
         finished = self.take_finished()

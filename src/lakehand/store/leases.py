@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, Update, and_, bindparam, exists, select,
 from sqlalchemy.exc import IntegrityError
 
 from lakehand.domain.operations import InstanceId, LeaseToken, Operation, OperationId
-from lakehand.store.clock import span_to_millis, to_millis
+from lakehand.store.clock import NOW, span_to_millis, to_millis
 from lakehand.store.operation_reads import IS_READY, IS_SERVED, OperationReads
 from lakehand.store.operation_rows import to_operation
 from lakehand.store.schema import Id, operation, tbl
@@ -53,11 +53,13 @@ class OperationLeases(OperationReads):
         operation: Operation,
         *,
         holder: InstanceId,
-        now: datetime,
+        now: datetime | None = None,
         time_to_live: timedelta,
         dispatch_slots: Collection[str] = (),
     ) -> Operation | None:
         """Take the lease of a pending operation and its table's slot, in one compare-and-set. None when a rival won.
+
+        The lease begins at the database's time in this transaction, unless ``now`` is given.
 
         The status stays PENDING; the row leaves the queue while the lease lasts. Where dispatch slots are named, it
         also takes a free one of them and keeps it as long as its table's slot: no two operations have the same one.
@@ -78,17 +80,18 @@ class OperationLeases(OperationReads):
         statement: Update,
         operation: Operation,
         holder: InstanceId,
-        now: datetime,
+        now: datetime | None,
         time_to_live: timedelta,
         *,
         dispatch_slots: Collection[str] = (),
         **values: Any,
     ) -> Operation | None:
-        at, token = to_millis(now), str(uuid4())
-        values |= {"id": operation.id, "now": at, "holder": holder, "token": token, "slot": operation.slot}
-        values["until"] = at + span_to_millis(time_to_live)
+        token = str(uuid4())
+        values |= {"id": operation.id, "holder": holder, "token": token, "slot": operation.slot}
 
         def write(tx: Connection) -> Row[Any] | None:
+            values["now"] = tx.execute(NOW).scalar_one() if now is None else to_millis(now)
+            values["until"] = values["now"] + span_to_millis(time_to_live)
             if dispatch_slots:
                 values["place"] = free_slot(tx, dispatch_slots)
                 if values["place"] is None:

@@ -10,11 +10,12 @@ from sqlalchemy import Connection, and_, bindparam, select, update
 
 from lakehand.core.ports import DueProbe
 from lakehand.domain.actions import Action
+from lakehand.domain.schedules import EvaluationResult
 from lakehand.domain.tables import TableId
 from lakehand.store.clock import span_to_millis, to_millis
 from lakehand.store.database import Database
 from lakehand.store.prepared import Listed
-from lakehand.store.schedules import wake_actions
+from lakehand.store.schedules import finish_schedules, wake_actions
 from lakehand.store.schema import Id, Millis, tbl
 
 c = tbl.c
@@ -56,12 +57,13 @@ class SqlProbes:
         tokens: Mapping[TableId, str],
         *,
         woken: Collection[tuple[TableId, Action]] = (),
+        results: Sequence[EvaluationResult] = (),
         now: datetime,
     ) -> None:
         """Store when probed tables are due again, the tokens of changed ones, and wake these schedules.
 
         All in one transaction: a crash cannot store a token and lose the wake-up. Not fenced: of two instances that
-        probed a table, each wakes the schedules for the change that it saw.
+        probed a table, each wakes the schedules for the change that it saw. ``results``: as for ``Schedules.finish``.
         """
         at = to_millis(now)
         changed = [{"table": table, "seen": tokens[table], "now": at} for table in sorted(tokens)]
@@ -75,8 +77,9 @@ class SqlProbes:
             if changed:
                 tx.execute(CHANGED, changed)
             wake_actions(tx, woken, at)
+            finish_schedules(tx, results, at)
 
-        if next_due or changed or woken:
+        if next_due or changed or woken or results:
             self.database.write(write)
 
     def defer(self, tables: Collection[TableId], *, until: datetime) -> None:

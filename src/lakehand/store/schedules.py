@@ -25,6 +25,7 @@ from sqlalchemy import (
     update,
 )
 
+from lakehand.core.ports import DueSchedules
 from lakehand.domain.actions import Action
 from lakehand.domain.operations import InstanceId
 from lakehand.domain.schedules import EvaluationResult, Schedule
@@ -34,7 +35,8 @@ from lakehand.store.clock import millis_or_none, span_to_millis, to_millis, to_t
 from lakehand.store.database import Database
 from lakehand.store.prepared import Listed
 from lakehand.store.schema import Id, Millis, schedule, tbl
-from lakehand.store.tables import chunks
+from lakehand.store.table_rows import to_table
+from lakehand.store.tables import BY_IDS, chunks
 
 c = schedule.c
 NOW = bindparam("now", type_=Millis())
@@ -88,24 +90,28 @@ PAIRS = select(tbl.c.format, c.action).join(tbl, tbl.c.id == c.tbl_id).distinct(
 class SqlSchedules:
     database: Database
 
-    def claim_due(
-        self, *, holder: InstanceId, now: datetime, time_to_live: timedelta, limit: int
-    ) -> Sequence[Schedule]:
+    def claim_due(self, *, holder: InstanceId, now: datetime, time_to_live: timedelta, limit: int) -> DueSchedules:
         """Due schedules of tables that are neither paused nor removed, most overdue first, each with a fresh token.
 
-        All due actions of one table come together, so there may be a few more than the limit.
+        All due actions of one table come together, so there may be a few more than the limit. The tables come along.
         """
         at = to_millis(now)
-        due = self.database.read(lambda tx: tx.scalars(DUE, {"now": at, "limit": limit}).all())
-        if not due:
-            return []
-        tables, token = sorted(set(due)), str(uuid4())
+
+        def read(tx: Connection) -> Sequence[Row[Any]]:
+            due = sorted(set(tx.scalars(DUE, {"now": at, "limit": limit})))
+            return BY_IDS.rows(tx, due) if due else []
+
+        rows = self.database.read(read)
+        if not rows:
+            return DueSchedules((), {})
+        tables, token = [row.id for row in rows], str(uuid4())
 
         def claim(tx: Connection) -> Sequence[Row[Any]]:
             CLAIM.run(tx, tables, now=at, holder=holder, token=token, until=at + span_to_millis(time_to_live))
             return CLAIMED.rows(tx, tables, token=token)
 
-        return sorted(map(to_schedule, self.database.write(claim)), key=claim_order)
+        schedules = sorted(map(to_schedule, self.database.write(claim)), key=claim_order)
+        return DueSchedules(schedules, {TableId(row.id): to_table(row) for row in rows})
 
     def finish(self, results: Sequence[EvaluationResult], *, now: datetime) -> None:
         """Write the results in one transaction, each fenced by its token.
@@ -113,9 +119,8 @@ class SqlSchedules:
         The wake-ups that the evaluation knew (``schedule.wakes``) are subtracted; one that came meanwhile keeps the
         schedule due, and a decision that was asked for meanwhile stays asked for.
         """
-        rows = [result_row(result, to_millis(now)) for result in sorted(results, key=identity)]
-        if rows:
-            self.database.write(lambda tx: tx.execute(FINISH, rows))
+        if results:
+            self.database.write(lambda tx: finish_schedules(tx, results, to_millis(now)))
 
     def wake(
         self, tables: Collection[TableId], *, now: datetime, action: Action | None = None, decide: bool = False
@@ -146,6 +151,12 @@ class SqlSchedules:
     def of_table(self, table: TableId) -> Sequence[Schedule]:
         query = select(schedule).where(c.tbl_id == table).order_by(c.action)
         return [to_schedule(row) for row in self.database.read(lambda tx: tx.execute(query).all())]
+
+
+def finish_schedules(tx: Connection, results: Sequence[EvaluationResult], now: int) -> None:
+    """Write the results of evaluations within someone's transaction."""
+    if results:
+        tx.execute(FINISH, [result_row(result, now) for result in sorted(results, key=identity)])
 
 
 def wake_actions(tx: Connection, woken: Collection[tuple[TableId, Action]], now: int) -> None:
