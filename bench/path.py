@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one operation costs in our own code: calls, functions, files, package crossings and transactions.
 
-``python -m bench.path hudi`` follows one Hudi notification until its compaction has SUCCEEDED, ``delta`` one change that
-nobody announced until its optimize is verified. The loops are run by hand, once each, so that waiting is not counted;
+``python -m bench.path hudi`` follows one Hudi notification until its compaction has SUCCEEDED, ``delta`` one change
+that nobody announced until its optimize is verified. The loops are run by hand, once each, so that waiting is not counted;
 a first operation warms the driver up. The driver is a process of its own and is not counted.
 """
 
@@ -74,8 +74,8 @@ class Trace:
     def __str__(self) -> str:
         files = {file for file, _, _ in self.functions}
         return (
-            f"{self.calls} calls, {len(self.functions)} functions, {len(files)} files, {self.crossings} package crossings, "
-            f"{self.reads} reads, {self.writes} writes"
+            f"{self.calls} calls, {len(self.functions)} functions, {len(files)} files, "
+            f"{self.crossings} package crossings, {self.reads} reads, {self.writes} writes"
         )
 
 
