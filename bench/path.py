@@ -2,8 +2,8 @@
 """What one operation costs in our own code: calls, functions, files, package crossings and transactions.
 
 ``python -m bench.path hudi`` follows one Hudi notification until its compaction has SUCCEEDED, ``delta`` one change
-that nobody announced until its optimize is verified. The loops are run by hand, once each, so that waiting is not counted;
-a first operation warms the driver up. The driver is a process of its own and is not counted.
+that nobody announced until its optimize is verified. The loops are run by hand, once each, so that waiting is not
+counted; a first operation warms the driver up. The driver is a process of its own and is not counted.
 """
 
 import asyncio
