@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one operation costs in our own code: calls, functions, files, package crossings and transactions.
 
-``python -m bench.path hudi`` follows one Hudi notification until its compaction has SUCCEEDED, ``delta`` one change that
-nobody announced until its optimize is verified. The loops are run by hand, once each, so that waiting is not counted;
-a first operation warms the driver up. The driver is a process of its own and is not counted.
+``python -m bench.path hudi`` follows one Hudi notification until its compaction has SUCCEEDED, ``delta`` one change
+that nobody announced until its optimize is verified. The loops are run by hand, once each, so that waiting is not
+counted; a first operation warms the driver up. The driver is a process of its own and is not counted.
 """
 
 import asyncio
@@ -31,6 +31,7 @@ from lakehand.app.settings import Settings
 from lakehand.app.wiring import Service, build, migrated
 from lakehand.domain.operations import Handle
 from lakehand.domain.tables import Format, TableSpec
+from lakehand.rest import build_app
 from lakehand.store.database import Database
 
 ROOT = str(Path(lakehand.__file__).parent) + "/"
@@ -74,8 +75,8 @@ class Trace:
     def __str__(self) -> str:
         files = {file for file, _, _ in self.functions}
         return (
-            f"{self.calls} calls, {len(self.functions)} functions, {len(files)} files, {self.crossings} package crossings, "
-            f"{self.reads} reads, {self.writes} writes"
+            f"{self.calls} calls, {len(self.functions)} functions, {len(files)} files, "
+            f"{self.crossings} package crossings, {self.reads} reads, {self.writes} writes"
         )
 
 
@@ -168,8 +169,7 @@ def step(service: Service, *names: str) -> None:
 
 
 async def notify(service: Service, table: Path, instant: str) -> None:
-    context = getattr(server, "faces_of", None) or server.api_context
-    app = server.build_app(context(service))
+    app = build_app(server.api_context(service))
     query = {"action": "REQUEST", "basepath": str(table), "table_name": table.name, "instant": instant}
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app=app)

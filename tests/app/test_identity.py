@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehand.app.identity import SystemSecrets, take_identity
+from lakehand.app.identity import SystemIdSource, take_identity
 from lakehand.domain.errors import Conflict
 from tests.domain.words import an_operation
 
@@ -33,5 +33,5 @@ def test_two_homes_are_two_names(tmp_path: Path) -> None:
 
 
 def test_a_handle_is_never_repeated_even_for_the_same_attempt() -> None:
-    secrets = SystemSecrets()
-    assert len({secrets.handle(an_operation()) for _ in range(100)}) == 100
+    ids = SystemIdSource()
+    assert len({ids.handle(an_operation()) for _ in range(100)}) == 100

@@ -11,7 +11,8 @@ import pytest
 
 from lakehand.app import plugins
 from lakehand.app.plugins import PluginConfig, load
-from lakehand.core.plugins import PluginReport, Plugins
+from lakehand.core.plugins import Plugins
+from lakehand.core.ports import PluginReport
 from lakehand.domain.errors import PluginBroken
 from lakehand.domain.tables import Format
 from lakehand.spi import Action, EngineContext, ProcessFactory, Skip, TableProcess, TableRuntime, Verdict
@@ -147,11 +148,11 @@ BROKEN = {
     ),
     "a strategy that never asks": (
         "    def trigger_strategy(self, f, a): return ProcessTriggerStrategy(on_new_snapshot=False)",
-        "it would never be asked",
+        "it would never be called",
     ),
     "an interval that does not pass": (
         "    def trigger_strategy(self, f, a): return at_fixed_rate(timedelta())",
-        "not a time that passes",
+        "not a positive duration",
     ),
     "no name": ("    name = ''", "its class has no name"),
 }

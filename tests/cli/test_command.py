@@ -14,8 +14,8 @@ import lakehand as package
 from lakehand.store import SqlStore
 from lakehand.writer import hudi_options
 from tests.cli.conftest import Run, answer
-from tests.s3_server import KEY, REGION, s3_server
 from tests.rest.parts import context_over, serving, with_security
+from tests.s3_server import KEY, REGION, s3_server
 
 COMMANDS = [
     [], ["check"], ["maintain"], ["serve"], ["demo"], ["migrate"], ["doctor"], ["explain"], ["hudi-options"],

@@ -73,7 +73,7 @@ def test_a_look_is_asked_for_and_explained(lakehand: Run) -> None:
     looked = lakehand("tables", "look", "trips")
 
     assert looked.exit_code == 0, looked.output
-    assert "registered, not looked at yet" in looked.stdout
+    assert "registered, not evaluated yet" in looked.stdout
 
 
 def test_people_see_a_table_in_words(lakehand: Run) -> None:

@@ -61,7 +61,7 @@ def test_a_trigger_that_is_wrong_is_the_trouble_of_its_own_table(world: World, f
     [schedule] = world.store.schedules.of_table(bad.id)
     assert why in schedule.last_reason
     assert world.the_operation(good).instant == T1
-    assert record_of(world).errors == 1
+    assert breaker_of(world).errors == 1
 
 
 @pytest.mark.parametrize(
@@ -121,26 +121,26 @@ def test_a_failure_that_cannot_be_classified_is_tried_again_with_what_the_engine
 
 
 @pytest.mark.parametrize(("answer", "why"), [(None, "returned NoneType"), (7, "returned int")])
-def test_a_probe_that_gives_no_sign_is_told(world: World, answer: Any, why: str) -> None:
+def test_a_probe_without_a_token_is_reported(world: World, answer: Any, why: str) -> None:
     table = world.add_table()
     vars(world.tables)["probe"] = answering(answer)
     world.coordinator.run_once()
     [schedule] = world.store.schedules.of_table(table.id)
-    assert f"cannot be read: hudi.probe {why}, not a sign of change" in schedule.last_reason
+    assert f"cannot be read: hudi.probe {why}, not a change token" in schedule.last_reason
 
 
 @pytest.mark.parametrize(
     ("method", "broken"),
     [
-        ("status", raising), ("status", answering([])), ("status", answering({})), ("mark", raising),
-        ("mark", answering(7)), ("renew", raising),
+        ("status", raising), ("status", answering([])), ("status", answering({})), ("heartbeat_token", raising),
+        ("heartbeat_token", answering(7)), ("renew", raising),
     ],
 )  # fmt: skip
 def test_an_engine_that_cannot_say_loses_nothing(world: World, method: str, broken: Any) -> None:
     table, _ = two_planned(world)
     world.turn()
     vars(world.engine)[method] = broken
-    world.monitor.watches["spark"]._renewed = 0.0
+    world.monitor.engines["spark"]._renewed = 0.0
     world.monitor.run_once()
     operation = world.the_operation(table)
     assert operation.status in (Status.UNKNOWN, Status.SUBMITTED)
@@ -166,7 +166,7 @@ def test_an_engine_that_does_not_take_work_gets_it_again_and_not_in_a_hurry(worl
     assert world.the_operation(table).status is Status.SUBMITTED
     assert len(tries) == 4  # for two operations: once by the dispatcher, once by the monitor
     del vars(world.engine)["submit"]
-    world.monitor.watches["spark"]._not_before.clear()
+    world.monitor.engines["spark"]._not_before.clear()
     world.monitor.run_once()
     assert len(world.engine.works) == 2
 
@@ -195,13 +195,13 @@ def test_a_factory_without_end_does_not_fill_the_database(world: World) -> None:
     assert "100 operations of it wait" in schedule.last_reason
 
 
-def test_a_snapshot_is_read_once_for_all_actions_of_a_visit(world: World) -> None:
+def test_a_snapshot_is_read_once_for_all_actions_of_an_evaluation(world: World) -> None:
     world.add_table(action_types=frozenset({COMPACTION, CLEAN}))
     world.coordinator.run_once()
     assert world.factory.triggered == 2
     assert world.tables.probes == 2  # a probe and one inspection
 
 
-def record_of(world: World) -> Any:
-    guard: Any = world.plugins.factories[HUDI, COMPACTION]
-    return guard.record
+def breaker_of(world: World) -> Any:
+    proxy: Any = world.plugins.factories[HUDI, COMPACTION]
+    return proxy.breaker

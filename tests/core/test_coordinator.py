@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks happen when they are due, decisions only where something may have changed."""
+"""Schedules are evaluated when they are due, and decided only where something may have changed."""
 
 from datetime import timedelta
 from typing import Any
@@ -11,7 +11,7 @@ from tests.core.world import NOON, World
 T1 = "20261115110000000"
 
 
-def test_a_new_table_is_looked_at_at_once(world: World) -> None:
+def test_a_new_table_is_evaluated_at_once(world: World) -> None:
     world.add_table()
     world.look()
     assert world.factory.triggered == 1
@@ -65,7 +65,7 @@ def test_a_trigger_that_raises_is_the_trouble_of_its_own_table(world: World, mon
     monkeypatch.setattr(world.factory, "trigger", lambda *_: 1 / 0)
     world.look()
     [schedule] = world.store.schedules.of_table(table.id)
-    assert "the look failed: pretend.trigger failed: ZeroDivisionError: division by zero" in schedule.last_reason
+    assert "the evaluation failed: pretend.trigger failed: ZeroDivisionError: division by zero" in schedule.last_reason
     assert NOON < schedule.due <= NOON + timedelta(minutes=1)
 
 
@@ -79,11 +79,11 @@ def test_a_trigger_that_returns_nonsense_is_named(world: World, monkeypatch: Any
 
 def test_a_paused_table_is_left_alone_until_it_is_resumed(world: World) -> None:
     table = world.add_table()
-    world.desk.change(table.id, TableChanges(paused=True))
+    world.table_service.change(table.id, TableChanges(paused=True))
     world.tables.plan(table.location, T1)
     world.turn()
     assert not world.store.operations.of_table(table.id, recent=9)
-    world.desk.change(table.id, TableChanges(paused=False))
+    world.table_service.change(table.id, TableChanges(paused=False))
     world.turn()
     assert world.the_operation(table).instant == T1
 
@@ -92,7 +92,7 @@ def test_removing_a_table_ends_what_waits_for_it(world: World) -> None:
     table = world.add_table()
     world.tables.plan(table.location, T1)
     world.look()
-    world.desk.remove(table.id)
+    world.table_service.remove(table.id)
     ended = world.the_operation(table)
     assert (ended.status, ended.is_deleted) == ("canceled", True)
 
@@ -100,7 +100,7 @@ def test_removing_a_table_ends_what_waits_for_it(world: World) -> None:
 def test_a_table_that_is_resumed_is_decided_upon_at_once(world: World) -> None:
     table = world.add_table()
     world.look()
-    world.desk.change(table.id, TableChanges(paused=True))
-    world.desk.change(table.id, TableChanges(paused=False))
+    world.table_service.change(table.id, TableChanges(paused=True))
+    world.table_service.change(table.id, TableChanges(paused=False))
     world.look()
     assert world.factory.triggered == 2

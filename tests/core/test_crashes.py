@@ -24,7 +24,7 @@ def test_died_after_the_claim_before_the_handle_was_stored(store: Any) -> None:
     table = one.add_table()
     one.tables.plan(table.location, T1)
     one.coordinator.run_once()
-    [candidate] = one.store.operations.candidates(now=one.clock.now(), limit=9)
+    [candidate] = one.store.operations.dispatch_queue(now=one.clock.now(), limit=9).candidates
     assert one.store.operations.claim(
         candidate.operation, holder=one.holder, now=one.clock.now(), time_to_live=TIME_TO_LIVE
     )
@@ -127,7 +127,7 @@ def test_a_holder_that_slept_too_long_writes_nothing_and_stops_its_job(store: An
     two.rescuer.run_once()
     with pytest.raises(LeaseLost):
         one.store.operations.save(replace_reason(one, table), now=one.clock.now())
-    one.monitor.watches["spark"].let_go(one.the_operation(table))
+    one.monitor.engines["spark"].give_up_lease(one.the_operation(table))
     assert one.engine.canceled == [handle]
 
 
@@ -138,7 +138,7 @@ def replace_reason(world: World, table: Any) -> Any:
     return replace(operation, lease=stale)
 
 
-def test_the_mark_is_read_before_the_lease_is_taken(world: World) -> None:
+def test_the_heartbeat_token_is_read_before_the_lease_is_taken(world: World) -> None:
     """Otherwise a slow claim would let the job outlive the lease."""
     seen: list[str] = []
     table = world.add_table()
@@ -146,15 +146,15 @@ def test_the_mark_is_read_before_the_lease_is_taken(world: World) -> None:
     world.coordinator.run_once()
     heartbeat_token, claim = world.engine.heartbeat_token, world.store.operations.claim
 
-    def marking() -> str | None:
-        seen.append("mark")
+    def reading() -> str | None:
+        seen.append("token")
         return heartbeat_token()
 
     def claiming(*args: Any, **kwargs: Any) -> Any:
         seen.append("claim")
         return claim(*args, **kwargs)
 
-    world.engine.heartbeat_token = marking  # type: ignore[method-assign]
+    world.engine.heartbeat_token = reading  # type: ignore[method-assign]
     world.store.operations.claim = claiming  # type: ignore[method-assign]
     world.dispatcher.run_once()
-    assert seen == ["mark", "claim"]
+    assert seen == ["token", "claim"]

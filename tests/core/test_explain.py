@@ -19,7 +19,7 @@ def compaction(world: World, table: TableId) -> str:
 
 def test_a_quiet_table_says_why_nothing_runs_and_when_it_is_looked_at_again(world: World) -> None:
     table = world.add_table()
-    assert compaction(world, table.id) == "registered, not looked at yet"
+    assert compaction(world, table.id) == "registered, not evaluated yet"
     world.turn()
     told = explain(world, table.id)
     assert (told.summary, compaction(world, table.id)) == ("nothing to do", "no pending plan")
@@ -39,7 +39,7 @@ def test_a_waiting_operation_names_the_rule_that_holds_it(world: World) -> None:
     world.engine.places = 0
     world.monitor.run_once()
     world.turn()
-    assert "all 0 places are taken" in compaction(world, table.id)
+    assert "all 0 slots are taken" in compaction(world, table.id)
 
 
 def test_a_running_operation_tells_its_phase(world: World) -> None:
@@ -54,5 +54,5 @@ def test_a_running_operation_tells_its_phase(world: World) -> None:
 
 def test_a_paused_table_says_so(world: World) -> None:
     table = world.add_table()
-    world.desk.change(table.id, TableChanges(paused=True))
+    world.table_service.change(table.id, TableChanges(paused=True))
     assert explain(world, table.id).summary == "paused: nothing is started"

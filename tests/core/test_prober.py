@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes that nobody told of are found at the heartbeat, by one cheap probe for all actions of a table."""
+"""Changes that no writer reported are found at the heartbeat, by one cheap probe for all actions of a table."""
 
 import threading
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lakehand.core.lanes import Lanes
+from lakehand.core.plugin_calls.pools import WorkerPools
 from lakehand.core.prober import FEW
 from lakehand.domain.references import TableReference
 from lakehand.domain.schedules import Schedule
@@ -55,7 +55,7 @@ def test_a_change_makes_due_what_follows_changes_and_nothing_else(world: World, 
     assert world.the_operation(table).process.action == COMPACTION
 
 
-def test_a_change_is_told_of_once(world: World, table: Table) -> None:
+def test_a_change_wakes_its_actions_once(world: World, table: Table) -> None:
     world.tables.plan(table.location, T1)
     world.look()
     asked = world.factory.triggered
@@ -66,12 +66,12 @@ def test_a_change_is_told_of_once(world: World, table: Table) -> None:
     assert world.factory.triggered == asked + 1  # after what was stored it is asked again, and skips
 
 
-def test_a_change_is_not_lost_when_we_die_before_it_was_told_of(
+def test_a_change_is_not_lost_when_we_die_before_its_actions_are_woken(
     world: World, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.tables.plan(table.location, T1)
     with monkeypatch.context() as broken:
-        broken.setattr(type(world.store.schedules), "wake", lambda *_, **__: 1 / 0)
+        broken.setattr("lakehand.store.probes.wake_actions", lambda *_: 1 / 0)  # after the token, before the commit
         with pytest.raises(ZeroDivisionError):
             world.prober.run_once()
     world.restart()
@@ -91,7 +91,7 @@ def test_a_table_that_cannot_be_read_any_more_says_so_for_each_action(world: Wor
     assert [s.last_reason for s in schedules(world, table).values()] == ["no pending plan"] * 2
 
 
-def test_one_bad_table_keeps_no_other_of_its_errand(world: World) -> None:
+def test_one_bad_table_delays_no_other_of_its_batch(world: World) -> None:
     tables = [world.add_table(f"t{n}") for n in range(3)]
     world.coordinator.run_once()
     world.clock.pass_by(minutes=11)
@@ -129,8 +129,8 @@ def test_tables_that_were_registered_together_are_not_probed_together_for_ever(w
     assert all(moment and NOON <= moment <= NOON + HEARTBEAT for moment in due)
 
 
-def test_a_look_at_an_action_is_a_probe_too(world: World, table: Table) -> None:
-    world.desk.look_now(table.id)
+def test_an_evaluation_counts_as_a_probe(world: World, table: Table) -> None:
+    world.table_service.look_now(table.id)
     world.coordinator.run_once()
     world.tables.probes = 0
     world.prober.run_once()
@@ -166,13 +166,13 @@ class Hanging:
 
 @pytest.fixture
 def threads(store: Any) -> Iterator[World]:
-    made = World(store, lanes=lambda: Lanes(purpose="test", width=1, patience=60.0))
+    made = World(store, pools=lambda: WorkerPools(purpose="test", size=1, timeout=60.0))
     yield made
-    for lanes in made.lanes:
-        lanes.close(patience=0.0)
+    for pools in made.pools:
+        pools.close(timeout=0.0)
 
 
-def test_a_probe_that_hangs_is_left_and_those_behind_it_come_soon(threads: World) -> None:
+def test_a_probe_that_hangs_is_abandoned_and_those_behind_it_come_soon(threads: World) -> None:
     tables = [threads.add_table(f"t{n:02}") for n in range(FEW + 2)]
     threads.coordinator.run_once()
     assert eventually(lambda: all_looked_at(threads, tables))
@@ -183,16 +183,16 @@ def test_a_probe_that_hangs_is_left_and_those_behind_it_come_soon(threads: World
     vars(threads.tables)["probe"] = hanging = Hanging(bad.location, threads.tables.probe)
     threads.prober.run_once()
     assert eventually(lambda: hanging.waiting == 1)
-    threads.looks.check(a_while_later())
+    threads.evaluate_pools.abandon_overdue(a_while_later())
     threads.prober.run_once()
     threads.clock.pass_by(seconds=30)
     assert eventually(lambda: all_have_an_operation(threads, tables))
     assert hanging.waiting == 1
     told = schedules(threads, bad)["compaction"].last_reason
-    assert told.startswith("the last look has not come back yet: set aside since ")
+    assert told.startswith("the last evaluation has not returned yet: set aside since ")
     assert "hudi.probe had not come back after" in told
     hanging.opened.set()
-    assert eventually(lambda: not threads.plugins.formats[HUDI].record._hung)  # type: ignore[attr-defined]
+    assert eventually(lambda: not threads.plugins.formats[HUDI].breaker._hanging)  # type: ignore[attr-defined]
 
 
 def all_looked_at(world: World, tables: list[Table]) -> bool:

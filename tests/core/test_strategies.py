@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Strategies are honoured to the letter: by the clock, on change, so many at once, over all instances."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from lakehand.core.dispatcher import InFlight
+from lakehand.core.plugin_calls.pools import WaitGroup
 from lakehand.domain.notifications import Notification
 from lakehand.domain.operations import Operation, Status
 from lakehand.domain.processes import Skip, TableProcess
@@ -100,7 +103,7 @@ def test_neither_a_commit_nor_a_word_of_the_writer_hurries_a_strategy_of_the_clo
 def test_a_person_hurries_a_strategy_of_the_clock(world: World, hourly: Table) -> None:
     world.look()
     world.clock.pass_by(minutes=5)
-    world.desk.look_now(hourly.id)
+    world.table_service.look_now(hourly.id)
     world.look()
     assert cleans(world) == [timedelta(), 5 * MINUTE]
 
@@ -156,17 +159,19 @@ def test_a_change_that_one_action_finds_is_news_for_the_others_at_once(world: Wo
     assert world.the_operation(table).process.action == COMPACTION
 
 
-def test_a_change_is_not_forgotten_when_we_die_between_the_look_and_its_end(world: World, monkeypatch: Any) -> None:
+def test_a_change_is_not_forgotten_when_we_die_between_the_evaluation_and_its_end(
+    world: World, monkeypatch: Any
+) -> None:
     table = world.add_table(action_types=BOTH)
     world.look()
     world.tables.plan(table.location, "1")
     world.clock.pass_by(minutes=11)
-    finish = world.store.schedules.finish
-    monkeypatch.setattr(type(world.store.schedules), "finish", lambda *_, **__: 1 / 0)
     monkeypatch.setitem(world.factory.says, COMPACTION, lambda _: Skip(reason="this answer is lost"))
-    with pytest.raises(ZeroDivisionError):
-        world.look()
-    monkeypatch.setattr(type(world.store.schedules), "finish", lambda _, *args, **named: finish(*args, **named))
+    with monkeypatch.context() as broken:
+        broken.setattr(type(world.coordinator), "store_results", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            world.look()
+    assert world.factory.triggered > 2, "it was asked, and its answer was lost"
     del world.factory.says[COMPACTION]
     world.restart()
     world.clock.pass_by(minutes=11)
@@ -224,11 +229,15 @@ def test_two_instances_that_choose_at_the_same_moment_do_not_break_the_limit(sto
     for n in range(2):
         one.tables.plan(one.add_table(f"t{n}").location, "1")
     one.coordinator.run_once()
-    seen = one.dispatcher.candidates(one.clock.now())
-    [mine], [its] = one.dispatcher.choice(seen[:1]).go, two.dispatcher.choice(seen[1:]).go
+    queue = one.dispatcher.queue()
+    parts = [replace(queue, candidates=[candidate]) for candidate in queue.candidates]
+    [mine], [its] = one.dispatcher.choose(parts[0]).go, two.dispatcher.choose(parts[1]).go
     assert mine.id != its.id
-    claims = [w.dispatcher.claim(c) for w, c in zip((one, two), seen, strict=True)]
-    assert [claim is not None for claim in claims] == [True, False]
+    moved = [
+        w.dispatcher.dispatch(InFlight(candidate=c, group=WaitGroup()))
+        for w, c in zip((one, two), queue.candidates, strict=True)
+    ]
+    assert moved == [True, False]
 
 
 def test_an_action_without_a_limit_has_none(world: World) -> None:
@@ -243,7 +252,7 @@ def test_an_action_that_is_added_later_is_looked_at_at_once(world: World) -> Non
     table = world.add_table()
     world.look()
     world.clock.pass_by(minutes=3)
-    world.desk.change(table.id, TableChanges(action_types=BOTH))
+    world.table_service.change(table.id, TableChanges(action_types=BOTH))
     world.look()
     assert cleans(world) == [3 * MINUTE]
 

@@ -185,3 +185,22 @@ def test_what_must_not_run_fails_at_once_and_says_why(world: World, monkeypatch:
     failed = world.the_operation(table)
     assert (failed.status, failed.reason, failed.failure) == (Status.FAILED, "running it would lose rows", overtaken)
     assert world.engine.works == {}
+
+
+def test_success_after_a_failed_attempt_shows_that_failure_only_in_its_attempt(world: World) -> None:
+    table = world.add_table()
+    world.tables.plan(table.location, T1)
+    world.turn()
+    world.engine.says(EngineState.FAILED, error_class="Boom", message="disk full")
+    world.monitor.run_once()
+    assert world.the_operation(table).failure is not None
+    world.clock.pass_by(minutes=2)
+    world.turn()
+    world.tables.complete(table.location, T1)
+    world.engine.says(EngineState.SUCCEEDED)
+    world.monitor.run_once()
+    done = world.the_operation(table)
+    assert (done.status, done.failure) == (Status.SUCCEEDED, None)
+    first, second = world.store.operations.attempts(done.id)
+    assert (first.outcome, first.failure and first.failure.reason) == ("failed", "Boom")
+    assert (second.outcome, second.failure) == ("succeeded", None)

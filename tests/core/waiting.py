@@ -15,5 +15,5 @@ def eventually(is_so: Callable[[], bool]) -> bool:
 
 
 def a_while_later() -> float:
-    """A moment of the monotonic clock at which every patience has run out."""
+    """A moment of the monotonic clock at which every deadline has passed."""
     return time.monotonic() + 3600

@@ -9,11 +9,11 @@ from typing import Any
 from lakehand.core.completer import Completer
 from lakehand.core.coordinator import Coordinator
 from lakehand.core.dispatcher import Dispatcher
-from lakehand.core.guards import guarded
 from lakehand.core.intake import Intake
-from lakehand.core.lanes import Lanes, Task
 from lakehand.core.monitor import Monitor
 from lakehand.core.operation_service import OperationService
+from lakehand.core.plugin_calls.pools import Task, WorkerPools
+from lakehand.core.plugin_calls.proxies import proxy_of
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Store
 from lakehand.core.prober import Prober
@@ -63,17 +63,19 @@ class PassedClock:
     def now(self) -> datetime:
         return self.at
 
+    estimate = now
+
     def pass_by(self, **amount: float) -> None:
         self.at += timedelta(**amount)
 
 
-class AtOnce(Lanes):
-    """Lanes that do what they are given on the spot."""
+class AtOnce(WorkerPools):
+    """WorkerPools that do what they are given on the spot."""
 
     def __init__(self) -> None:
-        super().__init__(purpose="test", width=1, patience=60.0)
+        super().__init__(purpose="test", size=1, timeout=60.0)
 
-    def post_all(self, name: str, tasks: Sequence[Task]) -> None:
+    def submit_all(self, name: str, tasks: Sequence[Task]) -> None:
         for task in tasks:
             task.run()
 
@@ -238,7 +240,7 @@ class Counting:
 
 
 class Numbered:
-    """Handles in order, and chance that is always the same."""
+    """Handles in order, and no jitter."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
@@ -248,7 +250,7 @@ class Numbered:
         self.count += 1
         return Handle(f"{self.prefix}-{operation.id}-{operation.run_times + 1}-{self.count}")
 
-    def chance(self) -> float:
+    def random(self) -> float:
         return 0.0
 
 
@@ -258,9 +260,24 @@ class TimedStore:
     def __init__(self, store: Any, clock: PassedClock) -> None:
         self._store = store
         self.clock = clock
+        self.operations = TimedOperations(store.operations, clock)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
+
+
+class TimedOperations:
+    """Claims that begin at a test's time."""
+
+    def __init__(self, operations: Any, clock: PassedClock) -> None:
+        self._operations, self._clock = operations, clock
+
+    def claim(self, operation: Operation, **values: Any) -> Operation | None:
+        found: Operation | None = self._operations.claim(operation, **{"now": self._clock.now(), **values})
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._operations, name)
 
 
 class World:
@@ -274,7 +291,7 @@ class World:
         clock: PassedClock | None = None,
         tables: PretendTables | None = None,
         limits: Limits | None = None,
-        lanes: Callable[[], Lanes] | None = None,
+        pools: Callable[[], WorkerPools] | None = None,
     ) -> None:
         self.clock = clock or PassedClock()
         self.store: Store = TimedStore(store, self.clock)
@@ -284,11 +301,11 @@ class World:
         self.engine = PretendEngine()
         self.metrics: Any = Counting()
         self.limits = limits or Limits()
-        self.make_lanes = lanes or AtOnce
-        factory = guarded(self.factory)
+        self.make_pools = pools or AtOnce
+        factory = proxy_of(self.factory)
         pairs: dict[tuple[Format, Action], ProcessFactory] = {(HUDI, COMPACTION): factory, (HUDI, CLEAN): factory}
         self.plugins = Plugins(
-            formats={HUDI: guarded(self.tables)}, factories=pairs, engines={"spark": guarded(self.engine)}
+            formats={HUDI: proxy_of(self.tables)}, factories=pairs, engines={"spark": proxy_of(self.engine)}
         )
         self.restart()
 
@@ -299,35 +316,35 @@ class World:
             store=self.store, plugins=self.plugins, draw_boundary=self.draw_boundary,
             check_path=lambda location: self.check_path(location),  # noqa: PLW0108 - a test may exchange it later
         )  # fmt: skip
-        secrets = Numbered(self.holder)
+        ids = Numbered(self.holder)
         nothing = lambda: None  # noqa: E731
-        self.looks, self.dispatches, self.rounds, self.settles = self.lanes = [self.make_lanes() for _ in range(4)]
+        self.pools = [self.make_pools() for _ in range(4)]
+        self.evaluate_pools, self.dispatch_pools, self.engine_pools, self.complete_pools = self.pools
         shared: dict[str, Any] = {"store": self.store, "metrics": self.metrics, "holder": self.holder}
         self.recovery = Recovery(plugins=self.plugins, runtimes=runtimes, since=self.clock.now())
-        hanging: dict[object, str] = {}
         self.prober = Prober(
-            store=self.store, plugins=self.plugins, runtimes=runtimes, metrics=self.metrics, lanes=self.looks,
-            hanging=hanging, on_news=nothing,
+            store=self.store, plugins=self.plugins, runtimes=runtimes, metrics=self.metrics,
+            pools=self.evaluate_pools, on_change=nothing,
         )  # fmt: skip
         self.coordinator = Coordinator(
-            plugins=self.plugins, runtimes=runtimes, lanes=self.looks, hanging=hanging, on_stored=nothing, **shared
+            plugins=self.plugins, runtimes=runtimes, pools=self.evaluate_pools, on_stored=nothing, **shared
         )
         self.dispatcher = Dispatcher(
-            plugins=self.plugins, runtimes=runtimes, secrets=secrets, time_to_live=TIME_TO_LIVE, limits=self.limits,
-            lanes=self.dispatches, recovery=self.recovery, on_submitted=nothing, **shared,
+            plugins=self.plugins, runtimes=runtimes, ids=ids, time_to_live=TIME_TO_LIVE, limits=self.limits,
+            pools=self.dispatch_pools, recovery=self.recovery, on_submitted=nothing, **shared,
         )  # fmt: skip
         completer = Completer(
-            store=self.store, plugins=self.plugins, runtimes=runtimes, metrics=self.metrics, secrets=secrets,
-            recovery=self.recovery, policy=RetryPolicy(max_attempts=3), on_settled=nothing,
+            store=self.store, plugins=self.plugins, runtimes=runtimes, metrics=self.metrics, ids=ids,
+            recovery=self.recovery, policy=RetryPolicy(max_attempts=3), on_completed=nothing,
         )  # fmt: skip
         self.monitor = Monitor(
             plugins=self.plugins, completer=completer, recovery=self.recovery, time_to_live=TIME_TO_LIVE,
-            rounds=self.rounds, settles=self.settles, **shared,
+            engine_pools=self.engine_pools, table_pools=self.complete_pools, **shared,
         )  # fmt: skip
         self.rescuer = Rescuer(
             time_to_live=TIME_TO_LIVE, margin=timedelta(seconds=10), recovery=self.recovery, **shared
         )
-        self.desk = TableService(store=self.store, plugins=self.plugins, warehouses=warehouses, wake=nothing)
+        self.table_service = TableService(store=self.store, plugins=self.plugins, warehouses=warehouses, wake=nothing)
         self.operations = OperationService(store=self.store, plugins=self.plugins, wake=nothing)
         self.intake = Intake(
             store=self.store, warehouses=warehouses, heartbeat_timeout=timedelta(minutes=10),
@@ -342,7 +359,7 @@ class World:
 
     def add_table(self, name: str = "trips", **changes: Any) -> Table:
         values: dict[str, Any] = {"location": f"/lake/{name}", "format": HUDI, "action_types": frozenset({COMPACTION})}
-        return self.desk.add(TableSpec(**{**values, **changes}))[0]
+        return self.table_service.add(TableSpec(**{**values, **changes}))[0]
 
     def look(self) -> None:
         """The loops that find and decide, once each."""

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from lakehand.domain.processes import Failure, Remedy
-from lakehand.domain.retries import RetryPolicy
+from lakehand.domain.retries import RetryPolicy, back_off
 
 POLICY = RetryPolicy(max_attempts=3, first_delay=timedelta(seconds=10), longest_delay=timedelta(seconds=60))
 
@@ -44,3 +44,8 @@ def test_no_wait_is_longer_than_the_longest(run_times: int) -> None:
     wait = policy.delay(failure, run_times=run_times, patience=0, chance=0.999)
     assert wait is not None
     assert wait <= policy.longest_delay * 1.2
+
+
+def test_back_off_begins_with_the_first_pause_and_never_exceeds_the_longest() -> None:
+    waits = [back_off(times, first=timedelta(minutes=1), longest=timedelta(hours=1)) for times in (0, 1, 2, 3, 99)]
+    assert [wait.total_seconds() for wait in waits] == [60, 60, 120, 240, 3600]

@@ -52,7 +52,7 @@ class Bad(SubprocessEngine):
 """
 FINE = "pass"
 # The service would wait a minute for each look at a table; it reads this after its plugins are imported.
-IMPATIENT = "from lakehand.app import wiring\nwiring.LOOK_PATIENCE = 8.0\n"
+IMPATIENT = "from lakehand.app import wiring\nwiring.EVALUATE_TIMEOUT = 8.0\n"
 
 
 def factory(name: str, trigger: str, action: str = "") -> str:

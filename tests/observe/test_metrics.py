@@ -4,9 +4,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from lakehand.core.plugins import PluginReport
-from lakehand.core.ports import Metrics
-from lakehand.observe.metrics import MOST_WORDS, PrometheusMetrics
+from lakehand.core.ports import Metrics, PluginReport
+from lakehand.observe.metrics import MOST_VALUES, PrometheusMetrics
 
 SECOND = timedelta(seconds=1)
 
@@ -18,7 +17,7 @@ def value(metrics: PrometheusMetrics, name: str, /, **labels: str) -> float | No
 def test_it_is_what_the_core_reports_to() -> None:
     metrics: Metrics = PrometheusMetrics()
 
-    metrics.looked(3, 1)
+    metrics.probed(3, 1)
 
 
 def test_delays_and_outcomes_are_told_by_action() -> None:
@@ -52,7 +51,7 @@ def test_loops_engines_looks_and_requests_are_told() -> None:
     metrics.loop("monitor", 0.1, failed=False)
     metrics.loop("monitor", 0.1, failed=True)
     metrics.engine("spark", up=True, restarts=2)
-    metrics.looked(5, 2)
+    metrics.probed(5, 2)
     metrics.request("/api/v1/tables/{id}", "GET", 200, 0.5)
     metrics.notifications("wire", "stored", 7)
     spark = PluginReport(kind="engine", name="spark", distribution="lakehand", version="1", state="on")
@@ -70,17 +69,17 @@ def test_loops_engines_looks_and_requests_are_told() -> None:
 
 def test_words_from_outside_cannot_fill_the_registry() -> None:
     metrics = PrometheusMetrics()
-    for number in range(MOST_WORDS + 100):
+    for number in range(MOST_VALUES + 100):
         metrics.attempt_failed("clean", f"reason {number}")
 
     text = metrics.text()[0].decode()
-    assert text.count("lakehand_attempts_failed_total{") == MOST_WORDS + 1
+    assert text.count("lakehand_attempts_failed_total{") == MOST_VALUES + 1
     assert value(metrics, "attempts_failed_total", action="clean", reason="other") == 100
 
 
 def test_two_services_in_one_process_do_not_meet() -> None:
     first, second = PrometheusMetrics(), PrometheusMetrics()
-    first.looked(1, 1)
+    first.probed(1, 1)
 
     assert value(second, "tables_looked_at_total") == 0
 

@@ -21,7 +21,8 @@ from lakehand.core.catalog_service import CatalogService, ServedCatalog
 from lakehand.core.explain import Explainer
 from lakehand.core.intake import Intake
 from lakehand.core.operation_service import OperationService
-from lakehand.core.plugins import PluginReport, Plugins
+from lakehand.core.plugins import Plugins
+from lakehand.core.ports import PluginReport
 from lakehand.core.rate_limits import RateLimiter
 from lakehand.core.table_service import TableService
 from lakehand.domain.actions import Action

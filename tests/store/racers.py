@@ -26,7 +26,7 @@ def claim_operations(url: str, name: int) -> tuple[Sequence[int], int]:
     store, won, lost = open_store(url), [], 0
     holder, chance = InstanceId(f"racer-{name}"), random.Random(name)
     _line[0].wait(PATIENCE)
-    while found := store.operations.candidates(now=NOON, limit=200):
+    while found := store.operations.dispatch_queue(now=NOON, limit=200).candidates:
         wanted = chance.sample(found, k=min(50, len(found)))
         claims = [store.operations.claim(one.operation, holder=holder, now=NOON, time_to_live=HOUR) for one in wanted]
         won += [int(claim.id) for claim in claims if claim]
@@ -36,17 +36,20 @@ def claim_operations(url: str, name: int) -> tuple[Sequence[int], int]:
 
 
 def claim_schedules(url: str, name: int) -> Sequence[tuple[int, str]]:
+    """A claim of which rivals took all is empty though others are due: each racer tries until all must be gone."""
     store, won = open_store(url), []
     _line[0].wait(PATIENCE)
-    while store.schedules.next_due() == NOON:
-        due = store.schedules.claim_due(holder=InstanceId(f"racer-{name}"), now=NOON, time_to_live=HOUR, limit=20)
+    for _ in range(120):
+        due = store.schedules.claim_due(
+            holder=InstanceId(f"racer-{name}"), now=NOON, time_to_live=HOUR, limit=20
+        ).schedules
         won += [(int(schedule.table), str(schedule.action)) for schedule in due]
     store.close()
     return won
 
 
 def claim_probes(url: str, name: int) -> Sequence[int]:
-    """A claim of which rivals took all is empty though others are due: each racer tries until all must be gone."""
+    """As above."""
     store, won = open_store(url), []
     _line[0].wait(PATIENCE)
     for _ in range(60):

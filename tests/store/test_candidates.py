@@ -23,13 +23,15 @@ from tests.store.given import (
 
 
 def instants(store: Store, *, limit: int = 100) -> list[str]:
-    return [candidate.operation.instant for candidate in store.operations.candidates(now=NOON, limit=limit)]
+    return [
+        candidate.operation.instant for candidate in store.operations.dispatch_queue(now=NOON, limit=limit).candidates
+    ]
 
 
 def test_a_candidate_is_the_whole_operation_with_the_format_of_its_table(store: Store) -> None:
     pending = a_pending_operation(store)
 
-    [candidate] = store.operations.candidates(now=NOON, limit=9)
+    [candidate] = store.operations.dispatch_queue(now=NOON, limit=9).candidates
 
     assert (candidate.operation, candidate.format) == (pending, HUDI)
 
@@ -53,8 +55,8 @@ def test_what_may_not_start_is_no_candidate(store: Store) -> None:
 def test_a_claim_that_ran_out_is_a_candidate_again(store: Store) -> None:
     claimed = a_claimed_operation(store)
 
-    assert store.operations.candidates(now=NOON, limit=9) == []
-    assert [c.operation for c in store.operations.candidates(now=NOON + HOUR, limit=9)] == [claimed]
+    assert store.operations.dispatch_queue(now=NOON, limit=9).candidates == []
+    assert [c.operation for c in store.operations.dispatch_queue(now=NOON + HOUR, limit=9).candidates] == [claimed]
 
 
 def test_one_table_with_many_plans_hides_no_other(store: Store) -> None:
@@ -63,7 +65,7 @@ def test_one_table_with_many_plans_hides_no_other(store: Store) -> None:
         a_pending_operation(store, crowded, f"{n:02}", priority=9, due_at=NOON - HOUR)
     a_pending_operation(store, quiet, "quiet")
 
-    shown = store.operations.candidates(now=NOON, limit=10)
+    shown = store.operations.dispatch_queue(now=NOON, limit=10).candidates
 
     counts = Counter(c.operation.table for c in shown)
     assert counts[quiet.id] == 1
@@ -113,7 +115,7 @@ def test_a_claimed_candidate_makes_room_for_the_next(store: Store) -> None:
     table = a_table(store)
     for n in range(5):
         a_pending_operation(store, table, str(n), due_at=NOON - (9 - n) * MINUTE)
-    first = store.operations.candidates(now=NOON, limit=1)[0].operation
+    first = store.operations.dispatch_queue(now=NOON, limit=1).candidates[0].operation
     store.operations.claim(first, holder=ONE, now=NOON, time_to_live=MINUTE)
 
     assert (first.instant, instants(store)) == ("0", ["1", "2", "3"])

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from lakehand.store import SqlStore
-from lakehand.store.clock import to_millis, to_time
+from lakehand.store.clock import ESTIMATE_FOR, to_millis, to_time
 from tests.store.given import NOON
 
 NATIVE = {
@@ -15,6 +15,19 @@ NATIVE = {
     "postgresql": "SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS')",
     "mysql": "SELECT DATE_FORMAT(UTC_TIMESTAMP(3), '%Y-%m-%d %H:%i:%s.%f')",
 }
+
+
+def test_an_estimate_goes_on_from_the_last_reading_and_is_read_anew_after_a_while(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed = [1000.0]
+    monkeypatch.setattr("lakehand.store.clock.time.monotonic", lambda: passed[0])
+    read = store.clock.now()
+
+    passed[0] += ESTIMATE_FOR
+    assert store.clock.estimate() == read + timedelta(seconds=ESTIMATE_FOR)
+    passed[0] += 1
+    assert read <= store.clock.estimate() < read + timedelta(seconds=ESTIMATE_FOR), "the database was asked"
 
 
 def test_the_clock_lies_between_two_looks_at_the_databases_own(store: SqlStore) -> None:

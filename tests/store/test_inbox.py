@@ -10,7 +10,7 @@ from lakehand.core.ports import OperationFilter, Store
 from lakehand.domain.errors import Moved
 from lakehand.domain.events import Event
 from lakehand.domain.operations import Operation, Status
-from lakehand.domain.schedules import Look
+from lakehand.domain.schedules import EvaluationResult
 from lakehand.domain.tables import TableChanges
 from lakehand.store import SqlStore
 from tests.store.given import (
@@ -111,8 +111,8 @@ def test_the_parameters_of_a_request_are_kept(store: Store) -> None:
 
 def test_a_notification_makes_its_table_due(store: Store) -> None:
     woken, left = a_table(store, "/w/woken"), a_table(store, "/w/left")
-    due = store.schedules.claim_due(holder=ONE, now=NOON, time_to_live=MINUTE, limit=9)
-    store.schedules.finish([Look(schedule=s, next_due=NOON + 9 * HOUR, reason="") for s in due], now=NOON)
+    due = store.schedules.claim_due(holder=ONE, now=NOON, time_to_live=MINUTE, limit=9).schedules
+    store.schedules.finish([EvaluationResult(schedule=s, next_due=NOON + 9 * HOUR, reason="") for s in due], now=NOON)
 
     store.inbox.store([inbox_row(woken.spec), inbox_row(left.spec, wake=False)], [], now=NOON + HOUR)
 

@@ -44,7 +44,7 @@ def test_a_claim_takes_the_lease_and_leaves_the_status(store: Store) -> None:
     assert claimed.lease is not None
     assert (claimed.status, claimed.lease.holder, claimed.lease.until) == (Status.PENDING, ONE, NOON + MINUTE)
     assert store.operations.get(pending.id) == claimed
-    assert store.operations.candidates(now=NOON, limit=9) == []
+    assert store.operations.dispatch_queue(now=NOON, limit=9).candidates == []
 
 
 def test_a_second_claim_gets_nothing_while_the_lease_lasts(store: Store) -> None:
@@ -211,23 +211,37 @@ def test_what_nobody_holds_cannot_be_taken_over(store: Store) -> None:
     assert store.operations.take_over(a_pending_operation(store), holder=TWO, now=NOON, time_to_live=MINUTE) is None
 
 
+def test_a_lease_begins_at_the_databases_time_of_its_claim(store: Store) -> None:
+    pending = a_pending_operation(store, a_table(store))
+
+    before = store.clock.now()
+    claimed = store.operations.claim(pending, holder=ONE, time_to_live=HOUR)
+    after = store.clock.now()
+
+    assert claimed is not None
+    assert claimed.lease is not None
+    assert before + HOUR <= claimed.lease.until <= after + HOUR
+
+
 def test_every_live_operation_is_busy(store: Store) -> None:
     table = a_table(store)
     running = a_running_operation(store, table, of={"action": CLEAN}, queue="fast", owner="ann")
     a_pending_operation(store, table, "2")
     a_finished_operation(store, a_table(store, "/w/other"))
 
-    assert store.operations.busy() == [
-        Busy(table=table.id, slot=running.slot, queue="fast", owner="ann", format="hudi", action="clean")
+    assert store.operations.dispatch_queue(now=NOON, limit=9).busy == [
+        Busy(table=table.id, slot=running.slot, queue="fast", owner="ann", format="hudi", action="clean", holder="one")
     ]
 
 
-def test_no_two_operations_have_the_same_place(store: Store) -> None:
+def test_no_two_operations_have_the_same_dispatch_slot(store: Store) -> None:
     tables = [a_table(store, f"/w/t{n}") for n in range(3)]
     pending = [a_pending_operation(store, table) for table in tables]
     places = ["hudi:compaction#0", "hudi:compaction#1"]
 
-    claims = [store.operations.claim(o, holder=ONE, now=NOON, time_to_live=MINUTE, places=places) for o in pending]
+    claims = [
+        store.operations.claim(o, holder=ONE, now=NOON, time_to_live=MINUTE, dispatch_slots=places) for o in pending
+    ]
 
     assert [claim is not None for claim in claims] == [True, True, False]
 
@@ -235,7 +249,7 @@ def test_no_two_operations_have_the_same_place(store: Store) -> None:
 @pytest.mark.parametrize("end", ["put back", "finished", "canceled"])
 def test_a_place_is_free_again_when_its_operation_is_not_held_any_more(store: Store, end: str) -> None:
     first, second = (a_pending_operation(store, a_table(store, f"/w/t{n}")) for n in range(2))
-    held = store.operations.claim(first, holder=ONE, now=NOON, time_to_live=MINUTE, places=["p#0"])
+    held = store.operations.claim(first, holder=ONE, now=NOON, time_to_live=MINUTE, dispatch_slots=["p#0"])
     assert held is not None
     if end == "put back":
         store.operations.save(held, now=NOON, release=True)
@@ -244,13 +258,15 @@ def test_a_place_is_free_again_when_its_operation_is_not_held_any_more(store: St
     else:
         store.operations.request_cancel(held.id, now=NOON + HOUR, event=Event(kind="x", message="y"))
 
-    assert store.operations.claim(second, holder=ONE, now=NOON, time_to_live=MINUTE, places=["p#0"]) is not None
+    assert store.operations.claim(second, holder=ONE, now=NOON, time_to_live=MINUTE, dispatch_slots=["p#0"]) is not None
 
 
 def test_whoever_takes_an_operation_over_keeps_its_place(store: Store) -> None:
     first, second = (a_pending_operation(store, a_table(store, f"/w/t{n}")) for n in range(2))
-    held = store.operations.claim(first, holder=ONE, now=NOON, time_to_live=MINUTE, places=["p#0"])
+    held = store.operations.claim(first, holder=ONE, now=NOON, time_to_live=MINUTE, dispatch_slots=["p#0"])
     assert held is not None
     taken(store, held)
 
-    assert store.operations.claim(second, holder=ONE, now=NOON + HOUR, time_to_live=MINUTE, places=["p#0"]) is None
+    assert (
+        store.operations.claim(second, holder=ONE, now=NOON + HOUR, time_to_live=MINUTE, dispatch_slots=["p#0"]) is None
+    )

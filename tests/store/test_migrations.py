@@ -8,11 +8,10 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import NullPool, inspect, text
 
-from lakehand.domain.errors import Conflict
 from lakehand.domain.operations import InstanceId
 from lakehand.store import open_store
 from lakehand.store.database import Database
-from lakehand.store.migrate import SchemaTooNew, check, current, head, upgrade
+from lakehand.store.migrate import SchemaTooNew, current, head, upgrade
 from lakehand.store.schema import metadata
 from tests.store.given import NOON
 
@@ -59,17 +58,8 @@ def test_a_newer_schema_is_refused_and_left_alone(empty_url: str, database: Data
 
     with pytest.raises(SchemaTooNew, match="schema 9999, this version of Lakehand knows up to"):
         upgrade(empty_url)
-    with pytest.raises(SchemaTooNew):
-        check(empty_url)
 
     assert current(empty_url) == "9999"
-
-
-def test_a_schema_that_is_missing_is_named_with_the_remedy(empty_url: str) -> None:
-    with pytest.raises(Conflict, match="run lakehand migrate"):
-        check(empty_url)
-    upgrade(empty_url)
-    check(empty_url)
 
 
 def test_a_first_migration_that_was_cut_off_goes_on(empty_url: str, database: Database) -> None:

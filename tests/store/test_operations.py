@@ -9,7 +9,7 @@ import pytest
 from lakehand.core.ports import OperationFilter, Store
 from lakehand.domain.errors import Conflict, IllegalStep, Invalid, LeaseLost, NotFound
 from lakehand.domain.events import Event
-from lakehand.domain.operations import Handle, NewOperation, OperationId, Status
+from lakehand.domain.operations import AttemptEnd, Handle, NewOperation, OperationId, Status
 from lakehand.domain.processes import Failure, Instant, Remedy
 from lakehand.domain.tables import TableChanges, TableId
 from tests.store.given import (
@@ -20,6 +20,7 @@ from tests.store.given import (
     NOON,
     ONE,
     PLAN,
+    TWO,
     a_claimed_operation,
     a_finished_operation,
     a_pending_operation,
@@ -46,7 +47,7 @@ def test_an_operation_comes_back_as_it_was_described(store: Store) -> None:
     )
     new = NewOperation(
         table=table.id, instant=PLAN, process=wanted, priority=4, queue="fast", owner="ann",
-        retry_on_error=False, origin="api", due_at=NOON - HOUR,
+        origin="api", due_at=NOON - HOUR,
     )  # fmt: skip
 
     operation, is_new = store.operations.add(new, now=NOON)
@@ -54,7 +55,7 @@ def test_an_operation_comes_back_as_it_was_described(store: Store) -> None:
     assert is_new
     assert operation.process == wanted
     assert (operation.priority, operation.queue, operation.owner, operation.origin) == (4, "fast", "ann", "api")
-    assert (operation.status, operation.retry_on_error, operation.lease) == (Status.PENDING, False, None)
+    assert (operation.status, operation.lease) == (Status.PENDING, None)
     assert (operation.due_at, operation.not_before, operation.created_at) == (NOON - HOUR, NOON - HOUR, NOON)
     assert store.operations.get(operation.id) == operation
     assert store.operations.find(table.id, PLAN) == operation
@@ -156,6 +157,42 @@ def test_attempts_are_kept_by_handle_in_their_order(store: Store) -> None:
     assert store.operations.attempts(running.id) == [ended, second]
 
 
+def test_the_end_of_an_attempt_is_written_to_the_one_with_its_handle(store: Store) -> None:
+    running = a_running_operation(store)
+    first, second = an_attempt(running, "h-1"), an_attempt(running, "h-2", number=2)
+    for attempt in (first, second):
+        store.operations.save(running, now=NOON, attempt=attempt)
+    failure = Failure(reason="out-of-memory", message="boom")
+
+    end = AttemptEnd(handle=Handle("h-1"), at=NOON + HOUR, outcome="failed", failure=failure, result={"n": 1})
+    store.operations.save(running, now=NOON, ended=end)
+
+    ended = replace(first, finished_at=NOON + HOUR, outcome="failed", failure=failure, result={"n": 1})
+    assert store.operations.attempts(running.id) == [ended, second]
+
+
+def test_saving_wakes_the_schedules_of_its_table_only_when_asked(store: Store) -> None:
+    running, other = a_running_operation(store), a_table(store, "/w/other")
+
+    store.operations.save(running, now=NOON)
+    assert [s.wakes for s in store.schedules.of_table(running.table)] == [0]
+    store.operations.save(running, now=NOON, wake=True)
+
+    assert [s.wakes for s in store.schedules.of_table(running.table)] == [1]
+    assert [s.wakes for s in store.schedules.of_table(other.id)] == [0]
+
+
+def test_a_write_that_lost_its_lease_wakes_nothing(store: Store) -> None:
+    running = a_running_operation(store)
+    taken = store.operations.take_over(running, holder=TWO, now=NOON + HOUR, time_to_live=MINUTE)
+    assert taken is not None
+
+    with pytest.raises(LeaseLost):
+        store.operations.save(running, now=NOON, wake=True)
+
+    assert [s.wakes for s in store.schedules.of_table(running.table)] == [0]
+
+
 def test_tries_after_a_reopening_do_not_overwrite_the_earlier_ones(store: Store) -> None:
     running = a_running_operation(store)
     first = an_attempt(running, "h-1", number=1)
@@ -190,7 +227,7 @@ def test_a_pending_operation_that_nobody_holds_is_canceled_at_once(store: Store)
     assert (canceled.status, canceled.reason) == (Status.CANCELED, "canceled by ann")
     assert (canceled.finished_at, canceled.is_deleted) == (NOON + HOUR, False)
     assert [e.event.kind for e in store.events.list(operation=pending.id).items] == ["operation.canceled"]
-    assert store.operations.candidates(now=NOON + HOUR, limit=9) == []
+    assert store.operations.dispatch_queue(now=NOON + HOUR, limit=9).candidates == []
 
 
 def test_a_removed_operation_is_marked_as_deleted(store: Store) -> None:
@@ -252,7 +289,7 @@ def test_a_failed_operation_is_tried_again_when_someone_asks(store: Store) -> No
     reopened = store.operations.reopen(failed.reopened(at=NOON + HOUR, reason="again"), now=NOON + HOUR, event=AGAIN)
 
     assert (reopened.status, reopened.run_times, reopened.finished_at) == (Status.PENDING, 0, None)
-    assert [c.operation for c in store.operations.candidates(now=NOON + HOUR, limit=9)] == [reopened]
+    assert [c.operation for c in store.operations.dispatch_queue(now=NOON + HOUR, limit=9).candidates] == [reopened]
     assert [e.event.kind for e in store.events.list(operation=failed.id).items] == ["operation.reopened"]
 
 

@@ -4,8 +4,9 @@
 from typing import Any
 
 from lakehand.core.ports import DueProbe, Store
+from lakehand.domain.schedules import EvaluationResult
 from lakehand.domain.tables import HEARTBEAT_TIMEOUT, TableChanges
-from tests.store.given import CLEAN, COMPACTION, HOUR, MINUTE, NOON, SECOND, a_table, spec
+from tests.store.given import CLEAN, COMPACTION, HOUR, MINUTE, NOON, ONE, SECOND, a_table, spec
 
 FIRST = NOON + HEARTBEAT_TIMEOUT
 
@@ -48,14 +49,14 @@ def test_what_was_probed_is_due_again_when_that_was_said(store: Store) -> None:
 
 def test_there_is_nothing_to_finish_where_nothing_was_probed(store: Store) -> None:
     store.probes.finish({}, {}, now=NOON)
-    store.probes.put_off([], until=NOON)
+    store.probes.defer([], until=NOON)
 
 
 def test_a_probe_that_was_put_off_has_seen_nothing(store: Store) -> None:
     table = a_table(store)
     claimed(store)
 
-    store.probes.put_off([table.id], until=FIRST + SECOND)
+    store.probes.defer([table.id], until=FIRST + SECOND)
 
     assert store.tables.get(table.id).looked_at is None
     assert claimed(store, at=FIRST) == []
@@ -99,3 +100,18 @@ def test_many_tables_are_claimed_and_given_back_in_pieces(store: Store) -> None:
 
     assert {p.table for p in probes} == {t.id for t in tables}
     assert len(claimed(store, at=FIRST + HOUR, limit=1000)) == 300
+
+
+def test_a_probe_wakes_the_named_actions_and_stores_results_along_with_its_token(store: Store) -> None:
+    table = a_table(store, action_types=frozenset({COMPACTION, CLEAN}))
+    due = store.schedules.claim_due(holder=ONE, now=NOON, time_to_live=MINUTE, limit=9).schedules
+    [clean] = [schedule for schedule in due if schedule.action == CLEAN]
+
+    result = EvaluationResult(schedule=clean, next_due=NOON + HOUR, reason="nothing to clean")
+    woken = [(table.id, COMPACTION)]
+    store.probes.finish({table.id: FIRST}, {table.id: "t1"}, woken=woken, results=[result], now=NOON)
+
+    after = {schedule.action: schedule for schedule in store.schedules.of_table(table.id)}
+    assert store.tables.get(table.id).change_token == "t1"
+    assert {action: schedule.wakes for action, schedule in after.items()} == {COMPACTION: 1, CLEAN: 0}
+    assert (after[CLEAN].last_reason, after[CLEAN].due) == ("nothing to clean", NOON + HOUR)

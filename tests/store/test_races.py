@@ -47,7 +47,7 @@ def test_two_thousand_operations_are_claimed_exactly_once(
     assert len(claims) == CLAIMS
     assert len(set(claims)) == CLAIMS
     assert sum(lost for _, lost in won) > 0, "nobody raced"
-    assert store.operations.candidates(now=NOON, limit=10) == []
+    assert store.operations.dispatch_queue(now=NOON, limit=10).candidates == []
 
 
 def test_due_schedules_are_claimed_exactly_once(

@@ -8,7 +8,7 @@ import pytest
 
 from lakehand.core.ports import Store
 from lakehand.domain.operations import InstanceId
-from lakehand.domain.schedules import Look, Schedule
+from lakehand.domain.schedules import EvaluationResult, Schedule
 from lakehand.domain.tables import Format, Table, TableChanges
 from lakehand.spi import ProcessTriggerStrategy, at_fixed_rate
 from tests.store.given import CLEAN, CLUSTERING, COMPACTION, HOUR, HUDI, MINUTE, NOON, ONE, SECOND, TWO, a_table
@@ -17,13 +17,13 @@ ALL = frozenset({COMPACTION, CLUSTERING, CLEAN})
 
 
 def claimed(store: Store, *, holder: InstanceId = ONE, after: Any = 0 * SECOND, limit: int = 100) -> list[Schedule]:
-    return list(store.schedules.claim_due(holder=holder, now=NOON + after, time_to_live=MINUTE, limit=limit))
+    return list(store.schedules.claim_due(holder=holder, now=NOON + after, time_to_live=MINUTE, limit=limit).schedules)
 
 
 def finish(store: Store, schedule: Schedule, **values: Any) -> Schedule:
     """End a look that began at noon, a second later."""
     said: dict[str, Any] = {"next_due": NOON + HOUR, "reason": "nothing to do"}
-    store.schedules.finish([Look(schedule=schedule, **(said | values))], now=NOON + SECOND)
+    store.schedules.finish([EvaluationResult(schedule=schedule, **(said | values))], now=NOON + SECOND)
     return schedule_of(store, schedule)
 
 
@@ -60,13 +60,21 @@ def test_a_look_that_never_ended_is_repeated_with_a_fresh_token(store: Store) ->
     assert second.token != first.token
 
 
+def test_due_schedules_come_with_their_tables(store: Store) -> None:
+    tables = {table.id: table for table in (a_table(store, "/w/one"), a_table(store, "/w/two"))}
+
+    due = store.schedules.claim_due(holder=ONE, now=NOON, time_to_live=MINUTE, limit=9)
+
+    assert {schedule.table for schedule in due.schedules} == set(tables)
+    assert due.tables == tables
+
+
 def test_paused_and_removed_tables_are_left_alone(store: Store) -> None:
     paused, removed = a_table(store, "/w/paused"), a_table(store, "/w/removed")
     store.tables.change(paused.id, TableChanges(paused=True), now=NOON)
     store.tables.remove(removed.id, now=NOON)
 
     assert claimed(store) == []
-    assert store.schedules.next_due() is None
 
     store.tables.change(paused.id, TableChanges(paused=False), now=NOON)
     assert [s.table for s in claimed(store)] == [paused.id]
@@ -124,7 +132,7 @@ def test_the_outcome_of_a_look_that_was_lost_is_not_written(store: Store) -> Non
 
 def test_one_lost_look_does_not_hinder_the_others(store: Store) -> None:
     a_table(store, action_types=ALL)
-    looks = [Look(schedule=s, next_due=NOON + HOUR, reason="seen") for s in claimed(store)]
+    looks = [EvaluationResult(schedule=s, next_due=NOON + HOUR, reason="seen") for s in claimed(store)]
     lost = replace(looks[1], schedule=replace(looks[1].schedule, token=None))
 
     store.schedules.finish([looks[0], lost, looks[2]], now=NOON)
@@ -213,7 +221,7 @@ def test_a_quiet_look_leaves_all_but_the_time_as_it_is(store: Store) -> None:
     a_table(store)
     known = finish(store, *claimed(store), decide_at=NOON + 9 * HOUR, decided=True, started=True, saw="t1")
     [again] = claimed(store, after=HOUR)
-    look = Look(schedule=again, next_due=NOON + 2 * HOUR, reason=None, decide_at=again.decide_at)
+    look = EvaluationResult(schedule=again, next_due=NOON + 2 * HOUR, reason=None, decide_at=again.decide_at)
 
     store.schedules.finish([look], now=NOON + HOUR)
 
@@ -227,7 +235,7 @@ def test_a_quiet_look_at_one_action_leaves_the_looks_at_the_others_to_their_hold
     due = claimed(store, after=HOUR)
     one = next(s for s in due if s.action == CLEAN)
 
-    store.schedules.finish([Look(schedule=one, next_due=NOON + 2 * HOUR, reason=None)], now=NOON + HOUR)
+    store.schedules.finish([EvaluationResult(schedule=one, next_due=NOON + 2 * HOUR, reason=None)], now=NOON + HOUR)
 
     held = {s.action: s.token is not None for s in store.schedules.of_table(one.table)}
     assert held == {COMPACTION: True, CLUSTERING: True, CLEAN: False}
@@ -237,7 +245,7 @@ def test_a_quiet_look_that_was_lost_or_woken_is_not_put_off(store: Store) -> Non
     woken, lost = a_table(store, "/w/woken"), a_table(store, "/w/lost")
     for schedule in claimed(store):
         finish(store, schedule)
-    looks = [Look(schedule=s, next_due=NOON + 2 * HOUR, reason=None) for s in claimed(store, after=HOUR)]
+    looks = [EvaluationResult(schedule=s, next_due=NOON + 2 * HOUR, reason=None) for s in claimed(store, after=HOUR)]
     stale = [replace(x, schedule=replace(x.schedule, token=None)) if x.schedule.table == lost.id else x for x in looks]
     store.schedules.wake([woken.id], now=NOON + HOUR)
 
@@ -259,28 +267,18 @@ def test_a_decision_that_is_asked_for_during_a_look_stays_asked_for(store: Store
     assert finish(store, again).decide_at is None
 
 
-def test_a_look_that_was_put_off_has_seen_and_answered_nothing(store: Store) -> None:
+def test_a_deferred_evaluation_has_seen_nothing_and_keeps_its_wake_ups(store: Store) -> None:
     table = a_table(store)
     store.schedules.wake([table.id], now=NOON, decide=True)
 
-    after = finish(store, *claimed(store), reason=None, put_off=True, next_due=NOON + MINUTE)
+    after = finish(store, *claimed(store), reason=None, deferred=True, next_due=NOON + MINUTE)
 
     assert (after.due, after.wakes, after.decide_at, after.last_look) == (NOON + MINUTE, 1, NOON, None)
 
 
-def test_the_next_due_is_the_earliest_free_schedule_or_the_end_of_a_look(store: Store) -> None:
-    assert store.schedules.next_due() is None
-    a_table(store, "/w/one")
-    assert store.schedules.next_due() == NOON
-    [schedule] = claimed(store)
-    assert store.schedules.next_due() == NOON + MINUTE
-    finish(store, schedule)
-    assert store.schedules.next_due() == NOON + HOUR
-
-
 def test_an_action_that_is_no_longer_wanted_ends_with_its_look(store: Store) -> None:
     table = a_table(store, action_types=ALL)
-    looks = [Look(schedule=s, next_due=NOON + HOUR, reason="seen") for s in claimed(store)]
+    looks = [EvaluationResult(schedule=s, next_due=NOON + HOUR, reason="seen") for s in claimed(store)]
     store.tables.change(table.id, TableChanges(action_types=frozenset({CLEAN})), now=NOON)
 
     store.schedules.finish(looks, now=NOON)
@@ -292,16 +290,18 @@ def test_no_looks_are_no_trouble(store: Store) -> None:
     store.schedules.finish([], now=NOON)
 
 
-def quiet(schedule: Schedule, **values: Any) -> Look:
-    return Look(schedule=schedule, **({"next_due": NOON + HOUR, "reason": None} | values))
+def quiet(schedule: Schedule, **values: Any) -> EvaluationResult:
+    return EvaluationResult(schedule=schedule, **({"next_due": NOON + HOUR, "reason": None} | values))
 
 
 def test_looks_that_found_nothing_new_end_together_and_keep_what_was_said(store: Store) -> None:
     tables = [a_table(store, f"/w/{number}", action_types=ALL) for number in range(3)]
-    store.schedules.finish([Look(schedule=s, next_due=NOON, reason="was said") for s in claimed(store)], now=NOON)
+    store.schedules.finish(
+        [EvaluationResult(schedule=s, next_due=NOON, reason="was said") for s in claimed(store)], now=NOON
+    )
     first, *others = claimed(store)
 
-    told = Look(schedule=first, next_due=NOON + MINUTE, reason="new", started=True)
+    told = EvaluationResult(schedule=first, next_due=NOON + MINUTE, reason="new", started=True)
     late = quiet(others[-1], next_due=NOON + 2 * HOUR)
     store.schedules.finish([told, late, *(quiet(s) for s in others[:-1])], now=NOON + SECOND)
 

@@ -58,11 +58,11 @@ def write_name(lock: IO[str], name: str) -> None:
     os.fsync(lock.fileno())
 
 
-class SystemSecrets:
-    """Fresh handles and chance."""
+class SystemIdSource:
+    """Fresh handles, and random numbers for jitter."""
 
     def handle(self, operation: Operation) -> Handle:
         return Handle(f"op-{operation.id}-{operation.run_times + 1}-{secrets.token_hex(4)}")
 
-    def chance(self) -> float:
+    def random(self) -> float:
         return random()

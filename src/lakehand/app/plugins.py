@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from lakehand.core.guards import guarded
-from lakehand.core.plugins import PairReport, PluginReport, Plugins
+from lakehand.core.plugin_calls.proxies import proxy_of
+from lakehand.core.plugins import Plugins
+from lakehand.core.ports import PairReport, PluginReport
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import PluginBroken
 from lakehand.domain.tables import Format
@@ -139,11 +140,11 @@ def opened(kind: str, entry: EntryPoint, config: PluginConfig, open_plugin: Open
             raise PluginBroken(f"{entry.value} is no {CONTRACTS[kind].__name__}")
         check_word(plugin, "format" if kind == "table-format" else "name")
         open_plugin(plugin, config)
-        guard = guarded(plugin)
-        guard.record.name = entry.name
-        strategies = strategies_of(guard) if kind == "process-factory" else {}
-        listed = report(kind, entry, "on", priority=config.priority, pairs=pairs_of(guard), strategies=strategies)
-        return Loaded(report=listed, plugin=guard, config=config, strategies=strategies)
+        proxy = proxy_of(plugin)
+        proxy.breaker.name = entry.name
+        strategies = strategies_of(proxy) if kind == "process-factory" else {}
+        listed = report(kind, entry, "on", priority=config.priority, pairs=pairs_of(proxy), strategies=strategies)
+        return Loaded(report=listed, plugin=proxy, config=config, strategies=strategies)
     except (Exception, SystemExit) as error:
         log.warning("a plugin is broken and stays off", exc_info=True, extra={"plugin": entry.name, "kind": kind})
         return Loaded(report=report(kind, entry, "broken", f"{type(error).__name__}: {error}", config.priority))

@@ -4,7 +4,7 @@
 import gc
 import os
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import lakehand
 from lakehand.app.boundaries import boundaries
 from lakehand.app.home import own_paths, prepare_database_file
-from lakehand.app.identity import Identity, SystemSecrets, take_identity
+from lakehand.app.identity import Identity, SystemIdSource, take_identity
 from lakehand.app.path_guard import keep_apart, path_guard, warehouses_of
 from lakehand.app.plugins import load, storage_properties
 from lakehand.app.recognition import recogniser
@@ -26,10 +26,10 @@ from lakehand.core.explain import Explainer
 from lakehand.core.history_cleaner import HistoryCleaner
 from lakehand.core.intake import Intake
 from lakehand.core.intake_cache import IntakeCache
-from lakehand.core.lanes import Lanes
 from lakehand.core.loop import Loop
 from lakehand.core.monitor import Monitor
 from lakehand.core.operation_service import OperationService
+from lakehand.core.plugin_calls.pools import WorkerPools
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Store
 from lakehand.core.prober import Prober
@@ -46,10 +46,10 @@ from lakehand.store import migrate, open_store
 BUSY_PACE, IDLE_PACE = 0.1, 1.0  # seconds between two rounds of the monitor
 DISPATCH_PACE, COORDINATE_PACE, PROBE_PACE, RESCUE_PACE = 1.0, 1.0, 1.0, 5.0
 CARE_PACE, ALIVE_PACE, HOUSE_PACE = 1.0, 20.0, 600.0
-THREADS = 8  # that look at tables of one format at once
+THREADS = 8  # that evaluate tables of one format at once
 FEW = 4  # for other calls into one plugin
-# Seconds for one call into a plugin before it is left. Less than a lease, where one is held meanwhile.
-LOOK_PATIENCE, ADMIT_PATIENCE, VERIFY_PATIENCE, ENGINE_PATIENCE = 60.0, 45.0, 120.0, 30.0
+# Seconds for one call into a plugin before it is abandoned. Less than a lease, where one is held meanwhile.
+EVALUATE_TIMEOUT, ADMIT_TIMEOUT, VERIFY_TIMEOUT, ENGINE_TIMEOUT = 60.0, 45.0, 120.0, 30.0
 CACHE_TIME = timedelta(seconds=1)  # of known tables and the database's time in the intake
 HUDI_NOTIFICATIONS = HudiNotifications()
 
@@ -70,7 +70,7 @@ class Service:
     intake: Intake
     rescuer: Rescuer
     loops: Mapping[str, Loop]
-    lanes: tuple[Lanes, ...]
+    pools: tuple[WorkerPools, ...]
 
     @property
     def instance_id(self) -> str:
@@ -87,8 +87,8 @@ class Service:
         """Stop moving things. What runs goes on under its lease; a restart finds it again."""
         for loop in self.loops.values():
             loop.stop()
-        for lanes in self.lanes:
-            lanes.close()
+        for pools in self.pools:
+            pools.close()
         self.plugins.close()
         self.identity.release()
 
@@ -142,19 +142,18 @@ class Parts:
     runtimes: Runtimes
     recovery: Recovery
     wake: "Wake"
-    rounds: Lanes
-    looks: Lanes
-    dispatches: Lanes
-    settles: Lanes
-    hanging: dict[object, str] = field(default_factory=dict)  # where a look hangs, and why
+    engine_pools: WorkerPools
+    evaluate_pools: WorkerPools
+    dispatch_pools: WorkerPools
+    complete_pools: WorkerPools
 
     @property
     def shared(self) -> Mapping[str, Any]:
         return {"store": self.store, "plugins": self.plugins, "metrics": self.metrics}
 
     @property
-    def lanes(self) -> tuple[Lanes, ...]:
-        return (self.rounds, self.looks, self.dispatches, self.settles)
+    def pools(self) -> tuple[WorkerPools, ...]:
+        return (self.engine_pools, self.evaluate_pools, self.dispatch_pools, self.complete_pools)
 
 
 def wire(settings: Settings, identity: Identity, store: Store, plugins: Plugins, metrics: PrometheusMetrics) -> Service:
@@ -172,10 +171,10 @@ def wire(settings: Settings, identity: Identity, store: Store, plugins: Plugins,
     parts = Parts(
         settings=settings, identity=identity, store=store, plugins=plugins, metrics=metrics, wake=wake,
         runtimes=runtimes, recovery=recovery,
-        rounds=Lanes(purpose="engine", width=1, patience=min(ENGINE_PATIENCE, lease / 2)),
-        looks=Lanes(purpose="look", width=THREADS, patience=LOOK_PATIENCE),
-        dispatches=Lanes(purpose="dispatch", width=FEW, patience=min(ADMIT_PATIENCE, lease * 0.75)),
-        settles=Lanes(purpose="settle", width=FEW, patience=VERIFY_PATIENCE),
+        engine_pools=WorkerPools(purpose="engine", size=1, timeout=min(ENGINE_TIMEOUT, lease / 2)),
+        evaluate_pools=WorkerPools(purpose="evaluate", size=THREADS, timeout=EVALUATE_TIMEOUT),
+        dispatch_pools=WorkerPools(purpose="dispatch", size=FEW, timeout=min(ADMIT_TIMEOUT, lease * 0.75)),
+        complete_pools=WorkerPools(purpose="complete", size=FEW, timeout=VERIFY_TIMEOUT),
     )  # fmt: skip
     rescuer = Rescuer(
         store=store, metrics=metrics, holder=identity.id, time_to_live=settings.lease, margin=settings.lease_margin,
@@ -205,7 +204,7 @@ def wire(settings: Settings, identity: Identity, store: Store, plugins: Plugins,
             rate_limiter=RateLimiter(per_minute=settings.new_tables_per_minute), wake=wake("coordinator", "dispatcher"),
             cache=IntakeCache(store=store, keep=CACHE_TIME), rules=HUDI_NOTIFICATIONS,
         ),
-        loops=loops, lanes=parts.lanes,
+        loops=loops, pools=parts.pools,
     )  # fmt: skip
 
 
@@ -213,34 +212,34 @@ Wake = Callable[..., Callable[[], None]]
 
 
 def waker(loops: Mapping[str, Loop]) -> Wake:
-    """Makes bells: ``wake("dispatcher")`` is a function that rings it, also before the loop is there."""
+    """``wake("dispatcher")`` makes a function that wakes that loop, also before the loop is built."""
 
-    def bell(*names: str) -> Callable[[], None]:
-        def ring() -> None:
+    def wake(*names: str) -> Callable[[], None]:
+        def wake_loops() -> None:
             for name in names:
                 if name in loops:
                     loops[name].wake()
 
-        return ring
+        return wake_loops
 
-    return bell
+    return wake
 
 
 def build_loops(parts: Parts, rescuer: Rescuer, dispatcher: Dispatcher) -> Mapping[str, Loop]:
     monitor = build_monitor(parts)
-    house = HistoryCleaner(store=parts.store, metrics=parts.metrics, keep_history=parts.settings.keep_history)
+    house = HistoryCleaner(store=parts.store, keep_history=parts.settings.keep_history)
     care = EngineSupervisor(
         **parts.shared, holder=parts.identity.id, host=os.uname().nodename, version=lakehand.__version__,
-        lanes=parts.lanes,
+        pools=parts.pools,
     )  # fmt: skip
     steps: dict[str, tuple[Callable[[], bool], Callable[[], float]]] = {
         "prober": (build_prober(parts).run_once, lambda: PROBE_PACE),
         "coordinator": (build_coordinator(parts).run_once, lambda: COORDINATE_PACE),
         "dispatcher": (dispatcher.run_once, lambda: DISPATCH_PACE),
-        "monitor": (monitor.run_once, lambda: BUSY_PACE if monitor.watching else IDLE_PACE),
+        "monitor": (monitor.run_once, lambda: BUSY_PACE if monitor.live else IDLE_PACE),
         "rescuer": (rescuer.run_once, lambda: RESCUE_PACE),
         "engine-supervisor": (care.run_once, lambda: CARE_PACE),
-        "alive": (care.say_alive, lambda: ALIVE_PACE),
+        "alive": (care.report_alive, lambda: ALIVE_PACE),
         "history-cleaner": (house.run_once, lambda: HOUSE_PACE),
     }
     return {n: Loop(name=n, run_once=step, pause=pace, metrics=parts.metrics) for n, (step, pace) in steps.items()}
@@ -248,34 +247,33 @@ def build_loops(parts: Parts, rescuer: Rescuer, dispatcher: Dispatcher) -> Mappi
 
 def build_prober(parts: Parts) -> Prober:
     return Prober(
-        **parts.shared, runtimes=parts.runtimes, lanes=parts.looks, hanging=parts.hanging,
-        on_news=parts.wake("coordinator"),
+        **parts.shared, runtimes=parts.runtimes, pools=parts.evaluate_pools, on_change=parts.wake("coordinator"),
     )  # fmt: skip
 
 
 def build_coordinator(parts: Parts) -> Coordinator:
     return Coordinator(
-        **parts.shared, runtimes=parts.runtimes, holder=parts.identity.id, lanes=parts.looks, hanging=parts.hanging,
+        **parts.shared, runtimes=parts.runtimes, holder=parts.identity.id, pools=parts.evaluate_pools,
         on_stored=parts.wake("dispatcher"),
     )  # fmt: skip
 
 
 def build_dispatcher(parts: Parts) -> Dispatcher:
     return Dispatcher(
-        **parts.shared, runtimes=parts.runtimes, secrets=SystemSecrets(), holder=parts.identity.id,
-        time_to_live=parts.settings.lease, limits=parts.settings.dispatch_limits(parts.plugins), lanes=parts.dispatches,
-        recovery=parts.recovery, on_submitted=parts.wake("monitor"),
+        **parts.shared, runtimes=parts.runtimes, ids=SystemIdSource(), holder=parts.identity.id,
+        time_to_live=parts.settings.lease, limits=parts.settings.dispatch_limits(parts.plugins),
+        pools=parts.dispatch_pools, recovery=parts.recovery, on_submitted=parts.wake("monitor"),
     )  # fmt: skip
 
 
 def build_monitor(parts: Parts) -> Monitor:
     completer = Completer(
-        **parts.shared, runtimes=parts.runtimes, secrets=SystemSecrets(), policy=parts.settings.retry_policy(),
-        recovery=parts.recovery, on_settled=parts.wake("dispatcher", "coordinator"),
+        **parts.shared, runtimes=parts.runtimes, ids=SystemIdSource(), policy=parts.settings.retry_policy(),
+        recovery=parts.recovery, on_completed=parts.wake("dispatcher", "coordinator"),
     )  # fmt: skip
     return Monitor(
         **parts.shared, completer=completer, recovery=parts.recovery, holder=parts.identity.id,
-        time_to_live=parts.settings.lease, rounds=parts.rounds, settles=parts.settles,
+        time_to_live=parts.settings.lease, engine_pools=parts.engine_pools, table_pools=parts.complete_pools,
     )  # fmt: skip
 
 

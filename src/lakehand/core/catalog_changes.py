@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a look into a catalog means for the registered tables. Pure: lists of both in, changes out."""
+"""Compares a catalog with the registered tables: which to add, rename and retire. Pure."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from lakehand.domain.locations import location_key, normalise
 from lakehand.domain.references import TableReference
 from lakehand.domain.tables import Table, TableId
 
-LOOKS = 2  # how often in a row a table must be missing before it counts as dropped, where much is missing at once
+MISSES = 2  # syncs in a row that a table must be missing to count as dropped, where most tables are missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class Rename:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogChanges:
-    """``missing`` are tables that were not listed and stay for now; ``why_kept`` says why."""
+    """``missing``: tables that were not listed and are kept for now, for the reason ``why_kept``."""
 
     add: Sequence[TableReference] = ()
     rename: Sequence[Rename] = ()
@@ -42,7 +42,7 @@ def changes_of(
     retire, missing, why = dropped(absent, kept, listed, missed, accept_empty=accept_empty)
     registered = {location_key(table.location) for table in kept}
     return CatalogChanges(
-        add=[places[0] for key, places in there.items() if key not in registered],
+        add=[references[0] for key, references in there.items() if key not in registered],
         rename=[Rename(table=t, reference=p[0]) for t in kept if not is_named(t, p := there[location_key(t.location)])],
         retire=retire,
         missing=missing,
@@ -58,8 +58,8 @@ def by_location(listed: Sequence[TableReference]) -> Mapping[str, list[TableRefe
     return found
 
 
-def is_named(table: Table, places: Sequence[TableReference]) -> bool:
-    return (table.spec.db_name, table.spec.table_name) in {name_of(reference) for reference in places}
+def is_named(table: Table, references: Sequence[TableReference]) -> bool:
+    return (table.spec.db_name, table.spec.table_name) in {name_of(reference) for reference in references}
 
 
 def name_of(reference: TableReference) -> tuple[str, str]:
@@ -74,7 +74,7 @@ def dropped(
     *,
     accept_empty: bool,
 ) -> tuple[list[Table], list[Table], str]:
-    """Those to retire, those to keep for now, and why. A catalog that shows little may only seem to be empty."""
+    """Those to retire, those to keep for now, and why. A catalog that lists little may only seem to be empty."""
     names = {name_of(reference) for reference in listed}
     replaced = [t for t in absent if (t.spec.db_name, t.spec.table_name) in names]  # its name has another location now
     others = [t for t in absent if t not in replaced]
@@ -85,7 +85,7 @@ def dropped(
         return replaced, others, why
     if len(others) <= len(kept):
         return [*replaced, *others], [], ""
-    gone = [t for t in others if missed.get(t.id, 0) + 1 >= LOOKS]
+    gone = [t for t in others if missed.get(t.id, 0) + 1 >= MISSES]
     missing = [t for t in others if t not in gone]
-    why = f"{len(others)} of {len(others) + len(kept)} are missing at once: the next look decides" if missing else ""
+    why = f"{len(others)} of {len(others) + len(kept)} are missing at once: the next sync decides" if missing else ""
     return [*replaced, *gone], missing, why

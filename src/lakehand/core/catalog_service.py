@@ -36,7 +36,7 @@ class ServedCatalog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncReport:
-    """What one look into a catalog found and led to; names are ``db.table``."""
+    """What one sync of a catalog found and changed; names are ``db.table``."""
 
     catalog: str
     at: datetime
@@ -61,11 +61,11 @@ class CatalogService:
     _missed: dict[str, dict[TableId, int]] = field(default_factory=dict)
 
     def run_once(self) -> bool:
-        """Look into every catalog that is to be followed. Never True: the loop's pause sets the pace."""
+        """Sync every catalog that has it on. Never True: the loop's pause sets the pace."""
         for name, served in self.catalogs.items():
             if served.sync:
                 report = self.sync(name)
-                log.log(level_of(report), "catalog looked at", extra={"catalog": name, "reason": words_of(report)})
+                log.log(level_of(report), "catalog synced", extra={"catalog": name, "reason": summary_of(report)})
         return False
 
     def get(self, name: str) -> ServedCatalog:
@@ -77,7 +77,7 @@ class CatalogService:
     def sync(self, name: str, *, dry_run: bool = False, accept_empty: bool = False, by: str = "") -> SyncReport:
         """Register what is new, retire what was dropped. A catalog that cannot be read changes nothing.
 
-        ``by``: who asked for it; empty when nobody did.
+        ``by``: the person who asked for it; empty for the loop.
         """
         served = self.get(name)
         try:
@@ -123,18 +123,18 @@ class CatalogService:
 
     def retire(self, tables: Sequence[Table], catalog: Catalog, by: str = SERVICE) -> None:
         for table in tables:
-            self.let_go(table, f"is no longer in the catalog {catalog.name}", by)
+            self.remove(table, f"is no longer in the catalog {catalog.name}", by)
 
     def rename(self, renames: Sequence[Rename], catalog: Catalog, refused: dict[str, str], by: str) -> None:
-        """All old names go before the first new one comes: a name may pass from one table to another."""
+        """Remove all old names before adding new ones: a name may pass from one table to another."""
         for one in renames:
-            self.let_go(one.table, f"is called {called(one.reference)} in the catalog {catalog.name} now", by)
+            self.remove(one.table, f"is called {called(one.reference)} in the catalog {catalog.name} now", by)
         for one in renames:
             spec = replace(one.table.spec, db_name=one.reference.db_name, table_name=one.reference.table_name)
             self.try_to_add(spec, refused, by)
 
-    def let_go(self, table: Table, why: str, by: str) -> None:
-        """Another instance may have been here first: then the table is gone or has its new name, and stays so."""
+    def remove(self, table: Table, why: str, by: str) -> None:
+        """Do nothing if another instance has removed or renamed it already."""
         try:
             if self.tables.get(table.id).spec == table.spec:
                 self.tables.remove(table.id, why=why, by=by)
@@ -152,7 +152,7 @@ class CatalogService:
         return self.try_to_add(spec, refused, by)
 
     def try_to_add(self, spec: TableSpec, refused: dict[str, str], by: str) -> bool:
-        """One table that cannot be registered stops no other."""
+        """A table that cannot be registered is reported, and stops no other."""
         name = f"{spec.db_name}.{spec.table_name}"
         try:
             table, is_new = self.tables.add(spec, by=by)
@@ -180,7 +180,7 @@ def described(error: Exception) -> str:
 
 
 def without_secrets(text: str, catalog: Catalog) -> str:
-    """What a library says of a failure may repeat what it was given."""
+    """A library's error message may repeat the properties that it was given."""
     for key, value in catalog.properties.items():
         if _SECRET.search(key) and value:
             text = text.replace(value, "***")
@@ -192,7 +192,7 @@ def called(reference: TableReference) -> str:
 
 
 def trouble_event(catalog: str, trouble: str) -> Event:
-    """Counted in one row as long as it is the same."""
+    """The same trouble again is counted in one row."""
     return Event(
         kind="catalog.trouble", message=f"catalog {catalog}: {trouble}", detail={"catalog": catalog},
         fingerprint=f"catalog.trouble:{catalog}:{trouble}"[:240],
@@ -204,9 +204,9 @@ def level_of(report: SyncReport) -> int:
     return logging.WARNING if report.problem else logging.INFO if changed else logging.DEBUG
 
 
-def words_of(report: SyncReport) -> str:
+def summary_of(report: SyncReport) -> str:
     if report.problem and not report.tables:
         return report.problem
     counts = {"added": report.added, "renamed": report.renamed, "retired": report.retired, "missing": report.missing}
-    said = ", ".join(f"{len(names)} {word}" for word, names in counts.items() if names)
-    return f"{report.tables} tables; {said or 'nothing changed'}"
+    changes = ", ".join(f"{len(names)} {change}" for change, names in counts.items() if names)
+    return f"{report.tables} tables; {changes or 'nothing changed'}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settles an attempt that is over: the table says whether it worked, and the policy says what follows if not."""
+"""Completes an attempt that is over: the table shows whether it worked, and the retry policy what follows if not."""
 
 import logging
 from collections.abc import Callable
@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from lakehand.core.plugins import Plugins
-from lakehand.core.ports import Metrics, Secrets, Store
+from lakehand.core.ports import IdSource, Metrics, Store
 from lakehand.core.recovery import Recovery
 from lakehand.core.runtimes import Runtimes, StoredRuntime
 from lakehand.domain.errors import LakehandError, LocationRefused
-from lakehand.domain.events import Event
-from lakehand.domain.operations import Attempt, Operation, Status
+from lakehand.domain.events import operation_event
+from lakehand.domain.operations import AttemptEnd, Operation, Status
 from lakehand.domain.processes import Failure, Finding, Remedy, Verdict
 from lakehand.domain.retries import RetryPolicy
 from lakehand.spi.engines import EngineState, EngineStatus
@@ -29,23 +29,23 @@ class Completer:
     plugins: Plugins
     runtimes: Runtimes
     metrics: Metrics
-    secrets: Secrets
+    ids: IdSource
     recovery: Recovery
     policy: RetryPolicy
-    on_settled: Callable[[], None]
+    on_completed: Callable[[], None]
 
-    def settle(self, operation: Operation, status: EngineStatus) -> Operation:
-        """Move an operation whose attempt is over to where the table says it belongs."""
-        now = self.store.clock.now()
+    def complete(self, operation: Operation, status: EngineStatus) -> Operation:
+        """Move an operation whose attempt is over to the status that the table shows."""
+        now = self.store.clock.estimate()
         table = self.store.tables.get(operation.table)
         try:
             factory = self.plugins.factory(table.format, operation.process.action)
             runtime = self.runtimes.open(table, factory, now=now)
         except LakehandError as error:
             return self.without_table(operation, status, error, now)
-        verdict = ask_table(factory, runtime, operation, status)
+        verdict = verify(factory, runtime, operation, status)
         if verdict.finding is Finding.UNREADABLE:
-            return self.keep_asking(operation, verdict, now)
+            return mark_unknown(self.store, operation, verdict.reason, keep_canceling=False)
         if verdict.finding is Finding.DONE:
             return self.end(operation, Status.SUCCEEDED, status, verdict=verdict, reason=verdict.reason, now=now)
         if verdict.finding is Finding.GONE:
@@ -58,67 +58,54 @@ class Completer:
     def without_table(
         self, operation: Operation, status: EngineStatus, error: LakehandError, now: datetime
     ) -> Operation:
-        """The table cannot be asked. A job that met its boundary and a place that is refused say the same."""
+        """The table cannot be read. If the job refused to leave its boundary, a refused location confirms it."""
         if isinstance(error, LocationRefused) and status.error_class == OUTSIDE_TABLE:
             return self.fail_or_retry(operation, outside_table(status), status, now)
-        nobody = Verdict(finding=Finding.UNREADABLE, reason=f"nobody can say what became of it: {error}")
-        return self.keep_asking(operation, nobody, now)
-
-    def keep_asking(self, operation: Operation, verdict: Verdict, now: datetime) -> Operation:
-        if operation.status is Status.UNKNOWN and operation.reason == verdict.reason:
-            return operation
-        told = event_of(operation, "operation.unknown", verdict.reason)
-        if operation.status is Status.UNKNOWN:
-            return self.store.operations.save(replace(operation, reason=verdict.reason), now=now, event=told)
-        moved = operation.moved_to(Status.UNKNOWN, at=now, reason=verdict.reason)
-        return self.store.operations.save(moved, now=now, event=told)
+        return mark_unknown(self.store, operation, f"its outcome cannot be read: {error}", keep_canceling=False)
 
     def end(
         self, operation: Operation, final: Status, status: EngineStatus, *, verdict: Verdict, reason: str, now: datetime
     ) -> Operation:
         result = {**status.result, **verdict.numbers}
-        ended = replace(operation.moved_to(final, at=now, reason=reason), result=result)
-        return self.save_settled(ended, status, None, now, reason="ok" if final is Status.SUCCEEDED else final.value)
+        # The failure of an earlier attempt stays with that attempt.
+        ended = replace(operation.moved_to(final, at=now, reason=reason), result=result, failure=None)
+        return self.store_end(ended, status, None, now, reason="ok" if final is Status.SUCCEEDED else final.value)
 
     def fail_or_retry(self, operation: Operation, failure: Failure, status: EngineStatus, now: datetime) -> Operation:
         wait = self.policy.delay(
-            failure, run_times=operation.run_times, patience=operation.patience, chance=self.secrets.chance()
+            failure, run_times=operation.run_times, patience=operation.patience, chance=self.ids.random()
         )
         self.metrics.attempt_failed(operation.process.action, failure.reason)
-        if wait is None or not operation.retry_on_error:
+        if wait is None:
             why = f"attempt {operation.run_times} failed and no more are made: {failure.message}"
             failed = replace(operation.moved_to(Status.FAILED, at=now, reason=why), failure=failure)
-            return self.save_settled(failed, status, failure, now, reason=failure.reason)
+            return self.store_end(failed, status, failure, now, reason=failure.reason)
         again = returned(operation, failure, now, wait)
-        return self.save_settled(again, status, failure, now, reason=failure.reason)
+        return self.store_end(again, status, failure, now, reason=failure.reason)
 
-    def save_settled(
+    def store_end(
         self, operation: Operation, status: EngineStatus, failure: Failure | None, now: datetime, *, reason: str
     ) -> Operation:
-        attempt = self.ended_attempt(operation, status, failure, now)
-        told = event_of(operation, f"operation.{event_word(operation)}", operation.reason)
-        saved = self.store.operations.save(operation, now=now, attempt=attempt, event=told, release=True)
-        self.store.schedules.wake([operation.table], now=now)
-        log.info(event_word(operation), extra={"operation": saved.id, "status": saved.status, "reason": saved.reason})
-        self.recovery.tidy(operation)
+        outcome = str(operation.status) if operation.status.is_final else "failed"
+        ended = operation.handle and AttemptEnd(
+            handle=operation.handle, at=now, outcome=outcome, failure=failure, result=status.result
+        )
+        word = "retried" if operation.status is Status.PENDING else str(operation.status)
+        event = operation_event(operation, f"operation.{word}", operation.reason)
+        saved = self.store.operations.save(
+            operation, now=now, ended=ended or None, event=event, release=True, wake=True
+        )
+        log.info(word, extra={"operation": saved.id, "status": saved.status, "reason": saved.reason})
+        self.recovery.forget(operation)
         if saved.status.is_final:
             run_time = timedelta(seconds=status.seconds or 0) or (now - (saved.started_at or saved.submitted_at or now))
             self.metrics.finished(saved.process.action, saved.status, reason, run_time)
         self.forget(operation)
-        self.on_settled()
+        self.on_completed()
         return saved
 
-    def ended_attempt(
-        self, operation: Operation, status: EngineStatus, failure: Failure | None, now: datetime
-    ) -> Attempt | None:
-        attempts = self.store.operations.attempts(operation.id)
-        if not attempts:
-            return None
-        outcome = str(operation.status) if operation.status.is_final else "failed"
-        return replace(attempts[-1], finished_at=now, outcome=outcome, failure=failure, result=status.result)
-
     def forget(self, operation: Operation) -> None:
-        """The result is stored; the engine may clear its copy. What it does then is its own affair."""
+        """The result is stored, so the engine may delete its copy."""
         engine = self.plugins.engines.get(operation.process.engine)
         if engine is not None and operation.handle is not None:
             try:
@@ -127,7 +114,7 @@ class Completer:
                 log.warning("the engine keeps a result", extra={"operation": operation.id, "reason": str(error)})
 
 
-def ask_table(factory: ProcessFactory, runtime: StoredRuntime, operation: Operation, status: EngineStatus) -> Verdict:
+def verify(factory: ProcessFactory, runtime: StoredRuntime, operation: Operation, status: EngineStatus) -> Verdict:
     try:
         return factory.verify(runtime, operation.process, status.result)
     except (OSError, LakehandError) as error:
@@ -138,11 +125,13 @@ def failure_of(
     factory: ProcessFactory, runtime: StoredRuntime, operation: Operation, status: EngineStatus, verdict: Verdict
 ) -> Failure:
     if status.state is EngineState.SUCCEEDED:
-        return Failure(reason="no-effect", message=f"the job said done, the table does not show it: {verdict.reason}")
+        return Failure(
+            reason="no-effect", message=f"the job reported success, but the table does not show it: {verdict.reason}"
+        )
     if status.state is EngineState.LOST:
         return engine_lost(operation, status)
     if status.state is EngineState.CANCELED:
-        return Failure(reason="stopped", message=status.message or "the job was stopped, and nobody had asked for it")
+        return Failure(reason="stopped", message=status.message or "the job was stopped without a request")
     if status.error_class == OUTSIDE_TABLE:  # the same in every format, plugins from outside included
         return outside_table(status)
     try:
@@ -153,7 +142,7 @@ def failure_of(
 
 
 def engine_lost(operation: Operation, status: EngineStatus) -> Failure:
-    """What blocks a writer is tried again at once; after a second loss it waits like everything else."""
+    """What blocks a writer is tried again at once; after a second loss it waits like other work."""
     delay = AT_ONCE if operation.process.urgent and operation.run_times <= 1 else None
     return Failure(reason="engine-lost", message=status.message or "the engine died with the job", delay=delay)
 
@@ -163,8 +152,8 @@ def outside_table(status: EngineStatus) -> Failure:
 
 
 def returned(operation: Operation, failure: Failure, now: datetime, wait: timedelta) -> Operation:
-    """Back to PENDING, with a visible next try."""
-    is_patient = failure.remedy.value == "not-yet"
+    """Back to PENDING, with a visible next attempt."""
+    is_patient = failure.remedy is Remedy.NOT_YET
     next_try = now + wait
     why = f"attempt {operation.run_times}: {failure.message}; next try at {next_try:%H:%M:%S} UTC"
     return replace(
@@ -173,9 +162,16 @@ def returned(operation: Operation, failure: Failure, now: datetime, wait: timede
     )  # fmt: skip
 
 
-def event_of(operation: Operation, kind: str, message: str) -> Event:
-    return Event(kind=kind, message=message, table=operation.table, operation=operation.id)
-
-
-def event_word(operation: Operation) -> str:
-    return "retried" if operation.status is Status.PENDING else str(operation.status)
+def mark_unknown(store: Store, operation: Operation, reason: str, *, keep_canceling: bool = True) -> Operation:
+    """Unknown is not failed: record the reason and keep asking. The lease keeps other instances away."""
+    is_known = operation.status is Status.UNKNOWN and operation.reason == reason
+    if is_known or (keep_canceling and operation.status is Status.CANCELING):
+        return operation
+    now = store.clock.estimate()
+    if operation.status is Status.UNKNOWN:
+        return store.operations.save(replace(operation, reason=reason), now=now)
+    moved, event = (
+        operation.moved_to(Status.UNKNOWN, at=now, reason=reason),
+        operation_event(operation, "operation.unknown", reason),
+    )
+    return store.operations.save(moved, now=now, event=event)

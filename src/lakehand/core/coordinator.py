@@ -1,45 +1,65 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns due (table, action) pairs into pending operations, or into a reason why not. Safe in every instance at once."""
+"""Turns due schedules into pending operations, or into a reason why not. Safe in every instance at once."""
 
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from typing import NamedTuple
 
-from lakehand.core.lanes import Lanes, Task
-from lakehand.core.news import tell
-from lakehand.core.operation_service import service_instant
+from lakehand.core.evaluations import (
+    STALE,
+    Evaluation,
+    FactoryEvaluation,
+    TableEvaluation,
+    by_table,
+    deferred,
+    failed,
+    heartbeat,
+    reading_pool,
+    undecided,
+    unreadable,
+)
+from lakehand.core.plugin_calls.pools import Task, WaitGroup, WorkerPools, set_aside
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Metrics, Store
 from lakehand.core.runtimes import Runtimes, Seen
-from lakehand.core.set_aside import set_aside
-from lakehand.core.timing import Question, heartbeat
-from lakehand.core.turns import Turn, back, expect
-from lakehand.core.visits import STALE, Outcome, Part, Visit, by_table, lane_of, look_failed, put_off, unreadable
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import LakehandError
-from lakehand.domain.events import Event
-from lakehand.domain.operations import InstanceId, NewOperation, Operation, Status
+from lakehand.domain.events import Event, operation_event
+from lakehand.domain.operations import InstanceId, NewOperation, Operation, Status, service_instant
 from lakehand.domain.processes import Skip, TableProcess
-from lakehand.domain.schedules import Look, Schedule
-from lakehand.domain.tables import TableId
+from lakehand.domain.schedules import EvaluationResult, Schedule
+from lakehand.domain.tables import Table, TableId
 
 log = logging.getLogger(__name__)
 BATCH = 2000
 TIME_TO_LIVE = timedelta(minutes=2)
-PATIENCE = 1.0  # seconds for those that are not back yet, before the others are stored and new ones are sent
+WAIT = 1.0  # seconds for the evaluations of a batch, before the others are stored without the slow ones
 MOST_WAITING = 100  # operations of one table and action that may wait
-STILL_OUT = "the last look has not come back yet"
+NOT_RETURNED = "the last evaluation has not returned yet"
+
+
+class Probed(NamedTuple):
+    """A table that was probed on the way to an evaluation."""
+
+    evaluation: TableEvaluation
+    token: str | None  # None: it could not be read
+    again: timedelta  # until the next probe
+
+    @property
+    def is_change(self) -> bool:
+        return self.token is not None and self.token != self.evaluation.table.change_token
 
 
 @dataclass(kw_only=True)
 class Coordinator:
-    """Sends tables out on the lanes of their formats and factories, and stores what comes back, in batches.
+    """Evaluates tables on the pools of their formats and factories, and stores the results in batches.
 
-    A slow plugin keeps its own lane only: after a moment the others go on without it.
+    A slow plugin occupies its own pool only: after a moment the other results are stored without it.
     """
 
     store: Store
@@ -47,223 +67,226 @@ class Coordinator:
     runtimes: Runtimes
     metrics: Metrics
     holder: InstanceId
-    lanes: Lanes
-    hanging: dict[object, str]  # shared with the prober: where a thread hangs that nobody waits for, and why
+    pools: WorkerPools
     on_stored: Callable[[], None]
-    _back: deque[Outcome] = field(default_factory=deque)
-    _turn: Turn = field(default_factory=Turn)  # the batch that is out
-    _out: set[object] = field(default_factory=set)  # tables, and (table, factory) pairs, that a thread is busy with
-    _is_fitted: bool = False  # what earlier processes have written was compared with the strategies of this one
+    _results: deque[EvaluationResult] = field(default_factory=deque)
+    _probed: deque[Probed] = field(default_factory=deque)
+    _group: WaitGroup = field(default_factory=WaitGroup)  # of the batch that is in flight
+    _in_flight: set[object] = field(default_factory=set)  # tables, and (table, factory) pairs
+    _is_refitted: bool = False
 
     def run_once(self) -> bool:
-        """Send one batch, and store what the one before brought back meanwhile. True when the batch was full.
+        """Start one batch, and store the results of the one before. True when the batch was full.
 
-        Then there may be more, and its outcomes are stored while the next one is out; the last one is waited for.
+        Then there may be more, and its results are stored while the next one is in flight.
         """
-        now = self.store.clock.now()
+        now = self.store.clock.estimate()
         self.refit(now)
-        due = self.store.schedules.claim_due(holder=self.holder, now=now, time_to_live=TIME_TO_LIVE, limit=BATCH)
-        self._turn.wait(PATIENCE)
-        back = self.take_back()
-        self._turn = self.send(due, now) if due else Turn()
-        self.store_outcomes(back, now)
+        due, tables = self.store.schedules.claim_due(
+            holder=self.holder, now=now, time_to_live=TIME_TO_LIVE, limit=BATCH
+        )
+        self._group.wait(WAIT)
+        finished = self.take_finished()
+        self._group = self.start(due, tables, now) if due else WaitGroup()
+        self.store_results(*finished)
         if len(due) >= BATCH:
             return True
-        self._turn.wait(PATIENCE)
-        self._turn = Turn()
-        self.store_outcomes(self.take_back(), now)
+        self._group.wait(WAIT)
+        self._group = WaitGroup()
+        self.store_results(*self.take_finished())
         return False
 
     def refit(self, now: datetime) -> None:
-        """Once: plugins and their strategies may be others than those of the process before."""
-        if not self._is_fitted:
+        """Once per process: plugins and their strategies may have changed."""
+        if not self._is_refitted:
             self.store.schedules.refit(self.plugins.all_strategies(), now=now)
-            self._is_fitted = True
+            self._is_refitted = True
 
-    def send(self, due: Sequence[Schedule], now: datetime) -> Turn:
-        """Each table to the lane of its format. Nobody waits for a lane that still owes something."""
-        turn, began, owing = Turn(), time.monotonic(), self.lanes.busy()
-        tables = self.store.tables.by_ids({s.table for s in due})
+    def start(self, due: Sequence[Schedule], known: Mapping[TableId, Table], now: datetime) -> WaitGroup:
+        """Submit each table to the pool of its format. Nobody waits for a pool that is still busy."""
+        group, began, busy = WaitGroup(), time.monotonic(), self.pools.busy()
         tasks: dict[str, list[Task]] = {}
-        for table, schedules in by_table(due):
-            if table in tables:
-                lane = lane_of(tables[table].format)
-                awaited = None if lane in owing else turn
-                visit = Visit(table=tables[table], schedules=tuple(schedules), now=now, began=began, turn=awaited)
-                tasks.setdefault(lane, []).extend(self.task_of(visit, lane))
-        turn.expect(sum(len(own) for lane, own in tasks.items() if lane not in owing))
-        for lane, own in tasks.items():
-            self.lanes.post_all(lane, own)
-        return turn
+        for number, schedules in by_table(due):
+            pool = reading_pool(known[number].format)
+            whole = TableEvaluation(
+                table=known[number], schedules=tuple(schedules), now=now, began=began,
+                group=WaitGroup() if pool in busy else group,
+            )  # fmt: skip
+            if self.claim_flight(number, whole, whole.schedules, pool if pool in busy else ""):
+                whole.group.add()
+                task = Task(partial(self.evaluate_table, whole), partial(self.table_abandoned, whole))
+                tasks.setdefault(pool, []).append(task)
+        for pool, own in tasks.items():
+            self.pools.submit_all(pool, own)
+        return group
 
-    def task_of(self, visit: Visit, lane: str) -> Iterator[Task]:
-        """None for a table that is still out, or while its lane is full."""
-        if visit.table.id in self._out or visit.table.id in self.hanging:
-            self._back.append(put_off(visit.table, visit.schedules, visit.now, self.still_out(visit.table.id)))
-        elif visit.turn is None and not self.lanes.has_room(lane):
-            self._back.append(put_off(visit.table, visit.schedules, visit.now))
-        else:
-            self._out.add(visit.table.id)
-            yield Task(partial(self.visit, visit), partial(self.visit_left, visit))
+    def claim_flight(self, key: object, whole: TableEvaluation, schedules: Sequence[Schedule], pool: str) -> bool:
+        """Mark the key as in flight. False, with its schedules deferred, if it is already, or the pool is full."""
+        reason = None
+        if key in self._in_flight or key in self.pools.hanging:
+            why = self.pools.hanging.get(key)
+            reason = f"{NOT_RETURNED}: {why}" if why else NOT_RETURNED
+        elif not pool or self.pools.has_room(pool):
+            self._in_flight.add(key)
+            return True
+        self._results.extend(deferred(whole.table.id, schedules, whole.now, reason))
+        return False
 
-    def visit(self, visit: Visit) -> None:
-        """Probe the table, and ask about each action where something may have changed."""
+    def end_flight(self, key: object) -> None:
+        self._in_flight.discard(key)
+        self.pools.hanging.pop(key, None)
+
+    def evaluate_table(self, whole: TableEvaluation) -> None:
+        """Get the table's change token, and ask the factories about the actions that need a decision."""
         try:
-            if time.monotonic() - visit.began > STALE:
-                self._back.append(put_off(visit.table, visit.schedules, visit.now))
+            if time.monotonic() - whole.began > STALE:
+                self._results.extend(deferred(whole.table.id, whole.schedules, whole.now))
             else:
-                self._back.append(self.look_at(visit))
+                self.ask_factories(whole)
         finally:
-            self._out.discard(visit.table.id)
-            self.hanging.pop(visit.table.id, None)
-        back(visit.turn)
+            self.end_flight(whole.table.id)
+        whole.group.done()
 
-    def visit_left(self, visit: Visit, why: str) -> None:
-        """No second thread shall hang at the same table."""
-        self.hanging[visit.table.id] = set_aside(why)
-        self._back.append(unreadable(visit, set_aside(why)))
-        back(visit.turn)
+    def table_abandoned(self, whole: TableEvaluation, why: str) -> None:
+        """No second thread is sent to a table at which one hangs."""
+        reason = self.pools.hanging[whole.table.id] = set_aside(why)
+        self.report_unreadable(whole, reason)
+        whole.group.done()
 
-    def still_out(self, what: object) -> str:
-        why = self.hanging.get(what)
-        return f"{STILL_OUT}: {why}" if why else STILL_OUT
+    def report_unreadable(self, whole: TableEvaluation, error: Exception | str) -> None:
+        reason, again = unreadable(whole.table, error)
+        self._probed.append(Probed(whole, None, again))
+        self._results.extend(undecided(s, reason, again=again, now=whole.now) for s in whole.schedules)
 
-    def look_at(self, visit: Visit) -> Outcome:
+    def ask_factories(self, whole: TableEvaluation) -> None:
         try:
-            token = self.runtimes.probe(visit.table.format, self.runtimes.table_reference(visit.table))
+            token = self.token_of(whole)
         except Exception as error:
-            return unreadable(visit, error)
-        looks: list[Look] = []
-        parts: dict[str, Part] = {}
-        for schedule in visit.schedules:
-            self.sort_out(visit, schedule, token, looks, parts)
-        for part in parts.values():
-            self.ask_soon(part)
-        return Outcome(visit=visit, token=token, looks=looks)
+            self.report_unreadable(whole, error)
+            return
+        by_factory: dict[str, FactoryEvaluation] = {}
+        for schedule in whole.schedules:
+            self.sort_out(whole, schedule, token, by_factory)
+        for part in by_factory.values():
+            if self.claim_flight(part.key, whole, [e.schedule for e in part.open], part.pool):
+                whole.group.add()
+                self.pools.submit(part.pool, partial(self.ask, part), partial(self.factory_abandoned, part))
 
-    def sort_out(self, visit: Visit, schedule: Schedule, token: str, looks: list[Look], parts: dict[str, Part]) -> None:
-        """What nothing speaks for is over; the rest is for the factories."""
-        table = visit.table
+    def token_of(self, whole: TableEvaluation) -> str:
+        """The prober's, where it has just found a change; else a probe."""
+        if whole.stored_token is not None:
+            return whole.stored_token
+        token = self.runtimes.probe(whole.table.format, self.runtimes.table_reference(whole.table))
+        self._probed.append(Probed(whole, token, heartbeat(whole.table)))
+        return token
+
+    def sort_out(
+        self, whole: TableEvaluation, schedule: Schedule, token: str, by_factory: dict[str, FactoryEvaluation]
+    ) -> None:
+        """Finish the evaluation if nothing changed; else add it to those of its factory."""
+        table = whole.table
         try:
             strategy = self.plugins.strategy(table.format, schedule.action)
             factory = self.plugins.factory(table.format, schedule.action)
         except LakehandError as error:
-            looks.append(look_failed(table, schedule, error, visit.now))
+            self._results.append(failed(table, schedule, error, whole.now))
             return
-        question = Question(table=table, schedule=schedule, strategy=strategy, token=token, now=visit.now)
-        if question.must_decide:
-            parts.setdefault(factory.name, Part(visit=visit, factory=factory)).open.append(question)
+        evaluation = Evaluation(table=table, schedule=schedule, strategy=strategy, token=token, now=whole.now)
+        if evaluation.must_decide:
+            part = by_factory.setdefault(factory.name, FactoryEvaluation(whole=whole, factory=factory))
+            part.open.append(evaluation)
         else:
-            looks.append(question.unchanged())
+            self._results.append(evaluation.unchanged())
 
-    def ask_soon(self, part: Part) -> None:
-        """The lane of the factory decides: what it does with its time is its own affair."""
-        table, schedules = part.visit.table, [q.schedule for q in part.open]
-        if part.key in self._out:
-            self._back.append(put_off(table, schedules, part.visit.now, self.still_out(part.key)))
-        elif not self.lanes.has_room(part.lane):
-            self._back.append(put_off(table, schedules, part.visit.now))
-        else:
-            self._out.add(part.key)
-            expect(part.visit.turn)
-            self.lanes.post(part.lane, partial(self.ask, part), partial(self.ask_left, part))
-
-    def ask(self, part: Part) -> None:
+    def ask(self, part: FactoryEvaluation) -> None:
         seen = Seen()
         try:
             while part.open:
-                question = part.open[0]
-                look = self.decide_guarded(part, question, seen)
+                result = self.decide_or_fail(part, part.open[0], seen)
                 part.open.pop(0)
-                self._back.append(Outcome(looks=[look]))
+                self._results.append(result)
         finally:
-            self._out.discard(part.key)
-            self.hanging.pop(part.key, None)
-        back(part.visit.turn)
+            self.end_flight(part.key)
+        part.whole.group.done()
 
-    def ask_left(self, part: Part, why: str) -> None:
-        table, now = part.visit.table, part.visit.now
-        self.hanging[part.key] = set_aside(why)
-        looks = [look_failed(table, q.schedule, TimeoutError(set_aside(why)), now) for q in list(part.open)]
-        self._back.append(Outcome(looks=looks))
-        back(part.visit.turn)
+    def factory_abandoned(self, part: FactoryEvaluation, why: str) -> None:
+        whole, reason = part.whole, set_aside(why)
+        self.pools.hanging[part.key] = reason
+        error = TimeoutError(reason)
+        self._results.extend(failed(whole.table, e.schedule, error, whole.now) for e in list(part.open))
+        whole.group.done()
 
-    def decide_guarded(self, part: Part, question: Question, seen: Seen) -> Look:
-        table, schedule, now = question.table, question.schedule, question.now
+    def decide_or_fail(self, part: FactoryEvaluation, evaluation: Evaluation, seen: Seen) -> EvaluationResult:
+        table, schedule, now = evaluation.table, evaluation.schedule, evaluation.now
         try:
-            if time.monotonic() - part.visit.began > STALE:
-                [late] = put_off(table, [schedule], now).looks
-                return late
-            return self.decide(part, question, seen)
+            if time.monotonic() - part.whole.began > STALE:
+                return deferred(table.id, [schedule], now)[0]
+            return self.decide(part, evaluation, seen)
         except Exception as error:
-            log.warning("a look failed", exc_info=True, extra={"table": table.id, "action": schedule.action})
-            return look_failed(table, schedule, error, now)
+            log.warning("an evaluation failed", exc_info=True, extra={"table": table.id, "action": schedule.action})
+            return failed(table, schedule, error, now)
 
-    def decide(self, part: Part, question: Question, seen: Seen) -> Look:
-        action = question.schedule.action
-        runtime = self.runtimes.open(question.table, part.factory, now=question.now, seen=seen)
+    def decide(self, part: FactoryEvaluation, evaluation: Evaluation, seen: Seen) -> EvaluationResult:
+        action = evaluation.schedule.action
+        runtime = self.runtimes.open(evaluation.table, part.factory, now=evaluation.now, seen=seen)
         answer = part.factory.trigger(runtime, action)
         if isinstance(answer, Skip):
-            return question.skipped(answer)
-        under_way = [o for o in runtime.operations(action) if not o.status.is_final]
-        if under_way and answer.instant is None:
-            return question.skipped(Skip(reason=f"operation {under_way[0].id} is under way"))
-        if len(under_way) >= MOST_WAITING:
-            return question.skipped(Skip(reason=f"{len(under_way)} operations of it wait already"))
-        return self.store_process(question, answer, seen)
+            return evaluation.skipped(answer)
+        unfinished = [o for o in runtime.operations(action) if not o.status.is_final]
+        if unfinished and answer.instant is None:
+            return evaluation.skipped(Skip(reason=f"operation {unfinished[0].id} is under way"))
+        if len(unfinished) >= MOST_WAITING:
+            return evaluation.skipped(Skip(reason=f"{len(unfinished)} operations of it wait already"))
+        return self.store_process(evaluation, answer, seen)
 
-    def store_process(self, question: Question, process: TableProcess, seen: Seen) -> Look:
-        table, now = question.table, question.now
+    def store_process(self, evaluation: Evaluation, process: TableProcess, seen: Seen) -> EvaluationResult:
+        table, now = evaluation.table, evaluation.now
         instant = process.instant or service_instant(process.action, now)
         new = NewOperation(
             table=table.id, instant=instant, process=process, priority=table.spec.priority,
-            queue=table.spec.queue, owner=table.spec.owner, due_at=question.schedule.due,
+            queue=table.spec.queue, owner=table.spec.owner, due_at=evaluation.schedule.due,
         )  # fmt: skip
-        stored = Event(kind="operation.stored", message=f"{process.action} is needed: {process.reason}", table=table.id)
+        event = Event(kind="operation.stored", message=f"{process.action} is needed: {process.reason}", table=table.id)
         seen.operations = None
-        operation, is_new = self.store.operations.add(new, now=now, event=stored)
+        operation, is_new = self.store.operations.add(new, now=now, event=event)
         if not is_new and operation.status is Status.DROPPED and not operation.is_deleted:
-            is_new = self.take_up_again(operation, now)
+            is_new = self.reopen(operation, now)
         if not is_new:
             known = f"operation {operation.id} at {instant} is {operation.status}: {operation.reason}"
-            return question.skipped(Skip(reason=known))
-        self.metrics.scheduled(process.action, max(now - question.schedule.due, timedelta()))
+            return evaluation.skipped(Skip(reason=known))
+        self.metrics.scheduled(process.action, max(now - evaluation.schedule.due, timedelta()))
         log.info("stored", extra={"operation": operation.id, "table": table.id, "action": process.action})
-        return question.started(f"operation {operation.id} was stored: {process.reason}")
+        return evaluation.started(f"operation {operation.id} was stored: {process.reason}")
 
-    def take_up_again(self, operation: Operation, now: datetime) -> bool:
-        """Its plan was not there, and now it is: for instance someone submitted it early."""
+    def reopen(self, operation: Operation, now: datetime) -> bool:
+        """A plan that was missing is there now, for instance because it was submitted early."""
         why = "the plan that was gone is there again"
-        told = Event(kind="operation.reopened", message=why, table=operation.table, operation=operation.id)
-        self.store.operations.reopen(operation.reopened(at=now, reason=why), now=now, event=told)
+        event = operation_event(operation, "operation.reopened", why)
+        self.store.operations.reopen(operation.reopened(at=now, reason=why), now=now, event=event)
         return True
 
-    def take_back(self) -> list[Outcome]:
-        return [self._back.popleft() for _ in range(len(self._back))]
+    def take_finished(self) -> tuple[list[EvaluationResult], list[Probed]]:
+        results = [self._results.popleft() for _ in range(len(self._results))]
+        return results, [self._probed.popleft() for _ in range(len(self._probed))]
 
-    def store_outcomes(self, outcomes: Sequence[Outcome], now: datetime) -> None:
-        """All that came back, in a few statements."""
-        if not outcomes:
+    def store_results(self, results: Sequence[EvaluationResult], probed: Sequence[Probed]) -> None:
+        if not results and not probed:
             return
-        looks = [look for outcome in outcomes for look in outcome.looks]
-        visits = [(outcome.visit, outcome) for outcome in outcomes if outcome.visit is not None]
-        tokens = {v.table.id: o.token for v, o in visits if o.token is not None and o.token != v.table.change_token}
-        # Who waits for changes is told first: a change that nobody was told of is seen again.
-        tell(self.store.schedules, self.others([visit for visit, _ in visits if visit.table.id in tokens]), now)
-        probed = {visit.table.id: visit.now + (o.again or heartbeat(visit.table)) for visit, o in visits}
-        self.store.probes.finish(probed, tokens, now=now)
-        self.store.schedules.finish(looks, now=self.store.clock.now())
-        self.metrics.looked(len(visits), len(tokens))
-        if any(look.started for look in looks):
+        changed = [p for p in probed if p.is_change]
+        tokens = {p.evaluation.table.id: p.token for p in changed if p.token is not None}
+        next_due = {p.evaluation.table.id: p.evaluation.now + p.again for p in probed}
+        woken = [pair for p in changed for pair in self.other_actions(p.evaluation)]
+        self.store.probes.finish(next_due, tokens, woken=woken, results=results, now=self.store.clock.estimate())
+        self.metrics.probed(len(probed), len(tokens))
+        if any(result.started for result in results):
             self.on_stored()
 
-    def others(self, changed: Iterable[Visit]) -> Iterator[tuple[Action, TableId]]:
-        """A change that was seen on the way to one action is news for all that follow changes of the table.
+    def other_actions(self, whole: TableEvaluation) -> Iterator[tuple[TableId, Action]]:
+        """A change that was found on the way to one action wakes the table's other change-driven actions.
 
-        After the first look ever there are none: all actions of a new table are due together.
+        Not at the first evaluation of a table: all of its actions are due then.
         """
-        for visit in changed:
-            table = visit.table
-            rest = table.spec.action_types - {s.action for s in visit.schedules}
-            if table.change_token is not None:
-                yield from ((action, table.id) for action in rest if self.plugins.follows_changes(table.format, action))
+        table = whole.table
+        if table.change_token is not None:
+            rest = table.spec.action_types - {s.action for s in whole.schedules}
+            yield from ((table.id, a) for a in rest if self.plugins.follows_changes(table.format, a))

@@ -2,40 +2,39 @@
 """Gives pending operations to engines: picks by the rules, claims, admits, stores the intent, then submits."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from lakehand.core.lanes import Lanes
+from lakehand.core.plugin_calls.pools import WaitGroup, WorkerPools
 from lakehand.core.plugins import Plugins
-from lakehand.core.ports import Metrics, Secrets, Store
+from lakehand.core.ports import IdSource, Metrics, Store
 from lakehand.core.recovery import Recovery, unrecoverable
 from lakehand.core.runtimes import Runtimes
-from lakehand.core.turns import Turn
 from lakehand.domain.boundaries import PARAMETER, Boundary
 from lakehand.domain.errors import LakehandError, LeaseLost, PluginStuck, RecoverProcessFailed
-from lakehand.domain.events import Event
+from lakehand.domain.events import operation_event
 from lakehand.domain.operations import Attempt, InstanceId, Operation, OperationId, Status
 from lakehand.domain.processes import Drop, Failure, Skip, TableProcess
-from lakehand.domain.rules import Busy, Candidate, Choice, Limits, choose
+from lakehand.domain.rules import Busy, Candidate, Choice, DispatchQueue, Limits, choose
 from lakehand.domain.tables import Table
-from lakehand.spi.engines import ExecuteEngine, LeaseGrant, Work
+from lakehand.spi.engines import LeaseGrant
 
 log = logging.getLogger(__name__)
 WINDOW = 200  # candidates weighed at once
 LOOK_AGAIN = timedelta(seconds=30)
-PATIENCE = 2.0  # seconds for those that are not back yet, before others are chosen
+WAIT = 2.0  # seconds for the operations of a round, before the next round
 NOTHING = Choice(go=(), wait={})
-Answer = TableProcess | Skip | Drop | Failure
+Admission = TableProcess | Skip | Drop | Failure
 
 
 @dataclass(slots=True, kw_only=True)
-class Hand:
+class InFlight:
     """An operation that a thread brings to its engine."""
 
     candidate: Candidate
-    turn: Turn
+    group: WaitGroup
     claimed: Operation | None = None  # set from the claim until the intent is stored
 
     @property
@@ -53,132 +52,120 @@ class Dispatcher:
     plugins: Plugins
     runtimes: Runtimes
     metrics: Metrics
-    secrets: Secrets
+    ids: IdSource
     recovery: Recovery
     holder: InstanceId
     time_to_live: timedelta
     limits: Limits
-    lanes: Lanes
+    pools: WorkerPools
     on_submitted: Callable[[], None]
-    in_hand: dict[OperationId, Hand] = field(default_factory=dict)
+    in_flight: dict[OperationId, InFlight] = field(default_factory=dict)
 
     def run_once(self) -> bool:
-        """Dispatch what the rules let go. True when something was moved, so there may be more."""
-        candidates = self.candidates(self.store.clock.now())
-        known = {c.operation.id: c for c in candidates}
-        turn, owing = Turn(), self.lanes.busy()
-        for operation in self.choice(candidates).go:
-            self.send(known[operation.id], turn, owing)
-        turn.wait(PATIENCE)
-        return turn.moved > 0
-
-    def candidates(self, now: datetime) -> Sequence[Candidate]:
-        found = self.store.operations.candidates(now=now, limit=WINDOW)
-        return [c for c in found if c.operation.id not in self.in_hand]
-
-    def choice(self, candidates: Sequence[Candidate]) -> Choice:
-        """By the rules. What a thread has in hand is as good as running."""
-        if not candidates:
-            return NOTHING
-        live = self.store.operations.busy()
-        slots = {b.slot for b in live}
-        busy = [*live, *(b for b in self.hands() if b.slot not in slots)]
-        mine = len([o for o in self.store.operations.held(self.holder) if o.status.is_live]) + len(busy) - len(live)
-        places = len(busy) + max(0, sum(e.capacity for e in self.plugins.engines.values()) - mine)
-        allowed = min(places, self.limits.running or places)
-        if allowed <= len(busy):
-            return Choice(go=(), wait={c.operation.id: f"all {allowed} places are taken" for c in candidates})
-        return choose(candidates, busy, replace(self.limits, running=allowed), self.store.clock.now())
-
-    def hands(self) -> Iterable[Busy]:
-        return [hand.as_busy for hand in list(self.in_hand.values())]
+        """Dispatch what the rules allow. True when something was moved, so there may be more."""
+        queue = self.queue()
+        known = {c.operation.id: c for c in queue.candidates}
+        group, busy = WaitGroup(), self.pools.busy()
+        for operation in self.choose(queue).go:
+            self.start(known[operation.id], group, busy)
+        group.wait(WAIT)
+        return group.changes > 0
 
     def waits(self) -> Mapping[int, str]:
-        """Why each of the best candidates does not go now."""
-        return self.choice(self.candidates(self.store.clock.now())).wait
+        """Why each of the best candidates is not dispatched now."""
+        return self.choose(self.queue()).wait
 
-    def send(self, candidate: Candidate, turn: Turn, owing: frozenset[str]) -> None:
-        """To the lane of its factory and engine. Nobody waits for a lane that still owes something."""
-        lane = self.lane_of(candidate)
-        hand = Hand(candidate=candidate, turn=Turn() if lane in owing else turn)
-        self.in_hand[candidate.operation.id] = hand
-        hand.turn.expect()
-        self.lanes.post(lane, partial(self.dispatch_guarded, hand), partial(self.left, hand))
+    def queue(self) -> DispatchQueue:
+        queue = self.store.operations.dispatch_queue(now=self.store.clock.estimate(), limit=WINDOW)
+        return replace(queue, candidates=[c for c in queue.candidates if c.operation.id not in self.in_flight])
 
-    def lane_of(self, candidate: Candidate) -> str:
+    def choose(self, queue: DispatchQueue) -> Choice:
+        """Apply the rules. What is in flight counts as running."""
+        if not queue.candidates:
+            return NOTHING
+        slots = {b.slot for b in queue.busy}
+        flying = [b for b in (one.as_busy for one in list(self.in_flight.values())) if b.slot not in slots]
+        busy = [*queue.busy, *flying]
+        mine = sum(b.holder == self.holder for b in queue.busy) + len(flying)
+        capacity = len(busy) + max(0, sum(e.capacity for e in self.plugins.engines.values()) - mine)
+        allowed = min(capacity, self.limits.running or capacity)
+        if allowed <= len(busy):
+            return Choice(go=(), wait={c.operation.id: f"all {allowed} slots are taken" for c in queue.candidates})
+        return choose(queue.candidates, busy, replace(self.limits, running=allowed), self.store.clock.estimate())
+
+    def start(self, candidate: Candidate, group: WaitGroup, busy: frozenset[str]) -> None:
+        """Submit it to the pool of its factory and engine. Nobody waits for a pool that is still busy."""
         process = candidate.operation.process
         factory = self.plugins.factories.get((candidate.format, process.action))
-        return f"{factory.name if factory else 'nobody'} on {process.engine}"
+        pool = f"{factory.name if factory else 'no factory'} on {process.engine}"
+        flight = InFlight(candidate=candidate, group=WaitGroup() if pool in busy else group)
+        self.in_flight[candidate.operation.id] = flight
+        flight.group.add()
+        self.pools.submit(pool, partial(self.dispatch_and_log, flight), partial(self.abandoned, flight))
 
-    def dispatch_guarded(self, hand: Hand) -> None:
-        operation, moved = hand.candidate.operation, False
+    def dispatch_and_log(self, flight: InFlight) -> None:
+        operation, changed = flight.candidate.operation, False
         try:
-            moved = self.dispatch(hand)
+            changed = self.dispatch(flight)
         except LeaseLost:
             self.metrics.lease_lost(operation.process.action)
         except Exception:
             log.exception("an operation could not be dispatched", extra={"operation": operation.id})
-        self.in_hand.pop(operation.id, None)
-        hand.turn.back(moved=moved)
+        self.in_flight.pop(operation.id, None)
+        flight.group.done(changed=changed)
 
-    def left(self, hand: Hand, why: str) -> None:
-        """The thread hangs in a plugin and will do nothing more: put the operation back, unless its engine has it."""
-        self.in_hand.pop(hand.candidate.operation.id, None)
-        hand.turn.back()
-        if hand.claimed is not None:
+    def abandoned(self, flight: InFlight, why: str) -> None:
+        """The thread hangs in a plugin: put the operation back, unless its intent is stored."""
+        self.in_flight.pop(flight.candidate.operation.id, None)
+        flight.group.done()
+        if flight.claimed is not None:
             try:
-                self.put_back(hand.claimed, Skip(reason=f"not admitted: {why}"), self.store.clock.now())
+                self.put_back(flight.claimed, Skip(reason=f"not admitted: {why}"), self.store.clock.estimate())
             except LeaseLost:
-                self.metrics.lease_lost(hand.claimed.process.action)
+                self.metrics.lease_lost(flight.claimed.process.action)
 
-    def dispatch(self, hand: Hand) -> bool:
-        """Claim one operation and bring it to its engine. The engine's mark is read before the lease begins."""
-        engine = hand.candidate.operation.process.engine
-        heartbeat_token = self.heartbeat_token_of(engine)
-        claimed = hand.claimed = self.claim(hand.candidate)
+    def dispatch(self, flight: InFlight) -> bool:
+        """Claim one operation and bring it to its engine. The heartbeat token is read before the lease begins."""
+        engine = flight.candidate.operation.process.engine
+        token = self.heartbeat_token(engine)
+        claimed = flight.claimed = self.store.operations.claim(
+            flight.candidate.operation, holder=self.holder, time_to_live=self.time_to_live,
+            dispatch_slots=self.dispatch_slots(flight.candidate),
+        )  # fmt: skip
         if claimed is None:
             return False
-        table, now = self.store.tables.get(claimed.table), self.store.clock.now()
-        # A wish has no job yet, and its factory chooses the engine with it.
-        answer = (
-            heartbeat_token
-            if isinstance(heartbeat_token, Skip) and claimed.process.job
-            else self.admit(table, claimed, now)
-        )
+        table, now = self.store.tables.get(claimed.table), self.store.clock.estimate()
+        # A requested operation has no job yet, and its factory chooses the engine with it.
+        answer = token if isinstance(token, Skip) and claimed.process.job else self.admit(table, claimed, now)
         if isinstance(answer, Skip):
             self.put_back(claimed, answer, now)
             return False
         if isinstance(answer, TableProcess):
-            # Of another engine no mark was read: the work waits there for the first renewal, which brings one.
-            known = heartbeat_token if answer.engine == engine and not isinstance(heartbeat_token, Skip) else None
-            return self.submit(hand, replace(claimed, process=answer), table, known)
-        self.end(claimed, answer, now)
+            # Of another engine no token was read: the work waits there for the first renewal, which brings one.
+            known = token if answer.engine == engine and not isinstance(token, Skip) else None
+            self.submit(flight, replace(claimed, process=answer), table, known)
+        else:
+            self.end(claimed, answer, now)
         return True
 
-    def heartbeat_token_of(self, name: str) -> str | Skip | None:
-        """Why not, where the engine is off or does not answer."""
+    def heartbeat_token(self, engine: str) -> str | Skip | None:
+        """A Skip where the engine is off or does not answer."""
         try:
-            return self.plugins.engine(name).heartbeat_token()
+            return self.plugins.engine(engine).heartbeat_token()
         except (OSError, LakehandError) as error:
-            return refused(error)
+            return not_admitted(error)
 
-    def claim(self, candidate: Candidate) -> Operation | None:
-        now, places = self.store.clock.now(), self.places_of(candidate)
-        return self.store.operations.claim(
-            candidate.operation, holder=self.holder, now=now, time_to_live=self.time_to_live, places=places
-        )
-
-    def places_of(self, candidate: Candidate) -> list[str]:
-        """The places for operations of this format and action, over all instances; none where there is no limit."""
+    def dispatch_slots(self, candidate: Candidate) -> list[str]:
+        """The slots for operations of this format and action, over all instances; none where there is no limit."""
         pair = (str(candidate.format), str(candidate.operation.process.action))
         return [f"{pair[0]}:{pair[1]}#{number}" for number in range(self.limits.parallelism.get(pair, 0))]
 
-    def admit(self, table: Table, operation: Operation, now: datetime) -> Answer:
-        """Ask the factory for the process as it must run now; whatever goes wrong here only delays this operation."""
+    def admit(self, table: Table, operation: Operation, now: datetime) -> Admission:
+        """Ask the factory for the process as it must run now. An error only delays this operation."""
         try:
             factory = self.plugins.factory(table.format, operation.process.action)
             operation = self.recovery.recover_if_needed(table, operation, now)
-            runtime = self.runtimes.open(table, factory, now=now, left_out=operation.id)
+            runtime = self.runtimes.open(table, factory, now=now, left_out=operation.id, reuse_snapshot=True)
             answer = factory.admit(runtime, operation)
             if isinstance(answer, TableProcess):
                 self.plugins.engine(answer.engine)
@@ -187,82 +174,56 @@ class Dispatcher:
         except RecoverProcessFailed as error:
             return unrecoverable(str(error))
         except (OSError, LakehandError) as error:
-            return refused(error)
+            return not_admitted(error)
 
     def put_back(self, operation: Operation, skip: Skip, now: datetime) -> None:
-        later = now + (skip.look_again or LOOK_AGAIN)
-        waiting = replace(operation, not_before=later, reason=skip.reason)
-        changed = skip.reason != operation.reason
-        told = Event(kind="operation.waits", message=skip.reason, table=operation.table, operation=operation.id)
-        self.store.operations.save(waiting, now=now, event=told if changed else None, release=True)
+        waiting = replace(operation, not_before=now + (skip.look_again or LOOK_AGAIN), reason=skip.reason)
+        is_new = skip.reason != operation.reason
+        event = operation_event(operation, "operation.waits", skip.reason) if is_new else None
+        self.store.operations.save(waiting, now=now, event=event, release=True)
 
     def end(self, operation: Operation, answer: Drop | Failure, now: datetime) -> None:
-        """Over before an engine had it: its object is gone, or it must not run."""
+        """End it before an engine had it: its plan is gone, or it must not run."""
         if isinstance(answer, Drop):
             ended, why = operation.moved_to(Status.DROPPED, at=now, reason=answer.reason), "dropped"
         else:
             failed = operation.moved_to(Status.FAILED, at=now, reason=answer.message)
             ended, why = replace(failed, failure=answer), answer.reason
-        told = Event(kind=f"operation.{ended.status}", message=ended.reason, table=ended.table, operation=ended.id)
-        self.store.operations.save(ended, now=now, event=told, release=True)
-        self.store.schedules.wake([ended.table], now=now)
+        event = operation_event(ended, f"operation.{ended.status}", ended.reason)
+        self.store.operations.save(ended, now=now, event=event, release=True, wake=True)
         self.metrics.finished(ended.process.action, ended.status, why, timedelta())
         log.info(str(ended.status), extra={"operation": ended.id, "reason": ended.reason})
 
-    def submit(self, hand: Hand, operation: Operation, table: Table, heartbeat_token: str | None) -> bool:
+    def submit(self, flight: InFlight, operation: Operation, table: Table, heartbeat_token: str | None) -> None:
         """Intent before effect: the handle is stored first. If we die in between, the monitor submits it."""
-        engine = self.plugins.engine(operation.process.engine)
-        saved = self.store_intent(operation, engine)
-        hand.claimed = None
-        give(engine, saved, table, LeaseGrant(heartbeat_token=heartbeat_token, time_to_live=self.time_to_live))
-        waited = max(self.store.clock.now() - operation.created_at, timedelta())
+        saved = self.store_intent(operation)
+        flight.claimed = None
+        self.plugins.submit(saved, table, LeaseGrant(heartbeat_token=heartbeat_token, time_to_live=self.time_to_live))
+        waited = max(self.store.clock.estimate() - operation.created_at, timedelta())
         self.metrics.submitted(operation.process.action, waited)
         log.info("submitted", extra={"operation": saved.id, "handle": saved.handle, "action": saved.process.action})
         self.on_submitted()
-        return True
 
-    def store_intent(self, operation: Operation, engine: ExecuteEngine) -> Operation:
-        now, number, handle = self.store.clock.now(), operation.run_times + 1, self.secrets.handle(operation)
-        reason = f"attempt {number} was given to {engine.name}"
+    def store_intent(self, operation: Operation) -> Operation:
+        now, number, handle = self.store.clock.estimate(), operation.run_times + 1, self.ids.handle(operation)
+        engine = operation.process.engine
+        reason = f"attempt {number} was given to {engine}"
         intent = replace(
             operation.moved_to(Status.SUBMITTED, at=now, reason=reason),
             handle=handle, run_times=number, submitted_at=now, started_at=None, progress={}, result={},
         )  # fmt: skip
         attempt = Attempt(
-            operation=operation.id, number=number, handle=handle, engine=engine.name, instance=self.holder,
-            started_at=now,
-        )  # fmt: skip
-        told = Event(kind="operation.submitted", message=reason, table=operation.table, operation=operation.id)
-        return self.store.operations.save(intent, now=now, attempt=attempt, event=told)
+            operation=operation.id, number=number, handle=handle, engine=engine, instance=self.holder, started_at=now
+        )
+        event = operation_event(operation, "operation.submitted", reason)
+        return self.store.operations.save(intent, now=now, attempt=attempt, event=event)
 
 
 def bounded(process: TableProcess, boundary: Boundary) -> TableProcess:
-    """Stored with the process: work that is submitted again keeps the boundary it was admitted with."""
+    """Stored with the process, so that work that is submitted again keeps its boundary."""
     return replace(process, parameters={**process.parameters, PARAMETER: boundary.as_parameter()})
 
 
-def refused(error: Exception) -> Skip:
+def not_admitted(error: Exception) -> Skip:
     again = error.again if isinstance(error, PluginStuck) else LOOK_AGAIN
     return Skip(reason=f"not admitted: {error}", look_again=max(again, LOOK_AGAIN))
-
-
-def give(engine: ExecuteEngine, operation: Operation, table: Table, grant: LeaseGrant) -> bool:
-    """Hand the work over. An engine that does not take it changes nothing: the monitor gives it again."""
-    assert operation.handle is not None
-    try:
-        engine.submit(work_of(operation, table), operation.handle, grant)
-    except (OSError, LakehandError) as error:
-        log.warning("the engine did not take it yet", extra={"operation": operation.id, "reason": str(error)})
-        return False
-    return True
-
-
-def work_of(operation: Operation, table: Table) -> Work:
-    return Work(
-        job=operation.process.job,
-        parameters=operation.process.parameters,
-        table=table.name,
-        location=table.location,
-        queue=operation.queue,
-        operation=operation.id,
-    )

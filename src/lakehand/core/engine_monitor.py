@@ -1,114 +1,110 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watches the operations that this instance has on one engine: renews their leases, asks it, settles what is over."""
+"""Monitors the operations that this instance has on one engine: renews leases, reads statuses, completes attempts."""
 
 import logging
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 
-from lakehand.core.completer import Completer, event_of
-from lakehand.core.dispatcher import give
-from lakehand.core.lanes import Lanes
+from lakehand.core.completer import Completer, mark_unknown
+from lakehand.core.plugin_calls.pools import WorkerPools
+from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Metrics, Store
 from lakehand.core.recovery import Recovery
 from lakehand.domain.errors import LakehandError, LeaseLost, RecoverProcessFailed
+from lakehand.domain.events import operation_event
 from lakehand.domain.operations import Handle, InstanceId, Operation, OperationId, Status
 from lakehand.spi.engines import EngineState, EngineStatus, ExecuteEngine, LeaseGrant
 
 log = logging.getLogger(__name__)
 PROGRESS_EVERY = 2.0  # seconds between two stored progresses of one operation
-ASK_AGAIN = 5.0  # seconds between two looks at a table that could not be read
+RETRY = 5.0  # seconds between two tries with a table that could not be read, or an engine that took no work
 Statuses = Mapping[Handle, EngineStatus]
 
 
 @dataclass(kw_only=True)
 class EngineMonitor:
-    """One engine. Its rounds come one after the other, on a lane of their own."""
+    """One engine. Its rounds come one after the other."""
 
     engine: ExecuteEngine
     store: Store
+    plugins: Plugins
     metrics: Metrics
     completer: Completer
     recovery: Recovery
     holder: InstanceId
     time_to_live: timedelta
-    settles: Lanes  # asking a table may take long, and renewals may not wait for it
-    watching: int = 0  # how many operations are live here
+    pools: WorkerPools  # reading a table may take long, and renewals must not wait for it
+    live: int = 0
     _renewed: float = field(default=0.0)
-    _in_hand: set[OperationId] = field(default_factory=set)  # being settled or recovered by another thread
-    _settled: deque[OperationId] = field(default_factory=deque)  # settled; still in hand until the next round
+    _in_flight: set[OperationId] = field(default_factory=set)  # being completed or recovered by another thread
+    _landed: deque[OperationId] = field(default_factory=deque)  # done; still in flight until the next round
     _not_before: dict[OperationId, float] = field(default_factory=dict)
-    _told: dict[OperationId, float] = field(default_factory=dict)
+    _progress_stored: dict[OperationId, float] = field(default_factory=dict)
 
-    def round(self) -> None:
-        """One look at everything that is held here. An engine that cannot say loses nothing: its leases are kept."""
+    def run_round(self) -> None:
+        """Check everything that is held here. If the engine does not answer, the leases are still renewed."""
         heartbeat_token, trouble = self.heartbeat_token()
-        self.take_settled_off_hand()
-        held = self.held()
-        self.watching = len(held)
+        # Before the rows are read: an operation that is completed after the reading stays in flight for this round.
+        while self._landed:
+            self._in_flight.discard(self._landed.popleft())
+        mine = self.store.operations.held(self.holder)
+        held: Sequence[Operation] = [o for o in mine if o.status.is_live and o.process.engine == self.engine.name]
+        self.live = len(held)
         if held:
             held = self.renew(held, heartbeat_token, trouble)
-            self.watch(held, trouble)
-        self.tidy({o.id for o in held})
+            self.follow_all(held, trouble)
+        else:
+            self._renewed = time.monotonic()  # the next operation comes with a fresh lease
+        self.forget_others({o.id for o in held})
 
     def heartbeat_token(self) -> tuple[str | None, str]:
-        """The engine's clock, or why it cannot be read."""
+        """The engine's token, or why it cannot be read."""
         try:
             return self.engine.heartbeat_token(), ""
         except (OSError, LakehandError) as error:
             return None, str(error)
 
-    def take_settled_off_hand(self) -> None:
-        """Before the rows are read: whatever is settled after this reading stays in hand for the whole round."""
-        while self._settled:
-            self._in_hand.discard(self._settled.popleft())
-
-    def held(self) -> Sequence[Operation]:
-        mine = self.store.operations.held(self.holder)
-        return [o for o in mine if o.status.is_live and o.process.engine == self.engine.name]
-
     def renew(self, held: Sequence[Operation], heartbeat_token: str | None, trouble: str) -> Sequence[Operation]:
-        """The database first, then the engine. The mark was read before both, so no work outlives its lease."""
-        if time.monotonic() - self._renewed < self.time_to_live.total_seconds() / 6 and not self.lacks_heartbeat(held):
+        """The database first, then the engine. The token was read before both, so no work outlives its lease."""
+        age, now = time.monotonic() - self._renewed, self.store.clock.estimate()
+        # Work on a cold engine waits for its first renewal with a token: renew soon.
+        has_new = age > 1.0 and any(o.status is Status.SUBMITTED for o in held)
+        is_short = any(o.lease and o.lease.until - now < self.time_to_live * 2 / 3 for o in held)
+        if age < self.time_to_live.total_seconds() / 6 and not has_new and not is_short:
             return held
         leases = {o.id: o.lease.token for o in held if o.lease}
         kept = self.store.operations.renew(leases, now=self.store.clock.now(), time_to_live=self.time_to_live)
         self._renewed = time.monotonic()
         for lost in (o for o in held if o.id not in kept):
-            self.let_go(lost)
+            self.give_up_lease(lost)
         mine = [o for o in held if o.id in kept]
         if mine and not trouble:
-            self.renew_there(mine, LeaseGrant(heartbeat_token=heartbeat_token, time_to_live=self.time_to_live))
+            self.renew_on_engine(mine, LeaseGrant(heartbeat_token=heartbeat_token, time_to_live=self.time_to_live))
         return mine
 
-    def renew_there(self, operations: Sequence[Operation], grant: LeaseGrant) -> None:
+    def renew_on_engine(self, operations: Sequence[Operation], grant: LeaseGrant) -> None:
         try:
             self.engine.renew([o.handle for o in operations if o.handle], grant)
         except (OSError, LakehandError) as error:
-            log.warning(
-                "the engine was not told of a renewal", extra={"engine": self.engine.name, "reason": str(error)}
-            )
+            log.warning("the engine missed a renewal", extra={"engine": self.engine.name, "reason": str(error)})
 
-    def lacks_heartbeat(self, held: Sequence[Operation]) -> bool:
-        """Work given to a cold engine waits for its first renewal with a mark: do not let it wait long."""
-        return any(o.status is Status.SUBMITTED for o in held) and time.monotonic() - self._renewed > 1.0
-
-    def let_go(self, operation: Operation) -> None:
+    def give_up_lease(self, operation: Operation) -> None:
         log.warning("the lease was lost", extra={"operation": operation.id})
         self.metrics.lease_lost(operation.process.action)
-        self.ask_to_stop(operation)
+        self.cancel_on_engine(operation)
 
-    def ask_to_stop(self, operation: Operation) -> None:
+    def cancel_on_engine(self, operation: Operation) -> None:
         if operation.handle is not None:
             try:
                 self.engine.cancel(operation.handle)
             except (OSError, LakehandError) as error:
                 log.warning("it was not stopped", extra={"operation": operation.id, "reason": str(error)})
 
-    def watch(self, held: Sequence[Operation], trouble: str) -> None:
+    def follow_all(self, held: Sequence[Operation], trouble: str) -> None:
         statuses: Statuses = {}
         if not trouble:
             try:
@@ -116,7 +112,12 @@ class EngineMonitor:
             except (OSError, LakehandError) as error:
                 trouble = str(error)
         for operation in held:
-            self.follow_guarded(operation, self.status_of(operation, statuses, trouble))
+            try:
+                self.follow(operation, self.status_of(operation, statuses, trouble))
+            except LeaseLost:
+                self.give_up_lease(operation)
+            except Exception:
+                log.exception("an operation could not be followed", extra={"operation": operation.id})
 
     def status_of(self, operation: Operation, statuses: Statuses, trouble: str) -> EngineStatus:
         if trouble:
@@ -126,135 +127,108 @@ class EngineMonitor:
         silent = EngineStatus(state=EngineState.UNKNOWN, message=f"{self.engine.name} said nothing about it")
         return statuses.get(operation.handle, silent)
 
-    def follow_guarded(self, operation: Operation, status: EngineStatus) -> None:
-        try:
-            self.follow(operation, status)
-        except LeaseLost:
-            self.let_go(operation)
-        except Exception:
-            log.exception("an operation could not be followed", extra={"operation": operation.id})
-
     def follow(self, operation: Operation, status: EngineStatus) -> None:
-        if operation.id in self._in_hand or self._not_before.get(operation.id, 0) > time.monotonic():
+        if operation.id in self._in_flight or self._not_before.get(operation.id, 0) > time.monotonic():
             return
         is_there = not status.state.is_over and status.state is not EngineState.ABSENT
         if is_there and operation.cancel_requested and operation.status is not Status.CANCELING:
-            self.stop(operation)
+            self.cancel(operation)
         elif self.recovery.is_needed(operation):
-            self.hand_over(operation, partial(self.recover, operation))
+            self.start(operation, partial(self.recover, operation))
         elif status.state.is_over:
-            self.settle_soon(operation, status)
+            self.start(operation, partial(self.complete, operation, status))
         elif status.state is EngineState.ABSENT:
-            self.give_again(operation)
+            self.resubmit(operation)
         elif status.state is EngineState.RUNNING:
-            self.tell_progress(operation, status)
+            self.record_progress(operation, status)
         elif status.state is EngineState.UNKNOWN:
-            self.wonder(operation, f"the engine cannot say: {status.message or 'no answer'}")
+            mark_unknown(self.store, operation, f"the engine cannot say: {status.message or 'no answer'}")
 
-    def give_again(self, operation: Operation) -> None:
-        """The engine never heard of it: we died before submitting, or it was another instance's, dead with its lease.
+    def resubmit(self, operation: Operation) -> None:
+        """The engine does not know it: we died before submitting, or it was another instance's, dead with its lease.
 
-        It is given without a mark: the next renewal brings one, so that the work cannot outlive the lease.
+        It is submitted without a token: the next renewal brings one, so that the work cannot outlive the lease.
         """
         attempts = self.store.operations.attempts(operation.id)
         is_ours = bool(attempts) and attempts[-1].instance == self.holder and attempts[-1].handle == operation.handle
         unrecoverable = self.recovery.failure(operation)
         if is_ours and not operation.cancel_requested and not unrecoverable:
-            table = self.store.tables.get(operation.table)
-            if not give(
-                self.engine, operation, table, LeaseGrant(heartbeat_token=None, time_to_live=self.time_to_live)
-            ):
-                self.wait(operation)
+            grant = LeaseGrant(heartbeat_token=None, time_to_live=self.time_to_live)
+            if not self.plugins.submit(operation, self.store.tables.get(operation.table), grant):
+                self.retry_later(operation)
             return
-        message = "its instance went away and its lease has run out" if not is_ours else "canceled before it started"
+        message = "canceled before it started" if is_ours else "its instance went away and its lease has run out"
         lost = EngineStatus(state=EngineState.LOST, message=unrecoverable.message if unrecoverable else message)
-        self.settle_soon(operation, lost)
+        self.start(operation, partial(self.complete, operation, lost))
 
-    def settle_soon(self, operation: Operation, status: EngineStatus) -> None:
-        self.hand_over(operation, partial(self.settle, operation, status))
+    def start(self, operation: Operation, work: Callable[[], None]) -> None:
+        """On a pool of the action's own."""
+        self._in_flight.add(operation.id)
+        pool = f"{operation.process.action} on {self.engine.name}"
+        self.pools.submit(pool, partial(self.run, operation, work), partial(self.abandoned, operation))
 
-    def hand_over(self, operation: Operation, work: "partial[None]") -> None:
-        """To a lane of the action's own: asking the table may take long."""
-        self._in_hand.add(operation.id)
-        lane = f"{operation.process.action} on {self.engine.name}"
-        self.settles.post(lane, partial(self.work_guarded, operation, work), partial(self.left, operation))
-
-    def work_guarded(self, operation: Operation, work: "partial[None]") -> None:
+    def run(self, operation: Operation, work: Callable[[], None]) -> None:
         try:
             work()
         except LeaseLost:
-            self.let_go(operation)
+            self.give_up_lease(operation)
         except Exception:
-            log.exception("an operation could not be settled", extra={"operation": operation.id})
-            self.wait(operation)
-        self._settled.append(operation.id)
+            log.exception("an operation could not be completed", extra={"operation": operation.id})
+            self.retry_later(operation)
+        self._landed.append(operation.id)
 
-    def left(self, operation: Operation, why: str) -> None:
-        log.warning("nobody waits for its table any more", extra={"operation": operation.id, "reason": why})
-        self.wait(operation)
-        self._settled.append(operation.id)
+    def abandoned(self, operation: Operation, why: str) -> None:
+        log.warning("its table does not answer", extra={"operation": operation.id, "reason": why})
+        self.retry_later(operation)
+        self._landed.append(operation.id)
 
-    def settle(self, operation: Operation, status: EngineStatus) -> None:
-        if self.completer.settle(operation, status).status.is_live:
-            self.wait(operation)
+    def complete(self, operation: Operation, status: EngineStatus) -> None:
+        if self.completer.complete(operation, status).status.is_live:
+            self.retry_later(operation)
 
     def recover(self, operation: Operation) -> None:
-        """Before anything else is done with an operation of a former process."""
-        now = self.store.clock.now()
+        """Done first with an operation of a former process."""
+        now = self.store.clock.estimate()
         try:
             recovered = self.recovery.recover(self.store.tables.get(operation.table), operation, now)
         except RecoverProcessFailed as error:
-            self.recovery.gave_up(operation, error)
-            told = event_of(operation, "operation.unrecovered", f"{error}; its table decides what became of it")
-            self.store.operations.save(replace(operation, reason=told.message), now=now, event=told)
+            self.recovery.give_up(operation, error)
+            event = operation_event(operation, "operation.unrecovered", f"{error}; its table decides what became of it")
+            self.store.operations.save(replace(operation, reason=event.message), now=now, event=event)
         except (OSError, LakehandError) as error:
-            self.wait(operation)
-            self.wonder(operation, f"it cannot be recovered yet: {error}")
+            self.retry_later(operation)
+            mark_unknown(self.store, operation, f"it cannot be recovered yet: {error}")
         else:
             if recovered.process != operation.process:
                 self.store.operations.save(recovered, now=now)
 
-    def wait(self, operation: Operation) -> None:
-        self._not_before[operation.id] = time.monotonic() + ASK_AGAIN
+    def retry_later(self, operation: Operation) -> None:
+        self._not_before[operation.id] = time.monotonic() + RETRY
 
-    def stop(self, operation: Operation) -> None:
-        now = self.store.clock.now()
-        reason = "asked to stop"
+    def cancel(self, operation: Operation) -> None:
+        now, reason = self.store.clock.estimate(), "asked to stop"
         moved = operation.moved_to(Status.CANCELING, at=now, reason=reason)
-        self.store.operations.save(moved, now=now, event=event_of(operation, "operation.canceling", reason))
-        self.ask_to_stop(operation)
+        event = operation_event(operation, "operation.canceling", reason)
+        self.store.operations.save(moved, now=now, event=event)
+        self.cancel_on_engine(operation)
 
-    def tell_progress(self, operation: Operation, status: EngineStatus) -> None:
-        if operation.status is Status.CANCELING:
-            return
-        now = self.store.clock.now()
-        if operation.status is not Status.RUNNING:
-            self.save_running(operation, status, now)
-        elif (
-            status.progress != operation.progress
-            and time.monotonic() - self._told.get(operation.id, 0) > PROGRESS_EVERY
-        ):
-            self._told[operation.id] = time.monotonic()
+    def record_progress(self, operation: Operation, status: EngineStatus) -> None:
+        now = self.store.clock.estimate()
+        if operation.status not in (Status.CANCELING, Status.RUNNING):
+            reason = f"attempt {operation.run_times} runs on {operation.process.engine}"
+            moved = operation.moved_to(Status.RUNNING, at=now, reason=reason)
+            running = replace(moved, started_at=operation.started_at or now, progress=status.progress)
+            event = operation_event(operation, "operation.running", reason)
+            self.store.operations.save(running, now=now, event=event)
+        elif operation.status is Status.RUNNING and self.is_news(operation, status):
+            self._progress_stored[operation.id] = time.monotonic()
             self.store.operations.save(replace(operation, progress=status.progress), now=now)
 
-    def save_running(self, operation: Operation, status: EngineStatus, now: datetime) -> None:
-        reason = f"attempt {operation.run_times} runs on {operation.process.engine}"
-        moved = operation.moved_to(Status.RUNNING, at=now, reason=reason)
-        running = replace(moved, started_at=operation.started_at or now, progress=status.progress)
-        self.store.operations.save(running, now=now, event=event_of(operation, "operation.running", reason))
+    def is_news(self, operation: Operation, status: EngineStatus) -> bool:
+        age = time.monotonic() - self._progress_stored.get(operation.id, 0)
+        return status.progress != operation.progress and age > PROGRESS_EVERY
 
-    def wonder(self, operation: Operation, reason: str) -> None:
-        """Unknown is not failed: say so and keep asking; the lease keeps everyone else away."""
-        if operation.status is Status.CANCELING or (operation.status is Status.UNKNOWN and operation.reason == reason):
-            return
-        now, told = self.store.clock.now(), event_of(operation, "operation.unknown", reason)
-        if operation.status is Status.UNKNOWN:
-            self.store.operations.save(replace(operation, reason=reason), now=now)
-        else:
-            moved = operation.moved_to(Status.UNKNOWN, at=now, reason=reason)
-            self.store.operations.save(moved, now=now, event=told)
-
-    def tidy(self, live: set[OperationId]) -> None:
-        for memory in (self._not_before, self._told):
+    def forget_others(self, live: set[OperationId]) -> None:
+        for memory in (self._not_before, self._progress_stored):
             for gone in [known for known in memory if known not in live]:
                 memory.pop(gone, None)

@@ -6,21 +6,20 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
-from lakehand.core.lanes import Lanes
+from lakehand.core.plugin_calls.pools import WaitGroup, WorkerPools
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Metrics, Store
-from lakehand.core.turns import Turn
 from lakehand.domain.errors import LakehandError
 from lakehand.domain.operations import InstanceId
 from lakehand.domain.processes import Json
 from lakehand.spi.engines import EngineHealth, ExecuteEngine
 
-PATIENCE = 1.0  # seconds for the engines to be tended, before the turn is over without them
+WAIT = 1.0  # seconds for the upkeep of the engines, before the round ends without the slow ones
 
 
 @dataclass(frozen=True, kw_only=True)
 class EngineSupervisor:
-    """Tends the engines, leaves calls that hang, and tells how things stand; in every instance, every second or so."""
+    """Runs the engines' upkeep, abandons overdue calls, and reports metrics; in every instance, every second or so."""
 
     store: Store
     plugins: Plugins
@@ -28,24 +27,24 @@ class EngineSupervisor:
     holder: InstanceId
     host: str
     version: str
-    lanes: Sequence[Lanes]  # of all purposes; the engines are tended on the first
-    healths: dict[str, EngineHealth] = field(default_factory=dict)  # what each engine last said
+    pools: Sequence[WorkerPools]  # of all purposes; the engines are tended on the first
+    healths: dict[str, EngineHealth] = field(default_factory=dict)  # the last report of each engine
 
     def run_once(self) -> bool:
-        for lanes in self.lanes:
-            lanes.check()
-        turn, owing = Turn(), self.lanes[0].busy()
+        for pools in self.pools:
+            pools.abandon_overdue()
+        group, busy = WaitGroup(), self.pools[0].busy()
         for name, engine in self.plugins.engines.items():
-            if f"tends {name}" not in owing:
-                turn.expect()
-                self.lanes[0].post(f"tends {name}", partial(self.tend, name, engine, turn), lambda _: None)
+            if f"tends {name}" not in busy:
+                group.add()
+                self.pools[0].submit(f"tends {name}", partial(self.tend, name, engine, group), lambda _: None)
         self.metrics.plugins(self.plugins.listing())
         now = self.store.clock.now()
         self.metrics.queue(ages(self.store.operations.queue_depth(now=now), now))
-        turn.wait(PATIENCE)
+        group.wait(WAIT)
         return False
 
-    def tend(self, name: str, engine: ExecuteEngine, turn: Turn) -> None:
+    def tend(self, name: str, engine: ExecuteEngine, group: WaitGroup) -> None:
         try:
             engine.tend()
             self.healths[name] = engine.health()
@@ -53,11 +52,10 @@ class EngineSupervisor:
             self.healths[name] = EngineHealth(is_up=False, detail=str(error))
         health = self.healths[name]
         self.metrics.engine(name, up=health.is_up, restarts=health.restarts)
-        turn.back()
+        group.done()
 
-    def say_alive(self) -> bool:
-        said = list(self.healths.items())
-        detail: dict[str, Json] = {name: health.detail for name, health in said}
+    def report_alive(self) -> bool:
+        detail: dict[str, Json] = {name: health.detail for name, health in list(self.healths.items())}
         now = self.store.clock.now()
         self.store.instances.beat(self.holder, host=self.host, version=self.version, detail=detail, now=now)
         return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explains a table from stored facts: why something runs, why not, and when it will be looked at again."""
+"""Explains a table from stored facts: why something runs, why not, and when it is evaluated next."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -48,7 +48,7 @@ class Explainer:
     def explain(self, id: TableId) -> Explanation:
         table = self.store.tables.get(id)
         waits = self.waits()
-        operations = [told_why(o, waits) for o in self.store.operations.of_table(id, recent=RECENT, waiting=RECENT)]
+        operations = [with_wait(o, waits) for o in self.store.operations.of_table(id, recent=RECENT, waiting=RECENT)]
         counts = self.store.operations.unfinished(id)
         schedules = {s.action: s for s in self.store.schedules.of_table(id)}
         names = sorted({*self.plugins.actions_of(table.format), *table.spec.action_types})
@@ -83,13 +83,13 @@ class Explainer:
         )
 
     def next_look(self, table: Table, schedule: Schedule) -> datetime:
-        """A probe is a look for each action that follows changes."""
+        """A probe that finds a change wakes each change-driven action."""
         if table.probe_due is None or not self.plugins.follows_changes(table.format, schedule.action):
             return schedule.due
         return min(schedule.due, table.probe_due)
 
 
-def told_why(operation: Operation, waits: Mapping[int, str]) -> Operation:
+def with_wait(operation: Operation, waits: Mapping[int, str]) -> Operation:
     return replace(operation, reason=waits[operation.id]) if operation.id in waits else operation
 
 
@@ -109,8 +109,8 @@ def sentence(
     if table.paused:
         return f"the table is paused: lakehand tables resume {table.id}"
     if schedule is None or schedule.last_look is None:
-        return "registered, not looked at yet"
-    return schedule.last_reason or "looked at; nothing to say"
+        return "registered, not evaluated yet"
+    return schedule.last_reason or "evaluated; no reason was given"
 
 
 def operation_sentence(operation: Operation, *, waiting: int) -> str:

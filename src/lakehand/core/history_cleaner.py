@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from lakehand.core.ports import Metrics, Store
+from lakehand.core.ports import Store
 
 BATCH = 500
 
@@ -12,7 +12,6 @@ BATCH = 500
 @dataclass(frozen=True, kw_only=True)
 class HistoryCleaner:
     store: Store
-    metrics: Metrics
     keep_history: timedelta
 
     def run_once(self) -> bool:

@@ -6,14 +6,16 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from lakehand.core.ports import Metrics
+from lakehand.domain.retries import back_off
 
 log = logging.getLogger(__name__)
-LONGEST_PAUSE = 30.0
-# A loop that is rung all the time works for a fifth of it, and not more often than this.
-REST = 4.0  # times as long as a turn took
-LEAST_REST = 0.05
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=0.5), timedelta(seconds=30)  # after failures
+# A loop that is woken all the time works a fifth of the time.
+REST = 4.0  # times as long as a step took
+LEAST_REST = 0.05  # seconds
 
 
 @dataclass(kw_only=True)
@@ -24,7 +26,7 @@ class Loop:
     run_once: Callable[[], bool]
     pause: Callable[[], float]  # seconds to wait when there is nothing more
     metrics: Metrics
-    _bell: threading.Event = field(default_factory=threading.Event)
+    _wake_up: threading.Event = field(default_factory=threading.Event)
     _ending: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
     _failures: int = 0
@@ -34,33 +36,33 @@ class Loop:
         self._thread.start()
 
     def wake(self) -> None:
-        self._bell.set()
+        self._wake_up.set()
 
     def stop(self, timeout: float = 10.0) -> None:
         self._ending.set()
-        self._bell.set()
+        self._wake_up.set()
         if self._thread is not None:
             self._thread.join(timeout)
 
     def _run(self) -> None:
         while not self._ending.is_set():
-            self._bell.clear()
+            self._wake_up.clear()
             began = time.monotonic()
             has_more = self.step()
             if not has_more:
                 self._rest(time.monotonic() - began)
 
     def _rest(self, took: float) -> None:
-        """LeaseGrant the bell, but not before a share of the time is left to everyone else."""
+        """Wait for a wake-up, but leave a share of the time to the other threads."""
         pause = self.pause() if self._failures == 0 else self._pause_after_failure()
         began = time.monotonic()
-        self._bell.wait(pause)
+        self._wake_up.wait(pause)
         left = min(max(REST * took, LEAST_REST), pause) - (time.monotonic() - began)
         if left > 0:
             self._ending.wait(left)
 
     def step(self) -> bool:
-        """One turn, counted and guarded: an error ends the turn, never the loop."""
+        """Run once, measured: an error ends the step, never the loop."""
         began = time.monotonic()
         try:
             has_more = self.run_once()
@@ -73,4 +75,4 @@ class Loop:
         return has_more
 
     def _pause_after_failure(self) -> float:
-        return float(min(2.0 ** min(self._failures, 10) * 0.25, LONGEST_PAUSE))
+        return back_off(self._failures, first=FIRST_PAUSE, longest=LONGEST_PAUSE).total_seconds()

@@ -1,23 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Has every engine watched, each on a lane of its own: one that hangs keeps the operations of no other waiting."""
+"""Monitors every engine on a worker of its own: one that hangs does not delay the operations of another."""
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 
-from lakehand.core.completer import Completer, event_of
+from lakehand.core.completer import Completer, mark_unknown
 from lakehand.core.engine_monitor import EngineMonitor
-from lakehand.core.lanes import Lanes
+from lakehand.core.plugin_calls.pools import WaitGroup, WorkerPools
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Metrics, Store
 from lakehand.core.recovery import Recovery
-from lakehand.core.turns import Turn
 from lakehand.domain.errors import LeaseLost, NotFound
-from lakehand.domain.operations import InstanceId, Operation, Status
+from lakehand.domain.operations import InstanceId, Operation
 
-PATIENCE = 1.0  # seconds for the rounds that are not over yet, before the next ones begin
+WAIT = 1.0  # seconds for the rounds of the engines, before the next ones begin
 
 
 @dataclass(kw_only=True)
@@ -29,71 +27,60 @@ class Monitor:
     recovery: Recovery
     holder: InstanceId
     time_to_live: timedelta
-    rounds: Lanes
-    settles: Lanes
-    watches: dict[str, EngineMonitor] = field(init=False)
-    _cared: float = 0.0
+    engine_pools: WorkerPools
+    table_pools: WorkerPools
+    engines: dict[str, EngineMonitor] = field(init=False)
+    _orphans_kept: float = 0.0
 
     def __post_init__(self) -> None:
-        self.watches = {name: self.watch_of(name) for name in self.plugins.engines}
-
-    def watch_of(self, name: str) -> EngineMonitor:
-        return EngineMonitor(
-            engine=self.plugins.engines[name], store=self.store, metrics=self.metrics, completer=self.completer,
-            recovery=self.recovery, holder=self.holder, time_to_live=self.time_to_live, settles=self.settles,
-        )  # fmt: skip
+        self.engines = {
+            name: EngineMonitor(
+                engine=engine, store=self.store, plugins=self.plugins, metrics=self.metrics, completer=self.completer,
+                recovery=self.recovery, holder=self.holder, time_to_live=self.time_to_live, pools=self.table_pools,
+            )
+            for name, engine in self.plugins.engines.items()
+        }  # fmt: skip
 
     @property
-    def watching(self) -> int:
-        """How many operations are live here; the loop paces itself by it."""
-        return sum(watch.watching for watch in self.watches.values())
+    def live(self) -> int:
+        """How many operations are live here; the loop sets its pace by it."""
+        return sum(engine.live for engine in self.engines.values())
 
     def run_once(self) -> bool:
         """One round of each engine whose last one is over. Never True: the loop's pause sets the pace."""
-        turn, owing = Turn(), self.rounds.busy()
-        for name, watch in self.watches.items():
-            if name not in owing:
-                turn.expect()
-                self.rounds.post(name, partial(self.round, watch, turn), partial(self.left, turn))
-        if time.monotonic() - self._cared > self.time_to_live.total_seconds() / 6:
-            self.care_for_orphans()
-            self._cared = time.monotonic()
-        turn.wait(PATIENCE)
+        group, busy = WaitGroup(), self.engine_pools.busy()
+        for name, engine in self.engines.items():
+            if name not in busy:
+                group.add()
+                # An abandoned round is done when its thread ends; nobody waits for it until then.
+                self.engine_pools.submit(name, partial(self.run_round, engine, group), lambda _: None)
+        if time.monotonic() - self._orphans_kept > self.time_to_live.total_seconds() / 6:
+            self.keep_orphans()
+            self._orphans_kept = time.monotonic()
+        group.wait(WAIT)
         return False
 
-    def round(self, watch: EngineMonitor, turn: Turn) -> None:
+    def run_round(self, engine: EngineMonitor, group: WaitGroup) -> None:
         try:
-            watch.round()
+            engine.run_round()
         finally:
-            turn.back()
+            group.done()
 
-    def left(self, _turn: Turn, _why: str) -> None:
-        """The thread that hangs gives its turn back when it ends; nobody waits for it until then."""
-
-    def care_for_orphans(self) -> None:
-        """Operations of an engine that is switched off are kept, and say so."""
+    def keep_orphans(self) -> None:
+        """Renew the leases of operations whose engine is off, and record that they wait for it."""
         mine = self.store.operations.held(self.holder)
         orphans = [o for o in mine if o.status.is_live and o.process.engine not in self.plugins.engines]
+        leases = {o.id: o.lease.token for o in orphans if o.lease}
         if orphans:
-            leases = {o.id: o.lease.token for o in orphans if o.lease}
             kept = self.store.operations.renew(leases, now=self.store.clock.now(), time_to_live=self.time_to_live)
-            self.tell([o for o in orphans if o.id in kept])
+            for operation in (o for o in orphans if o.id in kept):
+                self.record_orphan(operation)
 
-    def tell(self, orphans: Sequence[Operation]) -> None:
-        for operation in orphans:
-            try:
-                self.plugins.engine(operation.process.engine)
-            except NotFound as error:
-                self.say(operation, f"it waits for its engine: {error}")
-
-    def say(self, operation: Operation, reason: str) -> None:
-        if operation.reason == reason or operation.status is Status.CANCELING:
-            return
-        now, told = self.store.clock.now(), event_of(operation, "operation.unknown", reason)
-        moved = replace(operation, reason=reason)
-        if operation.status is not Status.UNKNOWN:
-            moved = operation.moved_to(Status.UNKNOWN, at=now, reason=reason)
+    def record_orphan(self, operation: Operation) -> None:
         try:
-            self.store.operations.save(moved, now=now, event=told)
-        except LeaseLost:
-            self.metrics.lease_lost(operation.process.action)
+            self.plugins.engine(operation.process.engine)
+        except NotFound as error:
+            try:
+                mark_unknown(self.store, operation, f"it waits for its engine: {error}")
+            except LeaseLost:
+                self.metrics.lease_lost(operation.process.action)

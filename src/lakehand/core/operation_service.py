@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people may ask about operations: list, show, submit, cancel, retry, remove, read logs."""
+"""Requests about operations: list, show, submit, cancel, retry, remove, read logs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import OperationFilter, Page, Store
@@ -11,7 +10,15 @@ from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, Invalid, NotFound
 from lakehand.domain.events import Event, StoredEvent
 from lakehand.domain.locations import normalise
-from lakehand.domain.operations import MOST_UNFINISHED, UNFINISHED, Attempt, NewOperation, Operation, OperationId
+from lakehand.domain.operations import (
+    MOST_UNFINISHED,
+    UNFINISHED,
+    Attempt,
+    NewOperation,
+    Operation,
+    OperationId,
+    service_instant,
+)
 from lakehand.domain.processes import Instant, Json, TableProcess
 from lakehand.domain.tables import Table, TableId
 from lakehand.spi.pauses import DRY_RUN
@@ -66,28 +73,28 @@ class OperationService:
     ) -> tuple[Operation, bool]:
         """Store an operation that someone asked for; the same (table, instant) again is the same operation.
 
-        ``confirm``: a person takes the responsibility for what a job would rather not do by itself.
+        ``confirm``: a person allows what the job would refuse to do by itself.
         """
-        self.refuse_impossible(table, action, dry_run=dry_run, confirm=confirm)
-        self.refuse_crowds(table, instant)
+        self.check_possible(table, action, dry_run=dry_run, confirm=confirm)
+        self.check_not_too_many(table, instant)
         now = self.store.clock.now()
         process = TableProcess(
             action=action, instant=instant, reason=f"asked for by {origin}",
-            parameters={**without_words(parameters), **words(instant, dry_run=dry_run, confirm=confirm)},
+            parameters={**without_reserved(parameters), **flags(instant, dry_run=dry_run, confirm=confirm)},
         )  # fmt: skip
         new = NewOperation(
             table=table.id, instant=instant or service_instant(action, now), process=process, origin=origin,
             priority=table.spec.priority, queue=table.spec.queue, owner=table.spec.owner, due_at=now,
         )  # fmt: skip
         operation, is_new = self.store.operations.add(
-            new, now=now, event=asked_event(table, action, origin, dry_run=dry_run, confirm=confirm)
+            new, now=now, event=request_event(table, action, origin, dry_run=dry_run, confirm=confirm)
         )
         if not is_new:
-            refuse_other_words(operation, process)
+            check_same_flags(operation, process)
         self.wake()
         return operation, is_new
 
-    def refuse_impossible(self, table: Table, action: Action, *, dry_run: bool, confirm: bool) -> None:
+    def check_possible(self, table: Table, action: Action, *, dry_run: bool, confirm: bool) -> None:
         factory = self.plugins.factory(table.format, action)
         if action not in table.spec.action_types:
             raise Conflict(
@@ -100,15 +107,15 @@ class OperationService:
         if dry_run and confirm:
             raise Invalid("a dry run deletes nothing, so that there is nothing to confirm: give one of the two")
 
-    def refuse_crowds(self, table: Table, instant: Instant | None) -> None:
-        """The same request again is no further operation."""
+    def check_not_too_many(self, table: Table, instant: Instant | None) -> None:
+        """A repeated request stores no further operation."""
         count = sum(self.store.operations.unfinished(table.id).values())
         if count < MOST_UNFINISHED or (instant and self.store.operations.find(table.id, instant)):
             return
         raise Conflict(
             f"{table.name} has {count} unfinished operations, and at most {MOST_UNFINISHED} are stored on request: "
-            f"wait for them, or take them out with lakehand operations clear {table.id}; plans that its timeline holds "
-            "are found by looking"
+            f"wait for them, or take them out with lakehand operations clear {table.id}; plans in its timeline "
+            "are found by evaluating it"
         )
 
     def cancel(self, id: OperationId, *, by: str, delete: bool = False) -> Operation:
@@ -123,7 +130,7 @@ class OperationService:
         return operation
 
     def remove(self, table: Table, instant: Instant, *, by: str) -> Operation:
-        """RFC-43's remove: the plan was rolled back by its writer, or is no longer wanted here."""
+        """RFC-43's remove: the plan was rolled back by its writer, or is no longer wanted."""
         found = self.store.operations.find(table.id, instant)
         if found is None:
             raise NotFound(f"{table.name} has no operation at {instant}")
@@ -163,36 +170,32 @@ class OperationService:
 
 
 def end_all_waiting(store: Store, table: TableId, *, reason: str) -> list[OperationId]:
-    """In batches, so that no transaction is long however many there are."""
+    """In batches, so that no transaction is long."""
     ended: list[OperationId] = []
     while batch := store.operations.end_waiting(table, now=store.clock.now(), reason=reason, limit=BATCH):
         ended += batch
     return ended
 
 
-def without_words(parameters: Mapping[str, Json]) -> dict[str, Json]:
-    """What came along with a request cannot speak the words that only the request itself may say."""
+def without_reserved(parameters: Mapping[str, Json]) -> dict[str, Json]:
+    """Strip reserved keys from user parameters."""
     return {key: value for key, value in parameters.items() if key not in (DRY_RUN, CONFIRM, MODE)}
 
 
-def words(instant: Instant | None, *, dry_run: bool, confirm: bool) -> dict[str, Json]:
-    said: dict[str, Json] = {DRY_RUN: True} if dry_run else {}
-    return {**({} if instant else {MODE: "plan-and-execute"}), **said, **({CONFIRM: True} if confirm else {})}
+def flags(instant: Instant | None, *, dry_run: bool, confirm: bool) -> dict[str, Json]:
+    set_flags: dict[str, Json] = {} if instant else {MODE: "plan-and-execute"}
+    set_flags |= {DRY_RUN: True} if dry_run else {}
+    return set_flags | ({CONFIRM: True} if confirm else {})
 
 
-def refuse_other_words(stored: Operation, wanted: TableProcess) -> None:
-    for word in (DRY_RUN, CONFIRM):
-        if wanted.parameters.get(word) and not stored.process.parameters.get(word):
-            raise Conflict(f"operation {stored.id} at {stored.instant} is stored already, without {word}")
+def check_same_flags(stored: Operation, wanted: TableProcess) -> None:
+    for flag in (DRY_RUN, CONFIRM):
+        if wanted.parameters.get(flag) and not stored.process.parameters.get(flag):
+            raise Conflict(f"operation {stored.id} at {stored.instant} is stored already, without {flag}")
 
 
-def asked_event(table: Table, action: Action, by: str, *, dry_run: bool, confirm: bool) -> Event:
+def request_event(table: Table, action: Action, by: str, *, dry_run: bool, confirm: bool) -> Event:
     what = f"a dry run of {action}" if dry_run else str(action)
     message = f"{what} of {table.name} was asked for by {by}"
-    kind, words = ("operation.confirmed", f"{message}, and confirmed") if confirm else ("operation.stored", message)
-    return Event(kind=kind, message=words, table=table.id, detail={"by": by})
-
-
-def service_instant(action: Action, now: datetime) -> Instant:
-    """An instant of our own, for work that has no plan in the table yet; no format's instants look like it."""
-    return Instant(f"{now.strftime('%Y%m%d%H%M%S')}{now.microsecond // 1000:03d}-{action}")
+    kind, text = ("operation.confirmed", f"{message}, and confirmed") if confirm else ("operation.stored", message)
+    return Event(kind=kind, message=text, table=table.id, detail={"by": by})

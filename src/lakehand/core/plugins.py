@@ -1,56 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plugins that are switched on, which of them answers for what, and how each of them behaves."""
+"""The plugins that are on, which of them serves which format and action, and the state of each."""
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
 from typing import Any
 
-from lakehand.core.guards import Guard
+from lakehand.core.plugin_calls.breakers import CircuitBreaker
+from lakehand.core.plugin_calls.proxies import PluginProxy
+from lakehand.core.ports import PluginReport
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid, LakehandError, NotFound
-from lakehand.domain.tables import Format
-from lakehand.spi.engines import ExecuteEngine
+from lakehand.domain.operations import Operation
+from lakehand.domain.tables import Format, Table
+from lakehand.spi.engines import ExecuteEngine, LeaseGrant, Work
 from lakehand.spi.factories import ProcessFactory, ProcessTriggerStrategy
 from lakehand.spi.formats import TableFormat
 
 log = logging.getLogger(__name__)
-CLOSE_PATIENCE = 10.0  # seconds for all plugins together to let go
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairReport:
-    """One action of one format as a factory does it."""
-
-    format: str
-    action: str
-    interval: timedelta | None = None
-    on_new_snapshot: bool = True
-    parallelism: int = 0
-    dry_run: bool = False
-    is_used: bool = True  # False: another factory has a higher priority for it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginReport:
-    """One plugin as people see it."""
-
-    kind: str  # "process-factory", "table-format", "engine"
-    name: str
-    distribution: str
-    version: str
-    state: str  # "on", "off", "broken"; of one that is on: "failing", "slow", "stuck"
-    reason: str = ""
-    priority: int = 0
-    pairs: Mapping[str, list[str]] = field(default_factory=dict)  # format → actions
-    strategies: tuple[PairReport, ...] = ()
-    errors: int = 0  # since this process started
-    hangs: int = 0  # calls that were left because they did not come back
-    last_error: str = ""
-    last_error_at: datetime | None = None
+CLOSE_TIMEOUT = 10.0  # seconds for all plugins together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +52,7 @@ class Plugins:
         return known if known is not None else self.factory(format, action).trigger_strategy(format, action)
 
     def all_strategies(self) -> Mapping[tuple[Format, Action], ProcessTriggerStrategy]:
-        """Of all pairs that someone serves and can say when."""
+        """Of all pairs whose factory gives one."""
         found = {}
         for pair in self.factories:
             with suppress(LakehandError):
@@ -90,7 +60,7 @@ class Plugins:
         return found
 
     def follows_changes(self, format: Format, action: Action) -> bool:
-        """Whether a change of a table is news for this action; not if nobody can say."""
+        """Whether the action is change-driven; False if no plugin can tell."""
         try:
             return self.strategy(format, action).on_new_snapshot
         except LakehandError:
@@ -103,7 +73,7 @@ class Plugins:
         return self.engines[name]
 
     def absent(self, kind: str) -> str:
-        """Which plugins could be meant: those that are there and not on."""
+        """A hint at plugins that are installed but not on."""
         not_on = [f"{r.name} is {r.state}" for r in self.reports if r.kind == kind and r.state in ("off", "broken")]
         return f"; {', '.join(not_on)}" if not_on else ""
 
@@ -121,37 +91,50 @@ class Plugins:
     def properties_of(self, factory: ProcessFactory) -> Mapping[str, str]:
         return self.properties.get(factory.name, {})
 
-    def listing(self) -> tuple[PluginReport, ...]:
-        """Every plugin that was found, as it is now."""
-        records = {(guard.record.kind, guard.record.name): guard.record for guard in self.guards()}
-        return tuple(as_it_is(report, records.get((report.kind, report.name))) for report in self.reports)
+    def submit(self, operation: Operation, table: Table, grant: LeaseGrant) -> bool:
+        """Give the work to its engine. False if that does not take it: the monitor submits it again."""
+        assert operation.handle is not None
+        process = operation.process
+        work = Work(
+            job=process.job, parameters=process.parameters, table=table.name, location=table.location,
+            queue=operation.queue, operation=operation.id,
+        )  # fmt: skip
+        try:
+            self.engine(process.engine).submit(work, operation.handle, grant)
+        except (OSError, LakehandError) as error:
+            log.warning("the engine did not take it yet", extra={"operation": operation.id, "reason": str(error)})
+            return False
+        return True
 
-    def guards(self) -> Iterator[Guard]:
+    def listing(self) -> tuple[PluginReport, ...]:
+        """Every plugin that was found, with its current state."""
         every: list[Any] = [*self.formats.values(), *set(self.factories.values()), *self.engines.values()]
-        yield from (plugin for plugin in every if isinstance(plugin, Guard))
+        breakers = [plugin.breaker for plugin in every if isinstance(plugin, PluginProxy)]
+        known = {(breaker.kind, breaker.name): breaker for breaker in breakers}
+        return tuple(with_state(report, known.get((report.kind, report.name))) for report in self.reports)
 
     def close(self) -> None:
-        """Let all plugins go. One that fails or hangs keeps nobody."""
+        """Close all plugins. One that fails or hangs does not keep the others from it."""
         closing: list[Any] = [*set(self.factories.values()), *self.engines.values()]
-        threads = [threading.Thread(target=closed, args=(plugin.close,), daemon=True) for plugin in closing]
+        threads = [threading.Thread(target=close_quietly, args=(plugin.close,), daemon=True) for plugin in closing]
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(CLOSE_PATIENCE / len(threads))
+            thread.join(CLOSE_TIMEOUT / len(threads))
 
 
-def closed(close: Callable[[], None]) -> None:
+def close_quietly(close: Callable[[], None]) -> None:
     try:
         close()
     except Exception:
         log.exception("a plugin could not be closed")
 
 
-def as_it_is(report: PluginReport, record: Any) -> PluginReport:
-    if record is None or report.state != "on":
+def with_state(report: PluginReport, breaker: CircuitBreaker | None) -> PluginReport:
+    if breaker is None or report.state != "on":
         return report
-    state, why = record.state()
+    state, why = breaker.state()
     return replace(
-        report, state=state, reason=why or report.reason, errors=record.errors, hangs=record.hangs,
-        last_error=record.last_error, last_error_at=record.last_error_at,
+        report, state=state, reason=why or report.reason, errors=breaker.errors, hangs=breaker.hangs,
+        last_error=breaker.last_error, last_error_at=breaker.last_error_at,
     )  # fmt: skip

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the core asks of the world: store, clock, metrics. A contract suite holds each implementation to it."""
+"""The ports of the core: store, clock, metrics, ids. A contract suite checks each implementation."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from lakehand.core.plugins import PluginReport
 from lakehand.domain.actions import Action
 from lakehand.domain.events import Event, StoredEvent
 from lakehand.domain.notifications import InboxRow
 from lakehand.domain.operations import (
     Attempt,
+    AttemptEnd,
     Handle,
     InstanceId,
     LeaseToken,
@@ -21,8 +21,8 @@ from lakehand.domain.operations import (
     Status,
 )
 from lakehand.domain.processes import Instant, Json
-from lakehand.domain.rules import Busy, Candidate
-from lakehand.domain.schedules import Look, Schedule
+from lakehand.domain.rules import DispatchQueue
+from lakehand.domain.schedules import EvaluationResult, Schedule
 from lakehand.domain.tables import Format, Table, TableChanges, TableId, TableSpec
 from lakehand.spi.factories import ProcessTriggerStrategy
 
@@ -33,11 +33,46 @@ class Clock(Protocol):
     def now(self) -> datetime:
         """The database's time, in UTC: all instances agree on it."""
 
+    def estimate(self) -> datetime:
+        """The last reading plus the time since then; read anew after a while. For records, never for leases."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairReport:
+    """One action of one format as a factory does it."""
+
+    format: str
+    action: str
+    interval: timedelta | None = None
+    on_new_snapshot: bool = True
+    parallelism: int = 0
+    dry_run: bool = False
+    is_used: bool = True  # False: another factory has a higher priority for it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginReport:
+    """One plugin as people see it."""
+
+    kind: str  # "process-factory", "table-format", "engine"
+    name: str
+    distribution: str
+    version: str
+    state: str  # "on", "off", "broken"; of one that is on: "failing", "slow", "stuck"
+    reason: str = ""
+    priority: int = 0
+    pairs: Mapping[str, list[str]] = field(default_factory=dict)  # format → actions
+    strategies: tuple[PairReport, ...] = ()
+    errors: int = 0  # since this process started
+    hangs: int = 0  # calls that were abandoned because they missed their deadline
+    last_error: str = ""
+    last_error_at: datetime | None = None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page(Generic[T]):
     items: Sequence[T]
-    next: str | None  # give it back as the cursor to go on; None at the end
+    next: str | None  # the cursor of the next page; None at the end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +122,7 @@ class Tables(Protocol):
         """Schedules follow the action types; added ones are due at once."""
 
     def remove(self, id: TableId, *, now: datetime) -> None:
-        """Forget the table but keep its history; its schedules go."""
+        """Remove the table and its schedules, but keep its history."""
 
 
 class Operations(Protocol):
@@ -105,33 +140,34 @@ class Operations(Protocol):
         """How many operations of each action are not finished."""
 
     def end_waiting(self, table: TableId, *, now: datetime, reason: str, limit: int) -> Sequence[OperationId]:
-        """Cancel and delete up to so many pending operations that nobody holds, in one transaction. Returns them."""
+        """Cancel and delete up to ``limit`` pending operations without a lease, in one transaction. Returns them."""
 
     def add(self, new: NewOperation, *, now: datetime, event: Event | None = None) -> tuple[Operation, bool]:
         """Store it, or find the one that has this (table, instant). True when it was stored. The event comes along."""
 
-    def candidates(self, *, now: datetime, limit: int) -> Sequence[Candidate]:
-        """Pending, due, unleased operations of tables that are not paused or removed: the best by priority and age.
+    def dispatch_queue(self, *, now: datetime, limit: int) -> DispatchQueue:
+        """The candidates for dispatch, and every live operation over all instances.
 
-        At most a few per table, so that one table with a thousand plans hides no other.
+        Candidates are pending, due and unleased operations of tables that are not paused or removed: the best by
+        priority and age, at most a few per table and conflict class, so that one table with a thousand plans hides
+        no other.
         """
-
-    def busy(self) -> Sequence[Busy]:
-        """Every live operation, over all instances."""
 
     def claim(
         self,
         operation: Operation,
         *,
         holder: InstanceId,
-        now: datetime,
+        now: datetime | None = None,
         time_to_live: timedelta,
-        places: Collection[str] = (),
+        dispatch_slots: Collection[str] = (),
     ) -> Operation | None:
         """Take the lease of a pending operation and its table's slot, in one compare-and-set. None when a rival won.
 
-        The status stays PENDING; the row leaves ``candidates`` while the lease lasts. Where ``places`` are named, it
-        also takes a free one of them and keeps it as long as its slot: no two operations have the same place.
+        The lease begins at the database's time in this transaction, unless ``now`` is given.
+
+        The status stays PENDING; the row leaves the queue while the lease lasts. Where dispatch slots are named, it
+        also takes a free one of them and keeps it as long as its table's slot: no two operations have the same one.
         """
 
     def save(
@@ -140,19 +176,23 @@ class Operations(Protocol):
         *,
         now: datetime,
         attempt: Attempt | None = None,
+        ended: AttemptEnd | None = None,
         event: Event | None = None,
         release: bool = False,
+        wake: bool = False,
     ) -> Operation:
-        """Write the row, its attempt (upsert by number) and an event in one transaction, fenced by the lease's token.
+        """Write the row, its attempt (one row per handle) and an event in one transaction, fenced by the lease's token.
 
-        ``release`` gives the lease and the slot back; a final or PENDING-again row must release. Raises LeaseLost.
-        ``cancel_requested`` and ``is_deleted`` belong to others and are not written here. Returns the row as stored.
+        ``ended`` ends the attempt with that handle. ``release`` gives the lease and the slot back; a final row always
+        does. ``wake`` wakes all schedules of its table. Raises LeaseLost. ``cancel_requested`` and ``is_deleted``
+        belong to others and are not written here; a row that is released although its cancellation was requested
+        ends right here, since no holder would see the request. Returns the row as stored.
         """
 
     def renew(
         self, leases: Mapping[OperationId, LeaseToken], *, now: datetime, time_to_live: timedelta
     ) -> Collection[OperationId]:
-        """Prolong leases that are still ours; the ids that were not lost."""
+        """Prolong leases that are still ours. Returns the ids that were not lost."""
 
     def held(self, holder: InstanceId) -> Sequence[Operation]:
         """Operations whose lease this instance holds, by the row; it may have run out."""
@@ -166,7 +206,7 @@ class Operations(Protocol):
         """Take the lease from the holder that ``operation`` shows (its token is repeated), with a fresh token."""
 
     def request_cancel(self, id: OperationId, *, now: datetime, event: Event, delete: bool = False) -> Operation:
-        """Ask for the end of an operation. One that nobody holds ends at once; a live one is flagged for its holder.
+        """Request the cancellation of an operation. Without a lease it ends at once; else the holder sees a flag.
 
         ``delete`` marks it as removed from the service too (RFC-43's is_deleted). A finished one stays as it is.
         """
@@ -184,7 +224,7 @@ class Operations(Protocol):
 
 
 class DueProbe(NamedTuple):
-    """A table that is to be probed: no more than that takes, as there may be tens of thousands of them."""
+    """A table to probe. Small, since there may be tens of thousands of them."""
 
     table: TableId
     format: Format
@@ -200,49 +240,59 @@ class Probes(Protocol):
     """When each table is probed for changes, once for all of its actions."""
 
     def claim_due(self, *, now: datetime, time_to_live: timedelta, limit: int) -> Sequence[DueProbe]:
-        """The most overdue tables that are neither paused nor removed. Nobody else has them for so long."""
+        """Claim the most overdue tables that are neither paused nor removed, for the time to live."""
 
-    def finish(self, next_due: Mapping[TableId, datetime], tokens: Mapping[TableId, str], *, now: datetime) -> None:
-        """These tables were probed, and are due again then; those in ``tokens`` have changed.
+    def finish(
+        self,
+        next_due: Mapping[TableId, datetime],
+        tokens: Mapping[TableId, str],
+        *,
+        woken: Collection[tuple[TableId, Action]] = (),
+        results: Sequence[EvaluationResult] = (),
+        now: datetime,
+    ) -> None:
+        """Store when probed tables are due again, the tokens of changed ones, and wake these schedules.
 
-        Not fenced: of two who probed a table, each has told of the change that it saw before it says so here.
+        All in one transaction: a crash cannot store a token and lose the wake-up. Not fenced: of two instances that
+        probed a table, each wakes the schedules for the change that it saw. ``results``: as for ``Schedules.finish``.
         """
 
-    def put_off(self, tables: Collection[TableId], *, until: datetime) -> None:
-        """There was no time for them."""
+    def defer(self, tables: Collection[TableId], *, until: datetime) -> None:
+        """Probe these later; nothing was seen."""
+
+
+class DueSchedules(NamedTuple):
+    schedules: Sequence[Schedule]
+    tables: Mapping[TableId, Table]  # theirs
 
 
 class Schedules(Protocol):
-    def claim_due(
-        self, *, holder: InstanceId, now: datetime, time_to_live: timedelta, limit: int
-    ) -> Sequence[Schedule]:
+    def claim_due(self, *, holder: InstanceId, now: datetime, time_to_live: timedelta, limit: int) -> DueSchedules:
         """Due schedules of tables that are neither paused nor removed, most overdue first, each with a fresh token.
 
-        All due actions of one table come together.
+        All due actions of one table come together, so there may be a few more than the limit. The tables come along.
         """
 
-    def finish(self, looks: Sequence[Look], *, now: datetime) -> None:
-        """Write the outcomes in one transaction, each fenced by its token.
+    def finish(self, results: Sequence[EvaluationResult], *, now: datetime) -> None:
+        """Write the results in one transaction, each fenced by its token.
 
-        The wakes that the look has seen (``schedule.wakes``) are answered and taken off; one that came meanwhile keeps
-        the schedule due, and a decision that was asked for meanwhile stays asked for.
+        The wake-ups that the evaluation knew (``schedule.wakes``) are subtracted; one that came meanwhile keeps the
+        schedule due, and a decision that was asked for meanwhile stays asked for.
         """
 
     def wake(
         self, tables: Collection[TableId], *, now: datetime, action: Action | None = None, decide: bool = False
     ) -> None:
-        """Make these due now. ``decide``: their factories are to be asked, whatever the tables look like."""
+        """Make these due now. ``decide``: ask their factories even if the tables have not changed."""
 
     def refit(self, strategies: Mapping[tuple[Format, Action], ProcessTriggerStrategy], *, now: datetime) -> None:
-        """Compare what earlier processes have written with the strategies of this one: what does not fit is due now.
+        """Make due what earlier processes scheduled by other strategies than those of this one.
 
-        That is a schedule that nobody serves, one that waits longer than its interval, and one that follows changes
-        and has not seen the last one.
+        That is a schedule without a plugin, one that waits longer than its interval, and a change-driven one that has
+        not seen the last change.
         """
 
     def of_table(self, table: TableId) -> Sequence[Schedule]: ...
-
-    def next_due(self) -> datetime | None: ...
 
 
 class Inbox(Protocol):
@@ -315,11 +365,11 @@ class Store(Protocol):
     def instances(self) -> Instances: ...
 
     def problem(self) -> str:
-        """Why nothing can be stored right now; empty while all is well, as far as is known."""
+        """Why nothing can be stored right now; empty while writes work, as far as is known."""
 
 
 class Metrics(Protocol):
-    """Counted at the loops and faces, never in the rules."""
+    """Counted by the loops and the API, never by the rules."""
 
     def scheduled(self, action: str, delay: timedelta) -> None:
         """Became due → pending."""
@@ -333,7 +383,7 @@ class Metrics(Protocol):
 
     def lease_lost(self, action: str) -> None: ...
 
-    def looked(self, tables: int, changed: int) -> None: ...
+    def probed(self, tables: int, changed: int) -> None: ...
 
     def loop(self, name: str, seconds: float, failed: bool) -> None: ...
 
@@ -346,9 +396,9 @@ class Metrics(Protocol):
         """Every plugin as it is now."""
 
 
-class Secrets(Protocol):
+class IdSource(Protocol):
     def handle(self, operation: Operation) -> Handle:
         """A fresh, never repeated handle for the next attempt of an operation."""
 
-    def chance(self) -> float:
+    def random(self) -> float:
         """A number in [0, 1), for jitter."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds changes that nobody told of: probes each table at its heartbeat, and wakes the actions that follow changes.
+"""Finds changes that no writer reported: probes each table at its heartbeat, and wakes its change-driven actions.
 
-Most tables have not changed, so this is the path of the many: one row and one cheap probe for each of them, whatever
-number of actions it has. Safe in every instance at once.
+Most tables have not changed, so this path is the busiest: one row and one cheap probe for each table, whatever number
+of actions it has. Safe in every instance at once.
 """
 
 import time
@@ -12,175 +12,167 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from lakehand.core.lanes import Lanes, Task
-from lakehand.core.news import tell
+from lakehand.core.evaluations import DEFERRAL, STALE, reading_pool, wait_for_plugin
+from lakehand.core.plugin_calls.pools import Task, WaitGroup, WorkerPools, set_aside
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import DueProbe, Metrics, Store
 from lakehand.core.runtimes import Runtimes
-from lakehand.core.set_aside import set_aside
-from lakehand.core.turns import Turn, back
-from lakehand.core.visits import PUT_OFF, STALE, lane_of, later
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import PluginStuck
-from lakehand.domain.tables import Format, Table, TableId
+from lakehand.domain.tables import Table, TableId
 
 BATCH = 2000
-FEW = 16  # tables that a thread probes one after the other before it looks for other work
+FEW = 16  # tables that a thread probes in a row
 TIME_TO_LIVE = timedelta(minutes=2)
-PATIENCE = 1.0  # seconds for those that are not back yet, before the others are stored and new ones are sent
+WAIT = 1.0  # seconds for the probes of a batch, before the others are stored without the slow ones
 
 
-class Probed(NamedTuple):
-    """What came back from one table: its sign of change, or why there is none."""
+class ProbeResult(NamedTuple):
+    """A change token, or why there is none."""
 
     probe: DueProbe
     token: str | None = None
     error: Exception | None = None
-    is_put_off: bool = False  # there was no time for it
+    is_deferred: bool = False
 
     @property
-    def is_news(self) -> bool:
-        """Those that wait for changes are to look themselves: at the change, or at what keeps us from reading."""
-        return not self.is_put_off and self.token != self.probe.token
+    def wakes(self) -> bool:
+        """True if change-driven actions must be evaluated: the table changed, or could not be read."""
+        return not self.is_deferred and self.token != self.probe.token
+
+    @property
+    def next_probe(self) -> timedelta:
+        heartbeat = timedelta(milliseconds=self.probe.heartbeat)
+        if isinstance(self.error, PluginStuck):
+            return min(heartbeat, wait_for_plugin(self.probe.table, self.error))
+        return heartbeat
 
 
 @dataclass(kw_only=True)
 class Prober:
-    """Sends tables out on the lanes of their formats, a few at a time, and stores what comes back, in batches."""
+    """Probes tables on the pools of their formats, a few per task, and stores the results in batches."""
 
     store: Store
     plugins: Plugins
     runtimes: Runtimes
     metrics: Metrics
-    lanes: Lanes
-    hanging: dict[object, str]  # shared with the coordinator: where a thread hangs that nobody waits for, and why
-    on_news: Callable[[], None]
-    _back: deque[Probed] = field(default_factory=deque)
-    _turn: Turn = field(default_factory=Turn)  # the batch that is out
-    _out: set[TableId] = field(default_factory=set)
+    pools: WorkerPools  # shared with the coordinator, so that no second thread is sent to a table where one hangs
+    on_change: Callable[[], None]
+    _results: deque[ProbeResult] = field(default_factory=deque)
+    _group: WaitGroup = field(default_factory=WaitGroup)  # of the batch that is in flight
+    _in_flight: set[TableId] = field(default_factory=set)
 
     def run_once(self) -> bool:
-        """Send one batch, and store what the one before brought back meanwhile. True when the batch was full.
+        """Start one batch, and store the results of the one before. True when the batch was full.
 
-        Then there may be more, and its outcomes are stored while the next one is out; the last one is waited for.
+        Then there may be more, and its results are stored while the next one is in flight.
         """
-        now = self.store.clock.now()
+        now = self.store.clock.estimate()
         due = self.store.probes.claim_due(now=now, time_to_live=TIME_TO_LIVE, limit=BATCH)
-        self._turn.wait(PATIENCE)
-        back = self.take_back()
-        self._turn = self.send(due) if due else Turn()
-        self.settle(back, now)
+        self._group.wait(WAIT)
+        finished = self.take_finished()
+        self._group = self.start(due) if due else WaitGroup()
+        self.store_results(finished, now)
         if len(due) >= BATCH:
             return True
-        self._turn.wait(PATIENCE)
-        self._turn = Turn()
-        self.settle(self.take_back(), now)
+        self._group.wait(WAIT)
+        self._group = WaitGroup()
+        self.store_results(self.take_finished(), now)
         return False
 
-    def send(self, due: Sequence[DueProbe]) -> Turn:
-        """Nobody waits for a lane that still owes something."""
-        turn, began, owing = Turn(), time.monotonic(), self.lanes.busy()
-        for lane, probes in by_lane(due).items():
-            awaited = None if lane in owing else turn
-            ready = list(self.free(lane, probes, is_awaited=awaited is not None))
-            errands = [Errand(self, few, began, awaited) for few in in_parts(ready)]
-            if awaited is not None:
-                awaited.expect(len(errands))
-            self.lanes.post_all(lane, [Task(errand.run, errand.left) for errand in errands])
-        return turn
+    def start(self, due: Sequence[DueProbe]) -> WaitGroup:
+        """Nobody waits for a pool that is still busy."""
+        group, began, busy = WaitGroup(), time.monotonic(), self.pools.busy()
+        for pool, probes in by_pool(due).items():
+            own = WaitGroup() if pool in busy else group
+            ready = list(self.claim_flights(probes, has_room=pool not in busy or self.pools.has_room(pool)))
+            batches = [ProbeBatch(self, few, began, own) for few in in_parts(ready)]
+            own.add(len(batches))
+            self.pools.submit_all(pool, [Task(batch.run, batch.abandoned) for batch in batches])
+        return group
 
-    def free(self, lane: str, probes: Sequence[DueProbe], *, is_awaited: bool) -> Iterator[DueProbe]:
-        """Those that are not out already, while the lane has room."""
-        has_room = is_awaited or self.lanes.has_room(lane)
+    def claim_flights(self, probes: Sequence[DueProbe], *, has_room: bool) -> Iterator[DueProbe]:
+        """Tables that no thread is busy with, while the pool has room; the others are deferred."""
         for probe in probes:
-            if has_room and probe.table not in self._out and probe.table not in self.hanging:
-                self._out.add(probe.table)
+            if has_room and probe.table not in self._in_flight and probe.table not in self.pools.hanging:
+                self._in_flight.add(probe.table)
                 yield probe
             else:
-                self._back.append(Probed(probe, is_put_off=True))
+                self._results.append(ProbeResult(probe, is_deferred=True))
 
-    def look(self, probe: DueProbe) -> None:
-        """In a thread of the lane."""
+    def probe(self, probe: DueProbe) -> None:
         try:
             reference = self.runtimes.reference(probe.location, probe.catalog, probe.db_name, probe.table_name)
-            self._back.append(Probed(probe, token=self.runtimes.probe(probe.format, reference)))
+            self._results.append(ProbeResult(probe, token=self.runtimes.probe(probe.format, reference)))
         except Exception as error:
-            self._back.append(Probed(probe, error=error))
+            self._results.append(ProbeResult(probe, error=error))
         finally:
-            self._out.discard(probe.table)
-            self.hanging.pop(probe.table, None)
+            self._in_flight.discard(probe.table)
+            self.pools.hanging.pop(probe.table, None)
 
-    def leave(self, probes: Sequence[DueProbe], why: str) -> None:
-        """The first one hangs; no second thread shall hang at the same table."""
-        self.hanging[probes[0].table] = set_aside(why)
-        self._back.append(Probed(probes[0], error=TimeoutError(why)))
-        self.put_off(probes[1:])
+    def abandon(self, probes: Sequence[DueProbe], why: str) -> None:
+        """The first one hangs, the others were not reached."""
+        self.pools.hanging[probes[0].table] = set_aside(why)
+        self._results.append(ProbeResult(probes[0], error=TimeoutError(why)))
+        self.defer(probes[1:])
 
-    def put_off(self, probes: Sequence[DueProbe]) -> None:
-        self._back.extend(Probed(probe, is_put_off=True) for probe in probes)
-        self._out.difference_update([probe.table for probe in probes])
+    def defer(self, probes: Sequence[DueProbe]) -> None:
+        self._results.extend(ProbeResult(probe, is_deferred=True) for probe in probes)
+        self._in_flight.difference_update([probe.table for probe in probes])
 
-    def take_back(self) -> list[Probed]:
-        return [self._back.popleft() for _ in range(len(self._back))]
+    def take_finished(self) -> list[ProbeResult]:
+        return [self._results.popleft() for _ in range(len(self._results))]
 
-    def settle(self, back: Sequence[Probed], now: datetime) -> None:
-        """Store all that came back, in a few statements."""
-        if not back:
+    def store_results(self, results: Sequence[ProbeResult], now: datetime) -> None:
+        if not results:
             return
-        news = [one for one in back if one.is_news]
-        tables = self.store.tables.by_ids({one.probe.table for one in news})
-        # Who waits for changes is told first: a change that nobody was told of is seen again.
-        if tell(self.store.schedules, self.following(tables.values()), now):
-            self.on_news()
-        tokens = {one.probe.table: one.token for one in news if one.token is not None}
-        probed = {one.probe.table: now + next_probe(one) for one in back if not one.is_put_off}
-        self.store.probes.finish(probed, tokens, now=now)
-        self.store.probes.put_off([one.probe.table for one in back if one.is_put_off], until=now + PUT_OFF)
-        self.metrics.looked(len(probed), len(tokens))
+        waking = [one for one in results if one.wakes]
+        tables = self.store.tables.by_ids({one.probe.table for one in waking})
+        woken = list(self.change_driven(tables.values()))
+        tokens = {one.probe.table: one.token for one in waking if one.token is not None}
+        next_due = {one.probe.table: now + one.next_probe for one in results if not one.is_deferred}
+        self.store.probes.finish(next_due, tokens, woken=woken, now=now)
+        self.store.probes.defer([one.probe.table for one in results if one.is_deferred], until=now + DEFERRAL)
+        self.metrics.probed(len(next_due), len(tokens))
+        if woken:
+            self.on_change()
 
-    def following(self, tables: Iterable[Table]) -> Iterator[tuple[Action, TableId]]:
+    def change_driven(self, tables: Iterable[Table]) -> Iterator[tuple[TableId, Action]]:
         for table in tables:
             for action in table.spec.action_types:
                 if self.plugins.follows_changes(table.format, action):
-                    yield action, table.id
+                    yield table.id, action
 
 
-class Errand:
+class ProbeBatch:
     """A few tables for one thread, one after the other."""
 
-    __slots__ = ("at", "began", "prober", "probes", "turn")
+    __slots__ = ("at", "began", "group", "prober", "probes")
 
-    def __init__(self, prober: Prober, probes: Sequence[DueProbe], began: float, turn: Turn | None) -> None:
-        self.prober, self.probes, self.began, self.turn = prober, probes, began, turn
+    def __init__(self, prober: Prober, probes: Sequence[DueProbe], began: float, group: WaitGroup) -> None:
+        self.prober, self.probes, self.began, self.group = prober, probes, began, group
         self.at = 0
 
     def run(self) -> None:
         if time.monotonic() - self.began > STALE:
-            self.prober.put_off(self.probes)
+            self.prober.defer(self.probes)
         else:
             for probe in self.probes:
-                self.prober.look(probe)
+                self.prober.probe(probe)
                 self.at += 1
-        back(self.turn)
+        self.group.done()
 
-    def left(self, why: str) -> None:
-        self.prober.leave(self.probes[self.at :], why)
-        back(self.turn)
+    def abandoned(self, why: str) -> None:
+        self.prober.abandon(self.probes[self.at :], why)
+        self.group.done()
 
 
-def by_lane(due: Sequence[DueProbe]) -> Mapping[str, list[DueProbe]]:
-    formats: dict[Format, list[DueProbe]] = {}
+def by_pool(due: Sequence[DueProbe]) -> Mapping[str, list[DueProbe]]:
+    pools: dict[str, list[DueProbe]] = {}
     for probe in due:
-        formats.setdefault(probe.format, []).append(probe)
-    return {lane_of(on): probes for on, probes in formats.items()}
+        pools.setdefault(reading_pool(probe.format), []).append(probe)
+    return pools
 
 
 def in_parts(probes: Sequence[DueProbe]) -> Iterator[Sequence[DueProbe]]:
     return (probes[start : start + FEW] for start in range(0, len(probes), FEW))
-
-
-def next_probe(one: Probed) -> timedelta:
-    heartbeat = timedelta(milliseconds=one.probe.heartbeat)
-    if isinstance(one.error, PluginStuck):
-        return min(heartbeat, later(one.probe.table, one.error.again))
-    return heartbeat

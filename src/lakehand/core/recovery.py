@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""After a restart each unfinished operation is turned into a process again by its factory, once, when taken up."""
+"""After a restart, has the factory of each unfinished operation rebuild its process, once, before it goes on."""
 
 import logging
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ REASON = "recover-failed"
 
 @dataclass(kw_only=True)
 class Recovery:
-    """What this process has taken up of what was stored before it started, or was another's."""
+    """Operations stored before this process started, or taken over from another, and whether they were recovered."""
 
     plugins: Plugins
     runtimes: Runtimes
@@ -28,7 +28,7 @@ class Recovery:
     _done: set[OperationId] = field(default_factory=set)
 
     def take(self, operation: Operation) -> None:
-        """It was another process's: whatever this one knew of it is old."""
+        """It was another process's: recover it again."""
         self._taken.add(operation.id)
         self._done.discard(operation.id)
         self.failed.pop(operation.id, None)
@@ -39,9 +39,9 @@ class Recovery:
         return operation.created_at <= self.since or operation.id in self._taken
 
     def recover(self, table: Table, operation: Operation, now: datetime) -> Operation:
-        """The operation with its process made anew; raises RecoverProcessFailed where that is impossible.
+        """The operation with its process rebuilt. Raises RecoverProcessFailed where that is impossible.
 
-        Where the plugin is off, or the storage does not answer, it is only too early: those errors come as they are.
+        Where the plugin is off, or the storage does not answer, it is only too early: those errors are passed on.
         """
         factory = self.plugins.factory(table.format, operation.process.action)
         runtime = self.runtimes.open(table, factory, now=now, left_out=operation.id)
@@ -57,12 +57,12 @@ class Recovery:
         return replace(operation, process=replace(process, conflict_class=operation.process.conflict_class))
 
     def recover_if_needed(self, table: Table, operation: Operation, now: datetime) -> Operation:
-        """For one that no engine has: a failure is asked about again when someone retries it."""
+        """For an operation that no engine has: a failed recovery is tried again on retry."""
         self.failed.pop(operation.id, None)
         return self.recover(table, operation, now) if self.is_needed(operation) else operation
 
-    def gave_up(self, operation: Operation, error: RecoverProcessFailed) -> None:
-        """For one that an engine may have: the table decides what became of it; nothing of it is started again."""
+    def give_up(self, operation: Operation, error: RecoverProcessFailed) -> None:
+        """For an operation that an engine may have: its table decides the outcome; it is not submitted again."""
         log.error("an operation cannot be recovered", extra={"operation": operation.id, "reason": str(error)})
         self.failed[operation.id] = str(error)
 
@@ -71,8 +71,8 @@ class Recovery:
         why = self.failed.get(operation.id)
         return None if why is None else unrecoverable(why)
 
-    def tidy(self, operation: Operation) -> None:
-        """It is over."""
+    def forget(self, operation: Operation) -> None:
+        """Forget an operation that is over."""
         self.failed.pop(operation.id, None)
 
 

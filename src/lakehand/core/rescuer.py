@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes over rows whose holder is late. By then the old attempt has stopped itself: its lease has run out."""
+"""Takes over operations whose lease has run out. By then the old attempt has stopped itself."""
 
 import logging
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from lakehand.core.completer import event_of
 from lakehand.core.ports import Metrics, Store
 from lakehand.core.recovery import Recovery
 from lakehand.domain.errors import LeaseLost
+from lakehand.domain.events import operation_event
 from lakehand.domain.operations import InstanceId, Operation, Status
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ class Rescuer:
     recovery: Recovery
 
     def adopt(self) -> int:
-        """After a restart: take our own rows again with fresh tokens, so that nothing of our past can write."""
+        """After a restart: lease our own rows again with fresh tokens, so that the former process can write nothing."""
         now = self.store.clock.now()
         return sum(self.take(o, now, "found again after a restart") for o in self.store.operations.held(self.holder))
 
@@ -43,13 +43,13 @@ class Rescuer:
             return False
         self.recovery.take(taken)
         log.info("taken over", extra={"operation": taken.id, "status": taken.status, "reason": why})
-        told = event_of(taken, "operation.rescued", why)
+        event = operation_event(taken, "operation.rescued", why)
         try:
             if taken.status is Status.PENDING:
                 put_back = replace(taken, reason=f"{why} before an engine had it")
-                self.store.operations.save(put_back, now=now, event=told, release=True)
+                self.store.operations.save(put_back, now=now, event=event, release=True)
             else:
-                self.store.operations.save(taken, now=now, event=told)
+                self.store.operations.save(taken, now=now, event=event)
         except LeaseLost:
             return False
         return True

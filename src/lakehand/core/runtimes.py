@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one table runtime for all formats: what a factory sees of a table during one decision."""
 
+import threading
+import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
+from lakehand.core.plugin_calls.pools import own_code
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Store
-from lakehand.core.seats import at_home
 from lakehand.domain.actions import Action
 from lakehand.domain.boundaries import EXTRA_LOCATIONS, Boundary, extra_locations
 from lakehand.domain.errors import Conflict, NotFound
 from lakehand.domain.operations import Operation, OperationId
 from lakehand.domain.references import Catalog, TableReference
-from lakehand.domain.tables import Format, Table
+from lakehand.domain.tables import Format, Table, TableId
 from lakehand.spi.config import TableConfig, layered
 from lakehand.spi.factories import ProcessFactory
 from lakehand.spi.formats import TableFormat, TableSnapshot
@@ -23,14 +26,38 @@ from lakehand.spi.runtimes import StateKey, TableRuntime
 T = TypeVar("T")
 RECENT = 50
 TRIES = 5
+MOST_SNAPSHOTS, KEEP_SNAPSHOTS = 32, 60.0  # tables, and seconds
 
 
 @dataclass(slots=True)
 class Seen:
-    """What was read of a table, for several decisions about it at one time."""
+    """What was read of a table, shared by several decisions about it at one time."""
 
     snapshot: TableSnapshot | None = None
-    operations: Sequence[Operation] | None = None  # to be forgotten when one is added
+    operations: Sequence[Operation] | None = None  # set to None when an operation is added
+
+
+class SnapshotCache:
+    """The last snapshots of a few tables, for a minute. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[TableId, tuple[float, TableSnapshot]] = OrderedDict()
+
+    def put(self, table: TableId, snapshot: TableSnapshot) -> None:
+        with self._lock:
+            self._known[table] = (time.monotonic(), snapshot)
+            self._known.move_to_end(table)
+            if len(self._known) > MOST_SNAPSHOTS:
+                self._known.popitem(last=False)
+
+    def get(self, table: TableId, token: Callable[[], str]) -> TableSnapshot | None:
+        """The snapshot with that change token. The token is only asked for if there is a snapshot."""
+        with self._lock:
+            since, snapshot = self._known.get(table, (0.0, None))
+        if snapshot is None or time.monotonic() - since > KEEP_SNAPSHOTS:
+            return None
+        return snapshot if snapshot.token == token() else None
 
 
 class StoredRuntime(TableRuntime):
@@ -47,7 +74,9 @@ class StoredRuntime(TableRuntime):
         format: TableFormat,
         factory: str,
         left_out: OperationId | None = None,
-        seen: "Seen | None" = None,
+        seen: Seen | None = None,
+        snapshots: SnapshotCache,
+        reuse_snapshot: bool = False,
     ) -> None:
         self._table = table
         self._reference = reference
@@ -58,6 +87,8 @@ class StoredRuntime(TableRuntime):
         self._factory = factory
         self._left_out = left_out
         self._seen = seen or Seen()
+        self._snapshots = snapshots
+        self._reuse_snapshot = reuse_snapshot
 
     @property
     def table(self) -> Table:
@@ -77,42 +108,49 @@ class StoredRuntime(TableRuntime):
 
     def snapshot(self) -> TableSnapshot:
         if self._seen.snapshot is None:
-            self._seen.snapshot = self._format.inspect(self._reference)
+            self._seen.snapshot = self._known_snapshot() or self._format.inspect(self._reference)
+            self._snapshots.put(self._table.id, self._seen.snapshot)
         return self._seen.snapshot
+
+    def _known_snapshot(self) -> TableSnapshot | None:
+        if not self._reuse_snapshot:
+            return None
+        return self._snapshots.get(self._table.id, lambda: self._format.probe(self._reference))
 
     def operations(self, action: Action | None = None) -> Sequence[Operation]:
         known = self._seen.operations
         if known is None:
-            with at_home():
+            with own_code():
                 known = self._seen.operations = self._store.operations.of_table(self._table.id, recent=RECENT)
         return [o for o in known if action in (None, o.process.action) and o.id != self._left_out]
 
     def state(self, key: StateKey[T]) -> T:
-        with at_home():
+        with own_code():
             text = self._store.states.get(self._table.id, self._factory, key.name)
         return key.default if text is None else key.decode(text)
 
     def update_state(self, key: StateKey[T], change: Callable[[T], T]) -> T:
         for _ in range(TRIES):
-            with at_home():
+            with own_code():
                 seen = self._store.states.get(self._table.id, self._factory, key.name)
             value = change(key.default if seen is None else key.decode(seen))
             text = key.encode(value)
-            with at_home():
+            with own_code():
                 if self._store.states.put(self._table.id, self._factory, key.name, text, seen=seen):
                     return value
-        raise Conflict(f"state {key.name} of table {self._table.id} kept changing under us")
+        raise Conflict(f"state {key.name} of table {self._table.id} was changed by others {TRIES} times in a row")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Runtimes:
-    """Opens runtimes, and refuses places that only look as if they were inside a warehouse."""
+    """Opens runtimes, and refuses locations that links lead out of the warehouses."""
 
     store: Store
     plugins: Plugins
     check_path: Callable[[str], None]  # follows links; raises LocationRefused
     draw_boundary: Callable[[str, Sequence[str]], Boundary]  # of a location and its extra locations; as above
     catalogs: Mapping[str, Catalog] = field(default_factory=dict)
+    snapshots: SnapshotCache = field(default_factory=SnapshotCache)
 
     def open(
         self,
@@ -122,10 +160,12 @@ class Runtimes:
         now: datetime,
         left_out: OperationId | None = None,
         seen: Seen | None = None,
+        reuse_snapshot: bool = False,
     ) -> StoredRuntime:
-        """``left_out``: the operation that is being decided upon, which is no reason against itself.
+        """``left_out``: the operation that the decision is about; the runtime does not list it.
 
         ``seen``: shared by decisions of one thread about one table, so that its metadata is read once.
+        ``reuse_snapshot``: use the last snapshot if the table's change token is still the same.
         """
         self.check_path(table.location)
         config = layered(("plugin", self.plugins.properties_of(factory)), ("table", table.spec.properties))
@@ -139,10 +179,12 @@ class Runtimes:
             factory=factory.name,
             left_out=left_out,
             seen=seen,
+            snapshots=self.snapshots,
+            reuse_snapshot=reuse_snapshot,
         )
 
     def boundary(self, runtime: TableRuntime) -> Boundary:
-        """What the job of an operation may touch, as the table's place is at this moment."""
+        """What the job of an operation may touch, by the table's real location now."""
         extra = extra_locations(runtime.config.text(EXTRA_LOCATIONS))
         return self.draw_boundary(runtime.table.location, extra)
 

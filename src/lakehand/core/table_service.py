@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The service for tables: register, list, change, pause, remove. Every interface calls this one."""
+"""Requests about tables: register, list, change, pause, remove. The API and the loops call it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ from lakehand.domain.numbers import read_id
 from lakehand.domain.tables import Format, Table, TableChanges, TableId, TableSpec
 
 LONGEST_NAME = 250
-SERVICE = "lakehand"  # who did it, where no person asked
+SERVICE = "lakehand"  # the name in events that no person caused
 
 
 def unknown(_location: str) -> Format | None:
@@ -25,7 +25,7 @@ def unknown(_location: str) -> Format | None:
 
 
 def anywhere(_location: str) -> None:
-    """Refuses no place."""
+    """Refuses no location."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +39,9 @@ class TableService:
     first_actions: Mapping[Format, frozenset[Action]] = field(default_factory=dict)  # if none are named; else: all
 
     def add(self, spec: TableSpec, *, by: str = SERVICE) -> tuple[Table, bool]:
-        """Register a table; one that is registered already is found as it is. True when it is new.
+        """Register a table, or find the registered one unchanged. True when it is new.
 
-        Without a format it is recognised; without actions it is registered for all that the format has.
+        A missing format is recognised; missing actions default to all that the format has.
         """
         spec = self.checked(spec)
         now = self.store.clock.now()
@@ -59,7 +59,7 @@ class TableService:
         return table
 
     def find(self, text: str) -> Table:
-        """A table by what people call it: its id, its name, db.name, catalog:db.name, or its location."""
+        """A table by its id, its name, db.name, catalog:db.name, or its location."""
         number = read_id(text)
         if number is not None:
             return self.get(TableId(number))
@@ -95,28 +95,28 @@ class TableService:
         self.check_extra_locations(changes.properties or {})
         now = self.store.clock.now()
         changed = self.store.tables.change(id, changes, now=now)
-        if changes.paused is False:  # whoever resumes a table wants to see it looked at, not in a heartbeat's time
+        if changes.paused is False:  # evaluate a resumed table now, not at its heartbeat
             self.store.schedules.wake([id], now=now, decide=True)
         self.note(changed, "table.changed", f"{changed.name} was changed by {by}: {described(changes)}", by)
         self.wake()
         return changed
 
     def remove(self, id: TableId, *, why: str = "", by: str = SERVICE) -> None:
-        """Take a table out of the service. ``why``: it retires by itself, for instance because it was dropped."""
+        """Remove a table from the service. ``why``: the reason of a retirement, for instance that it was dropped."""
         table, now = self.get(id), self.store.clock.now()
         self.store.tables.remove(id, now=now)
         end_all_waiting(self.store, id, reason="its table was removed")
         for operation in self.store.operations.of_table(id, recent=0):
-            told = Event(
+            event = Event(
                 kind="operation.removed", message=f"its table was removed by {by}", table=id, operation=operation.id,
                 detail={"by": by},
             )  # fmt: skip
-            self.store.operations.request_cancel(operation.id, now=now, event=told, delete=True)
-        kind, words = ("table.retired", f"{why} and is served no more") if why else ("table.removed", removed_by(by))
-        self.note(table, kind, f"{table.name} {words}", by)
+            self.store.operations.request_cancel(operation.id, now=now, event=event, delete=True)
+        kind, text = ("table.retired", f"{why} and is served no more") if why else ("table.removed", removed_by(by))
+        self.note(table, kind, f"{table.name} {text}", by)
 
     def look_now(self, id: TableId, *, by: str = SERVICE) -> Table:
-        """Have the table looked at and decided upon at once."""
+        """Evaluate the table at once, changed or not."""
         table = self.get(id)
         now = self.store.clock.now()
         self.store.schedules.wake([id], now=now, decide=True)
@@ -141,13 +141,13 @@ class TableService:
         return replace(spec, location=location, table_name=name, format=known, action_types=wanted)
 
     def check_extra_locations(self, properties: Mapping[str, str]) -> None:
-        """Whoever names a place outside of the warehouses hears of it at once. Links are followed at each admission."""
+        """Refuse locations outside of the warehouses. Links are followed at each admission."""
         for extra in extra_locations(properties.get(EXTRA_LOCATIONS, "")):
             self.warehouses.admit(normalise(extra))
 
     def note(self, table: Table, kind: str, message: str, by: str) -> None:
-        told = Event(kind=kind, message=message, table=table.id, detail={"by": by})
-        self.store.events.add([told], now=self.store.clock.now())
+        event = Event(kind=kind, message=message, table=table.id, detail={"by": by})
+        self.store.events.add([event], now=self.store.clock.now())
 
 
 def removed_by(name: str) -> str:
@@ -155,7 +155,7 @@ def removed_by(name: str) -> str:
 
 
 def look_event(table: Table, by: str) -> Event:
-    """Counted in one row per table and name: a script may ask every minute."""
+    """Counted in one row per table and person: a script may ask every minute."""
     return Event(
         kind="table.look", message=f"a look at {table.name} was asked for by {by}", table=table.id, detail={"by": by},
         fingerprint=f"table.look:{table.id}:{by}",

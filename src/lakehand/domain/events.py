@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lakehand.domain.operations import OperationId
+from lakehand.domain.operations import Operation, OperationId
 from lakehand.domain.processes import Json
 from lakehand.domain.tables import TableId
 
@@ -41,3 +41,7 @@ class StoredEvent:
     at: datetime  # when it last happened
     first_at: datetime
     times: int
+
+
+def operation_event(operation: Operation, kind: str, message: str) -> Event:
+    return Event(kind=kind, message=message, table=operation.table, operation=operation.id)

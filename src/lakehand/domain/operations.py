@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NewType
 
+from lakehand.domain.actions import Action
 from lakehand.domain.errors import IllegalStep
 from lakehand.domain.processes import Failure, Instant, Json, TableProcess
 from lakehand.domain.tables import TableId
@@ -77,7 +78,6 @@ class NewOperation:
     priority: int = 0
     queue: str = "default"
     owner: str = "default"
-    retry_on_error: bool = True
     origin: str = "coordinator"  # who asked: coordinator, wire, api
     due_at: datetime | None = None  # when it became due; None: now
 
@@ -94,7 +94,6 @@ class Operation:
     priority: int = 0
     queue: str = "default"
     owner: str = "default"
-    retry_on_error: bool = True
     origin: str = "coordinator"
     run_times: int = 0  # attempts started so far
     patience: int = 0  # "not yet" answers so far; they use up no attempt
@@ -142,6 +141,11 @@ class Operation:
         )  # fmt: skip
 
 
+def service_instant(action: Action, now: datetime) -> Instant:
+    """An instant of our own for work without a plan in the table; no format's instants look like it."""
+    return Instant(f"{now.strftime('%Y%m%d%H%M%S')}{now.microsecond // 1000:03d}-{action}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """One attempt of an operation on an engine."""
@@ -154,5 +158,16 @@ class Attempt:
     started_at: datetime
     finished_at: datetime | None = None
     outcome: str = ""  # a final status, or what sent it back to pending
+    failure: Failure | None = None
+    result: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptEnd:
+    """How the attempt with this handle ended."""
+
+    handle: Handle
+    at: datetime
+    outcome: str
     failure: Failure | None = None
     result: Mapping[str, Json] = field(default_factory=dict)

@@ -7,6 +7,11 @@ from datetime import timedelta
 from lakehand.domain.processes import Failure, Remedy
 
 
+def back_off(times: int, *, first: timedelta, longest: timedelta, factor: float = 2.0) -> timedelta:
+    """The pause after so many failures in a row: the first one, then longer by the factor each time."""
+    return min(first * factor ** min(max(times, 1) - 1, 32), longest)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
     """Exponential back-off with jitter; ``not yet`` answers wait a steady time and have a much larger budget."""
@@ -20,18 +25,16 @@ class RetryPolicy:
     max_patience: int = 120
 
     def delay(self, failure: Failure, *, run_times: int, patience: int, chance: float) -> timedelta | None:
-        """How long to wait before trying again; None when trying is over. ``chance`` is in [0, 1)."""
+        """How long to wait before the next attempt; None to stop trying. ``chance`` is in [0, 1)."""
         if failure.remedy is Remedy.FATAL:
             return None
         if failure.remedy is Remedy.NOT_YET:
-            return (
-                self._with_jitter(failure.delay or self.not_yet_delay, chance) if patience < self.max_patience else None
-            )
-        if run_times - patience >= self.max_attempts:
+            return self._jittered(failure.delay or self.not_yet_delay, chance) if patience < self.max_patience else None
+        attempts = run_times - patience
+        if attempts >= self.max_attempts:
             return None
-        steps = max(run_times - patience, 1) - 1
-        backed_off = min(self.first_delay * self.factor ** min(steps, 32), self.longest_delay)
-        return self._with_jitter(failure.delay or backed_off, chance)
+        wait = back_off(attempts, first=self.first_delay, longest=self.longest_delay, factor=self.factor)
+        return self._jittered(failure.delay or wait, chance)
 
-    def _with_jitter(self, delay: timedelta, chance: float) -> timedelta:
+    def _jittered(self, delay: timedelta, chance: float) -> timedelta:
         return delay * (1 + self.jitter * chance)

@@ -38,6 +38,15 @@ class Busy:
     owner: str
     format: str
     action: str
+    holder: str = ""  # the instance that runs it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DispatchQueue:
+    """What the dispatch rules weigh."""
+
+    candidates: Sequence[Candidate]
+    busy: Sequence[Busy]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +94,7 @@ class Board:
         if operation.slot in self.slots:
             return "another operation of this table runs"
         if limits.running and self.running >= limits.running:
-            return f"all {limits.running} places are taken"
+            return f"all {limits.running} slots are taken"
         queue_limit = limits.queues.get(operation.queue, limits.queue_default)
         if queue_limit and self.queues[operation.queue] >= queue_limit:
             return f"queue {operation.queue} is at its limit of {queue_limit}"
@@ -99,7 +108,7 @@ class Board:
         share = max(1, int(self.limits.running * self.limits.owner_share))
         others_wait = bool(self.owners - {operation.owner})
         if self.limits.running and others_wait and self.by_owner[operation.owner] >= share:
-            return f"owner {operation.owner} has its share of {share} places while others wait"
+            return f"owner {operation.owner} has its share of {share} slots while others wait"
         return ""
 
     def take(self, candidate: Candidate) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules: when each action of each table is evaluated next, and the result of the last evaluation."""
+"""Schedules: for each table and action, when it is evaluated next and what the last evaluation said."""
 
 import zlib
 from dataclasses import dataclass
@@ -12,33 +12,33 @@ from lakehand.domain.tables import TableId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """When one action of one table is due, and the last reason."""
+    """When one action of one table is due, and the result of its last evaluation."""
 
     table: TableId
     action: Action
     due: datetime
-    wakes: int = 0  # hints that no evaluation has seen yet: a notification, or the end of an operation
+    wakes: int = 0  # wake-ups since the last evaluation: notifications, changes, ended operations
     last_start: datetime | None = None  # when a process of it was last stored
-    last_look: datetime | None = None
-    last_decision: datetime | None = None  # when its factory last decided
-    decide_at: datetime | None = None  # from then on its factory decides again, changed or not
-    seen_token: str | None = None  # the change token that its factory has seen
+    last_look: datetime | None = None  # when it was last evaluated
+    last_decision: datetime | None = None  # when its factory was last asked
+    decide_at: datetime | None = None  # from then on its factory is asked again, changed or not
+    seen_token: str | None = None  # the table's change token at the last decision
     last_reason: str = ""
     token: LeaseToken | None = None  # set while an instance evaluates it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """The result of one evaluation of a schedule."""
+class EvaluationResult:
+    """The result of evaluating one schedule."""
 
     schedule: Schedule
     next_due: datetime
     reason: str | None  # None: the last reason still holds
-    decided: bool = False  # its factory decided
+    decided: bool = False  # its factory was asked
     started: bool = False  # a process was stored
-    decide_at: datetime | None = None  # from then on its factory decides again, changed or not
-    saw: str | None = None  # the change token that its factory saw
-    put_off: bool = False  # deferred: nothing was evaluated, and every hint is kept
+    decide_at: datetime | None = None  # from then on its factory is asked again, changed or not
+    saw: str | None = None  # the change token at this decision; None: no decision
+    deferred: bool = False  # not evaluated for lack of time: its wake-ups still count
 
 
 def spread(key: str, interval: timedelta, share: float = 0.1) -> timedelta:

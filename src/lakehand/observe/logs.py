@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Structured logs: one line per thing, with fields; JSON for machines, readable on a terminal; never a secret."""
+"""Structured logs: one line per event, with fields; JSON for machines, readable on a terminal; without secrets."""
 
 import logging
 import re
@@ -20,7 +20,7 @@ QUIET = ("alembic", "uvicorn", "httpx", "httpcore", "py4j")
 
 
 def hidden(text: str) -> str:
-    """The text without what looks like a secret. A net below the rule that secrets are never logged."""
+    """The text without what looks like a secret. A safety net: secrets must not be logged in the first place."""
     return _URL_PASSWORD.sub(r"\1***@", _SECRET.sub(r"\1***", text))
 
 
@@ -29,7 +29,7 @@ def moment(record: logging.LogRecord) -> str:
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-class ForMachines(JsonFormatter):
+class JsonLines(JsonFormatter):
     def __init__(self) -> None:
         super().__init__("%(levelname)s %(name)s %(message)s", rename_fields={"levelname": "level", "name": "logger"})
 
@@ -47,7 +47,7 @@ class ForMachines(JsonFormatter):
         return {name: hidden(value) if isinstance(value, str) else value for name, value in log_data.items()}
 
 
-class ForPeople(logging.Formatter):
+class ReadableLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
         fields = "".join(f"  {name}={value}" for name, value in fields_of(record).items())
@@ -61,11 +61,11 @@ def fields_of(record: logging.LogRecord) -> dict[str, object]:
 
 
 def set_up(level: str = "info", format: str = "auto", stream: TextIO | None = None) -> None:
-    """Send everything that is logged to one stream, stderr unless told otherwise."""
+    """Send all logs to one stream, by default stderr."""
     out = stream or sys.stderr
     handler = logging.StreamHandler(out)
     readable = format == "text" or (format == "auto" and out.isatty())
-    handler.setFormatter(ForPeople() if readable else ForMachines())
+    handler.setFormatter(ReadableLines() if readable else JsonLines())
     root = logging.getLogger()
     for old in root.handlers[:]:
         root.removeHandler(old)

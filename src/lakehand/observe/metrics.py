@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Prometheus is told. A registry of its own, and bounded labels: words that come from outside cannot fill it."""
+"""Prometheus metrics, in a registry of their own, with bounded labels: text from outside cannot fill it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
@@ -15,43 +15,43 @@ from prometheus_client import (
 )
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from lakehand.core.plugins import PluginReport
+from lakehand.core.ports import PluginReport
 
 REQUEST_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 DELAY_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600)
 RUN_SECONDS = (0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 10800)
 LOOP_SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30)
-MOST_WORDS = 200
-LONGEST_WORD = 60
+MOST_VALUES = 200
+LONGEST_VALUE = 60
 
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
-class Vocabulary:
-    """Lets the first words through and calls all later ones "other"."""
+class LabelLimiter:
+    """Passes the first values of a label, and replaces all later ones by "other"."""
 
-    def __init__(self, most: int = MOST_WORDS) -> None:
+    def __init__(self, most: int = MOST_VALUES) -> None:
         self._most = most
-        self._words: set[str] = set()
+        self._values: set[str] = set()
 
-    def __call__(self, word: str) -> str:
-        word = word[:LONGEST_WORD] or "none"
-        if word not in self._words:
-            if len(self._words) >= self._most:
+    def __call__(self, value: str) -> str:
+        value = value[:LONGEST_VALUE] or "none"
+        if value not in self._values:
+            if len(self._values) >= self._most:
                 return "other"
-            self._words.add(word)
-        return word
+            self._values.add(value)
+        return value
 
 
 class PrometheusMetrics:
-    """Counts what loops and faces report; implements the core's ``Metrics``."""
+    """Counts what the loops and the API report; implements the core's ``Metrics``."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        self._reason, self._queue, self._action = Vocabulary(), Vocabulary(), Vocabulary()
+        self._reason, self._queue, self._action = LabelLimiter(), LabelLimiter(), LabelLimiter()
         self._seen: dict[tuple[str, str, int], tuple[Callable[[], None], Callable[[float], None]]] = {}
-        self._make_faces()
+        self._make_requests()
         self._make_operations()
         self._make_loops()
 
@@ -64,24 +64,22 @@ class PrometheusMetrics:
     def _histogram(self, name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
         return Histogram(f"lakehand_{name}", text, labels, buckets=buckets, registry=self.registry)
 
-    def _make_faces(self) -> None:
+    def _make_requests(self) -> None:
         self._requests = self._counter("requests", "Requests answered.", "route", "method", "status")
         self._latency = self._histogram(
             "request_seconds", "Time to answer a request.", REQUEST_SECONDS, "route", "method"
         )
         self._notifications = self._counter(
-            "notifications", "What became of the notifications of writers.", "source", "outcome"
+            "notifications", "Notifications of writers, by outcome.", "source", "outcome"
         )
-        self._refusals = self._counter(
-            "refusals", "Requests and connections that were refused at the door.", "reason", "name"
-        )
-        self._refused = Vocabulary()
+        self._refusals = self._counter("refusals", "Requests and connections that were refused.", "reason", "name")
+        self._refused = LabelLimiter()
         self._plugins = self._gauge(
             "plugin", "1 for the state that a plugin is in.", "kind", "name", "version", "state"
         )
         self._plugin_errors = self._counter("plugin_errors", "Calls in which a plugin failed.", "kind", "name")
         self._plugin_hangs = self._counter(
-            "plugin_hangs", "Calls that were left because they did not come back.", "kind", "name"
+            "plugin_hangs", "Calls that were abandoned because they missed their deadline.", "kind", "name"
         )
         self._counted: dict[tuple[str, str], tuple[int, int]] = {}
 
@@ -102,9 +100,9 @@ class PrometheusMetrics:
         self._age = self._gauge("queue_oldest_seconds", "Age of the oldest pending operation.", "queue")
 
     def _make_loops(self) -> None:
-        self._loop = self._histogram("loop_seconds", "Time of one turn of a loop.", LOOP_SECONDS, "loop")
-        self._loop_failures = self._counter("loop_failures", "Turns of a loop that failed.", "loop")
-        self._looked = self._counter("tables_looked_at", "Tables that were probed.")
+        self._loop = self._histogram("loop_seconds", "Time of one step of a loop.", LOOP_SECONDS, "loop")
+        self._loop_failures = self._counter("loop_failures", "Steps of a loop that failed.", "loop")
+        self._probed = self._counter("tables_looked_at", "Tables that were probed.")
         self._changed = self._counter("tables_changed", "Probed tables that had changed.")
         self._up = self._gauge("engine_up", "1 while an engine's driver runs.", "engine")
         self._restarts = self._gauge("engine_restarts", "Times that an engine's driver was started again.", "engine")
@@ -125,8 +123,8 @@ class PrometheusMetrics:
     def lease_lost(self, action: str) -> None:
         self._lost.labels(self._action(action)).inc()
 
-    def looked(self, tables: int, changed: int) -> None:
-        self._looked.inc(tables)
+    def probed(self, tables: int, changed: int) -> None:
+        self._probed.inc(tables)
         self._changed.inc(changed)
 
     def loop(self, name: str, seconds: float, failed: bool) -> None:
@@ -136,7 +134,7 @@ class PrometheusMetrics:
             failures.inc()
 
     def queue(self, depth: Mapping[str, tuple[int, float]]) -> None:
-        """What is in no queue any more is shown no more."""
+        """Empty queues are removed."""
         self._depth.clear()
         self._age.clear()
         for name, (count, age) in depth.items():
@@ -149,7 +147,7 @@ class PrometheusMetrics:
         self._restarts.labels(name).set(restarts)
 
     def plugins(self, reports: Sequence[PluginReport]) -> None:
-        """A state that a plugin has left is shown no more."""
+        """Old states are removed."""
         self._plugins.clear()
         for one in reports:
             self._plugins.labels(one.kind, one.name, one.version, one.state).set(1)
@@ -159,7 +157,7 @@ class PrometheusMetrics:
             self._counted[one.kind, one.name] = (one.errors, one.hangs)
 
     def request(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Called for every request, so that the look-up of labels is done once for each kind of it."""
+        """Called for every request, so the labels are looked up once for each kind."""
         seen = self._seen.get((route, method, status))
         if seen is None:
             counter = self._requests.labels(route, method, str(status))

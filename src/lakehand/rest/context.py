@@ -9,8 +9,7 @@ from lakehand.core.catalog_service import CatalogService
 from lakehand.core.explain import Explainer
 from lakehand.core.intake import Intake
 from lakehand.core.operation_service import OperationService
-from lakehand.core.plugins import PluginReport
-from lakehand.core.ports import Events, Instances
+from lakehand.core.ports import Events, Instances, PluginReport
 from lakehand.core.table_service import TableService
 from lakehand.rest.hosts import Hosts
 from lakehand.rest.refusals import Refusals, ignore_refusal

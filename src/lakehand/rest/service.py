@@ -6,7 +6,7 @@ from dataclasses import fields
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from lakehand.core.plugins import PairReport, PluginReport
+from lakehand.core.ports import PairReport, PluginReport
 from lakehand.rest.access import Caller, Context
 from lakehand.rest.fields import Document, Moment
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The database's clock, as epoch milliseconds, and the way between those and Python's times."""
 
+import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, overload
@@ -14,6 +15,7 @@ from lakehand.store.database import Database
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 MILLISECOND = timedelta(milliseconds=1)
+ESTIMATE_FOR = 60.0  # seconds: clocks drift apart by a few milliseconds in that time
 
 
 class EpochMillis(GenericFunction[int]):
@@ -42,13 +44,23 @@ def _on_mysql(element: EpochMillis, compiler: SQLCompiler, **kw: Any) -> str:
 NOW = select(EpochMillis())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DatabaseClock:
     database: Database
+    _last: tuple[datetime, float] | None = None  # the last reading, and when it was taken on the monotonic clock
 
     def now(self) -> datetime:
         """The database's time, in UTC: all instances agree on it."""
-        return to_time(self.database.read(lambda tx: tx.execute(NOW).scalar_one()))
+        now = to_time(self.database.read(lambda tx: tx.execute(NOW).scalar_one()))
+        self._last = (now, time.monotonic())
+        return now
+
+    def estimate(self) -> datetime:
+        """The last reading plus the time since then; read anew after a while. For records, never for leases."""
+        last = self._last
+        if last is None or time.monotonic() - last[1] > ESTIMATE_FOR:
+            return self.now()
+        return last[0] + timedelta(seconds=time.monotonic() - last[1])
 
 
 def to_millis(time: datetime) -> int:

@@ -44,7 +44,7 @@ class EventWriter:
         if plain:
             self.appended.run(tx, plain)
         if len(plain) < len(rows):
-            self.counted.run(tx, counted([row for row in rows if row["fingerprint"] is not None]))
+            self.counted.run(tx, merge_equal([row for row in rows if row["fingerprint"] is not None]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ def is_of_kind(kind: str) -> ColumnElement[bool]:
     return event.c.kind.startswith(kind, autoescape=True) if kind.endswith(".") else event.c.kind == kind
 
 
-def counted(rows: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
-    """One row per fingerprint, in a steady order, so that two writers do not wait for each other."""
+def merge_equal(rows: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    """One row per fingerprint, in a fixed order, so that two writers do not deadlock."""
     by_print: dict[str, dict[str, Any]] = {}
     for row in rows:
         times = by_print[row["fingerprint"]]["times"] if row["fingerprint"] in by_print else 0
@@ -108,14 +108,14 @@ def to_row(e: Event, now: int) -> dict[str, Any]:
         "tbl_id": e.table,
         "operation_id": e.operation,
         "detail": to_document(e.detail),
-        "fingerprint": short(e.fingerprint),
+        "fingerprint": shorten(e.fingerprint),
         "times": 1,
         "first_time": now,
         "event_time": now,
     }
 
 
-def short(fingerprint: str | None) -> str | None:
+def shorten(fingerprint: str | None) -> str | None:
     if fingerprint is None or (len(fingerprint) <= LONGEST_FINGERPRINT and fingerprint.isascii()):
         return fingerprint
     return hashlib.sha256(fingerprint.encode("utf-8", "replace")).hexdigest()

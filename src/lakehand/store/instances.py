@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which instances of the service are there, by their own word."""
+"""The instances of the service, by their heartbeats."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leases on operations: compare-and-set with a fresh token; whoever does not repeat the token writes nothing."""
+"""Leases on operations: compare-and-set with a fresh token, which every later write repeats."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, Update, and_, bindparam, exists, select,
 from sqlalchemy.exc import IntegrityError
 
 from lakehand.domain.operations import InstanceId, LeaseToken, Operation, OperationId
-from lakehand.store.clock import span_to_millis, to_millis
+from lakehand.store.clock import NOW, span_to_millis, to_millis
 from lakehand.store.operation_reads import IS_READY, IS_SERVED, OperationReads
 from lakehand.store.operation_rows import to_operation
 from lakehand.store.schema import Id, operation, tbl
@@ -24,15 +24,14 @@ NEW_LEASE: dict[str, Any] = {
     "lease_until": bindparam("until"),
     "active_slot": bindparam("slot"),
 }
-PLACE: dict[str, Any] = {"place": bindparam("place")}
-# The whole condition again: rivals saw the same candidate, and the world may have moved since.
+# The whole condition again: rivals saw the same candidate, and the row may have changed since.
 CLAIM = (
     update(operation)
     .where(c.operation_id == ID, IS_READY, exists().where(tbl.c.id == c.tbl_id, IS_SERVED))
-    .values(NEW_LEASE | PLACE | {"update_time": bindparam("now")})
+    .values(NEW_LEASE | {"place": bindparam("place"), "update_time": bindparam("now")})
 )
-TAKEN = select(c.place).where(c.place.in_(bindparam("places", expanding=True)))
-# A holder that has renewed since it was seen late is alive: its lease has another end.
+TAKEN = select(c.place).where(c.place.in_(bindparam("slots", expanding=True)))
+# A holder that has renewed since it was found late is alive: its lease ends later.
 TAKE_OVER = (
     update(operation)
     .where(c.operation_id == ID, c.lease_token == bindparam("old_token"), c.lease_until == bindparam("old_until"))
@@ -54,23 +53,18 @@ class OperationLeases(OperationReads):
         operation: Operation,
         *,
         holder: InstanceId,
-        now: datetime,
+        now: datetime | None = None,
         time_to_live: timedelta,
-        places: Collection[str] = (),
+        dispatch_slots: Collection[str] = (),
     ) -> Operation | None:
         """Take the lease of a pending operation and its table's slot, in one compare-and-set. None when a rival won.
 
-        The status stays PENDING; the row leaves ``candidates`` while the lease lasts. Where ``places`` are named, it
-        also takes a free one of them and keeps it as long as its slot: no two operations have the same place.
-        """
-        place = self.free_place(places) if places else None
-        if places and place is None:
-            return None
-        return self.take(CLAIM, operation, holder, now, time_to_live, place=place)
+        The lease begins at the database's time in this transaction, unless ``now`` is given.
 
-    def free_place(self, places: Collection[str]) -> str | None:
-        taken = set(self.database.read(lambda tx: tx.scalars(TAKEN, {"places": sorted(places)}).all()))
-        return next((place for place in sorted(places) if place not in taken), None)
+        The status stays PENDING; the row leaves the queue while the lease lasts. Where dispatch slots are named, it
+        also takes a free one of them and keeps it as long as its table's slot: no two operations have the same one.
+        """
+        return self.take(CLAIM, operation, holder, now, time_to_live, dispatch_slots=dispatch_slots, place=None)
 
     def take_over(
         self, operation: Operation, *, holder: InstanceId, now: datetime, time_to_live: timedelta
@@ -86,32 +80,35 @@ class OperationLeases(OperationReads):
         statement: Update,
         operation: Operation,
         holder: InstanceId,
-        now: datetime,
+        now: datetime | None,
         time_to_live: timedelta,
-        **seen: Any,
+        *,
+        dispatch_slots: Collection[str] = (),
+        **values: Any,
     ) -> Operation | None:
-        at = to_millis(now)
-        lease = {
-            "holder": holder,
-            "token": str(uuid4()),
-            "until": at + span_to_millis(time_to_live),
-            "slot": operation.slot,
-        }
+        token = str(uuid4())
+        values |= {"id": operation.id, "holder": holder, "token": token, "slot": operation.slot}
 
         def write(tx: Connection) -> Row[Any] | None:
-            tx.execute(statement, {"id": operation.id, "now": at, **lease, **seen})
-            return tx.execute(WON, {"id": operation.id, "token": lease["token"]}).one_or_none()
+            values["now"] = tx.execute(NOW).scalar_one() if now is None else to_millis(now)
+            values["until"] = values["now"] + span_to_millis(time_to_live)
+            if dispatch_slots:
+                values["place"] = free_slot(tx, dispatch_slots)
+                if values["place"] is None:
+                    return None
+            tx.execute(statement, values)
+            return tx.execute(WON, {"id": operation.id, "token": token}).one_or_none()
 
         try:
             row = self.database.write(write)
         except IntegrityError:
-            return None  # another operation has the slot of this table, or the place
+            return None  # another operation has the slot of this table, or the dispatch slot
         return None if row is None else to_operation(row)
 
     def renew(
         self, leases: Mapping[OperationId, LeaseToken], *, now: datetime, time_to_live: timedelta
     ) -> Collection[OperationId]:
-        """Prolong leases that are still ours; the ids that were not lost."""
+        """Prolong leases that are still ours. Returns the ids that were not lost."""
         until = to_millis(now) + span_to_millis(time_to_live)
 
         def write(tx: Connection) -> Collection[OperationId]:
@@ -132,3 +129,8 @@ class OperationLeases(OperationReads):
         """Leased operations whose lease ended more than the margin ago, the latest first."""
         bounds = {"end": to_millis(now - margin), "limit": limit}
         return [to_operation(row) for row in self.database.read(lambda tx: tx.execute(LATE, bounds).all())]
+
+
+def free_slot(tx: Connection, dispatch_slots: Collection[str]) -> str | None:
+    taken = set(tx.scalars(TAKEN, {"slots": sorted(dispatch_slots)}))
+    return next((slot for slot in sorted(dispatch_slots) if slot not in taken), None)

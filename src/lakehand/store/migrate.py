@@ -48,14 +48,6 @@ def upgrade(url: str) -> str:
     return head()
 
 
-def check(url: str) -> None:
-    """Raise unless the schema is the one that this version needs."""
-    found = current(url)
-    if found != head():
-        refuse_newer(found)
-        raise Conflict(f"the database has schema {found or 'none'}, this version needs {head()}: run lakehand migrate")
-
-
 def migrate(tx: Connection) -> None:
     found = revision_of(tx)
     refuse_newer(found)

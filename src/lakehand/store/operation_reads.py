@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading operations: single ones, lists, the candidates for dispatch, what is live, what waits."""
+"""Reads operations: single ones, lists, and the queue for dispatch."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -12,7 +12,7 @@ from lakehand.domain.actions import Action
 from lakehand.domain.errors import NotFound
 from lakehand.domain.operations import LIVE, UNFINISHED, Attempt, Operation, OperationId, Status
 from lakehand.domain.processes import Instant
-from lakehand.domain.rules import Busy, Candidate
+from lakehand.domain.rules import Busy, Candidate, DispatchQueue
 from lakehand.domain.tables import Format, TableId
 from lakehand.store.clock import to_millis, to_time
 from lakehand.store.database import Database
@@ -35,16 +35,16 @@ IS_READY = and_(IS_WANTED, c.not_before <= NOW, or_(c.lease_until.is_(None), c.l
 
 
 def candidate_query() -> Any:
-    """The first few of each table, those of the highest priority and the oldest by turns: neither hides the other."""
+    """The first few of each table, alternating the highest priority and the oldest: neither hides the other."""
     order = [c.urgent.desc(), c.priority.desc(), c.schedule_time, c.operation_id]
-    place = func.row_number().over(partition_by=[c.tbl_id, c.conflict_class], order_by=order).label("place")
-    ready = select(c.operation_id, c.priority, c.schedule_time, tbl.c.format.label("table_format"), place)
+    rank = func.row_number().over(partition_by=[c.tbl_id, c.conflict_class], order_by=order).label("row_rank")
+    ready = select(c.operation_id, c.priority, c.schedule_time, tbl.c.format.label("table_format"), rank)
     ready_q = ready.join(tbl, tbl.c.id == c.tbl_id).where(IS_READY, IS_SERVED).subquery()
     r = ready_q.c
     by_priority = func.row_number().over(order_by=[r.priority.desc(), r.schedule_time, r.operation_id])
     by_age = func.row_number().over(order_by=[r.schedule_time, r.operation_id])
     ranks = select(r.operation_id, r.table_format, by_priority.label("by_priority"), by_age.label("by_age"))
-    ranked = ranks.where(r.place <= FEW).subquery()
+    ranked = ranks.where(r.row_rank <= FEW).subquery()
     best = case((ranked.c.by_priority < ranked.c.by_age, ranked.c.by_priority), else_=ranked.c.by_age)
     joined = select(operation, ranked.c.table_format).join(ranked, ranked.c.operation_id == c.operation_id)
     return joined.order_by(best, ranked.c.by_priority).limit(bindparam("limit"))
@@ -52,7 +52,7 @@ def candidate_query() -> Any:
 
 CANDIDATES = candidate_query()
 BUSY = (
-    select(c.tbl_id, c.conflict_class, c.queue, c.owner, c.action, tbl.c.format)
+    select(c.tbl_id, c.conflict_class, c.queue, c.owner, c.action, c.lease_holder, tbl.c.format)
     .join(tbl, tbl.c.id == c.tbl_id)
     .where(c.status.in_(LIVE_WORDS))
 )
@@ -111,28 +111,22 @@ class OperationReads:
         rows = self.database.read(lambda tx: tx.execute(UNFINISHED_COUNTS, {"table": table}).all())
         return {str(row[0]): int(row[1]) for row in rows}
 
-    def candidates(self, *, now: datetime, limit: int) -> Sequence[Candidate]:
-        """Pending, due, unleased operations of tables that are not paused or removed: the best by priority and age.
+    def dispatch_queue(self, *, now: datetime, limit: int) -> DispatchQueue:
+        """The candidates for dispatch, and every live operation over all instances.
 
-        At most a few per table and conflict class, so that one table with a thousand plans hides no other.
+        Candidates are pending, due and unleased operations of tables that are not paused or removed: the best by
+        priority and age, at most a few per table and conflict class, so that one table with a thousand plans hides
+        no other.
         """
-        rows = self.database.read(lambda tx: tx.execute(CANDIDATES, {"now": to_millis(now), "limit": limit}).all())
-        return [Candidate(operation=to_operation(row), format=Format(row.table_format)) for row in rows]
 
-    def busy(self) -> Sequence[Busy]:
-        """Every live operation, over all instances."""
-        rows = self.database.read(lambda tx: tx.execute(BUSY).all())
-        return [
-            Busy(
-                table=row.tbl_id,
-                slot=f"{row.tbl_id}:{row.conflict_class}",
-                queue=row.queue,
-                owner=row.owner,
-                format=row.format,
-                action=Action(row.action),
-            )
-            for row in rows
-        ]
+        def read(tx: Connection) -> tuple[Sequence[Row[Any]], Sequence[Row[Any]]]:
+            return tx.execute(CANDIDATES, {"now": to_millis(now), "limit": limit}).all(), tx.execute(BUSY).all()
+
+        candidates, busy = self.database.read(read)
+        return DispatchQueue(
+            candidates=[Candidate(operation=to_operation(row), format=Format(row.table_format)) for row in candidates],
+            busy=[to_busy(row) for row in busy],
+        )
 
     def attempts(self, id: OperationId) -> Sequence[Attempt]:
         """In the order of their starts."""
@@ -155,6 +149,18 @@ def row_of(tx: Connection, id: OperationId, *, lock: bool = False) -> Row[Any]:
     if row is None:
         raise NotFound(f"there is no operation {id}")
     return row
+
+
+def to_busy(row: Row[Any]) -> Busy:
+    return Busy(
+        table=row.tbl_id,
+        slot=f"{row.tbl_id}:{row.conflict_class}",
+        queue=row.queue,
+        owner=row.owner,
+        format=row.format,
+        action=Action(row.action),
+        holder=row.lease_holder or "",
+    )
 
 
 def conditions(filter: OperationFilter) -> Sequence[ColumnElement[bool]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Between operations, attempts and their rows."""
+"""Converts operations and attempts to rows and back."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,6 +10,7 @@ from lakehand.domain.actions import Action
 from lakehand.domain.events import Event
 from lakehand.domain.operations import (
     Attempt,
+    AttemptEnd,
     Handle,
     InstanceId,
     Lease,
@@ -51,7 +52,7 @@ def new_row(new: NewOperation, now: int) -> dict[str, Any]:
         "queue": new.queue,
         "owner": new.owner,
         "origin": new.origin,
-        "retry_on_error": new.retry_on_error,
+        "retry_on_error": True,  # RFC-43's column: the retry policy decides for every operation
         "run_times": 0,
         "patience": 0,
         "is_deleted": False,
@@ -73,7 +74,6 @@ def saved_row(operation: Operation, now: int) -> dict[str, Any]:
         "priority": operation.priority,
         "queue": operation.queue,
         "owner": operation.owner,
-        "retry_on_error": operation.retry_on_error,
         "run_times": operation.run_times,
         "patience": operation.patience,
         "not_before": to_millis(operation.not_before),
@@ -100,7 +100,6 @@ def to_operation(row: Row[Any]) -> Operation:
         priority=row.priority,
         queue=row.queue,
         owner=row.owner,
-        retry_on_error=bool(row.retry_on_error),
         origin=row.origin,
         run_times=row.run_times,
         patience=row.patience,
@@ -151,6 +150,15 @@ def attempt_row(attempt: Attempt) -> dict[str, Any]:
         "outcome": attempt.outcome,
         "failure": failure_document(attempt.failure),
         "result": to_document(attempt.result),
+    }
+
+
+def ended_row(ended: AttemptEnd) -> dict[str, Any]:
+    return {
+        "finish_time": to_millis(ended.at),
+        "outcome": ended.outcome,
+        "failure": failure_document(ended.failure),
+        "result": to_document(ended.result),
     }
 
 

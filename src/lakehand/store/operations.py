@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing operations: stored once per (table, instant), moved by the holder of the lease, ended, reopened, removed."""
+"""Writes operations: stored once per (table, instant), moved by the lease holder, ended, reopened, removed."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,6 +13,7 @@ from lakehand.domain.events import Event
 from lakehand.domain.operations import (
     REOPENABLE,
     Attempt,
+    AttemptEnd,
     NewOperation,
     Operation,
     OperationId,
@@ -23,7 +24,9 @@ from lakehand.store.clock import to_millis
 from lakehand.store.documents import storable_text
 from lakehand.store.leases import OperationLeases
 from lakehand.store.operation_reads import UNFINISHED_WORDS, row_of
-from lakehand.store.operation_rows import RELEASED, about, attempt_row, new_row, saved_row, to_operation
+from lakehand.store.operation_rows import RELEASED, about, attempt_row, ended_row, new_row, saved_row, to_operation
+from lakehand.store.schedules import WAKE
+from lakehand.store.schedules import wake as wake_tables
 from lakehand.store.schema import attempt as attempts
 from lakehand.store.schema import event as events
 from lakehand.store.schema import operation as operations
@@ -38,7 +41,7 @@ CANCELED = RELEASED | {"status": Status.CANCELED.value, "cancel_requested": True
 class SqlOperations(OperationLeases):
     def add(self, new: NewOperation, *, now: datetime, event: Event | None = None) -> tuple[Operation, bool]:
         """Store it, or find the one that has this (table, instant). True when it was stored. The event comes along."""
-        is_a_plan = new.process.instant is not None  # others may have told of it; an instant of ours is new
+        is_a_plan = new.process.instant is not None  # it may be stored already; an instant of ours is new
         known = self.find(new.table, new.instant) if is_a_plan else None
         if known is not None:
             return known, False
@@ -62,17 +65,20 @@ class SqlOperations(OperationLeases):
         *,
         now: datetime,
         attempt: Attempt | None = None,
+        ended: AttemptEnd | None = None,
         event: Event | None = None,
         release: bool = False,
+        wake: bool = False,
     ) -> Operation:
         """Write the row, its attempt (one row per handle) and an event in one transaction, fenced by the lease's token.
 
-        ``release`` gives the lease and the slot back; a final row always does. Raises LeaseLost.
-        ``cancel_requested`` and ``is_deleted`` belong to others and are not written here; a row that becomes free
-        although its end was asked for ends right here, as nobody else would see the wish. Returns the row as stored.
+        ``ended`` ends the attempt with that handle. ``release`` gives the lease and the slot back; a final row always
+        does. ``wake`` wakes all schedules of its table. Raises LeaseLost. ``cancel_requested`` and ``is_deleted``
+        belong to others and are not written here; a row that is released although its cancellation was requested
+        ends right here, since no holder would see the request. Returns the row as stored.
         """
         if operation.lease is None:
-            raise LeaseLost(f"operation {operation.id} is written by someone who holds no lease of it")
+            raise LeaseLost(f"operation {operation.id} is written without a lease")
         release = release or operation.status.is_final
         if release and operation.status.is_live:
             raise IllegalStep(f"operation {operation.id} is {operation.status}: it keeps its lease until that ends")
@@ -82,6 +88,9 @@ class SqlOperations(OperationLeases):
         def write(tx: Connection) -> Row[Any]:
             self.overwrite(tx, operation, saved_row(operation, at) | slot)
             put_attempt(tx, attempt)
+            end_attempt(tx, operation.id, ended)
+            if wake:
+                wake_tables(tx, WAKE, [operation.table], at)
             self.note(tx, event, operation.id, operation.table, at)
             row = row_of(tx, operation.id)
             return self.end(tx, row, at) if release and is_unwanted(row) else row
@@ -98,7 +107,7 @@ class SqlOperations(OperationLeases):
             raise LeaseLost(f"operation {operation.id} is no longer held by {operation.lease.holder}")
 
     def request_cancel(self, id: OperationId, *, now: datetime, event: Event, delete: bool = False) -> Operation:
-        """Ask for the end of an operation. One that nobody holds ends at once; a live one is flagged for its holder.
+        """Request the cancellation of an operation. Without a lease it ends at once; else the holder sees a flag.
 
         ``delete`` marks it as removed from the service too (RFC-43's is_deleted). A finished one stays as it is.
         """
@@ -119,7 +128,7 @@ class SqlOperations(OperationLeases):
         return to_operation(self.database.write(write))
 
     def end_waiting(self, table: TableId, *, now: datetime, reason: str, limit: int) -> Sequence[OperationId]:
-        """Cancel and delete up to so many pending operations that nobody holds, in one transaction. Returns them."""
+        """Cancel and delete up to ``limit`` pending operations without a lease, in one transaction. Returns them."""
         at = to_millis(now)
         is_free = or_(c.lease_until.is_(None), c.lease_until <= at)
         waits = and_(c.tbl_id == table, c.status == Status.PENDING.value, is_free)
@@ -181,8 +190,14 @@ def is_unwanted(row: Row[Any]) -> bool:
     return bool(row.status == Status.PENDING.value and row.cancel_requested)
 
 
+def end_attempt(tx: Connection, id: OperationId, ended: AttemptEnd | None) -> None:
+    if ended is not None:
+        same = and_(attempts.c.operation_id == id, attempts.c.handle == ended.handle)
+        tx.execute(update(attempts).where(same).values(ended_row(ended)))
+
+
 def put_attempt(tx: Connection, attempt: Attempt | None) -> None:
-    """One row per handle: a reopened operation counts its tries anew, and its history stays."""
+    """One row per handle: a reopened operation counts its attempts anew, and its history stays."""
     if attempt is None:
         return
     a = attempts.c

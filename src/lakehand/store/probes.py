@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Probes in SQL: one row for each table, taken on by compare-and-set, given back with what was seen."""
+"""Probes in SQL: one row for each table, claimed by compare-and-set, finished with the tokens that were seen."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +9,13 @@ from uuid import uuid4
 from sqlalchemy import Connection, and_, bindparam, select, update
 
 from lakehand.core.ports import DueProbe
+from lakehand.domain.actions import Action
+from lakehand.domain.schedules import EvaluationResult
 from lakehand.domain.tables import TableId
 from lakehand.store.clock import span_to_millis, to_millis
 from lakehand.store.compiled_statements import ListStatement
 from lakehand.store.database import Database
+from lakehand.store.schedules import finish_schedules, wake_actions
 from lakehand.store.schema import Id, Millis, tbl
 
 c = tbl.c
@@ -20,7 +23,7 @@ NOW = bindparam("now", type_=Millis())
 NEXT = bindparam("next", type_=Millis())
 IS_DUE = and_(c.probe_due <= NOW, c.paused.is_(False), c.removed.is_(False))
 DUE = select(c.id).where(IS_DUE).order_by(c.probe_due).limit(bindparam("limit"))
-# Rivals saw the same rows: we win those still due, and only those. Whoever dies leaves them due again a little later.
+# Rivals saw the same rows: we win those still due, and only those. If we die, they are due again a little later.
 CLAIM = ListStatement(
     lambda tables: update(tbl).where(c.id.in_(tables), IS_DUE).values(probe_due=NEXT, probe_token=bindparam("token")),
     [Id],
@@ -28,7 +31,7 @@ CLAIM = ListStatement(
 WHAT = (c.id, c.format, c.base_path, c.catalog, c.db_name, c.table_name, c.heartbeat_timeout, c.change_token)
 CLAIMED = ListStatement(lambda tables: select(*WHAT).where(c.id.in_(tables), c.probe_token == bindparam("token")), [Id])
 PROBED = ListStatement(lambda tables: update(tbl).where(c.id.in_(tables)).values(look_time=NOW, probe_due=NEXT), [Id])
-PUT_OFF = ListStatement(lambda tables: update(tbl).where(c.id.in_(tables)).values(probe_due=NEXT), [Id])
+DEFER = ListStatement(lambda tables: update(tbl).where(c.id.in_(tables)).values(probe_due=NEXT), [Id])
 CHANGED = update(tbl).where(c.id == bindparam("table")).values(change_token=bindparam("seen"), change_time=NOW)
 
 
@@ -37,7 +40,7 @@ class SqlProbes:
     database: Database
 
     def claim_due(self, *, now: datetime, time_to_live: timedelta, limit: int) -> Sequence[DueProbe]:
-        """The most overdue tables that are neither paused nor removed. Nobody else has them for so long."""
+        """Claim the most overdue tables that are neither paused nor removed, for the time to live."""
         at = to_millis(now)
         tables = sorted(self.database.read(lambda tx: tx.scalars(DUE, {"now": at, "limit": limit}).all()))
         taken = {"now": at, "next": at + span_to_millis(time_to_live), "token": str(uuid4())}
@@ -48,10 +51,19 @@ class SqlProbes:
 
         return self.database.write(claim) if tables else []
 
-    def finish(self, next_due: Mapping[TableId, datetime], tokens: Mapping[TableId, str], *, now: datetime) -> None:
-        """These tables were probed, and are due again then; those in ``tokens`` have changed.
+    def finish(
+        self,
+        next_due: Mapping[TableId, datetime],
+        tokens: Mapping[TableId, str],
+        *,
+        woken: Collection[tuple[TableId, Action]] = (),
+        results: Sequence[EvaluationResult] = (),
+        now: datetime,
+    ) -> None:
+        """Store when probed tables are due again, the tokens of changed ones, and wake these schedules.
 
-        Not fenced: of two who probed a table, each has told of the change that it saw before it says so here.
+        All in one transaction: a crash cannot store a token and lose the wake-up. Not fenced: of two instances that
+        probed a table, each wakes the schedules for the change that it saw. ``results``: as for ``Schedules.finish``.
         """
         at = to_millis(now)
         changed = [{"table": table, "seen": tokens[table], "now": at} for table in sorted(tokens)]
@@ -64,11 +76,13 @@ class SqlProbes:
                 PROBED.run(tx, sorted(tables), now=at, next=to_millis(due))
             if changed:
                 tx.execute(CHANGED, changed)
+            wake_actions(tx, woken, at)
+            finish_schedules(tx, results, at)
 
-        if next_due or changed:
+        if next_due or changed or woken or results:
             self.database.write(write)
 
-    def put_off(self, tables: Collection[TableId], *, until: datetime) -> None:
-        """There was no time for them."""
+    def defer(self, tables: Collection[TableId], *, until: datetime) -> None:
+        """Probe these later; nothing was seen."""
         if tables:
-            self.database.write(lambda tx: PUT_OFF.run(tx, sorted(tables), next=to_millis(until)))
+            self.database.write(lambda tx: DEFER.run(tx, sorted(tables), next=to_millis(until)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules in SQL: claimed by compare-and-set for one look, then given back with what the look said."""
+"""Schedules in SQL: claimed by compare-and-set for one evaluation, then finished with its result."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Row,
+    Update,
     and_,
     bindparam,
     case,
@@ -24,22 +25,24 @@ from sqlalchemy import (
     update,
 )
 
+from lakehand.core.ports import DueSchedules
 from lakehand.domain.actions import Action
 from lakehand.domain.operations import InstanceId
-from lakehand.domain.schedules import Look, Schedule
+from lakehand.domain.schedules import EvaluationResult, Schedule
 from lakehand.domain.tables import Format, TableId
 from lakehand.spi.factories import ProcessTriggerStrategy
 from lakehand.store.clock import millis_or_none, span_to_millis, to_millis, to_time
 from lakehand.store.compiled_statements import ListStatement
 from lakehand.store.database import Database
 from lakehand.store.schema import Id, Millis, schedule, tbl
-from lakehand.store.tables import chunks
+from lakehand.store.table_rows import to_table
+from lakehand.store.tables import BY_IDS, chunks
 
 c = schedule.c
 NOW = bindparam("now", type_=Millis())
 TABLES = bindparam("tables", type_=Id, expanding=True)
 IS_SERVED = exists().where(tbl.c.id == c.tbl_id, tbl.c.paused.is_(False), tbl.c.removed.is_(False))
-LONGEST = 1.2  # intervals: one, and the bit that each table waits longer
+LONGEST = 1.2  # intervals: one, plus the jitter
 NEVER = -1  # no time at all, where NULL would equal nothing
 IS_CLAIMABLE = and_(c.due <= NOW, or_(c.lease_until.is_(None), c.lease_until <= NOW), IS_SERVED)
 
@@ -60,7 +63,7 @@ FINISH = (
     update(schedule)
     .where(c.tbl_id == bindparam("table"), c.action == bindparam("done"), c.lease_token == bindparam("token"))
     .values(
-        # MySQL assigns from left to right: due is decided before the wakes are counted off.
+        # MySQL assigns from left to right: due must come before wakes.
         due=case((c.wakes > bindparam("seen"), c.due), else_=bindparam("next_due")),
         wakes=c.wakes - bindparam("answered"),
         decide_at=case(
@@ -77,68 +80,65 @@ FINISH = (
         lease_until=None,
     )
 )
-# One that is due, asked for and not yet being looked at needs no second wake: its look is still to come.
+# One that is due, woken and not yet claimed needs no second wake-up: its evaluation is still to come.
 IS_AWAKE = and_(c.due <= NOW, c.wakes > 0, c.lease_until.is_(None))
 WAKE = update(schedule).where(~IS_AWAKE).values(due=case((c.due > NOW, NOW), else_=c.due), wakes=c.wakes + 1)
 ASK = update(schedule).values(due=case((c.due > NOW, NOW), else_=c.due), wakes=c.wakes + 1, decide_at=NOW)
 WAKE_ALL = ListStatement(lambda tables: WAKE.where(c.tbl_id.in_(tables)), [Id])
 PAIRS = select(tbl.c.format, c.action).join(tbl, tbl.c.id == c.tbl_id).distinct().order_by(tbl.c.format, c.action)
-NEXT_DUE = select(c.due).where(c.lease_until.is_(None), IS_SERVED).order_by(c.due).limit(1)
-NEXT_FREE = select(func.min(c.lease_until))
 
 
 @dataclass(frozen=True, slots=True)
 class SqlSchedules:
     database: Database
 
-    def claim_due(
-        self, *, holder: InstanceId, now: datetime, time_to_live: timedelta, limit: int
-    ) -> Sequence[Schedule]:
+    def claim_due(self, *, holder: InstanceId, now: datetime, time_to_live: timedelta, limit: int) -> DueSchedules:
         """Due schedules of tables that are neither paused nor removed, most overdue first, each with a fresh token.
 
-        All due actions of one table come together, so there may be a few more than the limit.
+        All due actions of one table come together, so there may be a few more than the limit. The tables come along.
         """
         at = to_millis(now)
-        due = self.database.read(lambda tx: tx.scalars(DUE, {"now": at, "limit": limit}).all())
-        if not due:
-            return []
-        tables, token = sorted(set(due)), str(uuid4())
+
+        def read(tx: Connection) -> Sequence[Row[Any]]:
+            due = sorted(set(tx.scalars(DUE, {"now": at, "limit": limit})))
+            return BY_IDS.rows(tx, due) if due else []
+
+        rows = self.database.read(read)
+        if not rows:
+            return DueSchedules((), {})
+        tables, token = [row.id for row in rows], str(uuid4())
 
         def claim(tx: Connection) -> Sequence[Row[Any]]:
             CLAIM.run(tx, tables, now=at, holder=holder, token=token, until=at + span_to_millis(time_to_live))
             return CLAIMED.rows(tx, tables, token=token)
 
-        return sorted(map(to_schedule, self.database.write(claim)), key=claim_order)
+        schedules = sorted(map(to_schedule, self.database.write(claim)), key=claim_order)
+        return DueSchedules(schedules, {TableId(row.id): to_table(row) for row in rows})
 
-    def finish(self, looks: Sequence[Look], *, now: datetime) -> None:
-        """Write the outcomes in one transaction, each fenced by its token.
+    def finish(self, results: Sequence[EvaluationResult], *, now: datetime) -> None:
+        """Write the results in one transaction, each fenced by its token.
 
-        The wakes that the look has seen (``schedule.wakes``) are answered and taken off; one that came meanwhile keeps
-        the schedule due, and a decision that was asked for meanwhile stays asked for.
+        The wake-ups that the evaluation knew (``schedule.wakes``) are subtracted; one that came meanwhile keeps the
+        schedule due, and a decision that was asked for meanwhile stays asked for.
         """
-        rows = [outcome(look, to_millis(now)) for look in sorted(looks, key=identity)]
-        if rows:
-            self.database.write(lambda tx: tx.execute(FINISH, rows))
+        if results:
+            self.database.write(lambda tx: finish_schedules(tx, results, to_millis(now)))
 
     def wake(
         self, tables: Collection[TableId], *, now: datetime, action: Action | None = None, decide: bool = False
     ) -> None:
-        """Make these due now. ``decide``: their factories are to be asked, whatever the tables look like."""
-        statement = (ASK if decide else WAKE).where(c.tbl_id.in_(TABLES))
-        statement = statement if action is None else statement.where(c.action == str(action))
-
-        def write(tx: Connection) -> None:
-            for part in chunks(sorted(tables)):
-                tx.execute(statement, {"tables": part, "now": to_millis(now)})
-
+        """Make these due now. ``decide``: ask their factories even if the tables have not changed."""
+        statement = ASK if decide else WAKE
+        if action is not None:
+            statement = statement.where(c.action == str(action))
         if tables:
-            self.database.write(write)
+            self.database.write(lambda tx: wake(tx, statement, tables, to_millis(now)))
 
     def refit(self, strategies: Mapping[tuple[Format, Action], ProcessTriggerStrategy], *, now: datetime) -> None:
-        """Compare what earlier processes have written with the strategies of this one: what does not fit is due now.
+        """Make due what earlier processes scheduled by other strategies than those of this one.
 
-        That is a schedule that nobody serves, one that waits longer than its interval, and one that follows changes
-        and has not seen the last one.
+        That is a schedule without a plugin, one that waits longer than its interval, and a change-driven one that has
+        not seen the last change.
         """
         at = to_millis(now)
 
@@ -154,14 +154,25 @@ class SqlSchedules:
         query = select(schedule).where(c.tbl_id == table).order_by(c.action)
         return [to_schedule(row) for row in self.database.read(lambda tx: tx.execute(query).all())]
 
-    def next_due(self) -> datetime | None:
-        """When the next free schedule is due or the next look that someone holds runs out."""
 
-        def read(tx: Connection) -> Sequence[int | None]:
-            return [tx.execute(NEXT_DUE).scalar_one_or_none(), tx.execute(NEXT_FREE).scalar_one()]
+def finish_schedules(tx: Connection, results: Sequence[EvaluationResult], now: int) -> None:
+    """Write the results of evaluations within someone's transaction."""
+    if results:
+        tx.execute(FINISH, [result_row(result, now) for result in sorted(results, key=identity)])
 
-        times = [time for time in self.database.read(read) if time is not None]
-        return to_time(min(times)) if times else None
+
+def wake_actions(tx: Connection, woken: Collection[tuple[TableId, Action]], now: int) -> None:
+    """Wake these schedules within someone's transaction."""
+    tables: dict[Action, list[TableId]] = {}
+    for table, action in woken:
+        tables.setdefault(action, []).append(table)
+    for action in sorted(tables):
+        wake(tx, WAKE.where(c.action == str(action)), tables[action], now)
+
+
+def wake(tx: Connection, statement: Update, tables: Collection[TableId], now: int) -> None:
+    for part in chunks(sorted(tables)):
+        tx.execute(statement.where(c.tbl_id.in_(TABLES)), {"tables": part, "now": now})
 
 
 def misfits(strategy: ProcessTriggerStrategy | None, now: int) -> ColumnElement[bool]:
@@ -176,32 +187,32 @@ def claim_order(schedule: Schedule) -> tuple[datetime, TableId, Action]:
     return schedule.due, schedule.table, schedule.action
 
 
-def identity(look: Look) -> tuple[TableId, Action]:
-    return look.schedule.table, look.schedule.action
+def identity(result: EvaluationResult) -> tuple[TableId, Action]:
+    return result.schedule.table, result.schedule.action
 
 
-def outcome(look: Look, now: int) -> dict[str, Any]:
-    known = look.schedule
-    kept = known.decide_at if look.put_off else look.decide_at
+def result_row(result: EvaluationResult, now: int) -> dict[str, Any]:
+    known = result.schedule
+    kept = known.decide_at if result.deferred else result.decide_at
     return {
         "table": known.table,
         "done": str(known.action),
         "token": known.token,
         "seen": known.wakes,
-        "answered": 0 if look.put_off else known.wakes,
-        "next_due": to_millis(look.next_due),
+        "answered": 0 if result.deferred else known.wakes,
+        "next_due": to_millis(result.next_due),
         "was_asked": NEVER if known.decide_at is None else to_millis(known.decide_at),
         "ask": millis_or_none(kept),
-        "start": now if look.started else None,
-        "look": None if look.put_off else now,
-        "decision": now if look.decided else None,
-        "saw": look.saw,
-        "said": look.reason,
+        "start": now if result.started else None,
+        "look": None if result.deferred else now,
+        "decision": now if result.decided else None,
+        "saw": result.saw,
+        "said": result.reason,
     }
 
 
 def to_schedule(row: Row[Any]) -> Schedule:
-    """In the order of the schema, by place."""
+    """By position, in the order of the schema."""
     table, action, due, wakes, start, look, decision, ask, seen, reason, _, token, _ = row
     return Schedule(
         table=table,

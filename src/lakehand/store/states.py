@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What factories remember of tables, written only over what was seen."""
+"""State that factories keep per table, written by compare-and-set."""
 
 from dataclasses import dataclass
 

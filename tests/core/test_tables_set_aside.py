@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from lakehand.app.wiring import THREADS
-from lakehand.core.answers import anything
 from lakehand.core.explain import Explainer
-from lakehand.core.health import MOST_TABLES, PluginHealth
-from lakehand.core.lanes import Lanes
-from lakehand.core.seats import called, called_about
+from lakehand.core.plugin_calls.breakers import MOST_TABLES, CircuitBreaker
+from lakehand.core.plugin_calls.pools import WorkerPools, call_plugin
+from lakehand.core.plugin_calls.proxies import anything
 from lakehand.domain.errors import PluginStuck
 from lakehand.domain.operations import Status
 from lakehand.domain.tables import Table
@@ -50,10 +49,10 @@ class HangingTables:
 
 @pytest.fixture
 def world(store: Any) -> Iterator[World]:
-    made = World(store, lanes=lambda: Lanes(purpose="test", width=THREADS, patience=60.0))
+    made = World(store, pools=lambda: WorkerPools(purpose="test", size=THREADS, timeout=60.0))
     yield made
-    for lanes in made.lanes:
-        lanes.close(patience=0.0)
+    for pools in made.pools:
+        pools.close(timeout=0.0)
 
 
 @pytest.fixture
@@ -63,18 +62,18 @@ def bad(world: World) -> Iterator[HangingTables]:
     made.opened.set()
 
 
-def leave_what_hangs(world: World) -> None:
-    for lanes in world.lanes:
-        lanes.check(a_while_later())
+def abandon_what_hangs(world: World) -> None:
+    for pools in world.pools:
+        pools.abandon_overdue(a_while_later())
 
 
-def leave_all(world: World, bad: HangingTables) -> None:
-    """LeaseGrant each of the bad tables was tried once, and nobody waits for it any more."""
+def abandon_all(world: World, bad: HangingTables) -> None:
+    """Until each of the bad tables was tried once and abandoned."""
 
     def all_tried() -> bool:
-        leave_what_hangs(world)
+        abandon_what_hangs(world)
         world.coordinator.run_once()
-        return len(bad.waiting) >= BAD and not world.looks.busy()
+        return len(bad.waiting) >= BAD and not world.evaluate_pools.busy()
 
     assert eventually(all_tried)
 
@@ -97,12 +96,12 @@ def test_ten_tables_that_hang_keep_no_eleventh_of_their_format(world: World, bad
         world.factory.trigger = reads_first(world.factory.trigger)  # type: ignore[method-assign]
     world.coordinator.run_once()
     assert eventually(lambda: bool(bad.waiting))
-    leave_all(world, bad)
+    abandon_all(world, bad)
     good = world.add_table("good")
     world.tables.plan(good.location, T1)
     assert eventually(lambda: decided(world, good))
-    records = [world.plugins.formats[HUDI].record, world.plugins.factories[HUDI, COMPACTION].record]  # type: ignore[attr-defined]
-    assert sorted(record.state()[0] for record in records) == ["on", "slow"]
+    breakers = [world.plugins.formats[HUDI].breaker, world.plugins.factories[HUDI, COMPACTION].breaker]  # type: ignore[attr-defined]
+    assert sorted(breaker.state()[0] for breaker in breakers) == ["on", "slow"]
     assert sorted(bad.waiting) == sorted(bad.locations), "no second thread was sent to any of them"
 
 
@@ -119,7 +118,7 @@ def test_a_table_that_is_set_aside_says_since_when_and_why_and_when_it_is_tried_
 ) -> None:
     bad.hang_in(world.tables, "probe")
     world.coordinator.run_once()
-    leave_all(world, bad)
+    abandon_all(world, bad)
     table = world.store.tables.by_locations(["/lake/bad0"])["/lake/bad0"]
     assert eventually(lambda: (world.coordinator.run_once(), "set aside" in reason(world, table))[1])
     world.clock.pass_by(minutes=11)
@@ -130,8 +129,8 @@ def test_a_table_that_is_set_aside_says_since_when_and_why_and_when_it_is_tried_
     assert "hudi.probe had not come back after" in told
     assert "it is tried again when that call has ended" in told
     bad.opened.set()  # the calls end; the table stays aside for a minute, counted from the hang
-    record: Any = world.plugins.formats[HUDI].record  # type: ignore[attr-defined]
-    assert eventually(lambda: not record._hung)
+    breaker: Any = world.plugins.formats[HUDI].breaker  # type: ignore[attr-defined]
+    assert eventually(lambda: not breaker._hanging)
     assert eventually(lambda: tried_again_told(world, table))
 
 
@@ -155,8 +154,8 @@ def test_an_operation_of_a_table_that_hangs_keeps_no_other_from_its_verdict(worl
     assert eventually(lambda: len(world.engine.works) == 2)
     world.engine.says(EngineState.SUCCEEDED)
     assert eventually(lambda: bool(world.monitor.run_once() or hanging.waiting))
-    leave_what_hangs(world)
-    world.monitor.watches["spark"]._not_before.clear()
+    abandon_what_hangs(world)
+    world.monitor.engines["spark"]._not_before.clear()
     assert eventually(lambda: after_a_round(world, tables[0]) is Status.UNKNOWN)
     assert "pretend is not asked to verify /lake/bad: set aside since" in world.the_operation(tables[0]).reason
     assert eventually(lambda: after_a_round(world, tables[1]) is Status.SUCCEEDED)
@@ -170,74 +169,76 @@ def after_a_round(world: World, table: Table) -> Status:
 
 
 @pytest.fixture
-def plugin() -> PluginHealth:
-    return PluginHealth(kind="table-format", name="hudi")
+def plugin() -> CircuitBreaker:
+    return CircuitBreaker(kind="table-format", name="hudi")
 
 
-def ask(plugin: PluginHealth, table: str) -> str:
-    return called_about(table, plugin, "probe", anything, lambda: "token")
+def ask(plugin: CircuitBreaker, table: str) -> str:
+    return call_plugin(plugin, table, "probe", anything, lambda: "token")
 
 
 def test_a_table_that_hangs_again_and_again_is_left_alone_for_longer_each_time(
-    plugin: PluginHealth, monkeypatch: pytest.MonkeyPatch
+    plugin: CircuitBreaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     for rest in (60, 120, 240, 480, 960, 1920, 3600, 3600):
-        plugin.has_hung("call", "probe", 60.0, "/lake/bad")
-        plugin.came_back("call", is_stopped=False, table="/lake/bad")
+        plugin.abandoned("call", "probe", 60.0, "/lake/bad")
+        plugin.returned_late("call", "/lake/bad")
         with pytest.raises(PluginStuck, match="hudi is not asked to probe /lake/bad: set aside since") as stuck:
             ask(plugin, "/lake/bad")
         assert stuck.value.again.total_seconds() == rest
         assert ask(plugin, "/lake/good") == "token"
         now[0] += rest
     assert ask(plugin, "/lake/bad") == "token"
-    plugin.has_hung("call", "probe", 60.0, "/lake/bad")
-    plugin.came_back("call", is_stopped=False, table="/lake/bad")
+    plugin.abandoned("call", "probe", 60.0, "/lake/bad")
+    plugin.returned_late("call", "/lake/bad")
     with pytest.raises(PluginStuck) as stuck:
         ask(plugin, "/lake/bad")
     assert stuck.value.again.total_seconds() == 60, "a good answer makes it as good as any other"
 
 
-def test_a_table_is_not_tried_while_its_call_still_hangs(plugin: PluginHealth, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_is_not_tried_while_its_call_still_hangs(
+    plugin: CircuitBreaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    plugin.has_hung("call", "inspect", 60.0, "/lake/bad")
+    plugin.abandoned("call", "inspect", 60.0, "/lake/bad")
     now[0] += 10_000
     with pytest.raises(PluginStuck, match="if that call has ended by then"):
         ask(plugin, "/lake/bad")
-    plugin.came_back("call", is_stopped=False, table="/lake/bad")
+    plugin.returned_late("call", "/lake/bad")
     assert ask(plugin, "/lake/bad") == "token"
-    assert plugin._aside, "another method answered: the one that hung has not"
+    assert plugin._tables, "another method answered: the one that hung has not"
 
 
-def test_a_format_is_stuck_only_when_calls_at_many_different_tables_hang_at_once(plugin: PluginHealth) -> None:
+def test_a_format_is_stuck_only_when_calls_at_many_different_tables_hang_at_once(plugin: CircuitBreaker) -> None:
     for n in range(MOST_TABLES - 1):
-        plugin.has_hung(n, "probe", 60.0, f"/lake/bad{n}")
+        plugin.abandoned(n, "probe", 60.0, f"/lake/bad{n}")
     assert plugin.state()[0] == "slow"
     assert ask(plugin, "/lake/good") == "token"
-    plugin.has_hung("more", "probe", 60.0, "/lake/bad0")  # the same table again
+    plugin.abandoned("more", "probe", 60.0, "/lake/bad0")  # the same table again
     assert plugin.state()[0] == "slow"
-    plugin.has_hung("last", "probe", 60.0, "/lake/one-too-many")
+    plugin.abandoned("last", "probe", 60.0, "/lake/one-too-many")
     assert plugin.state()[0] == "stuck"
     with pytest.raises(PluginStuck, match="hudi is not asked to probe: probe had not come back"):
         ask(plugin, "/lake/good")
 
 
 def test_a_stuck_format_whose_trial_is_answered_is_trusted_again(
-    plugin: PluginHealth, monkeypatch: pytest.MonkeyPatch
+    plugin: CircuitBreaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     for n in range(MOST_TABLES):
-        plugin.has_hung(n, "probe", 60.0, f"/lake/bad{n}")
+        plugin.abandoned(n, "probe", 60.0, f"/lake/bad{n}")
     now[0] += 61
     assert ask(plugin, "/lake/good") == "token"
     assert ask(plugin, "/lake/other") == "token"
     assert plugin.state()[0] == "slow"
 
 
-def test_a_call_about_no_table_makes_its_plugin_stuck_at_once(plugin: PluginHealth) -> None:
-    plugin.has_hung("call", "supported_actions", 60.0)
+def test_a_call_about_no_table_makes_its_plugin_stuck_at_once(plugin: CircuitBreaker) -> None:
+    plugin.abandoned("call", "supported_actions", 60.0)
     with pytest.raises(PluginStuck):
-        called(plugin, "supported_actions", anything, dict)
+        call_plugin(plugin, "", "supported_actions", anything, dict)

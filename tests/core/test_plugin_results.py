@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checking the answers of plugins costs nothing that the answers themselves do not."""
+"""Checking the results of plugins reads nothing from the table."""
 
 from dataclasses import dataclass, field
 
 import pytest
 
-from lakehand.core.answers import check_snapshot
+from lakehand.core.plugin_calls.proxies import check_snapshot
 from lakehand.domain.errors import PluginBroken
 
 
