@@ -7,6 +7,11 @@ from datetime import timedelta
 from lakehand.domain.processes import Failure, Remedy
 
 
+def back_off(failures: int, *, first: timedelta, longest: timedelta, factor: float = 2.0) -> timedelta:
+    """How long to wait after so many failures in a row: ``first``, then ``factor`` times as long after each."""
+    return min(first * factor ** min(max(failures - 1, 0), 32), longest)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
     """Exponential back-off with jitter; ``not yet`` answers wait a steady time and have a much larger budget."""
@@ -29,8 +34,9 @@ class RetryPolicy:
             )
         if run_times - patience >= self.max_attempts:
             return None
-        steps = max(run_times - patience, 1) - 1
-        backed_off = min(self.first_delay * self.factor ** min(steps, 32), self.longest_delay)
+        backed_off = back_off(
+            run_times - patience, first=self.first_delay, longest=self.longest_delay, factor=self.factor
+        )
         return self._with_jitter(failure.delay or backed_off, chance)
 
     def _with_jitter(self, delay: timedelta, chance: float) -> timedelta:

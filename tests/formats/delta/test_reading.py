@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakehand.formats.delta import DeltaFormat
-from lakehand.formats.delta.files import DataFile
+from lakehand.formats.delta.files import LiveFile
 from lakehand.spi import Invalid, TableReference
 from tests.formats.delta.logs import MB, LogTable, add, adds, remove
 
@@ -22,7 +22,7 @@ def written(path: Path, commits: int = 3, files: int = 4) -> Path:
     return path
 
 
-def read(path: Path) -> dict[str, DataFile]:
+def read(path: Path) -> dict[str, LiveFile]:
     return dict(DeltaFormat().inspect(TableReference(location=str(path))).files)
 
 

@@ -97,7 +97,7 @@ def test_too_many_orphans_need_a_confirmation(spark: SparkSession, warehouse: Wa
         execute(service, operation)
 
     failure = service.failure(operation, refused.value)
-    assert (failure.reason, failure.remedy) == ("implausible", Remedy.FATAL)
+    assert (failure.reason, failure.remedy) == ("implausible-share", Remedy.FATAL)
     assert "lakehand operations submit 1 remove-orphans --confirm" in failure.message
     with pytest.raises(Exception, match="look like orphans"):
         execute_raw(service, operation.process.job, {**operation.process.parameters, "confirm": "yes"})

@@ -13,7 +13,8 @@ from lance.fragment import write_fragments
 from pyspark.sql import SparkSession
 
 from lakehand.formats.lance.failures import classify
-from lakehand.jobs.lance.clean_versions import BelowFloor, LiveFileInDanger, limits_of, refuse_live_files
+from lakehand.jobs.lance.clean_versions import LiveFileInDanger, limits_of, refuse_live_files
+from lakehand.jobs.safety import BelowFloor
 from lakehand.spi import EngineState, EngineStatus, Finding, Json, Remedy, Skip
 from lakehand.testing.folders import untouched
 from tests import lance_tables
@@ -131,7 +132,7 @@ def test_odd_parameters_given_straight_to_the_job_delete_nothing(
         subject.execute(process)
 
     failure = subject.failure(process, caught.value)
-    assert (failure.reason, failure.remedy) == ("below-floor", Remedy.FATAL)
+    assert (failure.reason, failure.remedy) == ("refused", Remedy.FATAL)
 
 
 def test_a_cut_off_by_a_clock_that_runs_a_little_ahead_still_keeps_a_day() -> None:

@@ -183,7 +183,7 @@ def test_a_job_refuses_parameters_below_the_floor(wrong: dict[str, Any], spark: 
     with pytest.raises(Exception, match=r"whole numbers|stay") as caught:
         run(spark, {**admitted.process.parameters, **wrong})
 
-    assert service.failure(admitted, caught.value).reason == "below-floor"
+    assert service.failure(admitted, caught.value).reason == "refused"
     assert len(ids(lake)) == 116
     assert service.verdict(admitted, {}).finding is Finding.NOT_DONE
 

@@ -173,7 +173,7 @@ def test_a_job_refuses_to_look_at_young_files(wrong: Any, spark: SparkSession, l
         return
     with pytest.raises(Exception, match=r"milliseconds|3 days") as caught:
         run(spark, parameters)
-    assert service.failure(admitted, caught.value).reason == "below-floor"
+    assert service.failure(admitted, caught.value).reason == "refused"
 
 
 def test_neither_requests_nor_properties_delete_files_of_the_last_three_days(spark: SparkSession, lake: Lake) -> None:

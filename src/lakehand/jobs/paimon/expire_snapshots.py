@@ -8,8 +8,8 @@ from typing import Any
 from lakehand.jobs.job import Job
 from lakehand.jobs.paimon.branches import first_needed
 from lakehand.jobs.paimon.outside import Guard
-from lakehand.jobs.paimon.refusals import BelowFloor
 from lakehand.jobs.paimon.tables import Target, target_of
+from lakehand.jobs.safety import BelowFloor
 
 LEAST_AGE = 3600  # seconds
 STEP = 100  # snapshots between two looks at whether the job may go on

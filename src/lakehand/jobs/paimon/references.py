@@ -12,10 +12,14 @@ from typing import Any
 from lakehand.jobs.boundary import OutsideTable
 from lakehand.jobs.paimon import containers
 from lakehand.jobs.paimon.outside import Guard
-from lakehand.jobs.paimon.refusals import MetadataUnreadable
+from lakehand.jobs.safety import SafetyError
 
 MAIN = "main"
 _WORD = re.compile(r"[\w.=-]+")
+
+
+class MetadataUnreadable(SafetyError):
+    """Not everything that refers to files could be read, so that no file can be called an orphan."""
 
 
 def check_names(guard: Guard, table: Any) -> None:
