@@ -11,7 +11,7 @@ FLINK_OPERATOR = "flink.operator-id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retention:
+class SnapshotRetention:
     """What is kept at least. Times are epoch milliseconds."""
 
     now: int
@@ -21,7 +21,7 @@ class Retention:
     in_use: frozenset[int] = frozenset()  # what unfinished operations started from
 
 
-def expirable(snapshot: IcebergSnapshot, kept: Retention) -> list[Commit]:
+def expirable(snapshot: IcebergSnapshot, kept: SnapshotRetention) -> list[Commit]:
     """Snapshots that may go, oldest first. A table's and a branch's own settings can only keep more."""
     held = {ref.snapshot for ref in snapshot.refs.values()} | kept.in_use
     reached: set[int] = set()
@@ -36,7 +36,7 @@ def expirable(snapshot: IcebergSnapshot, kept: Retention) -> list[Commit]:
     return sorted(gone, key=lambda commit: commit.at)
 
 
-def needed(snapshot: IcebergSnapshot, ref: Ref, line: Sequence[Commit], kept: Retention) -> int:
+def needed(snapshot: IcebergSnapshot, ref: Ref, line: Sequence[Commit], kept: SnapshotRetention) -> int:
     """How many snapshots of a branch stay, from its head down without a gap: Flink and conflict checks walk them."""
     least = max(
         kept.min_snapshots, ref.min_snapshots or 1,
@@ -48,7 +48,7 @@ def needed(snapshot: IcebergSnapshot, ref: Ref, line: Sequence[Commit], kept: Re
     return max(least, *(at + 1 for at in wanted[-1:]), 1)
 
 
-def longest_age(snapshot: IcebergSnapshot, ref: Ref | None, kept: Retention) -> int:
+def longest_age(snapshot: IcebergSnapshot, ref: Ref | None, kept: SnapshotRetention) -> int:
     of_table = whole_number(snapshot.properties, "history.expire.max-snapshot-age-ms", 0)
     return max(kept.max_age, of_table, (ref.max_age or 0) if ref else 0)
 

@@ -13,7 +13,7 @@ from lakehand.formats.iceberg.manifests import (
     POSITION_DELETES,
     ContentFile,
     Manifest,
-    Memory,
+    ManifestCache,
     read_files,
     read_list,
 )
@@ -67,7 +67,7 @@ class IcebergSnapshot:
     metadata_location: str
     why_read_only: str = ""  # why nothing can be written here; empty when it can
     storages: Storages = field(repr=False, compare=False)
-    memory: Memory = field(repr=False, compare=False)
+    cache: ManifestCache = field(repr=False, compare=False)
 
     @property
     def version(self) -> int:
@@ -176,7 +176,7 @@ class IcebergSnapshot:
         }
 
     def _files_of(self, manifests: Sequence[Manifest]) -> Iterator[Sequence[ContentFile]]:
-        unread = [manifest for manifest in manifests if self.memory.get(manifest.path) is None]
+        unread = [manifest for manifest in manifests if self.cache.get(manifest.path) is None]
         is_remote = not self.storages.of(self.metadata_location)[0].is_local
         if is_remote and len(unread) > 2:
             from concurrent.futures import ThreadPoolExecutor
@@ -186,10 +186,10 @@ class IcebergSnapshot:
         return map(self._opened, manifests)
 
     def _opened(self, manifest: Manifest) -> Sequence[ContentFile]:
-        files = self.memory.get(manifest.path)
+        files = self.cache.get(manifest.path)
         if files is None:
             files = read_files(self._read(manifest.path), manifest)
-            self.memory.keep(manifest.path, files)
+            self.cache.keep(manifest.path, files)
         return files
 
     def _read(self, location: str) -> bytes:

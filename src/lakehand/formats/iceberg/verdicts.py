@@ -14,9 +14,9 @@ from lakehand.formats.iceberg.snapshot import (
     whole_number,
 )
 from lakehand.spi import Finding, Json, TableProcess, Verdict
-from lakehand.spi.pauses import CHANGED, DRY_RUN
+from lakehand.spi.kit import left_outside
+from lakehand.spi.pauses import CHANGED
 
-SHOWN = 3  # names in a reason; the result has more
 COUNTED = {
     "added_files": "added-data-files",
     "removed_files": "deleted-data-files",
@@ -28,30 +28,11 @@ COUNTED = {
 
 
 def verify(snapshot: IcebergSnapshot, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
-    if process.parameters.get(DRY_RUN):
-        return about_dry_run(process, result)
     if process.action == EXPIRE_SNAPSHOTS:
         return about_expiry(snapshot, process, result)
     if process.action == REMOVE_ORPHANS:
-        return about_sweep(snapshot, process, result)
+        return about_orphans(snapshot, process, result)
     return about_rewrite(snapshot, process, result)
-
-
-def about_dry_run(process: TableProcess, result: Mapping[str, Json]) -> Verdict:
-    count = result.get("would_delete_files")
-    if count is None:
-        return Verdict(finding=Finding.NOT_DONE, reason="the dry run did not come to its end")
-    reason = f"dry run: {process.action} would delete {count} files; nothing was deleted{left_outside(result)}"
-    return Verdict(finding=Finding.DONE, reason=reason, numbers={CHANGED: False})
-
-
-def left_outside(result: Mapping[str, Json]) -> str:
-    """What operators are told about files that are not the table's, so that they can say whose they are."""
-    count, names = result.get("left_outside"), result.get("left_outside_files")
-    if not count or not isinstance(names, (list, tuple)):
-        return ""
-    shown = ", ".join(str(name) for name in names[:SHOWN])
-    return f"; {count} files were left, for instance {shown}: {result.get('left_outside_why')}"
 
 
 def about_rewrite(snapshot: IcebergSnapshot, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
@@ -113,11 +94,11 @@ def about_expiry(snapshot: IcebergSnapshot, process: TableProcess, result: Mappi
     return Verdict(finding=Finding.DONE, reason=reason, numbers=numbers)
 
 
-def about_sweep(snapshot: IcebergSnapshot, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
+def about_orphans(snapshot: IcebergSnapshot, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
     """Metadata knows nothing of orphans: the job's word counts, if the table can still be read in full."""
     deleted = result.get("deleted_files")
     if not isinstance(deleted, int):
-        return Verdict(finding=Finding.NOT_DONE, reason="the sweep did not come to its end; another one takes the rest")
+        return Verdict(finding=Finding.NOT_DONE, reason="the removal did not come to its end; the next takes the rest")
     files = len(snapshot.files)
     reason = f"{deleted} orphans were deleted; the table's {files} files are listed as before"
     numbers: dict[str, Json] = {CHANGED: deleted > 0, "before": process.parameters.get("seen") or {}}

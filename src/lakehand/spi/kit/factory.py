@@ -154,6 +154,8 @@ class FormatFactory(ProcessFactory, Generic[S]):
             return Skip(reason=str(error))
         if isinstance(answer, Skip):
             return answer
+        if waiting := self.not_now(context):
+            return waiting
         job = self.job_of(context.action)
         return TableProcess(action=context.action, job=job, parameters=dict(answer.parameters), reason=answer.reason)
 
@@ -173,11 +175,12 @@ class FormatFactory(ProcessFactory, Generic[S]):
             return refused(operation, f"{context.action} has no dry run: it deletes nothing")
         need = self.decide(context)
         if isinstance(need, Need):
-            return self.not_now(context) or self._complete(context, operation, need)
+            waiting = None if context.by_person else self.not_now(context)
+            return waiting or self._complete(context, operation, need)
         return refused(operation, need.reason if context.by_person else f"no longer needed: {need.reason}")
 
     def not_now(self, context: DecisionContext[S]) -> Skip | None:
-        """Why a needed operation waits. What a person asks for is done at once."""
+        """Why what is needed waits. What a person asks for is done at once."""
         return None
 
     def _complete(self, context: DecisionContext[S], operation: Operation, need: Need) -> TableProcess:

@@ -23,7 +23,7 @@ class FailureRule:
     remedy: Remedy = Remedy.RETRY
     delay: timedelta | None = None
     longest_delay: timedelta | None = None  # set: the delay doubles with each attempt, up to this
-    advice: str = ""  # {table} and {action} are filled in
+    advice: str = ""  # {table}, its id, and {action} are filled in
 
     def delay_of(self, operation: Operation) -> timedelta | None:
         if self.delay is None or self.longest_delay is None:
@@ -78,6 +78,6 @@ def classify(rules: Sequence[FailureRule], table: Table, operation: Operation, s
     known = next((one for one in (*SAFETY_RULES, *rules, *ENGINE_RULES) if one.pattern.search(text)), None)
     if known is None:
         return Failure(reason=status.error_class.rpartition(".")[2] or "failed", message=message)
-    advice = known.advice.format(table=table.name or table.id, action=operation.process.action)
+    advice = known.advice.format(table=table.id, action=operation.process.action)
     told = f"{message} ({advice})" if advice else message
     return Failure(reason=known.reason, message=told, remedy=known.remedy, delay=known.delay_of(operation))

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from lakehand.domain.errors import Invalid
 from lakehand.domain.words import Word
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1), "s": timedelta(seconds=1)}
 LONGEST = timedelta(days=36_500)
 _DURATION = re.compile(r"(\d{1,10})([dhms])")
@@ -46,15 +46,15 @@ class SetBy(Word):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SettingRow(Generic[T]):
+class SettingRow(Generic[T_co]):
     """A setting, declared once. ``FORMAT.ACTION.NAME``, or ``FORMAT.NAME`` when it is about all actions."""
 
     key: str
     type: SettingType
     meaning: str
-    default: T | None = None  # None: the reader brings one
+    default: T_co | None = None  # None: the reader brings one
     default_text: str = ""  # how the documentation says a default that depends on the table
-    floor: T | None = None  # smaller values count as this
+    floor: T_co | None = None  # smaller values count as this
     is_retention: bool = False  # the longest of all that is set counts, and the operator can raise the floor
     choices: tuple[str, ...] = ()
     set_by: SetBy = SetBy.TABLE
@@ -76,9 +76,9 @@ class SettingRow(Generic[T]):
     def hint(self) -> str:
         return f"one of {', '.join(self.choices)}" if self.choices else HINTS[self.type]
 
-    def parse(self, text: str, origin: str, name: str = "") -> T:
+    def parse(self, text: str, origin: str, name: str = "") -> T_co:
         try:
-            value: T = PARSERS[self.type](self, text.strip())
+            value: T_co = PARSERS[self.type](self, text.strip())
         except ValueError:
             raise Invalid(f"{name or self.key} is {text!r} (from {origin}): say {self.hint}") from None
         return value

@@ -56,7 +56,10 @@ class FormatSettings:
         if not isinstance(asked, Mapping):
             raise Invalid(f"options are names with values, not {asked!r}")
         named = {str(name): value for name, value in asked.items() if name not in self.passed_on}
-        return {self._option(action, name).key: plain(name, value) for name, value in named.items()}
+        found = {self._option(action, name): plain(name, value) for name, value in named.items()}
+        for row, text in found.items():
+            row.parse(text, REQUEST, row.option)
+        return {row.key: text for row, text in found.items()}
 
     def _option(self, action: Action, name: str) -> SettingRow[Any]:
         """``max-age``, ``max_age`` and the whole key are the same."""
