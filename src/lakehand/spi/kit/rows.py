@@ -121,7 +121,7 @@ def parse_share(row: SettingRow[Any], text: str) -> float:
 
 
 def parse_columns(row: SettingRow[Any], text: str) -> tuple[str, ...]:
-    return tuple(matched(_COLUMN, name.strip())[0] for name in text.split(",") if name.strip())
+    return tuple(matched(_COLUMN, name.strip())[0] for name in text.split(",")) if text else ()
 
 
 def matched(pattern: re.Pattern[str], text: str) -> re.Match[str]:
