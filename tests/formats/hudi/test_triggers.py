@@ -209,7 +209,7 @@ def test_a_look_without_effect_is_not_repeated_until_there_is_news(status: Statu
     looked = operation(first, status=status)
 
     assert "0 of 2 delta commits" in why_not(table, COMPACTION, operations=[looked], **runtime)
-    assert "since operation 7 looked" in why_not(table, COMPACTION, operations=[looked], **runtime)
+    assert "since operation 7 planned" in why_not(table, COMPACTION, operations=[looked], **runtime)
     commit(table, "20991115120000000")
     commit(table, "20991115120001000")
     assert isinstance(decided(table, COMPACTION, operations=[looked], **runtime), TableProcess)

@@ -36,7 +36,7 @@ from lakehand.spi import (
     Verdict,
     at_fixed_rate,
 )
-from lakehand.spi.kit import BEFORE, FailureRule, FormatFactory, FormatSettings, Need
+from lakehand.spi.kit import BEFORE, FailureRule, FormatSettings, Need, PlanningFactory
 
 DECISIONS: Mapping[Action, Callable[[DeltaContext], Need | Skip]] = {
     OPTIMIZE: decide_optimize,
@@ -47,7 +47,7 @@ DECISIONS: Mapping[Action, Callable[[DeltaContext], Need | Skip]] = {
 REWRITES = ProcessTriggerStrategy(interval=timedelta(days=1), on_new_snapshot=True)
 
 
-class DeltaProcessFactory(FormatFactory[DeltaSnapshot]):
+class DeltaProcessFactory(PlanningFactory[DeltaSnapshot]):
     name: ClassVar[str] = "delta"
     format: ClassVar[Format] = DELTA
     # A vacuum follows the clock, not commits: its own two commits must not wake it.

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from lakehand.formats.hudi import plans
 from lakehand.formats.hudi.conflicts import lost_plans, rolled_back_by
+from lakehand.formats.hudi.decisions import PLAN_AND_EXECUTE
 from lakehand.formats.hudi.snapshot import CLEAN, HudiSnapshot
 from lakehand.formats.hudi.timeline import TimelineFile, in_order
-from lakehand.formats.hudi.triggers import PLAN_AND_EXECUTE
 from lakehand.spi import Finding, Instant, Json, TableProcess, Verdict
 
 

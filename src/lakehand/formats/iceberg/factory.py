@@ -28,13 +28,13 @@ from lakehand.spi import (
     Verdict,
     at_fixed_rate,
 )
-from lakehand.spi.kit import FailureRule, FormatFactory, FormatSettings, Need
+from lakehand.spi.kit import FailureRule, FormatSettings, Need, PlanningFactory
 
 # Rewrites follow commits; what only time makes necessary follows time.
 ON_COMMIT = ProcessTriggerStrategy(interval=timedelta(days=1), on_new_snapshot=True)
 
 
-class IcebergProcessFactory(FormatFactory[IcebergSnapshot]):
+class IcebergProcessFactory(PlanningFactory[IcebergSnapshot]):
     name: ClassVar[str] = "iceberg"
     format: ClassVar[Format] = ICEBERG
     strategies: ClassVar[Mapping[Action, ProcessTriggerStrategy]] = {

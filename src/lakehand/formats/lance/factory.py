@@ -21,10 +21,10 @@ from lakehand.spi import (
     Verdict,
     at_fixed_rate,
 )
-from lakehand.spi.kit import FailureRule, FormatFactory, FormatSettings, Need, Values
+from lakehand.spi.kit import FailureRule, FormatSettings, Need, PlanningFactory, Values
 
 
-class LanceProcessFactory(FormatFactory[LanceSnapshot]):
+class LanceProcessFactory(PlanningFactory[LanceSnapshot]):
     name: ClassVar[str] = "lance"
     format: ClassVar[Format] = LANCE
     strategies: ClassVar[Mapping[Action, ProcessTriggerStrategy]] = {

@@ -24,7 +24,7 @@ from lakehand.spi import (
     Verdict,
     at_fixed_rate,
 )
-from lakehand.spi.kit import BEFORE, FailureRule, FormatFactory, FormatSettings, Need
+from lakehand.spi.kit import BEFORE, FailureRule, FormatSettings, Need, PlanningFactory
 
 DECISIONS: Mapping[Action, Callable[[PaimonContext], Need | Skip]] = {
     COMPACT: decide_compact,
@@ -38,7 +38,7 @@ LIMITS: Mapping[Action, Callable[[PaimonContext], dict[str, Json]]] = {
 }
 
 
-class PaimonProcessFactory(FormatFactory[PaimonSnapshot]):
+class PaimonProcessFactory(PlanningFactory[PaimonSnapshot]):
     name: ClassVar[str] = "paimon"
     format: ClassVar[Format] = PAIMON
     strategies: ClassVar[Mapping[Action, ProcessTriggerStrategy]] = {

@@ -1,7 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A kit for the process factory of a format: settings as rows, failure rules, admission and verdicts. Public."""
 
-from lakehand.spi.kit.factory import BEFORE, DecisionContext, FormatFactory, Need
+from lakehand.spi.kit.factory import (
+    BEFORE,
+    Admission,
+    DecisionContext,
+    FormatFactory,
+    Need,
+    PlanningFactory,
+    is_by_person,
+    refused,
+)
 from lakehand.spi.kit.failures import REFUSED, FailureRule, classify, rule
 from lakehand.spi.kit.rows import (
     SetBy,
@@ -23,11 +32,13 @@ from lakehand.spi.kit.verdicts import dry_run_verdict, left_outside
 __all__ = [
     "BEFORE",
     "REFUSED",
+    "Admission",
     "DecisionContext",
     "FailureRule",
     "FormatFactory",
     "FormatSettings",
     "Need",
+    "PlanningFactory",
     "SetBy",
     "SettingRow",
     "SettingType",
@@ -40,7 +51,9 @@ __all__ = [
     "dry_run_verdict",
     "duration_setting",
     "flag_setting",
+    "is_by_person",
     "left_outside",
+    "refused",
     "rule",
     "share_setting",
     "switches",

@@ -76,7 +76,7 @@ class DecisionContext(Generic[S]):
 
 
 class FormatFactory(ProcessFactory, Generic[S]):
-    """Derive from this for a format whose work the factory plans itself."""
+    """What every factory of a format does in the same way: settings, verdicts, failures."""
 
     format: ClassVar[Format]
     strategies: ClassVar[Mapping[Action, ProcessTriggerStrategy]]
@@ -92,10 +92,6 @@ class FormatFactory(ProcessFactory, Generic[S]):
         """The rows of the format, before the operator's properties are known."""
 
     @abstractmethod
-    def decide(self, context: DecisionContext[S]) -> Need | Skip:
-        """What the table needs. For a person only what is impossible is a ``Skip``."""
-
-    @abstractmethod
     def verify_effect(
         self, table: TableRuntime, snapshot: S, process: TableProcess, result: Mapping[str, Json]
     ) -> Verdict: ...
@@ -106,18 +102,6 @@ class FormatFactory(ProcessFactory, Generic[S]):
 
     def job_of(self, action: Action) -> str:
         return f"{self.name}.{action.replace('-', '_')}"
-
-    def cool_down(self, values: Values, action: Action) -> timedelta:
-        """The pause after a run that changed nothing."""
-        return COOL_DOWN
-
-    def has_committed(self, context: DecisionContext[S]) -> bool:
-        """Whether an earlier attempt of the operation is in the table: then its process runs as it was, and ends."""
-        return False
-
-    def parameters(self, context: DecisionContext[S], need: Need) -> Mapping[str, Json]:
-        """What the job must know beside what every job is told; ``identity`` and ``before`` among it."""
-        return need.parameters
 
     def open(self, properties: Mapping[str, str]) -> None:
         self.settings.open(properties)
@@ -130,6 +114,64 @@ class FormatFactory(ProcessFactory, Generic[S]):
 
     def dry_run_actions(self) -> frozenset[Action]:
         return self.dry_runs
+
+    def context(self, table: TableRuntime, action: Action, operation: Operation | None = None) -> DecisionContext[S]:
+        """Options, confirming and trying out are for people: what the service thought of itself carries none."""
+        asked = operation.process.parameters if operation and is_by_person(operation) else {}
+        return DecisionContext(
+            table=table, action=action, operation=operation, snapshot_type=self.snapshot_type,
+            values=self.settings.of(table.config, self.options_of(action, operation) if operation else {}),
+            is_dry_run=flag(asked, DRY_RUN), is_confirmed=flag(asked, CONFIRM),
+        )  # fmt: skip
+
+    def options_of(self, action: Action, operation: Operation) -> Mapping[str, str]:
+        """The options of a request, by key; an unknown one is refused."""
+        return self.settings.options_of(action, operation.process.parameters) if is_by_person(operation) else {}
+
+    def snapshot_of(self, table: TableRuntime) -> S:
+        snapshot = table.snapshot()
+        assert isinstance(snapshot, self.snapshot_type)
+        return snapshot
+
+    def verify(self, table: TableRuntime, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
+        try:
+            snapshot = self.snapshot_of(table)
+            if process.parameters.get(DRY_RUN):
+                return dry_run_verdict(process, result)
+            return self.verify_effect(table, snapshot, process, result)
+        except Invalid as error:
+            return Verdict(finding=Finding.GONE, reason=str(error))
+        except OSError as error:
+            return Verdict(finding=Finding.UNREADABLE, reason=f"the table cannot be read: {error}")
+
+    def classify(self, table: TableRuntime, operation: Operation, status: EngineStatus) -> Failure:
+        return classify(self.rules, table.table, operation, status)
+
+    def recover(self, table: TableRuntime, stored: Operation) -> TableProcess:
+        if stored.process.action not in self.strategies:
+            known = f"{stored.process.action}, which {self.name} does not have"
+            raise RecoverProcessFailed(f"operation {stored.id} is a {known}")
+        return stored.process
+
+
+class PlanningFactory(FormatFactory[S]):
+    """For a format whose work the factory plans itself: pauses, then a decision, which admission repeats."""
+
+    @abstractmethod
+    def decide(self, context: DecisionContext[S]) -> Need | Skip:
+        """What the table needs. For a person only what is impossible is a ``Skip``."""
+
+    def cool_down(self, values: Values, action: Action) -> timedelta:
+        """The pause after a run that changed nothing."""
+        return COOL_DOWN
+
+    def has_committed(self, context: DecisionContext[S]) -> bool:
+        """Whether an earlier attempt of the operation is in the table: then its process runs as it was, and ends."""
+        return False
+
+    def parameters(self, context: DecisionContext[S], need: Need) -> Mapping[str, Json]:
+        """What the job must know beside what every job is told; ``identity`` and ``before`` among it."""
+        return need.parameters
 
     def trigger(self, table: TableRuntime, action: Action) -> TableProcess | Skip:
         try:
@@ -196,36 +238,6 @@ class FormatFactory(ProcessFactory, Generic[S]):
         }
         reason = operation.process.reason or need.reason
         return replace(operation.process, job=self.job_of(context.action), parameters=parameters, reason=reason)
-
-    def context(self, table: TableRuntime, action: Action, operation: Operation | None = None) -> DecisionContext[S]:
-        """Options, confirming and trying out are for people: what the service thought of itself carries none."""
-        asked = operation.process.parameters if operation and is_by_person(operation) else {}
-        return DecisionContext(
-            table=table, action=action, operation=operation, snapshot_type=self.snapshot_type,
-            values=self.settings.of(table.config, self.settings.options_of(action, asked)),
-            is_dry_run=flag(asked, DRY_RUN), is_confirmed=flag(asked, CONFIRM),
-        )  # fmt: skip
-
-    def verify(self, table: TableRuntime, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
-        try:
-            snapshot = table.snapshot()
-            assert isinstance(snapshot, self.snapshot_type)
-            if process.parameters.get(DRY_RUN):
-                return dry_run_verdict(process, result)
-            return self.verify_effect(table, snapshot, process, result)
-        except Invalid as error:
-            return Verdict(finding=Finding.GONE, reason=str(error))
-        except OSError as error:
-            return Verdict(finding=Finding.UNREADABLE, reason=f"the table cannot be read: {error}")
-
-    def classify(self, table: TableRuntime, operation: Operation, status: EngineStatus) -> Failure:
-        return classify(self.rules, table.table, operation, status)
-
-    def recover(self, table: TableRuntime, stored: Operation) -> TableProcess:
-        if stored.process.action not in self.strategies:
-            known = f"{stored.process.action}, which {self.name} does not have"
-            raise RecoverProcessFailed(f"operation {stored.id} is a {known}")
-        return stored.process
 
 
 def refused(operation: Operation, why: str) -> Drop | Failure:
