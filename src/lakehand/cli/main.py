@@ -3,7 +3,7 @@
 
 import typer
 
-from lakehand.cli import about, advice, catalogs, check, doctor, maintain, operations, service, tables
+from lakehand.cli import about, advice, catalogs, check, doctor, maintain, operations, service, settings, tables
 from lakehand.cli.demo import command as demo
 from lakehand.cli.problems import Commands
 
@@ -42,4 +42,5 @@ app.command(
     "lakehand hudi-options -V 0.15.0 --format python",
 )(advice.print_options)
 app.command("plugins")(about.plugins)
+app.command("settings", epilog="lakehand settings delta  ·  lakehand settings --json")(settings.settings)
 app.command("version")(about.version)

@@ -62,7 +62,7 @@ class DeltaProcessFactory(PlanningFactory[DeltaSnapshot]):
         return delta_settings()
 
     def decide(self, context: DeltaContext) -> Need | Skip:
-        features = context.values[FEATURES]
+        features = {name.strip() for name in context.values[FEATURES].split(",")}
         if why := why_unknown(context.snapshot, features):
             return Skip(reason=why)
         return DECISIONS[context.action](context)

@@ -18,6 +18,7 @@ from lakehand.spi.kit import (
     duration_setting,
     share_setting,
     switches,
+    text_setting,
 )
 
 OPTIMIZE = Action.register("optimize")
@@ -75,8 +76,8 @@ VACUUM_FULL_INTERVAL = duration_setting(
     "a full vacuum so often, for files that no commit ever named; the first so long after registration; 0s: never",
     timedelta(days=30), replaces=("delta.vacuum.full-interval-days",),
 )  # fmt: skip
-FEATURES = columns_setting(
-    "delta.table-features", "table features that the engine's Delta has and Lakehand does not know",
+FEATURES = text_setting(
+    "delta.table-features", "table features that the engine's Delta has and Lakehand does not know, with commas",
     set_by=SetBy.OPERATOR,
 )  # fmt: skip
 

@@ -35,9 +35,9 @@ RETAIN = count_setting(
     "hudi.clean.retain-commits", "commits whose files stay readable", 10, floor=2, is_retention=True,
     set_by=SetBy.REQUEST,
 )  # fmt: skip
-VERSIONS = columns_setting(
-    "hudi.table-versions", "the table versions that the engine's Hudi may write",
-    tuple(str(version) for version in sorted(KNOWN_VERSIONS)), set_by=SetBy.OPERATOR,
+VERSIONS = text_setting(
+    "hudi.table-versions", "the table versions that the engine's Hudi may write, with commas",
+    ",".join(str(version) for version in sorted(KNOWN_VERSIONS)), set_by=SetBy.OPERATOR,
 )  # fmt: skip
 LOCK = text_setting("hudi.lock", "`in-process`: rely on Lakehand's lease alone where the storage has no lock to offer")
 # RFC-43's switches, as writers know them.
@@ -96,9 +96,9 @@ def is_sensible(row: SettingRow[object], text: str) -> bool:
 
 def versions(values: Values) -> frozenset[int]:
     try:
-        return frozenset(int(text) for text in values[VERSIONS]) or KNOWN_VERSIONS
+        return frozenset(int(text) for text in values[VERSIONS].split(",") if text.strip()) or KNOWN_VERSIONS
     except ValueError:
-        raise Invalid(f"{VERSIONS.key} is {','.join(values[VERSIONS])!r}: say numbers such as 6,8,9") from None
+        raise Invalid(f"{VERSIONS.key} is {values[VERSIONS]!r}: say numbers such as 6,8,9") from None
 
 
 def order(values: Values) -> dict[str, Json]:

@@ -27,6 +27,7 @@ from lakehand.spi.kit.rows import (
     written,
 )
 from lakehand.spi.kit.settings import FormatSettings, Values, switches
+from lakehand.spi.kit.tables import described, markdown_table
 from lakehand.spi.kit.verdicts import dry_run_verdict, left_outside
 
 __all__ = [
@@ -48,11 +49,13 @@ __all__ = [
     "classify",
     "columns_setting",
     "count_setting",
+    "described",
     "dry_run_verdict",
     "duration_setting",
     "flag_setting",
     "is_by_person",
     "left_outside",
+    "markdown_table",
     "refused",
     "rule",
     "share_setting",
