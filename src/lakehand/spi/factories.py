@@ -43,6 +43,7 @@ class ProcessFactory(ABC):
         """Called once when the service stops."""
 
     def required_states(self) -> Set[StateKey[Any]]:
+        """The state that it keeps per table. The contract suite proves that each key survives being stored."""
         return frozenset()
 
     @abstractmethod

@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from lakehand.formats.delta import verdicts
 from lakehand.formats.delta.failures import RULES
@@ -31,6 +31,7 @@ from lakehand.spi import (
     Json,
     ProcessTriggerStrategy,
     Skip,
+    StateKey,
     TableProcess,
     TableRuntime,
     Verdict,
@@ -56,6 +57,7 @@ class DeltaProcessFactory(PlanningFactory[DeltaSnapshot]):
     }  # fmt: skip
     dry_runs: ClassVar[frozenset[Action]] = frozenset({VACUUM})
     rules: ClassVar[tuple[FailureRule, ...]] = RULES
+    states: ClassVar[tuple[StateKey[Any], ...]] = (CLUSTERED, LAST_FULL)
     snapshot_type = DeltaSnapshot
 
     def make_settings(self) -> FormatSettings:

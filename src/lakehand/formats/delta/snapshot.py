@@ -120,7 +120,7 @@ class DeltaSnapshot:
             health.SMALL_FILES: len(small),
             health.SMALL_BYTES: sum(small),
             health.HISTOGRAM: size_histogram(sizes),
-            health.SNAPSHOTS: sum(version >= self.log.oldest for version in self.log.versions),
+            health.SNAPSHOTS: sum(version >= self.log.oldest for version in self.log.versions) or 1,
             health.OLDEST_SNAPSHOT: self._oldest_moment(),
             "version": self.version,
             **self._vector_numbers(),

@@ -97,7 +97,7 @@ def mode_of(context: DeltaContext) -> tuple[str, str]:
 
 def can_be_lite(snapshot: DeltaSnapshot) -> bool:
     """Delta refuses where commits are gone that no vacuum has seen."""
-    return snapshot.log.versions[0] == 0 or last_seen(snapshot) >= snapshot.log.versions[0]
+    return snapshot.log.first_commit == 0 or last_seen(snapshot) >= snapshot.log.first_commit
 
 
 def last_seen(snapshot: DeltaSnapshot) -> int:

@@ -33,7 +33,7 @@ SMALL_SHARE = 0.75  # of the target: as Iceberg's own rewrite sees it
 READERS = 8
 
 
-class Commit(NamedTuple):
+class SnapshotCommit(NamedTuple):
     """One snapshot in the table's history."""
 
     id: int
@@ -88,7 +88,7 @@ class IcebergSnapshot:
         return int(self.metadata.get("default-spec-id") or 0)
 
     @cached_property
-    def commits(self) -> Mapping[int, Commit]:
+    def commits(self) -> Mapping[int, SnapshotCommit]:
         return {commit.id: commit for commit in map(commit_of, self.metadata.get("snapshots") or ())}
 
     @cached_property
@@ -99,11 +99,11 @@ class IcebergSnapshot:
         return {name: ref_of(ref) for name, ref in told.items()}
 
     @property
-    def current(self) -> Commit | None:
+    def current(self) -> SnapshotCommit | None:
         head = self.metadata.get("current-snapshot-id")
         return None if head is None else self.commits.get(head)
 
-    def tagged(self, tag: str) -> list[Commit]:
+    def tagged(self, tag: str) -> list[SnapshotCommit]:
         """What an operation of ours has committed."""
         return [commit for commit in self.commits.values() if commit.summary.get(TAG) == tag]
 
@@ -205,8 +205,8 @@ def resolved(location: str, beside: str) -> str:
     return f"{scheme}://{rest.partition('/')[0]}{location}"
 
 
-def commit_of(snapshot: Mapping[str, Any]) -> Commit:
-    return Commit(
+def commit_of(snapshot: Mapping[str, Any]) -> SnapshotCommit:
+    return SnapshotCommit(
         id=snapshot["snapshot-id"],
         parent=snapshot.get("parent-snapshot-id"),
         at=snapshot["timestamp-ms"],

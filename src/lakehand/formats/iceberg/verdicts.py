@@ -9,8 +9,8 @@ from lakehand.formats.iceberg.snapshot import (
     REWRITE_DATA,
     REWRITE_MANIFESTS,
     REWRITE_POSITION_DELETES,
-    Commit,
     IcebergSnapshot,
+    SnapshotCommit,
     whole_number,
 )
 from lakehand.spi import Finding, Json, TableProcess, Verdict
@@ -48,7 +48,9 @@ def about_rewrite(snapshot: IcebergSnapshot, process: TableProcess, result: Mapp
     return Verdict(finding=Finding.NOT_DONE, reason=f"no snapshot carries the tag {tag}: nothing was committed")
 
 
-def rewrite_numbers(snapshot: IcebergSnapshot, process: TableProcess, commits: Sequence[Commit]) -> dict[str, Json]:
+def rewrite_numbers(
+    snapshot: IcebergSnapshot, process: TableProcess, commits: Sequence[SnapshotCommit]
+) -> dict[str, Json]:
     counted = {key: sum(whole_number(c.summary, name, 0) for c in commits) for key, name in COUNTED.items()}
     return {
         CHANGED: True,
@@ -59,7 +61,7 @@ def rewrite_numbers(snapshot: IcebergSnapshot, process: TableProcess, commits: S
     }
 
 
-def told(process: TableProcess, numbers: Mapping[str, Json], commits: Sequence[Commit]) -> str:
+def told(process: TableProcess, numbers: Mapping[str, Json], commits: Sequence[SnapshotCommit]) -> str:
     kind, key = ("manifests", "manifests") if process.action == REWRITE_MANIFESTS else ("data files", "files")
     if process.action == REWRITE_POSITION_DELETES:
         kind, key = "delete files", "delete_files"

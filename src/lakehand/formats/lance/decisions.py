@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
 from lakehand.formats.lance import settings
-from lakehand.formats.lance.fragments import FULL, CompactionPlan
+from lakehand.formats.lance.fragments import FULL, FragmentPlan
 from lakehand.formats.lance.settings import CompactionGoals, LanceContext
 from lakehand.formats.lance.snapshot import CLEAN_VERSIONS, COMPACT, LanceSnapshot
 from lakehand.spi import Action, Json, Skip, amount
@@ -38,7 +38,7 @@ def decide_compact(context: LanceContext) -> Need | Skip:
     return Need(reason=f"{merged} are under {goals.target_rows * FULL:.0f} rows and can be merged: {size}")
 
 
-def why_too_few(plan: CompactionPlan, goals: CompactionGoals) -> str | None:
+def why_too_few(plan: FragmentPlan, goals: CompactionGoals) -> str | None:
     count, largest = len(plan.fragments), max((f.bytes for f in plan.fragments), default=0)
     if count < goals.min_fragments:
         return f"{goals.min_fragments} make it worth it"

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from lakehand.formats.lance import fragments, manifests
-from lakehand.formats.lance.fragments import CompactionPlan, Fragment
+from lakehand.formats.lance.fragments import Fragment, FragmentPlan
 from lakehand.formats.lance.manifests import Version
 from lakehand.spi import Action, Json, health, size_histogram
 from lakehand.storage import Storage
@@ -84,7 +84,7 @@ class LanceSnapshot:
         fitting = max(size * self.physical_rows // self.bytes, 1)
         return rows if fitting >= rows else 1 << (fitting.bit_length() - 1)
 
-    def plan(self, target_rows: int, deleted_share: float) -> CompactionPlan:
+    def plan(self, target_rows: int, deleted_share: float) -> FragmentPlan:
         known = self._plans.get((target_rows, deleted_share))
         if known is None:
             known = fragments.plan(self.dataset, self.fragments, target_rows=target_rows, deleted_share=deleted_share)
@@ -92,7 +92,7 @@ class LanceSnapshot:
         return known
 
     @cached_property
-    def _plans(self) -> dict[tuple[int, float], CompactionPlan]:
+    def _plans(self) -> dict[tuple[int, float], FragmentPlan]:
         return {}
 
     def expired(self, cutoff: datetime, retain: int) -> tuple[Version, ...]:

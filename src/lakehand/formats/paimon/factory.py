@@ -3,10 +3,10 @@
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from lakehand.formats.paimon import verdicts
-from lakehand.formats.paimon.compaction import compaction_limits, decide_compact
+from lakehand.formats.paimon.compaction import SORTED, compaction_limits, decide_compact
 from lakehand.formats.paimon.expiry import decide_expire, expiry_limits
 from lakehand.formats.paimon.failures import RULES
 from lakehand.formats.paimon.orphans import decide_orphans, orphan_limits
@@ -19,6 +19,7 @@ from lakehand.spi import (
     Json,
     ProcessTriggerStrategy,
     Skip,
+    StateKey,
     TableProcess,
     TableRuntime,
     Verdict,
@@ -48,6 +49,7 @@ class PaimonProcessFactory(PlanningFactory[PaimonSnapshot]):
     }
     dry_runs: ClassVar[frozenset[Action]] = frozenset({EXPIRE, ORPHANS})
     rules: ClassVar[tuple[FailureRule, ...]] = RULES
+    states: ClassVar[tuple[StateKey[Any], ...]] = (SORTED,)
     snapshot_type = PaimonSnapshot
 
     def make_settings(self) -> FormatSettings:

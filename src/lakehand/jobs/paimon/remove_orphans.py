@@ -6,7 +6,7 @@ from typing import Any
 
 from lakehand.jobs.job import Job
 from lakehand.jobs.paimon import references
-from lakehand.jobs.paimon.outside import Guard
+from lakehand.jobs.paimon.outside import TableGuard
 from lakehand.jobs.paimon.tables import Target, target_of
 from lakehand.jobs.safety import BelowFloor, refuse_implausible
 
@@ -18,7 +18,7 @@ STEP = 100
 def run(job: Job) -> dict[str, Any]:
     older_than = checked(job.parameters)
     target = target_of(job)
-    guard = Guard(job, target)
+    guard = TableGuard(job, target)
     table = guard.check(lists=True)
     references.check_names(guard, table)
     job.phase("listing files that nothing refers to")

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid, RecoverProcessFailed
@@ -22,7 +22,7 @@ from lakehand.spi.kit.rows import SettingRow
 from lakehand.spi.kit.settings import FormatSettings, Values
 from lakehand.spi.kit.verdicts import dry_run_verdict
 from lakehand.spi.pauses import COOL_DOWN, DRY_RUN, pause
-from lakehand.spi.runtimes import TableRuntime
+from lakehand.spi.runtimes import StateKey, TableRuntime
 
 S = TypeVar("S")
 CONFIRM = "confirm"  # in the parameters of a request: do it although it looks wrong
@@ -82,6 +82,7 @@ class FormatFactory(ProcessFactory, Generic[S]):
     strategies: ClassVar[Mapping[Action, ProcessTriggerStrategy]]
     dry_runs: ClassVar[frozenset[Action]] = frozenset()
     rules: ClassVar[Sequence[FailureRule]] = ()
+    states: ClassVar[Sequence[StateKey[Any]]] = ()  # what it keeps per table
     snapshot_type: type[S]
 
     def __init__(self) -> None:
@@ -105,6 +106,9 @@ class FormatFactory(ProcessFactory, Generic[S]):
 
     def open(self, properties: Mapping[str, str]) -> None:
         self.settings.open(properties)
+
+    def required_states(self) -> frozenset[StateKey[Any]]:
+        return frozenset(self.states)
 
     def supported_actions(self) -> Mapping[Format, frozenset[Action]]:
         return {self.format: frozenset(self.strategies)}
@@ -198,8 +202,11 @@ class PlanningFactory(FormatFactory[S]):
             return answer
         if waiting := self.not_now(context):
             return waiting
+        return self.process(context, answer)
+
+    def process(self, context: DecisionContext[S], need: Need) -> TableProcess:
         job = self.job_of(context.action)
-        return TableProcess(action=context.action, job=job, parameters=dict(answer.parameters), reason=answer.reason)
+        return TableProcess(action=context.action, job=job, parameters=dict(need.parameters), reason=need.reason)
 
     def admit(self, table: TableRuntime, operation: Operation) -> Admission:
         table.snapshot()
@@ -236,8 +243,9 @@ class PlanningFactory(FormatFactory[S]):
             DRY_RUN: context.is_dry_run,
             CONFIRM: context.is_confirmed,
         }
-        reason = operation.process.reason or need.reason
-        return replace(operation.process, job=self.job_of(context.action), parameters=parameters, reason=reason)
+        wanted = self.process(context, need)
+        stored = operation.process if operation.process.job else replace(wanted, instant=operation.process.instant)
+        return replace(stored, job=wanted.job, parameters=parameters, reason=operation.process.reason or need.reason)
 
 
 def refused(operation: Operation, why: str) -> Drop | Failure:
