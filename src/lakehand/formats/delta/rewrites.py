@@ -67,11 +67,11 @@ def merges_of(files: Iterable[LiveFile], *, limit: int, target: int) -> Iterator
         if file.size < limit:
             by_partition.setdefault(file.partition, []).append(file)
     for partition, small in by_partition.items():
-        if bins := [one for one in packed(small, target) if len(one) > 1]:
+        if bins := [one for one in pack(small, target) if len(one) > 1]:
             yield Merge(partition=partition, bins=bins)
 
 
-def packed(files: Iterable[LiveFile], target: int) -> Iterator[list[LiveFile]]:
+def pack(files: Iterable[LiveFile], target: int) -> Iterator[list[LiveFile]]:
     """As Delta packs: smallest first, a new bin as soon as one is full."""
     current: list[LiveFile] = []
     size = 0

@@ -104,6 +104,6 @@ def small_bytes(values: Values, target: int) -> int:
     return int(target * values[SMALL_FILE_SHARE])
 
 
-def retained(values: Values, snapshot: DeltaSnapshot) -> timedelta:
+def retention(values: Values, snapshot: DeltaSnapshot) -> timedelta:
     """The longest of all: the floor, the table's property, our setting, the request."""
     return max(values[VACUUM_RETAIN], properties.retention(snapshot.configuration))

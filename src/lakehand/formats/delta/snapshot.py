@@ -55,7 +55,7 @@ class DeltaSnapshot:
 
     @property
     def identity(self) -> str | None:
-        """The id that Delta gave to the table when it was made: another table in its place has another."""
+        """The id that Delta gave to the table when it was made: another table at its location has another."""
         found = self.state.metadata.get("id")
         return found if isinstance(found, str) else None
 

@@ -66,7 +66,7 @@ class RemovedFiles:
 
 
 def decide_vacuum(context: DeltaContext) -> Need | Skip:
-    kept = settings.retained(context.values, context.snapshot)
+    kept = settings.retention(context.values, context.snapshot)
     cutoff = context.table.now - kept
     removed = removed_for(context, milliseconds(cutoff))
     hours = math.ceil(kept / timedelta(hours=1))
@@ -79,7 +79,7 @@ def decide_vacuum(context: DeltaContext) -> Need | Skip:
     if not context.by_person and (why_due := full_due(context)):
         return Need(reason=f"{why_due}; {told}", parameters={**parameters, "mode": FULL})
     if not context.by_person and removed.files < context.values[settings.VACUUM_MIN_FILES]:
-        return Skip(reason=f"{told} since the last vacuum; {kept_back(context.snapshot, cutoff)}")
+        return Skip(reason=f"{told} since the last vacuum; {describe_waiting(context.snapshot, cutoff)}")
     if mode == LITE and not can_be_lite(context.snapshot):
         return Skip(reason=f"{told}; a lite vacuum is impossible, as the log no longer names all of them")
     return Need(reason=f"{told}{why_full}", parameters={**parameters, "mode": mode})
@@ -119,13 +119,13 @@ def full_due(context: DeltaContext) -> str | None:
 
 
 def removed_for(context: DeltaContext, cutoff: int) -> RemovedFiles:
-    """Lite vacuums leave a note in the log's folder. Full ones do not: we remember ours, and look for others."""
+    """Lite vacuums leave a note in the log's folder. Full ones do not: ours are remembered, others are in the log."""
     known = context.table.state(LAST_FULL).cutoff
     removed = removed_before(context.snapshot, cutoff, known)
     if not removed.files:
         return removed
-    swept = max((one.cutoff for one in past_vacuums(context.snapshot)), default=0)
-    return removed_before(context.snapshot, cutoff, swept) if swept > known else removed
+    cleaned_until = max((one.cutoff for one in past_vacuums(context.snapshot)), default=0)
+    return removed_before(context.snapshot, cutoff, cleaned_until) if cleaned_until > known else removed
 
 
 def past_vacuums(snapshot: DeltaSnapshot) -> Iterator[PastVacuum]:
@@ -147,11 +147,11 @@ def vacuum_of(commit: Commit, info: Mapping[str, Any]) -> PastVacuum:
     return PastVacuum(at=at, cutoff=at - int(kept) if kept.isdigit() else 0)
 
 
-def removed_before(snapshot: DeltaSnapshot, cutoff: int, swept: int) -> RemovedFiles:
+def removed_before(snapshot: DeltaSnapshot, cutoff: int, cleaned_until: int) -> RemovedFiles:
     versions = snapshot.log.after(last_seen(snapshot))
     old = versions[: bisect_left(versions, cutoff, key=lambda v: committed_at(snapshot.log.commit(v)))]
     chosen = old[:: math.ceil(len(old) / COMMITS_READ)] if old else []
-    tombstones = gone(snapshot, (commit for _, commit in snapshot.log.commits(chosen)), swept, cutoff)
+    tombstones = removed_sizes(snapshot, (commit for _, commit in snapshot.log.commits(chosen)), cleaned_until, cutoff)
     own = [size for path, size in tombstones.items() if not is_outside(path, snapshot.location)]
     times = len(old) / len(chosen) if chosen else 1
     return RemovedFiles(
@@ -163,7 +163,9 @@ def removed_before(snapshot: DeltaSnapshot, cutoff: int, swept: int) -> RemovedF
     )
 
 
-def gone(snapshot: DeltaSnapshot, commits: Iterable[Commit], swept: int, cutoff: int) -> dict[str, int]:
+def removed_sizes(
+    snapshot: DeltaSnapshot, commits: Iterable[Commit], cleaned_until: int, cutoff: int
+) -> dict[str, int]:
     """The files, with sizes, that these commits removed after one moment, and that nobody touched after another."""
     state = snapshot.state
     found: dict[str, int] = {}
@@ -172,7 +174,7 @@ def gone(snapshot: DeltaSnapshot, commits: Iterable[Commit], swept: int, cutoff:
             if "remove" in action:
                 tombstone = removed_file(action["remove"])
                 newest = state.tombstones.get(tombstone.path, tombstone)
-                if tombstone.path not in state.files and swept <= newest.removed < cutoff:
+                if tombstone.path not in state.files and cleaned_until <= newest.removed < cutoff:
                     found[tombstone.path] = tombstone.size
     return found
 
@@ -191,7 +193,7 @@ def path_in_store(location: str) -> str:
     return re.sub("^//(?=/)", "", text)
 
 
-def kept_back(snapshot: DeltaSnapshot, cutoff: datetime) -> str:
+def describe_waiting(snapshot: DeltaSnapshot, cutoff: datetime) -> str:
     young = [s for s in snapshot.state.tombstones.values() if s.removed >= milliseconds(cutoff)]
     if not young:
         return "none is waiting for its time"

@@ -34,13 +34,13 @@ def about_rewrite(
         seen = version_before(process.parameters)
         reason = f"no commit of this operation in the versions {seen + 1} to {snapshot.version}"
         return Verdict(finding=Finding.NOT_DONE, reason=reason)
-    counted = rewritten(action for _, commit in commits for action in commit)
+    counted = count_rewrite(action for _, commit in commits for action in commit)
     versions = [version for version, _ in commits]
     reason = f"version {', '.join(map(str, versions))}: {in_words(counted)}"
     return Verdict(finding=Finding.DONE, reason=reason, numbers=numbers(snapshot, process, versions, counted))
 
 
-def rewritten(actions: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+def count_rewrite(actions: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     total = dict.fromkeys(("files_removed", "bytes_removed", "files_added", "bytes_added", "rows_in", "rows_out"), 0)
     for action in actions:
         if file := action.get("remove"):

@@ -71,7 +71,7 @@ CLUSTERED = StateKey(name="clustered", default=Clusters(), encode=encode, decode
 
 def clusters_of(snapshot: DeltaSnapshot, columns: Sequence[str], known: Clusters) -> Clusters:
     """What we remember, and what the log tells since then."""
-    wanted = normalised(columns)
+    wanted = normalise(columns)
     start = known if known.columns == wanted and known.newest <= snapshot.version else Clusters(columns=wanted)
     found = snapshot.infos_backwards(start.newest, COMMITS_READ)
     more = [one for version, commit, info in found if (one := window_of(version, commit, info, wanted))]
@@ -91,10 +91,10 @@ def ordered_by(info: Mapping[str, Any]) -> tuple[str, ...]:
         columns = json.loads((info.get("operationParameters") or {}).get("zOrderBy") or "[]")
     except (TypeError, ValueError, RecursionError):
         return ()
-    return normalised(str(column) for column in columns)
+    return normalise(str(column) for column in columns)
 
 
-def normalised(columns: Iterable[str]) -> tuple[str, ...]:
+def normalise(columns: Iterable[str]) -> tuple[str, ...]:
     return tuple(column.strip("`").lower() for column in columns)
 
 

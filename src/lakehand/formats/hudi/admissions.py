@@ -59,7 +59,7 @@ def admit_plan(table: TableRuntime, snapshot: HudiSnapshot, operation: Operation
     # After an attempt of ours, a completed plan may be its work: the job finds nothing to do and the timeline decides.
     is_perhaps_ours = operation.run_times > 0 and bool(snapshot.timeline.completed_at(instant))
     if not is_pending and not is_perhaps_ours:
-        return Drop(reason=lost(table, snapshot, action, instant))
+        return Drop(reason=why_lost(table, snapshot, action, instant))
     stale = stale_plans(snapshot, [plan for plan in snapshot.pending_of(action) if plan.instant == instant])
     if stale and not may_roll_back(table.config):
         return stale_failure(stale)
@@ -67,7 +67,7 @@ def admit_plan(table: TableRuntime, snapshot: HudiSnapshot, operation: Operation
     return hindrance or complete(table, snapshot, operation, values, instant=instant, stale=stale)
 
 
-def lost(table: TableRuntime, snapshot: HudiSnapshot, action: Action, instant: Instant) -> str:
+def why_lost(table: TableRuntime, snapshot: HudiSnapshot, action: Action, instant: Instant) -> str:
     if done := snapshot.timeline.completed_at(instant):
         return f"{action} plan {instant} was completed by {who_did(table, action, instant)} as {done[0].name}"
     others = [file for file in snapshot.timeline.files if file.instant == instant]

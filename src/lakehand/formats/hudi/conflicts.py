@@ -50,7 +50,7 @@ def stale_failure(stale: Mapping[Instant, str]) -> Failure:
     """Without a common lock nobody else may roll the plan back while a writer is at work."""
     why = next(iter(stale.values()))
     return Failure(
-        reason="overtaken",
+        reason="stale-plan",
         message=f"{why}; roll the plan back in Hudi, then cluster anew, or configure the table's lock",
         remedy=Remedy.FATAL,
     )
@@ -88,7 +88,7 @@ def wait_after_losses(table: TableRuntime) -> Skip | None:
         return None
     times = f"the last {len(lost)} clusterings" if len(lost) > 1 else "the last clustering"
     why = f"{times} lost against a writer in the same files (operation {lost[0].id})"
-    return Skip(reason=f"{why}; next attempt in {spoken(left)}", look_again=left)
+    return Skip(reason=f"{why}; next attempt in {format_wait(left)}", look_again=left)
 
 
 def in_a_row(operations: Sequence[Operation]) -> list[Operation]:
@@ -101,7 +101,7 @@ def in_a_row(operations: Sequence[Operation]) -> list[Operation]:
     return lost
 
 
-def spoken(span: timedelta) -> str:
+def format_wait(span: timedelta) -> str:
     return f"{span.total_seconds():.0f} s" if span < timedelta(minutes=2) else minutes(span)
 
 
@@ -113,7 +113,7 @@ def why_stale(snapshot: HudiSnapshot, plan: PendingPlan) -> str | None:
             part = slices.get(found["group"]) if found else None
             if found and part and is_newer(snapshot, plan, part, name, found["instant"]):
                 return (
-                    f"clustering plan {plan.instant} was overtaken: {folder}/{name} is newer, and running the plan "
+                    f"clustering plan {plan.instant} is stale: {folder}/{name} is newer, and running the plan "
                     "would replace it"
                 )
     return None

@@ -86,7 +86,7 @@ def why_waiting(plan: PendingPlan, operation: Operation) -> str:
         return f"plan {plan.instant} ended {operation.status} as operation {operation.id} ({operation.reason}); {retry}"
     if operation.status is Status.SUCCEEDED:
         return f"plan {plan.instant} is pending although operation {operation.id} completed it: someone brought it back"
-    return f"plan {plan.instant} is in the care of operation {operation.id} ({operation.status})"
+    return f"plan {plan.instant} belongs to operation {operation.id} ({operation.status})"
 
 
 def plan_ourselves(table: TableRuntime, snapshot: HudiSnapshot, action: Action, values: Values) -> TableProcess | Skip:

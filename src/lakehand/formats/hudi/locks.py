@@ -145,10 +145,10 @@ def shared_lock(config: TableConfig) -> dict[str, str] | NoLock:
     known = PROVIDERS.get(name)
     if known is None:
         return NoLock(reason=f"the lock provider {name!r} is not known here: {', '.join(sorted(PROVIDERS))}")
-    return given_options(known, name, config)
+    return provider_options(known, name, config)
 
 
-def given_options(known: Provider, name: str, config: TableConfig) -> dict[str, str] | NoLock:
+def provider_options(known: Provider, name: str, config: TableConfig) -> dict[str, str] | NoLock:
     """Only keys that this provider has, each from where it may come."""
     if refused := why_refused(known, name, config):
         return NoLock(reason=refused)

@@ -20,8 +20,13 @@ def data_need(snapshot: IcebergSnapshot, rules: DataRules) -> Need | Skip:
     groups = grouped(
         (file for file in snapshot.data_files if file.size < rules.small or file.path in heavy), snapshot.spec
     )
-    worth = [group for group in groups.values() if is_worth(group, rules.min_files, rules.target) or hit(group, heavy)]
-    told = f"{len(small)} of {len(snapshot.data_files)} files are under {amount(rules.small)}{said(heavy, rules)}"
+    worth = [
+        group
+        for group in groups.values()
+        if is_worth(group, rules.min_files, rules.target) or has_heavy_file(group, heavy)
+    ]
+    told = f"{len(small)} of {len(snapshot.data_files)} files are under {amount(rules.small)}"
+    told += describe_heavy(heavy, rules)
     if not worth:
         most = max((len(group) for group in groups.values()), default=0)
         return Skip(reason=f"{told}; at most {most} in one partition, {rules.min_files} are worth it")
@@ -40,11 +45,11 @@ def outputs(size: int, target: int) -> int:
     return max(ceil(size / max(target, 1)), 1)
 
 
-def hit(group: Sequence[ContentFile], heavy: Mapping[str, str]) -> bool:
+def has_heavy_file(group: Sequence[ContentFile], heavy: Mapping[str, str]) -> bool:
     return any(file.path in heavy for file in group)
 
 
-def said(heavy: Mapping[str, str], rules: DataRules) -> str:
+def describe_heavy(heavy: Mapping[str, str], rules: DataRules) -> str:
     if not heavy:
         return ""
     return f"; {len(heavy)} have {rules.delete_files} delete files or {rules.delete_ratio:.0%} of their rows deleted"

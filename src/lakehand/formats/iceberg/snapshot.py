@@ -167,7 +167,7 @@ class IcebergSnapshot:
         }
 
     def totals(self) -> dict[str, Json]:
-        """Counts that the current snapshot's summary has, without a look at any file."""
+        """Counts that the current snapshot's summary has, without opening any file."""
         summary = self.current.summary if self.current else {}
         named = {"files": "total-data-files", "delete_files": "total-delete-files", "rows": "total-records"}
         return {

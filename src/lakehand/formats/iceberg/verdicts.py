@@ -41,7 +41,7 @@ def about_rewrite(snapshot: IcebergSnapshot, process: TableProcess, result: Mapp
     commits = snapshot.tagged(tag) if tag else []
     if commits:
         numbers = rewrite_numbers(snapshot, process, commits)
-        return Verdict(finding=Finding.DONE, reason=told(process, numbers, commits), numbers=numbers)
+        return Verdict(finding=Finding.DONE, reason=describe_rewrite(process, numbers, commits), numbers=numbers)
     if result.get("rewritten") == 0:
         reason = f"nothing to do: Iceberg found nothing for {process.action}"
         return Verdict(finding=Finding.DONE, reason=reason, numbers={CHANGED: False, "after": snapshot.totals()})
@@ -61,7 +61,7 @@ def rewrite_numbers(
     }
 
 
-def told(process: TableProcess, numbers: Mapping[str, Json], commits: Sequence[SnapshotCommit]) -> str:
+def describe_rewrite(process: TableProcess, numbers: Mapping[str, Json], commits: Sequence[SnapshotCommit]) -> str:
     kind, key = ("manifests", "manifests") if process.action == REWRITE_MANIFESTS else ("data files", "files")
     if process.action == REWRITE_POSITION_DELETES:
         kind, key = "delete files", "delete_files"

@@ -55,7 +55,7 @@ class LanceSnapshot:
 
     @cached_property
     def identity(self) -> dict[str, Json]:
-        """What tells this table from another one in its place, for as long as this version is kept.
+        """What tells this table from another one at its location, for as long as this version is kept.
 
         A Lance table has no identity of its own: no id in its manifests, and its first version is cleaned away.
         """
@@ -130,7 +130,7 @@ class LanceSnapshot:
 
 
 def transaction_of(dataset: Any, version: int) -> str:
-    """The name of the transaction's file; empty where an old writer made none. The job looks in the same way."""
+    """The name of the transaction's file; empty where an old writer made none. The job finds it in the same way."""
     for batch in dataset.tracked_files(min_version=version):
         for row in batch.to_pylist():
             if row["version"] == version and row["type"] == "transaction file":

@@ -68,7 +68,7 @@ def about_rewrite(snapshot: LanceSnapshot, process: TableProcess, result: Mappin
     nameless = [one for one in found if not one.tag] if process.parameters.get("is_indexed") else []
     if done := ours or told or nameless:
         whose = "" if ours or told else " by a rewrite whose author Lance does not tell"
-        return rewritten(snapshot, process, done[-1], whose)
+        return rewrite_verdict(snapshot, process, done[-1], whose)
     if result.get("tasks") == 0:
         reason = f"nothing to do: Lance planned no rewrite of version {result.get('read_version')}"
         return Verdict(finding=Finding.DONE, reason=reason, numbers={"changed": False, **change(snapshot, process)})
@@ -77,7 +77,7 @@ def about_rewrite(snapshot: LanceSnapshot, process: TableProcess, result: Mappin
     return Verdict(finding=Finding.NOT_DONE, reason=reason)
 
 
-def rewritten(snapshot: LanceSnapshot, process: TableProcess, done: Rewrite, whose: str) -> Verdict:
+def rewrite_verdict(snapshot: LanceSnapshot, process: TableProcess, done: Rewrite, whose: str) -> Verdict:
     numbers = change(snapshot, process)
     counts = f"{done.removed} fragments became {done.added}" if done.removed is not None else "fragments were merged"
     reason = f"{counts} in version {done.version}{whose}: {len(snapshot.fragments)} fragments now"
@@ -107,13 +107,15 @@ def about_cleaning(snapshot: LanceSnapshot, process: TableProcess, result: Mappi
     }
     # Lance goes by the time in the manifest, we by the file's: its word counts where the two differ.
     if not left or result.get("expired_after") == 0:
-        reason = f"{removed or before} versions older than {cutoff:%Y-%m-%d %H:%M} UTC are gone; {kept(snapshot)}"
+        reason = (
+            f"{removed or before} versions older than {cutoff:%Y-%m-%d %H:%M} UTC are gone; {describe_kept(snapshot)}"
+        )
         return Verdict(finding=Finding.DONE, reason=reason, numbers=numbers)
     reason = f"{len(left)} of {before} versions older than {cutoff:%Y-%m-%d %H:%M} UTC are still there"
     return Verdict(finding=Finding.NOT_DONE, reason=reason, numbers=numbers)
 
 
-def kept(snapshot: LanceSnapshot) -> str:
+def describe_kept(snapshot: LanceSnapshot) -> str:
     held = f", {len(snapshot.held)} held by tags and branches" if snapshot.held else ""
     return f"{len(snapshot.history)} are kept{held}"
 

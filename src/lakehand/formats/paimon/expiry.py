@@ -25,7 +25,7 @@ class Expiry:
     retained: int
     held: str = ""  # who keeps more than age and number do
 
-    def told(self, snapshot: PaimonSnapshot) -> str:
+    def describe(self, snapshot: PaimonSnapshot) -> str:
         held = f"; {self.held}" if self.held else ""
         return (
             f"{self.count} of {len(snapshot.ids)} snapshots are older than {span(self.age)} and may go, the last "
@@ -40,8 +40,8 @@ def decide_expire(context: PaimonContext) -> Need | Skip:
     least = context.values[settings.EXPIRE_AT_LEAST] if context.operation is None else 1
     is_again = context.operation is not None and context.operation.run_times > 0
     if found.count < least and not context.by_person and not is_again:
-        return Skip(reason=f"{found.told(context.snapshot)}; worth it from {least}")
-    return Need(reason=found.told(context.snapshot))
+        return Skip(reason=f"{found.describe(context.snapshot)}; worth it from {least}")
+    return Need(reason=found.describe(context.snapshot))
 
 
 def expiry_limits(context: PaimonContext) -> dict[str, Json]:

@@ -37,11 +37,11 @@ def decide_orphans(context: PaimonContext) -> Need | Skip:
         return Skip(reason=f"nothing is deleted while its metadata cannot be read: {error}")
     least = context.values[settings.ORPHANS_AT_LEAST]
     if found.files < least:
-        return Skip(reason=f"{told(found, age)}; worth it from {least}")
-    return Need(reason=told(found, age))
+        return Skip(reason=f"{describe(found, age)}; worth it from {least}")
+    return Need(reason=describe(found, age))
 
 
-def told(found: "OrphanCount", age: timedelta) -> str:
+def describe(found: "OrphanCount", age: timedelta) -> str:
     size = f": {amount(found.bytes)}" if found.files else ""
     return f"{found.files} of {found.listed} files are older than {span(age)} and belong to no snapshot{size}"
 

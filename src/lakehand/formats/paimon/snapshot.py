@@ -16,7 +16,7 @@ from lakehand.storage import Storage
 
 OURS = "lakehand-"  # what the commit users of our rewrites begin with
 SCHEMA = "schema"
-RECENT = 50  # snapshots that a decision looks back
+RECENT = 50  # snapshots that a decision reads back
 
 Bucket = tuple[bytes, int]  # partition and number
 

@@ -25,7 +25,7 @@ def about_compact(table: TableRuntime, snapshot: PaimonSnapshot, process: TableP
     if found:
         remember_order(table, snapshot, process, found[0])
         return done_by(snapshot, found, number(given.get("files_before")))
-    told = [number(one) for one in listed(result.get("snapshots"))]
+    told = [number(one) for one in as_list(result.get("snapshots"))]
     if told and max(told) < snapshot.earliest:
         reason = f"snapshot {max(told)} was its work, and has expired since: the oldest is {snapshot.earliest}"
         return Verdict(finding=Finding.DONE, reason=reason, numbers={"changed": True})
@@ -62,7 +62,7 @@ def remember_order(table: TableRuntime, snapshot: PaimonSnapshot, process: Table
     given = process.parameters
     if given.get("strategy") != settings.SORT or not given.get("order_columns"):
         return
-    columns = tuple(str(one) for one in listed(given["order_columns"]))
+    columns = tuple(str(one) for one in as_list(given["order_columns"]))
     order = SortOrder(strategy=str(given["order_strategy"]), columns=columns)
     until = youngest_file(snapshot, document["id"])
     table.update_state(SORTED, lambda _: {str(order): until})
@@ -111,7 +111,7 @@ def number(value: Json) -> int:
     return value if isinstance(value, int) else 0
 
 
-def listed(value: Json) -> list[Json]:
+def as_list(value: Json) -> list[Json]:
     return list(value) if isinstance(value, (list, tuple)) else []
 
 

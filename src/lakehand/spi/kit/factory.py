@@ -25,7 +25,7 @@ from lakehand.spi.pauses import COOL_DOWN, DRY_RUN, pause
 from lakehand.spi.runtimes import StateKey, TableRuntime
 
 S = TypeVar("S")
-CONFIRM = "confirm"  # in the parameters of a request: do it although it looks wrong
+CONFIRM = "confirm"  # in the parameters of a request: do it although the job finds it implausible
 BEFORE = "before"  # in the parameters of a process: the table as the first attempt found it
 KEPT = ("resource", "parallelism", "options")  # of a request: for engines that size each job, and for the next attempt
 OWN_ORIGIN = "coordinator"
@@ -188,7 +188,7 @@ class PlanningFactory(FormatFactory[S]):
         return self._wanted(context)
 
     def waiting(self, context: DecisionContext[S]) -> Skip | None:
-        """Why nothing is decided now, told without reading the table."""
+        """Why nothing is decided now, without reading the table."""
         if off := context.values.switched_off(*self.switches(context.action)):
             return Skip(reason=off)
         return pause(context.table, context.action, cool_down=self.cool_down(context.values, context.action))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a dry run found, told in one way for all formats."""
+"""The verdict on a dry run, in one wording for all formats."""
 
 from collections.abc import Mapping
 
