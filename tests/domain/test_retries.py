@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from lakehand.domain.processes import Failure, Remedy
-from lakehand.domain.retries import RetryPolicy
+from lakehand.domain.retries import RetryPolicy, back_off
 
 POLICY = RetryPolicy(max_attempts=3, first_delay=timedelta(seconds=10), longest_delay=timedelta(seconds=60))
 
@@ -44,3 +44,9 @@ def test_no_wait_is_longer_than_the_longest(run_times: int) -> None:
     wait = policy.delay(failure, run_times=run_times, patience=0, chance=0.999)
     assert wait is not None
     assert wait <= policy.longest_delay * 1.2
+
+
+def test_a_back_off_doubles_up_to_its_longest() -> None:
+    first, longest = timedelta(minutes=1), timedelta(minutes=30)
+    waits = [back_off(count, first=first, longest=longest) for count in (0, 1, 2, 3, 6, 10_000)]
+    assert waits == [timedelta(minutes=count) for count in (1, 1, 2, 4, 30, 30)]

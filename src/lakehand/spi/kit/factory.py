@@ -217,7 +217,7 @@ class PlanningFactory(FormatFactory[S]):
 
     def _admit(self, context: DecisionContext[S], operation: Operation) -> Admission:
         if context.was_admitted and self.has_committed(context):
-            return replace(operation.process, job=self.job_of(context.action))
+            return operation.process
         if off := context.values.switched_off(*self.switches(context.action)):
             return refused(operation, off)
         if context.is_dry_run and context.action not in self.dry_runs:
