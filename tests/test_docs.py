@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from lakehand.app.settings import ALIASES, Settings, load, read_duration
 from lakehand.cli import app
 from lakehand.engines.spark.settings import KEYS, read_settings
+from lakehand.formats.hudi import HudiProcessFactory
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.rest import build_app
 from lakehand.rest.context import ApiContext, Security, ServiceInfo
@@ -29,7 +30,6 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 TEXT = {page: page.read_text(encoding="utf-8") for page in PAGES}
 OPERATING = TEXT[ROOT / "docs" / "operating.md"]
 SOURCE = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "src").rglob("*.py"))
-HUDI_SETTINGS = "".join((ROOT / "src/lakehand/formats/hudi" / name).read_text() for name in ("settings.py", "locks.py"))
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 SPAN = re.compile(r"`([^`\n]+)`")
@@ -140,7 +140,7 @@ def test_environment_variables_that_are_named_exist(page: Path) -> None:
 
 def test_the_properties_of_hudi_tables_that_are_named_are_those_that_exist() -> None:
     named = {word for text in TEXT.values() for word in SPAN.findall(without_fences(text)) if HUDI.fullmatch(word)}
-    exist = {word for word in re.findall(r'"([^"\n]+)"', HUDI_SETTINGS) if HUDI.fullmatch(word)}
+    exist = {row.key for row in HudiProcessFactory().settings.rows if HUDI.fullmatch(row.key)}
     assert named == exist
 
 

@@ -16,10 +16,10 @@ import fastavro
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehand.formats.paimon import avro
 from lakehand.jobs.boundary import Boundary, OutsideTable
 from lakehand.jobs.paimon.options import refuse_odd_options
 from lakehand.spi import Operation
+from lakehand.storage import read_records
 from lakehand.testing.harness import PluginHarness
 from tests import paimon_tables as paimon
 from tests.attacks.scene import fingerprint, make_old
@@ -102,7 +102,7 @@ def stopped(subject: PluginHarness, operation: Operation) -> str:
 def rewrite(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """Change each record of a manifest or of a list of manifests, as somebody who may write to the table can."""
     data = file.read_bytes()
-    schema, records = fastavro.reader(BytesIO(data)).writer_schema, avro.records(data, str(file))
+    schema, records = fastavro.reader(BytesIO(data)).writer_schema, read_records(data, str(file))
     for record in records:
         change(record)
     out = BytesIO()
@@ -132,7 +132,7 @@ def change_list(table: Path, number: int, name: str) -> None:
 def change_entries(key: str, as_value: Callable[[str], object]) -> Callable[[Path, int, str], None]:
     def change(table: Path, number: int, name: str) -> None:
         lists = table / "manifest" / document(table, number)["deltaManifestList"]
-        for manifest in avro.records(lists.read_bytes(), str(lists)):
+        for manifest in read_records(lists.read_bytes(), str(lists)):
             file = table / "manifest" / manifest["_FILE_NAME"]
             rewrite(file, lambda entry: entry["_FILE"].update({key: as_value(name)}))
 

@@ -14,8 +14,8 @@ from bench.load import instant
 from bench.notify import Notify
 from bench.report import Figure, store
 from lakehand.domain.references import TableReference
-from lakehand.formats.hudi.mirror import why_unknown
 from lakehand.formats.hudi.table import HudiFormat
+from lakehand.formats.hudi.writer_options import why_unknown
 from tests.formats.hudi.runtime import ORDERS_V9, copied
 
 

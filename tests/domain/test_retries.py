@@ -49,3 +49,9 @@ def test_no_wait_is_longer_than_the_longest(run_times: int) -> None:
 def test_back_off_begins_with_the_first_pause_and_never_exceeds_the_longest() -> None:
     waits = [back_off(times, first=timedelta(minutes=1), longest=timedelta(hours=1)) for times in (0, 1, 2, 3, 99)]
     assert [wait.total_seconds() for wait in waits] == [60, 60, 120, 240, 3600]
+
+
+def test_a_back_off_doubles_up_to_its_longest() -> None:
+    first, longest = timedelta(minutes=1), timedelta(minutes=30)
+    waits = [back_off(count, first=first, longest=longest) for count in (0, 1, 2, 3, 6, 10_000)]
+    assert waits == [timedelta(minutes=count) for count in (1, 1, 2, 4, 30, 30)]

@@ -3,7 +3,20 @@
 
 import typer
 
-from lakehand.cli import catalogs, check, demo, doctor, hudi_options, info, maintain, migrate, operations, serve, tables
+from lakehand.cli import (
+    catalogs,
+    check,
+    demo,
+    doctor,
+    hudi_options,
+    info,
+    maintain,
+    migrate,
+    operations,
+    serve,
+    settings,
+    tables,
+)
 from lakehand.cli.errors import Commands
 
 app = typer.Typer(
@@ -42,4 +55,5 @@ app.command(
     "lakehand hudi-options -V 0.15.0 --format python",
 )(hudi_options.print_options)
 app.command("plugins")(info.plugins)
+app.command("settings", epilog="lakehand settings delta  ·  lakehand settings --json")(settings.settings)
 app.command("version")(info.version)

@@ -3,7 +3,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 
 from lakehand.domain.errors import Invalid
 
@@ -25,19 +24,12 @@ class TableConfig:
         return found.value if found else default
 
     def number(self, key: str, default: int) -> int:
-        return int(self._parsed(key, default, int))
-
-    def ratio(self, key: str, default: float) -> float:
-        return float(self._parsed(key, default, float))
-
-    def flag(self, key: str, default: bool) -> bool:
-        text = self.text(key, str(default)).strip().lower()
-        if text not in ("true", "false"):
-            raise Invalid(f"{key} is {text!r} (from {self.origin(key)}): say true or false")
-        return text == "true"
-
-    def duration(self, key: str, default: timedelta) -> timedelta:
-        return timedelta(seconds=self.ratio(key, default.total_seconds()))
+        """For a factory without the kit, whose setting rows know more types."""
+        found = self.settings.get(key)
+        try:
+            return int(found.value) if found else default
+        except ValueError:
+            raise Invalid(f"{key} is {self.text(key)!r} (from {self.origin(key)}): say a whole number") from None
 
     def origin(self, key: str) -> str:
         found = self.settings.get(key)
@@ -45,15 +37,6 @@ class TableConfig:
 
     def starting_with(self, prefix: str) -> Mapping[str, str]:
         return {key: s.value for key, s in self.settings.items() if key.startswith(prefix)}
-
-    def _parsed(self, key: str, default: float, parse: type[int] | type[float]) -> float:
-        found = self.settings.get(key)
-        if found is None:
-            return default
-        try:
-            return parse(found.value)
-        except ValueError:
-            raise Invalid(f"{key} is {found.value!r} (from {found.origin}): a number is needed") from None
 
 
 def layered(*layers: tuple[str, Mapping[str, str]]) -> TableConfig:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runtime of a table that no service knows: for a look from outside, and for the tests of a plugin."""
+"""The runtime of a table that no service knows: for commands without a service, and for the tests of a plugin."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime

@@ -53,13 +53,13 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseGrant:
-    """How long work may go on: for ``hold`` after the engine's own clock showed ``mark``.
+    """How long work may go on: for ``time_to_live`` after the engine published ``heartbeat_token``.
 
-    The holder reads the mark, then renews its lease in the database, then tells the engine. However late the engine
+    The holder reads the token, then renews its lease in the database, then tells the engine. However late the engine
     hears of it, the work never outlives the lease, and no two clocks are compared.
     """
 
-    heartbeat_token: str | None  # None: the engine had no running clock; the work waits for a renewal that has a mark
+    heartbeat_token: str | None  # None: the engine had no running clock; the work waits for a renewal that has one
     time_to_live: timedelta
 
 

@@ -17,7 +17,7 @@ from lakehand.spi.runtimes import StateKey, TableRuntime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessTriggerStrategy:
-    """When a (format, action) is looked at, and how many of it may run at once (0: no limit)."""
+    """When a (format, action) is evaluated, and how many of it may run at once (0: no limit)."""
 
     interval: timedelta | None = None  # counted from the last start
     on_new_snapshot: bool = True
@@ -43,6 +43,7 @@ class ProcessFactory(ABC):
         """Called once when the service stops."""
 
     def required_states(self) -> Set[StateKey[Any]]:
+        """The state that it keeps per table. The contract suite proves that each key survives being stored."""
         return frozenset()
 
     @abstractmethod
@@ -60,7 +61,7 @@ class ProcessFactory(ABC):
         """What the table needs now, one process at a time: it is asked again until it skips."""
 
     def admit(self, table: TableRuntime, operation: Operation) -> TableProcess | Skip | Drop | Failure:
-        """The last look before an engine gets the operation: the process as it must run now, or why not.
+        """Asked right before an engine gets the operation: the process as it must run now, or why not.
 
         The default runs what was stored; for an operation that someone asked for, which has no job yet, it asks
         ``trigger``. A factory whose plans live in the table checks here that the plan is still there and completes

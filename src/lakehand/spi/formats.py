@@ -42,7 +42,7 @@ class TableFormat(ABC):
     def recognise(self, location: str, names: Collection[str]) -> bool:
         """Whether a folder is a table of this format, told by the names of the files and folders in it.
 
-        Asked for every folder of a warehouse: answer from the names, and look inside only when they are promising.
+        Asked for every folder of a warehouse: answer from the names, and open files only when they match.
         """
         return False
 

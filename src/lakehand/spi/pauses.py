@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from lakehand.domain.actions import Action
 from lakehand.domain.operations import Operation, Status
 from lakehand.domain.processes import Skip
+from lakehand.domain.retries import back_off
 from lakehand.spi.runtimes import TableRuntime
 
 CHANGED = "changed"  # in a verdict's numbers: False when the run found nothing to do
@@ -39,7 +40,7 @@ def after_failures(ended: Sequence[Operation], now: datetime) -> Skip | None:
         if operation.status is Status.SUCCEEDED:
             break
         failed += 1
-    wait = min(FIRST_BACK_OFF * 2 ** min(failed - 1, 10), LONGEST_BACK_OFF)
+    wait = back_off(failed, first=FIRST_BACK_OFF, longest=LONGEST_BACK_OFF)
     last = ended[0]
     left = (last.finished_at or last.updated_at) + wait - now
     if left <= timedelta():

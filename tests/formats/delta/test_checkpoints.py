@@ -8,14 +8,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehand.formats.delta import DeltaFormat
-from lakehand.formats.delta.files import DataFile
+from lakehand.formats.delta.files import LiveFile
 from lakehand.spi import TableReference
 from tests import delta_tables
 
 pytestmark = pytest.mark.spark
 
 
-def files_of(path: Path) -> dict[str, DataFile]:
+def files_of(path: Path) -> dict[str, LiveFile]:
     return dict(DeltaFormat().inspect(TableReference(location=str(path))).files)
 
 

@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakehand.formats.delta import DeltaFormat
-from lakehand.formats.delta.files import DataFile
+from lakehand.formats.delta.files import LiveFile
 from lakehand.spi import Invalid, TableReference
 from tests.formats.delta.logs import MB, LogTable, add, adds, remove
 
@@ -22,7 +22,7 @@ def written(path: Path, commits: int = 3, files: int = 4) -> Path:
     return path
 
 
-def read(path: Path) -> dict[str, DataFile]:
+def read(path: Path) -> dict[str, LiveFile]:
     return dict(DeltaFormat().inspect(TableReference(location=str(path))).files)
 
 
@@ -135,7 +135,7 @@ def test_a_checkpoint_that_cannot_be_read_is_a_failure_of_storage(tmp_path: Path
 
 def test_an_empty_log_is_no_table(tmp_path: Path) -> None:
     (tmp_path / "t" / "_delta_log").mkdir(parents=True)
-    with pytest.raises(Invalid, match="has no commit"):
+    with pytest.raises(Invalid, match="has no commit and no checkpoint"):
         DeltaFormat().inspect(TableReference(location=str(tmp_path / "t")))
 
 
@@ -145,3 +145,24 @@ def test_a_commit_without_a_word_about_itself_is_read(tmp_path: Path) -> None:
     file.write_text("".join(line for line in file.read_text().splitlines(True) if "commitInfo" not in line))
     assert table.snapshot().numbers["oldest_snapshot"] is None
     assert "30 of 30 files" in table.wanted("optimize").reason
+
+
+def test_a_log_that_holds_only_a_checkpoint_is_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    for number in range(3):
+        write_deltalake(str(path), pa.table({"id": [number]}), mode="append")
+    whole = DeltaFormat().inspect(TableReference(location=str(path)))
+    assert len(whole.files) == 3
+    DeltaTable(str(path)).create_checkpoint()
+    for commit in (path / "_delta_log").glob("*.json"):
+        commit.unlink()
+    reader = DeltaFormat()
+
+    left = reader.inspect(TableReference(location=str(path)))
+
+    assert (left.version, set(left.files), left.numbers["snapshots"]) == (2, set(whole.files), 1)
+    assert (left.identity, left.size) == (whole.identity, whole.size)
+    assert reader.probe(TableReference(location=str(path))) == left.token
+    (path / "_delta_log" / f"{3:020d}.json").write_text('{"commitInfo":{"timestamp":1}}\n')
+    assert reader.probe(TableReference(location=str(path))) != left.token
+    assert len(reader.inspect(TableReference(location=str(path))).files) == 3

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from lakehand.formats.delta.failures import classify
+from lakehand.formats.delta import DeltaProcessFactory
 from lakehand.spi import EngineState, EngineStatus, Finding, Operation, Remedy, TableProcess
 from lakehand.testing.harness import PluginHarness
+from tests.formats.classifying import failure_of
 from tests.formats.delta.logs import MB, LogTable, add, adds, remove
 
 
@@ -118,8 +119,8 @@ def test_a_vacuum_is_done_when_its_end_is_in_the_log(
         ("io.delta.exceptions.MetadataChangedException", "[DELTA_METADATA_CHANGED]", "table-changed", "retry"),
         ("x", "[DELTA_MISSING_DELTA_TABLE] `/x` is not a Delta table.", "table-missing", "fatal"),
         ("x", "[DELTA_UNSUPPORTED_FEATURES_FOR_WRITE] ...", "protocol-unknown", "fatal"),
-        ("java.lang.IllegalArgumentException", "... such a low retention period? ...", "below-the-floor", "fatal"),
-        ("lakehand.jobs.delta.vacuum.BelowTheFloor", "...", "below-the-floor", "fatal"),
+        ("java.lang.IllegalArgumentException", "... such a low retention period? ...", "refused", "fatal"),
+        ("lakehand.jobs.safety.BelowFloor", "...", "refused", "fatal"),
         ("lakehand.jobs.delta.orphans.LiveFileListed", "...", "live-file-listed", "fatal"),
         ("x", "[DELTA_CANNOT_VACUUM_LITE] VACUUM LITE cannot delete all eligible files", "lite-impossible", "fatal"),
         ("java.lang.OutOfMemoryError", "Java heap space", "out-of-memory", "retry"),
@@ -128,11 +129,11 @@ def test_a_vacuum_is_done_when_its_end_is_in_the_log(
 )  # fmt: skip
 def test_failures_are_told_apart(error: str, message: str, reason: str, remedy: str) -> None:
     status = EngineStatus(state=EngineState.FAILED, error_class=error, message=message)
-    failure = classify(status, table="shop.payments", action="vacuum")
+    failure = failure_of(DeltaProcessFactory(), "vacuum", status)
     assert (failure.reason, failure.remedy) == (reason, Remedy(remedy))
     assert failure.message.startswith(message)
 
 
 def test_after_a_conflict_the_writer_gets_time() -> None:
     status = EngineStatus(state=EngineState.FAILED, error_class="x", message="[DELTA_CONCURRENT_WRITE]")
-    assert classify(status, table="t", action="optimize").delay == timedelta(minutes=2)
+    assert failure_of(DeltaProcessFactory(), "optimize", status).delay == timedelta(minutes=2)

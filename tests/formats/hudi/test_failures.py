@@ -5,14 +5,20 @@ from datetime import timedelta
 
 import pytest
 
-from lakehand.formats.hudi.failures import LONGEST, classify
-from lakehand.spi import EngineState, EngineStatus, Remedy
+from lakehand.formats.hudi import HudiProcessFactory
+from lakehand.spi import EngineState, EngineStatus, Failure, Remedy
+from lakehand.spi.kit.failures import LONGEST_MESSAGE
+from tests.formats.classifying import failure_of
 
 HUDI = "org.apache.hudi.exception"
 
 
 def failed(error_class: str, message: str) -> EngineStatus:
     return EngineStatus(state=EngineState.FAILED, error_class=error_class, message=message)
+
+
+def classify(status: EngineStatus) -> Failure:
+    return failure_of(HudiProcessFactory(), "compaction", status)
 
 
 @pytest.mark.parametrize(
@@ -50,4 +56,4 @@ def test_a_heartbeat_asks_for_patience_and_explains_itself() -> None:
 
 
 def test_a_long_message_is_cut() -> None:
-    assert len(classify(failed("x", "y" * 10_000)).message) == LONGEST
+    assert len(classify(failed("x", "y" * 10_000)).message) == LONGEST_MESSAGE

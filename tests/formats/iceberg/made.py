@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lakehand.formats.iceberg import IcebergFormat, IcebergProcessFactory
-from lakehand.formats.iceberg.manifests import DATA, POSITION_DELETES, ContentFile, Manifest, Memory
+from lakehand.formats.iceberg.manifests import DATA, POSITION_DELETES, ContentFile, Manifest, ManifestCache
 from lakehand.formats.iceberg.snapshot import IcebergSnapshot
 from lakehand.formats.iceberg.table import ICEBERG
 from lakehand.spi import DetachedRuntime, Operation, TableReference, TableSpec
@@ -74,7 +74,7 @@ def snapshot(
     }  # fmt: skip
     made = IcebergSnapshot(
         token="v1", location="/t", metadata=document, metadata_location="/t/metadata/v1.metadata.json",
-        why_read_only=why_read_only, storages=Storages({}), memory=Memory(),
+        why_read_only=why_read_only, storages=Storages({}), cache=ManifestCache(),
     )  # fmt: skip
     vars(made).update(files=files, manifests=manifests)
     return made

@@ -58,7 +58,7 @@ def test_a_table_of_a_version_to_come_is_left_alone() -> None:
 def test_a_quiet_time_is_waited_for_if_one_is_set() -> None:
     busy = snapshot(files=small_table().files, commits=line(2, 1 / 48))
     assert isinstance(decide(busy, REWRITE), TableProcess)
-    answer = decide(busy, REWRITE, quiet_seconds="3600")
+    answer = decide(busy, REWRITE, quiet_period="1h")
     assert isinstance(answer, Skip)
     assert answer.look_again == timedelta(minutes=30)
 
@@ -73,7 +73,7 @@ def test_row_level_writers_have_time_between_two_rewrites_and_appenders_need_non
     assert isinstance(waiting, Skip)
     assert waiting.look_again == timedelta(minutes=6)
     assert isinstance(decide(table("append"), REWRITE), TableProcess)
-    assert isinstance(decide(table("overwrite"), REWRITE, rest_seconds="0"), TableProcess)
+    assert isinstance(decide(table("overwrite"), REWRITE, rest_period="0s"), TableProcess)
     assert isinstance(admit(table("overwrite"), operation(REWRITE)), Skip)
     assert isinstance(admit(table("overwrite"), operation(REWRITE, origin="api")), TableProcess)
 
@@ -89,12 +89,12 @@ def test_a_sweep_is_due_once_in_a_while() -> None:
     assert isinstance(decide(old, SWEEP), TableProcess)
     swept = decide(old, SWEEP, ended(SWEEP, hours=10, changed=True))
     assert isinstance(swept, Skip)
-    assert (swept.look_again, "operation 7 swept it" in swept.reason) == (timedelta(hours=158), True)
+    assert (swept.look_again, "operation 7 removed orphans at" in swept.reason) == (timedelta(hours=158), True)
     again = decide(old, SWEEP, ended(SWEEP, hours=170, changed=True))
     assert isinstance(again, TableProcess)
-    assert again.reason == "the last sweep was 170 h ago, and 1 commits since"
+    assert again.reason == "the last removal was 170 h ago, and 1 commits since"
     assert isinstance(
-        decide(old, SWEEP, ended(SWEEP, hours=10, changed=True), remove_orphans__every_hours="9"), TableProcess
+        decide(old, SWEEP, ended(SWEEP, hours=10, changed=True), remove_orphans__every="9h"), TableProcess
     )
     young = decide(snapshot(commits=line(2)), SWEEP)
     assert isinstance(young, Skip)
@@ -153,7 +153,7 @@ def test_rewriting_everything_is_for_requests_only() -> None:
         (REWRITE, {"options": {"spark.jars": "x"}}, "no option 'spark.jars'"),
         (REWRITE, {"options": {"strategy": "magic"}}, "say one of bin-pack"),
         (REWRITE, {"options": {"strategy": "z-order", "z-order-columns": "a;b"}}, "names of columns"),
-        (REWRITE, {"options": {"target-bytes": "big"}}, "a number is needed"),
+        (REWRITE, {"options": {"target-bytes": "big"}}, "say a number of bytes"),
         (REWRITE, {"dry_run": True}, "has no dry run"),
         (EXPIRE, {"options": {"expire": [1]}}, "no option 'expire'"),
         (SWEEP, {"options": {"location": "/etc"}}, "no option 'location'"),
@@ -165,13 +165,13 @@ def test_a_request_that_makes_no_sense_fails_at_once(action: Action, parameters:
     assert (answer.reason, message in answer.message) == ("refused", True), answer.message
 
 
-@pytest.mark.parametrize("asked", ["0", "-100", "0.5"])
+@pytest.mark.parametrize("asked", ["0s", "1s", "30m"])
 def test_no_setting_and_no_request_goes_below_the_floors(asked: str) -> None:
     factory = IcebergProcessFactory()
-    factory.open({settings.MAX_AGE_FLOOR: asked, settings.OLDER_THAN_FLOOR: asked})
-    options: dict[Action, dict[str, Json]] = {EXPIRE: {"max-age-hours": asked}, SWEEP: {"older-than-hours": asked}}
+    factory.open({f"{settings.MAX_AGE.key}-floor": asked, f"{settings.OLDER_THAN.key}-floor": asked})
+    options: dict[Action, dict[str, Json]] = {EXPIRE: {"max-age": asked}, SWEEP: {"older-than": asked}}
     for action, hours in ((EXPIRE, 24), (SWEEP, 72)):
-        told = {"expire_snapshots__max_age_hours": asked, "remove_orphans__older_than_hours": asked}
+        told = {"expire_snapshots__max_age": asked, "remove_orphans__older_than": asked}
         wish = operation(action, origin="api", options=options[action])
         answer = factory.admit(MadeRuntime(snapshot(commits=line(30, 0.5)), **told), wish)
         assert isinstance(answer, TableProcess)
@@ -181,29 +181,32 @@ def test_no_setting_and_no_request_goes_below_the_floors(asked: str) -> None:
 def test_a_request_can_keep_more_than_the_table_does_and_not_less() -> None:
     table = snapshot(commits=line(30, 20, 10, 9, 3, 2, 1))
 
-    def expired(**options: Json) -> Json:
-        wish = operation(EXPIRE, origin="api", options=options)
+    def expired(options: dict[str, Json] | None = None) -> Json:
+        wish = operation(EXPIRE, origin="api", options=options or {})
         parameters: dict[str, Json] = admit(table, wish, expire_snapshots__min_snapshots="2").parameters
         return parameters["expire"]
 
     assert expired() == [1, 2, 3, 4]
-    assert expired(**{"max-age-hours": 15 * 24, "min-snapshots": 1}) == [1, 2]
-    assert expired(**{"max-age-hours": 24, "min-snapshots": 6}) == [1]
-    assert expired(**{"max-age-hours": 1, "min-snapshots": 1}) == [1, 2, 3, 4]
+    assert expired({"max-age": "15d", "min-snapshots": 1}) == [1, 2]
+    assert expired({"max-age": "24h", "min-snapshots": 6}) == [1]
+    assert expired({"max-age": "1h", "min-snapshots": 1}) == [1, 2, 3, 4]
 
 
 def test_flags_are_true_only_when_they_are_true() -> None:
-    answer = admit(snapshot(commits=line(30)), operation(SWEEP, origin="api", confirm="yes", dry_run=1))
+    for flags in ({"confirm": "yes"}, {"dry_run": 1}):
+        answer = admit(snapshot(commits=line(30)), operation(SWEEP, origin="api", **flags))
+        assert (type(answer), answer.reason) == (Failure, "refused")
+    answer = admit(snapshot(commits=line(30)), operation(SWEEP, origin="api"))
     assert (answer.parameters["confirm"], answer.parameters["dry_run"]) == (False, False)
 
 
 def test_a_floor_that_is_no_number_is_refused() -> None:
-    with pytest.raises(Invalid, match="a number of hours"):
-        IcebergProcessFactory().open({settings.MAX_AGE_FLOOR: "a day"})
+    with pytest.raises(Invalid, match="say a duration"):
+        IcebergProcessFactory().open({f"{settings.MAX_AGE.key}-floor": "a day"})
 
 
 def test_sort_orders_are_read_as_people_write_them() -> None:
-    assert settings.order("sort", "a, b desc, c asc nulls last", "") == {
+    assert settings.order("sort", "a, b desc, c asc nulls last", ()) == {
         "sort": [
             {"column": "a", "descending": False, "nulls_first": True},
             {"column": "b", "descending": True, "nulls_first": False},
@@ -211,7 +214,7 @@ def test_sort_orders_are_read_as_people_write_them() -> None:
         ]
     }
     with pytest.raises(Invalid, match="is no column"):
-        settings.order("sort", "a; drop", "")
+        settings.order("sort", "a; drop", ())
 
 
 def test_manifests_are_in_nobodys_way() -> None:
@@ -222,4 +225,4 @@ def test_manifests_are_in_nobodys_way() -> None:
 
 
 def test_keys_of_tests_are_keys_of_settings() -> None:
-    assert key_of("rewrite_data__target_bytes") == settings.TARGET
+    assert key_of("rewrite_data__target_bytes") == settings.TARGET.key

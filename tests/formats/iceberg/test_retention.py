@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from lakehand.formats.iceberg.retention import Retention, expirable
+from lakehand.formats.iceberg.retention import SnapshotRetention, expirable
 from tests.formats.iceberg.made import ago, branch, commit, line, snapshot, tag
 
 DAY = timedelta(days=1) // timedelta(milliseconds=1)
-KEPT = Retention(now=ago(), max_age=5 * DAY, min_snapshots=1, flink_age=30 * DAY)
+KEPT = SnapshotRetention(now=ago(), max_age=5 * DAY, min_snapshots=1, flink_age=30 * DAY)
 LINE = line(20, 15, 10, 8, 4, 1)
 
 
-def gone(kept: Retention = KEPT, **parts: Any) -> list[int]:
+def gone(kept: SnapshotRetention = KEPT, **parts: Any) -> list[int]:
     return [commit.id for commit in expirable(snapshot(**{"commits": LINE, **parts}), kept)]
 
 

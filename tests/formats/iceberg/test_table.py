@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakehand.formats.iceberg import IcebergFormat
-from lakehand.formats.iceberg.manifests import DATA, ContentFile, Memory
+from lakehand.formats.iceberg.manifests import DATA, ContentFile, ManifestCache
 from lakehand.formats.iceberg.snapshot import resolved
 from lakehand.spi import Finding, Skip
 from tests.formats.iceberg.made import WrittenTable, snapshot
@@ -84,8 +84,8 @@ def test_manifests_are_read_once(written: WrittenTable, monkeypatch: pytest.Monk
     assert len(reader.inspect(written.reference).files) == 1
 
 
-def test_the_memory_of_manifests_has_an_end() -> None:
-    memory, file = Memory(limit=10), ContentFile("f", 1, 1, (0,), 1, DATA, False, None)
+def test_the_cache_of_manifests_has_an_end() -> None:
+    memory, file = ManifestCache(limit=10), ContentFile("f", 1, 1, (0,), 1, DATA, False, None)
     for number in range(9):
         memory.keep(f"m{number}", [file] * 3)
 

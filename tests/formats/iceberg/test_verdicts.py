@@ -97,8 +97,9 @@ FAILURES = [
     ("org.apache.iceberg.exceptions.CommitFailedException", "Version 3 exists", "write-conflict", "retry"),
     ("org.apache.iceberg.exceptions.CommitStateUnknownException", "time-out", "commit-unknown", "not-yet"),
     ("org.apache.iceberg.exceptions.NoSuchTableException", "Table does not exist", "table-missing", "fatal"),
-    ("lakehand.jobs.iceberg.refusals.Refused", "nothing younger than 72 h", "refused", "fatal"),
-    ("lakehand.jobs.iceberg.refusals.Implausible", "40 of 100 listed files", "implausible", "fatal"),
+    ("lakehand.jobs.safety.UnsafeRequest", "nothing younger than 72 h", "refused", "fatal"),
+    ("lakehand.jobs.safety.ImplausibleShare", "40 of 100 listed files", "implausible-share", "fatal"),
+    ("lakehand.jobs.safety.BelowFloor", "nothing younger than 72 h", "refused", "fatal"),
     ("java.lang.ClassNotFoundException", "org.apache.hadoop.fs.s3a", "class-missing", "fatal"),
     ("java.lang.OutOfMemoryError", "Java heap space", "out-of-memory", "retry"),
     ("java.io.FileNotFoundException", "gone", "file-missing", "retry"),
@@ -127,6 +128,7 @@ def test_the_wait_after_a_conflict_grows() -> None:
 
 
 def test_what_must_be_confirmed_says_how() -> None:
-    status = EngineStatus(state=EngineState.FAILED, error_class="a.refusals.Implausible", message="40 of 100")
+    status = EngineStatus(state=EngineState.FAILED, error_class="a.safety.ImplausibleShare", message="40 of 100")
     failure = FACTORY.classify(MadeRuntime(snapshot()), operation(Action("remove-orphans")), status)
-    assert failure.message == "40 of 100. To go on: lakehand operations submit 1 remove-orphans --confirm"
+    assert failure.message.startswith("40 of 100 (nothing was deleted.")
+    assert failure.message.endswith("if it is right: `lakehand operations submit 1 remove-orphans --confirm`)")

@@ -31,8 +31,8 @@ def test_a_compaction_gets_what_it_needs_and_no_secret(path: Path) -> None:
     [made] = [file.name for file in (path / "_transactions").iterdir() if file.name.startswith("11-")]
     assert parameters.pop("identity") == {"version": 12, "transaction": made}
     assert parameters == {
-        "location": str(path), "operation_tag": operation.tag, "before": 12, "options": {}, "target_rows": 300,
-        "deleted_share": 0.1, "max_bytes": 64 * 1024**3, "is_indexed": False,
+        "location": str(path), "operation_tag": operation.tag, "before": 12, "dry_run": False,
+        "confirm": False, "target_rows": 300, "deleted_share": 0.1, "max_bytes": 64 * 1024**3, "is_indexed": False,
     }  # fmt: skip
     assert "hush" not in repr(operation)
 
@@ -58,7 +58,7 @@ def test_an_action_that_is_switched_off_is_not_run_for_anybody(path: Path, actio
     answer = subject.factory.admit(subject.runtime(), subject.asked(action))
 
     off = f"lance.{action}.enabled is false (from table)"
-    assert answer == Failure(reason="not-allowed", message=off, remedy=Remedy.FATAL)
+    assert answer == Failure(reason="refused", message=off, remedy=Remedy.FATAL)
     ours = subject.stored(TableProcess(action=subject.asked(action).process.action))
     assert subject.factory.admit(subject.runtime(), ours) == Drop(reason=off)
 
@@ -69,7 +69,8 @@ def test_an_action_that_is_switched_off_is_not_run_for_anybody(path: Path, actio
         ("clean-versions", {"options": {"delete_unverified": True}}),
         ("clean-versions", {"options": {"older_than": 0}}),
         ("clean-versions", {"options": {"max-age": "soon"}}),
-        ("clean-versions", {"options": {"retain-versions": 0}}),
+        ("clean-versions", {"options": {"max-age": 86400}}),
+        ("clean-versions", {"confirm": "yes"}),
         ("clean-versions", {"options": {"retain-versions": True}}),
         ("clean-versions", {"options": ["max-age"]}),
         ("compact", {"options": {"defer_index_remap": True}}),
@@ -85,20 +86,20 @@ def test_what_a_request_may_not_ask_for_is_refused_for_good(
     answer = subject.factory.admit(subject.runtime(), subject.asked(action, **parameters))
 
     assert isinstance(answer, Failure)
-    assert (answer.reason, answer.remedy) == ("not-allowed", Remedy.FATAL)
+    assert (answer.reason, answer.remedy) == ("refused", Remedy.FATAL)
 
 
 @pytest.mark.parametrize(
     ("properties", "options", "plugin", "days"),
     [
         ({}, {}, {}, 14),
-        ({"lance.clean-versions.max-age": "1"}, {}, {}, 1),
-        ({"lance.clean-versions.max-age": "1"}, {"max-age": 1}, {}, 1),
-        ({}, {"max-age": 1}, {}, 14),
-        ({}, {"max-age": 30 * 86400}, {}, 30),
-        ({"lance.clean-versions.max-age": "1"}, {}, {"lance.clean-versions.max-age-floor": "1"}, 1),
-        ({"lance.clean-versions.max-age": "1"}, {}, {"lance.clean-versions.max-age-floor": "604800"}, 7),
-        ({"lance.clean-versions.max-age-floor": "1", "lance.clean-versions.max-age": "1"}, {}, {}, 1),
+        ({"lance.clean-versions.max-age": "1s"}, {}, {}, 1),
+        ({"lance.clean-versions.max-age": "1s"}, {"max-age": "1s"}, {}, 1),
+        ({}, {"max-age": "1s"}, {}, 14),
+        ({}, {"max-age": "30d"}, {}, 30),
+        ({"lance.clean-versions.max-age": "1s"}, {}, {"lance.clean-versions.max-age-floor": "1s"}, 1),
+        ({"lance.clean-versions.max-age": "1s"}, {}, {"lance.clean-versions.max-age-floor": "7d"}, 7),
+        ({"lance.clean-versions.max-age-floor": "1s", "lance.clean-versions.max-age": "1s"}, {}, {}, 1),
     ],
 )
 def test_no_table_and_no_request_cleans_what_is_younger_than_the_floor(
@@ -115,10 +116,10 @@ def test_a_request_can_only_retain_more_versions(path: Path) -> None:
 
     kept = [
         subject.admitted(subject.asked("clean-versions", options={"retain-versions": n})).process.parameters
-        for n in (1, 5, 8)
+        for n in (0, 1, 5, 8)
     ]
 
-    assert [one["retain_versions"] for one in kept] == [5, 5, 8]
+    assert [one["retain_versions"] for one in kept] == [5, 5, 5, 8]
 
 
 def test_a_dry_run_is_passed_on(path: Path) -> None:

@@ -3,8 +3,9 @@
 
 import pytest
 
-from lakehand.formats.lance.failures import classify
+from lakehand.formats.lance import LanceProcessFactory
 from lakehand.spi import EngineState, EngineStatus, Remedy
+from tests.formats.classifying import failure_of
 
 JOB = "lakehand.jobs.lance.clean_versions"
 
@@ -27,14 +28,15 @@ JOB = "lakehand.jobs.lance.clean_versions"
             "org.apache.spark.api.python.PythonException", "ModuleNotFoundError: No module named 'lance'",
             "library-missing", Remedy.FATAL,
         ),
-        (f"{JOB}.BelowFloor", "versions younger than 1 day are not cleaned", "below-floor", Remedy.FATAL),
+        ("lakehand.jobs.safety.BelowFloor", "versions younger than 1 day are not cleaned", "refused", Remedy.FATAL),
         (f"{JOB}.LiveFileInDanger", "1 files of version 7 would go", "live-file", Remedy.FATAL),
         ("OSError", "Permission denied (os error 13)", "denied", Remedy.RETRY),
         ("some.Strange", "error", "Strange", Remedy.RETRY),
     ],
 )  # fmt: skip
 def test_each_known_error_has_its_reason_and_remedy(error: str, message: str, reason: str, remedy: Remedy) -> None:
-    failure = classify(EngineStatus(state=EngineState.FAILED, error_class=error, message=message))
+    status = EngineStatus(state=EngineState.FAILED, error_class=error, message=message)
+    failure = failure_of(LanceProcessFactory(), "clean-versions", status)
 
     assert (failure.reason, failure.remedy) == (reason, remedy)
-    assert message in failure.message
+    assert failure.message.startswith(message)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from lakehand.formats.paimon.failures import classify
-from lakehand.formats.paimon.settings import COMPACT, floors_of
+from lakehand.formats.paimon import PaimonProcessFactory
+from lakehand.formats.paimon.settings import COMPACT, MAX_AGE, OLDER_THAN, RETAIN_LAST
 from lakehand.jobs.paimon.compact import bins
 from lakehand.spi import Action, Drop, EngineState, EngineStatus, Failure, Invalid, Remedy, Status, TableProcess
+from tests.formats.classifying import failure_of
 from tests.formats.paimon.handmade import MB, NOON, File, HandMade, small
 from tests.formats.paimon.runtime import harness, skipped, wanted
 
@@ -114,7 +115,7 @@ def test_an_action_that_is_switched_off_is_not_run_for_anybody(tmp_path: Path, a
     answer = service.factory.admit(service.runtime(), service.asked(action))
     assert answer == Failure(reason="refused", message=off, remedy=Remedy.FATAL)
     ours = service.stored(TableProcess(action=Action(action)))
-    assert service.factory.admit(service.runtime(), ours) == Drop(reason=f"not done: {off}")
+    assert service.factory.admit(service.runtime(), ours) == Drop(reason=off)
 
 
 @pytest.mark.parametrize("columns", ["", "nobody", "p", "v;DROP", "v,,id"])
@@ -122,8 +123,12 @@ def test_columns_that_cannot_be_sorted_by_are_refused(columns: str, tmp_path: Pa
     made = HandMade(tmp_path / "t", partition_keys=["p"])
     made.commit(small(9))
 
-    with pytest.raises(Invalid, match="cannot sort by"):
-        harness(made.root, compact__strategy="sort", compact__order_columns=columns).wants("compact")
+    service = harness(made.root, compact__strategy="sort", compact__order_columns=columns)
+    why = "say names of columns" if columns == "v,,id" else "cannot sort by"
+    assert why in skipped(service, "compact")
+    answer = service.factory.admit(service.runtime(), service.asked("compact"))
+    assert isinstance(answer, Failure)
+    assert (answer.reason, why in answer.message) == ("refused", True)
 
 
 def test_sorted_files_are_remembered_after_the_snapshot_of_the_sort_has_expired(tmp_path: Path) -> None:
@@ -168,7 +173,7 @@ def test_a_person_may_confirm_a_compaction_beside_a_writer(tmp_path: Path) -> No
 
     refused = service.factory.admit(service.runtime(), service.asked("compact"))
     assert isinstance(refused, Failure)
-    assert refused.message.endswith("lakehand operations submit TABLE compact --confirm")
+    assert refused.message.endswith("lakehand operations submit 1 compact --confirm")
     assert isinstance(service.factory.admit(service.runtime(), service.asked("compact", confirm=True)), TableProcess)
 
 
@@ -208,7 +213,7 @@ def test_expiry_counts_age_and_number(tmp_path: Path) -> None:
         "15 of 40 snapshots are older than 24 h and may go, the last 10 stay"
     )
     assert skipped(harness(made.root, expire_snapshots__retain_last="35"), "expire-snapshots") == (
-        "5 of 40 snapshots are older than 24 h and may go, the last 35 stay; worth while from 10"
+        "5 of 40 snapshots are older than 24 h and may go, the last 35 stay; worth it from 10"
     )
     assert skipped(harness(made.root, expire_snapshots__enabled="false"), "expire-snapshots").endswith("(from table)")
 
@@ -234,16 +239,18 @@ def test_a_branch_from_an_unknown_place_keeps_the_whole_main_line(tmp_path: Path
 
 
 def test_floors_are_raised_by_the_plugin_and_lowered_by_nobody() -> None:
-    low = floors_of(
-        {"paimon.expire-snapshots.age-floor": "1", "paimon.expire-snapshots.retain-floor": "-3",
-         "paimon.remove-orphans.age-floor": "0"}
+    low, high = PaimonProcessFactory(), PaimonProcessFactory()
+    low.open(
+        {"paimon.expire-snapshots.max-age-floor": "1s", "paimon.expire-snapshots.retain-last-floor": "0",
+         "paimon.remove-orphans.older-than-floor": "0s"}
     )  # fmt: skip
-    high = floors_of({"paimon.remove-orphans.age-floor": "864000", "paimon.expire-snapshots.age-floor": "86400"})
+    high.open({"paimon.remove-orphans.older-than-floor": "10d", "paimon.expire-snapshots.max-age-floor": "1d"})
 
-    assert (low.snapshot_age, low.snapshots, low.orphan_age) == (timedelta(hours=1), 1, timedelta(days=3))
-    assert (high.snapshot_age, high.orphan_age) == (timedelta(days=1), timedelta(days=10))
+    rows = (MAX_AGE, RETAIN_LAST, OLDER_THAN)
+    assert [low.settings.floor(row) for row in rows] == [timedelta(hours=1), 1, timedelta(days=3)]
+    assert [high.settings.floor(row) for row in rows] == [timedelta(days=1), 1, timedelta(days=10)]
     with pytest.raises(Invalid):
-        floors_of({"paimon.remove-orphans.age-floor": "never"})
+        low.open({"paimon.remove-orphans.older-than-floor": "never"})
 
 
 def test_a_run_that_changed_nothing_is_not_repeated_for_a_while(tmp_path: Path) -> None:
@@ -269,9 +276,11 @@ def test_a_run_that_changed_nothing_is_not_repeated_for_a_while(tmp_path: Path) 
     ],
 )
 def test_failures_are_told_apart(message: str, reason: str, remedy: Remedy) -> None:
-    failure = classify(COMPACT, EngineStatus(state=EngineState.FAILED, error_class="some.Error", message=message))
+    status = EngineStatus(state=EngineState.FAILED, error_class="some.Error", message=message)
+    failure = failure_of(PaimonProcessFactory(), "compact", status)
 
     assert (failure.reason, failure.remedy) == (reason, remedy)
+    assert failure.message.startswith(message)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakehand.formats.paimon import PaimonFormat
-from lakehand.formats.paimon.schema import Kind, TableSchema, size_of, span_of
+from lakehand.formats.paimon.schema import TableKind, TableSchema, size_of, span_of
 from lakehand.formats.paimon.table import PAIMON
 from lakehand.spi import Catalog, Invalid, TableReference
 from lakehand.storage import unpacking
@@ -93,15 +93,15 @@ def test_other_catalogs_are_refused_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "primary", "partition", "kind"),
     [
-        ({}, (), (), Kind.APPEND),
-        ({"bucket": "4"}, (), (), Kind.BUCKETED_APPEND),
-        ({"bucket": "4"}, ("id",), ("p",), Kind.PRIMARY_KEY),
-        ({}, ("id", "p"), ("p",), Kind.PRIMARY_KEY),
-        ({}, ("id",), ("p",), Kind.CROSS_PARTITION),
+        ({}, (), (), TableKind.APPEND),
+        ({"bucket": "4"}, (), (), TableKind.BUCKETED_APPEND),
+        ({"bucket": "4"}, ("id",), ("p",), TableKind.PRIMARY_KEY),
+        ({}, ("id", "p"), ("p",), TableKind.PRIMARY_KEY),
+        ({}, ("id",), ("p",), TableKind.CROSS_PARTITION),
     ],
 )
 def test_the_kind_of_a_table_follows_from_keys_and_buckets(
-    options: dict[str, str], primary: tuple[str, ...], partition: tuple[str, ...], kind: Kind
+    options: dict[str, str], primary: tuple[str, ...], partition: tuple[str, ...], kind: TableKind
 ) -> None:
     assert TableSchema(id=0, options=options, primary_keys=primary, partition_keys=partition).kind is kind
 

@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 from lakehand.jobs.attempt import job_called
 from lakehand.jobs.boundary import OutsideTable
-from lakehand.jobs.delta.orphans import ImplausibleShare, LiveFileListed
-from lakehand.jobs.delta.vacuum import BelowTheFloor
+from lakehand.jobs.delta.orphans import LiveFileListed
 from lakehand.jobs.job import Job
+from lakehand.jobs.safety import BelowFloor, ImplausibleShare
 from lakehand.spi import Remedy, Skip, TableProcess
 from lakehand.testing.harness import PluginHarness, boundary_parameter
 from tests import delta_tables as delta
@@ -112,10 +112,10 @@ def test_a_table_that_keeps_longer_loses_nothing_whoever_asks(
     keep = "SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 30 days')"
     spark.sql(f"ALTER TABLE {delta.quoted(old)} {keep}")
     here = delta.data_files(old)
-    table = rehearse(old, vacuum__retain_hours="1")
+    table = rehearse(old, vacuum__retain="1h")
     assert "older than 720 h" in skipped(table)
 
-    asked = table.finish(table.asked("vacuum", options={"retain_hours": 168, "mode": "full"}, confirm=True))
+    asked = table.finish(table.asked("vacuum", options={"retain": "168h", "mode": "full"}, confirm=True))
     assert asked.process.parameters["retain_hours"] == 720
     assert asked.result["changed"] is False
 
@@ -150,7 +150,7 @@ def test_odd_parameters_given_straight_to_the_job_are_refused(
         "retain_hours": 168, "mode": "full", "operation_tag": "1-x", "dry_run": False, "confirm": True,
     }  # fmt: skip
 
-    with pytest.raises((ValueError, TypeError, BelowTheFloor, OutsideTable)):
+    with pytest.raises((ValueError, TypeError, BelowFloor, OutsideTable)):
         job_called("delta.vacuum")(Job(spark.newSession(), {**sound, **odd}))
 
     assert delta.data_files(old_template) == here

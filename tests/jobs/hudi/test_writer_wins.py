@@ -102,7 +102,7 @@ def test_a_plan_that_a_writer_overtook_is_rolled_back_and_the_next_one_is_done(
         assert [instant for instant, _ in hudi.pending(path)] == [again]
         known = service(spark, path).execute(admitted)
         assert_lost(service(spark, path), admitted, known, again)
-        assert "was overtaken" in known["lost"][again]
+        assert "is stale" in known["lost"][again]
 
         assert len(service(spark, path, Scheduling.SERVICE).serve("clustering")) == 1
         write(6)

@@ -93,11 +93,11 @@ def test_young_snapshots_stay_whatever_the_settings_and_the_request_say(
     document = iceberg.metadata(history)
     iceberg.age(history, -9.5)  # half a day old
     iceberg.edit(history, {**iceberg.metadata(history), "properties": {**document["properties"], **GREEDY}})
-    service = harness(spark, history, {"iceberg.expire-snapshots.max-age-hours": "0"})
-    service.factory.open({"iceberg.expire-snapshots.max-age-hours-floor": "0"})
+    service = harness(spark, history, {"iceberg.expire-snapshots.max-age": "0s"})
+    service.factory.open({"iceberg.expire-snapshots.max-age-floor": "0s"})
     assert "0 of 12 snapshots are older than 24 h" in skipped(service.wants("expire-snapshots"))
 
-    asked = service.finish(service.asked("expire-snapshots", options={"max-age-hours": 0, "min-snapshots": 0}))
+    asked = service.finish(service.asked("expire-snapshots", options={"max-age": "0s", "min-snapshots": 0}))
 
     assert asked.reason == "nothing to do: no snapshot may go"
     assert len(iceberg.snapshot_ids(history)) == 12

@@ -37,7 +37,7 @@ def test_what_a_dead_writer_left_goes_when_it_is_old(spark: SparkSession, wareho
     old = [junk(history, "data/p=p0/dead writer.parquet"), junk(history, "metadata/dead-m0.avro")]
     young = junk(history, "data/p=p0/at work.parquet", days=2.9)
     next_door = junk(history.parent, f"{history.name} 2/data/p=p0/not ours.parquet")
-    assert reason(service.wants("remove-orphans")).startswith("nobody remembers a sweep")
+    assert reason(service.wants("remove-orphans")).startswith("no earlier removal is known")
 
     dry = service.finish(service.asked("remove-orphans", dry_run=True)).result
     assert [Path(str(path).removeprefix("file:")) for path in dry["would_delete"]] == sorted(old)  # type: ignore[union-attr]
@@ -50,7 +50,7 @@ def test_what_a_dead_writer_left_goes_when_it_is_old(spark: SparkSession, wareho
     assert set(iceberg.files(history)) == live | {young}
     assert next_door.exists()
     assert warehouse.checksum(history) == before
-    assert "swept it at" in skipped(service.wants("remove-orphans"))
+    assert "removed orphans at" in skipped(service.wants("remove-orphans"))
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -97,7 +97,7 @@ def test_too_many_orphans_need_a_confirmation(spark: SparkSession, warehouse: Wa
         execute(service, operation)
 
     failure = service.failure(operation, refused.value)
-    assert (failure.reason, failure.remedy) == ("implausible", Remedy.FATAL)
+    assert (failure.reason, failure.remedy) == ("implausible-share", Remedy.FATAL)
     assert "lakehand operations submit 1 remove-orphans --confirm" in failure.message
     with pytest.raises(Exception, match="look like orphans"):
         execute_raw(service, operation.process.job, {**operation.process.parameters, "confirm": "yes"})
@@ -109,10 +109,10 @@ def test_too_many_orphans_need_a_confirmation(spark: SparkSession, warehouse: Wa
 
 def test_young_files_stay_whatever_the_settings_and_the_request_say(spark: SparkSession, history: Path) -> None:
     young = junk(history, "data/at work.parquet", days=2.9)
-    service = harness(spark, history, {"iceberg.remove-orphans.older-than-hours": "0"})
-    service.factory.open({"iceberg.remove-orphans.older-than-hours-floor": "1"})
+    service = harness(spark, history, {"iceberg.remove-orphans.older-than": "0s"})
+    service.factory.open({"iceberg.remove-orphans.older-than-floor": "1h"})
 
-    service.finish(service.asked("remove-orphans", options={"older-than-hours": 0}, confirm=True))
+    service.finish(service.asked("remove-orphans", options={"older-than": "0s"}, confirm=True))
 
     for moment in (int(time.time() * 1000), int(time.time() * 1000) - 71 * HOUR, None, "0", True):
         with pytest.raises(Exception, match=r"h is deleted|is no time"):
@@ -122,9 +122,9 @@ def test_young_files_stay_whatever_the_settings_and_the_request_say(spark: Spark
 
 def test_a_request_sweeps_nothing_that_the_settings_call_young(spark: SparkSession, history: Path) -> None:
     waiting = junk(history, "data/waiting.parquet", days=10)
-    service = harness(spark, history, {"iceberg.remove-orphans.older-than-hours": "480"})
+    service = harness(spark, history, {"iceberg.remove-orphans.older-than": "480h"})
 
-    done = service.finish(service.asked("remove-orphans", options={"older-than-hours": 80}))
+    done = service.finish(service.asked("remove-orphans", options={"older-than": "80h"}))
 
     assert done.result["deleted_files"] == 0
     assert waiting.exists()

@@ -12,11 +12,13 @@ import pytest
 from lance.fragment import write_fragments
 from pyspark.sql import SparkSession
 
-from lakehand.formats.lance.failures import classify
-from lakehand.jobs.lance.clean_versions import BelowFloor, LiveFileInDanger, limits_of, refuse_live_files
+from lakehand.formats.lance import LanceProcessFactory
+from lakehand.jobs.lance.clean_versions import LiveFileInDanger, limits_of, refuse_live_files
+from lakehand.jobs.safety import BelowFloor
 from lakehand.spi import EngineState, EngineStatus, Finding, Json, Remedy, Skip
 from lakehand.testing.folders import untouched
 from tests import lance_tables
+from tests.formats.classifying import failure_of
 from tests.formats.lance.rehearsing import harness
 from tests.jobs.lance.meddling import Died, Meddler, die, execute
 
@@ -79,7 +81,7 @@ def test_tagged_branched_young_and_uncommitted_files_stay(spark: SparkSession, t
     kept = {name: lance_tables.facts(path, name) for name in ("release", 40, 101, 105)}
     branch = rows_of(lance.dataset(str(path)).checkout_version(("experiment", None)))
 
-    harness(path, {"lance.clean-versions.max-age": "1"}, session=spark).serve("clean-versions")
+    harness(path, {"lance.clean-versions.max-age": "1s"}, session=spark).serve("clean-versions")
 
     assert lance_tables.versions(path) == [20, 40, *range(101, 111)]
     assert {name: lance_tables.facts(path, name) for name in kept} == kept
@@ -131,7 +133,7 @@ def test_odd_parameters_given_straight_to_the_job_delete_nothing(
         subject.execute(process)
 
     failure = subject.failure(process, caught.value)
-    assert (failure.reason, failure.remedy) == ("below-floor", Remedy.FATAL)
+    assert (failure.reason, failure.remedy) == ("refused", Remedy.FATAL)
 
 
 def test_a_cut_off_by_a_clock_that_runs_a_little_ahead_still_keeps_a_day() -> None:
@@ -163,7 +165,7 @@ def test_a_live_file_among_the_candidates_stops_everything(tmp_path: Path, holde
     status = EngineStatus(
         state=EngineState.FAILED, error_class=f"x.{type(caught.value).__name__}", message=str(caught.value)
     )
-    assert classify(status).remedy is Remedy.FATAL
+    assert failure_of(LanceProcessFactory(), "clean-versions", status).remedy is Remedy.FATAL
 
 
 @pytest.mark.spark

@@ -138,10 +138,10 @@ def test_a_snapshot_that_a_running_operation_began_with_stays(spark: SparkSessio
 @pytest.mark.parametrize(
     ("options", "properties"),
     [
-        ({"max_age": 0, "retain_last": 0}, {}),
-        ({"max_age": "-1", "retain_last": -5}, {}),
-        ({}, {"expire_snapshots__max_age": "0", "expire_snapshots__retain_last": "0"}),
-        ({"max-age": "soon"}, {"expire_snapshots__max_age": "-1e9", "expire_snapshots__retain_last": "-7"}),
+        ({"max_age": "0s", "retain_last": 0}, {}),
+        ({"max-age": "1s", "retain-last": 1}, {}),
+        ({}, {"expire_snapshots__max_age": "0s", "expire_snapshots__retain_last": "0"}),
+        ({"max-age": "0h"}, {"expire_snapshots__max_age": "1s", "expire_snapshots__retain_last": "1"}),
     ],
 )
 def test_neither_requests_nor_properties_expire_the_young_or_the_last(
@@ -159,7 +159,9 @@ def test_neither_requests_nor_properties_expire_the_young_or_the_last(
 
 def test_the_floors_of_the_plugin_keep_more_and_never_less(spark: SparkSession, lake: Lake) -> None:
     service = harness(spark, lake.path("history"), expire_snapshots__retain_last="1")
-    service.factory.open({"paimon.expire-snapshots.retain-floor": "40", "paimon.expire-snapshots.age-floor": "-5"})
+    service.factory.open(
+        {"paimon.expire-snapshots.retain-last-floor": "40", "paimon.expire-snapshots.max-age-floor": "0s"}
+    )
 
     service.serve("expire-snapshots")
 
@@ -183,7 +185,7 @@ def test_a_job_refuses_parameters_below_the_floor(wrong: dict[str, Any], spark: 
     with pytest.raises(Exception, match=r"whole numbers|stay") as caught:
         run(spark, {**admitted.process.parameters, **wrong})
 
-    assert service.failure(admitted, caught.value).reason == "below-floor"
+    assert service.failure(admitted, caught.value).reason == "refused"
     assert len(ids(lake)) == 116
     assert service.verdict(admitted, {}).finding is Finding.NOT_DONE
 

@@ -59,7 +59,7 @@ def test_old_files_that_nothing_refers_to_are_deleted_and_no_others(spark: Spark
     assert lake.facts("small_files") == before
     again = service.wants("remove-orphans")
     assert isinstance(again, Skip)
-    assert again.reason == "0 of 113 files are older than 3 d and belong to no snapshot; worth while from 1"
+    assert again.reason == "0 of 113 files are older than 3 d and belong to no snapshot; worth it from 1"
 
 
 def test_files_of_tags_branches_and_old_snapshots_are_no_orphans(spark: SparkSession, lake: Lake) -> None:
@@ -158,7 +158,7 @@ def test_too_many_orphans_are_not_believed_unless_someone_confirms(spark: SparkS
 
     failure = service.failure(admitted, caught.value)
     assert (failure.reason, failure.remedy) == ("implausible-share", Remedy.FATAL)
-    assert "lakehand operations submit TABLE remove-orphans --confirm" in failure.message
+    assert "lakehand operations submit 1 remove-orphans --confirm" in failure.message
     assert service.finish(service.asked("remove-orphans", confirm=True)).result["deleted_files"] == 72
 
 
@@ -173,16 +173,16 @@ def test_a_job_refuses_to_look_at_young_files(wrong: Any, spark: SparkSession, l
         return
     with pytest.raises(Exception, match=r"milliseconds|3 days") as caught:
         run(spark, parameters)
-    assert service.failure(admitted, caught.value).reason == "below-floor"
+    assert service.failure(admitted, caught.value).reason == "refused"
 
 
 def test_neither_requests_nor_properties_delete_files_of_the_last_three_days(spark: SparkSession, lake: Lake) -> None:
     path = lake.path("small_files")
     young = plant(path, 3, days=2.9)
-    service = harness(spark, path, remove_orphans__min_age="0", remove_orphans__age_floor="0")
-    service.factory.open({"paimon.remove-orphans.age-floor": "60"})
+    service = harness(spark, path, remove_orphans__older_than="0s", remove_orphans__older_than_floor="0s")
+    service.factory.open({"paimon.remove-orphans.older-than-floor": "60s"})
 
-    service.finish(service.asked("remove-orphans", options={"min-age": 0}, confirm=True))
+    service.finish(service.asked("remove-orphans", options={"older-than": "0s"}, confirm=True))
 
     assert all(file.exists() for file in young)
 

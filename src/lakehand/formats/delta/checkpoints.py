@@ -5,9 +5,8 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from lakehand.formats.delta.files import DataFile, Partition, Tombstone, partition_of, row_count
+from lakehand.formats.delta.files import LiveFile, LogState, Partition, Tombstone, partition_of, row_count
 from lakehand.formats.delta.log import Checkpoint, Log, read_commit
-from lakehand.formats.delta.state import State
 from lakehand.storage import TooLarge
 
 FILE_COLUMNS = (
@@ -29,7 +28,7 @@ MOST_IN_MEMORY = 1024**3  # bytes of the columns that are read
 BATCH = 4096  # rows
 
 
-def load(state: State, log: Log, checkpoint: Checkpoint) -> None:
+def load(state: LogState, log: Log, checkpoint: Checkpoint) -> None:
     """Fill an empty state from a checkpoint."""
     sidecars: list[str] = []
     for name in checkpoint.names:
@@ -42,14 +41,14 @@ def load(state: State, log: Log, checkpoint: Checkpoint) -> None:
                 state.restore(action)
     for name in sidecars:
         load_parquet(state, log, sidecar_path(log.folder, name))
-    state.bury()
+    state.drop_tombstones_of_live_files()
 
 
 def sidecar_path(folder: str, name: str) -> str:
     return name if "/" in name else f"{folder}/{SIDECARS}/{name}"
 
 
-def load_parquet(state: State, log: Log, path: str) -> list[Mapping[str, Any]]:
+def load_parquet(state: LogState, log: Log, path: str) -> list[Mapping[str, Any]]:
     """Put the files of a part into the state; return its few other actions."""
     from pyarrow import ArrowException, parquet  # costs 100 ms, and tables without checkpoints do not need it
 
@@ -89,20 +88,20 @@ def read_columns(file: Any, columns: list[str], path: str) -> Any:
     return Table.from_batches(batches) if batches else file.schema_arrow.empty_table()
 
 
-def live_files(table: Any, file: Any, path: str) -> Iterator[DataFile]:
+def live_files(table: Any, file: Any, path: str) -> Iterator[LiveFile]:
     add = present(table, "add")
     if add is None:
         return
     deleted = numbers(add, "deletionVector", "cardinality", missing=-1)
-    rows = counted(file, path) if any(count >= 0 for count in deleted) else [-1] * len(deleted)
+    rows = row_counts(file, path) if any(count >= 0 for count in deleted) else [-1] * len(deleted)
     yield from map(
-        DataFile, texts(add, "path"), numbers(add, "size"), numbers(add, "modificationTime"), partitions(add), deleted,
+        LiveFile, texts(add, "path"), numbers(add, "size"), numbers(add, "modificationTime"), partitions(add), deleted,
         [count if gone >= 0 else -1 for count, gone in zip(rows, deleted, strict=True)],
         [by or "" for by in texts(add, "clusteringProvider")],
     )  # fmt: skip
 
 
-def counted(file: Any, path: str) -> list[int]:
+def row_counts(file: Any, path: str) -> list[int]:
     """Rows of each live file, for the tables with deletion vectors: the statistics are the bulk of a checkpoint."""
     add = present(read_columns(file, ["add.path", "add.stats"], path), "add")
     return [row_count(stats) for stats in texts(add, "stats")]

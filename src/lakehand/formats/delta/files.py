@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data files of a Delta table as its log tells of them: live ones, and tombstones of removed ones."""
+"""The state of a Delta table at one version: its live files, and tombstones of removed ones, commit by commit."""
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 Partition = tuple[tuple[str, str | None], ...]  # (physical name of the column, value), in order
 _ROWS = re.compile(r'"numRecords"\s*:\s*(\d+)')
 
 
-class DataFile(NamedTuple):
+class LiveFile(NamedTuple):
     """A live file. A tuple, since a table may have a million of them."""
 
     path: str
@@ -31,9 +32,9 @@ class Tombstone(NamedTuple):
     size: int  # 0 when the log does not tell
 
 
-def added_file(add: Mapping[str, Any]) -> DataFile:
+def added_file(add: Mapping[str, Any]) -> LiveFile:
     vector = add.get("deletionVector")
-    return DataFile(
+    return LiveFile(
         path=add["path"],
         size=add.get("size") or 0,
         modified=add.get("modificationTime") or 0,
@@ -59,3 +60,52 @@ def row_count(stats: str | None) -> int:
     """The statistics can be long; only one number of them is needed."""
     found = _ROWS.search(stats) if stats else None
     return int(found[1]) if found else -1
+
+
+@dataclass(slots=True, kw_only=True)
+class LogState:
+    files: dict[str, LiveFile] = field(default_factory=dict)  # by path
+    tombstones: dict[str, Tombstone] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    protocol: Mapping[str, Any] = field(default_factory=dict)
+    domains: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # metadata of features, by name
+
+    def apply(self, commit: Iterable[Mapping[str, Any]]) -> None:
+        """Removals first: a commit that gives a file a new deletion vector removes and adds the same path."""
+        later = []
+        for action in commit:
+            if "remove" in action:
+                self.remove(removed_file(action["remove"]))
+            else:
+                later.append(action)
+        for action in later:
+            self.apply_one(action)
+
+    def apply_one(self, action: Mapping[str, Any]) -> None:
+        if "add" in action:
+            file = added_file(action["add"])
+            self.files[file.path] = file
+            self.tombstones.pop(file.path, None)
+        elif "metaData" in action:
+            self.metadata = action["metaData"]
+        elif "protocol" in action:
+            self.protocol = action["protocol"]
+        elif "domainMetadata" in action:
+            self.domains[action["domainMetadata"]["domain"]] = action["domainMetadata"]
+
+    def restore(self, action: Mapping[str, Any]) -> None:
+        """An action of a checkpoint: in any order, and a live file may have tombstones of its former vectors."""
+        if "remove" in action:
+            tombstone = removed_file(action["remove"])
+            self.tombstones[tombstone.path] = tombstone
+        else:
+            self.apply_one(action)
+
+    def drop_tombstones_of_live_files(self) -> None:
+        """After a checkpoint: what lives has no tombstone."""
+        for path in self.tombstones.keys() & self.files.keys():
+            del self.tombstones[path]
+
+    def remove(self, tombstone: Tombstone) -> None:
+        self.files.pop(tombstone.path, None)
+        self.tombstones[tombstone.path] = tombstone

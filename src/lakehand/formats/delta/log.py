@@ -41,14 +41,26 @@ class Log:
             names = storage.names(folder)
         except (FileNotFoundError, NotADirectoryError):
             raise Invalid(f"there is no Delta table at {location}: it has no folder {FOLDER}") from None
-        versions = commit_versions(names)
-        if not versions:
-            raise Invalid(f"there is no Delta table at {location}: its {FOLDER} has no commit")
-        return Log(storage=storage, folder=folder, versions=versions, names=names)
+        log = Log(storage=storage, folder=folder, versions=commit_versions(names), names=names)
+        if not log.versions and not log.checkpoints:
+            raise Invalid(f"there is no Delta table at {location}: its {FOLDER} has no commit and no checkpoint")
+        return log
 
     @property
     def newest(self) -> int:
-        return self.versions[-1]
+        """A checkpoint is a version too: it may be all that is left of a log."""
+        return self.versions[-1] if self.versions else self.checkpoints[-1].version
+
+    @property
+    def newest_path(self) -> str:
+        """The file that tells whether the newest version is still the one that we saw."""
+        name = self.checkpoints[-1].names[0] if not self.versions else ""
+        return f"{self.folder}/{name}" if name else commit_path(self.folder, self.newest)
+
+    @property
+    def first_commit(self) -> int:
+        """The oldest commit that is there; one to come, when only a checkpoint is left."""
+        return self.versions[0] if self.versions else self.newest + 1
 
     @cached_property
     def checkpoints(self) -> tuple[Checkpoint, ...]:
@@ -64,9 +76,9 @@ class Log:
     @cached_property
     def oldest(self) -> int:
         """The oldest version that a reader can travel to."""
-        if self.versions[0] == 0 or not self.checkpoints:
-            return self.versions[0]
-        return next((c.version for c in self.checkpoints if c.version >= self.versions[0] - 1), self.versions[0])
+        if self.first_commit == 0 or not self.checkpoints:
+            return self.first_commit
+        return next((c.version for c in self.checkpoints if c.version >= self.first_commit - 1), self.first_commit)
 
     @property
     def tail(self) -> range:

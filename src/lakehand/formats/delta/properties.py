@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Delta table's own properties say, in our units."""
+"""What a Delta table's own properties and protocol say: retention, sizes, and whether the engine may rewrite it."""
 
 import re
 from collections.abc import Mapping

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which tables the engine's Delta can rewrite: what a table demands of its writers against what is known."""
 
+from collections.abc import Collection
+
 from lakehand.formats.delta import properties
 from lakehand.formats.delta.snapshot import DeltaSnapshot
 
@@ -16,7 +18,7 @@ FEATURES = frozenset(
 )  # fmt: skip
 
 
-def why_unknown(snapshot: DeltaSnapshot, more: frozenset[str]) -> str | None:
+def why_unknown(snapshot: DeltaSnapshot, more: Collection[str]) -> str | None:
     """Why the engine must leave the table alone; ``more``: features that the operator knows it to have."""
     protocol = snapshot.state.protocol
     reader, writer = protocol.get("minReaderVersion") or 0, protocol.get("minWriterVersion") or 0
@@ -25,7 +27,7 @@ def why_unknown(snapshot: DeltaSnapshot, more: frozenset[str]) -> str | None:
             f"the table wants protocol reader {reader}, writer {writer};"
             f" the engine's Delta has reader {READER}, writer {WRITER}"
         )
-    if unknown := sorted(snapshot.features - FEATURES - more):
+    if unknown := sorted(snapshot.features - FEATURES - set(more)):
         return f"the table has features that the engine's Delta may not know: {', '.join(unknown)}"
     if formats := snapshot.configuration.get(properties.OTHER_FORMATS):
         return f"the table is also kept as {formats}: only an engine that writes both may rewrite it"

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Delta table at one moment: its log is listed, and everything else is read when someone asks for it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from functools import cached_property
 from typing import Any
 
 from lakehand.formats.delta import checkpoints, properties
-from lakehand.formats.delta.files import DataFile
+from lakehand.formats.delta.files import LiveFile, LogState, Partition
 from lakehand.formats.delta.log import Commit, Log, committed_at, info_of
-from lakehand.formats.delta.state import State
 from lakehand.spi import Invalid, Json, health, size_histogram
 from lakehand.storage import parse_json
 
@@ -19,6 +18,11 @@ TARGET = 128 * MB
 SMALL_SHARE = 0.75  # of the target: smaller files are small
 RETENTION_FLOOR = timedelta(days=7)
 HEADLINE = (health.FILES, health.BYTES, health.SMALL_FILES, health.DELETION_VECTORS, "tombstones", "tombstone_bytes")
+TAG_PREFIX = "lakehand-operation="
+MOST_PARTITIONS = 200  # partitions in one statement
+# Values of other types are not read back by a cast as the log writes them, for instance in another time zone.
+TYPES = frozenset({"string", "date", "boolean", "byte", "short", "integer", "long"})
+PHYSICAL = "delta.columnMapping.physicalName"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +39,8 @@ class DeltaSnapshot:
         return self.log.newest
 
     @cached_property
-    def state(self) -> State:
-        state = State()
+    def state(self) -> LogState:
+        state = LogState()
         if self.log.start is not None:
             checkpoints.load(state, self.log, self.log.start)
         for _, commit in self.log.commits(self.log.tail):
@@ -46,12 +50,12 @@ class DeltaSnapshot:
         return state
 
     @property
-    def files(self) -> Mapping[str, DataFile]:
+    def files(self) -> Mapping[str, LiveFile]:
         return self.state.files
 
     @property
     def identity(self) -> str | None:
-        """The id that Delta gave to the table when it was made: another table in its place has another."""
+        """The id that Delta gave to the table when it was made: another table at its location has another."""
         found = self.state.metadata.get("id")
         return found if isinstance(found, str) else None
 
@@ -93,7 +97,7 @@ class DeltaSnapshot:
         return sum(file.size for file in self.files.values())
 
     @property
-    def with_vectors(self) -> list[DataFile]:
+    def with_vectors(self) -> list[LiveFile]:
         return [file for file in self.files.values() if file.has_vector]
 
     def commits_after(self, version: int) -> Iterator[tuple[int, Commit]]:
@@ -116,7 +120,7 @@ class DeltaSnapshot:
             health.SMALL_FILES: len(small),
             health.SMALL_BYTES: sum(small),
             health.HISTOGRAM: size_histogram(sizes),
-            health.SNAPSHOTS: sum(version >= self.log.oldest for version in self.log.versions),
+            health.SNAPSHOTS: sum(version >= self.log.oldest for version in self.log.versions) or 1,
             health.OLDEST_SNAPSHOT: self._oldest_moment(),
             "version": self.version,
             **self._vector_numbers(),
@@ -142,18 +146,18 @@ class DeltaSnapshot:
 
     def _tombstone_numbers(self) -> dict[str, Json]:
         """Of what the state remembers: checkpoints forget tombstones that are older than the retention."""
-        stones = self.state.tombstones.values()
+        tombstones = self.state.tombstones.values()
         try:
             kept = max(properties.retention(self.configuration), RETENTION_FLOOR)
         except Invalid:
-            return {"tombstones": len(stones)}
+            return {"tombstones": len(tombstones)}
         cutoff = milliseconds(self.read_at - kept)
-        old = [stone for stone in stones if stone.removed < cutoff]
+        old = [one for one in tombstones if one.removed < cutoff]
         return {
-            "tombstones": len(stones),
-            "tombstone_bytes": sum(stone.size for stone in stones),
+            "tombstones": len(tombstones),
+            "tombstone_bytes": sum(one.size for one in tombstones),
             "old_tombstones": len(old),  # past the retention: a vacuum may delete their files
-            "old_tombstone_bytes": sum(stone.size for stone in old),
+            "old_tombstone_bytes": sum(one.size for one in old),
         }
 
 
@@ -167,3 +171,47 @@ def moment_of(milliseconds: int) -> datetime:
 
 def iso(milliseconds: int) -> str:
     return moment_of(milliseconds).isoformat()
+
+
+def tagged(snapshot: DeltaSnapshot, parameters: Mapping[str, Json]) -> list[tuple[int, Commit]]:
+    """The commits of an operation since it was first admitted, oldest first."""
+    wanted = f"{TAG_PREFIX}{parameters.get('operation_tag')}"
+    if not parameters.get("operation_tag"):
+        return []
+    found = snapshot.commits_after(version_before(parameters))
+    return [(version, commit) for version, commit in found if info_of(commit).get("userMetadata") == wanted]
+
+
+def version_before(parameters: Mapping[str, Json]) -> int:
+    before = parameters.get("before")
+    version = before.get("version") if isinstance(before, Mapping) else None
+    return version if isinstance(version, int) else -1
+
+
+def can_be_named(snapshot: DeltaSnapshot) -> bool:
+    kinds = partition_types(snapshot)
+    return bool(kinds) and all(kind in TYPES for _, kind in kinds.values())
+
+
+def name_partitions(snapshot: DeltaSnapshot, chosen: Collection[Partition]) -> Sequence[Json] | None:
+    """The partitions as (column, type, value) triples; None: all of the table, without a condition."""
+    every = {file.partition for file in snapshot.files.values()}
+    if not can_be_named(snapshot) or len(chosen) >= len(every) or not all(is_plain(one) for one in chosen):
+        return None
+    kinds = partition_types(snapshot)
+    return [[[*kinds[key], value] for key, value in partition] for partition in chosen]
+
+
+def partition_types(snapshot: DeltaSnapshot) -> Mapping[str, tuple[str, str]]:
+    """Name and type of the partition columns by the name that the log's files use for them."""
+    known = {}
+    for column in snapshot.schema:
+        if column.get("name") in snapshot.partition_columns:
+            physical = (column.get("metadata") or {}).get(PHYSICAL) or column["name"]
+            known[physical] = (str(column["name"]), str(column.get("type")))
+    return known if len(known) == len(snapshot.partition_columns) else {}
+
+
+def is_plain(partition: Partition) -> bool:
+    """Whether the values can be quoted."""
+    return all(value is None or (value.isprintable() and "\\" not in value) for _, value in partition)

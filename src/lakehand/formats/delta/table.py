@@ -35,12 +35,12 @@ class DeltaFormat(TableFormat):
             if sign != ABSENT:
                 return token_of(known, sign)
         log = self._listed(reference.location, storage, root)
-        return token_of(log.newest, change_token_of(storage, commit_path(log.folder, log.newest)))
+        return token_of(log.newest, change_token_of(storage, log.newest_path))
 
     def inspect(self, reference: TableReference) -> DeltaSnapshot:
         storage, root = self._storages.of(reference.location)
         log = self._listed(reference.location, storage, root)
-        sign = change_token_of(storage, commit_path(log.folder, log.newest))
+        sign = change_token_of(storage, log.newest_path)
         return DeltaSnapshot(
             token=token_of(log.newest, sign),
             location=reference.location,

@@ -7,8 +7,7 @@ from typing import Any
 from lakehand.formats.delta.files import row_count
 from lakehand.formats.delta.log import Commit, info_of
 from lakehand.formats.delta.settings import VACUUM
-from lakehand.formats.delta.snapshot import DeltaSnapshot
-from lakehand.formats.delta.tags import tagged, version_before
+from lakehand.formats.delta.snapshot import DeltaSnapshot, tagged, version_before
 from lakehand.formats.delta.vacuum import END, START
 from lakehand.spi import Finding, Json, TableProcess, Verdict, amount
 
@@ -16,8 +15,6 @@ NOTHING = "nothing_to_do"  # in a result: the job came to its end, and there was
 
 
 def verify(snapshot: DeltaSnapshot, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
-    if process.parameters.get("dry_run") is True:
-        return about_dry_run(result)
     if snapshot.version < version_before(process.parameters):
         seen = version_before(process.parameters)
         return Verdict(finding=Finding.GONE, reason=f"the table is at version {snapshot.version}, and was at {seen}")
@@ -25,13 +22,6 @@ def verify(snapshot: DeltaSnapshot, process: TableProcess, result: Mapping[str, 
     if process.action == VACUUM:
         return about_vacuum(snapshot, process, commits)
     return about_rewrite(snapshot, process, commits, result)
-
-
-def about_dry_run(result: Mapping[str, Json]) -> Verdict:
-    count = result.get("would_delete_files")
-    if not isinstance(count, int):
-        return Verdict(finding=Finding.NOT_DONE, reason="the list of what would go is not there")
-    return Verdict(finding=Finding.DONE, reason=f"{count} files would go; nothing went", numbers={"changed": False})
 
 
 def about_rewrite(
@@ -44,13 +34,13 @@ def about_rewrite(
         seen = version_before(process.parameters)
         reason = f"no commit of this operation in the versions {seen + 1} to {snapshot.version}"
         return Verdict(finding=Finding.NOT_DONE, reason=reason)
-    counted = rewritten(action for _, commit in commits for action in commit)
+    counted = count_rewrite(action for _, commit in commits for action in commit)
     versions = [version for version, _ in commits]
     reason = f"version {', '.join(map(str, versions))}: {in_words(counted)}"
     return Verdict(finding=Finding.DONE, reason=reason, numbers=numbers(snapshot, process, versions, counted))
 
 
-def rewritten(actions: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+def count_rewrite(actions: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     total = dict.fromkeys(("files_removed", "bytes_removed", "files_added", "bytes_added", "rows_in", "rows_out"), 0)
     for action in actions:
         if file := action.get("remove"):

@@ -1,23 +1,105 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a table is worth z-ordering: by how much of each partition was written since the last time."""
+"""Whether a table is worth z-ordering: by how much of each partition was written since the last time.
 
-from collections.abc import Sequence
+Delta does not mark ordered files. The files of a z-order were all written between two moments that its commit tells, so
+they are remembered as a window: in the state that we keep per table, and without one they are found again in the log.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from lakehand.formats.delta import partitions, settings
-from lakehand.formats.delta.clusters import CLUSTERED, Clusters, clusters_of
-from lakehand.formats.delta.files import Partition
-from lakehand.formats.delta.look import Look, Need
-from lakehand.formats.delta.optimize import MAX_BYTES, UNCLUSTERED_SHARE
-from lakehand.formats.delta.settings import Z_ORDER
-from lakehand.formats.delta.snapshot import MB, DeltaSnapshot
-from lakehand.spi import Skip, amount
+from lakehand.formats.delta import settings
+from lakehand.formats.delta.files import LiveFile, Partition
+from lakehand.formats.delta.log import Commit
+from lakehand.formats.delta.settings import Z_ORDER, DeltaContext
+from lakehand.formats.delta.snapshot import MOST_PARTITIONS, DeltaSnapshot, name_partitions
+from lakehand.spi import Skip, StateKey, amount
+from lakehand.spi.kit import Need
 
-MIN_BYTES = 256 * MB  # a smaller partition is one file or two, in which no order can leave anything out
+COMMITS_READ = 500  # commits, newest first, for a z-order that we do not remember
+MOST_WINDOWS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    version: int
+    first: int  # milliseconds since 1970
+    last: int
+
+    def holds(self, file: LiveFile) -> bool:
+        return self.first <= file.modified <= self.last
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clusters:
+    """The z-orders of a table by some columns."""
+
+    columns: tuple[str, ...] = ()
+    windows: tuple[Window, ...] = ()  # newest first
+
+    @property
+    def newest(self) -> int:
+        return max((window.version for window in self.windows), default=-1)
+
+    def hold(self, file: LiveFile) -> bool:
+        return any(window.holds(file) for window in self.windows)
+
+    def joined(self, more: Iterable[Window], alive: Iterable[LiveFile]) -> "Clusters":
+        """With new windows, and without those of which no file is left."""
+        by_version = {window.version: window for window in (*self.windows, *more)}
+        files = list(alive)
+        kept = [w for w in by_version.values() if any(w.holds(file) for file in files)]
+        kept.sort(key=lambda window: -window.version)
+        return Clusters(columns=self.columns, windows=tuple(kept[:MOST_WINDOWS]))
+
+
+def encode(clusters: Clusters) -> str:
+    windows = [[window.version, window.first, window.last] for window in clusters.windows]
+    return json.dumps({"columns": clusters.columns, "windows": windows})
+
+
+def decode(text: str) -> Clusters:
+    document = json.loads(text)
+    windows = (Window(version=v, first=first, last=last) for v, first, last in document["windows"])
+    return Clusters(columns=tuple(document["columns"]), windows=tuple(windows))
+
+
+CLUSTERED = StateKey(name="clustered", default=Clusters(), encode=encode, decode=decode)
+
+
+def clusters_of(snapshot: DeltaSnapshot, columns: Sequence[str], known: Clusters) -> Clusters:
+    """What we remember, and what the log tells since then."""
+    wanted = normalise(columns)
+    start = known if known.columns == wanted and known.newest <= snapshot.version else Clusters(columns=wanted)
+    found = snapshot.infos_backwards(start.newest, COMMITS_READ)
+    more = [one for version, commit, info in found if (one := window_of(version, commit, info, wanted))]
+    return start.joined(more, snapshot.files.values())
+
+
+def window_of(version: int, commit: Commit, info: Mapping[str, Any], columns: tuple[str, ...]) -> Window | None:
+    """The window of a z-order by just these columns; None for every other commit."""
+    if info.get("operation") != "OPTIMIZE" or ordered_by(info) != columns:
+        return None
+    written = [action["add"].get("modificationTime") or 0 for action in commit if "add" in action]
+    return Window(version=version, first=min(written), last=max(written)) if written else None
+
+
+def ordered_by(info: Mapping[str, Any]) -> tuple[str, ...]:
+    try:
+        columns = json.loads((info.get("operationParameters") or {}).get("zOrderBy") or "[]")
+    except (TypeError, ValueError, RecursionError):
+        return ()
+    return normalise(str(column) for column in columns)
+
+
+def normalise(columns: Iterable[str]) -> tuple[str, ...]:
+    return tuple(column.strip("`").lower() for column in columns)
 
 
 @dataclass(slots=True, kw_only=True)
-class Share:
+class PartitionShare:
     """How much of a partition is in order."""
 
     partition: Partition
@@ -27,21 +109,23 @@ class Share:
     loose_size: int = 0
 
 
-def decide(look: Look) -> Need | Skip:
-    columns = settings.z_order_columns(look.config, look.options.get("columns"))
-    if why := why_impossible(look.snapshot, columns):
+def decide_z_order(context: DeltaContext) -> Need | Skip:
+    columns = context.values[settings.Z_ORDER_COLUMNS]
+    if why := why_impossible(context.snapshot, columns):
         return Skip(reason=why)
-    if look.by_person:
-        return need(look, columns, f"asked for; {amount(look.snapshot.size)} to rewrite", None)
-    least = look.config.number("delta.z-order.min-bytes", MIN_BYTES)
-    if look.snapshot.size < least:
-        return Skip(reason=f"{amount(look.snapshot.size)} in all; {amount(least)} in a partition would be worth it")
-    clusters = clusters_of(look.snapshot, columns, look.table.state(CLUSTERED))
-    return decide_by_share(look, columns, shares_of(look.snapshot, clusters), least)
+    if context.by_person:
+        return need(context, columns, f"asked for; {amount(context.snapshot.size)} to rewrite", None)
+    least = context.values[settings.Z_ORDER_MIN_BYTES]
+    if context.snapshot.size < least:
+        return Skip(reason=f"{amount(context.snapshot.size)} in all; {amount(least)} in a partition would be worth it")
+    clusters = clusters_of(context.snapshot, columns, context.table.state(CLUSTERED))
+    return decide_by_share(context, columns, shares_of(context.snapshot, clusters), least)
 
 
-def decide_by_share(look: Look, columns: Sequence[str], shares: Sequence[Share], least: int) -> Need | Skip:
-    wanted = look.config.ratio("delta.z-order.unclustered-share", UNCLUSTERED_SHARE)
+def decide_by_share(
+    context: DeltaContext, columns: Sequence[str], shares: Sequence[PartitionShare], least: int
+) -> Need | Skip:
+    wanted = context.values[settings.Z_ORDER_UNCLUSTERED]
     loose, files = sum(one.loose_files for one in shares), sum(one.files for one in shares)
     size, total = sum(one.loose_size for one in shares), sum(one.size for one in shares)
     told = (
@@ -51,21 +135,21 @@ def decide_by_share(look: Look, columns: Sequence[str], shares: Sequence[Share],
     if not due:
         where = f"no partition of at least {amount(least)} has" if len(shares) > 1 else "not"
         return Skip(reason=f"{told}: {where} {wanted:.0%} of it")
-    chosen = within(due, look.config.number("delta.z-order.max-bytes", MAX_BYTES))
+    chosen = within(due, context.values[settings.Z_ORDER_MAX_BYTES])
     rewritten = amount(sum(one.size for one in chosen))
     where = f" in {len(chosen)} of {len(shares)} partitions" if len(shares) > 1 else ""
-    return need(look, columns, f"{told}: {rewritten} to rewrite{where}", [one.partition for one in chosen])
+    return need(context, columns, f"{told}: {rewritten} to rewrite{where}", [one.partition for one in chosen])
 
 
-def need(look: Look, columns: Sequence[str], reason: str, chosen: Sequence[Partition] | None) -> Need:
-    target = settings.target_bytes(look.config, look.snapshot, Z_ORDER, look.options.get("target_file_bytes"))
+def need(context: DeltaContext, columns: Sequence[str], reason: str, chosen: Sequence[Partition] | None) -> Need:
+    target = settings.target_bytes(context.values, context.snapshot, Z_ORDER)
     return Need(
         reason=reason,
         parameters={
             "columns": list(columns),
             "small_bytes": target,
             "target_bytes": target,
-            "partitions": partitions.named(look.snapshot, chosen) if chosen is not None else None,
+            "partitions": name_partitions(context.snapshot, chosen) if chosen is not None else None,
         },
     )
 
@@ -87,10 +171,10 @@ def why_impossible(snapshot: DeltaSnapshot, columns: Sequence[str]) -> str | Non
     return None
 
 
-def shares_of(snapshot: DeltaSnapshot, clusters: Clusters) -> list[Share]:
-    shares: dict[Partition, Share] = {}
+def shares_of(snapshot: DeltaSnapshot, clusters: Clusters) -> list[PartitionShare]:
+    shares: dict[Partition, PartitionShare] = {}
     for file in snapshot.files.values():
-        share = shares.setdefault(file.partition, Share(partition=file.partition))
+        share = shares.setdefault(file.partition, PartitionShare(partition=file.partition))
         is_loose = not clusters.hold(file)
         share.files += 1
         share.size += file.size
@@ -99,11 +183,11 @@ def shares_of(snapshot: DeltaSnapshot, clusters: Clusters) -> list[Share]:
     return list(shares.values())
 
 
-def within(due: Sequence[Share], most: int) -> list[Share]:
+def within(due: Sequence[PartitionShare], most: int) -> list[PartitionShare]:
     """The partitions with the most to order, as many as one run may rewrite; the next run takes the others."""
-    chosen: list[Share] = []
+    chosen: list[PartitionShare] = []
     size = 0
-    for share in sorted(due, key=lambda one: -one.loose_size)[: partitions.MOST]:
+    for share in sorted(due, key=lambda one: -one.loose_size)[:MOST_PARTITIONS]:
         if chosen and size + share.size > most:
             break
         chosen.append(share)

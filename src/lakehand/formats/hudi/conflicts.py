@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The writer wins: a clustering that met a writer in the same files is rolled back, and planned again later."""
+"""The writer wins: a clustering that met a writer in the same files is rolled back, and planned again later.
 
-from collections.abc import Iterable, Mapping, Sequence
+A plan is stale when a writer has changed its files since: running it would replace file groups together with newer
+rows. Spark's writer refuses to update a file group that a pending clustering plan will replace, unless it was told to
+win; other writers never refuse.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
-from lakehand.formats.hudi.lock_keys import PREFER_WRITER, PREFIX, STRATEGY
-from lakehand.formats.hudi.locks import NoLock, shared_lock
-from lakehand.formats.hudi.overtaken import why_overtaken
+from lakehand.domain.retries import back_off
+from lakehand.formats.hudi.locks import PREFER_WRITER, PREFIX, STRATEGY, NoLock, shared_lock
 from lakehand.formats.hudi.snapshot import CLUSTERING, HudiSnapshot, PendingPlan
 from lakehand.formats.hudi.timeline import TimelineFile, in_order
 from lakehand.spi import Action, Failure, Instant, Json, Operation, Remedy, Skip, Status, TableConfig, TableRuntime
@@ -15,6 +21,8 @@ from lakehand.spi.pauses import minutes
 LOST = "lost"  # in the result of a clustering: its plans that lost against a writer, each with the reason
 FIRST_BACK_OFF = timedelta(seconds=15)
 LONGEST_BACK_OFF = timedelta(minutes=30)
+_BASE = re.compile(r"(?P<group>[^_]+)_[^_]+_(?P<instant>\d{14,17})\.[a-z]+")
+_LOG = re.compile(r"\.(?P<group>[^_]+)_(?P<instant>\d{14,17})\.log\..+")
 
 # Decided at our commit, under the lock: against commits that are completed, under way, or just begun.
 WRITER_WINS: Mapping[str, str] = {
@@ -34,15 +42,15 @@ def may_roll_back(config: TableConfig) -> bool:
 
 def stale_plans(snapshot: HudiSnapshot, plans: Iterable[PendingPlan]) -> dict[Instant, str]:
     """Clustering plans that cannot succeed any more, with the reason: a writer has changed their files since."""
-    found = ((plan.instant, why_overtaken(snapshot, plan)) for plan in plans if plan.action == CLUSTERING)
+    found = ((plan.instant, why_stale(snapshot, plan)) for plan in plans if plan.action == CLUSTERING)
     return {instant: why for instant, why in found if why}
 
 
-def overtaken_failure(stale: Mapping[Instant, str]) -> Failure:
+def stale_failure(stale: Mapping[Instant, str]) -> Failure:
     """Without a common lock nobody else may roll the plan back while a writer is at work."""
     why = next(iter(stale.values()))
     return Failure(
-        reason="overtaken",
+        reason="stale-plan",
         message=f"{why}; roll the plan back in Hudi, then cluster anew, or configure the table's lock",
         remedy=Remedy.FATAL,
     )
@@ -69,20 +77,18 @@ def lost_plans(result: Mapping[str, Json]) -> dict[Instant, str]:
     return {Instant(str(key)): str(why) for key, why in lost.items()} if isinstance(lost, Mapping) else {}
 
 
-def back_off(table: TableRuntime) -> Skip | None:
+def wait_after_losses(table: TableRuntime) -> Skip | None:
     """After clusterings that lost against a writer: wait, each time longer, and begin anew after a success."""
     lost = in_a_row(table.operations(CLUSTERING))
     if not lost:
         return None
-    wait = min(FIRST_BACK_OFF * 2 ** min(len(lost) - 1, 20), LONGEST_BACK_OFF)
+    wait = back_off(len(lost), first=FIRST_BACK_OFF, longest=LONGEST_BACK_OFF)
     left = (lost[0].finished_at or lost[0].updated_at) + wait - table.now
     if left <= timedelta():
         return None
     times = f"the last {len(lost)} clusterings" if len(lost) > 1 else "the last clustering"
-    return Skip(
-        reason=f"{times} lost against a writer in the same files (operation {lost[0].id}); next try in {spoken(left)}",
-        look_again=left,
-    )
+    why = f"{times} lost against a writer in the same files (operation {lost[0].id})"
+    return Skip(reason=f"{why}; next attempt in {format_wait(left)}", look_again=left)
 
 
 def in_a_row(operations: Sequence[Operation]) -> list[Operation]:
@@ -95,5 +101,60 @@ def in_a_row(operations: Sequence[Operation]) -> list[Operation]:
     return lost
 
 
-def spoken(span: timedelta) -> str:
+def format_wait(span: timedelta) -> str:
     return f"{span.total_seconds():.0f} s" if span < timedelta(minutes=2) else minutes(span)
+
+
+def why_stale(snapshot: HudiSnapshot, plan: PendingPlan) -> str | None:
+    """Names a file of the plan's file groups that came after the plan; None: all is well."""
+    for folder, slices in by_folder(plan.document).items():
+        for name in names_in(snapshot, folder):
+            found = _BASE.fullmatch(name) or _LOG.fullmatch(name)
+            part = slices.get(found["group"]) if found else None
+            if found and part and is_newer(snapshot, plan, part, name, found["instant"]):
+                return (
+                    f"clustering plan {plan.instant} is stale: {folder}/{name} is newer, and running the plan "
+                    "would replace it"
+                )
+    return None
+
+
+def names_in(snapshot: HudiSnapshot, folder: str) -> list[str]:
+    try:
+        return snapshot.storage.names(f"{snapshot.root}/{folder}".rstrip("/"))
+    except FileNotFoundError:
+        return []
+
+
+def is_newer(snapshot: HudiSnapshot, plan: PendingPlan, part: Mapping[str, Any], name: str, instant: str) -> bool:
+    """Not in the plan, and written by a completed write that began after the slice's base file did.
+
+    Such a write may have begun before the plan and ended after it. In layout 1 logs bear the time of their base file:
+    each that is not in the plan is newer.
+    """
+    if in_order(instant) > in_order(plan.instant):
+        return bool(snapshot.timeline.completed_at(instant))
+    base = _BASE.fullmatch(file_name(part.get("dataFilePath") or ""))
+    known = {file_name(path) for path in part.get("deltaFilePaths") or ()}
+    if base is None or name in known:
+        return False
+    if snapshot.layout == 1 and name.startswith("."):
+        return instant == base["instant"]
+    return in_order(instant) > in_order(base["instant"]) and bool(snapshot.timeline.completed_at(instant))
+
+
+def by_folder(document: Mapping[str, Any]) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+    """Partition → file group → slice."""
+    folders: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for part in slices_of(document):
+        folders.setdefault(part.get("partitionPath") or "", {})[part.get("fileId") or ""] = part
+    return folders
+
+
+def slices_of(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for group in (document.get("clusteringPlan") or {}).get("inputGroups") or []:
+        yield from group.get("slices") or []
+
+
+def file_name(path: str) -> str:
+    return path.rsplit("/", 1)[-1]

@@ -4,66 +4,65 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from lakehand.formats.hudi import admissions, failures, settings, triggers, verdicts
+from lakehand.formats.hudi import admissions, decisions, verdicts
+from lakehand.formats.hudi.failures import RULES
+from lakehand.formats.hudi.settings import hudi_settings, sent_by_writer, versions
 from lakehand.formats.hudi.snapshot import CLEAN, CLUSTERING, COMPACTION, HudiSnapshot
 from lakehand.formats.hudi.table import HUDI
 from lakehand.spi import (
+    METADATA_TRIGGER,
     Action,
-    Drop,
-    EngineStatus,
-    Failure,
-    Finding,
     Format,
     Invalid,
     Json,
     Operation,
-    ProcessFactory,
-    RecoverProcessFailed,
+    ProcessTriggerStrategy,
     Skip,
+    TableConfig,
     TableProcess,
     TableRuntime,
     Verdict,
 )
+from lakehand.spi.kit import Admission, FailureRule, FormatFactory, FormatSettings, is_by_person
 
 ACTIONS = frozenset({COMPACTION, CLUSTERING, CLEAN})
 
 
-class HudiProcessFactory(ProcessFactory):
+class HudiProcessFactory(FormatFactory[HudiSnapshot]):
     name: ClassVar[str] = "hudi"
+    format: ClassVar[Format] = HUDI
+    strategies: ClassVar[Mapping[Action, ProcessTriggerStrategy]] = dict.fromkeys(ACTIONS, METADATA_TRIGGER)
+    rules: ClassVar[tuple[FailureRule, ...]] = RULES
+    snapshot_type = HudiSnapshot
 
-    def __init__(self) -> None:
-        self._floors = settings.Floors()
+    def make_settings(self) -> FormatSettings:
+        return hudi_settings()
 
     def open(self, properties: Mapping[str, str]) -> None:
-        self._floors = settings.floors_of(properties)
-
-    def supported_actions(self) -> Mapping[Format, frozenset[Action]]:
-        return {HUDI: ACTIONS}
+        super().open(properties)
+        versions(self.settings.of(TableConfig()))
 
     def trigger(self, table: TableRuntime, action: Action) -> TableProcess | Skip:
-        return triggers.decide(table, hudi(table), action, self._floors)
-
-    def admit(self, table: TableRuntime, operation: Operation) -> TableProcess | Skip | Drop | Failure:
-        return admissions.admit(table, hudi(table), operation, self._floors)
-
-    def verify(self, table: TableRuntime, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
+        snapshot = self.snapshot_of(table)
         try:
-            return verdicts.verify(hudi(table), process, result)
+            return decisions.decide(table, snapshot, action, self.settings.of(table.config))
         except Invalid as error:
-            return Verdict(finding=Finding.GONE, reason=str(error))
-        except OSError as error:
-            return Verdict(finding=Finding.UNREADABLE, reason=f"the timeline cannot be read: {error}")
+            return Skip(reason=str(error))
 
-    def classify(self, table: TableRuntime, operation: Operation, status: EngineStatus) -> Failure:
-        return failures.classify(status)
+    def admit(self, table: TableRuntime, operation: Operation) -> Admission:
+        table.snapshot()
+        try:
+            return admissions.admit(self.context(table, operation.process.action, operation), operation)
+        except Invalid as error:
+            return admissions.not_done(operation, str(error))
 
-    def recover(self, table: TableRuntime, stored: Operation) -> TableProcess:
-        if stored.process.action not in ACTIONS:
-            raise RecoverProcessFailed(f"operation {stored.id} is a {stored.process.action}, which Hudi does not have")
-        return stored.process
+    def options_of(self, action: Action, operation: Operation) -> Mapping[str, str]:
+        """A writer sends along what it likes; a person who asks for a plan of ours is told what there is not."""
+        asked = operation.process.parameters
+        is_request = is_by_person(operation) and not operation.process.job and admissions.is_planning(operation)
+        return {**sent_by_writer(action, asked), **(self.settings.options_of(action, asked) if is_request else {})}
 
-
-def hudi(table: TableRuntime) -> HudiSnapshot:
-    snapshot = table.snapshot()
-    assert isinstance(snapshot, HudiSnapshot)
-    return snapshot
+    def verify_effect(
+        self, table: TableRuntime, snapshot: HudiSnapshot, process: TableProcess, result: Mapping[str, Json]
+    ) -> Verdict:
+        return verdicts.verify(snapshot, process, result)

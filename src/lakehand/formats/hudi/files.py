@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The live files of a table, told by a listing of its folder and its timeline: for people who ask how it fares."""
+"""The live files of a table, from a listing of its folder and its timeline: for health in numbers."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping

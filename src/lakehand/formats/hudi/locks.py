@@ -1,16 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locks: the second line of defence behind our lease, and the condition for planning beside a live writer."""
+"""Locks: the second line of defence behind our lease, and the condition for planning beside a live writer.
 
+Which ``hoodie.write.lock.*`` options are passed on depends on the provider: a property must not open any folder or
+address.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lakehand.formats.hudi.lock_keys import PREFIX, PROVIDERS, Provider, why_refused
+from lakehand.formats.hudi.settings import LOCK
 from lakehand.spi import TableConfig
 
+PREFIX = "hoodie.write.lock."
+SETTINGS = "[plugins.process-factories.hudi] of lakehand.toml"
+
+# Of every provider: how long and how often to wait.
+WAITING = frozenset(
+    {
+        "client.num_retries",
+        "client.wait_time_ms_between_retry",
+        "heartbeat_interval_ms",
+        "max_wait_time_ms_between_retry",
+        "num_retries",
+        "provider",
+        "wait_time_ms",
+        "wait_time_ms_between_retry",
+    }
+)
+STRATEGY = "conflict.resolution.strategy"
+_TRANSACTION = "org.apache.hudi.client.transaction."
+PREFER_WRITER = f"{_TRANSACTION}PreferWriterConflictResolutionStrategy"
+STRATEGIES = frozenset(
+    {
+        PREFER_WRITER,
+        f"{_TRANSACTION}SimpleConcurrentFileWritesConflictResolutionStrategy",
+        f"{_TRANSACTION}BucketIndexConcurrentFileWritesConflictResolutionStrategy",
+    }
+)
 PROVIDER = f"{PREFIX}provider"
 PATH = f"{PREFIX}filesystem.path"
 MODE = "hoodie.write.concurrency.mode"
 FAILED_WRITES = "hoodie.clean.failed.writes.policy"
-OWN_LOCK = "hudi.lock"  # "in-process": trust our lease alone, where the storage has no lock to offer
 
 _PACKAGE = "org.apache.hudi.client.transaction.lock."
 FILE_LOCK = f"{_PACKAGE}FileSystemBasedLockProvider"
@@ -24,6 +54,73 @@ ALONE = {
 # A lock is held for moments; one that is older than this was left by a killed job. In minutes, as Hudi has it.
 EXPIRES = "3"
 ATOMIC_CREATE = ("/", "file:", "hdfs:", "viewfs:")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    needed: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()  # where the driver would connect to: for the operator of the service to say
+
+    @property
+    def keys(self) -> frozenset[str]:
+        return frozenset({*self.needed, *self.optional, *self.addresses, *WAITING, STRATEGY})
+
+
+_TIMEOUTS = ("zookeeper.session_timeout_ms", "zookeeper.connection_timeout_ms", "zookeeper.port")
+_DYNAMO = Provider(
+    needed=("dynamodb.table", "dynamodb.region"),
+    optional=(
+        "dynamodb.partition_key", "dynamodb.billing_mode", "dynamodb.read_capacity", "dynamodb.write_capacity",
+        "dynamodb.table_creation_timeout",
+    ),
+    addresses=("dynamodb.endpoint_url",),
+)  # fmt: skip
+PROVIDERS: Mapping[str, Provider] = {
+    "FileSystemBasedLockProvider": Provider(optional=("filesystem.path", "filesystem.expire")),
+    "StorageBasedLockProvider": Provider(
+        optional=("storage.validity.timeout.secs", "storage.renew.interval.secs", "storage.heartbeat.poll.secs"),
+    ),
+    "ZookeeperBasedLockProvider": Provider(
+        needed=("zookeeper.url", "zookeeper.base_path"),
+        optional=("zookeeper.lock_key", *_TIMEOUTS),
+        addresses=("zookeeper.url",),
+    ),
+    "ZookeeperBasedImplicitBasePathLockProvider": Provider(
+        needed=("zookeeper.url",), optional=_TIMEOUTS, addresses=("zookeeper.url",)
+    ),
+    "HiveMetastoreBasedLockProvider": Provider(
+        needed=("hivemetastore.database", "hivemetastore.table"), addresses=("hivemetastore.uris",)
+    ),
+    "DynamoDBBasedLockProvider": _DYNAMO,
+    "DynamoDBBasedImplicitPartitionKeyLockProvider": _DYNAMO,
+}
+
+
+def why_refused(known: Provider, name: str, config: TableConfig) -> str | None:
+    """The first option that this provider does not have, or that only the operator of the service may set."""
+    for key in sorted(config.starting_with(PREFIX)):
+        short = key.removeprefix(PREFIX)
+        if short not in known.keys:
+            return (
+                f"{key} is no option of {name} that is passed on: remove it from the {config.origin(key)}'s properties"
+            )
+        if short in known.addresses and config.origin(key) != "plugin":
+            return (
+                f"{key} is an address that the service's driver connects to, which a table cannot name: "
+                f"set it for all tables in {SETTINGS}"
+            )
+    return why_bad_value(config)
+
+
+def why_bad_value(config: TableConfig) -> str | None:
+    strategy = config.text(PREFIX + STRATEGY)
+    if strategy and strategy not in STRATEGIES:
+        return f"{PREFIX}{STRATEGY} is {strategy!r}: only Hudi's own strategies are loaded"
+    path = config.text(f"{PREFIX}filesystem.path")
+    if ".." in path.split("/"):
+        return f"{PREFIX}filesystem.path is {path!r}: a path without '..' is needed"
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +145,10 @@ def shared_lock(config: TableConfig) -> dict[str, str] | NoLock:
     known = PROVIDERS.get(name)
     if known is None:
         return NoLock(reason=f"the lock provider {name!r} is not known here: {', '.join(sorted(PROVIDERS))}")
-    return given_options(known, name, config)
+    return provider_options(known, name, config)
 
 
-def given_options(known: Provider, name: str, config: TableConfig) -> dict[str, str] | NoLock:
+def provider_options(known: Provider, name: str, config: TableConfig) -> dict[str, str] | NoLock:
     """Only keys that this provider has, each from where it may come."""
     if refused := why_refused(known, name, config):
         return NoLock(reason=refused)
@@ -62,7 +159,7 @@ def given_options(known: Provider, name: str, config: TableConfig) -> dict[str, 
 
 
 def own_lock(location: str, config: TableConfig) -> dict[str, str] | NoLock:
-    """A lock among our own executions, in a place that every instance of the service sees and no writer uses."""
+    """A lock among our own executions, in a folder that every instance of the service sees and no writer uses."""
     if location.startswith(ATOMIC_CREATE):
         return {
             PROVIDER: FILE_LOCK,
@@ -72,11 +169,11 @@ def own_lock(location: str, config: TableConfig) -> dict[str, str] | NoLock:
             f"{PREFIX}client.num_retries": "30",
             f"{PREFIX}client.wait_time_ms_between_retry": "200",
         }
-    if config.text(OWN_LOCK) == "in-process":
+    if config.text(LOCK.key) == "in-process":
         return {PROVIDER: IN_PROCESS}
     return NoLock(
         reason="this storage cannot create a file atomically, so that Hudi's file lock is unsafe on it: "
-        f"set {PROVIDER} in the table's properties, or {OWN_LOCK}=in-process to rely on this service's lease alone"
+        f"set {PROVIDER} in the table's properties, or {LOCK.key}=in-process to rely on this service's lease alone"
     )
 
 

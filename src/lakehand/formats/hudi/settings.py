@@ -1,34 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings of Hudi tables: keys, defaults, and floors that a table's properties cannot lower.
-
-Each may be set for all tables (properties of the plugin) or for one (its properties), except floors: plugin only.
-"""
+"""The settings of Hudi tables, and the options of Hudi's own that a table or a request may set."""
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from lakehand.formats.hudi.mirror import KNOWN_VERSIONS
-from lakehand.formats.hudi.snapshot import CLEAN, CLUSTERING, COMPACTION
-from lakehand.spi import Action, Invalid, Json, TableConfig
+from lakehand.formats.hudi.snapshot import CLEAN, CLUSTERING, COMPACTION, HudiSnapshot
+from lakehand.formats.hudi.writer_options import KNOWN_VERSIONS
+from lakehand.spi import Action, Invalid, Json
+from lakehand.spi.kit import (
+    DecisionContext,
+    FormatSettings,
+    SetBy,
+    SettingRow,
+    Values,
+    choice_setting,
+    columns_setting,
+    count_setting,
+    flag_setting,
+    text_setting,
+)
 
-# With scheduling "service": how many writes make a plan worth while.
-THRESHOLDS: Mapping[Action, tuple[str, int]] = {
-    COMPACTION: ("hudi.compaction.delta-commits", 5),
-    CLUSTERING: ("hudi.clustering.commits", 4),
-    CLEAN: ("hudi.clean.commits", 10),
+THRESHOLDS: Mapping[Action, SettingRow[int]] = {
+    COMPACTION: count_setting(
+        "hudi.compaction.delta-commits", "service scheduling: delta commits that make a compaction worth it", 5, floor=1
+    ),
+    CLUSTERING: count_setting("hudi.clustering.commits", "commits that make a clustering worth it", 4, floor=1),
+    CLEAN: count_setting("hudi.clean.commits", "commits that make a clean worth it", 10, floor=1),
 }
-RETAIN = "hudi.clean.retain-commits"
-RETAIN_DEFAULT = 10
-RETAIN_FLOOR = "hudi.clean.retain-commits-floor"
-RETAIN_FLOOR_DEFAULT = 2
-ORDER_COLUMNS = "hudi.clustering.order-columns"
-ORDER_STRATEGY = "hudi.clustering.order-strategy"
-ORDER_STRATEGIES = frozenset({"linear", "z-order", "hilbert"})
-VERSIONS = "hudi.table-versions"  # the table versions that the engine's Hudi may write
-
+ORDER_COLUMNS = columns_setting("hudi.clustering.order-columns", "columns to sort by", set_by=SetBy.REQUEST)
+ORDER_STRATEGY = choice_setting(
+    "hudi.clustering.order-strategy", "how to sort", "linear", "z-order", "hilbert", set_by=SetBy.REQUEST
+)
+RETAIN = count_setting(
+    "hudi.clean.retain-commits", "commits whose files stay readable", 10, floor=2, is_retention=True,
+    set_by=SetBy.REQUEST,
+)  # fmt: skip
+VERSIONS = text_setting(
+    "hudi.table-versions", "the table versions that the engine's Hudi may write, with commas",
+    ",".join(str(version) for version in sorted(KNOWN_VERSIONS)), set_by=SetBy.OPERATOR,
+)  # fmt: skip
+LOCK = text_setting("hudi.lock", "`in-process`: rely on Lakehand's lease alone where the storage has no lock to offer")
 # RFC-43's switches, as writers know them.
-ALL_SERVICES = "hoodie.table.services.enable"
+ALL_SERVICES = flag_setting("hoodie.table.services.enable", "RFC-43's switch for all services of a table")
+SERVICES = {
+    action: flag_setting(f"hoodie.table.service.{action}.enable", "the same for one action")
+    for action in (COMPACTION, CLUSTERING, CLEAN)
+}
 
 # Sizes and counts that properties and requests may set: nothing that loads a class or a file, or deletes sooner.
 TUNABLE = frozenset(
@@ -50,55 +67,47 @@ TUNABLE = frozenset(
         "hoodie.parquet.small.file.limit",
     }
 )
-_COLUMNS = re.compile(r"\w[\w.]*(,\w[\w.]*)*")
+_COLUMN = re.compile(r"\w[\w.]*")
+HudiContext = DecisionContext[HudiSnapshot]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Floors:
-    """What the operator of the service decides, for all tables."""
+def hudi_settings() -> FormatSettings:
+    return FormatSettings(
+        THRESHOLDS[COMPACTION], THRESHOLDS[CLUSTERING], ORDER_COLUMNS, ORDER_STRATEGY, THRESHOLDS[CLEAN], RETAIN,
+        VERSIONS, LOCK, ALL_SERVICES, *SERVICES.values(), passed_on=TUNABLE,
+    )  # fmt: skip
 
-    retain_commits: int = RETAIN_FLOOR_DEFAULT
-    versions: frozenset[int] = KNOWN_VERSIONS
+
+def sent_by_writer(action: Action, parameters: Mapping[str, Json]) -> dict[str, str]:
+    """What a writer sends along, or what an earlier admission kept: by key, and only what makes sense."""
+    known = {COMPACTION: (), CLUSTERING: (ORDER_COLUMNS, ORDER_STRATEGY), CLEAN: (RETAIN,)}
+    rows: tuple[SettingRow[object], ...] = known[action]
+    found = {row: str(value) for row in rows if (value := parameters.get(row.option.replace("-", "_")))}
+    return {row.key: text for row, text in found.items() if is_sensible(row, text)}
 
 
-def floors_of(properties: Mapping[str, str]) -> Floors:
+def is_sensible(row: SettingRow[object], text: str) -> bool:
     try:
-        floor = int(properties.get(RETAIN_FLOOR, RETAIN_FLOOR_DEFAULT))
-        listed = [int(word) for word in properties.get(VERSIONS, "").split(",") if word.strip()]
-    except ValueError as error:
-        raise Invalid(f"{RETAIN_FLOOR} and {VERSIONS} are numbers: {error}") from error
-    return Floors(retain_commits=max(floor, 1), versions=frozenset(listed) or KNOWN_VERSIONS)
+        row.parse(text, "request")
+    except Invalid:
+        return False
+    return True
 
 
-def threshold(config: TableConfig, action: Action) -> int:
-    return max(config.number(*THRESHOLDS[action]), 1)
+def versions(values: Values) -> frozenset[int]:
+    try:
+        return frozenset(int(text) for text in values[VERSIONS].split(",") if text.strip()) or KNOWN_VERSIONS
+    except ValueError:
+        raise Invalid(f"{VERSIONS.key} is {values[VERSIONS]!r}: say numbers such as 6,8,9") from None
 
 
-def retained_commits(config: TableConfig, floors: Floors, asked: Json = None) -> int:
-    """A request may keep more than the table does, never less."""
-    kept = max(config.number(RETAIN, RETAIN_DEFAULT), floors.retain_commits)
-    return max(kept, int(asked)) if isinstance(asked, (int, str)) and str(asked).isdigit() else kept
-
-
-def switched_off(config: TableConfig, action: Action) -> str | None:
-    for key in (ALL_SERVICES, f"hoodie.table.service.{action}.enable"):
-        if not config.flag(key, True):
-            return f"{key} is false (from {config.origin(key)})"
-    return None
-
-
-def order(config: TableConfig, asked: Mapping[str, Json]) -> dict[str, Json]:
+def order(values: Values) -> dict[str, Json]:
     """How a clustering that we plan sorts its rows; empty: as they come."""
-    columns = str(asked.get("order_columns") or config.text(ORDER_COLUMNS)).replace(" ", "")
-    strategy = str(asked.get("order_strategy") or config.text(ORDER_STRATEGY, "linear"))
-    if not columns:
-        return {}
-    if not _COLUMNS.fullmatch(columns) or strategy not in ORDER_STRATEGIES:
-        raise Invalid(
-            f"cannot order by {columns!r} with {strategy!r}: column names, and one of {sorted(ORDER_STRATEGIES)}"
-        )
-    return {"order_columns": columns, "order_strategy": strategy}
+    columns = values[ORDER_COLUMNS]
+    if wrong := [one for one in columns if not _COLUMN.fullmatch(one)]:
+        raise Invalid(f"cannot order by {wrong[0]!r}: {ORDER_COLUMNS.key} names columns")
+    return {"order_columns": ",".join(columns), "order_strategy": values[ORDER_STRATEGY]} if columns else {}
 
 
-def tuned(values: Mapping[str, Json]) -> dict[str, str]:
-    return {key: str(value) for key, value in values.items() if key in TUNABLE}
+def tuned(options: Mapping[str, Json]) -> dict[str, str]:
+    return {key: str(value) for key, value in options.items() if key in TUNABLE}

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from lakehand.formats.hudi import plans
 from lakehand.formats.hudi.conflicts import lost_plans, rolled_back_by
+from lakehand.formats.hudi.decisions import PLAN_AND_EXECUTE
 from lakehand.formats.hudi.snapshot import CLEAN, HudiSnapshot
 from lakehand.formats.hudi.timeline import TimelineFile, in_order
-from lakehand.formats.hudi.triggers import PLAN_AND_EXECUTE
 from lakehand.spi import Finding, Instant, Json, TableProcess, Verdict
 
 
@@ -20,7 +20,7 @@ def verify(snapshot: HudiSnapshot, process: TableProcess, result: Mapping[str, J
         return about_lost(snapshot, process, instants, lost)
     if process.parameters.get("mode") != PLAN_AND_EXECUTE:
         instant = Instant(str(process.instant or process.parameters.get("instant") or ""))
-        return about_plan(snapshot, process, instant, told=instant in instants)
+        return about_plan(snapshot, process, instant, is_claimed=instant in instants)
     if instants:
         return about_plans(snapshot, process, instants)
     return about_nothing(snapshot, process) if "instants" in result else after_a_loss(snapshot, process)
@@ -29,7 +29,7 @@ def verify(snapshot: HudiSnapshot, process: TableProcess, result: Mapping[str, J
 def about_lost(
     snapshot: HudiSnapshot, process: TableProcess, instants: Sequence[Instant], lost: Mapping[Instant, str]
 ) -> Verdict:
-    """Gone, unless a plan is still there; what the same run completed besides is counted as its work."""
+    """Gone, unless a plan is still there; what else the same run completed counts as its work."""
     left = [plan.instant for plan in snapshot.pending_of(process.action) if plan.instant in lost]
     if left:
         return Verdict(finding=Finding.NOT_DONE, reason=f"{process.action} plan {left[0]} is still pending")
@@ -40,8 +40,8 @@ def about_lost(
     return replace(verdict, reason=f"{verdict.reason}; {reason}")
 
 
-def about_plan(snapshot: HudiSnapshot, process: TableProcess, instant: Instant, *, told: bool) -> Verdict:
-    """``told``: the job says that it completed this plan."""
+def about_plan(snapshot: HudiSnapshot, process: TableProcess, instant: Instant, *, is_claimed: bool) -> Verdict:
+    """``is_claimed``: the job says that it completed this plan."""
     done = snapshot.timeline.completed_at(instant)
     if len(done) > 1:
         names = ", ".join(file.name for file in done)
@@ -53,13 +53,13 @@ def about_plan(snapshot: HudiSnapshot, process: TableProcess, instant: Instant, 
         return Verdict(finding=Finding.DONE, reason=reason, numbers=numbers_of(snapshot, process, done))
     if any(plan.instant == instant for plan in snapshot.pending_of(process.action)):
         return Verdict(finding=Finding.NOT_DONE, reason=f"{process.action} plan {instant} is still pending")
-    return about_absent(snapshot, process, instant, told=told)
+    return about_absent(snapshot, process, instant, is_claimed=is_claimed)
 
 
-def about_absent(snapshot: HudiSnapshot, process: TableProcess, instant: Instant, *, told: bool) -> Verdict:
+def about_absent(snapshot: HudiSnapshot, process: TableProcess, instant: Instant, *, is_claimed: bool) -> Verdict:
     """Writers archive old instants, never pending ones."""
     oldest = snapshot.timeline.files[0].instant
-    if told and in_order(instant) < in_order(oldest):
+    if is_claimed and in_order(instant) < in_order(oldest):
         reason = f"{process.action} {instant} was completed, and archived since: the active timeline begins at {oldest}"
         return Verdict(finding=Finding.DONE, reason=reason)
     if rollback := rolled_back_by(snapshot, instant):
@@ -71,7 +71,7 @@ def about_absent(snapshot: HudiSnapshot, process: TableProcess, instant: Instant
 
 def about_plans(snapshot: HudiSnapshot, process: TableProcess, instants: Sequence[Instant]) -> Verdict:
     """The worst of all: one that is not done makes the whole not done."""
-    verdicts = [about_plan(snapshot, process, instant, told=True) for instant in instants]
+    verdicts = [about_plan(snapshot, process, instant, is_claimed=True) for instant in instants]
     bad = [v for v in verdicts if v.finding is Finding.NOT_DONE] or [v for v in verdicts if v.finding is Finding.GONE]
     if bad:
         return bad[0]

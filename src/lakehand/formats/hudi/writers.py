@@ -1,16 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a table shows about its writers' settings: whether they can fail beside a clustering."""
+"""What a table shows of its writers: how they compress, which plans they run now, and whether they can fail.
 
+Hudi refuses a plan while a heartbeat of it is fresh, so that we do not even try. The compression of base files is a
+setting of the writers that only the files themselves remember.
+"""
+
+from collections.abc import Iterator
 from datetime import datetime, timedelta
+from itertools import islice
 
+from lakehand.formats.hudi import plans
 from lakehand.formats.hudi.locks import NoLock, shared_lock
-from lakehand.formats.hudi.snapshot import CLUSTERING, HudiSnapshot
-from lakehand.formats.hudi.timeline import State, TimelineFile
-from lakehand.spi import TableRuntime
+from lakehand.formats.hudi.snapshot import CLEAN, CLUSTERING, HudiSnapshot
+from lakehand.formats.hudi.timeline import WRITES, State, TimelineFile
+from lakehand.spi import Action, Instant, TableConfig, TableRuntime
 
 SEE = "see 'Who wins' in docs/hudi.md"
 GIVEN_UP = timedelta(minutes=2)  # a write that is no further than requested after this long
-WRITES = ("commit", "deltacommit")
+PLAIN_WRITES = ("commit", "deltacommit")
+KNOWN_CODECS = frozenset({"GZIP", "SNAPPY", "ZSTD", "UNCOMPRESSED"})
+FILES_TRIED = 3  # files, until one can be read
+COMMITS_READ = 3  # commits, newest first, until one has written a base file
+HEARTBEATS = ".hoodie/.heartbeat"
+INTERVAL = "hoodie.client.heartbeat.interval_in_ms"
+MISSES = "hoodie.client.heartbeat.tolerable.misses"
+HUDIS_INTERVAL, HUDIS_MISSES = 60_000, 2
 
 
 def warning(table: TableRuntime, snapshot: HudiSnapshot) -> str | None:
@@ -31,7 +45,7 @@ def refused_write(table: TableRuntime, snapshot: HudiSnapshot) -> TimelineFile |
     """Hudi's default strategy refuses an update before the write is inflight: only its request stays."""
     instants = [file.instant for file in snapshot.timeline.files]
     for file in snapshot.timeline.files:
-        is_alone = file.action in WRITES and file.state is State.REQUESTED and instants.count(file.instant) == 1
+        is_alone = file.action in PLAIN_WRITES and file.state is State.REQUESTED and instants.count(file.instant) == 1
         is_old = is_alone and table.now - file.modified > GIVEN_UP
         if is_old and was_beside_clustering(snapshot, file):
             return file
@@ -51,3 +65,58 @@ def was_beside_clustering(snapshot: HudiSnapshot, write: TimelineFile) -> bool:
 def no_end_yet(write: TimelineFile) -> datetime:
     """After the write: for a clustering that has no end yet."""
     return write.modified + GIVEN_UP
+
+
+def codec_options(snapshot: HudiSnapshot, action: Action) -> dict[str, str]:
+    """Write base files as the table's writer does; nothing where that cannot be told."""
+    if action == CLEAN:
+        return {}
+    found = (codec_of(snapshot, file) for file in islice(base_files(snapshot, action), FILES_TRIED))
+    codec = next((codec for codec in found if codec in KNOWN_CODECS), None)
+    return {"hoodie.parquet.compression.codec": codec.lower()} if codec else {}
+
+
+def base_files(snapshot: HudiSnapshot, action: Action) -> Iterator[str]:
+    """Paths of parquet files below the table, the likeliest first."""
+    for plan in snapshot.pending_of(action):
+        yield from (below(snapshot, path) for path in plans.base_files(plan.document) if path.endswith(".parquet"))
+    for commit in snapshot.timeline.completed(*WRITES)[: -COMMITS_READ - 1 : -1]:
+        stats = (snapshot.completed_document(commit).get("partitionToWriteStats") or {}).values()
+        paths = (str(stat.get("path") or "") for group in stats for stat in group or [])
+        yield from (path for path in paths if path.endswith(".parquet"))
+
+
+def below(snapshot: HudiSnapshot, path: str) -> str:
+    return path.removeprefix(snapshot.location).lstrip("/")
+
+
+def codec_of(snapshot: HudiSnapshot, path: str) -> str | None:
+    from pyarrow import ArrowInvalid, parquet  # costs 100 ms, once
+
+    try:
+        with snapshot.storage.open(f"{snapshot.root}/{path}") as file:
+            footer = parquet.read_metadata(file)
+            return str(footer.row_group(0).column(0).compression) if footer.num_row_groups else None
+    except (OSError, ArrowInvalid):
+        return None
+
+
+def tolerance(config: TableConfig) -> timedelta:
+    """How old a heartbeat may be before Hudi takes its runner for dead: two minutes, unless the table differs."""
+    return timedelta(milliseconds=config.number(INTERVAL, HUDIS_INTERVAL)) * config.number(MISSES, HUDIS_MISSES)
+
+
+def heartbeat_options(config: TableConfig) -> dict[str, str]:
+    """What the table says about heartbeats; it must be the same for all who run its plans."""
+    return {key: str(config.number(key, 0)) for key in (INTERVAL, MISSES) if key in config.settings}
+
+
+def fresh_for(snapshot: HudiSnapshot, instant: Instant, now: datetime, config: TableConfig) -> timedelta | None:
+    """How much longer a plan's heartbeat counts as fresh; None when there is none or it is old."""
+    try:
+        beats = snapshot.storage.entries(f"{snapshot.root}/{HEARTBEATS}")
+    except FileNotFoundError:
+        return None
+    seen = max((entry.modified for entry in beats if entry.name == instant), default=None)
+    left = tolerance(config) - (now - seen) if seen else timedelta()
+    return left if left > timedelta() else None

@@ -11,8 +11,7 @@ from typing import Any
 
 from lakehand.domain.locations import normalise
 from lakehand.formats.iceberg import jdbc
-from lakehand.formats.iceberg.hadoop import FOLDER, has_metadata
-from lakehand.formats.iceberg.metadata import read_metadata
+from lakehand.formats.iceberg.metadata import FOLDER, has_metadata, read_metadata
 from lakehand.spi import Catalog, Invalid, TableReference
 from lakehand.storage import ArrowStorage, Storage, Storages
 

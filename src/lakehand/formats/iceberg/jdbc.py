@@ -59,7 +59,7 @@ def metadata_location(database: Any, catalog: str, namespace: str, name: str) ->
 
 
 def tables(database: Any, catalog: str) -> Iterator[tuple[str, str, str]]:
-    """Namespace, name and metadata of each table; newer catalogs keep views in the same place."""
+    """Namespace, name and metadata of each table; newer catalogs keep views in the same SQL table."""
     with rows(database, _ALL, catalog=catalog) as found:
         listed = [dict(row) for row in found]
     for row in listed:

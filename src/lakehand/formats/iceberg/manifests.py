@@ -44,7 +44,7 @@ class ContentFile(NamedTuple):
     reference: str | None  # the only data file that a delete file is about
 
 
-class Memory:
+class ManifestCache:
     """The files of manifests that were read lately, by the manifests' paths."""
 
     def __init__(self, limit: int = REMEMBERED) -> None:

@@ -1,13 +1,75 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metadata file of a table: one JSON document, plain or packed."""
+"""A table's metadata file: where the newest one is in Hadoop layout, and how one is read.
 
+In Hadoop layout the files of one folder are numbered, and a hint may lag behind the newest.
+"""
+
+import re
 from typing import Any
 
 from lakehand.spi import Invalid
-from lakehand.storage import Storages, gunzip, parse_json
+from lakehand.storage import SMALL, Storage, Storages, gunzip, parse_json
 
 PACKED = b"\x1f\x8b"
 NEWEST = 3  # the newest format version that is known here and to the engine
+FOLDER = "metadata"
+HINT = "version-hint.text"
+SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
+_VERSION = re.compile(r"v(\d+)(\.gz)?\.metadata\.json(\.gz)?")
+_NUMBERED = re.compile(r"(\d+)-[0-9a-f-]{36}(\.gz)?\.metadata\.json(\.gz)?")
+
+
+def current(storage: Storage, root: str, location: str) -> str:
+    """The name of the newest metadata file, found as Iceberg finds it."""
+    folder = f"{root}/{FOLDER}"
+    try:
+        version = int(storage.read(f"{folder}/{HINT}", limit=SMALL).decode().strip())
+    except (FileNotFoundError, NotADirectoryError):
+        return newest(storage, folder, location)
+    except ValueError as error:
+        raise OSError(f"{folder}/{HINT} is no number: {error}") from error
+    name = named(storage, folder, version)
+    if name is None:
+        return newest(storage, folder, location)
+    while (following := named(storage, folder, version + 1)) is not None:
+        version, name = version + 1, following
+    return name
+
+
+def named(storage: Storage, folder: str, version: int) -> str | None:
+    return next((n for n in (f"v{version}{suffix}" for suffix in SUFFIXES) if exists(storage, f"{folder}/{n}")), None)
+
+
+def exists(storage: Storage, path: str) -> bool:
+    if storage.is_local:
+        return storage.change_token(path) != "absent"
+    try:
+        storage.open(path).close()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def newest(storage: Storage, folder: str, location: str) -> str:
+    """Without a hint, the highest number counts: of a Hadoop table, or of one that a catalog keeps."""
+    try:
+        names = storage.names(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        raise Invalid(f"{location} is no Iceberg table: it has no folder {FOLDER!r}") from None
+    for shape in (_VERSION, _NUMBERED):
+        found = [(int(match[1]), name) for name in names if (match := shape.fullmatch(name))]
+        if found:
+            return max(found)[1]
+    raise Invalid(f"{location} is no Iceberg table: {FOLDER!r} has no metadata file")
+
+
+def is_versioned(name: str) -> bool:
+    """Whether a metadata file is of the Hadoop layout, which needs no catalog to be written."""
+    return _VERSION.fullmatch(name) is not None
+
+
+def has_metadata(names: list[str]) -> bool:
+    return HINT in names or any(name.endswith(SUFFIXES) for name in names)
 
 
 def read_metadata(storages: Storages, location: str) -> dict[str, Any]:

@@ -4,39 +4,36 @@
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
 from lakehand.formats.iceberg.manifests import EQUALITY_DELETES, ContentFile
 from lakehand.formats.iceberg.settings import DataRules, DeleteRules, ManifestRules
 from lakehand.formats.iceberg.snapshot import IcebergSnapshot
-from lakehand.spi import amount
+from lakehand.spi import Skip, amount
+from lakehand.spi.kit import Need
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
-    """Whether something is worth doing, and the numbers that say so."""
-
-    is_there: bool
-    reason: str
-
-
-def data_need(snapshot: IcebergSnapshot, rules: DataRules) -> Need:
+def data_need(snapshot: IcebergSnapshot, rules: DataRules) -> Need | Skip:
     heavy = heavy_files(snapshot, rules)
     small = [file for file in snapshot.data_files if file.size < rules.small]
     groups = grouped(
         (file for file in snapshot.data_files if file.size < rules.small or file.path in heavy), snapshot.spec
     )
-    worth = [group for group in groups.values() if is_worth(group, rules.min_files, rules.target) or hit(group, heavy)]
-    told = f"{len(small)} of {len(snapshot.data_files)} files are under {amount(rules.small)}{said(heavy, rules)}"
+    worth = [
+        group
+        for group in groups.values()
+        if is_worth(group, rules.min_files, rules.target) or has_heavy_file(group, heavy)
+    ]
+    told = f"{len(small)} of {len(snapshot.data_files)} files are under {amount(rules.small)}"
+    told += describe_heavy(heavy, rules)
     if not worth:
         most = max((len(group) for group in groups.values()), default=0)
-        return Need(is_there=False, reason=f"{told}; at most {most} in one partition, {rules.min_files} are worth it")
+        return Skip(reason=f"{told}; at most {most} in one partition, {rules.min_files} are worth it")
     chosen = [file for group in worth for file in group]
     size = amount(sum(file.size for file in chosen))
     where = f"{len(chosen)} files in {len(worth)} of {max(len(partitions(snapshot)), 1)} partitions"
-    return Need(is_there=True, reason=f"{told}: {size} to rewrite, {where}")
+    return Need(reason=f"{told}: {size} to rewrite, {where}")
 
 
 def is_worth(group: Sequence[ContentFile], least: int, target: int) -> bool:
@@ -48,11 +45,11 @@ def outputs(size: int, target: int) -> int:
     return max(ceil(size / max(target, 1)), 1)
 
 
-def hit(group: Sequence[ContentFile], heavy: Mapping[str, str]) -> bool:
+def has_heavy_file(group: Sequence[ContentFile], heavy: Mapping[str, str]) -> bool:
     return any(file.path in heavy for file in group)
 
 
-def said(heavy: Mapping[str, str], rules: DataRules) -> str:
+def describe_heavy(heavy: Mapping[str, str], rules: DataRules) -> str:
     if not heavy:
         return ""
     return f"; {len(heavy)} have {rules.delete_files} delete files or {rules.delete_ratio:.0%} of their rows deleted"
@@ -74,15 +71,15 @@ def heavy_files(snapshot: IcebergSnapshot, rules: DataRules) -> Mapping[str, str
     """Data files that a reader must merge with too many deletes, by path."""
     if not snapshot.delete_files:
         return {}
-    burden = Burden(snapshot)
+    deletes = DeleteIndex(snapshot)
     return {
         file.path: "deletes"
         for file in snapshot.data_files
-        if burden.count(file) >= rules.delete_files or burden.ratio(file) >= rules.delete_ratio
+        if deletes.count(file) >= rules.delete_files or deletes.ratio(file) >= rules.delete_ratio
     }
 
 
-class Burden:
+class DeleteIndex:
     """Which delete files apply to which data files, told by their partitions and sequence numbers."""
 
     def __init__(self, snapshot: IcebergSnapshot) -> None:
@@ -114,12 +111,12 @@ class Burden:
         return min(deleted / file.rows, 1.0) if file.rows else 0.0
 
 
-def deletes_need(snapshot: IcebergSnapshot, rules: DeleteRules) -> Need:
+def deletes_need(snapshot: IcebergSnapshot, rules: DeleteRules) -> Need | Skip:
     files = snapshot.position_deletes
     if not files:
         vectors = sum(file.is_vector for file in snapshot.delete_files)
         more = f"; its {vectors} deletion vectors need no merging" if vectors else ""
-        return Need(is_there=False, reason=f"the table has no position delete files{more}")
+        return Skip(reason=f"the table has no position delete files{more}")
     live = {file.path for file in snapshot.data_files}
     groups = grouped(files, snapshot.spec).values()
     worth = [group for group in groups if merges(group, rules, live)]
@@ -128,10 +125,10 @@ def deletes_need(snapshot: IcebergSnapshot, rules: DeleteRules) -> Need:
     if not worth:
         most = max(len(group) for group in groups)
         reason = f"{told}; at most {most} in one partition, and {rules.min_files} that become half as many are worth it"
-        return Need(is_there=False, reason=reason)
+        return Skip(reason=reason)
     count = sum(len(group) for group in worth)
     size = amount(sum(file.size for group in worth for file in group))
-    return Need(is_there=True, reason=f"{told}: {count} in {len(worth)} partitions to merge, {size}")
+    return Need(reason=f"{told}: {count} in {len(worth)} partitions to merge, {size}")
 
 
 def merges(group: Sequence[ContentFile], rules: DeleteRules, live: set[str]) -> bool:
@@ -145,7 +142,7 @@ def merges(group: Sequence[ContentFile], rules: DeleteRules, live: set[str]) -> 
     return len(small) >= rules.min_files and len(small) >= 2 * after
 
 
-def manifests_need(snapshot: IcebergSnapshot, rules: ManifestRules) -> Need:
+def manifests_need(snapshot: IcebergSnapshot, rules: ManifestRules) -> Need | Skip:
     mine = [manifest for manifest in snapshot.manifests if manifest.spec == snapshot.spec]
     sizes = {kind: [m.size for m in mine if m.holds_deletes is kind] for kind in (False, True)}
     after = sum(outputs(sum(found), rules.target) for found in sizes.values() if found)
@@ -153,5 +150,5 @@ def manifests_need(snapshot: IcebergSnapshot, rules: ManifestRules) -> Need:
     told = f"{len(mine)} manifests of {amount(size)} in all, {after} would do"
     is_there = len(mine) >= rules.min_manifests and len(mine) >= 2 * after
     if is_there:
-        return Need(is_there=True, reason=told)
-    return Need(is_there=False, reason=f"{told}; {rules.min_manifests} that become half as many are worth it")
+        return Need(reason=told)
+    return Skip(reason=f"{told}; {rules.min_manifests} that become half as many are worth it")

@@ -4,14 +4,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lakehand.formats.iceberg.snapshot import Commit, IcebergSnapshot, Ref, whole_number
+from lakehand.formats.iceberg.snapshot import IcebergSnapshot, Ref, SnapshotCommit, whole_number
 
 FLINK_JOB = "flink.job-id"
 FLINK_OPERATOR = "flink.operator-id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retention:
+class SnapshotRetention:
     """What is kept at least. Times are epoch milliseconds."""
 
     now: int
@@ -21,7 +21,7 @@ class Retention:
     in_use: frozenset[int] = frozenset()  # what unfinished operations started from
 
 
-def expirable(snapshot: IcebergSnapshot, kept: Retention) -> list[Commit]:
+def expirable(snapshot: IcebergSnapshot, kept: SnapshotRetention) -> list[SnapshotCommit]:
     """Snapshots that may go, oldest first. A table's and a branch's own settings can only keep more."""
     held = {ref.snapshot for ref in snapshot.refs.values()} | kept.in_use
     reached: set[int] = set()
@@ -36,7 +36,7 @@ def expirable(snapshot: IcebergSnapshot, kept: Retention) -> list[Commit]:
     return sorted(gone, key=lambda commit: commit.at)
 
 
-def needed(snapshot: IcebergSnapshot, ref: Ref, line: Sequence[Commit], kept: Retention) -> int:
+def needed(snapshot: IcebergSnapshot, ref: Ref, line: Sequence[SnapshotCommit], kept: SnapshotRetention) -> int:
     """How many snapshots of a branch stay, from its head down without a gap: Flink and conflict checks walk them."""
     least = max(
         kept.min_snapshots, ref.min_snapshots or 1,
@@ -48,21 +48,21 @@ def needed(snapshot: IcebergSnapshot, ref: Ref, line: Sequence[Commit], kept: Re
     return max(least, *(at + 1 for at in wanted[-1:]), 1)
 
 
-def longest_age(snapshot: IcebergSnapshot, ref: Ref | None, kept: Retention) -> int:
+def longest_age(snapshot: IcebergSnapshot, ref: Ref | None, kept: SnapshotRetention) -> int:
     of_table = whole_number(snapshot.properties, "history.expire.max-snapshot-age-ms", 0)
     return max(kept.max_age, of_table, (ref.max_age or 0) if ref else 0)
 
 
-def flink_anchors(line: Sequence[Commit], since: int) -> frozenset[int]:
+def flink_anchors(line: Sequence[SnapshotCommit], since: int) -> frozenset[int]:
     """The newest commit of each Flink job: it says which checkpoint is in the table."""
-    newest: dict[tuple[str, str], Commit] = {}
+    newest: dict[tuple[str, str], SnapshotCommit] = {}
     for commit in line:
         if job := commit.summary.get(FLINK_JOB):
             newest.setdefault((job, commit.summary.get(FLINK_OPERATOR, "")), commit)
     return frozenset(commit.id for commit in newest.values() if commit.at >= since)
 
 
-def ancestors(commits: Mapping[int, Commit], head: int) -> Iterator[Commit]:
+def ancestors(commits: Mapping[int, SnapshotCommit], head: int) -> Iterator[SnapshotCommit]:
     commit = commits.get(head)
     while commit is not None:
         yield commit

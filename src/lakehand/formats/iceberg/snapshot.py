@@ -13,7 +13,7 @@ from lakehand.formats.iceberg.manifests import (
     POSITION_DELETES,
     ContentFile,
     Manifest,
-    Memory,
+    ManifestCache,
     read_files,
     read_list,
 )
@@ -33,7 +33,7 @@ SMALL_SHARE = 0.75  # of the target: as Iceberg's own rewrite sees it
 READERS = 8
 
 
-class Commit(NamedTuple):
+class SnapshotCommit(NamedTuple):
     """One snapshot in the table's history."""
 
     id: int
@@ -67,7 +67,7 @@ class IcebergSnapshot:
     metadata_location: str
     why_read_only: str = ""  # why nothing can be written here; empty when it can
     storages: Storages = field(repr=False, compare=False)
-    memory: Memory = field(repr=False, compare=False)
+    cache: ManifestCache = field(repr=False, compare=False)
 
     @property
     def version(self) -> int:
@@ -88,7 +88,7 @@ class IcebergSnapshot:
         return int(self.metadata.get("default-spec-id") or 0)
 
     @cached_property
-    def commits(self) -> Mapping[int, Commit]:
+    def commits(self) -> Mapping[int, SnapshotCommit]:
         return {commit.id: commit for commit in map(commit_of, self.metadata.get("snapshots") or ())}
 
     @cached_property
@@ -99,11 +99,11 @@ class IcebergSnapshot:
         return {name: ref_of(ref) for name, ref in told.items()}
 
     @property
-    def current(self) -> Commit | None:
+    def current(self) -> SnapshotCommit | None:
         head = self.metadata.get("current-snapshot-id")
         return None if head is None else self.commits.get(head)
 
-    def tagged(self, tag: str) -> list[Commit]:
+    def tagged(self, tag: str) -> list[SnapshotCommit]:
         """What an operation of ours has committed."""
         return [commit for commit in self.commits.values() if commit.summary.get(TAG) == tag]
 
@@ -167,7 +167,7 @@ class IcebergSnapshot:
         }
 
     def totals(self) -> dict[str, Json]:
-        """Counts that the current snapshot's summary has, without a look at any file."""
+        """Counts that the current snapshot's summary has, without opening any file."""
         summary = self.current.summary if self.current else {}
         named = {"files": "total-data-files", "delete_files": "total-delete-files", "rows": "total-records"}
         return {
@@ -176,7 +176,7 @@ class IcebergSnapshot:
         }
 
     def _files_of(self, manifests: Sequence[Manifest]) -> Iterator[Sequence[ContentFile]]:
-        unread = [manifest for manifest in manifests if self.memory.get(manifest.path) is None]
+        unread = [manifest for manifest in manifests if self.cache.get(manifest.path) is None]
         is_remote = not self.storages.of(self.metadata_location)[0].is_local
         if is_remote and len(unread) > 2:
             from concurrent.futures import ThreadPoolExecutor
@@ -186,10 +186,10 @@ class IcebergSnapshot:
         return map(self._opened, manifests)
 
     def _opened(self, manifest: Manifest) -> Sequence[ContentFile]:
-        files = self.memory.get(manifest.path)
+        files = self.cache.get(manifest.path)
         if files is None:
             files = read_files(self._read(manifest.path), manifest)
-            self.memory.keep(manifest.path, files)
+            self.cache.keep(manifest.path, files)
         return files
 
     def _read(self, location: str) -> bytes:
@@ -205,8 +205,8 @@ def resolved(location: str, beside: str) -> str:
     return f"{scheme}://{rest.partition('/')[0]}{location}"
 
 
-def commit_of(snapshot: Mapping[str, Any]) -> Commit:
-    return Commit(
+def commit_of(snapshot: Mapping[str, Any]) -> SnapshotCommit:
+    return SnapshotCommit(
         id=snapshot["snapshot-id"],
         parent=snapshot.get("parent-snapshot-id"),
         at=snapshot["timestamp-ms"],

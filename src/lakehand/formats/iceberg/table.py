@@ -5,10 +5,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lakehand.formats.iceberg import hadoop
+from lakehand.formats.iceberg import metadata
 from lakehand.formats.iceberg.catalogs import Catalogs
-from lakehand.formats.iceberg.manifests import Memory
-from lakehand.formats.iceberg.metadata import read_metadata
+from lakehand.formats.iceberg.manifests import ManifestCache
 from lakehand.formats.iceberg.snapshot import IcebergSnapshot
 from lakehand.spi import Catalog, Format, TableFormat, TableReference
 from lakehand.storage import Storages
@@ -21,7 +20,7 @@ NEEDS_CATALOG = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class MetadataLocation:
     """Where a table's metadata is now."""
 
     metadata: str
@@ -38,7 +37,7 @@ class IcebergFormat(TableFormat):
     def __init__(self) -> None:
         self._storages = Storages({})
         self._catalogs = Catalogs()
-        self._memory = Memory()
+        self._cache = ManifestCache()
 
     def open(self, properties: Mapping[str, str]) -> None:
         self._storages = Storages(properties)
@@ -51,40 +50,40 @@ class IcebergFormat(TableFormat):
         return IcebergSnapshot(
             token=found.token,
             location=reference.location,
-            metadata=read_metadata(found.storages, found.metadata),
+            metadata=metadata.read_metadata(found.storages, found.metadata),
             metadata_location=found.metadata,
             why_read_only=found.why_read_only,
             storages=found.storages,
-            memory=self._memory,
+            cache=self._cache,
         )
 
     def recognise(self, location: str, names: Collection[str]) -> bool:
-        if hadoop.FOLDER not in names:
+        if metadata.FOLDER not in names:
             return False
         storage, root = self._storages.of(location)
-        return hadoop.has_metadata(storage.names(f"{root}/{hadoop.FOLDER}"))
+        return metadata.has_metadata(storage.names(f"{root}/{metadata.FOLDER}"))
 
     def tables(self, catalog: Catalog) -> Iterator[TableReference]:
         return self._catalogs.tables(catalog)
 
-    def _found(self, reference: TableReference) -> Found:
+    def _found(self, reference: TableReference) -> MetadataLocation:
         if reference.catalog is None:
             return by_path(self._storages, reference.location, is_own=False)
         storages = self._catalogs.storages(reference.catalog)
         if reference.catalog.type == "hadoop":
             return by_path(storages, reference.location, is_own=True)
         location = self._catalogs.metadata_location(reference)
-        return Found(metadata=location, token=location.rpartition("/")[2], storages=storages)
+        return MetadataLocation(metadata=location, token=location.rpartition("/")[2], storages=storages)
 
 
-def by_path(storages: Storages, location: str, *, is_own: bool) -> Found:
+def by_path(storages: Storages, location: str, *, is_own: bool) -> MetadataLocation:
     """``is_own``: the table belongs to a catalog of the settings."""
     storage, root = storages.of(location)
-    name = hadoop.current(storage, root, location)
-    change_token = storage.change_token(f"{root}/{hadoop.FOLDER}/{name}")
-    read_only = "" if is_own or hadoop.is_versioned(name) else NEEDS_CATALOG
-    return Found(
-        metadata=f"{location}/{hadoop.FOLDER}/{name}",
+    name = metadata.current(storage, root, location)
+    change_token = storage.change_token(f"{root}/{metadata.FOLDER}/{name}")
+    read_only = "" if is_own or metadata.is_versioned(name) else NEEDS_CATALOG
+    return MetadataLocation(
+        metadata=f"{location}/{metadata.FOLDER}/{name}",
         token=f"{name}:{change_token}" if change_token else name,
         storages=storages,
         why_read_only=read_only,

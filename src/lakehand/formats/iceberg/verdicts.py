@@ -9,14 +9,14 @@ from lakehand.formats.iceberg.snapshot import (
     REWRITE_DATA,
     REWRITE_MANIFESTS,
     REWRITE_POSITION_DELETES,
-    Commit,
     IcebergSnapshot,
+    SnapshotCommit,
     whole_number,
 )
 from lakehand.spi import Finding, Json, TableProcess, Verdict
-from lakehand.spi.pauses import CHANGED, DRY_RUN
+from lakehand.spi.kit import left_outside
+from lakehand.spi.pauses import CHANGED
 
-SHOWN = 3  # names in a reason; the result has more
 COUNTED = {
     "added_files": "added-data-files",
     "removed_files": "deleted-data-files",
@@ -28,30 +28,11 @@ COUNTED = {
 
 
 def verify(snapshot: IcebergSnapshot, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
-    if process.parameters.get(DRY_RUN):
-        return about_dry_run(process, result)
     if process.action == EXPIRE_SNAPSHOTS:
         return about_expiry(snapshot, process, result)
     if process.action == REMOVE_ORPHANS:
-        return about_sweep(snapshot, process, result)
+        return about_orphans(snapshot, process, result)
     return about_rewrite(snapshot, process, result)
-
-
-def about_dry_run(process: TableProcess, result: Mapping[str, Json]) -> Verdict:
-    count = result.get("would_delete_files")
-    if count is None:
-        return Verdict(finding=Finding.NOT_DONE, reason="the dry run did not come to its end")
-    reason = f"dry run: {process.action} would delete {count} files; nothing was deleted{left_outside(result)}"
-    return Verdict(finding=Finding.DONE, reason=reason, numbers={CHANGED: False})
-
-
-def left_outside(result: Mapping[str, Json]) -> str:
-    """What operators are told about files that are not the table's, so that they can say whose they are."""
-    count, names = result.get("left_outside"), result.get("left_outside_files")
-    if not count or not isinstance(names, (list, tuple)):
-        return ""
-    shown = ", ".join(str(name) for name in names[:SHOWN])
-    return f"; {count} files were left, for instance {shown}: {result.get('left_outside_why')}"
 
 
 def about_rewrite(snapshot: IcebergSnapshot, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
@@ -60,14 +41,16 @@ def about_rewrite(snapshot: IcebergSnapshot, process: TableProcess, result: Mapp
     commits = snapshot.tagged(tag) if tag else []
     if commits:
         numbers = rewrite_numbers(snapshot, process, commits)
-        return Verdict(finding=Finding.DONE, reason=told(process, numbers, commits), numbers=numbers)
+        return Verdict(finding=Finding.DONE, reason=describe_rewrite(process, numbers, commits), numbers=numbers)
     if result.get("rewritten") == 0:
         reason = f"nothing to do: Iceberg found nothing for {process.action}"
         return Verdict(finding=Finding.DONE, reason=reason, numbers={CHANGED: False, "after": snapshot.totals()})
     return Verdict(finding=Finding.NOT_DONE, reason=f"no snapshot carries the tag {tag}: nothing was committed")
 
 
-def rewrite_numbers(snapshot: IcebergSnapshot, process: TableProcess, commits: Sequence[Commit]) -> dict[str, Json]:
+def rewrite_numbers(
+    snapshot: IcebergSnapshot, process: TableProcess, commits: Sequence[SnapshotCommit]
+) -> dict[str, Json]:
     counted = {key: sum(whole_number(c.summary, name, 0) for c in commits) for key, name in COUNTED.items()}
     return {
         CHANGED: True,
@@ -78,7 +61,7 @@ def rewrite_numbers(snapshot: IcebergSnapshot, process: TableProcess, commits: S
     }
 
 
-def told(process: TableProcess, numbers: Mapping[str, Json], commits: Sequence[Commit]) -> str:
+def describe_rewrite(process: TableProcess, numbers: Mapping[str, Json], commits: Sequence[SnapshotCommit]) -> str:
     kind, key = ("manifests", "manifests") if process.action == REWRITE_MANIFESTS else ("data files", "files")
     if process.action == REWRITE_POSITION_DELETES:
         kind, key = "delete files", "delete_files"
@@ -113,11 +96,11 @@ def about_expiry(snapshot: IcebergSnapshot, process: TableProcess, result: Mappi
     return Verdict(finding=Finding.DONE, reason=reason, numbers=numbers)
 
 
-def about_sweep(snapshot: IcebergSnapshot, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
+def about_orphans(snapshot: IcebergSnapshot, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
     """Metadata knows nothing of orphans: the job's word counts, if the table can still be read in full."""
     deleted = result.get("deleted_files")
     if not isinstance(deleted, int):
-        return Verdict(finding=Finding.NOT_DONE, reason="the sweep did not come to its end; another one takes the rest")
+        return Verdict(finding=Finding.NOT_DONE, reason="the removal did not come to its end; the next takes the rest")
     files = len(snapshot.files)
     reason = f"{deleted} orphans were deleted; the table's {files} files are listed as before"
     numbers: dict[str, Json] = {CHANGED: deleted > 0, "before": process.parameters.get("seen") or {}}

@@ -27,7 +27,7 @@ class Fragment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class FragmentPlan:
     """What Lance would rewrite."""
 
     tasks: int
@@ -54,8 +54,8 @@ def fragment_of(metadata: Any, size_of: Callable[[str], int]) -> Fragment:
     )
 
 
-def plan(dataset: Any, fragments: Sequence[Fragment], *, target_rows: int, deleted_share: float) -> Plan:
-    """Asks Lance itself, which merges neighbours only: what it would not rewrite is no candidate."""
+def plan(dataset: Any, fragments: Sequence[Fragment], *, target_rows: int, deleted_share: float) -> FragmentPlan:
+    """Asks Lance itself, which merges adjacent fragments only: what it would not rewrite is no candidate."""
     from lance.optimize import Compaction
 
     found: Any = Compaction.plan(
@@ -68,7 +68,7 @@ def plan(dataset: Any, fragments: Sequence[Fragment], *, target_rows: int, delet
     )
     # The library makes objects of all that it knows of each fragment; their numbers are a sixth of that work.
     ids = {fragment["id"] for task in found.tasks for fragment in json.loads(task.json())["task"]["fragments"]}
-    return Plan(tasks=len(found.tasks), fragments=tuple(f for f in fragments if f.id in ids))
+    return FragmentPlan(tasks=len(found.tasks), fragments=tuple(f for f in fragments if f.id in ids))
 
 
 def is_full(fragment: Fragment, target_rows: int, deleted_share: float) -> bool:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from lakehand.formats.lance import fragments, manifests
-from lakehand.formats.lance.fragments import Fragment, Plan
+from lakehand.formats.lance.fragments import Fragment, FragmentPlan
 from lakehand.formats.lance.manifests import Version
 from lakehand.spi import Action, Json, health, size_histogram
 from lakehand.storage import Storage
@@ -55,7 +55,7 @@ class LanceSnapshot:
 
     @cached_property
     def identity(self) -> dict[str, Json]:
-        """What tells this table from another one in its place, for as long as this version is kept.
+        """What tells this table from another one at its location, for as long as this version is kept.
 
         A Lance table has no identity of its own: no id in its manifests, and its first version is cleaned away.
         """
@@ -84,7 +84,7 @@ class LanceSnapshot:
         fitting = max(size * self.physical_rows // self.bytes, 1)
         return rows if fitting >= rows else 1 << (fitting.bit_length() - 1)
 
-    def plan(self, target_rows: int, deleted_share: float) -> Plan:
+    def plan(self, target_rows: int, deleted_share: float) -> FragmentPlan:
         known = self._plans.get((target_rows, deleted_share))
         if known is None:
             known = fragments.plan(self.dataset, self.fragments, target_rows=target_rows, deleted_share=deleted_share)
@@ -92,7 +92,7 @@ class LanceSnapshot:
         return known
 
     @cached_property
-    def _plans(self) -> dict[tuple[int, float], Plan]:
+    def _plans(self) -> dict[tuple[int, float], FragmentPlan]:
         return {}
 
     def expired(self, cutoff: datetime, retain: int) -> tuple[Version, ...]:
@@ -130,7 +130,7 @@ class LanceSnapshot:
 
 
 def transaction_of(dataset: Any, version: int) -> str:
-    """The name of the transaction's file; empty where an old writer made none. The job looks in the same way."""
+    """The name of the transaction's file; empty where an old writer made none. The job finds it in the same way."""
     for batch in dataset.tracked_files(min_version=version):
         for row in batch.to_pylist():
             if row["version"] == version and row["type"] == "transaction file":

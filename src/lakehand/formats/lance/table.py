@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The format plugin: a table's sign of change by one listing, its health by one read of the latest manifest."""
 
+import os
+import re
 from collections.abc import Collection, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from lakehand.formats.lance import manifests
-from lakehand.formats.lance.datasets import open_dataset, storage_options
 from lakehand.formats.lance.snapshot import LanceSnapshot
 from lakehand.spi import Format, TableFormat, TableReference
 from lakehand.storage import Storages
 
 LANCE = Format("lance")
+STORAGE = "lance.storage."  # properties of the plugin with this prefix go to Lance's storage client
+_ALIAS = re.compile(r"s3[an]://")
 
 
 class LanceFormat(TableFormat):
@@ -42,3 +45,18 @@ class LanceFormat(TableFormat):
         return LanceSnapshot(
             token=token, location=reference.location, version=version, dataset=dataset, root=root, storage=storage
         )
+
+
+def open_dataset(location: str, version: int, options: Mapping[str, str]) -> Any:
+    """A version of the table. Whatever fails is an OSError."""
+    os.environ.setdefault("LANCE_LOG", "error")  # its warnings would break into a listing
+    import lance  # costs 200 ms, and nobody who has no Lance table pays for it
+
+    try:
+        return lance.dataset(_ALIAS.sub("s3://", location), version=version, storage_options=dict(options) or None)
+    except ValueError as error:
+        raise OSError(f"{location} cannot be opened: {error}") from error
+
+
+def storage_options(properties: Mapping[str, str]) -> dict[str, str]:
+    return {key.removeprefix(STORAGE): value for key, value in properties.items() if key.startswith(STORAGE)}

@@ -1,13 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the table says about a process: a rewrite in its history, versions that are gone."""
+"""What the table says about a process: a rewrite in its history, which carries our tag, or versions that are gone."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timezone
+from typing import Any
 
-from lakehand.formats.lance.admissions import state_of
-from lakehand.formats.lance.rewrites import Rewrite, rewrites_since
+from lakehand.formats.lance.decisions import state_of
 from lakehand.formats.lance.snapshot import COMPACT, LanceSnapshot
 from lakehand.spi import Finding, Json, TableProcess, Verdict
+
+TAG = "lakehand-operation"  # a property of the transaction; the job writes the same
+VERSIONS_READ = 10_000  # versions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite:
+    version: int
+    tag: str = ""
+    removed: int | None = None  # fragments; None: Lance's library cannot read this transaction
+    added: int | None = None
+
+
+def rewrites_since(dataset: Any, before: int) -> Iterator[Rewrite]:
+    """All rewrites after a version, oldest first."""
+    for version in range(max(before, dataset.version - VERSIONS_READ) + 1, dataset.version + 1):
+        rewrite = rewrite_at(dataset, version)
+        if rewrite is not None:
+            yield rewrite
+
+
+def rewrite_at(dataset: Any, version: int) -> Rewrite | None:
+    """None also for a version that was cleaned meanwhile, and for one without a transaction."""
+    try:
+        transaction = dataset.read_transaction(version)
+    except TypeError as error:
+        # pylance 14.0 cannot build the description of a rewrite that also rewrote indices, and only of such a one.
+        return Rewrite(version=version) if "RewrittenIndex" in str(error) else None
+    except (OSError, ValueError):
+        return None
+    if type(getattr(transaction, "operation", None)).__name__ != "Rewrite":
+        return None
+    groups = list(transaction.operation.groups)
+    return Rewrite(
+        version=version,
+        tag=(transaction.transaction_properties or {}).get(TAG, ""),
+        removed=sum(len(list(group.old_fragments)) for group in groups),
+        added=sum(len(list(group.new_fragments)) for group in groups),
+    )
 
 
 def verify(snapshot: LanceSnapshot, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
@@ -28,7 +68,7 @@ def about_rewrite(snapshot: LanceSnapshot, process: TableProcess, result: Mappin
     nameless = [one for one in found if not one.tag] if process.parameters.get("is_indexed") else []
     if done := ours or told or nameless:
         whose = "" if ours or told else " by a rewrite whose author Lance does not tell"
-        return rewritten(snapshot, process, done[-1], whose)
+        return rewrite_verdict(snapshot, process, done[-1], whose)
     if result.get("tasks") == 0:
         reason = f"nothing to do: Lance planned no rewrite of version {result.get('read_version')}"
         return Verdict(finding=Finding.DONE, reason=reason, numbers={"changed": False, **change(snapshot, process)})
@@ -37,7 +77,7 @@ def about_rewrite(snapshot: LanceSnapshot, process: TableProcess, result: Mappin
     return Verdict(finding=Finding.NOT_DONE, reason=reason)
 
 
-def rewritten(snapshot: LanceSnapshot, process: TableProcess, done: Rewrite, whose: str) -> Verdict:
+def rewrite_verdict(snapshot: LanceSnapshot, process: TableProcess, done: Rewrite, whose: str) -> Verdict:
     numbers = change(snapshot, process)
     counts = f"{done.removed} fragments became {done.added}" if done.removed is not None else "fragments were merged"
     reason = f"{counts} in version {done.version}{whose}: {len(snapshot.fragments)} fragments now"
@@ -54,8 +94,6 @@ def change(snapshot: LanceSnapshot, process: TableProcess) -> dict[str, Json]:
 
 
 def about_cleaning(snapshot: LanceSnapshot, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
-    if process.parameters.get("dry_run"):
-        return about_dry_run(result)
     cutoff = datetime.fromtimestamp(whole(process.parameters.get("cutoff_ms")) / 1000, timezone.utc)
     left = snapshot.expired(cutoff, whole(process.parameters.get("retain_versions")))
     seen = process.parameters.get("seen")
@@ -69,21 +107,15 @@ def about_cleaning(snapshot: LanceSnapshot, process: TableProcess, result: Mappi
     }
     # Lance goes by the time in the manifest, we by the file's: its word counts where the two differ.
     if not left or result.get("expired_after") == 0:
-        reason = f"{removed or before} versions older than {cutoff:%Y-%m-%d %H:%M} UTC are gone; {kept(snapshot)}"
+        reason = (
+            f"{removed or before} versions older than {cutoff:%Y-%m-%d %H:%M} UTC are gone; {describe_kept(snapshot)}"
+        )
         return Verdict(finding=Finding.DONE, reason=reason, numbers=numbers)
     reason = f"{len(left)} of {before} versions older than {cutoff:%Y-%m-%d %H:%M} UTC are still there"
     return Verdict(finding=Finding.NOT_DONE, reason=reason, numbers=numbers)
 
 
-def about_dry_run(result: Mapping[str, Json]) -> Verdict:
-    if "would_delete_files" not in result:
-        return Verdict(finding=Finding.NOT_DONE, reason="the dry run left no list")
-    versions, files = result.get("would_delete_versions"), result["would_delete_files"]
-    reason = f"dry run: {versions} versions with {files} files would go, and nothing was deleted"
-    return Verdict(finding=Finding.DONE, reason=reason, numbers={"changed": False})
-
-
-def kept(snapshot: LanceSnapshot) -> str:
+def describe_kept(snapshot: LanceSnapshot) -> str:
     held = f", {len(snapshot.held)} held by tags and branches" if snapshot.held else ""
     return f"{len(snapshot.history)} are kept{held}"
 

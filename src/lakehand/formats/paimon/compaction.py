@@ -1,46 +1,71 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a table is worth compacting, and how: small files are packed, sorted runs merged, unsorted files sorted."""
 
+import hashlib
+import json
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lakehand.formats.paimon import settings, sorting
-from lakehand.formats.paimon.neighbours import why_beside
-from lakehand.formats.paimon.schema import Kind
-from lakehand.formats.paimon.settings import AUTO, FULL, MINOR, SORT, Order
-from lakehand.formats.paimon.snapshot import Bucket, PaimonSnapshot, sorted_runs
-from lakehand.spi import Json, Skip, TableConfig, TableProcess, TableRuntime, amount
+from lakehand.formats.paimon import settings
+from lakehand.formats.paimon.layout import Document
+from lakehand.formats.paimon.manifests import PaimonFile
+from lakehand.formats.paimon.schema import TableKind
+from lakehand.formats.paimon.settings import AUTO, FULL, MINOR, SORT, PaimonContext, SortOrder
+from lakehand.formats.paimon.snapshot import OURS, Bucket, PaimonSnapshot, sorted_runs
+from lakehand.spi import Json, Skip, StateKey, TableRuntime, amount
+from lakehand.spi.kit import Need, Values
 
 MOST_COUNTS = 5000
 BOTTOM_HEAVY = 0.2  # a minor compaction pays while no more than this share of the bytes is above the bottom
+SORTED: StateKey[dict[str, int]] = StateKey(name="sorted", default={}, encode=json.dumps, decode=json.loads)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class CompactionPlan:
     strategy: str
     reason: str
     is_needed: bool
-    order: Order | None = None
+    order: SortOrder | None = None
 
 
-def decide(table: TableRuntime, snapshot: PaimonSnapshot) -> TableProcess | Skip:
-    if why := settings.switched_off(table.config, settings.COMPACT) or why_never(snapshot):
+def decide_compact(context: PaimonContext) -> Need | Skip:
+    if why := why_never(context.snapshot):
         return Skip(reason=why)
-    plan = planned(table, snapshot, {})
-    if not plan.is_needed:
+    plan = make_plan(context)
+    if not plan.is_needed and not context.by_person:
         return Skip(reason=plan.reason)
-    if why := why_beside(snapshot, table.config):
-        return Skip(reason=f"{plan.reason}; not compacted: {why}")
-    return TableProcess(
-        action=settings.COMPACT, job="paimon.compact", parameters={"strategy": plan.strategy}, reason=plan.reason
-    )
+    if plan.strategy == SORT and plan.order is None:
+        return Skip(reason=plan.reason)
+    if not context.is_confirmed and (why := why_not_beside_writers(context.snapshot, context.values)):
+        return Skip(reason=not_beside(context, plan, why))
+    return Need(reason=plan.reason, parameters={"strategy": plan.strategy})
+
+
+def not_beside(context: PaimonContext, plan: CompactionPlan, why: str) -> str:
+    if not context.by_person:
+        return f"{plan.reason}; not compacted: {why}"
+    command = f"lakehand operations submit {context.table.table.id} {context.action} --confirm"
+    return f"{why}. To do it all the same: {command}"
+
+
+def compaction_limits(context: PaimonContext) -> dict[str, Json]:
+    plan = make_plan(context)
+    return {
+        "strategy": plan.strategy,
+        "kind": str(context.snapshot.schema.kind),
+        "counts": counts_of(context.snapshot),
+        "min_files": 2 if plan.strategy == FULL else context.values[settings.MIN_FILES],
+        "order_strategy": plan.order.strategy if plan.order else None,
+        "order_columns": list(plan.order.columns) if plan.order else None,
+        "sign": order_suffix(plan.order) if plan.order else None,
+        "files_before": len(context.snapshot.files),
+    }
 
 
 def why_never(snapshot: PaimonSnapshot) -> str | None:
     if not snapshot.ids:
         return "the table has no snapshot: nothing was written"
-    if snapshot.schema.kind is Kind.CROSS_PARTITION:
+    if snapshot.schema.kind is TableKind.CROSS_PARTITION:
         return "its key does not hold its partition columns: Paimon's Spark cannot compact such a table"
     if lost := snapshot.content.lost:
         return (
@@ -50,73 +75,146 @@ def why_never(snapshot: PaimonSnapshot) -> str | None:
     return None
 
 
-def planned(table: TableRuntime, snapshot: PaimonSnapshot, asked: Mapping[str, Json]) -> Plan:
-    wished = settings.strategy(table.config, asked)
-    if wished == SORT:
-        return plan_sort(table, snapshot, asked)
-    if snapshot.schema.kind is Kind.PRIMARY_KEY:
-        return plan_merge(snapshot, table.config, wished)
-    return plan_pack(snapshot, table.config, wished, asked)
+def make_plan(context: PaimonContext) -> CompactionPlan:
+    asked = context.values[settings.STRATEGY]
+    if asked == SORT:
+        return plan_sort(context)
+    if context.snapshot.schema.kind is TableKind.PRIMARY_KEY:
+        return plan_merge(context.snapshot, context.values, asked)
+    return plan_pack(context.snapshot, context.values, asked)
 
 
-def plan_pack(snapshot: PaimonSnapshot, config: TableConfig, wished: str, asked: Mapping[str, Json]) -> Plan:
+def plan_pack(snapshot: PaimonSnapshot, values: Values, asked: str) -> CompactionPlan:
     """Append tables: partitions, or buckets, with enough small files."""
-    least = settings.min_files(config, asked)
+    least = values[settings.MIN_FILES]
     worth = {key for key, count in snapshot.small_counts.items() if count >= least}
     chosen = [file for file in snapshot.small if (file.partition, file.bucket) in worth]
     small = f"{len(snapshot.small)} of {len(snapshot.files)} files are under {amount(snapshot.schema.small_below)}"
-    what = "buckets" if snapshot.schema.kind is Kind.BUCKETED_APPEND else "partitions"
+    what = "buckets" if snapshot.schema.kind is TableKind.BUCKETED_APPEND else "partitions"
     where = f"{len(worth)} of {len(snapshot.buckets)} {what} have {least} or more of them"
     size = f": {amount(sum(file.size for file in chosen))} to rewrite" if chosen else ""
-    strategy = FULL if snapshot.schema.kind is Kind.BUCKETED_APPEND or wished == FULL else MINOR
-    return Plan(strategy=strategy, reason=f"{small}, {where}{size}", is_needed=bool(worth))
+    strategy = FULL if snapshot.schema.kind is TableKind.BUCKETED_APPEND or asked == FULL else MINOR
+    return CompactionPlan(strategy=strategy, reason=f"{small}, {where}{size}", is_needed=bool(worth))
 
 
-def plan_merge(snapshot: PaimonSnapshot, config: TableConfig, wished: str) -> Plan:
+def plan_merge(snapshot: PaimonSnapshot, values: Values, asked: str) -> CompactionPlan:
     """Tables with a key: buckets with many sorted runs, which every read has to merge."""
     trigger = snapshot.schema.sorted_run_trigger
-    limit = max(config.number(settings.SORTED_RUNS, trigger), 2)
-    limit = max(limit, trigger + 1) if wished == MINOR else limit  # below, Paimon finds nothing to pick
+    limit = values.get(settings.SORTED_RUNS) or max(trigger, 2)
+    limit = max(limit, trigger + 1) if asked == MINOR else limit  # below, Paimon finds nothing to pick
     runs = {key: sorted_runs(files) for key, files in snapshot.buckets.items()}
     worth = [key for key, count in runs.items() if count >= limit]
     most = max(runs.values(), default=0)
     counted = f"{len(worth)} of {len(runs)} buckets have {limit} or more sorted runs (most: {most})"
-    strategy = chosen_merge(snapshot, config, most > trigger) if wished == AUTO else wished
+    strategy = choose_merge(snapshot, values, most > trigger) if asked == AUTO else asked
     touched = sum(file.size for key in worth for file in snapshot.buckets[key])
     size = f": {amount(touched)} to merge" if worth else ""
-    return Plan(strategy=strategy, reason=f"{counted}{size}", is_needed=bool(worth))
+    return CompactionPlan(strategy=strategy, reason=f"{counted}{size}", is_needed=bool(worth))
 
 
-def chosen_merge(snapshot: PaimonSnapshot, config: TableConfig, can_pick: bool) -> str:
+def choose_merge(snapshot: PaimonSnapshot, values: Values, can_pick: bool) -> str:
     """Minor while most bytes lie merged at the bottom and the rest is little enough for the driver; else full."""
     deepest = max((file.level for file in snapshot.files), default=0)
     above = sum(file.size for file in snapshot.files if file.level < deepest)
     total = sum(file.size for file in snapshot.files)
-    is_little = above <= total * BOTTOM_HEAVY and above <= config.number(settings.DRIVER_BYTES, 256 << 20)
+    is_little = above <= total * BOTTOM_HEAVY and above <= values[settings.DRIVER_BYTES]
     return MINOR if can_pick and deepest > 0 and is_little else FULL
 
 
-def plan_sort(table: TableRuntime, snapshot: PaimonSnapshot, asked: Mapping[str, Json]) -> Plan:
-    schema = snapshot.schema
-    if schema.kind is not Kind.APPEND:
-        why = f"a {schema.kind} table cannot be sorted: set {settings.STRATEGY} to {AUTO}, {MINOR} or {FULL}"
-        return Plan(strategy=SORT, reason=why, is_needed=False)
+def plan_sort(context: PaimonContext) -> CompactionPlan:
+    snapshot, schema, least = context.snapshot, context.snapshot.schema, context.values[settings.MIN_FILES]
+    if schema.kind is not TableKind.APPEND:
+        why = f"a {schema.kind} table cannot be sorted: set {settings.STRATEGY.key} to {AUTO}, {MINOR} or {FULL}"
+        return CompactionPlan(strategy=SORT, reason=why, is_needed=False)
     if schema.has_deletion_vectors:
         why = "a table with deletion vectors cannot be sorted: the vectors would lose their files"
-        return Plan(strategy=SORT, reason=why, is_needed=False)
-    order = settings.order(table.config, asked, schema.columns, schema.partition_keys)
-    unsorted = sorting.unsorted(table, snapshot, order)
+        return CompactionPlan(strategy=SORT, reason=why, is_needed=False)
+    order = settings.order(context.values, schema.columns, schema.partition_keys)
+    unsorted = unsorted_files(context.table, snapshot, order)
     size, total = sum(file.size for file in unsorted), sum(file.size for file in snapshot.files) or 1
-    needed = table.config.ratio(settings.UNSORTED_SHARE, 0.2)
+    needed = context.values[settings.UNSORTED_SHARE]
     reason = (
         f"{len(unsorted)} of {len(snapshot.files)} files ({size / total:.0%} of the bytes) are not sorted by {order}, "
-        f"worth while from {needed:.0%} and {settings.min_files(table.config, asked)} files: {amount(total)} to rewrite"
+        f"worth it from {needed:.0%} and {least} files: {amount(total)} to rewrite"
     )
-    is_needed = size >= needed * total and len(unsorted) >= settings.min_files(table.config, asked)
-    return Plan(strategy=SORT, reason=reason, is_needed=is_needed, order=order)
+    is_needed = size >= needed * total and len(unsorted) >= least
+    return CompactionPlan(strategy=SORT, reason=reason, is_needed=is_needed, order=order)
 
 
 def counts_of(snapshot: PaimonSnapshot) -> list[Json]:
     """How many small files each partition has, most first: from this the job plans its rounds."""
     counts: Counter[Bucket] = snapshot.small_counts
     return [count for _, count in counts.most_common(MOST_COUNTS) if count > 1]
+
+
+def unsorted_files(table: TableRuntime, snapshot: PaimonSnapshot, order: SortOrder) -> list[PaimonFile]:
+    until = sorted_until(table, snapshot, order)
+    return [file for file in snapshot.files if file.created > until]
+
+
+def sorted_until(table: TableRuntime, snapshot: PaimonSnapshot, order: SortOrder) -> int:
+    """The age of the youngest sorted file: from the table's history, or from our memory when that has expired."""
+    suffix = f"_{order_suffix(order)}"
+    for document in snapshot.recent:
+        user = str(document.get("commitUser"))
+        if user.startswith(OURS) and user.endswith(suffix):
+            return youngest_file(snapshot, document["id"])
+    return table.state(SORTED).get(str(order), -1)
+
+
+def youngest_file(snapshot: PaimonSnapshot, number: int) -> int:
+    document = snapshot.document(number) or {}
+    added = [entry.file.created for entry in snapshot.manifests.changes(document) if entry.is_added]
+    return max(added, default=-1)
+
+
+def order_suffix(order: SortOrder) -> str:
+    """The end of the commit user of a sort: short, and another for each order."""
+    return "sort-" + hashlib.blake2b(str(order).encode(), digest_size=4).hexdigest()
+
+
+def why_not_beside_writers(snapshot: PaimonSnapshot, values: Values) -> str | None:
+    """Why a compaction could hurt a writer, or the rows."""
+    if not values[settings.BESIDE_WRITER] and (why := who_compacts(snapshot)):
+        return f"{why}; to compact beside it: {settings.BESIDE_WRITER.key}=true"
+    if not values[settings.BESIDE_ROW_CHANGES] and (why := who_changes_rows(snapshot)):
+        return (
+            f"{why}. Paimon 0.9 does not check a DELETE, UPDATE or MERGE of a table without a key against a compaction "
+            f"at the same time: rows would come back or double. If none runs meanwhile: "
+            f"{settings.BESIDE_ROW_CHANGES.key}=true"
+        )
+    return None
+
+
+def who_compacts(snapshot: PaimonSnapshot) -> str | None:
+    """Without buckets no Spark writer compacts: there it is told by the history."""
+    if snapshot.schema.is_write_only:
+        return None
+    if snapshot.schema.kind is not TableKind.APPEND:
+        return "its writers compact, since the table is not write-only, and the later of two compactions fails"
+    others = [one for one in snapshot.recent if one.get("commitKind") == "COMPACT" and not is_ours(one)]
+    if others:
+        return f"a writer compacts: snapshot {others[0]['id']} is its work, and the table is not write-only"
+    return None
+
+
+def who_changes_rows(snapshot: PaimonSnapshot) -> str | None:
+    if snapshot.schema.primary_keys:
+        return None
+    if snapshot.schema.has_deletion_vectors:
+        return "the table has deletion vectors"
+    for document in snapshot.recent:
+        if document.get("commitKind") == "APPEND" and deleted(snapshot, document):
+            return f"snapshot {document['id']} changed rows in place"
+    return None
+
+
+def deleted(snapshot: PaimonSnapshot, document: Document) -> int:
+    try:
+        return snapshot.manifests.deleted_files(document)
+    except FileNotFoundError:  # expired since it was listed
+        return 0
+
+
+def is_ours(document: Document) -> bool:
+    return str(document.get("commitUser")).startswith(OURS)

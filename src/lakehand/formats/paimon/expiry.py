@@ -2,15 +2,16 @@
 """Which snapshots may go: old ones, from the oldest on, up to the first that anything still needs."""
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from lakehand.formats.paimon import settings
-from lakehand.formats.paimon.branches import held_by_branches
-from lakehand.formats.paimon.settings import EXPIRE, Floors
+from lakehand.formats.paimon.layout import SNAPSHOT, Document, Layout
+from lakehand.formats.paimon.settings import EXPIRE, PaimonContext
 from lakehand.formats.paimon.snapshot import PaimonSnapshot, moment
-from lakehand.spi import Json, Skip, TableProcess, TableRuntime
+from lakehand.spi import Invalid, Json, Skip, TableRuntime
+from lakehand.spi.kit import Need
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +25,7 @@ class Expiry:
     retained: int
     held: str = ""  # who keeps more than age and number do
 
-    def told(self, snapshot: PaimonSnapshot) -> str:
+    def describe(self, snapshot: PaimonSnapshot) -> str:
         held = f"; {self.held}" if self.held else ""
         return (
             f"{self.count} of {len(snapshot.ids)} snapshots are older than {span(self.age)} and may go, the last "
@@ -32,19 +33,45 @@ class Expiry:
         )
 
 
-def decide(table: TableRuntime, snapshot: PaimonSnapshot, floors: Floors) -> TableProcess | Skip:
-    if off := settings.switched_off(table.config, EXPIRE):
-        return Skip(reason=off)
-    found = expirable(table, snapshot, floors, {})
-    least = max(table.config.number(settings.EXPIRE_AT_LEAST, 10), 1)
-    if found.count < least:
-        return Skip(reason=f"{found.told(snapshot)}; worth while from {least}")
-    return TableProcess(action=EXPIRE, job="paimon.expire_snapshots", reason=found.told(snapshot))
+def decide_expire(context: PaimonContext) -> Need | Skip:
+    if not context.snapshot.ids and context.operation:
+        return Skip(reason="the table has no snapshot: nothing can expire")
+    found = expirable(context)
+    least = context.values[settings.EXPIRE_AT_LEAST] if context.operation is None else 1
+    is_again = context.operation is not None and context.operation.run_times > 0
+    if found.count < least and not context.by_person and not is_again:
+        return Skip(reason=f"{found.describe(context.snapshot)}; worth it from {least}")
+    return Need(reason=found.describe(context.snapshot))
 
 
-def expirable(table: TableRuntime, snapshot: PaimonSnapshot, floors: Floors, asked: Mapping[str, Json]) -> Expiry:
-    age = settings.snapshot_age(table.config, floors, asked, snapshot.schema.retained_for)
-    retained = settings.retain_last(table.config, floors, asked, snapshot.schema.retained)
+def expiry_limits(context: PaimonContext) -> dict[str, Json]:
+    snapshot, found = context.snapshot, expirable(context)
+    try:
+        read_what_stays(snapshot, found.until)
+    except OSError as error:
+        raise Invalid(f"nothing expires while its metadata cannot be read: {error}") from error
+    return {
+        "until": found.until,
+        "cutoff": milliseconds(found.cutoff),
+        "retain_last": found.retained,
+        "earliest": context.first("earliest", snapshot.earliest),
+        "snapshots_before": context.first("snapshots_before", len(snapshot.ids)),
+        "held": found.held,
+    }
+
+
+def read_what_stays(snapshot: PaimonSnapshot, until: int) -> None:
+    """Paimon takes a list that was cut short for an empty one, and would delete what a tag or a snapshot needs."""
+    first = snapshot.document(until)
+    for document in [*snapshot.layout.tags().values(), *([first] if first else []), snapshot.newest]:
+        snapshot.manifests.content(document)
+
+
+def expirable(context: PaimonContext) -> Expiry:
+    """The longest that anyone wants: a request and the table's own options keep more, never less."""
+    table, snapshot = context.table, context.snapshot
+    age = max(context.values[settings.MAX_AGE], snapshot.schema.retained_for)
+    retained = max(context.values[settings.RETAIN_LAST], snapshot.schema.retained)
     cutoff = table.now - age
     by_age = first_younger(snapshot, cutoff)
     until = min(by_age, snapshot.latest - retained + 1)
@@ -84,3 +111,41 @@ def holders(table: TableRuntime, snapshot: PaimonSnapshot) -> Iterator[tuple[int
 def span(age: timedelta) -> str:
     hours = age.total_seconds() / 3600
     return f"{hours / 24:g} d" if hours >= 48 else f"{hours:g} h"
+
+
+def milliseconds(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
+
+
+def held_by_branches(snapshot: PaimonSnapshot) -> Iterator[tuple[int, str]]:
+    """(first snapshot that must stay, which branch): nothing where a tag keeps the snapshot that a branch began at."""
+    branches = snapshot.layout.branches()
+    tags = list(snapshot.layout.tags().values()) if branches else []
+    for name, branch in branches.items():
+        needed = needed_by(snapshot, branch, tags)
+        if needed is not None:
+            yield needed, f"branch {name}"
+
+
+def needed_by(snapshot: PaimonSnapshot, branch: Layout, tags: list[Document]) -> int | None:
+    documents = [branch.snapshot(number) for number in branch.ids(SNAPSHOT)] + list(branch.tags().values())
+    if not documents:
+        return None
+    untagged = [one["id"] for one in documents if is_of_main(snapshot, one) and not is_among(tags, one)]
+    if untagged:
+        return int(min(untagged))
+    if any(is_among(tags, one) for one in documents) or min(one["id"] for one in documents) == 1:
+        return None  # kept by a tag; or a branch that began empty, with files of its own only
+    return snapshot.earliest  # it began at a snapshot that is no longer known: nothing of the main line may go
+
+
+def is_of_main(snapshot: PaimonSnapshot, document: Document) -> bool:
+    """A branch begins with a copy of a snapshot of the main line; its own commits have other manifest lists."""
+    if document["id"] not in snapshot.ids:
+        return False
+    same = snapshot.document(document["id"])
+    return same is not None and is_among([same], document)
+
+
+def is_among(documents: list[Document], one: Document) -> bool:
+    return any(one["deltaManifestList"] == other["deltaManifestList"] for other in documents)

@@ -5,15 +5,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from lakehand.formats.paimon import avro
 from lakehand.formats.paimon.layout import Document
-from lakehand.storage import Storage
+from lakehand.storage import Storage, read_records
 
 ADD, DELETE = 0, 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DataFile:
+class PaimonFile:
     partition: bytes  # a row in Paimon's own binary form: equal rows are equal bytes
     bucket: int
     level: int
@@ -25,13 +24,13 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ManifestEntry:
     is_added: bool
-    file: DataFile
+    file: PaimonFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class PaimonManifest:
     name: str
     entries: int
 
@@ -40,8 +39,8 @@ class Manifest:
 class Content:
     """What a snapshot holds. ``lost``: deletions of files that are not there, which no sound table has."""
 
-    files: tuple[DataFile, ...]
-    lost: tuple[DataFile, ...] = ()
+    files: tuple[PaimonFile, ...]
+    lost: tuple[PaimonFile, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +52,8 @@ class Manifests:
 
     def content(self, snapshot: Document) -> Content:
         """Everything that the manifests add and do not delete again."""
-        live: dict[tuple[bytes, int, int, str], DataFile] = {}
-        lost: dict[tuple[bytes, int, int, str], DataFile] = {}
+        live: dict[tuple[bytes, int, int, str], PaimonFile] = {}
+        lost: dict[tuple[bytes, int, int, str], PaimonFile] = {}
         for manifest in self.of_lists(snapshot, "baseManifestList", "deltaManifestList"):
             for entry in self.entries(manifest):
                 file = entry.file
@@ -65,7 +64,7 @@ class Manifests:
                     lost[key] = file
         return Content(files=tuple(live.values()), lost=tuple(lost.values()))
 
-    def changes(self, snapshot: Document) -> list[Entry]:
+    def changes(self, snapshot: Document) -> list[ManifestEntry]:
         """What one snapshot added and deleted."""
         return [entry for manifest in self.of_lists(snapshot, "deltaManifestList") for entry in self.entries(manifest)]
 
@@ -73,13 +72,13 @@ class Manifests:
         """How many files a snapshot deleted, from its manifest list alone."""
         return sum(int(one["_NUM_DELETED_FILES"]) for one in self.records(snapshot["deltaManifestList"]))
 
-    def of_lists(self, snapshot: Document, *keys: str) -> Iterator[Manifest]:
+    def of_lists(self, snapshot: Document, *keys: str) -> Iterator[PaimonManifest]:
         """The manifests, in the order in which they were written."""
         for key in keys:
             if snapshot.get(key):
                 yield from map(manifest_of, self.records(snapshot[key]))
 
-    def entries(self, manifest: Manifest) -> Iterable[Entry]:
+    def entries(self, manifest: PaimonManifest) -> Iterable[ManifestEntry]:
         found = self.records(manifest.name)
         if len(found) != manifest.entries:
             raise OSError(f"{manifest.name} is not whole: {len(found)} of {manifest.entries} entries can be read")
@@ -89,19 +88,19 @@ class Manifests:
         path = f"{self.folder}/{name}"
         if "/" in name:
             raise OSError(f"{path} is not read: the table's metadata names a file that is not in its own folder")
-        return avro.records(self.storage.read(path), path)
+        return [one for one in read_records(self.storage.read(path), path) if isinstance(one, dict)]
 
 
-def manifest_of(record: dict[str, Any]) -> Manifest:
-    return Manifest(name=record["_FILE_NAME"], entries=record["_NUM_ADDED_FILES"] + record["_NUM_DELETED_FILES"])
+def manifest_of(record: dict[str, Any]) -> PaimonManifest:
+    return PaimonManifest(name=record["_FILE_NAME"], entries=record["_NUM_ADDED_FILES"] + record["_NUM_DELETED_FILES"])
 
 
-def entry_of(record: dict[str, Any]) -> Entry:
+def entry_of(record: dict[str, Any]) -> ManifestEntry:
     file = record["_FILE"]
     created = file.get("_CREATION_TIME")
-    return Entry(
+    return ManifestEntry(
         is_added=record["_KIND"] == ADD,
-        file=DataFile(
+        file=PaimonFile(
             partition=record["_PARTITION"], bucket=record["_BUCKET"], level=file["_LEVEL"], name=file["_FILE_NAME"],
             size=file["_FILE_SIZE"], rows=file["_ROW_COUNT"], extra=tuple(file["_EXTRA_FILES"]),
             created=round(created.timestamp() * 1000) if created else 0,

@@ -1,48 +1,168 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a table has files that nothing refers to, counted before anything is planned."""
+"""Whether a table has files that nothing refers to: not its snapshots, tags, changelogs or branches.
 
-from datetime import timedelta
+Counted before anything is planned. What cannot be read is never taken for empty.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from lakehand.formats.paimon import settings
-from lakehand.formats.paimon.expiry import span
-from lakehand.formats.paimon.references import Orphans, TooMany, orphans
-from lakehand.formats.paimon.settings import ORPHANS, Floors
+from lakehand.formats.paimon.expiry import milliseconds, span
+from lakehand.formats.paimon.layout import SNAPSHOT, Document, Layout
+from lakehand.formats.paimon.manifests import Manifests, PaimonManifest
+from lakehand.formats.paimon.settings import ORPHANS, PaimonContext
 from lakehand.formats.paimon.snapshot import PaimonSnapshot
-from lakehand.spi import Skip, Status, TableProcess, TableRuntime, amount
+from lakehand.spi import Invalid, Json, Skip, Status, TableRuntime, amount
+from lakehand.spi.kit import Need
+from lakehand.storage import Entry
 
 UNCOUNTED_EVERY = timedelta(days=7)  # for tables too large to be counted by a decision
+LISTS = ("baseManifestList", "deltaManifestList", "changelogManifestList")
+METADATA_FOLDERS = ("manifest", "index", "statistics")
+BUCKET = "bucket-"
+OUTLIVED = "outlived"  # our own mark on the document of a changelog
 
 
-def decide(table: TableRuntime, snapshot: PaimonSnapshot, floors: Floors) -> TableProcess | Skip:
-    if off := settings.switched_off(table.config, ORPHANS):
-        return Skip(reason=off)
-    age = settings.orphan_age(table.config, floors, {})
+def decide_orphans(context: PaimonContext) -> Need | Skip:
+    if context.by_person or (context.operation is not None and context.operation.run_times > 0):
+        return Need(reason="")
+    age = context.values[settings.OLDER_THAN]
     try:
-        found = counted(table, snapshot, age)
+        found = count_orphans(context.snapshot, context.table.now - age, context.values[settings.LOOK_FILES])
     except TooMany as many:
-        return uncounted(table, str(many))
+        return decide_uncounted(context.table, str(many))
     except OSError as error:
         return Skip(reason=f"nothing is deleted while its metadata cannot be read: {error}")
-    least = max(table.config.number(settings.ORPHANS_AT_LEAST, 1), 1)
+    least = context.values[settings.ORPHANS_AT_LEAST]
     if found.files < least:
-        return Skip(reason=f"{told(found, age)}; worth while from {least}")
-    return TableProcess(action=ORPHANS, job="paimon.remove_orphans", reason=told(found, age))
+        return Skip(reason=f"{describe(found, age)}; worth it from {least}")
+    return Need(reason=describe(found, age))
 
 
-def counted(table: TableRuntime, snapshot: PaimonSnapshot, age: timedelta) -> Orphans:
-    return orphans(snapshot, table.now - age, table.config.number(settings.LOOK_FILES, 20_000))
-
-
-def told(found: Orphans, age: timedelta) -> str:
+def describe(found: "OrphanCount", age: timedelta) -> str:
     size = f": {amount(found.bytes)}" if found.files else ""
     return f"{found.files} of {found.listed} files are older than {span(age)} and belong to no snapshot{size}"
 
 
-def uncounted(table: TableRuntime, many: str) -> TableProcess | Skip:
+def decide_uncounted(table: TableRuntime, many: str) -> Need | Skip:
     """By the time of the last run, where counting would take longer than a decision may."""
     ended = [o.finished_at for o in table.operations(ORPHANS) if o.status is Status.SUCCEEDED and o.finished_at]
     if ended and table.now - ended[0] < UNCOUNTED_EVERY:
         return Skip(reason=f"{many}: not counted; last removed at {ended[0]:%Y-%m-%d %H:%M} UTC, and every 7 days")
-    return TableProcess(
-        action=ORPHANS, job="paimon.remove_orphans", reason=f"{many}: not counted, so done every 7 days"
-    )
+    return Need(reason=f"{many}: not counted, so done every 7 days")
+
+
+def orphan_limits(context: PaimonContext) -> dict[str, Json]:
+    try:
+        used_names(context.snapshot, context.values[settings.LOOK_FILES])
+    except TooMany:
+        pass  # the job reads them all, and stops at the first that it cannot read
+    except OSError as error:
+        raise Invalid(f"nothing is deleted while its metadata cannot be read: {error}") from error
+    return {"older_than": milliseconds(context.table.now - context.values[settings.OLDER_THAN])}
+
+
+class TooMany(Exception):
+    """More than a decision reads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrphanCount:
+    files: int
+    bytes: int
+    listed: int
+
+
+def count_orphans(snapshot: PaimonSnapshot, older_than: datetime, limit: int) -> OrphanCount:
+    """Files first, references second: what is written meanwhile is not taken for an orphan."""
+    listed = 0
+    old: list[Entry] = []
+    for entry in files_of(snapshot):
+        listed += 1
+        if listed > limit:
+            raise TooMany(f"more than {limit} files")
+        if entry.modified < older_than:
+            old.append(entry)
+    used = used_names(snapshot, limit) if old else set()
+    lost = [entry for entry in old if entry.name not in used]
+    return OrphanCount(files=len(lost), bytes=sum(entry.size for entry in lost), listed=listed)
+
+
+def files_of(snapshot: PaimonSnapshot) -> Iterator[Entry]:
+    root = snapshot.layout.root
+    for folder in METADATA_FOLDERS:
+        yield from entries(snapshot, f"{root}/{folder}")
+    for bucket in bucket_folders(snapshot, root, len(snapshot.schema.partition_keys)):
+        yield from entries(snapshot, bucket)
+
+
+def entries(snapshot: PaimonSnapshot, folder: str) -> list[Entry]:
+    try:
+        return snapshot.storage.entries(folder)
+    except FileNotFoundError:
+        return []
+
+
+def bucket_folders(snapshot: PaimonSnapshot, folder: str, depth: int) -> Iterator[str]:
+    names = sorted(snapshot.storage.folders(folder))
+    if depth == 0:
+        yield from (f"{folder}/{name}" for name in names if name.startswith(BUCKET))
+        return
+    for name in names:
+        if "=" in name:
+            yield from bucket_folders(snapshot, f"{folder}/{name}", depth - 1)
+
+
+def used_names(snapshot: PaimonSnapshot, limit: int) -> set[str]:
+    """Raises OSError when anything that is referred to cannot be read, so that nothing is deleted then."""
+    if not snapshot.ids:
+        raise OSError("the table has no snapshot: every file would look like an orphan")
+    used: set[str] = set()
+    read: set[str] = set()
+    for count, document in enumerate(roots(snapshot.layout)):
+        if count >= limit:
+            raise TooMany(f"more than {limit} snapshots")
+        used |= own_names(document)
+        for manifest in manifests_of(snapshot.manifests, document):
+            if manifest.name not in read:
+                read.add(manifest.name)
+                used |= names_in(snapshot.manifests, manifest)
+        if index := document.get("indexManifest"):
+            used |= {str(one["_FILE_NAME"]) for one in snapshot.manifests.records(index)}
+    return used | read
+
+
+def manifests_of(manifests: Manifests, document: Document) -> Iterator[PaimonManifest]:
+    """Of a changelog that outlives its snapshot Paimon keeps the lists that it needs; all others must be there."""
+    count = 0
+    for key in LISTS:
+        try:
+            for manifest in manifests.of_lists(document, key):
+                count += 1
+                yield manifest
+        except FileNotFoundError:
+            if not document.get(OUTLIVED) or key == LISTS[-1]:
+                raise
+    if not count and (document.get("totalRecordCount") or 0) > 0:
+        raise OSError(f"snapshot {document['id']} has rows and no manifest")
+
+
+def roots(layout: Layout) -> Iterator[Document]:
+    """Everything that keeps files: of the main line, then of each branch."""
+    for number in layout.ids(SNAPSHOT):
+        yield layout.snapshot(number)
+    yield from layout.tags().values()
+    yield from ({**one, OUTLIVED: True, "indexManifest": None} for one in layout.changelogs())
+    for branch in layout.branches().values():
+        yield from roots(branch)
+
+
+def own_names(document: Document) -> set[str]:
+    return {str(document[key]) for key in (*LISTS, "indexManifest", "statistics") if document.get(key)}
+
+
+def names_in(manifests: Manifests, manifest: PaimonManifest) -> set[str]:
+    """Deleted files, too: an older snapshot may still read them."""
+    return {one for entry in manifests.entries(manifest) for one in (entry.file.name, *entry.file.extra)}

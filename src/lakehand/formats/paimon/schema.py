@@ -18,7 +18,7 @@ _LONG_SPANS = {"day": "d", "hour": "h", "minute": "min", "sec": "s", "second": "
 _AMOUNT = re.compile(r"(\d+)\s*([a-zµ]*)")
 
 
-class Kind(Word):
+class TableKind(Word):
     """What compaction means for a table."""
 
     APPEND = "append"  # no key, no buckets: small files are packed
@@ -37,11 +37,11 @@ class TableSchema:
     options: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> TableKind:
         if not self.primary_keys:
-            return Kind.APPEND if self.bucket < 0 else Kind.BUCKETED_APPEND
+            return TableKind.APPEND if self.bucket < 0 else TableKind.BUCKETED_APPEND
         is_crossing = self.bucket < 0 and not set(self.partition_keys) <= set(self.primary_keys)
-        return Kind.CROSS_PARTITION if is_crossing else Kind.PRIMARY_KEY
+        return TableKind.CROSS_PARTITION if is_crossing else TableKind.PRIMARY_KEY
 
     @property
     def bucket(self) -> int:

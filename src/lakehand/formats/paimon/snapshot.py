@@ -9,14 +9,14 @@ from datetime import datetime, timezone
 from functools import cached_property
 
 from lakehand.formats.paimon.layout import Document, Layout
-from lakehand.formats.paimon.manifests import Content, DataFile, Manifests
+from lakehand.formats.paimon.manifests import Content, Manifests, PaimonFile
 from lakehand.formats.paimon.schema import TableSchema
 from lakehand.spi import Json, health, size_histogram
 from lakehand.storage import Storage
 
 OURS = "lakehand-"  # what the commit users of our rewrites begin with
 SCHEMA = "schema"
-RECENT = 50  # snapshots that a decision looks back
+RECENT = 50  # snapshots that a decision reads back
 
 Bucket = tuple[bytes, int]  # partition and number
 
@@ -63,18 +63,18 @@ class PaimonSnapshot:
         return self.manifests.content(self.newest) if self.newest else Content(files=())
 
     @property
-    def files(self) -> tuple[DataFile, ...]:
+    def files(self) -> tuple[PaimonFile, ...]:
         return self.content.files
 
     @cached_property
-    def buckets(self) -> Mapping[Bucket, tuple[DataFile, ...]]:
-        found: dict[Bucket, list[DataFile]] = defaultdict(list)
+    def buckets(self) -> Mapping[Bucket, tuple[PaimonFile, ...]]:
+        found: dict[Bucket, list[PaimonFile]] = defaultdict(list)
         for file in self.files:
             found[file.partition, file.bucket].append(file)
         return {key: tuple(files) for key, files in found.items()}
 
     @cached_property
-    def small(self) -> tuple[DataFile, ...]:
+    def small(self) -> tuple[PaimonFile, ...]:
         """Append tables: what is below Paimon's line. Tables with a key: what is not merged yet."""
         if self.schema.primary_keys:
             return tuple(file for file in self.files if file.level == 0)
@@ -149,7 +149,7 @@ class PaimonSnapshot:
         return sum(len(one.get("_DELETIONS_VECTORS_RANGES") or ()) for one in records)
 
 
-def sorted_runs(files: tuple[DataFile, ...]) -> int:
+def sorted_runs(files: tuple[PaimonFile, ...]) -> int:
     """Each file of level 0 is a run of its own; every other level is one."""
     return sum(file.level == 0 for file in files) + len({file.level for file in files if file.level})
 

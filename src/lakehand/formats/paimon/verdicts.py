@@ -4,10 +4,11 @@
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 
-from lakehand.formats.paimon import settings, sorting
+from lakehand.formats.paimon import settings
+from lakehand.formats.paimon.compaction import SORTED, youngest_file
 from lakehand.formats.paimon.layout import Document
-from lakehand.formats.paimon.references import TooMany, orphans
-from lakehand.formats.paimon.settings import COMPACT, EXPIRE, ORPHANS, Order
+from lakehand.formats.paimon.orphans import TooMany, count_orphans
+from lakehand.formats.paimon.settings import COMPACT, EXPIRE, ORPHANS, SortOrder, paimon_settings
 from lakehand.formats.paimon.snapshot import PaimonSnapshot
 from lakehand.spi import Action, Finding, Json, TableProcess, TableRuntime, Verdict
 
@@ -15,16 +16,7 @@ Result = Mapping[str, Json]
 
 
 def verify(table: TableRuntime, snapshot: PaimonSnapshot, process: TableProcess, result: Result) -> Verdict:
-    if process.parameters.get("dry_run"):
-        return about_dry_run(result)
     return VERDICTS[process.action](table, snapshot, process, result)
-
-
-def about_dry_run(result: Result) -> Verdict:
-    if "would_delete_files" not in result:
-        return Verdict(finding=Finding.NOT_DONE, reason="the dry run gave no list")
-    count = result["would_delete_files"]
-    return Verdict(finding=Finding.DONE, reason=f"{count} files would go; none has", numbers={"changed": False})
 
 
 def about_compact(table: TableRuntime, snapshot: PaimonSnapshot, process: TableProcess, result: Result) -> Verdict:
@@ -33,7 +25,7 @@ def about_compact(table: TableRuntime, snapshot: PaimonSnapshot, process: TableP
     if found:
         remember_order(table, snapshot, process, found[0])
         return done_by(snapshot, found, number(given.get("files_before")))
-    told = [number(one) for one in listed(result.get("snapshots"))]
+    told = [number(one) for one in as_list(result.get("snapshots"))]
     if told and max(told) < snapshot.earliest:
         reason = f"snapshot {max(told)} was its work, and has expired since: the oldest is {snapshot.earliest}"
         return Verdict(finding=Finding.DONE, reason=reason, numbers={"changed": True})
@@ -70,10 +62,10 @@ def remember_order(table: TableRuntime, snapshot: PaimonSnapshot, process: Table
     given = process.parameters
     if given.get("strategy") != settings.SORT or not given.get("order_columns"):
         return
-    columns = tuple(str(one) for one in listed(given["order_columns"]))
-    order = Order(strategy=str(given["order_strategy"]), columns=columns)
-    until = sorting.youngest(snapshot, document["id"])
-    table.update_state(sorting.SORTED, lambda _: {str(order): until})
+    columns = tuple(str(one) for one in as_list(given["order_columns"]))
+    order = SortOrder(strategy=str(given["order_strategy"]), columns=columns)
+    until = youngest_file(snapshot, document["id"])
+    table.update_state(SORTED, lambda _: {str(order): until})
 
 
 def about_expire(table: TableRuntime, snapshot: PaimonSnapshot, process: TableProcess, result: Result) -> Verdict:
@@ -96,7 +88,8 @@ def about_orphans(table: TableRuntime, snapshot: PaimonSnapshot, process: TableP
     older_than = datetime.fromtimestamp(number(process.parameters.get("older_than")) / 1000, timezone.utc)
     deleted = result.get("deleted_files")
     try:
-        found = orphans(snapshot, older_than, table.config.number(settings.LOOK_FILES, 20_000))
+        limit = paimon_settings().of(table.config)[settings.LOOK_FILES]
+        found = count_orphans(snapshot, older_than, limit)
     except TooMany as many:
         return about_uncounted(str(many), deleted)
     numbers: dict[str, Json] = {"changed": bool(deleted), "orphans_after": found.files, "files_after": found.listed}
@@ -118,7 +111,7 @@ def number(value: Json) -> int:
     return value if isinstance(value, int) else 0
 
 
-def listed(value: Json) -> list[Json]:
+def as_list(value: Json) -> list[Json]:
     return list(value) if isinstance(value, (list, tuple)) else []
 
 

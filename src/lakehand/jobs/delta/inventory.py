@@ -17,7 +17,7 @@ SCHEMA = "path string, length long, isDir boolean, modificationTime long"
 NOT_HIDDEN = ("_change_data", "_delta_index")
 
 
-class Entry(NamedTuple):
+class ListedEntry(NamedTuple):
     """A file or an empty folder."""
 
     path: str  # relative to the table
@@ -26,7 +26,7 @@ class Entry(NamedTuple):
     modified: int  # milliseconds since 1970
 
 
-def provide(job: Job, entries: Iterable[Entry], partition_columns: Sequence[str]) -> None:
+def provide(job: Job, entries: Iterable[ListedEntry], partition_columns: Sequence[str]) -> None:
     """Make the entries a view of the job's session, which the statement names."""
     root = f"file:{job.boundary.real}"
     rows = [(f"{root}/{one.path}", *one[1:]) for one in entries if not is_hidden(one.path, partition_columns)]
@@ -39,7 +39,7 @@ def is_hidden(path: str, partition_columns: Sequence[str]) -> bool:
     return any(name.startswith((".", "_")) and not name.startswith(shown) for name in path.split("/"))
 
 
-def entries_below(root: str) -> Iterator[Entry]:
+def entries_below(root: str) -> Iterator[ListedEntry]:
     """A link, a pipe or a device raises. Folders with something in them are left out: they are never deleted."""
     waiting = [""]
     while waiting:
@@ -59,9 +59,9 @@ def entries_below(root: str) -> Iterator[Entry]:
             yield from entry_at(entry.path, inside + entry.name, is_folder=False)
 
 
-def entry_at(whole: str, path: str, *, is_folder: bool) -> Iterator[Entry]:
+def entry_at(whole: str, path: str, *, is_folder: bool) -> Iterator[ListedEntry]:
     try:
         found = os.lstat(whole)
     except FileNotFoundError:
         return
-    yield Entry(path, found.st_size, is_folder, found.st_mtime_ns // 1_000_000)
+    yield ListedEntry(path, found.st_size, is_folder, found.st_mtime_ns // 1_000_000)

@@ -5,19 +5,15 @@ from collections.abc import Sequence
 from urllib.parse import unquote
 
 from lakehand.jobs.job import Job
+from lakehand.jobs.safety import SafetyError, refuse_implausible
 
-MOST = 0.3  # of all files that were seen
 # Files that Delta writes beside the data: a vacuum deletes them by the same rules, but no commit removes them by name.
 BESIDE = ("deletion_vector_", "cdc-")
 GLOB = "{}[]*?\\"
 
 
-class LiveFileListed(Exception):
+class LiveFileListed(SafetyError):
     """The list of what would go names a file that the newest version needs."""
-
-
-class ImplausibleShare(Exception):
-    """Too many of the files that would go were never removed by any commit."""
 
 
 def refuse_live(found: Sequence[str], live: Sequence[str]) -> None:
@@ -25,17 +21,14 @@ def refuse_live(found: Sequence[str], live: Sequence[str]) -> None:
         raise LiveFileListed(f"{len(both)} of {len(found)} files that would go are live, for instance {min(both)}")
 
 
-def refuse_implausible(job: Job, found: Sequence[str], live: Sequence[str]) -> None:
+def refuse_unexpected(job: Job, found: Sequence[str], live: Sequence[str]) -> None:
     """Files that a commit removed are expected to go; others were never committed, or their commits are forgotten."""
     names = {basename(path) for path in found}
     data = {name for name in names if not name.startswith(BESIDE)}
     unknown = data - removed_names(job)
-    seen = len(data) + len(live)
-    if seen and len(unknown) / seen > MOST:
-        raise ImplausibleShare(
-            f"{len(unknown)} of {seen} files ({len(unknown) / seen:.0%}) would go although no commit in the log removed"
-            f" them; {MOST:.0%} are believed"
-        )
+    is_confirmed = job.parameters.get("confirm") is True
+    what = "would go although no commit in the log removed them"
+    refuse_implausible(len(unknown), len(data) + len(live), is_confirmed=is_confirmed, what=what)
 
 
 def live_files(job: Job) -> list[str]:

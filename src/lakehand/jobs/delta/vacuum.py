@@ -8,14 +8,11 @@ from typing import Any
 from lakehand.jobs.delta import history, inventory, nested, orphans, snapshots, statements
 from lakehand.jobs.delta.rewrites import DELTA
 from lakehand.jobs.job import Job
+from lakehand.jobs.safety import BelowFloor
 
 FLOOR_HOURS = 168
 MODES = ("lite", "full")
 SHOWN = 1000
-
-
-class BelowTheFloor(Exception):
-    """Files must be kept for at least seven days, whoever asks."""
 
 
 def run(job: Job) -> dict[str, Any]:
@@ -35,8 +32,8 @@ def run(job: Job) -> dict[str, Any]:
     left = {"left_outside": job.parameters.get("left_outside") or 0}
     if job.parameters.get("dry_run") is not False:
         return {"would_delete": sorted(found)[:SHOWN], "would_delete_files": len(found), **left}
-    if job.parameters["mode"] == "full" and job.parameters.get("confirm") is not True:
-        orphans.refuse_implausible(job, found, live)
+    if job.parameters["mode"] == "full":
+        orphans.refuse_unexpected(job, found, live)
     job.check()
     job.phase(f"deleting {len(found)} files")
     check_table_again(job)
@@ -86,7 +83,7 @@ def is_listed_by_us(job: Job) -> bool:
 def statement_of(job: Job) -> str:
     hours = statements.whole(job.parameters["retain_hours"], "retain_hours")
     if hours < FLOOR_HOURS:
-        raise BelowTheFloor(f"a vacuum that keeps {hours} h is refused: {FLOOR_HOURS} h are the least")
+        raise BelowFloor(f"a vacuum that keeps {hours} h is refused: {FLOOR_HOURS} h are the least")
     mode = job.parameters["mode"]
     if mode not in MODES:
         raise ValueError(f"{mode!r} is no way to vacuum: {' or '.join(MODES)}")

@@ -6,6 +6,9 @@ from typing import Any
 from lakehand.jobs.hudi import calls, entry, timelines
 from lakehand.jobs.hudi.clients import write_client
 from lakehand.jobs.job import Job
+from lakehand.jobs.safety import BelowFloor
+
+LEAST_COMMITS = 2
 
 
 def run(job: Job) -> dict[str, Any]:
@@ -31,7 +34,7 @@ def run(job: Job) -> dict[str, Any]:
 
 def retention(parameters: dict[str, Any]) -> dict[str, str]:
     """What a plan keeps, under the old and the new names of the options."""
-    kept = str(int(parameters["retain_commits"]))
+    kept = str(least_commits(parameters["retain_commits"]))
     return {
         "hoodie.clean.policy": "KEEP_LATEST_COMMITS",
         "hoodie.cleaner.policy": "KEEP_LATEST_COMMITS",
@@ -41,6 +44,13 @@ def retention(parameters: dict[str, Any]) -> dict[str, str]:
         "hoodie.clean.trigger.max.commits": "1",
         "hoodie.clean.max.commits": "1",
     }
+
+
+def least_commits(asked: Any) -> int:
+    """The floor once more, wherever the number comes from."""
+    if isinstance(asked, bool) or not isinstance(asked, int) or asked < LEAST_COMMITS:
+        raise BelowFloor(f"a clean that retains {asked!r} commits is refused: {LEAST_COMMITS} are the least")
+    return asked
 
 
 def schedule(job: Job, client: Any) -> None:

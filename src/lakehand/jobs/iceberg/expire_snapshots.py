@@ -12,8 +12,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 
 from lakehand.jobs.iceberg import commits, deletions, neighbours, outside, reachable, tables, wholeness
-from lakehand.jobs.iceberg.refusals import Refused, cut_off
 from lakehand.jobs.job import Job
+from lakehand.jobs.safety import UnsafeRequest, cut_off
 
 LEAST_HOURS = 24
 TRIES = 5
@@ -58,13 +58,13 @@ class CommitConflict(Exception):
 def chosen(document: dict[str, Any], asked: Any, oldest: int, least: int) -> tuple[list[int], list[int]]:
     """Of the snapshots that were asked for: those that may go, and those that are there and stay."""
     if not isinstance(asked, (list, tuple)) or not all(type(one) is int for one in asked):
-        raise Refused("the snapshots to expire are no list of numbers")
+        raise UnsafeRequest("the snapshots to expire are no list of numbers")
     known = {one["snapshot-id"]: one for one in document.get("snapshots") or []}
     held = holders(document, known, least)
     there = [one for one in asked if one in known]
     gone = [one for one in there if one not in held and known[one]["timestamp-ms"] < oldest]
     if known and len(set(gone)) >= len(known):
-        raise Refused("no snapshot would be left")
+        raise UnsafeRequest("no snapshot would be left")
     return gone, [one for one in there if one not in gone]
 
 

@@ -14,9 +14,9 @@ from pyspark.sql import functions as sql
 
 from lakehand.jobs.boundary import OutsideTable
 from lakehand.jobs.iceberg import reachable, tables
-from lakehand.jobs.iceberg.refusals import Refused
 from lakehand.jobs.job import Job
 from lakehand.jobs.paths import ALIASES, canonical
+from lakehand.jobs.safety import UnsafeRequest
 
 SHOWN = 10
 SCHEME = r"^([A-Za-z][A-Za-z0-9+.-]*):(//([^/]*))?"
@@ -86,4 +86,4 @@ def refuse_other_spellings(job: Job, live: DataFrame) -> None:
     for row in others.selectExpr("regexp_replace(key, '/[^/]*$', '') folder").distinct().toLocalIterator():
         real = job.boundary.real_path(row.folder or "/")
         if real is None or (real != row.folder and job.boundary.holds(real)):
-            raise Refused(f"the table's metadata seems to spell paths differently: {row.folder} leads to {real}")
+            raise UnsafeRequest(f"the table's metadata seems to spell paths differently: {row.folder} leads to {real}")

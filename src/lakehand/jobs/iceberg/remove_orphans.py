@@ -7,11 +7,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from lakehand.jobs.iceberg import admitted, deletions, neighbours, outside, reachable, tables, wholeness
-from lakehand.jobs.iceberg.refusals import Implausible, Refused, cut_off
 from lakehand.jobs.job import Job
+from lakehand.jobs.safety import UnsafeRequest, cut_off, refuse_implausible
 
 LEAST_HOURS = 72
-MOST = 0.3  # of the listed files
 
 
 def run(job: Job) -> dict[str, Any]:
@@ -43,7 +42,9 @@ def run(job: Job) -> dict[str, Any]:
 def unreferenced(job: Job, table: Any, listed: DataFrame) -> DataFrame:
     live = reachable.everything(job, table).select("key").distinct().localCheckpoint(eager=True)
     if listed.join(telling(table, live), "key", "left_semi").isEmpty():
-        raise Refused("none of the listed files belongs to the table: its metadata seems to spell paths differently")
+        raise UnsafeRequest(
+            "none of the listed files belongs to the table: its metadata seems to spell paths differently"
+        )
     outside.refuse_other_spellings(job, live)
     return listed.join(live, "key", "left_anti")
 
@@ -53,10 +54,3 @@ def telling(table: Any, live: DataFrame) -> DataFrame:
     folder = admitted.real_place(str(table.operations().current().metadataFileLocation()).rpartition("/")[0])
     data = live.where(~sql.col("key").startswith(f"{reachable.path_of(folder)}/"))
     return live if data.isEmpty() else data
-
-
-def refuse_implausible(orphans: int, total: int, *, is_confirmed: bool) -> None:
-    if orphans > total * MOST and not is_confirmed:
-        raise Implausible(
-            f"{orphans} of {total} listed files look like orphans ({orphans / total:.0%}): nothing deleted"
-        )

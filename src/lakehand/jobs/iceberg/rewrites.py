@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from lakehand.jobs.iceberg import commits, outside, tables
-from lakehand.jobs.iceberg.refusals import Refused
 from lakehand.jobs.job import Job
+from lakehand.jobs.safety import UnsafeRequest
 
 # Of Iceberg's options. Commits in several parts are not among them: after a loss, nobody could tell how much was done.
 OPTIONS = frozenset(
@@ -47,13 +47,13 @@ def run_rewrite(job: Job, begin: Callable[[Any], Any], count: Callable[[Any], di
 def tag_of(job: Job) -> str:
     tag = job.parameters.get("operation_tag")
     if not isinstance(tag, str) or not tag:
-        raise Refused("the work has no operation tag: without one, nobody could tell whether it was done")
+        raise UnsafeRequest("the work has no operation tag: without one, nobody could tell whether it was done")
     return tag
 
 
 def with_options(action: Any, options: dict[str, str]) -> Any:
     for key, value in options.items():
         if key not in OPTIONS:
-            raise Refused(f"{key!r} is no option of a rewrite that is used here")
+            raise UnsafeRequest(f"{key!r} is no option of a rewrite that is used here")
         action = action.option(key, str(value))
     return action

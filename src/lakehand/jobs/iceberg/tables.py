@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from lakehand.jobs.iceberg import admitted
-from lakehand.jobs.iceberg.refusals import Refused
 from lakehand.jobs.job import Job
+from lakehand.jobs.safety import UnsafeRequest
 
 TAG = "lakehand-operation"
 _CATALOG = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
@@ -36,7 +36,7 @@ def by_path(session: SparkSession, location: str) -> Any:
 def by_name(job: Job) -> Any:
     catalog, parts = job.parameters["catalog"], [*job.parameters["namespace"].split("."), job.parameters["table"]]
     if not _CATALOG.fullmatch(catalog):
-        raise Refused(f"{catalog!r} is no name of a catalog")
+        raise UnsafeRequest(f"{catalog!r} is no name of a catalog")
     name = ".".join([catalog, *(quoted(part) for part in parts if part)])
     table = java(job.session).org.apache.iceberg.spark.Spark3Util.loadIcebergTable(job.session._jsparkSession, name)
     table.refresh()  # the driver's catalog may remember an older state
@@ -45,7 +45,7 @@ def by_name(job: Job) -> Any:
 
 def quoted(name: str) -> str:
     if not name.isprintable():
-        raise Refused(f"{name!r} cannot be quoted: it has a control character")
+        raise UnsafeRequest(f"{name!r} cannot be quoted: it has a control character")
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -71,4 +71,4 @@ def tagged(session: SparkSession, table: Any, tag: str) -> list[int]:
 
 def refuse_shared(table: Any) -> None:
     if str(dict(table.properties()).get("gc.enabled", "true")).lower() == "false":
-        raise Refused("the table's property gc.enabled is false: its files may belong to other tables, too")
+        raise UnsafeRequest("the table's property gc.enabled is false: its files may belong to other tables, too")

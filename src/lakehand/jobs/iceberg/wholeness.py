@@ -7,8 +7,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from lakehand.jobs.iceberg import reachable, tables
-from lakehand.jobs.iceberg.refusals import Refused
 from lakehand.jobs.job import Job
+from lakehand.jobs.safety import UnsafeRequest
 
 TOTALS = ("total-data-files", "total-delete-files")
 
@@ -20,7 +20,7 @@ def refuse_cut_off(job: Job, table: Any, listed: DataFrame) -> None:
     told = reachable.keyed(job, table, chosen).localCheckpoint(eager=True)
     found = listed.select("key", sql.col("length").alias("found"))
     if short := told.join(found, "key").where("found < length").first():
-        raise Refused(f"{short.path} was cut off: it has {short.found} of {short.length} bytes")
+        raise UnsafeRequest(f"{short.path} was cut off: it has {short.found} of {short.length} bytes")
     known = {row[0] for row in told.select("reference_snapshot_id").distinct().collect()}
     refuse_empty(tables.document(job.session, table.operations().current()).get("snapshots") or [], known)
 
@@ -30,4 +30,6 @@ def refuse_empty(snapshots: list[dict[str, Any]], known: set[int]) -> None:
     for one in snapshots:
         count = sum(int((one.get("summary") or {}).get(key) or 0) for key in TOTALS)
         if count and one["snapshot-id"] not in known:
-            raise Refused(f"{one.get('manifest-list')} was cut off: it names nothing, and there are {count} files")
+            raise UnsafeRequest(
+                f"{one.get('manifest-list')} was cut off: it names nothing, and there are {count} files"
+            )

@@ -8,6 +8,7 @@ from typing import Any
 from lakehand.jobs.job import Job
 from lakehand.jobs.lance import outside
 from lakehand.jobs.lance.datasets import Source, source_of
+from lakehand.jobs.safety import BelowFloor, SafetyError
 
 YOUNGEST = timedelta(days=1)  # whatever the parameters say
 SKEW = timedelta(minutes=5)  # between the clock that made the cut-off and the driver's
@@ -15,11 +16,7 @@ LISTED = 1_000
 EXAMINED = 1_000_000  # candidate files that are compared with the live ones
 
 
-class BelowFloor(Exception):
-    """The parameters ask for versions that are too young to be cleaned."""
-
-
-class LiveFileInDanger(Exception):
+class LiveFileInDanger(SafetyError):
     """A file that a kept version reads is among those that would go."""
 
 

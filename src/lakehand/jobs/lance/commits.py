@@ -16,18 +16,18 @@ class IndicesChanged(Exception):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RewriteOutcome:
     version: int
     results: list[Any]  # those that were committed
 
 
-def commit(dataset: Any, results: Sequence[Any], *, options: dict[str, Any], tag: str) -> Outcome:
+def commit(dataset: Any, results: Sequence[Any], *, options: dict[str, Any], tag: str) -> RewriteOutcome:
     """Raises the conflict when nothing at all could be committed."""
     latest = dataset.checkout_version(dataset.latest_version)
     if is_deferred(latest) != options["defer_index_remap"]:
         raise IndicesChanged(IndicesChanged.__doc__)
     try:
-        return Outcome(commit_at_once(dataset, results, options=options, tag=tag), list(results))
+        return RewriteOutcome(commit_at_once(dataset, results, options=options, tag=tag), list(results))
     except OSError as error:
         if CONFLICT not in str(error).lower() or len(results) == 1:
             raise
@@ -36,7 +36,7 @@ def commit(dataset: Any, results: Sequence[Any], *, options: dict[str, Any], tag
 
 def commit_one_by_one(
     dataset: Any, results: Sequence[Any], conflict: OSError, *, options: dict[str, Any], tag: str
-) -> Outcome:
+) -> RewriteOutcome:
     """A writer that deletes rows touches few fragments: the rest of the work need not be lost with them."""
     done: list[Any] = []
     version = 0
@@ -50,7 +50,7 @@ def commit_one_by_one(
         done.append(result)
     if not done:
         raise conflict
-    return Outcome(version, done)
+    return RewriteOutcome(version, done)
 
 
 def commit_at_once(dataset: Any, results: Sequence[Any], *, options: dict[str, Any], tag: str) -> int:

@@ -37,7 +37,7 @@ def run(job: Job) -> dict[str, Any]:
     return {"read_version": tasks[0].read_version, "tasks": len(tasks), **told(outcome)}
 
 
-def told(outcome: commits.Outcome) -> dict[str, Any]:
+def told(outcome: commits.RewriteOutcome) -> dict[str, Any]:
     return {"version": outcome.version, "committed_tasks": len(outcome.results), **counts(outcome.results)}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from lakehand.jobs.job import Job
 from lakehand.jobs.paimon import merging, sorting
-from lakehand.jobs.paimon.outside import Guard
+from lakehand.jobs.paimon.outside import TableGuard
 from lakehand.jobs.paimon.tables import committed, target_of, user_of
 
 MOST_ROUNDS = 24
@@ -25,7 +25,7 @@ NOTHING_ELSE = {
 def run(job: Job) -> dict[str, Any]:
     given = job.parameters
     target, user, before = target_of(job), user_of(given["operation_tag"]), int(given["before"])
-    guard = Guard(job, target)
+    guard = TableGuard(job, target)
     if done := committed(guard.check(), user, before):
         return {"snapshots": done, "already_done": True}
     guard.check_newest(target.load())
@@ -42,7 +42,7 @@ def run(job: Job) -> dict[str, Any]:
     return {"snapshots": snapshots, "strategy": given["strategy"]}
 
 
-def pack(guard: Guard, user: str) -> None:
+def pack(guard: TableGuard, user: str) -> None:
     """One call packs whole bins only, so that a table takes some rounds, each with a smaller bin."""
     job = guard.job
     least = int(job.parameters["min_files"])
@@ -75,12 +75,12 @@ def bins(counts: Sequence[int], least: int) -> Iterator[int]:
         left = [count for count in packed if count >= least]
 
 
-def check_call(guard: Guard) -> None:
+def check_call(guard: TableGuard) -> None:
     """Paimon plans, rewrites and commits in one call: this is the last moment to look."""
     guard.check_newest(guard.check())
 
 
-def merge(guard: Guard, user: str) -> None:
+def merge(guard: TableGuard, user: str) -> None:
     """All sorted runs of each bucket into one, on the executors."""
     guard.job.check()
     guard.job.phase("merging all runs of each bucket")

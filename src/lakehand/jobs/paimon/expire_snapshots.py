@@ -7,9 +7,9 @@ from typing import Any
 
 from lakehand.jobs.job import Job
 from lakehand.jobs.paimon.branches import first_needed
-from lakehand.jobs.paimon.outside import Guard
-from lakehand.jobs.paimon.refusals import BelowFloor
+from lakehand.jobs.paimon.outside import TableGuard
 from lakehand.jobs.paimon.tables import Target, target_of
+from lakehand.jobs.safety import BelowFloor
 
 LEAST_AGE = 3600  # seconds
 STEP = 100  # snapshots between two looks at whether the job may go on
@@ -20,7 +20,7 @@ SHOWN = 1000
 def run(job: Job) -> dict[str, Any]:
     until, cutoff, retained = checked(job.parameters)
     target = target_of(job)
-    guard = Guard(job, target)
+    guard = TableGuard(job, target)
     table = guard.check()
     until = min([until, *first_needed(table)])
     if job.parameters.get("dry_run"):
@@ -67,7 +67,7 @@ def expire(target: Target, table: Any, *, cutoff: int, retained: int, most: int)
     return int(table.newExpireSnapshots().config(builder.build()).expire())
 
 
-def listed(guard: Guard, table: Any, until: int, cutoff: int) -> dict[str, Any]:
+def listed(guard: TableGuard, table: Any, until: int, cutoff: int) -> dict[str, Any]:
     """What would go: the snapshots, and the data files that no later snapshot and no tag reads."""
     job = guard.job
     job.phase("listing what would go")

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from lakehand.jobs.paimon.outside import Guard
+from lakehand.jobs.paimon.outside import TableGuard
 from lakehand.jobs.paimon.tables import Target
 
 BATCH = 9223372036854775807  # the commit identifier of batch jobs
 
 
-def merge_in_driver(guard: Guard, user: str) -> None:
+def merge_in_driver(guard: TableGuard, user: str) -> None:
     job, target, name = guard.job, guard.target, f"{user}_minor"
     quiet = target.load(write_only="true")
     job.check()

@@ -23,7 +23,7 @@ SCHEMA, BRANCH = "schema", "branch"
 _BRANCH = re.compile(r"branch/branch-[^/]+")
 
 
-class Guard:
+class TableGuard:
     """Looks at what a job is about to use. Manifests that were looked at once are not read again."""
 
     def __init__(self, job: Job, target: Target) -> None:

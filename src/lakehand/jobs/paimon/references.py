@@ -11,14 +11,18 @@ from typing import Any
 
 from lakehand.jobs.boundary import OutsideTable
 from lakehand.jobs.paimon import containers
-from lakehand.jobs.paimon.outside import Guard
-from lakehand.jobs.paimon.refusals import MetadataUnreadable
+from lakehand.jobs.paimon.outside import TableGuard
+from lakehand.jobs.safety import SafetyError
 
 MAIN = "main"
 _WORD = re.compile(r"[\w.=-]+")
 
 
-def check_names(guard: Guard, table: Any) -> None:
+class MetadataUnreadable(SafetyError):
+    """Not everything that refers to files could be read, so that no file can be called an orphan."""
+
+
+def check_names(guard: TableGuard, table: Any) -> None:
     """Before Paimon itself reads what they name: no snapshot, tag or changelog of any branch leads out of the table."""
     with reading():
         for store in stores(table):
@@ -26,7 +30,7 @@ def check_names(guard: Guard, table: Any) -> None:
                 guard.check_snapshot(store, snapshot)
 
 
-def used_names(guard: Guard, table: Any) -> set[str]:
+def used_names(guard: TableGuard, table: Any) -> set[str]:
     if table.snapshotManager().latestSnapshotId() is None:
         raise MetadataUnreadable("the table has no snapshot: every file would look like an orphan")
     used: set[str] = set()

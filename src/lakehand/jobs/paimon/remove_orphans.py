@@ -6,12 +6,11 @@ from typing import Any
 
 from lakehand.jobs.job import Job
 from lakehand.jobs.paimon import references
-from lakehand.jobs.paimon.outside import Guard
-from lakehand.jobs.paimon.refusals import BelowFloor, ImplausibleShare, MetadataUnreadable
+from lakehand.jobs.paimon.outside import TableGuard
 from lakehand.jobs.paimon.tables import Target, target_of
+from lakehand.jobs.safety import BelowFloor, refuse_implausible
 
 LEAST_AGE = 3 * 86400  # seconds
-MOST_SHARE = 0.3
 SHOWN = 1000
 STEP = 100
 
@@ -19,7 +18,7 @@ STEP = 100
 def run(job: Job) -> dict[str, Any]:
     older_than = checked(job.parameters)
     target = target_of(job)
-    guard = Guard(job, target)
+    guard = TableGuard(job, target)
     table = guard.check(lists=True)
     references.check_names(guard, table)
     job.phase("listing files that nothing refers to")
@@ -34,7 +33,7 @@ def run(job: Job) -> dict[str, Any]:
     found = {"orphans": len(orphans), "orphan_bytes": sum(size for _, size in orphans), "listed_files": total}
     if job.parameters.get("dry_run"):
         return {**found, **shown(orphans)}
-    refuse_implausible(len(orphans), total, confirmed=job.parameters.get("confirm") is True)
+    refuse_implausible(len(orphans), total, is_confirmed=job.parameters.get("confirm") is True)
     guard.check(lists=True)
     return {**found, "deleted_files": delete(job, table, [path for path, _ in orphans])}
 
@@ -71,7 +70,7 @@ def into(jvm: Any, collected: Any) -> Any:
 
 def refuse_live_ones(listed: list[Any], used: set[str]) -> None:
     if live := [path.toString() for path in listed if path.getName() in used]:
-        raise MetadataUnreadable(
+        raise references.MetadataUnreadable(
             f"{len(live)} of {len(listed)} files that Paimon calls orphans are in use, {live[0]} first: it could not "
             "read everything. Nothing was deleted"
         )
@@ -95,14 +94,6 @@ def shown(orphans: list[tuple[Any, int]]) -> dict[str, Any]:
         "would_delete_files": len(orphans),
         "would_delete_bytes": sum(size for _, size in orphans),
     }
-
-
-def refuse_implausible(orphans: int, total: int, *, confirmed: bool) -> None:
-    if orphans > MOST_SHARE * total and not confirmed:
-        raise ImplausibleShare(
-            f"{orphans} of {total} files ({orphans / max(total, 1):.0%}) look like orphans; more than {MOST_SHARE:.0%} "
-            "is not deleted unless an operator confirms it"
-        )
 
 
 def delete(job: Job, table: Any, paths: list[Any]) -> int:

@@ -7,13 +7,13 @@ from typing import Any
 
 from lakehand.jobs.job import Job
 from lakehand.jobs.paimon.merging import commit
-from lakehand.jobs.paimon.outside import Guard
+from lakehand.jobs.paimon.outside import TableGuard
 from lakehand.jobs.paimon.tables import Target
 
 GIVEN_UP = ("conflicts detected", "not previously added")  # surely not committed
 
 
-def sort(guard: Guard, user: str) -> None:
+def sort(guard: TableGuard, user: str) -> None:
     job, target, given = guard.job, guard.target, guard.job.parameters
     table = target.load(write_only="true")
     splits = list(table.newSnapshotReader().read().dataSplits())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A clustering plan that a writer has overtaken is never run: it would replace newer rows."""
+"""A clustering plan that a writer has made stale is never run: it would replace newer rows."""
 
 from pathlib import Path
 
@@ -47,7 +47,7 @@ def test_a_plan_whose_file_group_has_newer_files_fails_and_says_so(
     assert answer.remedy == "fatal"
 
 
-def test_under_a_shared_lock_the_overtaken_plan_is_given_to_the_job_to_roll_back(tmp_path: Path) -> None:
+def test_under_a_shared_lock_the_stale_plan_is_given_to_the_job_to_roll_back(tmp_path: Path) -> None:
     table = copied("events_v9", tmp_path)
     commit(table, LATER, "commit")
     write(table, f"{GROUP_V9}_0-1-1_{LATER}.parquet")

@@ -83,7 +83,7 @@ def is_known_index(name: str) -> bool:
     return name in ("files", "record_index") or any(has_index(kind, (name,)) for kind in _SWITCHES)
 
 
-def mirrored(table: HudiSnapshot) -> dict[str, str]:
+def writer_options(table: HudiSnapshot) -> dict[str, str]:
     """All options of an execution that come from the table itself."""
     return {
         **ALONE,
@@ -110,8 +110,8 @@ def metadata(table: HudiSnapshot) -> dict[str, str]:
     present = table.metadata_partitions
     return {
         **METADATA_AS_IT_IS,
-        "hoodie.metadata.enable": flag("files" in present),
-        **{switch: flag(has_index(kind, present)) for kind, switch in _SWITCHES.items()},
+        "hoodie.metadata.enable": on_off("files" in present),
+        **{switch: on_off(has_index(kind, present)) for kind, switch in _SWITCHES.items()},
         **column_stats(table),
         **record_index(table),
     }
@@ -127,7 +127,7 @@ def column_stats(table: HudiSnapshot) -> dict[str, str]:
     columns = (table.index_definitions.get("column_stats") or {}).get("sourceFields") or ()
     own = [column for column in columns if not column.startswith("_hoodie_")]
     both = "partition_stats" in present or not table.properties.get("hoodie.table.partition.fields")
-    switch = {_SWITCHES["column_stats"]: flag("column_stats" in present and both)}
+    switch = {_SWITCHES["column_stats"]: on_off("column_stats" in present and both)}
     return {**switch, _COLUMN_STATS: ",".join(own)} if own else switch
 
 
@@ -136,8 +136,8 @@ def record_index(table: HudiSnapshot) -> dict[str, str]:
     definition = table.index_definitions.get("record_index") or {}
     partitioned = str((definition.get("indexOptions") or {}).get("isPartitioned", "false")) == "true"
     return {
-        **dict.fromkeys(_RECORD_INDEX_SWITCHES, flag(has_it and not partitioned)),
-        _PARTITIONED_RECORD_INDEX_SWITCH: flag(has_it and partitioned),
+        **dict.fromkeys(_RECORD_INDEX_SWITCHES, on_off(has_it and not partitioned)),
+        _PARTITIONED_RECORD_INDEX_SWITCH: on_off(has_it and partitioned),
     }
 
 
@@ -145,5 +145,5 @@ def has_index(kind: str, present: tuple[str, ...]) -> bool:
     return any(name.startswith(kind) if kind.endswith("_") else name == kind for name in present)
 
 
-def flag(value: bool) -> str:
+def on_off(value: bool) -> str:
     return "true" if value else "false"

@@ -74,7 +74,7 @@ def test_without_a_plan_the_numbers_say_why_nothing_runs(tmp_path: Path) -> None
 def test_a_plan_in_the_care_of_an_operation_is_not_run_twice() -> None:
     known = ended(COMPACTION, ORDERS_V9, Status.RUNNING)
 
-    assert "in the care of operation 7 (running)" in why_not(TABLES / "orders_v9", COMPACTION, operations=[known])
+    assert "belongs to operation 7 (running)" in why_not(TABLES / "orders_v9", COMPACTION, operations=[known])
 
 
 @pytest.mark.parametrize("status", [Status.FAILED, Status.CANCELED])
@@ -209,7 +209,7 @@ def test_a_look_without_effect_is_not_repeated_until_there_is_news(status: Statu
     looked = operation(first, status=status)
 
     assert "0 of 2 delta commits" in why_not(table, COMPACTION, operations=[looked], **runtime)
-    assert "since operation 7 looked" in why_not(table, COMPACTION, operations=[looked], **runtime)
+    assert "since operation 7 planned" in why_not(table, COMPACTION, operations=[looked], **runtime)
     commit(table, "20991115120000000")
     commit(table, "20991115120001000")
     assert isinstance(decided(table, COMPACTION, operations=[looked], **runtime), TableProcess)

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether files are worth rewriting: small ones are merged as Delta packs them, and deletion vectors are applied."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from lakehand.formats.delta import settings
+from lakehand.formats.delta.files import LiveFile, Partition
+from lakehand.formats.delta.settings import OPTIMIZE, PURGE, DeltaContext
+from lakehand.formats.delta.snapshot import MOST_PARTITIONS, name_partitions
+from lakehand.spi import Skip, amount
+from lakehand.spi.kit import Need
+
+MANY = 50  # times the usual threshold: so many unclustered files are merged whatever their share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge:
+    """Files of one partition that Delta would merge: each bin becomes one file."""
+
+    partition: Partition
+    bins: Sequence[Sequence[LiveFile]]
+
+    @property
+    def files(self) -> int:
+        return sum(len(one) for one in self.bins)
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for one in self.bins for file in one)
+
+
+def decide_optimize(context: DeltaContext) -> Need | Skip:
+    if context.snapshot.clustering_columns:
+        return decide_clustered(context)
+    target = settings.target_bytes(context.values, context.snapshot, OPTIMIZE)
+    limit = settings.small_bytes(context.values, target)
+    merges = list(merges_of(context.snapshot.files.values(), limit=limit, target=target))
+    told = numbers_in_words(context, merges, limit)
+    needed = context.values[settings.OPTIMIZE_MIN_FILES]
+    if not context.by_person and sum(merge.files for merge in merges) < needed:
+        return Skip(reason=f"{told}; {needed} would be worth it")
+    chosen = within(merges, context.values[settings.OPTIMIZE_MAX_BYTES])
+    return Need(
+        reason=told,
+        parameters={
+            "small_bytes": limit,
+            "target_bytes": target,
+            "partitions": name_partitions(context.snapshot, [merge.partition for merge in chosen]) if chosen else None,
+        },
+    )
+
+
+def numbers_in_words(context: DeltaContext, merges: Sequence[Merge], limit: int) -> str:
+    files = context.snapshot.files.values()
+    small = sum(file.size < limit for file in files)
+    mergeable, bins = sum(merge.files for merge in merges), sum(len(merge.bins) for merge in merges)
+    head = f"{small} of {len(files)} files are under {amount(limit)}"
+    if not mergeable:
+        return f"{head}, and no two of them would make one file"
+    return f"{head}: {amount(sum(merge.size for merge in merges))} in {mergeable} files to rewrite into {bins}"
+
+
+def merges_of(files: Iterable[LiveFile], *, limit: int, target: int) -> Iterator[Merge]:
+    by_partition: dict[Partition, list[LiveFile]] = {}
+    for file in files:
+        if file.size < limit:
+            by_partition.setdefault(file.partition, []).append(file)
+    for partition, small in by_partition.items():
+        if bins := [one for one in pack(small, target) if len(one) > 1]:
+            yield Merge(partition=partition, bins=bins)
+
+
+def pack(files: Iterable[LiveFile], target: int) -> Iterator[list[LiveFile]]:
+    """As Delta packs: smallest first, a new bin as soon as one is full."""
+    current: list[LiveFile] = []
+    size = 0
+    for file in sorted(files, key=lambda file: file.size):
+        if current and size + file.size > target:
+            yield current
+            current, size = [], 0
+        current.append(file)
+        size += file.size
+    if current:
+        yield current
+
+
+def within(merges: Sequence[Merge], most: int) -> list[Merge]:
+    """The partitions with the most to merge, as many as one run may rewrite; the next run takes the others."""
+    chosen: list[Merge] = []
+    size = 0
+    for merge in sorted(merges, key=lambda merge: -merge.files)[:MOST_PARTITIONS]:
+        if chosen and size + merge.size > most:
+            break
+        chosen.append(merge)
+        size += merge.size
+    return chosen
+
+
+def decide_clustered(context: DeltaContext) -> Need | Skip:
+    """Liquid clustering: OPTIMIZE rewrites what is not clustered yet together with what is, up to 100 GB of it."""
+    files = context.snapshot.files.values()
+    loose = [file for file in files if not file.clustered_by]
+    size, total = sum(file.size for file in loose), context.snapshot.size
+    told = f"{len(loose)} of {len(files)} files with {amount(size)} of {amount(total)} are not clustered yet"
+    needed = context.values[settings.OPTIMIZE_MIN_FILES]
+    share = context.values[settings.OPTIMIZE_UNCLUSTERED]
+    enough = len(loose) >= needed and (size >= share * total or len(loose) >= MANY * needed)
+    if not context.by_person and not enough:
+        return Skip(reason=f"{told}; {needed} files and {share:.0%} would be worth it")
+    target = settings.target_bytes(context.values, context.snapshot, OPTIMIZE)
+    limit = settings.small_bytes(context.values, target)
+    return Need(reason=told, parameters={"small_bytes": limit, "target_bytes": target, "partitions": None})
+
+
+def decide_purge(context: DeltaContext) -> Need | Skip:
+    files = context.snapshot.with_vectors
+    if not files:
+        return Skip(reason=f"none of {len(context.snapshot.files)} files has a deletion vector")
+    deleted, size = sum(file.deleted for file in files), sum(file.size for file in files)
+    rows = sum(file.rows for file in files if file.rows >= 0)
+    share = deleted / rows if rows else 1.0
+    told = (
+        f"{len(files)} of {len(context.snapshot.files)} files have deletion vectors: {deleted} of {rows} rows in them"
+        f" ({share:.1%}) are deleted, {amount(size)} to rewrite"
+    )
+    least = context.values[settings.PURGE_MIN_FILES]
+    wanted = context.values[settings.PURGE_DELETED_SHARE]
+    if not context.by_person and (len(files) < least or share < wanted):
+        return Skip(reason=f"{told}; {least} files and {wanted:.0%} would be worth it")
+    target = settings.target_bytes(context.values, context.snapshot, PURGE)
+    return Need(reason=told, parameters={"small_bytes": target, "target_bytes": target})
