@@ -210,7 +210,9 @@ def test_a_start_that_cannot_be_is_one_sentence_with_the_next_step(
 
     assert "from a backup" in sentence(type_in(command, *home, "--database", f"sqlite:///{damaged}"))
     assert "unknown parameter 'y'" in sentence(type_in(command, *home, "--database", f"sqlite:///{tmp_path}/x.db?y=1"))
-    assert "unknown parameter 'foo'" in sentence(type_in(command, *home, "--database", "postgresql://127.0.0.1:1/d?foo=1"))
+    assert "unknown parameter 'foo'" in sentence(
+        type_in(command, *home, "--database", "postgresql://127.0.0.1:1/d?foo=1")
+    )
     assert "name another one" in sentence(type_in(command, *home, "--database", f"sqlite:///{tmp_path}/no/x.db"))
     assert "give --home a folder" in sentence(type_in(command, "--home", "/proc/lakehand"))
     (tmp_path / "open").mkdir()
