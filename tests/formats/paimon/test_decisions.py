@@ -134,8 +134,8 @@ def test_columns_that_cannot_be_sorted_by_are_refused(columns: str, tmp_path: Pa
 def test_sorted_files_are_remembered_after_the_snapshot_of_the_sort_has_expired(tmp_path: Path) -> None:
     made = HandMade(tmp_path / "t")
     made.commit(small(6))
-    wishes = {"compact__strategy": "sort", "compact__order_columns": "v,id"}
-    service = harness(made.root, **wishes)
+    settings = {"compact__strategy": "sort", "compact__order_columns": "v,id"}
+    service = harness(made.root, **settings)
     admitted = service.admitted(service.asked("compact"))
     user = f"lakehand-{admitted.tag}_{admitted.process.parameters['sign']}"
     made.commit([File("sorted.parquet", created=NOON + timedelta(hours=1))], small(6), kind="COMPACT", user=user)

@@ -38,7 +38,7 @@ def test_a_hundred_small_fragments_with_deleted_rows_become_few(
     assert (done.result["deleted_rows_before"], done.result["deleted_rows_after"]) == (112, 0)
     assert lance_tables.tags(path) == {102: done.tag}
     assert isinstance(skip := subject.wants("compact"), Skip)
-    assert skip.reason.startswith("0 of 2 fragments can be merged: 10 make it worth while")
+    assert skip.reason.startswith("0 of 2 fragments can be merged: 10 make it worth it")
 
 
 def test_stable_row_ids_stay(spark: SparkSession, tmp_path: Path) -> None:
