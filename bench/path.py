@@ -101,7 +101,7 @@ def follow_delta(service: Service, table: Path, trace: Trace) -> None:
         write_deltalake(str(table), rows, mode="append")
     Rows(service).make_probes_due()
     trace.is_on = True
-    step(service, "sweeper", "prober")
+    step(service, "prober")
     run_until_succeeded(service, table, trace)
 
 

@@ -29,9 +29,9 @@ def phases_of(service: RunningService, locations: set[str], threads: int) -> dic
 def moments(service: RunningService, operation: dict[str, Any]) -> tuple[float, float, float, float, float]:
     """Stored, submitted, started and done by the driver, settled."""
     lines = log_of(service, int(operation["id"])).splitlines()
-    stamps = [datetime.fromisoformat(line.split(" ", 1)[0]).timestamp() for line in (lines[0], lines[-1])]
+    times = [datetime.fromisoformat(line.split(" ", 1)[0]).timestamp() for line in (lines[0], lines[-1])]
     stored, submitted, settled = (moment(operation[key]) for key in ("created_at", "submitted_at", "finished_at"))
-    return stored, submitted, stamps[0], stamps[1], settled
+    return stored, submitted, times[0], times[1], settled
 
 
 def moment(text: str) -> float:

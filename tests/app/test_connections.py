@@ -50,7 +50,7 @@ def half_open(client: httpx.Client, count: int, begin: bytes) -> Iterator[list[s
         yield sockets
 
 
-def last_words(connection: socket.socket) -> bytes:
+def rest_of_answer(connection: socket.socket) -> bytes:
     """What comes until the other side closes."""
     connection.settimeout(PATIENCE)
     said = b""
@@ -77,7 +77,7 @@ def closed(sockets: list[socket.socket]) -> int:
 def test_a_head_that_does_not_end_is_cut_off_in_time(context: ApiContext, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     with serving(context, Bounds(head=0.2)) as client, half_open(client, 3, HALF_A_HEAD) as sockets:
-        assert [last_words(one).split(b"\r\n")[0] for one in sockets] == [b"HTTP/1.1 408 Request Timeout"] * 3
+        assert [rest_of_answer(one).split(b"\r\n")[0] for one in sockets] == [b"HTTP/1.1 408 Request Timeout"] * 3
         assert 'lakehand_refusals_total{name="127.0.0.1",reason="slow-head"} 3.0' in client.get("/metrics").text
 
     assert [r.__dict__["what"] for r in caplog.records if "refused" in r.__dict__] == ["127.0.0.1"]
@@ -98,7 +98,7 @@ def test_a_head_is_not_given_more_time_for_sending_a_byte_now_and_then(context: 
 
 def test_a_connection_that_sends_nothing_is_cut_off_in_time(context: ApiContext) -> None:
     with serving(context, Bounds(head=0.2)) as client, half_open(client, 1, b"") as [silent]:
-        assert last_words(silent).startswith(b"HTTP/1.1 408")
+        assert rest_of_answer(silent).startswith(b"HTTP/1.1 408")
 
 
 def test_a_body_that_does_not_end_is_cut_off_in_time_and_changes_nothing(context: ApiContext) -> None:
@@ -106,7 +106,7 @@ def test_a_body_that_does_not_end_is_cut_off_in_time_and_changes_nothing(context
     begin = HALF_A_BODY[:-1].replace(b"100", b"%d" % (len(whole) + 1)) + whole  # but for one byte
 
     with serving(context, Bounds(body=0.2)) as client, half_open(client, 1, begin) as [slow]:
-        assert last_words(slow) == b""
+        assert rest_of_answer(slow) == b""
         assert items(client, "/api/v1/tables") == []
         assert 'reason="slow-body"' in client.get("/metrics").text
 
@@ -164,7 +164,7 @@ def test_requests_that_are_sent_all_at_once_are_bounded(context: ApiContext) -> 
     with serving(context) as client, half_open(client, 1, b"") as [hasty]:
         hasty.sendall(b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 1000)
 
-        assert last_words(hasty).count(b"HTTP/1.1 200 OK") <= MOST_PIPELINED + 1
+        assert rest_of_answer(hasty).count(b"HTTP/1.1 200 OK") <= MOST_PIPELINED + 1
         assert client.get("/health/live").status_code == 200
 
 

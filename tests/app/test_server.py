@@ -109,13 +109,13 @@ def test_a_head_without_end_is_cut_off(running: Process) -> None:
     address = httpx.URL(running.url())
     with socket.create_connection((address.host, address.port or 0)) as connection:
         connection.sendall(b"GET /health/live HTTP/1.1\r\nX-Long: ")
-        answer = flood(connection)
+        answer = pour(connection)
 
     assert answer == b"" or answer.startswith(b"HTTP/1.1 431")
     assert httpx.get(address.join("/health/live"), headers={"X-Long": "x" * 100_000}).status_code == 200
 
 
-def flood(connection: socket.socket) -> bytes:
+def pour(connection: socket.socket) -> bytes:
     """Send until the other side has had enough: its last words, or none."""
     try:
         for _ in range(1000):

@@ -179,11 +179,11 @@ def test_a_plan_that_was_submitted_early_is_taken_up_when_it_appears(world: Worl
 def test_what_must_not_run_fails_at_once_and_says_why(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     table = world.add_table()
     world.tables.plan(table.location, T1)
-    overtaken = Failure(reason="overtaken", message="running it would lose rows", remedy=Remedy.FATAL)
-    monkeypatch.setattr(world.factory, "admit", lambda *_: overtaken)
+    stale = Failure(reason="stale", message="running it would lose rows", remedy=Remedy.FATAL)
+    monkeypatch.setattr(world.factory, "admit", lambda *_: stale)
     world.turn()
     failed = world.the_operation(table)
-    assert (failed.status, failed.reason, failed.failure) == (Status.FAILED, "running it would lose rows", overtaken)
+    assert (failed.status, failed.reason, failed.failure) == (Status.FAILED, "running it would lose rows", stale)
     assert world.engine.works == {}
 
 

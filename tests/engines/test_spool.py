@@ -41,7 +41,7 @@ def state(ours: service.SpoolClient, *, is_alive: bool = True) -> EngineState:
 def test_both_sides_use_the_same_names(ours: service.SpoolClient, theirs: driver.Spool) -> None:
     assert service.FOLDERS == driver.FOLDERS
     assert (ours.stop, ours.state, ours.lock) == (theirs.stop, theirs.state, theirs.lock)
-    assert ours.exit_reason == theirs.last_words
+    assert ours.exit_reason == theirs.exit_reason
 
 
 def test_the_folders_are_for_our_eyes_only(ours: service.SpoolClient) -> None:

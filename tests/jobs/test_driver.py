@@ -14,9 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehand.jobs.driver import Driver, leave_own_folder
-from lakehand.jobs.family import Family
 from lakehand.jobs.leases import clock
 from lakehand.jobs.orders import MOST_BYTES, Document
+from lakehand.jobs.process_group import ProcessGroup
 from lakehand.jobs.spool import FOLDERS, Spool
 
 WANTED = {"threads": 2, "idle_timeout": 600.0, "max_age": 0.0, "max_rss_mb": 0, "lease_grace": 5.0}
@@ -27,7 +27,9 @@ class Recorder(Driver):
 
     def __init__(self, root: Path, **wanted: Any) -> None:
         spark = SimpleNamespace(sparkContext=SimpleNamespace(applicationId="local"))
-        super().__init__(Spool(root), cast(SparkSession, spark), Namespace(**{**WANTED, **wanted}), cast(Family, None))
+        super().__init__(
+            Spool(root), cast(SparkSession, spark), Namespace(**{**WANTED, **wanted}), cast(ProcessGroup, None)
+        )
         self.started: list[str] = []
         self.beats.tick(clock())
 

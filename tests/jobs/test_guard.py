@@ -7,8 +7,8 @@ from typing import cast
 import pytest
 
 from lakehand.jobs.attempt import Attempt
-from lakehand.jobs.family import Family
 from lakehand.jobs.guard import Guard
+from lakehand.jobs.process_group import ProcessGroup
 
 
 class Late:
@@ -32,8 +32,8 @@ class Watched:
         self.heard.append(reason)
 
     def guard(self, *attempts: Late) -> Guard:
-        family, known = cast(Family, self), cast(list[Attempt], list(attempts))
-        return Guard(family, lambda: known, 2.0, lambda: self.heard.append("stop"))
+        process_group, known = cast(ProcessGroup, self), cast(list[Attempt], list(attempts))
+        return Guard(process_group, lambda: known, 2.0, lambda: self.heard.append("stop"))
 
 
 @pytest.mark.parametrize(
@@ -42,20 +42,20 @@ class Watched:
 def test_a_job_is_stopped_after_its_lease_and_the_driver_with_it_after_the_grace(
     overdue: float, seen: list[str]
 ) -> None:
-    family = Watched()
-    family.guard(Late(overdue), Late(-10.0)).look()
+    process_group = Watched()
+    process_group.guard(Late(overdue), Late(-10.0)).look()
 
-    assert [words.removesuffix(" after its lease ended") for words in family.heard] == seen
+    assert [words.removesuffix(" after its lease ended") for words in process_group.heard] == seen
 
 
 def test_the_driver_ends_when_its_jvm_is_gone() -> None:
-    family = Watched(is_orphaned=True)
-    family.guard().look()
+    process_group = Watched(is_orphaned=True)
+    process_group.guard().look()
 
-    assert family.heard == ["its JVM is gone"]
+    assert process_group.heard == ["its JVM is gone"]
 
 
 @pytest.mark.parametrize("pid", [1, 0, -1])
 def test_a_driver_without_a_jvm_has_no_family_that_it_could_end(pid: int, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no JVM"):
-        Family(pid, tmp_path / "last-words")
+        ProcessGroup(pid, tmp_path / "exit-reason")

@@ -100,12 +100,12 @@ def desk_of(store: SqlStore) -> OperationService:
 
 def test_a_request_for_more_than_may_wait_is_refused_with_the_next_step(store: SqlStore) -> None:
     tell(store, instants(0, MOST_UNFINISHED))
-    table, desk = a_table(store), desk_of(store)
+    table, service = a_table(store), desk_of(store)
     with pytest.raises(Conflict, match=f"has 100 unfinished operations.*lakehand operations clear {table.id}"):
-        desk.submit(table, COMPACTION, Instant("20270101000000000"), {}, origin="ann")
+        service.submit(table, COMPACTION, Instant("20270101000000000"), {}, origin="ann")
     with pytest.raises(Conflict, match="100 unfinished operations"):
-        desk.submit(table, COMPACTION, None, {}, origin="ann")
-    again, is_new = desk.submit(table, COMPACTION, instants(0, 1)[0], {}, origin="ann")
+        service.submit(table, COMPACTION, None, {}, origin="ann")
+    again, is_new = service.submit(table, COMPACTION, instants(0, 1)[0], {}, origin="ann")
     assert (again.instant, is_new) == (instants(0, 1)[0], False)
 
 
@@ -188,10 +188,10 @@ def test_a_crowded_table_is_cleared_in_batches(
 def test_a_crowded_table_is_removed_in_batches(
     store: SqlStore, crowded: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk = TableService(store=store, plugins=plugins(), warehouses=Warehouses(prefixes=("/w",)), wake=lambda: None)
+    service = TableService(store=store, plugins=plugins(), warehouses=Warehouses(prefixes=("/w",)), wake=lambda: None)
     many = 2 ** doublings(store)
     with counting(store, monkeypatch) as cost:
-        desk.remove(crowded.id)
+        service.remove(crowded.id)
     assert cost.statements < 20 * (many / BATCH + 1)
     assert [o.status for o in store.operations.of_table(crowded.id, recent=0) if not o.cancel_requested] == []
 

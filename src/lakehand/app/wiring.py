@@ -56,7 +56,7 @@ HUDI_NOTIFICATIONS = HudiNotifications()
 
 @dataclass(kw_only=True)
 class Service:
-    """A running instance: the desks for its faces, and the loops behind them."""
+    """A running instance: the services that interfaces call, and the loops behind them."""
 
     settings: Settings
     identity: Identity
@@ -160,7 +160,7 @@ def wire(settings: Settings, identity: Identity, store: Store, plugins: Plugins,
     warehouses, own = warehouses_of(settings.all_warehouses), own_paths(settings)
     keep_apart(warehouses, own)
     loops: dict[str, Loop] = {}
-    wake = waker(loops)
+    wake = wake_up(loops)
     check_path = path_guard(warehouses, own)
     runtimes = Runtimes(
         store=store, plugins=plugins, check_path=check_path, catalogs=settings.catalog_map(),
@@ -211,7 +211,7 @@ def wire(settings: Settings, identity: Identity, store: Store, plugins: Plugins,
 Wake = Callable[..., Callable[[], None]]
 
 
-def waker(loops: Mapping[str, Loop]) -> Wake:
+def wake_up(loops: Mapping[str, Loop]) -> Wake:
     """``wake("dispatcher")`` makes a function that wakes that loop, also before the loop is built."""
 
     def wake(*names: str) -> Callable[[], None]:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the service does: loops and desks that reach the world only through ports and plugins."""
+"""What the service does: loops and services that use the outside only through ports and plugins."""

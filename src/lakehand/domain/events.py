@@ -13,7 +13,7 @@ from lakehand.domain.tables import TableId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One thing that happened. Events with the same fingerprint are one row with a count, so floods stay small."""
+    """One thing that happened. Events with the same fingerprint share one row with a count."""
 
     kind: str  # for instance "operation.submitted", "table.registered", "intake.refused"
     message: str

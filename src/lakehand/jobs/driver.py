@@ -16,10 +16,10 @@ from pyspark.sql import SparkSession
 
 from lakehand.jobs.activity import Activity
 from lakehand.jobs.attempt import Attempt
-from lakehand.jobs.family import Family
 from lakehand.jobs.guard import Guard
 from lakehand.jobs.leases import Beats, Leases, clock
 from lakehand.jobs.orders import Document, Refused
+from lakehand.jobs.process_group import ProcessGroup
 from lakehand.jobs.spool import Spool
 
 BEAT = 1.0  # seconds between two beats
@@ -30,20 +30,20 @@ FAREWELL = 10.0  # seconds that Spark may take to end
 
 
 class Driver:
-    """The loop. Threads beside it: one per job, the beat, the minder (asks Spark), the guard (asks nobody)."""
+    """The loop. Threads beside it: one per job, the beat, the watchdog (asks Spark), the guard (asks nobody)."""
 
-    def __init__(self, spool: Spool, spark: SparkSession, wanted: Namespace, family: Family) -> None:
+    def __init__(self, spool: Spool, spark: SparkSession, wanted: Namespace, process_group: ProcessGroup) -> None:
         self.spool = spool
         self.spark = spark
         self.wanted = wanted
-        self.family = family
+        self.process_group = process_group
         self.beats = Beats(uuid4().hex[:12])
         self.leases = Leases(self.beats)
         self.orders: dict[str, Document] = {}
         self.attempts: dict[str, Attempt] = {}
         self.lock = Lock()
         self.wake = Event()  # something for the loop
-        self.stir = Event()  # something for the minder
+        self.wake = Event()  # something for the watchdog
         self.application = str(spark.sparkContext.applicationId)
         self.started_at = time.time()
         self.began = self.last_event = clock()
@@ -52,11 +52,11 @@ class Driver:
         self.rss_mb = 0
 
     def run(self) -> None:
-        guard = Guard(self.family, self.running, self.wanted.lease_grace, self.stir.set)
+        guard = Guard(self.process_group, self.running, self.wanted.lease_grace, self.wake.set)
         guard.start()
         beat = Thread(target=self._beat, name="beat", daemon=True)
         beat.start()
-        InheritableThread(target=self._mind, name="minder", daemon=True).start()
+        InheritableThread(target=self._mind, name="watchdog", daemon=True).start()
         InheritableThread(target=self._warm_up, name="warm-up", daemon=True).start()
         while not (self.leaving and not self.running()):
             self.carry_on(self.step)
@@ -66,13 +66,13 @@ class Driver:
         beat.join()
         guard.stop()
 
-    def carry_on(self, deed: Callable[[], None]) -> None:
+    def carry_on(self, action: Callable[[], None]) -> None:
         """A full disk passes; a spool folder that is gone does not come back."""
         try:
-            deed()
+            action()
         except OSError as error:
             if not self.spool.inbox.exists():
-                self.family.end("its spool folder is gone")
+                self.process_group.end("its spool folder is gone")
             sys.stderr.write(f"lakehand: {error!r}\n")
 
     def step(self) -> None:
@@ -140,7 +140,7 @@ class Driver:
             attempt = self.attempts.get(handle)
         if attempt is not None:
             attempt.is_canceled = True
-            self.stir.set()
+            self.wake.set()
 
     def _start_what_can_go(self) -> None:
         busy = self.busy()
@@ -164,7 +164,7 @@ class Driver:
         try:
             attempt.run(self.spark, self._believe_in_spark)
         except BaseException as error:
-            self.family.end(f"the outcome of {attempt.handle} cannot be written: {error!r}")
+            self.process_group.end(f"the outcome of {attempt.handle} cannot be written: {error!r}")
         with self.lock:
             del self.attempts[attempt.handle]
         self.last_event = clock()
@@ -180,8 +180,8 @@ class Driver:
             if not self.spark.sparkContext._jsc.sc().isStopped():
                 return
         except Exception as error:
-            self.family.end(f"its JVM does not answer: {error!r}")
-        self.family.end("its Spark application has ended")
+            self.process_group.end(f"its JVM does not answer: {error!r}")
+        self.process_group.end("its Spark application has ended")
 
     def _reason_to_leave(self) -> str:
         wanted, now = self.wanted, clock()
@@ -197,7 +197,7 @@ class Driver:
 
     def _beat(self) -> None:
         while not self.over.is_set():
-            self.rss_mb = resident_mb(os.getpid()) + resident_mb(self.family.jvm)
+            self.rss_mb = resident_mb(os.getpid()) + resident_mb(self.process_group.jvm)
             self.beats.tick(clock())
             self.carry_on(lambda: self.spool.publish(self.state("up")))
             self.over.wait(BEAT)
@@ -213,7 +213,7 @@ class Driver:
             "state": state,
             "leaving": self.leaving,
             "pid": os.getpid(),
-            "jvm": self.family.jvm,
+            "jvm": self.process_group.jvm,
             "application": self.application,
             "started_at": self.started_at,
             "threads": self.wanted.threads,
@@ -226,8 +226,8 @@ class Driver:
         """Everything that asks Spark and may have to wait for it: cancelling and counting."""
         activities: dict[str, Activity] = {}
         while True:
-            self.stir.wait(TELL)
-            self.stir.clear()
+            self.wake.wait(TELL)
+            self.wake.clear()
             attempts = self.running()
             activities = {a.handle: activities.get(a.handle) or self._activity(a) for a in attempts}
             for attempt in attempts:
@@ -280,19 +280,19 @@ def main() -> None:
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         sys.exit("this program is started by spark-submit, which is its parent")
     spool = Spool(wanted.spool)
-    family = Family(os.getppid(), spool.last_words)
+    process_group = ProcessGroup(os.getppid(), spool.exit_reason)
     lock = spool.lock.open("a")
     fcntl.flock(lock, fcntl.LOCK_SH)
     spool.clear()
     spark = SparkSession.builder.getOrCreate()
     spark.sparkContext.setLogLevel("WARN")
-    driver = Driver(spool, spark, wanted, family)
+    driver = Driver(spool, spark, wanted, process_group)
     driver.run()
-    farewell = Thread(target=spark.stop, daemon=True)
-    farewell.start()
-    farewell.join(FAREWELL)
+    shutdown = Thread(target=spark.stop, daemon=True)
+    shutdown.start()
+    shutdown.join(FAREWELL)
     spool.publish(driver.state("stopped"))
-    family.end(f"it left: {driver.leaving}")  # a library's thread could keep the JVM for ever
+    process_group.end(f"it left: {driver.leaving}")  # a library's thread could keep the JVM for ever
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from threading import Event, Thread
 
 from lakehand.jobs.attempt import Attempt
-from lakehand.jobs.family import Family
+from lakehand.jobs.process_group import ProcessGroup
 
 LOOK = 0.2  # seconds
 
@@ -14,9 +14,13 @@ class Guard:
     """Watches leases and the JVM. It calls neither Spark nor the disk, so that neither can hold it up."""
 
     def __init__(
-        self, family: Family, attempts: Callable[[], Sequence[Attempt]], grace: float, on_expiry: Callable[[], None]
+        self,
+        process_group: ProcessGroup,
+        attempts: Callable[[], Sequence[Attempt]],
+        grace: float,
+        on_expiry: Callable[[], None],
     ) -> None:
-        self._family = family
+        self._process_group = process_group
         self._attempts = attempts
         self._grace = grace
         self._on_expiry = on_expiry
@@ -33,11 +37,11 @@ class Guard:
             self.look()
 
     def look(self) -> None:
-        if self._family.is_orphaned:
-            self._family.end("its JVM is gone")
+        if self._process_group.is_orphaned:
+            self._process_group.end("its JVM is gone")
         late = [attempt for attempt in self._attempts() if attempt.overdue() >= 0]
         for attempt in late:
             if attempt.overdue() > self._grace:
-                self._family.end(f"{attempt.handle} goes on {attempt.overdue():.1f} s after its lease ended")
+                self._process_group.end(f"{attempt.handle} goes on {attempt.overdue():.1f} s after its lease ended")
         if late:
             self._on_expiry()

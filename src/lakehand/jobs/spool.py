@@ -5,7 +5,7 @@ The engine writes and reads the other side of the same names (``engines/spark/sp
 
 ``driver.lock``         locked for as long as the driver's JVM or its Python lives
 ``driver.json``         boot, beat, state, pid ...: written anew about every second; ``boot:beat`` is a heartbeat token
-``last-words``          why the driver ended, when it ended by its own decision
+``exit-reason``          why the driver ended, when it ended by its own decision
 ``stop``                the driver takes nothing new, ends what runs, and exits
 ``inbox/HANDLE.json``   work, with ``heartbeat_token`` and ``time_to_live`` of its lease; whoever renames it away has it
 ``running/HANDLE.json`` work that was started, with its phase, task counts and notes
@@ -38,7 +38,7 @@ class Spool:
         self.root = root
         self.inbox, self.running, self.done, self.cancel, self.lease, self.logs = (root / name for name in FOLDERS)
         self.stop = root / "stop"
-        self.last_words = root / "last-words"
+        self.exit_reason = root / "exit-reason"
         self.state = root / "driver.json"
         self.lock = root / "driver.lock"
         self._serial = count()
@@ -108,7 +108,7 @@ class Spool:
         return found
 
     def clear(self) -> None:
-        """At the start: wishes to a former driver are void, and what that one left running is lost."""
+        """At the start: requests to a former driver are void, and what that one left running is lost."""
         self.take_cancels()
         self.take_renewals()
         for name in visible(self.running):

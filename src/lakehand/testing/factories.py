@@ -149,8 +149,8 @@ def wanted(subject: PluginHarness) -> list[Operation]:
 
 def processes(subject: PluginHarness) -> list[TableProcess]:
     """For each action the process that an engine would get now: what the table needs, or what a person asks for."""
-    wishes = [*wanted(subject), *(subject.asked(action) for action in actions_of(subject))]
-    answers = {o.process.action: admitted(subject, o) for o in reversed(wishes)}
+    requests = [*wanted(subject), *(subject.asked(action) for action in actions_of(subject))]
+    answers = {o.process.action: admitted(subject, o) for o in reversed(requests)}
     found = [answer for answer in answers.values() if isinstance(answer, TableProcess)]
     assert found, f"the table needs nothing, and nothing can be asked for: {answers}"
     return found

@@ -24,7 +24,7 @@ def collected(make: Callable[[], None]) -> None:
         gc.collect()
 
 
-Rehearse = Callable[..., PluginHarness]
+HarnessFor = Callable[..., PluginHarness]
 
 
 @pytest.fixture(scope="package")
@@ -71,7 +71,7 @@ def old(spark: SparkSession, old_template: Path, tmp_path: Path) -> Iterator[Pat
 
 
 @pytest.fixture
-def rehearse(spark: SparkSession) -> Rehearse:
+def harness_for(spark: SparkSession) -> HarnessFor:
     def harness(path: Path, **properties: str) -> PluginHarness:
         """Settings without their ``delta.``, with ``__`` for dots and ``_`` for hyphens."""
         told = {f"delta.{k.replace('__', '.').replace('_', '-')}": v for k, v in properties.items()}

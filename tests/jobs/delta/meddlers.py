@@ -19,8 +19,8 @@ class Killed(Exception):
 class Meddler:
     """Does something once, when a transaction of this thread is about to commit: its files are written by then."""
 
-    def __init__(self, deed: Callable[[], None], *, skip: int = 0) -> None:
-        self.deed = deed
+    def __init__(self, change: Callable[[], None], *, skip: int = 0) -> None:
+        self.change = change
         self.skip = skip
         self.met = 0
 
@@ -30,7 +30,7 @@ class Meddler:
     def preparingCommit(self, prepare: Any) -> Any:  # noqa: N802
         self.met += 1
         if self.met == self.skip + 1:
-            self.deed()
+            self.change()
         return prepare.apply()
 
     def createChild(self) -> Any:  # noqa: N802
@@ -44,13 +44,13 @@ class Meddler:
 
 
 @contextmanager
-def meddling(session: SparkSession, deed: Callable[[], None], *, skip: int = 0) -> Iterator[Meddler]:
-    """``deed`` is run in the middle of the first transaction of this thread, or after some more of them."""
+def meddling(session: SparkSession, change: Callable[[], None], *, skip: int = 0) -> Iterator[Meddler]:
+    """``change`` is run in the middle of the first transaction of this thread, or after some more of them."""
     context = session.sparkContext
     ensure_callback_server_started(context._gateway)  # type: ignore[no-untyped-call]
     jvm: Any = context._jvm
     observers = jvm.org.apache.spark.sql.delta.TransactionExecutionObserver
-    usual, meddler = observers.getObserver(), Meddler(deed, skip=skip)
+    usual, meddler = observers.getObserver(), Meddler(change, skip=skip)
     observers.setObserver(meddler)
     try:
         yield meddler
@@ -59,15 +59,15 @@ def meddling(session: SparkSession, deed: Callable[[], None], *, skip: int = 0) 
     assert meddler.met > skip, "no transaction came by"
 
 
-def elsewhere(deed: Callable[[], None]) -> Callable[[], None]:
-    """The deed in a thread of its own, as a writer of its own: what goes wrong there is raised here."""
+def elsewhere(change: Callable[[], None]) -> Callable[[], None]:
+    """The change in a thread of its own, as a writer of its own: what goes wrong there is raised here."""
 
     def run() -> None:
         wrong: list[BaseException] = []
 
         def guarded() -> None:
             try:
-                deed()
+                change()
             except BaseException as error:
                 wrong.append(error)
 

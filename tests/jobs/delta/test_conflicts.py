@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from lakehand.spi import Finding, Remedy, Skip, TableProcess
 from lakehand.testing.harness import PluginHarness
 from tests import delta_tables as delta
-from tests.jobs.delta.conftest import Rehearse
+from tests.jobs.delta.conftest import HarnessFor
 from tests.jobs.delta.meddlers import elsewhere, meddling
 
 pytestmark = pytest.mark.spark
@@ -26,10 +26,10 @@ def deleting(spark: SparkSession, path: Path) -> Callable[[], None]:
 
 @pytest.mark.parametrize("action", ["optimize", "purge"])
 def test_an_append_in_the_middle_of_our_rewrite_is_kept(
-    spark: SparkSession, spoiled: Path, rehearse: Rehearse, action: str
+    spark: SparkSession, spoiled: Path, harness_for: HarnessFor, action: str
 ) -> None:
     before = delta.facts(spark, spoiled)
-    table = rehearse(spoiled)
+    table = harness_for(spoiled)
 
     with meddling(spark, appending(spark, spoiled)):
         done = table.serve(action)
@@ -41,9 +41,9 @@ def test_an_append_in_the_middle_of_our_rewrite_is_kept(
 
 
 def test_a_delete_in_the_middle_of_our_rewrite_wins_and_we_try_again(
-    spark: SparkSession, spoiled: Path, rehearse: Rehearse
+    spark: SparkSession, spoiled: Path, harness_for: HarnessFor
 ) -> None:
-    table = rehearse(spoiled)
+    table = harness_for(spoiled)
     operation = table.admitted(table.stored(wanted(table)))
 
     with meddling(spark, deleting(spark, spoiled)), pytest.raises(Exception, match="DELTA_CONCURRENT") as lost:
@@ -62,9 +62,9 @@ def test_a_delete_in_the_middle_of_our_rewrite_wins_and_we_try_again(
 
 
 def test_a_rewrite_in_the_middle_of_an_append_harms_nobody(
-    spark: SparkSession, spoiled: Path, rehearse: Rehearse
+    spark: SparkSession, spoiled: Path, harness_for: HarnessFor
 ) -> None:
-    table = rehearse(spoiled)
+    table = harness_for(spoiled)
 
     with meddling(spark, elsewhere(lambda: kept(table.serve("optimize")))):
         delta.append(spark.newSession(), spoiled, number=50)
@@ -74,9 +74,9 @@ def test_a_rewrite_in_the_middle_of_an_append_harms_nobody(
 
 
 def test_a_writer_whose_delete_loses_to_our_rewrite_is_not_starved(
-    spark: SparkSession, spoiled: Path, rehearse: Rehearse
+    spark: SparkSession, spoiled: Path, harness_for: HarnessFor
 ) -> None:
-    table = rehearse(spoiled)
+    table = harness_for(spoiled)
     writer = spark.newSession()
 
     with (
@@ -99,4 +99,4 @@ def wanted(table: PluginHarness) -> TableProcess:
 
 
 def kept(_: object) -> None:
-    """A deed has no answer."""
+    """A change has no answer."""

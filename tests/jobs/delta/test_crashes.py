@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from lakehand.spi import Finding, Operation, Skip, TableProcess
 from lakehand.testing.harness import PluginHarness
 from tests import delta_tables as delta
-from tests.jobs.delta.conftest import Rehearse
+from tests.jobs.delta.conftest import HarnessFor
 from tests.jobs.delta.meddlers import die, meddling
 
 pytestmark = pytest.mark.spark
@@ -24,10 +24,10 @@ def admitted(table: PluginHarness, action: str) -> Operation:
 
 
 def test_a_job_that_dies_before_its_commit_has_done_nothing_and_is_done_again(
-    spark: SparkSession, spoiled: Path, rehearse: Rehearse
+    spark: SparkSession, spoiled: Path, harness_for: HarnessFor
 ) -> None:
     facts = delta.facts(spark, spoiled)
-    table = rehearse(spoiled)
+    table = harness_for(spoiled)
     operation = admitted(table, "optimize")
 
     with meddling(spark, die), pytest.raises(Exception, match="killed in the middle"):
@@ -42,10 +42,10 @@ def test_a_job_that_dies_before_its_commit_has_done_nothing_and_is_done_again(
 
 @pytest.mark.parametrize("action", sorted(REWRITES))
 def test_a_job_that_dies_after_its_commit_is_done_and_not_done_twice(
-    spark: SparkSession, spoiled: Path, rehearse: Rehearse, action: str
+    spark: SparkSession, spoiled: Path, harness_for: HarnessFor, action: str
 ) -> None:
     facts = delta.facts(spark, spoiled)
-    table = rehearse(spoiled, **SETTINGS)
+    table = harness_for(spoiled, **SETTINGS)
     operation = admitted(table, action)
     table.execute(operation)  # and the result is lost
     delta.append(spark, spoiled, number=50, rows=10)
@@ -62,9 +62,11 @@ def test_a_job_that_dies_after_its_commit_is_done_and_not_done_twice(
     assert delta.facts(spark, spoiled)[0] == facts[0] + 10
 
 
-def test_a_vacuum_that_dies_is_finished_by_the_next_attempt(spark: SparkSession, old: Path, rehearse: Rehearse) -> None:
+def test_a_vacuum_that_dies_is_finished_by_the_next_attempt(
+    spark: SparkSession, old: Path, harness_for: HarnessFor
+) -> None:
     facts = delta.facts(spark, old)
-    table = rehearse(old)
+    table = harness_for(old)
     operation = admitted(table, "vacuum")
 
     with meddling(spark, die, skip=1), pytest.raises(Exception, match="killed in the middle"):

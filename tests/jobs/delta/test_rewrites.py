@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from lakehand.spi import Operation, Skip, TableProcess
 from lakehand.testing.harness import PluginHarness
 from tests import delta_tables as delta
-from tests.jobs.delta.conftest import Rehearse
+from tests.jobs.delta.conftest import HarnessFor
 
 pytestmark = pytest.mark.spark
 
@@ -43,9 +43,9 @@ def after(operation: Operation) -> Any:
 
 
 def test_a_hundred_small_files_with_deletion_vectors_become_one(
-    spark: SparkSession, spoiled: Path, rehearse: Rehearse
+    spark: SparkSession, spoiled: Path, harness_for: HarnessFor
 ) -> None:
-    table = rehearse(spoiled)
+    table = harness_for(spoiled)
     assert wanted(table, "optimize").startswith("100 of 100 files are under 96.0 MB: ")
 
     done = serve(spark, table, spoiled, "optimize")
@@ -58,11 +58,11 @@ def test_a_hundred_small_files_with_deletion_vectors_become_one(
 
 
 def test_deletion_vectors_are_purged_and_no_other_file_is_touched(
-    spark: SparkSession, spoiled: Path, rehearse: Rehearse
+    spark: SparkSession, spoiled: Path, harness_for: HarnessFor
 ) -> None:
     delta.append(spark, spoiled, number=10)
     whole = delta.live_files(spoiled, without_vectors=True)
-    table = rehearse(spoiled)
+    table = harness_for(spoiled)
     assert "of 101 files have deletion vectors: 200 of " in wanted(table, "purge")
 
     done = serve(spark, table, spoiled, "purge")
@@ -74,9 +74,9 @@ def test_deletion_vectors_are_purged_and_no_other_file_is_touched(
 
 
 def test_a_z_order_is_repeated_only_when_enough_was_written_since(
-    spark: SparkSession, spoiled: Path, rehearse: Rehearse
+    spark: SparkSession, spoiled: Path, harness_for: HarnessFor
 ) -> None:
-    table = rehearse(spoiled, z_order__columns="id, p", z_order__min_bytes="1", z_order__target_file_bytes="65536")
+    table = harness_for(spoiled, z_order__columns="id, p", z_order__min_bytes="1", z_order__target_file_bytes="65536")
     assert wanted(table, "z-order").startswith("100 of 100 files with ")
 
     done = serve(spark, table, spoiled, "z-order")
@@ -90,11 +90,11 @@ def test_a_z_order_is_repeated_only_when_enough_was_written_since(
 
 
 def test_only_the_partitions_that_need_it_are_z_ordered(
-    spark: SparkSession, tmp_path: Path, rehearse: Rehearse
+    spark: SparkSession, tmp_path: Path, harness_for: HarnessFor
 ) -> None:
     path = tmp_path / "by partition"
     delta.make_table(spark, path, commits=2, files=4, partitioned=True)
-    table = rehearse(path, z_order__columns="id", z_order__min_bytes="1", optimize__min_files="8")
+    table = harness_for(path, z_order__columns="id", z_order__min_bytes="1", optimize__min_files="8")
     serve(spark, table, path, "z-order")
     ordered = delta.live_files(path)
     delta.frame(spark, 7, 400).where("p = 'p 1'").write.format("delta").mode("append").save(str(path))
@@ -107,29 +107,29 @@ def test_only_the_partitions_that_need_it_are_z_ordered(
 
 
 def test_a_partitioned_table_is_merged_within_its_partitions(
-    spark: SparkSession, tmp_path: Path, rehearse: Rehearse
+    spark: SparkSession, tmp_path: Path, harness_for: HarnessFor
 ) -> None:
     path = tmp_path / "by partition"
     properties = {"delta.columnMapping.mode": "name", "delta.appendOnly": "true", "delta.enableChangeDataFeed": "true"}
     delta.make_table(spark, path, commits=3, files=4, partitioned=True, properties=properties)
-    table = rehearse(path, optimize__max_bytes="1")
+    table = harness_for(path, optimize__max_bytes="1")
     assert "24 files to rewrite into 2" in wanted(table, "optimize")
 
     first = table.serve("optimize")
     assert (first.result["files_removed"], first.result["files_added"]) == (12, 1), "one partition in each run"
     table.history.clear()
-    rest = rehearse(path, optimize__max_bytes="1", optimize__min_files="2")
+    rest = harness_for(path, optimize__max_bytes="1", optimize__min_files="2")
     serve(spark, rest, path, "optimize")
 
     assert delta.operations(path)[-2:] == ["OPTIMIZE", "OPTIMIZE"]
 
 
 def test_what_a_person_asks_for_runs_below_every_threshold(
-    spark: SparkSession, tmp_path: Path, rehearse: Rehearse
+    spark: SparkSession, tmp_path: Path, harness_for: HarnessFor
 ) -> None:
     path = tmp_path / "few"
     delta.make_table(spark, path, commits=1, files=2)
-    table = rehearse(path)
+    table = harness_for(path)
     assert "20 would be worth it" in skipped(table, "optimize")
 
     merged = table.finish(table.asked("optimize"))
@@ -140,13 +140,13 @@ def test_what_a_person_asks_for_runs_below_every_threshold(
     assert "found nothing to change" in skipped(table, "optimize")
 
 
-def test_liquid_clustering_is_kept_by_optimize(spark: SparkSession, tmp_path: Path, rehearse: Rehearse) -> None:
+def test_liquid_clustering_is_kept_by_optimize(spark: SparkSession, tmp_path: Path, harness_for: HarnessFor) -> None:
     path = tmp_path / "liquid"
     spark.sql(
         f"CREATE TABLE {delta.quoted(path)} (id bigint, p string, v bigint, note string) USING delta CLUSTER BY (id)"
     )
     delta.append(spark, path, number=1, files=25)
-    table = rehearse(path, z_order__columns="v")
+    table = harness_for(path, z_order__columns="v")
     assert wanted(table, "optimize").startswith("25 of 25 files with ")
     assert skipped(table, "z-order") == "the table has liquid clustering by id: optimize keeps it"
 

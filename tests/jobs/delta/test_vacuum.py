@@ -18,7 +18,7 @@ from lakehand.jobs.safety import BelowFloor, ImplausibleShare
 from lakehand.spi import Remedy, Skip, TableProcess
 from lakehand.testing.harness import PluginHarness, boundary_parameter
 from tests import delta_tables as delta
-from tests.jobs.delta.conftest import Rehearse
+from tests.jobs.delta.conftest import HarnessFor
 
 pytestmark = pytest.mark.spark
 
@@ -45,12 +45,12 @@ def skipped(harness: PluginHarness, action: str = "vacuum") -> str:
 
 
 def test_removed_files_go_when_their_time_has_come_and_the_younger_stay(
-    spark: SparkSession, old: Path, rehearse: Rehearse
+    spark: SparkSession, old: Path, harness_for: HarnessFor
 ) -> None:
     delta.append(spark, old, number=5)
     spark.newSession().sql(f"OPTIMIZE {delta.quoted(old)}").collect()
     facts, described, here = delta.facts(spark, old), delta.described(old), delta.data_files(old)
-    table = rehearse(old)
+    table = harness_for(old)
     assert wanted(table).reason.startswith("40 removed files with ")
 
     listed = table.finish(table.asked("vacuum", dry_run=True))
@@ -71,11 +71,11 @@ def test_removed_files_go_when_their_time_has_come_and_the_younger_stay(
 
 
 def test_a_full_vacuum_also_finds_what_was_never_committed_once_it_is_old(
-    spark: SparkSession, old: Path, rehearse: Rehearse
+    spark: SparkSession, old: Path, harness_for: HarnessFor
 ) -> None:
     lost, fresh = orphan(old, "part-lost.parquet", days=9), orphan(old, "part-fresh.parquet", days=6)
     facts = delta.facts(spark, old)
-    table = rehearse(old, vacuum__mode="full")
+    table = harness_for(old, vacuum__mode="full")
 
     done = table.serve("vacuum")
 
@@ -87,10 +87,10 @@ def test_a_full_vacuum_also_finds_what_was_never_committed_once_it_is_old(
 
 
 def test_too_many_files_that_nobody_removed_are_deleted_only_when_a_person_confirms(
-    spark: SparkSession, old: Path, rehearse: Rehearse
+    spark: SparkSession, old: Path, harness_for: HarnessFor
 ) -> None:
     lost = [orphan(old, f"part-lost-{number}.parquet", days=30) for number in range(30)]
-    table = rehearse(old, vacuum__mode="full")
+    table = harness_for(old, vacuum__mode="full")
     operation = table.admitted(table.stored(wanted(table)))
 
     with pytest.raises(ImplausibleShare, match=r"30 of 71 files \(42%\)") as stopped:
@@ -107,12 +107,12 @@ def test_too_many_files_that_nobody_removed_are_deleted_only_when_a_person_confi
 
 
 def test_a_table_that_keeps_longer_loses_nothing_whoever_asks(
-    spark: SparkSession, old: Path, rehearse: Rehearse
+    spark: SparkSession, old: Path, harness_for: HarnessFor
 ) -> None:
     keep = "SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 30 days')"
     spark.sql(f"ALTER TABLE {delta.quoted(old)} {keep}")
     here = delta.data_files(old)
-    table = rehearse(old, vacuum__retain="1h")
+    table = harness_for(old, vacuum__retain="1h")
     assert "older than 720 h" in skipped(table)
 
     asked = table.finish(table.asked("vacuum", options={"retain": "168h", "mode": "full"}, confirm=True))
@@ -157,10 +157,10 @@ def test_odd_parameters_given_straight_to_the_job_are_refused(
 
 
 def test_a_list_that_names_a_live_file_stops_everything(
-    spark: SparkSession, old: Path, rehearse: Rehearse, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, old: Path, harness_for: HarnessFor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = delta.data_files(old)
-    table = rehearse(old)
+    table = harness_for(old)
     operation = table.admitted(table.stored(wanted(table)))
     doomed = sorted(here - delta.live_files(old))[0]
     monkeypatch.setattr("lakehand.jobs.delta.orphans.live_files", lambda job: [f"file:{old}/{doomed}"])

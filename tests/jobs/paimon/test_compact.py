@@ -73,8 +73,8 @@ def test_sorted_runs_of_a_table_with_a_key_are_merged(strategy: str, spark: Spar
 def test_an_append_table_is_sorted_once_for_each_order(order: str, spark: SparkSession, lake_with: Make) -> None:
     lake = lake_with("partitions")
     before = lake.facts("partitions")
-    wishes = {"compact__strategy": "sort", "compact__order_columns": "v,id", "compact__order_strategy": order}
-    service = harness(spark, lake.path("partitions"), **wishes)
+    requests = {"compact__strategy": "sort", "compact__order_columns": "v,id", "compact__order_strategy": order}
+    service = harness(spark, lake.path("partitions"), **requests)
 
     ended = service.serve("compact")
 
@@ -83,7 +83,7 @@ def test_an_append_table_is_sorted_once_for_each_order(order: str, spark: SparkS
     again = service.wants("compact")
     assert isinstance(again, Skip)
     assert again.reason.startswith(f"0 of 5 files (0% of the bytes) are not sorted by {order}(v,id)")
-    other = harness(spark, lake.path("partitions"), **{**wishes, "compact__order_columns": "id"})
+    other = harness(spark, lake.path("partitions"), **{**requests, "compact__order_columns": "id"})
     assert isinstance(other.wants("compact"), TableProcess), "another order is another wish"
 
 

@@ -162,7 +162,11 @@ def test_too_many_orphans_are_not_believed_unless_someone_confirms(spark: SparkS
     assert service.finish(service.asked("remove-orphans", confirm=True)).result["deleted_files"] == 72
 
 
-@pytest.mark.parametrize("wrong", [0, -1, "soon", None, True, int(time.time() * 1000), 10**15])
+@pytest.mark.parametrize(
+    "wrong",
+    [0, -1, "soon", None, True, int(time.time() * 1000), 10**15],
+    ids=["0", "-1", "soon", "none", "true", "now", "never"],
+)
 def test_a_job_refuses_to_look_at_young_files(wrong: Any, spark: SparkSession, lake: Lake) -> None:
     service = harness(spark, lake.path("small_files"))
     admitted = service.admitted(service.asked("remove-orphans"))

@@ -42,7 +42,7 @@ class SpoolClient:
         self.root = root
         self.inbox, self.running, self.done, self.cancel, self.lease, self.logs = (root / name for name in FOLDERS)
         self.stop = root / "stop"
-        self.exit_reason = root / "last-words"
+        self.exit_reason = root / "exit-reason"
         self.state = root / "driver.json"
         self.lock = root / "driver.lock"
         self.launch = root / "launch.lock"

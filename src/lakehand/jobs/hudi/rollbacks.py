@@ -73,7 +73,7 @@ def writes_under_way(job: Job, location: str) -> list[str]:
 
 
 def roll_back_stale(job: Job, location: str, stale: dict[str, Any]) -> dict[str, str]:
-    """Roll back the plans that writers had overtaken before this attempt began. Returns the reasons, by instant."""
+    """Roll back the plans that writers had made stale before this attempt began. Returns the reasons, by instant."""
     waiting = timelines.pending(job.session, location, "clustering") if stale else []
     lost: dict[str, str] = {}
     for instant in sorted(set(stale) & set(waiting)):

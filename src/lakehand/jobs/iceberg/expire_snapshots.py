@@ -11,7 +11,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 
-from lakehand.jobs.iceberg import commits, deletions, neighbours, outside, reachable, tables, wholeness
+from lakehand.jobs.iceberg import commits, deletions, manifest_integrity, neighbours, outside, reachable, tables
 from lakehand.jobs.job import Job
 from lakehand.jobs.safety import UnsafeRequest, cut_off
 
@@ -28,7 +28,7 @@ def run(job: Job) -> dict[str, Any]:
     nested = neighbours.nested_tables(job, table)
     oldest = cut_off(job.parameters.get("older_than"), LEAST_HOURS)
     asked, least = job.parameters.get("expire"), job.parameters.get("min_snapshots") or 1
-    wholeness.refuse_cut_off(job, table, listed_metadata(job, table))
+    manifest_integrity.refuse_cut_off(job, table, listed_metadata(job, table))
     for _ in range(TRIES):
         base = table.operations().refresh()
         gone, kept = chosen(tables.document(job.session, base), asked, oldest, least)

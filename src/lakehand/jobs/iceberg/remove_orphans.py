@@ -6,7 +6,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from lakehand.jobs.iceberg import admitted, deletions, neighbours, outside, reachable, tables, wholeness
+from lakehand.jobs.iceberg import admitted, deletions, manifest_integrity, neighbours, outside, reachable, tables
 from lakehand.jobs.job import Job
 from lakehand.jobs.safety import UnsafeRequest, cut_off, refuse_implausible
 
@@ -25,7 +25,7 @@ def run(job: Job) -> dict[str, Any]:
     job.check()
     job.phase("looking for references")
     table.refresh()
-    wholeness.refuse_cut_off(job, table, listed)
+    manifest_integrity.refuse_cut_off(job, table, listed)
     orphans = unreferenced(job, table, listed).where(sql.col("modified") < oldest).localCheckpoint(eager=True)
     told = {"listed_files": total, "older_than": oldest}
     if job.parameters.get("dry_run"):

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import NoReturn
 
 
-class Family:
-    def __init__(self, jvm: int, last_words: Path) -> None:
+class ProcessGroup:
+    def __init__(self, jvm: int, exit_reason: Path) -> None:
         if jvm <= 1:  # the parent is dead already; and to a signal, group 1 means every process there is
             raise ValueError("the driver has no JVM")
         self.jvm = jvm
-        self._last_words = last_words
+        self._last_words = exit_reason
 
     @property
     def is_orphaned(self) -> bool:
