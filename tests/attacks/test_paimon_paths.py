@@ -16,7 +16,7 @@ import fastavro
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehand.jobs.boundary import Boundary, OutsideTable
+from lakehand.jobs.boundary import JobBoundary, OutsideTable
 from lakehand.jobs.paimon.options import refuse_odd_options
 from lakehand.spi import Operation
 from lakehand.storage import read_records
@@ -219,7 +219,7 @@ def test_an_option_that_moves_the_data_out_is_named_and_not_obeyed(
         assert f"schema-1 has the option {key}={value!r}" in stopped(subject, operation)
 
 
-HERE = Boundary(location="/lake/t", real="/lake/t", warehouses=("/lake",), extra=("/lake/more",))
+HERE = JobBoundary(location="/lake/t", real="/lake/t", warehouses=("/lake",), extra=("/lake/more",))
 OPTIONS = {
     ("path", "/lake/t"): True,
     ("path", "file:/lake/t"): True,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehand.jobs.boundary import Boundary, OutsideTable, boundary_of
+from lakehand.jobs.boundary import JobBoundary, OutsideTable, boundary_of
 from lakehand.testing.harness import boundary_parameter
 
 
@@ -18,7 +18,7 @@ def table(tmp_path: Path) -> Path:
     return table
 
 
-def drawn(table: Path, **changes: str) -> Boundary:
+def drawn(table: Path, **changes: str) -> JobBoundary:
     return boundary_of({"boundary": {**boundary_parameter(str(table)), **changes}})
 
 
@@ -131,13 +131,15 @@ STORES = {
 
 @pytest.mark.parametrize("path", STORES)
 def test_scheme_spellings_are_one_and_buckets_are_not(path: str) -> None:
-    boundary = Boundary(location="s3a://lake/db/trips", real="s3a://lake/db/trips", warehouses=("s3://lake",))
+    boundary = JobBoundary(location="s3a://lake/db/trips", real="s3a://lake/db/trips", warehouses=("s3://lake",))
     boundary.check()
     assert boundary.holds(path) is STORES[path]
 
 
 def test_files_below_a_prefix_that_an_operator_named_belong_to_the_table_too() -> None:
-    boundary = Boundary(location="s3://lake/t", real="s3://lake/t", warehouses=("s3://lake",), extra=("s3://lake/d",))
+    boundary = JobBoundary(
+        location="s3://lake/t", real="s3://lake/t", warehouses=("s3://lake",), extra=("s3://lake/d",)
+    )
     assert boundary.holds("s3a://lake/d/1.parquet")
     assert boundary.outside(["s3://lake/d/1.parquet", "s3://lake/e/1.parquet"]) == ["s3://lake/e/1.parquet"]
     with pytest.raises(OutsideTable, match=r"names 1 files outside .* s3://lake/e/1.parquet.*extra-locations"):

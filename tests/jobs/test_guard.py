@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from lakehand.jobs.attempt import Attempt
+from lakehand.jobs.attempt import JobAttempt
 from lakehand.jobs.guard import Guard
 from lakehand.jobs.process_group import ProcessGroup
 
@@ -32,7 +32,7 @@ class Watched:
         self.heard.append(reason)
 
     def guard(self, *attempts: Late) -> Guard:
-        process_group, known = cast(ProcessGroup, self), cast(list[Attempt], list(attempts))
+        process_group, known = cast(ProcessGroup, self), cast(list[JobAttempt], list(attempts))
         return Guard(process_group, lambda: known, 2.0, lambda: self.heard.append("stop"))
 
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehand.jobs.attempt import Attempt, UnknownJob, job_called
+from lakehand.jobs.attempt import JobAttempt, UnknownJob, job_called
 from lakehand.jobs.job import Job, JobCanceled
 from lakehand.jobs.leases import Beats, Leases, clock
 from lakehand.jobs.spool import FOLDERS, Spool
@@ -29,9 +29,9 @@ def leases() -> Leases:
     return Leases(beats)
 
 
-def attempt(spool: Spool, leases: Leases, **order: Any) -> Attempt:
+def attempt(spool: Spool, leases: Leases, **order: Any) -> JobAttempt:
     leases.grant("h", "boot:1", 3600.0)
-    return Attempt(spool, leases, {"handle": "h", **order}, "boot")
+    return JobAttempt(spool, leases, {"handle": "h", **order}, "boot")
 
 
 def test_a_note_is_in_the_running_file_at_once(spool: Spool, leases: Leases) -> None:

@@ -30,7 +30,7 @@ class UnknownJob(Exception):
     """There is no job of this name."""
 
 
-class Attempt(Record):
+class JobAttempt(Record):
     """Told from three sides: the job's thread, the driver's cancel, and the guard of its lease."""
 
     def __init__(self, spool: Spool, leases: Leases, order: Document, boot: str) -> None:

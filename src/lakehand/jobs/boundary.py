@@ -29,7 +29,7 @@ class OutsideTable(Exception):
 
 
 @dataclass(frozen=True)
-class Boundary:
+class JobBoundary:
     """As the service drew it when it admitted the operation."""
 
     location: str  # as the table is registered
@@ -118,12 +118,12 @@ class Boundary:
         return files_below(self.real) if self.is_local else files_in_store(session, self.real)
 
 
-def boundary_of(parameters: dict[str, Any]) -> Boundary:
+def boundary_of(parameters: dict[str, Any]) -> JobBoundary:
     """Without a boundary nothing is done: the service gives one to every operation."""
     given = parameters.get("boundary")
     try:
         assert isinstance(given, dict)
-        drawn = Boundary(
+        drawn = JobBoundary(
             location=text(given["location"]),
             real=text(given["real"]),
             warehouses=tuple(text(one) for one in given["warehouses"]),

@@ -15,7 +15,7 @@ from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from lakehand.jobs.activity import Activity
-from lakehand.jobs.attempt import Attempt
+from lakehand.jobs.attempt import JobAttempt
 from lakehand.jobs.guard import Guard
 from lakehand.jobs.leases import Beats, Leases, clock
 from lakehand.jobs.orders import Document, Refused
@@ -40,7 +40,7 @@ class Driver:
         self.beats = Beats(uuid4().hex[:12])
         self.leases = Leases(self.beats)
         self.orders: dict[str, Document] = {}
-        self.attempts: dict[str, Attempt] = {}
+        self.attempts: dict[str, JobAttempt] = {}
         self.lock = Lock()
         self.wake = Event()  # something for the loop
         self.wake = Event()  # something for the watchdog
@@ -89,7 +89,7 @@ class Driver:
         if renewals or cancels or self.running():
             self.last_event = clock()
 
-    def running(self) -> Sequence[Attempt]:
+    def running(self) -> Sequence[JobAttempt]:
         with self.lock:
             return list(self.attempts.values())
 
@@ -155,12 +155,12 @@ class Driver:
                 places -= 1
 
     def _start(self, order: Document) -> None:
-        attempt = Attempt(self.spool, self.leases, order, self.beats.boot)
+        attempt = JobAttempt(self.spool, self.leases, order, self.beats.boot)
         with self.lock:
             self.attempts[attempt.handle] = attempt
         InheritableThread(target=self._attempt, args=(attempt,), name=attempt.handle, daemon=True).start()
 
-    def _attempt(self, attempt: Attempt) -> None:
+    def _attempt(self, attempt: JobAttempt) -> None:
         try:
             attempt.run(self.spark, self._believe_in_spark)
         except BaseException as error:
@@ -233,10 +233,10 @@ class Driver:
             for attempt in attempts:
                 self._mind_one(attempt, activities[attempt.handle])
 
-    def _activity(self, attempt: Attempt) -> Activity:
+    def _activity(self, attempt: JobAttempt) -> Activity:
         return Activity(self.spark.sparkContext, attempt.tag)
 
-    def _mind_one(self, attempt: Attempt, activity: Activity) -> None:
+    def _mind_one(self, attempt: JobAttempt, activity: Activity) -> None:
         try:
             if attempt.stop_reason():
                 self.spark.sparkContext.cancelJobsWithTag(attempt.tag)

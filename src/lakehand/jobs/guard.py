@@ -4,7 +4,7 @@
 from collections.abc import Callable, Sequence
 from threading import Event, Thread
 
-from lakehand.jobs.attempt import Attempt
+from lakehand.jobs.attempt import JobAttempt
 from lakehand.jobs.process_group import ProcessGroup
 
 LOOK = 0.2  # seconds
@@ -16,7 +16,7 @@ class Guard:
     def __init__(
         self,
         process_group: ProcessGroup,
-        attempts: Callable[[], Sequence[Attempt]],
+        attempts: Callable[[], Sequence[JobAttempt]],
         grace: float,
         on_expiry: Callable[[], None],
     ) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from lakehand.jobs.boundary import Boundary, boundary_of
+from lakehand.jobs.boundary import JobBoundary, boundary_of
 
 if TYPE_CHECKING:  # an engine without Spark gives jobs that need none
     from pyspark.sql import SparkSession
@@ -42,7 +42,7 @@ class Job:
     record: Record = field(default_factory=Record)
 
     @cached_property
-    def boundary(self) -> Boundary:
+    def boundary(self) -> JobBoundary:
         """What the job may touch. A job checks it first, and again before it commits or deletes."""
         return boundary_of(self.parameters)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote
 
-from lakehand.jobs.boundary import Boundary, OutsideTable
+from lakehand.jobs.boundary import JobBoundary, OutsideTable
 from lakehand.jobs.job import Job
 from lakehand.jobs.paths import canonical, has_scheme
 
@@ -21,7 +21,7 @@ SHOWN = 3
 _BRANCH = re.compile(r"_refs/branches/([^/]+)\.json")
 
 
-def check_listing(boundary: Boundary, open_table: Callable[[], Any]) -> None:
+def check_listing(boundary: JobBoundary, open_table: Callable[[], Any]) -> None:
     """Before Lance lists and deletes: neither links nor other tables below this one; its own branches may be there."""
     boundary.check_path()
     files = list(boundary.files(None) if boundary.is_local else files_in_store(open_table()))
@@ -56,12 +56,12 @@ def transaction_of(dataset: Any, version: int) -> str:
     return ""
 
 
-def refuse_foreign_files(boundary: Boundary, dataset: Any) -> None:
+def refuse_foreign_files(boundary: JobBoundary, dataset: Any) -> None:
     """Before a rewrite: data files, deletions and indices of this version are all the table's own."""
     boundary.refuse_outside(odd_files(boundary, tracked(dataset, dataset.version)), doing="rewrite")
 
 
-def foreign_files(boundary: Boundary, dataset: Any) -> set[str]:
+def foreign_files(boundary: JobBoundary, dataset: Any) -> set[str]:
     """Files outside that any version names. Only a table with other base paths has some."""
     return set(boundary.outside(odd_files(boundary, tracked(dataset, 0)))) if dataset.base_paths() else set()
 
@@ -83,7 +83,7 @@ def tracked(dataset: Any, since: int) -> Iterator[dict[str, Any]]:
         yield from batch.to_pylist()
 
 
-def odd_files(boundary: Boundary, rows: Iterable[dict[str, Any]]) -> Iterator[str]:
+def odd_files(boundary: JobBoundary, rows: Iterable[dict[str, Any]]) -> Iterator[str]:
     """Whole paths of all but the plain files of the table's own folder, where the walk has found no link.
 
     A data file's name may look like a whole path itself: Lance 14 escapes it, and it is refused all the same.

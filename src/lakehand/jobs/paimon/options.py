@@ -4,7 +4,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from lakehand.jobs.boundary import Boundary, OutsideTable
+from lakehand.jobs.boundary import JobBoundary, OutsideTable
 from lakehand.jobs.paths import canonical
 
 PATH, BRANCH, MAIN = "path", "branch", "main"
@@ -15,7 +15,7 @@ _WHOLE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 _BETWEEN = re.compile(r"[,;\s]+")
 
 
-def refuse_odd_options(boundary: Boundary, options: Mapping[str, str], where: str) -> None:
+def refuse_odd_options(boundary: JobBoundary, options: Mapping[str, str], where: str) -> None:
     for key, value in options.items():
         if why := why_odd(boundary, key, value):
             raise OutsideTable(
@@ -23,7 +23,7 @@ def refuse_odd_options(boundary: Boundary, options: Mapping[str, str], where: st
             )
 
 
-def why_odd(boundary: Boundary, key: str, value: str) -> str:
+def why_odd(boundary: JobBoundary, key: str, value: str) -> str:
     if key == PATH and boundary.real_path(value) != canonical(boundary.real):
         return f"and the table is at {boundary.real}"
     if key == BRANCH and value != MAIN:

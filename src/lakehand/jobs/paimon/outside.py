@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from lakehand.jobs.boundary import Boundary, OutsideTable
+from lakehand.jobs.boundary import JobBoundary, OutsideTable
 from lakehand.jobs.job import Job
 from lakehand.jobs.paimon.options import refuse_odd_options
 from lakehand.jobs.paimon.tables import Target
@@ -31,7 +31,7 @@ class TableGuard:
         self.read: set[str] = set()
 
     @property
-    def boundary(self) -> Boundary:
+    def boundary(self) -> JobBoundary:
         return self.job.boundary
 
     def check(self, *, lists: bool = False) -> Any:
@@ -83,7 +83,7 @@ class TableGuard:
                 refuse_odd_entries(self.target, reader.readWithIOException(name), name)
 
 
-def check_folder(boundary: Boundary, target: Target, *, lists: bool) -> None:
+def check_folder(boundary: JobBoundary, target: Target, *, lists: bool) -> None:
     """One walk over all files serves both checks; where nothing is listed, an object store is not walked at all."""
     if not lists:
         boundary.check()
