@@ -102,7 +102,7 @@ def stopped(subject: PluginHarness, operation: Operation) -> str:
 def rewrite(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """Change each record of a manifest or of a list of manifests, as somebody who may write to the table can."""
     data = file.read_bytes()
-    schema, records = fastavro.reader(BytesIO(data)).writer_schema, read_records(data, str(file))
+    schema, records = fastavro.reader(BytesIO(data)).writer_schema, list(read_records(data, str(file)))
     for record in records:
         change(record)
     out = BytesIO()
