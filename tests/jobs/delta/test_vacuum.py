@@ -98,7 +98,7 @@ def test_too_many_files_that_nobody_removed_are_deleted_only_when_a_person_confi
 
     failure = table.failure(operation, stopped.value)
     assert (failure.reason, failure.remedy) == ("implausible-share", Remedy.FATAL)
-    assert "lakehand operations submit shop.payments vacuum --confirm" in failure.message
+    assert "lakehand operations submit 1 vacuum --confirm" in failure.message
     assert all(file.exists() for file in lost)
     table.history.clear()
     confirmed = table.finish(table.asked("vacuum", confirm=True))
