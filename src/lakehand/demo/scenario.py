@@ -48,7 +48,8 @@ class Scenario:
             self.console.line("demo", f"{text}; they are paused until the first snapshots")
 
     def register(self, table: DemoTable) -> None:
-        body = {"location": str(table.location), "table_name": table.name, **table.registration}
+        # Its writer may not have created it yet, so the format cannot be recognised.
+        body = {"location": str(table.location), "format": table.format, "table_name": table.name, **table.registration}
         known = self.client.post("/api/v1/tables", body)
         self.ids[table.name] = known["id"]
         self.titles[known["id"]] = table.title
