@@ -70,19 +70,19 @@ def test_work_that_nobody_could_recognise_later_is_not_begun(job: str, spark: Sp
 
     for tag in (None, "", 7):
         with pytest.raises(Exception, match="the work has no operation tag"):
-            run(spark, job, history, tag=tag)
+            run(spark, job, history, operation_tag=tag)
     with pytest.raises(Exception, match="is no option of a rewrite"):
         run(spark, job, history, rewrite={"partial-progress.enabled": "true"})
 
     assert set(iceberg.files(history)) == there
 
 
-def test_only_the_own_stamp_says_that_the_work_is_done(
+def test_only_the_own_tag_says_that_the_work_is_done(
     spark: SparkSession, warehouse: Warehouse, history: Path
 ) -> None:
     everything = {"rewrite-all": "true"}
     assert run(spark, "rewrite_data", history, rewrite=everything)["rewritten"] == 24
-    assert run(spark, "rewrite_data", history, tag="7-y", rewrite=everything)["rewritten"] == 2
+    assert run(spark, "rewrite_data", history, operation_tag="7-y", rewrite=everything)["rewritten"] == 2
 
     assert run(spark, "rewrite_data", history, rewrite=everything)["already"] is True
     assert iceberg.operations(history).count("replace") == 2
