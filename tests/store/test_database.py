@@ -96,7 +96,7 @@ def test_our_own_errors_pass_and_undo(store: SqlStore) -> None:
 
 
 def test_a_value_that_does_not_fit_is_the_callers_mistake(server_store: SqlStore) -> None:
-    with pytest.raises(Invalid, match="refuses a value"):
+    with pytest.raises(Invalid, match="refused a value"):
         server_store.tables.add(spec(owner="x" * 300), now=NOON)
 
 
