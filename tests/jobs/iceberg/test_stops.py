@@ -77,9 +77,7 @@ def test_work_that_nobody_could_recognise_later_is_not_begun(job: str, spark: Sp
     assert set(iceberg.files(history)) == there
 
 
-def test_only_the_own_tag_says_that_the_work_is_done(
-    spark: SparkSession, warehouse: Warehouse, history: Path
-) -> None:
+def test_only_the_own_tag_says_that_the_work_is_done(spark: SparkSession, warehouse: Warehouse, history: Path) -> None:
     everything = {"rewrite-all": "true"}
     assert run(spark, "rewrite_data", history, rewrite=everything)["rewritten"] == 24
     assert run(spark, "rewrite_data", history, operation_tag="7-y", rewrite=everything)["rewritten"] == 2
