@@ -149,10 +149,10 @@ def test_the_secret_is_in_no_file_no_environment_and_on_no_command_line(driver: 
     assert [file for file in written if b"authenticate.secret" in file.read_bytes()] == []
 
 
-def test_a_malformed_order_does_not_end_a_real_driver(driver: SparkEngine) -> None:
+def test_a_malformed_work_item_does_not_end_a_real_driver(driver: SparkEngine) -> None:
     boot = driver.spool.driver_state()["boot"]
-    order = {"handle": "bad", "job": "probe", "heartbeat_token": driver.heartbeat_token(), "time_to_live": "abc"}
-    (driver.spool.inbox / "bad.json").write_text(json.dumps(order))
+    item = {"handle": "bad", "job": "probe", "heartbeat_token": driver.heartbeat_token(), "time_to_live": "abc"}
+    (driver.spool.inbox / "bad.json").write_text(json.dumps(item))
     os.mkfifo(driver.spool.inbox / "pipe.json")
     os.mkfifo(driver.spool.lease / "pipe.json")
 
@@ -162,4 +162,4 @@ def test_a_malformed_order_does_not_end_a_real_driver(driver: SparkEngine) -> No
 
     assert driver.spool.driver_state()["boot"] == boot
     assert "its time to live is no number" in (driver.spool.done / "bad.json").read_text()
-    assert "the order bad is refused" in driver.process.log.read_text()
+    assert "the work item bad is refused" in driver.process.log.read_text()

@@ -61,14 +61,14 @@ def test_work_passes_through_all_stages(ours: service.SpoolClient, theirs: drive
     assert [*seen, state(ours)] == ["absent", "queued", "running", "succeeded", "absent"]
 
 
-def test_the_driver_reads_what_the_service_ordered(ours: service.SpoolClient, theirs: driver.Spool) -> None:
+def test_the_driver_reads_what_the_service_submitted(ours: service.SpoolClient, theirs: driver.Spool) -> None:
     ours.put(WORK, H, UNTIL)
     [handle] = theirs.waiting()
-    order = theirs.order(handle)
+    item = theirs.work_item(handle)
 
-    assert order is not None
-    assert order.pop("at") > 0
-    assert order == {
+    assert item is not None
+    assert item.pop("at") > 0
+    assert item == {
         "handle": "7-1",
         "job": "probe",
         "parameters": {"rows": 1},
@@ -89,9 +89,9 @@ def test_the_driver_reads_each_renewal_once(ours: service.SpoolClient, theirs: d
 
 
 def test_progress_and_outcome_are_read_as_they_were_written(ours: service.SpoolClient, theirs: driver.Spool) -> None:
-    theirs.tell(H, {"progress": {"phase": "one"}})
+    theirs.publish_progress(H, {"progress": {"phase": "one"}})
     assert ours.view([H]).running[H]["progress"] == {"phase": "one"}
-    theirs.tell(H, {"progress": {"phase": "two"}})
+    theirs.publish_progress(H, {"progress": {"phase": "two"}})
     assert ours.view([H]).running[H]["progress"] == {"phase": "two"}
     theirs.finish(H, {"state": "failed", "error_class": "x.Y", "message": "m", "seconds": 1.5})
 
@@ -109,7 +109,7 @@ def test_started_work_is_lost_when_its_driver_is_dead_and_waiting_work_is_not(
 
 
 def test_a_silent_driver_makes_running_work_unknown(ours: service.SpoolClient, theirs: driver.Spool) -> None:
-    theirs.tell(H, {})
+    theirs.publish_progress(H, {})
     assert status_of(H, ours.view([H]), is_alive=True, is_silent=True).state is EngineState.UNKNOWN
 
 
@@ -167,7 +167,7 @@ def test_logs_are_read_in_pieces(ours: service.SpoolClient) -> None:
     assert ours.log_tail(Handle("none"), 0, 4) == ""
 
 
-def test_old_results_logs_and_drafts_are_swept_but_never_an_order(ours: service.SpoolClient) -> None:
+def test_old_results_logs_and_drafts_are_cleaned_up_but_never_work(ours: service.SpoolClient) -> None:
     old = time.time() - timedelta(days=40).total_seconds()
     files = [ours.inbox / "a.json", ours.inbox / ".a.taken", ours.done / "b.json", ours.logs / "c.log"]
     for file in files:

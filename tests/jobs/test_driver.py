@@ -13,11 +13,12 @@ from typing import Any, cast
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehand.jobs.driver import Driver, leave_own_folder
+from lakehand.jobs.attempt import JobAttempt
+from lakehand.jobs.driver import Driver, remove_own_folder_from_import_path
 from lakehand.jobs.leases import clock
-from lakehand.jobs.orders import MOST_BYTES, Document
 from lakehand.jobs.process_group import ProcessGroup
 from lakehand.jobs.spool import FOLDERS, Spool
+from lakehand.jobs.work_items import MOST_BYTES, Document
 
 WANTED = {"threads": 2, "idle_timeout": 600.0, "max_age": 0.0, "max_rss_mb": 0, "lease_grace": 5.0}
 
@@ -31,22 +32,22 @@ class Recorder(Driver):
             Spool(root), cast(SparkSession, spark), Namespace(**{**WANTED, **wanted}), cast(ProcessGroup, None)
         )
         self.started: list[str] = []
-        self.beats.tick(clock())
+        self.heartbeats.tick(clock())
 
-    def _start(self, order: Document) -> None:
-        self.started.append(order["handle"])
-        self.spool.accept(order["handle"])
+    def _start(self, item: Document) -> None:
+        self.started.append(item["handle"])
+        self.spool.accept(item["handle"])
 
     @property
-    def mark(self) -> str:
-        return f"{self.beats.boot}:{self.beats.last}"
+    def token(self) -> str:
+        return self.heartbeats.token
 
-    def order(self, handle: str, *, mark: str | None, at: int = 0) -> None:
-        order = {"handle": handle, "job": "probe", "heartbeat_token": mark, "time_to_live": 60.0, "at": at}
-        (self.spool.inbox / f"{handle}.json").write_text(json.dumps(order))
+    def submit(self, handle: str, *, token: str | None, at: int = 0) -> None:
+        item = {"handle": handle, "job": "probe", "heartbeat_token": token, "time_to_live": 60.0, "at": at}
+        (self.spool.inbox / f"{handle}.json").write_text(json.dumps(item))
 
-    def renew(self, *handles: str, mark: str | None = None) -> None:
-        renewal = {"handles": handles, "heartbeat_token": mark or self.mark, "time_to_live": 60.0}
+    def renew(self, *handles: str, token: str | None = None) -> None:
+        renewal = {"handles": handles, "heartbeat_token": token or self.token, "time_to_live": 60.0}
         (self.spool.lease / "1.json").write_text(json.dumps(renewal))
 
 
@@ -62,16 +63,16 @@ def driver(root: Path) -> Recorder:
     return Recorder(root)
 
 
-def test_work_with_a_lease_starts_the_eldest_first_as_far_as_there_are_threads(driver: Recorder) -> None:
+def test_work_with_a_lease_starts_the_oldest_first_as_far_as_there_are_threads(driver: Recorder) -> None:
     for handle, at in (("a", 3), ("b", 1), ("c", 2)):
-        driver.order(handle, mark=driver.mark, at=at)
+        driver.submit(handle, token=driver.token, at=at)
     driver.step()
 
     assert driver.started == ["b", "c"]
 
 
-def test_work_without_a_mark_waits_for_a_renewal_that_has_one(driver: Recorder) -> None:
-    driver.order("h", mark=None)
+def test_work_without_a_token_waits_for_a_renewal_that_has_one(driver: Recorder) -> None:
+    driver.submit("h", token=None)
     driver.step()
     assert driver.started == []
 
@@ -80,16 +81,16 @@ def test_work_without_a_mark_waits_for_a_renewal_that_has_one(driver: Recorder) 
     assert driver.started == ["h"]
 
 
-def test_a_renewal_with_the_mark_of_a_former_driver_starts_nothing(driver: Recorder) -> None:
-    driver.order("h", mark="former:7")
-    driver.renew("h", mark="former:8")
+def test_a_renewal_with_the_token_of_an_earlier_driver_starts_nothing(driver: Recorder) -> None:
+    driver.submit("h", token="former:7")
+    driver.renew("h", token="former:8")
     driver.step()
 
     assert driver.started == []
 
 
 def test_a_renewal_counts_for_work_that_came_just_before_it(driver: Recorder) -> None:
-    driver.order("h", mark=None)
+    driver.submit("h", token=None)
     driver.renew("h")
     driver.step()
 
@@ -98,7 +99,7 @@ def test_a_renewal_counts_for_work_that_came_just_before_it(driver: Recorder) ->
 
 def test_an_accepted_handle_is_not_accepted_again(driver: Recorder) -> None:
     for _ in range(2):
-        driver.order("h", mark=driver.mark)
+        driver.submit("h", token=driver.token)
         driver.step()
         driver.step()
 
@@ -108,45 +109,45 @@ def test_an_accepted_handle_is_not_accepted_again(driver: Recorder) -> None:
 
 def test_a_handle_with_a_result_is_not_accepted_again(driver: Recorder) -> None:
     driver.spool.finish("h", {"state": "succeeded"})
-    driver.order("h", mark=driver.mark)
+    driver.submit("h", token=driver.token)
     driver.step()
 
     assert driver.started == []
 
 
-def test_an_order_that_cannot_be_read_fails_and_stops_nobody(driver: Recorder) -> None:
+def test_a_work_item_that_cannot_be_read_fails_and_stops_nobody(driver: Recorder) -> None:
     (driver.spool.inbox / "bad.json").write_text('{"handle": ')
-    driver.order("good", mark=driver.mark)
+    driver.submit("good", token=driver.token)
     driver.step()
 
-    assert json.loads((driver.spool.done / "bad.json").read_text())["error_class"] == "unreadable-order"
+    assert json.loads((driver.spool.done / "bad.json").read_text())["error_class"] == "unreadable-work-item"
     assert driver.started == ["good"]
 
 
-def order_with(**values: Any) -> str:
+def work_item_with(**values: Any) -> str:
     return json.dumps(
         {"handle": "bad", "job": "probe", "heartbeat_token": None, "time_to_live": 60.0, "at": 1, **values}
     )
 
 
 MALFORMED = {
-    "a hold that is no number": order_with(time_to_live="abc"),
-    "a hold that is not a number": order_with(time_to_live=float("nan")),
-    "an endless hold": order_with(time_to_live=float("inf")),
-    "a hold before now": order_with(time_to_live=-1),
-    "a hold for ever": order_with(time_to_live=10**30),
-    "a hold of a thousand digits": order_with(time_to_live=10**1000),
-    "a hold that is a flag": order_with(time_to_live=True),
-    "no hold": order_with(time_to_live=None),
-    "a heartbeat token that is a number": order_with(heartbeat_token=7),
-    "a heartbeat token of five thousand digits": order_with(heartbeat_token="boot:" + "9" * 5000),
-    "a time that is a text": order_with(at="now"),
-    "a job that is a list": order_with(job=["probe"]),
-    "no job": order_with(job=None),
-    "parameters that are a list": order_with(parameters=[1]),
-    "a location that is a number": order_with(location=1),
-    "the handle of another": order_with(handle="other"),
-    "a handle that is an object": order_with(handle={}),
+    "a time to live that is no number": work_item_with(time_to_live="abc"),
+    "a time to live that is not a number": work_item_with(time_to_live=float("nan")),
+    "an endless time to live": work_item_with(time_to_live=float("inf")),
+    "a time to live before now": work_item_with(time_to_live=-1),
+    "a time to live for ever": work_item_with(time_to_live=10**30),
+    "a time to live of a thousand digits": work_item_with(time_to_live=10**1000),
+    "a time to live that is a flag": work_item_with(time_to_live=True),
+    "no time to live": work_item_with(time_to_live=None),
+    "a heartbeat token that is a number": work_item_with(heartbeat_token=7),
+    "a heartbeat token of five thousand digits": work_item_with(heartbeat_token="boot:" + "9" * 5000),
+    "a time that is a text": work_item_with(at="now"),
+    "a job that is a list": work_item_with(job=["probe"]),
+    "no job": work_item_with(job=None),
+    "parameters that are a list": work_item_with(parameters=[1]),
+    "a location that is a number": work_item_with(location=1),
+    "the handle of another": work_item_with(handle="other"),
+    "a handle that is an object": work_item_with(handle={}),
     "a list": "[]",
     "a text that is not closed": '{"handle": "bad',
     "nothing": "",
@@ -156,17 +157,17 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("text", MALFORMED.values(), ids=list(MALFORMED))
-def test_a_malformed_order_is_refused_with_its_reason_and_the_driver_goes_on(
+def test_a_malformed_work_item_is_refused_with_its_reason_and_the_driver_goes_on(
     driver: Recorder, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (driver.spool.inbox / "bad.json").write_bytes(text.encode(errors="surrogateescape"))
-    driver.order("good", mark=driver.mark)
+    driver.submit("good", token=driver.token)
     driver.step()
     driver.step()
 
     outcome = json.loads((driver.spool.done / "bad.json").read_text())
-    assert (outcome["state"], outcome["error_class"]) == ("failed", "unreadable-order")
-    assert "the order bad is refused: it" in capsys.readouterr().err
+    assert (outcome["state"], outcome["error_class"]) == ("failed", "unreadable-work-item")
+    assert "the work item bad is refused: it" in capsys.readouterr().err
     assert driver.started == ["good"]
     assert driver.spool.waiting() == []
     assert not (driver.spool.running / "bad.json").exists()
@@ -174,7 +175,7 @@ def test_a_malformed_order_is_refused_with_its_reason_and_the_driver_goes_on(
 
 def no_file(kind: str, file: Path) -> None:
     outside = file.parents[2] / "outside.json"
-    outside.write_text(order_with())
+    outside.write_text(work_item_with())
     if kind == "pipe":
         os.mkfifo(file)
     elif kind == "link":
@@ -187,21 +188,21 @@ def no_file(kind: str, file: Path) -> None:
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("kind", ["pipe", "link", "folder", "huge"])
-def test_what_is_no_regular_file_is_no_order_and_no_renewal(driver: Recorder, kind: str) -> None:
+def test_what_is_no_regular_file_is_no_work_item_and_no_renewal(driver: Recorder, kind: str) -> None:
     for folder in (driver.spool.inbox, driver.spool.lease, driver.spool.cancel):
         no_file(kind, folder / "bad.json")
-    driver.order("good", mark=driver.mark)
+    driver.submit("good", token=driver.token)
     driver.step()
     driver.step()
 
-    assert json.loads((driver.spool.done / "bad.json").read_text())["error_class"] == "unreadable-order"
+    assert json.loads((driver.spool.done / "bad.json").read_text())["error_class"] == "unreadable-work-item"
     assert driver.started == ["good"]
     assert [*driver.spool.inbox.iterdir(), *driver.spool.lease.iterdir(), *driver.spool.cancel.iterdir()] == []
 
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("kind", ["pipe", "link", "folder", "huge"])
-def test_a_driver_starts_whatever_a_former_one_left_running(driver: Recorder, kind: str) -> None:
+def test_a_driver_starts_whatever_an_earlier_one_left_running(driver: Recorder, kind: str) -> None:
     no_file(kind, driver.spool.running / "bad.json")
     driver.spool.clear()
 
@@ -211,7 +212,7 @@ def test_a_driver_starts_whatever_a_former_one_left_running(driver: Recorder, ki
 
 def test_a_name_that_can_be_no_handle_is_removed_from_the_inbox(driver: Recorder) -> None:
     for name in ("notes.txt", "a b.json", "-x.json", "json"):
-        (driver.spool.inbox / name).write_text(order_with())
+        (driver.spool.inbox / name).write_text(work_item_with())
     driver.step()
 
     assert list(driver.spool.inbox.iterdir()) == []
@@ -230,9 +231,9 @@ def test_a_name_that_can_be_no_handle_is_removed_from_the_inbox(driver: Recorder
     ],
 )
 def test_a_malformed_renewal_renews_nothing_and_the_driver_goes_on(driver: Recorder, renewal: Document) -> None:
-    driver.order("h", mark=None)
-    (driver.spool.lease / "1.json").write_text(json.dumps({"heartbeat_token": driver.mark, **renewal}))
-    driver.order("good", mark=driver.mark)
+    driver.submit("h", token=None)
+    (driver.spool.lease / "1.json").write_text(json.dumps({"heartbeat_token": driver.token, **renewal}))
+    driver.submit("good", token=driver.token)
     driver.step()
 
     assert driver.started == ["good"]
@@ -241,7 +242,7 @@ def test_a_malformed_renewal_renews_nothing_and_the_driver_goes_on(driver: Recor
 
 def test_a_renewal_that_cannot_be_read_stops_nobody(driver: Recorder) -> None:
     (driver.spool.lease / "1.json").write_text("nonsense")
-    driver.order("good", mark=driver.mark)
+    driver.submit("good", token=driver.token)
     driver.step()
 
     assert driver.started == ["good"]
@@ -249,11 +250,22 @@ def test_a_renewal_that_cannot_be_read_stops_nobody(driver: Recorder) -> None:
 
 def test_a_driver_that_leaves_takes_nothing_new(driver: Recorder) -> None:
     driver.spool.stop.touch()
-    driver.order("h", mark=driver.mark)
+    driver.submit("h", token=driver.token)
     driver.step()
 
-    assert driver.leaving == "told to stop"
+    assert driver.leaving == "asked to stop"
     assert driver.spool.waiting() == ["h"]
+
+
+def test_a_cancel_wakes_the_monitor_and_not_the_loop(driver: Recorder) -> None:
+    """The loop reads its event many times a second: a cancel through the same event would be lost."""
+    attempt = driver.attempts["h"] = JobAttempt(driver.spool, driver.leases, {"handle": "h"}, "boot")
+    (driver.spool.cancel / "h").touch()
+    driver.step()
+
+    assert attempt.is_canceled
+    assert driver.monitor_wake_up.is_set()
+    assert not driver.loop_wake_up.is_set()
 
 
 def test_a_driver_leaves_when_it_is_idle_old_or_big(root: Path) -> None:
@@ -268,7 +280,7 @@ def test_a_driver_leaves_when_it_is_idle_old_or_big(root: Path) -> None:
 
 
 def test_what_a_dead_driver_left_running_is_lost_with_its_notes(driver: Recorder) -> None:
-    driver.spool.tell("h", {"handle": "h", "progress": {"notes": {"instant": "1"}}})
+    driver.spool.publish_progress("h", {"handle": "h", "progress": {"notes": {"instant": "1"}}})
     driver.renew("h")
     driver.spool.clear()
 
@@ -279,7 +291,7 @@ def test_what_a_dead_driver_left_running_is_lost_with_its_notes(driver: Recorder
 
 def test_a_result_that_was_written_just_before_the_death_is_not_lost(driver: Recorder) -> None:
     driver.spool.finish("h", {"state": "succeeded"})
-    driver.spool.tell("h", {})
+    driver.spool.publish_progress("h", {})
     driver.spool.clear()
 
     assert "succeeded" in (driver.spool.done / "h.json").read_text()
@@ -291,7 +303,7 @@ def test_a_library_is_found_although_a_folder_of_jobs_has_its_name(monkeypatch: 
     monkeypatch.setattr(sys, "path", [own, *sys.path])
     monkeypatch.delitem(sys.modules, "lance", raising=False)
 
-    leave_own_folder()
+    remove_own_folder_from_import_path()
 
     found = find_spec("lance")
     assert found is not None

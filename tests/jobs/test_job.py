@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from lakehand.jobs.attempt import JobAttempt, UnknownJob, job_called
 from lakehand.jobs.job import Job, JobCanceled
-from lakehand.jobs.leases import Beats, Leases, clock
+from lakehand.jobs.leases import Heartbeats, Leases, clock
 from lakehand.jobs.spool import FOLDERS, Spool
 
 NO_SPARK = cast(SparkSession, None)
@@ -24,14 +24,14 @@ def spool(tmp_path: Path) -> Spool:
 
 @pytest.fixture
 def leases() -> Leases:
-    beats = Beats("boot")
-    beats.tick(clock())
-    return Leases(beats)
+    heartbeats = Heartbeats("boot")
+    heartbeats.tick(clock())
+    return Leases(heartbeats)
 
 
-def attempt(spool: Spool, leases: Leases, **order: Any) -> JobAttempt:
+def attempt(spool: Spool, leases: Leases, **item: Any) -> JobAttempt:
     leases.grant("h", "boot:1", 3600.0)
-    return JobAttempt(spool, leases, {"handle": "h", **order}, "boot")
+    return JobAttempt(spool, leases, {"handle": "h", **item}, "boot")
 
 
 def test_a_note_is_in_the_running_file_at_once(spool: Spool, leases: Leases) -> None:

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from lakehand.jobs.causes import causes_of, telling
 from lakehand.jobs.job import Job, JobCanceled, Record
 from lakehand.jobs.leases import Leases, clock
-from lakehand.jobs.orders import Document
 from lakehand.jobs.spool import Spool
+from lakehand.jobs.work_items import Document
 
 JOB_NAME = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*")
 OUTSIDE_JOB = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
@@ -31,15 +31,15 @@ class UnknownJob(Exception):
 
 
 class JobAttempt(Record):
-    """Told from three sides: the job's thread, the driver's cancel, and the guard of its lease."""
+    """Used by three threads: the job's, the driver's loop (cancel) and the lease watchdog."""
 
-    def __init__(self, spool: Spool, leases: Leases, order: Document, boot: str) -> None:
+    def __init__(self, spool: Spool, leases: Leases, item: Document, boot: str) -> None:
         super().__init__()
         self.spool = spool
         self.leases = leases
-        self.order = order
+        self.item = item
         self.boot = boot
-        self.handle = str(order["handle"])
+        self.handle = str(item["handle"])
         self.tag = f"lakehand-{self.handle}"
         self.is_canceled = False
         self.tasks: Document = {}
@@ -61,27 +61,27 @@ class JobAttempt(Record):
     def publish(self) -> None:
         with self._lock:
             if not self._is_over:
-                self.spool.tell(
-                    self.handle, {**self.order, "boot": self.boot, "progress": {**self.progress(), **self.tasks}}
+                self.spool.publish_progress(
+                    self.handle, {**self.item, "boot": self.boot, "progress": {**self.progress(), **self.tasks}}
                 )
 
     def write(self, text: str) -> None:
-        """ASCII only, so that an offset into the log means the same in characters and in bytes."""
+        """ASCII only: an offset into the log is the same in characters and in bytes."""
         moment = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         with self._lock, self._log.open("a", encoding="ascii", errors="backslashreplace") as log:
             log.write(f"{moment} {text[:LINE_LIMIT]}\n")
 
     def run(self, spark: SparkSession, on_error: Callable[[], None]) -> None:
-        """From acceptance to outcome. ``on_error`` does not return when there is no JVM left to believe."""
+        """From acceptance to outcome. ``on_error`` does not return if the JVM is gone: then the outcome is unknown."""
         if not self.spool.accept(self.handle):
             return
         started = time.monotonic()
         try:
-            result = self._perform(spark)
+            result = self._run_job(spark)
             outcome: Document = {"state": "succeeded", "result": result}
         except BaseException as error:
             on_error()
-            outcome = self._failed(error)
+            outcome = self._failure(error)
         outcome |= {"handle": self.handle, "boot": self.boot, "progress": self.progress()}
         outcome["seconds"] = round(time.monotonic() - started, 3)
         self.write(f"{outcome['state']} after {outcome['seconds']} s")
@@ -89,25 +89,25 @@ class JobAttempt(Record):
             self._is_over = True
             self.spool.finish(self.handle, outcome)
 
-    def _perform(self, spark: SparkSession) -> Any:
-        self.write(f"{self.order.get('job')} on {self.order.get('table')} at {self.order.get('location')}")
-        run = job_called(str(self.order.get("job")))
+    def _run_job(self, spark: SparkSession) -> Any:
+        self.write(f"{self.item.get('job')} on {self.item.get('table')} at {self.item.get('location')}")
+        run = job_called(str(self.item.get("job")))
         session = self._own_session(spark)
-        job = Job(session=session, parameters=dict(self.order.get("parameters") or {}), handle=self.handle, record=self)
+        job = Job(session=session, parameters=dict(self.item.get("parameters") or {}), handle=self.handle, record=self)
         job.check()
         return run(job)
 
     def _own_session(self, spark: SparkSession) -> SparkSession:
-        """Everything that Spark does for this thread carries our tag, and waits in the pool of its queue."""
+        """All Spark jobs of this thread carry our tag and run in the pool of their queue."""
         context = spark.sparkContext
-        context.setJobGroup(self.handle, f"{self.order.get('job')} {self.order.get('table')}", interruptOnCancel=True)
+        context.setJobGroup(self.handle, f"{self.item.get('job')} {self.item.get('table')}", interruptOnCancel=True)
         context.addJobTag(self.tag)
-        context.setLocalProperty("spark.scheduler.pool", str(self.order.get("queue") or "default"))
+        context.setLocalProperty("spark.scheduler.pool", str(self.item.get("queue") or "default"))
         session = spark.newSession()
         context._jvm.SparkSession.setActiveSession(session._jsparkSession)  # type: ignore[union-attr]
         return session
 
-    def _failed(self, error: BaseException) -> Document:
+    def _failure(self, error: BaseException) -> Document:
         reason = self.stop_reason()
         self.write("".join(traceback.format_exception(type(error), error, error.__traceback__)))
         causes = causes_of(error)

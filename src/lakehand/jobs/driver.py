@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The warm driver's program: runs what it finds in the spool folder, until it is idle, old, big or told to stop."""
+"""The warm driver: runs the work in its spool folder until it is idle, too old, too big or asked to stop."""
 
 import fcntl
 import os
@@ -16,58 +16,58 @@ from pyspark.sql import SparkSession
 
 from lakehand.jobs.activity import Activity
 from lakehand.jobs.attempt import JobAttempt
-from lakehand.jobs.guard import Guard
-from lakehand.jobs.leases import Beats, Leases, clock
-from lakehand.jobs.orders import Document, Refused
+from lakehand.jobs.lease_watchdog import LeaseWatchdog
+from lakehand.jobs.leases import Heartbeats, Leases, clock
 from lakehand.jobs.process_group import ProcessGroup
 from lakehand.jobs.spool import Spool
+from lakehand.jobs.work_items import Document, Refused
 
-BEAT = 1.0  # seconds between two beats
-QUICK, CALM = 0.03, 0.2  # seconds between two looks at the spool: while there is something to do, and else
-CALM_AFTER = 5.0  # seconds without any event
-TELL = 0.5  # seconds between two reports of progress
-FAREWELL = 10.0  # seconds that Spark may take to end
+HEARTBEAT_EVERY = 1.0  # seconds
+BUSY_PAUSE, IDLE_PAUSE = 0.03, 0.2  # seconds between two readings of the spool
+IDLE_AFTER = 5.0  # seconds without any event
+PROGRESS_EVERY = 1.0  # seconds; the service stores progress less often than that
+SHUTDOWN_TIMEOUT = 10.0  # seconds for Spark to end
 
 
 class Driver:
-    """The loop. Threads beside it: one per job, the beat, the watchdog (asks Spark), the guard (asks nobody)."""
+    """The loop. Other threads: one per job, the heartbeat, the progress monitor, and the lease watchdog."""
 
     def __init__(self, spool: Spool, spark: SparkSession, wanted: Namespace, process_group: ProcessGroup) -> None:
         self.spool = spool
         self.spark = spark
         self.wanted = wanted
         self.process_group = process_group
-        self.beats = Beats(uuid4().hex[:12])
-        self.leases = Leases(self.beats)
-        self.orders: dict[str, Document] = {}
+        self.heartbeats = Heartbeats(uuid4().hex[:12])
+        self.leases = Leases(self.heartbeats)
+        self.work_items: dict[str, Document] = {}
         self.attempts: dict[str, JobAttempt] = {}
         self.lock = Lock()
-        self.wake = Event()  # something for the loop
-        self.wake = Event()  # something for the watchdog
+        self.loop_wake_up = Event()
+        self.monitor_wake_up = Event()  # an attempt must stop
         self.application = str(spark.sparkContext.applicationId)
         self.started_at = time.time()
         self.began = self.last_event = clock()
-        self.leaving = ""  # why it takes nothing new
+        self.leaving = ""  # why it starts nothing new
         self.over = Event()
         self.rss_mb = 0
 
     def run(self) -> None:
-        guard = Guard(self.process_group, self.running, self.wanted.lease_grace, self.wake.set)
-        guard.start()
-        beat = Thread(target=self._beat, name="beat", daemon=True)
-        beat.start()
-        InheritableThread(target=self._mind, name="watchdog", daemon=True).start()
+        watchdog = LeaseWatchdog(self.process_group, self.running, self.wanted.lease_grace, self.monitor_wake_up.set)
+        watchdog.start()
+        heartbeat = Thread(target=self._send_heartbeats, name="heartbeat", daemon=True)
+        heartbeat.start()
+        InheritableThread(target=self._monitor, name="monitor", daemon=True).start()
         InheritableThread(target=self._warm_up, name="warm-up", daemon=True).start()
         while not (self.leaving and not self.running()):
-            self.carry_on(self.step)
-            self.wake.wait(QUICK if clock() - self.last_event < CALM_AFTER else CALM)
-            self.wake.clear()
+            self.survive_disk_errors(self.step)
+            self.loop_wake_up.wait(BUSY_PAUSE if clock() - self.last_event < IDLE_AFTER else IDLE_PAUSE)
+            self.loop_wake_up.clear()
         self.over.set()
-        beat.join()
-        guard.stop()
+        heartbeat.join()
+        watchdog.stop()
 
-    def carry_on(self, action: Callable[[], None]) -> None:
-        """A full disk passes; a spool folder that is gone does not come back."""
+    def survive_disk_errors(self, action: Callable[[], None]) -> None:
+        """A full disk may recover. Without its spool folder the driver ends."""
         try:
             action()
         except OSError as error:
@@ -76,9 +76,9 @@ class Driver:
             sys.stderr.write(f"lakehand: {error!r}\n")
 
     def step(self) -> None:
-        """Wishes are listed before orders: whatever a wish speaks of was ordered earlier, so it is known by then."""
+        """Read renewals and cancels before new work, so that their targets are known."""
         renewals, cancels = self.spool.take_renewals(), self.spool.take_cancels()
-        self._read_orders()
+        self._read_inbox()
         for renewal in renewals:
             self._renew(renewal)
         for handle in cancels:
@@ -96,43 +96,43 @@ class Driver:
     def busy(self) -> set[str]:
         return {attempt.handle for attempt in self.running()}
 
-    def _read_orders(self) -> None:
+    def _read_inbox(self) -> None:
         for name in self.spool.strays():
-            sys.stderr.write(f"lakehand: {name!r} in the inbox is no order, and is removed\n")
+            sys.stderr.write(f"lakehand: {name!r} in the inbox is no work item, and is removed\n")
             self.spool.remove_stray(name)
         waiting = self.spool.waiting()
-        for handle in set(self.orders).difference(waiting, self.busy()):
+        for handle in set(self.work_items).difference(waiting, self.busy()):
             self._forget(handle)
         for handle in waiting:
-            if handle not in self.orders:
-                self._read_order(handle)
+            if handle not in self.work_items:
+                self._read_work_item(handle)
 
-    def _read_order(self, handle: str) -> None:
+    def _read_work_item(self, handle: str) -> None:
         self.last_event = clock()
         if self.spool.is_known(handle):
             self.spool.void(handle)
             return
         try:
-            order = self.spool.order(handle)
+            item = self.spool.work_item(handle)
         except Refused as refusal:
             self._refuse(handle, str(refusal))
             return
-        if order is None:
+        if item is None:
             return
-        self.orders[handle] = order
-        self.leases.grant(handle, order.get("heartbeat_token"), float(order["time_to_live"]))
+        self.work_items[handle] = item
+        self.leases.grant(handle, item.get("heartbeat_token"), float(item["time_to_live"]))
 
     def _refuse(self, handle: str, reason: str) -> None:
-        """The order gets an outcome and leaves the inbox; the driver and all other work go on."""
-        sys.stderr.write(f"lakehand: the order {handle} is refused: {reason}\n")
+        """Give it an outcome and take it out of the inbox. All other work goes on."""
+        sys.stderr.write(f"lakehand: the work item {handle} is refused: {reason}\n")
         if self.spool.accept(handle):
-            message = f"the order cannot be read: {reason}"
-            outcome = {"handle": handle, "state": "failed", "error_class": "unreadable-order", "message": message}
+            message = f"the work item cannot be read: {reason}"
+            outcome = {"handle": handle, "state": "failed", "error_class": "unreadable-work-item", "message": message}
             self.spool.finish(handle, outcome)
 
     def _renew(self, renewal: Document) -> None:
         for handle in renewal["handles"]:
-            if handle in self.orders:
+            if handle in self.work_items:
                 self.leases.grant(handle, renewal.get("heartbeat_token"), float(renewal["time_to_live"]))
 
     def _cancel(self, handle: str) -> None:
@@ -140,42 +140,41 @@ class Driver:
             attempt = self.attempts.get(handle)
         if attempt is not None:
             attempt.is_canceled = True
-            self.wake.set()
+            self.monitor_wake_up.set()
 
     def _start_what_can_go(self) -> None:
         busy = self.busy()
-        places = self.wanted.threads - len(busy)
-        eldest_first = sorted(self.orders.values(), key=lambda order: (order.get("at", 0), order["handle"]))
-        for order in eldest_first:
-            if places <= 0:
+        free = self.wanted.threads - len(busy)
+        for item in sorted(self.work_items.values(), key=lambda item: (item.get("at", 0), item["handle"])):
+            if free <= 0:
                 return
-            handle = order["handle"]
+            handle = item["handle"]
             if handle not in busy and self.leases.overdue(handle, clock()) < 0:
-                self._start(order)
-                places -= 1
+                self._start(item)
+                free -= 1
 
-    def _start(self, order: Document) -> None:
-        attempt = JobAttempt(self.spool, self.leases, order, self.beats.boot)
+    def _start(self, item: Document) -> None:
+        attempt = JobAttempt(self.spool, self.leases, item, self.heartbeats.boot)
         with self.lock:
             self.attempts[attempt.handle] = attempt
-        InheritableThread(target=self._attempt, args=(attempt,), name=attempt.handle, daemon=True).start()
+        InheritableThread(target=self._run_attempt, args=(attempt,), name=attempt.handle, daemon=True).start()
 
-    def _attempt(self, attempt: JobAttempt) -> None:
+    def _run_attempt(self, attempt: JobAttempt) -> None:
         try:
-            attempt.run(self.spark, self._believe_in_spark)
+            attempt.run(self.spark, self._end_if_spark_is_gone)
         except BaseException as error:
             self.process_group.end(f"the outcome of {attempt.handle} cannot be written: {error!r}")
         with self.lock:
             del self.attempts[attempt.handle]
         self.last_event = clock()
-        self.wake.set()
+        self.loop_wake_up.set()
 
     def _forget(self, handle: str) -> None:
-        self.orders.pop(handle, None)
+        self.work_items.pop(handle, None)
         self.leases.drop(handle)
 
-    def _believe_in_spark(self) -> None:
-        """A job that fails while the JVM goes down has not failed: nobody knows, and a dead driver says just that."""
+    def _end_if_spark_is_gone(self) -> None:
+        """If the JVM died, the outcome is unknown: end the driver, so that the attempt is reported as LOST."""
         try:
             if not self.spark.sparkContext._jsc.sc().isStopped():
                 return
@@ -186,7 +185,7 @@ class Driver:
     def _reason_to_leave(self) -> str:
         wanted, now = self.wanted, clock()
         if self.spool.stop.exists():
-            return "told to stop"
+            return "asked to stop"
         if 0 < wanted.max_age < now - self.began:
             return f"older than {wanted.max_age:g} s"
         if 0 < wanted.max_rss_mb < self.rss_mb:
@@ -195,21 +194,21 @@ class Driver:
             return f"idle for {wanted.idle_timeout:g} s"
         return ""
 
-    def _beat(self) -> None:
+    def _send_heartbeats(self) -> None:
         while not self.over.is_set():
             self.rss_mb = resident_mb(os.getpid()) + resident_mb(self.process_group.jvm)
-            self.beats.tick(clock())
-            self.carry_on(lambda: self.spool.publish(self.state("up")))
-            self.over.wait(BEAT)
+            self.heartbeats.tick(clock())
+            self.survive_disk_errors(lambda: self.spool.publish_state(self.state("up")))
+            self.over.wait(HEARTBEAT_EVERY)
 
     def _warm_up(self) -> None:
-        """The first query loads thousands of classes: let that happen while the first job is still on its way."""
+        """The first query loads thousands of classes: run one before the first job arrives."""
         self.spark.newSession().range(1).count()
 
     def state(self, state: str) -> Document:
         return {
-            "boot": self.beats.boot,
-            "beat": self.beats.last,
+            "boot": self.heartbeats.boot,
+            "beat": self.heartbeats.last,
             "state": state,
             "leaving": self.leaving,
             "pid": os.getpid(),
@@ -218,25 +217,25 @@ class Driver:
             "started_at": self.started_at,
             "threads": self.wanted.threads,
             "running": sorted(self.busy()),
-            "waiting": len(set(self.orders.copy()).difference(self.busy())),
+            "waiting": len(set(self.work_items.copy()).difference(self.busy())),
             "rss_mb": self.rss_mb,
         }
 
-    def _mind(self) -> None:
-        """Everything that asks Spark and may have to wait for it: cancelling and counting."""
+    def _monitor(self) -> None:
+        """Cancel attempts and publish their progress. Both ask Spark, and may have to wait for it."""
         activities: dict[str, Activity] = {}
         while True:
-            self.wake.wait(TELL)
-            self.wake.clear()
+            self.monitor_wake_up.wait(PROGRESS_EVERY)
+            self.monitor_wake_up.clear()
             attempts = self.running()
             activities = {a.handle: activities.get(a.handle) or self._activity(a) for a in attempts}
             for attempt in attempts:
-                self._mind_one(attempt, activities[attempt.handle])
+                self._monitor_attempt(attempt, activities[attempt.handle])
 
     def _activity(self, attempt: JobAttempt) -> Activity:
         return Activity(self.spark.sparkContext, attempt.tag)
 
-    def _mind_one(self, attempt: JobAttempt, activity: Activity) -> None:
+    def _monitor_attempt(self, attempt: JobAttempt, activity: Activity) -> None:
         try:
             if attempt.stop_reason():
                 self.spark.sparkContext.cancelJobsWithTag(attempt.tag)
@@ -245,8 +244,8 @@ class Driver:
                 attempt.tasks = tasks
                 attempt.publish()
         except Exception as error:
-            sys.stderr.write(f"lakehand: cannot mind {attempt.handle}: {error!r}\n")
-            self._believe_in_spark()
+            sys.stderr.write(f"lakehand: cannot monitor {attempt.handle}: {error!r}\n")
+            self._end_if_spark_is_gone()
 
 
 def resident_mb(pid: int) -> int:
@@ -268,17 +267,17 @@ def arguments() -> Namespace:
     return parser.parse_args()
 
 
-def leave_own_folder() -> None:
-    """Python searches the folder of its program first, and there ``lance`` would be our jobs, not the library."""
+def remove_own_folder_from_import_path() -> None:
+    """Python puts the program's folder first, where ``lance`` would be our jobs instead of the library."""
     own = Path(__file__).resolve().parent
     sys.path[:] = [entry for entry in sys.path if not entry or Path(entry).resolve() != own]
 
 
 def main() -> None:
-    leave_own_folder()
+    remove_own_folder_from_import_path()
     wanted = arguments()
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
-        sys.exit("this program is started by spark-submit, which is its parent")
+        sys.exit("start this program with spark-submit")
     spool = Spool(wanted.spool)
     process_group = ProcessGroup(os.getppid(), spool.exit_reason)
     lock = spool.lock.open("a")
@@ -290,9 +289,9 @@ def main() -> None:
     driver.run()
     shutdown = Thread(target=spark.stop, daemon=True)
     shutdown.start()
-    shutdown.join(FAREWELL)
-    spool.publish(driver.state("stopped"))
-    process_group.end(f"it left: {driver.leaving}")  # a library's thread could keep the JVM for ever
+    shutdown.join(SHUTDOWN_TIMEOUT)
+    spool.publish_state(driver.state("stopped"))
+    process_group.end(f"it left: {driver.leaving}")  # a library's thread could keep the JVM alive
 
 
 if __name__ == "__main__":

@@ -1,52 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long each job may go on, in this driver's own time: a lease is counted from a mark that this driver published."""
+"""How long each job may run, on this driver's own clock: a lease counts from a heartbeat that this driver published."""
 
 import time
 from collections import OrderedDict
 from threading import Lock
 
-BEATS_KEPT = 900
+HEARTBEATS_KEPT = 900
 
 
 def clock() -> float:
-    """Seconds that go on while the machine sleeps, where the system can tell: a lease ends for a sleeper as well."""
+    """Seconds on a clock that runs while the machine sleeps, where there is one: leases end meanwhile."""
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()
 
 
-class Beats:
-    """When each recent mark was shown. Others give marks back; a foreign or forgotten one means nothing."""
+class Heartbeats:
+    """When each recent heartbeat was published. A token names a heartbeat; an unknown or old one grants nothing."""
 
-    def __init__(self, boot: str, keep: int = BEATS_KEPT) -> None:
+    def __init__(self, boot: str, keep: int = HEARTBEATS_KEPT) -> None:
         self.boot = boot
         self.last = 0
         self._keep = keep
         self._moments: OrderedDict[int, float] = OrderedDict()
 
     def tick(self, now: float) -> int:
-        """A new beat. Call it before the beat is shown to anyone: whoever reads it later only gets less."""
+        """Count a heartbeat. Call it before publishing: a lease that counts from it can only end earlier."""
         self.last += 1
         self._moments[self.last] = now
         while len(self._moments) > self._keep:
             self._moments.popitem(last=False)
         return self.last
 
-    def moment(self, mark: str | None) -> float | None:
-        boot, _, beat = (mark or "").partition(":")
-        return self._moments.get(int(beat)) if boot == self.boot and beat.isdecimal() else None
+    @property
+    def token(self) -> str:
+        return f"{self.boot}:{self.last}"
+
+    def moment(self, token: str | None) -> float | None:
+        boot, _, number = (token or "").partition(":")
+        return self._moments.get(int(number)) if boot == self.boot and number.isdecimal() else None
 
 
 class Leases:
-    """The end of each job's time. Renewals only ever lengthen it."""
+    """When each job's lease ends. A renewal never shortens a lease."""
 
-    def __init__(self, beats: Beats) -> None:
-        self._beats = beats
+    def __init__(self, heartbeats: Heartbeats) -> None:
+        self._heartbeats = heartbeats
         self._ends: dict[str, float] = {}
         self._lock = Lock()
 
-    def grant(self, handle: str, mark: str | None, time_to_live: float) -> None:
-        moment = self._beats.moment(mark)
+    def grant(self, handle: str, token: str | None, time_to_live: float) -> None:
+        moment = self._heartbeats.moment(token)
         if moment is None:
             return
         with self._lock:
@@ -57,6 +61,6 @@ class Leases:
             self._ends.pop(handle, None)
 
     def overdue(self, handle: str, now: float) -> float:
-        """Seconds since the lease ended; negative while it lasts, endless when there was none."""
+        """Seconds since the lease ended: negative while it lasts, infinite if there was none."""
         with self._lock:
             return now - self._ends.get(handle, float("-inf"))

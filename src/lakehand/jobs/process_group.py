@@ -13,22 +13,22 @@ class ProcessGroup:
         if jvm <= 1:  # the parent is dead already; and to a signal, group 1 means every process there is
             raise ValueError("the driver has no JVM")
         self.jvm = jvm
-        self._last_words = exit_reason
+        self._exit_reason = exit_reason
 
     @property
     def is_orphaned(self) -> bool:
         return os.getppid() != self.jvm
 
     def end(self, reason: str) -> NoReturn:
-        """End the JVM now; then say why, and end what is left of the session.
+        """Kill the JVM, store the reason, and kill what is left of the session.
 
-        Not on our standard output: that is a pipe to the JVM.
+        The reason does not go to standard output, which is a pipe to the JVM.
         """
         with suppress(OSError):
             if not self.is_orphaned:
                 os.kill(self.jvm, signal.SIGKILL)
         with suppress(OSError):
-            self._last_words.write_text(f"{reason}\n")
+            self._exit_reason.write_text(f"{reason}\n")
         with suppress(OSError):
             if os.getpgrp() == self.jvm == os.getsid(0):
                 os.killpg(self.jvm, signal.SIGKILL)

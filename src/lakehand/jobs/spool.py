@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver's side of the spool folder, through which the service and the driver talk without a port or a password.
+"""The driver's side of the spool folder, through which service and driver communicate without a port or a password.
 
-The engine writes and reads the other side of the same names (``engines/spark/spool.py``; a test holds both together):
+The engine has the other side (``engines/spark/spool.py``; a test compares the two):
 
 ``driver.lock``         locked for as long as the driver's JVM or its Python lives
-``driver.json``         boot, beat, state, pid ...: written anew about every second; ``boot:beat`` is a heartbeat token
-``exit-reason``          why the driver ended, when it ended by its own decision
-``stop``                the driver takes nothing new, ends what runs, and exits
-``inbox/HANDLE.json``   work, with ``heartbeat_token`` and ``time_to_live`` of its lease; whoever renames it away has it
+``driver.json``         boot, beat, state, pid ...: rewritten every second; ``boot:beat`` is a heartbeat token
+``exit-reason``         why the driver ended, if it ended itself
+``stop``                the driver starts nothing new, finishes what runs, and exits
+``inbox/HANDLE.json``   work, with ``heartbeat_token`` and ``time_to_live`` of its lease; whoever renames it takes it
 ``running/HANDLE.json`` work that was started, with its phase, task counts and notes
 ``done/HANDLE.json``    the outcome; waits until the service has read and deleted it
-``cancel/HANDLE``       a wish to stop it
+``cancel/HANDLE``       a request to stop it
 ``lease/*.json``        a renewal: handles, heartbeat_token, time_to_live
 ``logs/HANDLE.log``     what the attempt wrote
 
-Every file appears whole, by a rename. Names with a leading dot are on their way and of no meaning yet.
+Every file appears by a rename, so it is complete. Names with a leading dot are drafts.
 """
 
 import json
@@ -26,7 +26,7 @@ from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 
-from lakehand.jobs.orders import Document, Refused, check_order, check_renewal, read_document
+from lakehand.jobs.work_items import Document, Refused, check_renewal, check_work_item, read_document
 
 FOLDERS = ("inbox", "running", "done", "cancel", "lease", "logs")
 SUFFIX = ".json"
@@ -47,30 +47,30 @@ class Spool:
         return [name[: -len(SUFFIX)] for name in visible(self.inbox) if is_handle(name.removesuffix(SUFFIX), name)]
 
     def strays(self) -> list[str]:
-        """Names in the inbox that can be no order; nobody waits for an answer to them."""
+        """Names in the inbox that cannot be work items. Nobody waits for their outcome."""
         return [name for name in visible(self.inbox) if not is_handle(name.removesuffix(SUFFIX), name)]
 
     def remove_stray(self, name: str) -> None:
         discard(self.inbox / name)
 
-    def order(self, handle: str) -> Document | None:
-        """What is asked for; None when it is gone. Raises Refused when the driver cannot work with it."""
+    def work_item(self, handle: str) -> Document | None:
+        """None when it is gone. Raises Refused when the driver cannot work with it."""
         try:
-            order = read_document(self.inbox / (handle + SUFFIX))
+            item = read_document(self.inbox / (handle + SUFFIX))
         except FileNotFoundError:
             return None
-        check_order(order, handle)
-        return order
+        check_work_item(item, handle)
+        return item
 
     def is_known(self, handle: str) -> bool:
-        """Whether this handle was accepted before: then a second order for it is void."""
+        """Whether this handle was accepted before: a second work item for it is void."""
         return any((folder / (handle + SUFFIX)).exists() for folder in (self.running, self.done))
 
     def void(self, handle: str) -> None:
         discard(self.inbox / (handle + SUFFIX))
 
     def accept(self, handle: str) -> bool:
-        """Make the work ours for good, durably; False when it was taken back before."""
+        """Take the work, durably. False when it was withdrawn before."""
         try:
             (self.inbox / (handle + SUFFIX)).rename(self.running / (handle + SUFFIX))
         except FileNotFoundError:
@@ -79,21 +79,21 @@ class Spool:
             flush(folder)
         return True
 
-    def tell(self, handle: str, progress: Document) -> None:
+    def publish_progress(self, handle: str, progress: Document) -> None:
         self._write(self.running / (handle + SUFFIX), progress)
 
     def finish(self, handle: str, outcome: Document) -> None:
         self._write(self.done / (handle + SUFFIX), outcome, durable=True)
         discard(self.running / (handle + SUFFIX))
 
-    def publish(self, state: Document) -> None:
+    def publish_state(self, state: Document) -> None:
         self._write(self.state, state)
 
     def take_cancels(self) -> list[str]:
-        return [name for name in visible(self.cancel) if self._took(self.cancel / name)]
+        return [name for name in visible(self.cancel) if self._take(self.cancel / name)]
 
     def take_renewals(self) -> list[Document]:
-        """Renewals, each read once. What cannot be read renews nothing."""
+        """Renewals, each read once. One that cannot be read renews nothing."""
         found = []
         for name in visible(self.lease):
             try:
@@ -108,13 +108,13 @@ class Spool:
         return found
 
     def clear(self) -> None:
-        """At the start: requests to a former driver are void, and what that one left running is lost."""
+        """Called at start: requests to an earlier driver are void, and what that driver left running is lost."""
         self.take_cancels()
         self.take_renewals()
         for name in visible(self.running):
-            self._lose(name[: -len(SUFFIX)])
+            self._report_lost(name[: -len(SUFFIX)])
 
-    def _lose(self, handle: str) -> None:
+    def _report_lost(self, handle: str) -> None:
         file = self.running / (handle + SUFFIX)
         if (self.done / (handle + SUFFIX)).exists():
             discard(file)
@@ -127,7 +127,7 @@ class Spool:
         message = "the driver died while it ran"
         self.finish(handle, {"handle": handle, "state": "lost", "progress": progress, "message": message})
 
-    def _took(self, file: Path) -> bool:
+    def _take(self, file: Path) -> bool:
         if not os.path.lexists(file):
             return False
         discard(file)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guard of leases: when it asks, and when it ends everything."""
+"""The lease watchdog: when it asks an attempt to stop, and when it ends the driver."""
 
 from pathlib import Path
 from typing import cast
@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from lakehand.jobs.attempt import JobAttempt
-from lakehand.jobs.guard import Guard
+from lakehand.jobs.lease_watchdog import LeaseWatchdog
 from lakehand.jobs.process_group import ProcessGroup
 
 
@@ -31,26 +31,26 @@ class Watched:
     def end(self, reason: str) -> None:
         self.heard.append(reason)
 
-    def guard(self, *attempts: Late) -> Guard:
+    def watchdog(self, *attempts: Late) -> LeaseWatchdog:
         process_group, known = cast(ProcessGroup, self), cast(list[JobAttempt], list(attempts))
-        return Guard(process_group, lambda: known, 2.0, lambda: self.heard.append("stop"))
+        return LeaseWatchdog(process_group, lambda: known, 2.0, lambda: self.heard.append("stop"))
 
 
 @pytest.mark.parametrize(
-    ("overdue", "seen"), [(-1.0, []), (0.0, ["stop"]), (1.9, ["stop"]), (2.1, ["h goes on 2.1 s", "stop"])]
+    ("overdue", "seen"), [(-1.0, []), (0.0, ["stop"]), (1.9, ["stop"]), (2.1, ["h still runs 2.1 s", "stop"])]
 )
 def test_a_job_is_stopped_after_its_lease_and_the_driver_with_it_after_the_grace(
     overdue: float, seen: list[str]
 ) -> None:
     process_group = Watched()
-    process_group.guard(Late(overdue), Late(-10.0)).look()
+    process_group.watchdog(Late(overdue), Late(-10.0)).check()
 
     assert [words.removesuffix(" after its lease ended") for words in process_group.heard] == seen
 
 
 def test_the_driver_ends_when_its_jvm_is_gone() -> None:
     process_group = Watched(is_orphaned=True)
-    process_group.guard().look()
+    process_group.watchdog().check()
 
     assert process_group.heard == ["its JVM is gone"]
 

@@ -50,20 +50,20 @@ def read_bounded(file: Path) -> bytes:
     return content
 
 
-def check_order(order: Document, handle: str) -> None:
+def check_work_item(item: Document, handle: str) -> None:
     """Raise Refused unless the driver can start this work and count its lease."""
-    if order.get("handle") != handle:
+    if item.get("handle") != handle:
         raise Refused("its handle is not the name of its file")
     for name in TEXTS:
-        if not isinstance(order.get(name, ""), str | None):
+        if not isinstance(item.get(name, ""), str | None):
             raise Refused(f"its {name} is no text")
-    if not order.get("job"):
+    if not item.get("job"):
         raise Refused("it names no job")
-    if not isinstance(order.get("parameters", {}), dict | None):
+    if not isinstance(item.get("parameters", {}), dict | None):
         raise Refused("its parameters are no object")
-    if not is_number(order.get("at", 0)):
+    if not is_number(item.get("at", 0)):
         raise Refused("its time is no number")
-    check_lease(order)
+    check_lease(item)
 
 
 def check_renewal(renewal: Document) -> None:
