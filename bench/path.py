@@ -3,7 +3,8 @@
 
 ``python -m bench.path hudi`` follows one Hudi notification until its compaction has SUCCEEDED, ``delta`` one change
 that nobody announced until its optimize is verified. The loops are run by hand, once each, so that waiting is not
-counted; a first operation warms the driver up. The driver is a process of its own and is not counted.
+counted; a first operation warms the driver up. The driver is a process of its own and is not counted. ``--show`` lists
+the functions.
 """
 
 import asyncio
@@ -56,8 +57,8 @@ class Trace:
 
     def profile(self, frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
-        if event != "call" or not self.is_on or not code.co_filename.startswith(ROOT):
-            return
+        if event != "call" or not self.is_on or not code.co_filename.startswith(ROOT) or code.co_name[0] == "<":
+            return  # "<": comprehensions and lambdas, which are parts of their function
         self.calls += 1
         self.functions.add((code.co_filename, code.co_name, code.co_firstlineno))
         caller = frame.f_back
@@ -72,6 +73,11 @@ class Trace:
 
         return run
 
+    def show(self) -> None:
+        """Every function, in the order of its file."""
+        for file, name, line in sorted(self.functions, key=lambda one: (one[0], one[2])):
+            sys.stdout.write(f"{file.removeprefix(ROOT)}:{line} {name}\n")
+
     def __str__(self) -> str:
         files = {file for file, _, _ in self.functions}
         return (
@@ -85,8 +91,7 @@ def package(file: str) -> str:
 
 
 def follow_hudi(service: Service, table: Path, trace: Trace) -> None:
-    trace.is_on = True
-    asyncio.run(notify(service, table, instant_of(table)))
+    asyncio.run(notify(service, table, instant_of(table), trace))
     run_until_succeeded(service, table, trace)
 
 
@@ -168,12 +173,14 @@ def step(service: Service, *names: str) -> None:
             service.loops[name].run_once()
 
 
-async def notify(service: Service, table: Path, instant: str) -> None:
+async def notify(service: Service, table: Path, instant: str, trace: Trace) -> None:
+    """Building and starting the API is not a part of the path; answering is."""
     app = build_app(server.api_context(service))
     query = {"action": "REQUEST", "basepath": str(table), "table_name": table.name, "instant": instant}
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            trace.is_on = True
             answer = await client.get(
                 "/v1/hoodie/service/compact", params={**query, "username": "default", "queue": "default"}
             )
@@ -181,7 +188,7 @@ async def notify(service: Service, table: Path, instant: str) -> None:
         raise SystemExit(f"the notification was not stored: {answer.text}")
 
 
-def main(kind: str) -> None:
+def main(kind: str, *, show: bool) -> None:
     trace, warm_up = Trace(), Trace()
     trace.start()
     with TemporaryDirectory(prefix="lakehand-path-", ignore_cleanup_errors=True) as name:
@@ -200,7 +207,9 @@ def main(kind: str) -> None:
             service.settings = settings.model_copy(update={"stop_driver": True})
             server.stop(service)
     sys.stdout.write(f"{kind}: {trace}\n")
+    if show:
+        trace.show()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], show="--show" in sys.argv)
