@@ -126,6 +126,16 @@ def test_the_example_of_a_configuration_file_is_accepted(tmp_path: Path, monkeyp
     assert read_settings(configs["engine", "spark"].properties).conf == {"spark.sql.shuffle.partitions": "64"}
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if "\n[catalogs." in TEXT[page]], ids=page_name)
+def test_the_examples_of_catalogs_are_accepted(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("LAKEHAND_")]:
+        monkeypatch.delenv(name)
+    [example] = [block for _, block in FENCE.findall(TEXT[page]) if block.startswith("[catalogs.")]
+    file = tmp_path / "lakehand.toml"
+    file.write_text(example, encoding="utf-8")
+    assert all(catalog.warehouse for catalog in load(config=file).catalog_map().values())
+
+
 def test_every_property_of_the_spark_engine_has_a_row_and_every_row_a_property() -> None:
     documented = {code(row[0]) for row in rows(section(OPERATING, "The spark engine").split("### ")[0])}
     assert documented - {"spark.*"} == set(KEYS)
@@ -249,7 +259,7 @@ def addresses(text: str) -> Iterator[tuple[str, str]]:
     """Methods (maybe empty) and paths that a page names; {a,b} stands for several."""
     for snippet in snippets(text):
         for method, path in ADDRESS.findall(snippet):
-            if "..." not in path:
+            if "..." not in path and not path.endswith(".py"):
                 parts = [part.split(",") if "," in part else ["{}"] for part in re.findall(r"\{([^}]*)\}", path)]
                 around = re.split(r"\{[^}]*\}", path.rstrip("/.,"))
                 for chosen in product(*parts):
