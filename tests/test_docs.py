@@ -52,7 +52,7 @@ def without_fences(text: str) -> str:
 
 
 def snippets(text: str) -> Iterator[str]:
-    """Everything that is set as code: the lines of blocks, without their comments, and the spans within sentences."""
+    """All code: the lines of blocks, without their comments, and the spans within sentences."""
     for language, block in FENCE.findall(text):
         if language == "mermaid":
             continue
@@ -93,7 +93,7 @@ def variable(setting: str) -> str:
 
 
 def means(cell: str, default: object) -> bool:
-    """Whether a cell says what the default is; what has no value is told in words."""
+    """Whether a cell says what the default is; a missing value is described in words."""
     if default in (None, [], {}):
         return not cell.startswith("`")
     if isinstance(default, timedelta):
@@ -177,8 +177,8 @@ def command_lines(text: str) -> Iterator[list[str]]:
             yield words[1:]
 
 
-def walked(words: list[str]) -> tuple[tuple[str, ...], Any, list[str]]:
-    """The command that a line names, and the words that are left for it."""
+def find_command(words: list[str]) -> tuple[tuple[str, ...], Any, list[str]]:
+    """The command that a line names, and its arguments."""
     path: tuple[str, ...] = ()
     command = PROGRAM
     while words and words[0] in children(command):
@@ -187,7 +187,7 @@ def walked(words: list[str]) -> tuple[tuple[str, ...], Any, list[str]]:
 
 
 def test_every_command_is_documented() -> None:
-    named = {walked(words)[0] for text in TEXT.values() for words in command_lines(text)}
+    named = {find_command(words)[0] for text in TEXT.values() for words in command_lines(text)}
     assert [" ".join(path) for path in leaves(PROGRAM) if path not in named] == []
 
 
@@ -197,7 +197,7 @@ def test_commands_and_options_that_are_named_exist(page: Path) -> None:
 
 
 def exists(words: list[str]) -> bool:
-    _, command, rest = walked(words)
+    _, command, rest = find_command(words)
     if children(command) and rest and rest[0] not in ("...", "--help", "COMMAND"):
         return False
     known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
@@ -232,9 +232,9 @@ def test_metrics_that_are_named_exist(page: Path) -> None:
 @cache
 def routes() -> set[tuple[str, str]]:
     """Method and path of everything that is served, with parameters as {}."""
-    nobody = cast(Any, SimpleNamespace())
+    unused = cast(Any, SimpleNamespace())
     context = ApiContext(
-        tables=nobody, operations=nobody, explainer=nobody, intake=nobody, events=nobody, instances=nobody,
+        tables=unused, operations=unused, explainer=unused, intake=unused, events=unused, instances=unused,
         plugins=tuple, readiness=dict, metrics_text=lambda: (b"", ""), security=Security(),
         about=ServiceInfo(version="0"),
     )  # fmt: skip
@@ -250,7 +250,7 @@ def shape(path: str) -> str:
 
 
 def is_served(method: str, path: str, served: set[tuple[str, str]]) -> bool:
-    """As it stands, or with a value in the place of a parameter; without a method, any will do."""
+    """As it is, or with a value instead of a parameter; without a method, any method counts."""
     shapes = [re.escape(known).replace(r"\{\}", r"[^/]+") for m, known in served if method in ("", m)]
     return any(re.fullmatch(known, path) for known in [*shapes, "/api/v1"])
 
