@@ -52,7 +52,7 @@ def without_fences(text: str) -> str:
 
 
 def snippets(text: str) -> Iterator[str]:
-    """Everything that is set as code: the lines of blocks, without their comments, and the spans within sentences."""
+    """All code: the lines of blocks, without their comments, and the spans within sentences."""
     for language, block in FENCE.findall(text):
         if language == "mermaid":
             continue
@@ -93,7 +93,7 @@ def variable(setting: str) -> str:
 
 
 def means(cell: str, default: object) -> bool:
-    """Whether a cell says what the default is; what has no value is told in words."""
+    """Whether a cell says what the default is; a missing value is described in words."""
     if default in (None, [], {}):
         return not cell.startswith("`")
     if isinstance(default, timedelta):
@@ -124,6 +124,16 @@ def test_the_example_of_a_configuration_file_is_accepted(tmp_path: Path, monkeyp
     file.write_text(example, encoding="utf-8")
     configs = load(config=file).plugin_configs()
     assert read_settings(configs["engine", "spark"].properties).conf == {"spark.sql.shuffle.partitions": "64"}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "\n[catalogs." in TEXT[page]], ids=page_name)
+def test_the_examples_of_catalogs_are_accepted(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("LAKEHAND_")]:
+        monkeypatch.delenv(name)
+    [example] = [block for _, block in FENCE.findall(TEXT[page]) if block.startswith("[catalogs.")]
+    file = tmp_path / "lakehand.toml"
+    file.write_text(example, encoding="utf-8")
+    assert all(catalog.warehouse for catalog in load(config=file).catalog_map().values())
 
 
 def test_every_property_of_the_spark_engine_has_a_row_and_every_row_a_property() -> None:
@@ -167,8 +177,8 @@ def command_lines(text: str) -> Iterator[list[str]]:
             yield words[1:]
 
 
-def walked(words: list[str]) -> tuple[tuple[str, ...], Any, list[str]]:
-    """The command that a line names, and the words that are left for it."""
+def find_command(words: list[str]) -> tuple[tuple[str, ...], Any, list[str]]:
+    """The command that a line names, and its arguments."""
     path: tuple[str, ...] = ()
     command = PROGRAM
     while words and words[0] in children(command):
@@ -177,7 +187,7 @@ def walked(words: list[str]) -> tuple[tuple[str, ...], Any, list[str]]:
 
 
 def test_every_command_is_documented() -> None:
-    named = {walked(words)[0] for text in TEXT.values() for words in command_lines(text)}
+    named = {find_command(words)[0] for text in TEXT.values() for words in command_lines(text)}
     assert [" ".join(path) for path in leaves(PROGRAM) if path not in named] == []
 
 
@@ -187,7 +197,7 @@ def test_commands_and_options_that_are_named_exist(page: Path) -> None:
 
 
 def exists(words: list[str]) -> bool:
-    _, command, rest = walked(words)
+    _, command, rest = find_command(words)
     if children(command) and rest and rest[0] not in ("...", "--help", "COMMAND"):
         return False
     known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
@@ -222,9 +232,9 @@ def test_metrics_that_are_named_exist(page: Path) -> None:
 @cache
 def routes() -> set[tuple[str, str]]:
     """Method and path of everything that is served, with parameters as {}."""
-    nobody = cast(Any, SimpleNamespace())
+    unused = cast(Any, SimpleNamespace())
     context = ApiContext(
-        tables=nobody, operations=nobody, explainer=nobody, intake=nobody, events=nobody, instances=nobody,
+        tables=unused, operations=unused, explainer=unused, intake=unused, events=unused, instances=unused,
         plugins=tuple, readiness=dict, metrics_text=lambda: (b"", ""), security=Security(),
         about=ServiceInfo(version="0"),
     )  # fmt: skip
@@ -240,7 +250,7 @@ def shape(path: str) -> str:
 
 
 def is_served(method: str, path: str, served: set[tuple[str, str]]) -> bool:
-    """As it stands, or with a value in the place of a parameter; without a method, any will do."""
+    """As it is, or with a value instead of a parameter; without a method, any method counts."""
     shapes = [re.escape(known).replace(r"\{\}", r"[^/]+") for m, known in served if method in ("", m)]
     return any(re.fullmatch(known, path) for known in [*shapes, "/api/v1"])
 
@@ -249,7 +259,7 @@ def addresses(text: str) -> Iterator[tuple[str, str]]:
     """Methods (maybe empty) and paths that a page names; {a,b} stands for several."""
     for snippet in snippets(text):
         for method, path in ADDRESS.findall(snippet):
-            if "..." not in path:
+            if "..." not in path and not path.endswith(".py"):
                 parts = [part.split(",") if "," in part else ["{}"] for part in re.findall(r"\{([^}]*)\}", path)]
                 around = re.split(r"\{[^}]*\}", path.rstrip("/.,"))
                 for chosen in product(*parts):
