@@ -224,8 +224,8 @@ def routes() -> set[tuple[str, str]]:
     """Method and path of everything that is served, with parameters as {}."""
     nobody = cast(Any, SimpleNamespace())
     context = ApiContext(
-        tables=nobody, operations=nobody, explainer=nobody, intake=nobody, events=nobody, instances=nobody,
-        plugins=tuple, readiness=dict, metrics_text=lambda: (b"", ""), security=Security(),
+        tables=nobody, operations=nobody, catalogs=nobody, explainer=nobody, intake=nobody, events=nobody,
+        instances=nobody, plugins=tuple, readiness=dict, metrics_text=lambda: (b"", ""), security=Security(),
         about=ServiceInfo(version="0"),
     )  # fmt: skip
     served = build_app(context)

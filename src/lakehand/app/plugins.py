@@ -181,7 +181,8 @@ def report(
 
 def pair_report(pair: Pair, strategy: ProcessTriggerStrategy) -> PairReport:
     return PairReport(
-        format=str(pair[0]), action=str(pair[1]), interval=strategy.interval, parallelism=strategy.parallelism,
+        format=str(pair[0]), action=str(pair[1]), parallelism=strategy.parallelism,
+        interval_seconds=strategy.interval.total_seconds() if strategy.interval else None,
         on_new_snapshot=strategy.on_new_snapshot,
     )  # fmt: skip
 

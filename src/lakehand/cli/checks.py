@@ -4,11 +4,10 @@
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import NamedTuple
 
 from lakehand.app.home import own_paths, prepare_home
 from lakehand.app.path_guard import keep_apart, warehouses_of
@@ -31,15 +30,11 @@ SPARK_TIMEOUT = 180.0  # seconds for Spark to start and count to a thousand
 TIME_TO_LIVE = timedelta(minutes=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckResult:
+class CheckResult(NamedTuple):
     part: str
     is_fine: bool
     detail: str
     fix: str = ""
-
-    def document(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 class CheckFailed(Exception):

@@ -72,6 +72,7 @@ class ApiContext:
 
     tables: TableService
     operations: OperationService
+    catalogs: CatalogService
     explainer: Explainer
     intake: Intake
     events: Events
@@ -84,7 +85,6 @@ class ApiContext:
     on_request: Callable[[str, str, int, float], None] = ignore_request  # route, method, status, seconds
     on_notifications: Callable[[str, str, int], None] = ignore_notifications  # source, outcome, how many
     refusals: Refusals = field(default_factory=lambda: Refusals(ignore_refusal))
-    catalogs: CatalogService | None = None  # None: there are none
 
     @property
     def engines(self) -> frozenset[str]:

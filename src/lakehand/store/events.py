@@ -57,20 +57,11 @@ class SqlEvents:
             self.database.write(lambda tx: self.writer.write(tx, events, to_millis(now)))
 
     def list(
-        self,
-        *,
-        table: TableId | None = None,
-        operation: OperationId | None = None,
-        kind: str | None = None,
-        limit: int = 100,
-        cursor: str | None = None,
-    ) -> Page[StoredEvent]:
-        """Newest first. ``kind`` matches a whole kind or a prefix that ends in a dot."""
-        query = select(event)
-        if table is not None:
-            query = query.where(event.c.tbl_id == table)
-        if operation is not None:
-            query = query.where(event.c.operation_id == operation)
+        self, *, table: TableId | None = None, operation: OperationId | None = None, kind: str | None = None,
+        limit: int = 100, cursor: str | None = None,
+    ) -> Page[StoredEvent]:  # fmt: skip
+        same = {event.c.tbl_id: table, event.c.operation_id: operation}
+        query = select(event).where(*(column == value for column, value in same.items() if value is not None))
         if kind is not None:
             query = query.where(is_of_kind(kind))
         keys = [event.c.event_time, event.c.event_id]

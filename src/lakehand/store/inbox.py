@@ -67,7 +67,6 @@ class SqlInbox:
         self.insert_operations = BatchInsert(insert_missing(self.database.dialect, operation))
 
     def store(self, rows: Sequence[InboxRow], events: Sequence[Event], *, now: datetime) -> Sequence[TableId]:
-        """Store a batch, and events that belong to no table, in one transaction; durable when it returns."""
         if not rows and not events:
             return []
         return self.database.write(lambda tx: self.write(tx, rows, events, to_millis(now)))

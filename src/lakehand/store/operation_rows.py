@@ -2,6 +2,7 @@
 """Converts operations and attempts to rows and back."""
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row
@@ -52,7 +53,7 @@ def new_row(new: NewOperation, now: int) -> dict[str, Any]:
         "queue": new.queue,
         "owner": new.owner,
         "origin": new.origin,
-        "retry_on_error": True,  # RFC-43's column: the retry policy decides for every operation
+        "retry_on_error": True,
         "run_times": 0,
         "patience": 0,
         "is_deleted": False,
@@ -141,21 +142,13 @@ def to_lease(row: Row[Any]) -> Lease | None:
 
 
 def attempt_row(attempt: Attempt) -> dict[str, Any]:
-    return {
-        "number": attempt.number,
-        "engine": attempt.engine,
-        "instance": attempt.instance,
-        "start_time": to_millis(attempt.started_at),
-        "finish_time": millis_or_none(attempt.finished_at),
-        "outcome": attempt.outcome,
-        "failure": failure_document(attempt.failure),
-        "result": to_document(attempt.result),
-    }
+    begun = {"number": attempt.number, "engine": attempt.engine, "instance": attempt.instance}
+    return begun | {"start_time": to_millis(attempt.started_at)} | end_row(attempt, attempt.finished_at)
 
 
-def ended_row(ended: AttemptEnd) -> dict[str, Any]:
+def end_row(ended: Attempt | AttemptEnd, at: datetime | None) -> dict[str, Any]:
     return {
-        "finish_time": to_millis(ended.at),
+        "finish_time": millis_or_none(at),
         "outcome": ended.outcome,
         "failure": failure_document(ended.failure),
         "result": to_document(ended.result),

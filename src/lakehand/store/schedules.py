@@ -4,7 +4,6 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import Any
 from uuid import uuid4
 
@@ -39,7 +38,7 @@ from lakehand.store.table_rows import to_table
 from lakehand.store.tables import BY_IDS, chunks
 
 c = schedule.c
-NOW = bindparam("now", type_=Millis())
+NOW = bindparam("now", type_=Millis)
 TABLES = bindparam("tables", type_=Id, expanding=True)
 IS_SERVED = exists().where(tbl.c.id == c.tbl_id, tbl.c.paused.is_(False), tbl.c.removed.is_(False))
 LONGEST = 1.2  # intervals: one, plus the jitter
@@ -67,12 +66,12 @@ FINISH = (
         due=case((c.wakes > bindparam("seen"), c.due), else_=bindparam("next_due")),
         wakes=c.wakes - bindparam("answered"),
         decide_at=case(
-            (func.coalesce(c.decide_at, NEVER) != bindparam("was_asked", type_=Millis()), c.decide_at),
-            else_=bindparam("ask", type_=Millis()),
+            (func.coalesce(c.decide_at, NEVER) != bindparam("was_asked", type_=Millis), c.decide_at),
+            else_=bindparam("ask", type_=Millis),
         ),
-        last_start=func.coalesce(bindparam("start", type_=Millis()), c.last_start),
-        last_look=func.coalesce(bindparam("look", type_=Millis()), c.last_look),
-        last_decision=func.coalesce(bindparam("decision", type_=Millis()), c.last_decision),
+        last_start=func.coalesce(bindparam("start", type_=Millis), c.last_start),
+        last_look=func.coalesce(bindparam("look", type_=Millis), c.last_look),
+        last_decision=func.coalesce(bindparam("decision", type_=Millis), c.last_decision),
         seen_token=func.coalesce(bindparam("saw"), c.seen_token),
         last_reason=func.coalesce(bindparam("said"), c.last_reason),
         lease_holder=None,
@@ -93,10 +92,6 @@ class SqlSchedules:
     database: Database
 
     def claim_due(self, *, holder: InstanceId, now: datetime, time_to_live: timedelta, limit: int) -> DueSchedules:
-        """Due schedules of tables that are neither paused nor removed, most overdue first, each with a fresh token.
-
-        All due actions of one table come together, so there may be a few more than the limit. The tables come along.
-        """
         at = to_millis(now)
 
         def read(tx: Connection) -> Sequence[Row[Any]]:
@@ -116,18 +111,12 @@ class SqlSchedules:
         return DueSchedules(schedules, {TableId(row.id): to_table(row) for row in rows})
 
     def finish(self, results: Sequence[EvaluationResult], *, now: datetime) -> None:
-        """Write the results in one transaction, each fenced by its token.
-
-        The wake-ups that the evaluation knew (``schedule.wakes``) are subtracted; one that came meanwhile keeps the
-        schedule due, and a decision that was asked for meanwhile stays asked for.
-        """
         if results:
             self.database.write(lambda tx: finish_schedules(tx, results, to_millis(now)))
 
     def wake(
         self, tables: Collection[TableId], *, now: datetime, action: Action | None = None, decide: bool = False
     ) -> None:
-        """Make these due now. ``decide``: ask their factories even if the tables have not changed."""
         statement = ASK if decide else WAKE
         if action is not None:
             statement = statement.where(c.action == str(action))
@@ -135,16 +124,11 @@ class SqlSchedules:
             self.database.write(lambda tx: wake(tx, statement, tables, to_millis(now)))
 
     def refit(self, strategies: Mapping[tuple[Format, Action], ProcessTriggerStrategy], *, now: datetime) -> None:
-        """Make due what earlier processes scheduled by other strategies than those of this one.
-
-        That is a schedule without a plugin, one that waits longer than its interval, and a change-driven one that has
-        not seen the last change.
-        """
         at = to_millis(now)
 
         def write(tx: Connection) -> None:
             for on, action in tx.execute(PAIRS).all():
-                misfit = misfits(strategies.get((Format(on), action_of(action))), at)
+                misfit = misfits(strategies.get((Format(on), Action(action))), at)
                 of_format = exists().where(tbl.c.id == c.tbl_id, tbl.c.format == on)
                 tx.execute(update(schedule).where(c.action == action, c.due > at, of_format, misfit).values(due=at))
 
@@ -215,20 +199,7 @@ def to_schedule(row: Row[Any]) -> Schedule:
     """By position, in the order of the schema."""
     table, action, due, wakes, start, look, decision, ask, seen, reason, _, token, _ = row
     return Schedule(
-        table=table,
-        action=action_of(action),
-        due=to_time(due),
-        wakes=wakes,
-        last_start=start and to_time(start),
-        last_look=look and to_time(look),
-        last_decision=decision and to_time(decision),
-        decide_at=ask and to_time(ask),
-        seen_token=seen,
-        last_reason=reason,
-        token=token,
-    )
-
-
-@lru_cache(maxsize=1000)
-def action_of(name: str) -> Action:
-    return Action(name)
+        table=table, action=Action(action), due=to_time(due), wakes=wakes, last_start=to_time(start),
+        last_look=to_time(look), last_decision=to_time(decision), decide_at=to_time(ask), seen_token=seen,
+        last_reason=reason, token=token,
+    )  # fmt: skip

@@ -22,7 +22,6 @@ class SqlStates:
         return self.database.read(lambda tx: tx.execute(query).scalar_one_or_none())
 
     def put(self, table: TableId, factory: str, key: str, value: str, *, seen: str | None) -> bool:
-        """Write if the value is still the one that was seen; False when it is not."""
         if seen is None:
             return self.put_first(table, factory, key, value)
         is_same = and_(

@@ -42,11 +42,9 @@ class SqlTables:
     database: Database
 
     def get(self, id: TableId) -> Table:
-        """Raises NotFound. A removed table is found, with ``removed`` set."""
         return self.database.read(lambda tx: to_table(row_of(tx, id)))
 
     def by_locations(self, locations: Collection[str]) -> Mapping[str, Table]:
-        """Registered (not removed) tables by normalised location, all spellings of a storage included."""
         keys = {location: key_of(location) for location in locations}
         rows = self.gather(BY_KEYS, sorted(set(keys.values())))
         found = {row.location_key: to_table(row) for row in rows}
@@ -59,7 +57,6 @@ class SqlTables:
         return self.database.read(lambda tx: query.rows(tx, values)) if values else []
 
     def by_name(self, db_name: str, table_name: str) -> Sequence[Table]:
-        """Registered tables of that name; several are possible in different catalogs."""
         has_name = or_(tbl.c.name_key.is_not(None), tbl.c.db_name == "")
         named = and_(tbl.c.db_name == db_name, tbl.c.table_name == table_name, has_name)
         query = select(tbl).where(named, REGISTERED).order_by(tbl.c.id)
@@ -70,10 +67,6 @@ class SqlTables:
         return read_page(self.database, query, [tbl.c.id], to_table, limit=limit, cursor=cursor, descending=False)
 
     def add(self, spec: TableSpec, *, now: datetime) -> tuple[Table, bool]:
-        """Register, or revive a removed one, or find the registered one unchanged. True when it was not there before.
-
-        Its schedules are made, due at once. Raises Conflict when another location has that (db_name, table_name).
-        """
         try:
             return self.database.write(lambda tx: self.put(tx, spec, to_millis(now)))
         except IntegrityError as error:
@@ -116,8 +109,6 @@ class SqlTables:
             tx.execute(insert_missing(self.database.dialect, schedule), rows)
 
     def change(self, id: TableId, changes: TableChanges, *, now: datetime) -> Table:
-        """Schedules follow the action types; added ones are due at once."""
-
         def write(tx: Connection) -> Table:
             row = row_of(tx, id, lock=True)
             if row.removed:
@@ -132,8 +123,6 @@ class SqlTables:
         return self.database.write(write)
 
     def remove(self, id: TableId, *, now: datetime) -> None:
-        """Unregister the table: keep its history, delete its schedules."""
-
         def write(tx: Connection) -> None:
             row = row_of(tx, id, lock=True)
             gone = {"removed": True, "name_key": None, "update_time": to_millis(now)}
