@@ -187,3 +187,23 @@ except SystemExit:
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=lake)
 
     assert told.stdout.splitlines()[-1] == "[]"
+
+
+def test_warnings_of_a_library_do_not_break_into_the_listing(lake: Path) -> None:
+    small_tables.lance(lake / "images", commits=1)
+    small_tables.lance(lake / "videos", commits=1)
+    program = f"""
+import warnings
+import lance
+from lakehand.cli import app
+read = lance.dataset
+def warn_and_read(*arguments, **options):
+    warnings.warn("noise of a library")
+    return read(*arguments, **options)
+lance.dataset = warn_and_read
+app(["check", {str(lake)!r}])
+"""
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=lake)
+
+    assert "2 tables (2 lance)" in told.stdout
+    assert "noise" not in told.stdout + told.stderr

@@ -2,7 +2,9 @@
 """A table that is asked for too much: so many operations are stored and no more, and what is there stays quick."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -16,10 +18,10 @@ from lakehand.core.table_service import TableService
 from lakehand.domain.errors import Conflict
 from lakehand.domain.locations import Warehouses
 from lakehand.domain.notifications import InboxRow
-from lakehand.domain.operations import MOST_UNFINISHED, Status
+from lakehand.domain.operations import MOST_UNFINISHED, OperationId, Status
 from lakehand.domain.processes import Instant
 from lakehand.domain.tables import Table
-from lakehand.store import SqlStore
+from lakehand.store import SqlStore, open_store
 from lakehand.store.operation_rows import to_operation
 from lakehand.store.schema import operation
 from tests.rest.parts import plugins
@@ -94,13 +96,13 @@ def test_instants_of_both_lengths_are_compared_by_time(store: SqlStore) -> None:
     assert "20260102000000" in stored(store, a_table(store))
 
 
-def desk_of(store: SqlStore) -> OperationService:
+def service_over(store: SqlStore) -> OperationService:
     return OperationService(store=store, plugins=plugins(), wake=lambda: None)
 
 
 def test_a_request_for_more_than_may_wait_is_refused_with_the_next_step(store: SqlStore) -> None:
     tell(store, instants(0, MOST_UNFINISHED))
-    table, service = a_table(store), desk_of(store)
+    table, service = a_table(store), service_over(store)
     with pytest.raises(Conflict, match=f"has 100 unfinished operations.*lakehand operations clear {table.id}"):
         service.submit(table, COMPACTION, Instant("20270101000000000"), {}, origin="ann")
     with pytest.raises(Conflict, match="100 unfinished operations"):
@@ -173,7 +175,7 @@ def test_a_crowded_table_is_cleared_in_batches(
 ) -> None:
     many = 2 ** doublings(store)
     with counting(store, monkeypatch) as cost:
-        removed = desk_of(store).clear(crowded, by="ann")
+        removed = service_over(store).clear(crowded, by="ann")
     assert len(removed) == many + 1
     assert cost.statements < 20 * (many / BATCH + 1)
     assert cost.rows < 20
@@ -210,3 +212,23 @@ def test_an_operation_that_someone_holds_is_left_to_its_holder(store: SqlStore) 
     held = a_running_operation(store, table, "runs")
     assert store.operations.end_waiting(table.id, now=NOON, reason="enough", limit=10) == []
     assert store.operations.get(held.id).status is held.status
+
+
+def test_two_services_that_clear_one_table_end_each_operation_once(store: SqlStore, migrated_url: str) -> None:
+    table = a_table(store)
+    wanted = [a_pending_operation(store, table, instant).id for instant in instants(0, 60)]
+    other, line = open_store(migrated_url), Barrier(2)
+
+    def clear(own: SqlStore) -> list[OperationId]:
+        line.wait(60)
+        ended: list[OperationId] = []
+        while batch := own.operations.end_waiting(table.id, now=NOON, reason="enough", limit=7):
+            ended += batch
+        return ended
+
+    with ThreadPoolExecutor(2) as pool:
+        both = [one for ended in pool.map(clear, [store, other]) for one in ended]
+    other.close()
+
+    assert sorted(both) == wanted
+    assert {store.operations.get(one).status for one in wanted} == {Status.CANCELED}

@@ -64,7 +64,8 @@ def check(
 def open_local_reader(config: Path | None) -> "LocalReader":
     from lakehand.local.reader import open_reader
 
-    logging.getLogger().addHandler(logging.NullHandler())  # keep log lines of plugins out of the output
+    logging.getLogger().addHandler(logging.NullHandler())  # keep logs and warnings of libraries out of the output
+    logging.captureWarnings(True)
     reader = open_reader(config)
     for problem in reader.problems():
         print_error(problem)
