@@ -91,10 +91,7 @@ def storage_properties(configs: Configs) -> Mapping[str, str]:
 
 
 def load_engines(
-    configs: Configs,
-    context: Callable[[str, tuple[str, ...]], EngineContext],
-    formats: tuple[str, ...],
-    timeout: float,
+    configs: Configs, context: Callable[[str, tuple[str, ...]], EngineContext], formats: tuple[str, ...], timeout: float
 ) -> list[Loaded]:
     return load_kind("engine", configs, lambda p, c: p.open(c.properties, context(p.name, formats)), timeout)
 

@@ -128,8 +128,7 @@ class Settings(BaseSettings):
     host: str = Field(default="127.0.0.1", description="Address to listen on. Set tokens before others can reach it.")
     port: int = Field(default=9091, ge=0, le=65535, description="Port to listen on; 0: any free port.")
     allowed_hosts: Words = Field(
-        default=[],
-        description="More host names that requests may use, for example `lakehand` or `*.internal`.",
+        default=[], description="More host names that requests may use, for example `lakehand` or `*.internal`."
     )
     database: SecretStr | None = Field(
         default=None,

@@ -32,8 +32,7 @@ Set = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Decide as if the table had this property; repeatable."),
 ]
 Way = Annotated[
-    str | None,
-    typer.Option("--scheduling", help="writer or service; default: the one with which more is needed."),
+    str | None, typer.Option("--scheduling", help="writer or service; default: the one with which more is needed.")
 ]
 
 

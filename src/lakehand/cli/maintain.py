@@ -46,8 +46,7 @@ def maintain(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A table's folder or URI, or CATALOG:db.table.")],
     *,
     action: Annotated[
-        list[str] | None,
-        typer.Option(help="Run this action, needed or not; repeatable. Default: what is needed."),
+        list[str] | None, typer.Option(help="Run this action, needed or not; repeatable. Default: what is needed.")
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would be done, and list what would be deleted.")

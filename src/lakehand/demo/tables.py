@@ -168,11 +168,7 @@ def orders(url: str, location: Path, locks: Path) -> DemoTable:
             "hoodie.simple.index.parallelism": "2",
             "hoodie.metadata.enable": "false",
         },
-        registration={
-            "action_types": ["clustering", "clean"],
-            "scheduling": "service",
-            "properties": thresholds(lock),
-        },
+        registration={"action_types": ["clustering", "clean"], "scheduling": "service", "properties": thresholds(lock)},
         history=(*inserts, DemoCommit(operation="upsert", rows=200, batch=5)),
         later=(again, again),
         first=frozenset({"clustering"}),

@@ -39,11 +39,7 @@ NEXT_STEPS = {
 DAMAGED = ("malformed", "not a database", "unsupported file format")
 
 # FULL: a commit is on disk when it returns; NORMAL may lose it in a power failure.
-SQLITE_SETTINGS = (
-    "PRAGMA journal_mode = WAL",
-    "PRAGMA synchronous = FULL",
-    "PRAGMA foreign_keys = ON",
-)
+SQLITE_SETTINGS = ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = ON")
 # A client that hangs within a transaction must not block the others forever.
 POSTGRESQL_SETTINGS = (
     "SET lock_timeout = '10s'",

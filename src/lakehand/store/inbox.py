@@ -44,8 +44,7 @@ WORDS: list[ColumnElement[str]] = [
     literal_column(f"'{word}'") for word in UNFINISHED_WORDS
 ]  # compiled once: no list to be filled in
 UNFINISHED_COUNTS = ListStatement(
-    lambda ids: select(o.tbl_id, func.count()).where(o.tbl_id.in_(ids), o.status.in_(WORDS)).group_by(o.tbl_id),
-    [Id],
+    lambda ids: select(o.tbl_id, func.count()).where(o.tbl_id.in_(ids), o.status.in_(WORDS)).group_by(o.tbl_id), [Id]
 )
 MOST_RECENT = 100_000
 Pair = tuple[int, str]  # table, instant

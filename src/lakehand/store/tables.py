@@ -19,15 +19,7 @@ from lakehand.store.database import Database
 from lakehand.store.dialects import insert_missing
 from lakehand.store.paging import read_page
 from lakehand.store.schema import Digest, Id, schedule, tbl
-from lakehand.store.table_rows import (
-    changed_row,
-    key_of,
-    new_row,
-    revived_row,
-    schedule_rows,
-    split_actions,
-    to_table,
-)
+from lakehand.store.table_rows import changed_row, key_of, new_row, revived_row, schedule_rows, split_actions, to_table
 
 T = TypeVar("T")
 SAME = ("db_name", "table_name", "owner", "queue", "format", "catalog")
