@@ -48,11 +48,11 @@ def run(service: Service, signals: "Signals", listener: socket.socket) -> None:
     try:
         service.start()
         server = AnnouncedServer(http_config(api_context(service), settings), settings.home)
-        with signals.handled_by_server():
+        with signals:
             server.run(sockets=[listener])
     finally:
         (settings.home / "address.json").unlink(missing_ok=True)
-        stop(service)
+        service.stop()
 
 
 def report_config(settings: Settings) -> None:
@@ -72,15 +72,6 @@ def warn_if_open(settings: Settings) -> None:
     }
     if unprotected := [name for name, secret in secrets.items() if not secret]:
         log.warning("reachable from outside without a token", extra={"host": settings.host, "open": unprotected})
-
-
-def stop(service: Service) -> None:
-    service.stop()
-    if service.settings.stop_driver:
-        for engine in service.plugins.engines.values():
-            end = getattr(engine, "stop", None)
-            if end is not None:
-                end()
 
 
 def listen(settings: Settings) -> socket.socket:
@@ -159,7 +150,7 @@ def api_context(service: Service) -> ApiContext:
             max_callback_body=settings.max_callback_body,
             hosts=Hosts.of(settings.host, own_names(), settings.allowed_hosts),
         ),
-        about=ServiceInfo(version=lakehand.__version__, instance=service.instance_id, python=platform.python_version()),
+        about=ServiceInfo(version=lakehand.__version__, instance=service.identity.id, python=platform.python_version()),
         on_request=metrics.request,
         on_notifications=metrics.notifications,
         refusals=Refusals(metrics.refusal),
@@ -172,7 +163,7 @@ def own_names() -> list[str]:
 
 
 class Signals:
-    """Exits with clean-up on a signal, while the HTTP server does not handle signals itself."""
+    """Exits with clean-up on a signal; as a context, leaves signals to the HTTP server."""
 
     def __init__(self) -> None:
         self._is_handled = False
@@ -182,9 +173,6 @@ class Signals:
     def _end(self, _number: int, _frame: FrameType | None) -> None:
         if not self._is_handled:
             raise SystemExit(0)
-
-    def handled_by_server(self) -> "Signals":
-        return self
 
     def __enter__(self) -> None:
         self._is_handled = True

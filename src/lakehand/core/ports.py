@@ -43,7 +43,7 @@ class PairReport:
 
     format: str
     action: str
-    interval_seconds: float | None = None
+    interval: timedelta | None = None
     on_new_snapshot: bool = True
     parallelism: int = 0
     dry_run: bool = False
@@ -335,6 +335,9 @@ class Store(Protocol):
 
     def problem(self) -> str:
         """Why nothing can be stored right now; empty while writes work, as far as is known."""
+
+    def close(self) -> None:
+        """Give all connections back."""
 
 
 class Metrics(Protocol):

@@ -158,7 +158,8 @@ def one_shot_run(
             service.start(only=DOING if request.actions else DECIDING)
             yield OneShotRun(service=service, table=table)
         finally:
-            stop(service)
+            service.stop()
+            service.store.close()
 
 
 def refuse_own_files(found: DiscoveredTable, reader: LocalReader) -> None:
@@ -198,14 +199,3 @@ def settings_for(found: DiscoveredTable, reader: LocalReader, home: Path) -> Set
 
 def is_other_format(report: Any, wanted: str) -> bool:
     return report.kind == "table-format" and report.state == "on" and wanted not in report.pairs
-
-
-def stop(service: Service) -> None:
-    service.stop()
-    for engine in service.plugins.engines.values():
-        end = getattr(engine, "stop", None)
-        if end is not None:
-            end()
-    close = getattr(service.store, "close", None)
-    if close is not None:
-        close()

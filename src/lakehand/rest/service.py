@@ -5,7 +5,7 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from lakehand.rest.access import Caller, Context
-from lakehand.rest.fields import Answer, Document, Moment
+from lakehand.rest.fields import Answer, Document, Moment, SpanSeconds
 
 router = APIRouter(prefix="/api/v1", tags=["service"])
 
@@ -22,7 +22,9 @@ class PairAnswer(Answer):
 
     format: str
     action: str
-    interval_seconds: float | None = Field(description="Evaluated so long after the last start; null: not by time.")
+    interval_seconds: SpanSeconds | None = Field(
+        validation_alias="interval", description="Evaluated this long after the last start; null: not by time."
+    )
     on_new_snapshot: bool = Field(description="Evaluated when the table has changed.")
     parallelism: int = Field(description="How many may run at once, over all instances; 0: no limit.")
     dry_run: bool = Field(description="Whether it supports a dry run.")

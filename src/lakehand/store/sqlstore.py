@@ -34,7 +34,6 @@ class SqlStore(Store):
         return self.database.problem
 
     def close(self) -> None:
-        """Give all connections back."""
         self.database.close()
 
 
