@@ -187,7 +187,7 @@ def test_a_thousand_half_open_requests_shut_nobody_out(tmp_path: Path) -> None:
 
 def test_the_limit_on_open_files_is_raised_or_the_bound_is_lowered() -> None:
     program = (
-        "import resource; from lakehand.app.open_files import fitting; from lakehand.app.connections import Bounds;"
+        "import resource; from lakehand.app.connections import Bounds, fitting;"
         "resource.setrlimit(resource.RLIMIT_NOFILE, ({}, {}));"
         "b = fitting(Bounds(total=2048, per_client=1024));"
         "print(b.total, b.per_client, resource.getrlimit(resource.RLIMIT_NOFILE)[0])"

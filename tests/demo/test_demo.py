@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from lakehand.client import Document
-from lakehand.demo.result import DemoSnapshot, TableOutcome, comparison, promises, take_snapshot
+from lakehand.demo.result import MERGED, DemoSnapshot, TableOutcome, comparison, promises, take_snapshot
 from lakehand.demo.scenario import is_quiet
 from lakehand.demo.service import SHOWN, DemoFailed, format_readers
 from lakehand.demo.tables import demo_tables
@@ -33,7 +33,7 @@ def shown(outcomes: list[TableOutcome], width: int = 140) -> str:
 def test_a_query_opens_data_files_and_what_is_merged_with_them() -> None:
     taken = a_snapshot(files=10, log_files=3, delete_files=2, deletion_vectors=1, snapshots=40)
 
-    assert (taken.files, taken.merged, taken.opened) == (10, 6, 16)
+    assert (taken.count("files"), taken.count(*MERGED), taken.opened) == (10, 6, 16)
 
 
 class Said:

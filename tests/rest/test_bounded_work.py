@@ -13,7 +13,7 @@ from starlette.types import Message
 
 from lakehand.domain.operations import MOST_UNFINISHED
 from lakehand.rest import ApiContext, Security
-from lakehand.rest.bodies import MOST_MARKS, BoundedBodies
+from lakehand.rest.bodies import MOST_DELIMITERS, BoundedBodies
 from lakehand.rest.callback_body import TopTexts
 from lakehand.rest.wire import PIECE, HudiWire
 from lakehand.rest.wire_requests import LONGEST_QUERY
@@ -44,7 +44,7 @@ def test_a_body_of_many_values_is_refused_before_it_is_read(client: httpx.Client
     answer = client.post("/api/v1/tables", content=body)
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too-large")
-    assert f"{MOST_MARKS} values" in answer.json()["error"]["message"]
+    assert f"{MOST_DELIMITERS} values" in answer.json()["error"]["message"]
 
 
 def test_a_thousand_instants_are_no_large_body(client: httpx.Client) -> None:

@@ -90,7 +90,9 @@ def test_metrics_are_prometheus_text(client: httpx.Client) -> None:
 
 
 def test_version_plugins_and_instances_are_shown(client: httpx.Client, store: SqlStore) -> None:
-    store.instances.beat(InstanceId("here"), host="h", version=lakehand.__version__, detail={}, now=store.clock.now())
+    store.instances.heartbeat(
+        InstanceId("here"), host="h", version=lakehand.__version__, detail={}, now=store.clock.now()
+    )
 
     assert client.get("/api/v1/version").json()["version"] == "0.1.0"
     states = {plugin["name"]: (plugin["state"], plugin["reason"]) for plugin in items(client, "/api/v1/plugins")}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules: due ones are looked at by one instance, and no wake is lost meanwhile."""
+"""Schedules: due ones are evaluated by one instance, and no wake-up is lost meanwhile."""
 
 from dataclasses import replace
 from typing import Any

@@ -84,7 +84,7 @@ def check_secret(what: str, secret: SecretStr) -> None:
         raise ValueError(f"{what} must have {LEAST} to {LONGEST} characters: {HOW}")
 
 
-def check_door(secret: SecretStr, tokens: Mapping[str, SecretStr], wire_token: SecretStr | None) -> None:
+def check_writer_secret(secret: SecretStr, tokens: Mapping[str, SecretStr], wire_token: SecretStr | None) -> None:
     """For the wire token and the callback key. Proxies log the wire token, so it must not work anywhere else."""
     check_secret("it", secret)
     if secret.get_secret_value() == HUDI_DEFAULT_KEY:

@@ -16,9 +16,8 @@ import uvicorn
 import lakehand
 from lakehand.app import wiring
 from lakehand.app.bounded_http import bounded_http
-from lakehand.app.connections import Bounds, Connections
+from lakehand.app.connections import Bounds, Connections, fitting
 from lakehand.app.home import owner_only_files
-from lakehand.app.open_files import fitting
 from lakehand.app.settings import Settings
 from lakehand.app.wiring import Service
 from lakehand.domain.errors import Unavailable
@@ -129,7 +128,7 @@ def announce(url: str, home: Path) -> None:
 
 
 def api_context(service: Service) -> ApiContext:
-    settings, metrics = service.settings, service.metrics
+    settings, metrics, name = service.settings, service.metrics, socket.gethostname()
     metrics.plugins(service.plugins.listing())
     return ApiContext(
         tables=service.tables,
@@ -148,18 +147,13 @@ def api_context(service: Service) -> ApiContext:
             callback_key=settings.secret("callback_key"),
             max_body=settings.max_body,
             max_callback_body=settings.max_callback_body,
-            hosts=Hosts.of(settings.host, own_names(), settings.allowed_hosts),
+            hosts=Hosts.of(settings.host, [name, name.partition(".")[0]], settings.allowed_hosts),
         ),
         about=ServiceInfo(version=lakehand.__version__, instance=service.identity.id, python=platform.python_version()),
         on_request=metrics.request,
         on_notifications=metrics.notifications,
         refusals=Refusals(metrics.refusal),
     )
-
-
-def own_names() -> list[str]:
-    name = socket.gethostname()
-    return [name, name.partition(".")[0]]
 
 
 class Signals:

@@ -57,9 +57,13 @@ def run_checks(settings: Settings, *, quick: bool) -> Iterator[CheckResult]:
     yield result_of("home", lambda: check_home(settings))
     yield result_of("database", lambda: check_database(settings))
     if not settings.all_warehouses:
-        yield result_of("storage", no_warehouse)
-    for place in settings.all_warehouses:
-        yield result_of(f"storage {place}", lambda place=place: check_storage(place, storages))  # type: ignore[misc]
+        detail, fix = (
+            "no warehouse is configured, so no table can be served",
+            "give --warehouse DIR or LAKEHAND_WAREHOUSES",
+        )
+        yield CheckResult("storage", False, detail, fix)
+    for warehouse in settings.all_warehouses:
+        yield result_of(f"storage {warehouse}", lambda warehouse=warehouse: check_storage(warehouse, storages))  # type: ignore[misc]
     if not quick:
         yield result_of("spark", lambda: check_spark(settings, formats))
 
@@ -148,15 +152,9 @@ def check_database(settings: Settings) -> str:
     return f"{kind} answers, schema {schema}"
 
 
-def no_warehouse() -> str:
-    raise CheckFailed(
-        "no warehouse is configured, so no table can be served", "give --warehouse DIR or LAKEHAND_WAREHOUSES"
-    )
-
-
-def check_storage(place: str, storages: Storages) -> str:
+def check_storage(warehouse: str, storages: Storages) -> str:
     """With the storage properties of the formats, as the service reads it."""
-    location = normalise_prefix(place)
+    location = normalise_prefix(warehouse)
     fix = "create it, or correct --warehouse; check endpoint and credentials (storage properties or environment)"
     try:
         storage, path = storages.of(location)

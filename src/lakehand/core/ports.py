@@ -313,7 +313,9 @@ class Instance:
 
 
 class Instances(Protocol):
-    def beat(self, id: InstanceId, *, host: str, version: str, detail: Mapping[str, Json], now: datetime) -> None: ...
+    def heartbeat(
+        self, id: InstanceId, *, host: str, version: str, detail: Mapping[str, Json], now: datetime
+    ) -> None: ...
 
     def list(self) -> Sequence[Instance]: ...
 

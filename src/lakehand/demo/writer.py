@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from lakehand.demo.service import QUICK_JAVA, DemoFailed
+from lakehand.demo.service import QUICK_JAVA, DemoFailed, wait_or_kill
 from lakehand.engines.spark.command import FORMATS, format_properties
 from lakehand.engines.spark.jars import spark_home
 from lakehand.engines.spark.java import Java
@@ -60,11 +60,7 @@ class WriterProcess:
         """Spark's JVM ends with its Python process."""
         if self.process.stdin is not None:
             self.process.stdin.close()
-        try:
-            self.process.wait(timeout=15)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        wait_or_kill(self.process)
 
 
 def own_conf(home: Path) -> dict[str, str]:

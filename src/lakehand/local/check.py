@@ -100,12 +100,18 @@ class TableChecker:
     def check(self, found: DiscoveredTable) -> CheckedTable:
         """Any error becomes the problem of this table and does not stop the others."""
         began = time.perf_counter()
-        identity = identity_of(found)
+        also = tuple(map(str, found.also))
+        known: dict[str, Any] = {
+            "location": found.location,
+            "format": str(found.format),
+            "name": found.name,
+            "also": also,
+        }
         try:
             numbers, decisions = self.inspect(found)
         except Exception as error:
-            return CheckedTable(**identity, problem=one_line(error), seconds=time.perf_counter() - began)
-        return CheckedTable(**identity, numbers=numbers, decisions=decisions, seconds=time.perf_counter() - began)
+            return CheckedTable(**known, problem=one_line(error), seconds=time.perf_counter() - began)
+        return CheckedTable(**known, numbers=numbers, decisions=decisions, seconds=time.perf_counter() - began)
 
     def inspect(self, found: DiscoveredTable) -> tuple[Mapping[str, Json], tuple[ActionDecision, ...]]:
         reader = ReadOnce(self.plugins.format(found.format))
@@ -155,15 +161,6 @@ def spec_of(
         table_name=reference.table_name or found.name, catalog=reference.catalog.name if reference.catalog else "",
         action_types=frozenset(plugins.actions_of(found.format)), properties=properties,
     )  # fmt: skip
-
-
-def identity_of(found: DiscoveredTable) -> dict[str, Any]:
-    return {
-        "location": found.location,
-        "format": str(found.format),
-        "name": found.name,
-        "also": tuple(str(name) for name in found.also),
-    }
 
 
 class ReadOnce(TableFormat):

@@ -95,7 +95,7 @@ class OneShotRun:
     def give_up_if_stuck(self, known: Sequence[Operation]) -> None:
         """A service would wait much longer for an engine or a lock than a person at a terminal does."""
         if self.cannot_start_engine(known):
-            raise Unavailable(self.engine_problem())
+            raise Unavailable("; ".join(one.health().detail for one in self.service.plugins.engines.values()))
         waiting = [o for o in known if not o.status.is_final]
         if any(o.status.is_live for o in waiting):
             self._idle_since = None
@@ -113,9 +113,6 @@ class OneShotRun:
         return is_submitted and any(
             failed_starts(engine) >= MOST_FAILED_STARTS for engine in self.service.plugins.engines.values()
         )
-
-    def engine_problem(self) -> str:
-        return "; ".join(engine.health().detail for engine in self.service.plugins.engines.values())
 
     def cancel(self) -> None:
         """Cancel what is in flight, and wait until it has stopped."""
@@ -185,7 +182,8 @@ def logged_to(file: Path) -> Iterator[None]:
 
 def settings_for(found: DiscoveredTable, reader: LocalReader, home: Path) -> Settings:
     """The configured settings, with a separate database, warehouse and driver, and with this table's format only."""
-    others = {r.name: {"enabled": False} for r in reader.plugins.reports if is_other_format(r, str(found.format))}
+    formats = [one for one in reader.plugins.reports if one.kind == "table-format" and one.state == "on"]
+    others = {one.name: {"enabled": False} for one in formats if str(found.format) not in one.pairs}
     flags = {
         "home": home,
         "database": f"sqlite:///{home / 'lakehand.db'}",
@@ -195,7 +193,3 @@ def settings_for(found: DiscoveredTable, reader: LocalReader, home: Path) -> Set
         "plugins": {"table-formats": others} if others else None,
     }
     return settings_file.load(flags, reader.config)
-
-
-def is_other_format(report: Any, wanted: str) -> bool:
-    return report.kind == "table-format" and report.state == "on" and wanted not in report.pairs

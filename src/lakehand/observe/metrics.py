@@ -4,15 +4,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    ProcessCollector,
-    disable_created_metrics,
-    generate_latest,
-)
+import prometheus_client as prometheus
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from lakehand.core.ports import PluginReport
@@ -24,7 +16,7 @@ LOOP_SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30)
 MOST_VALUES = 200
 LONGEST_VALUE = 60
 
-disable_created_metrics()  # type: ignore[no-untyped-call]
+prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class LabelLimiter:
@@ -47,22 +39,22 @@ class PrometheusMetrics:
     """Counts what the loops and the API report; implements the core's ``Metrics``."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        ProcessCollector(registry=self.registry)
+        self.registry = prometheus.CollectorRegistry()
+        prometheus.ProcessCollector(registry=self.registry)
         self._reason, self._queue, self._action = LabelLimiter(), LabelLimiter(), LabelLimiter()
         self._seen: dict[tuple[str, str, int], tuple[Callable[[], None], Callable[[float], None]]] = {}
         self._make_requests()
         self._make_operations()
         self._make_loops()
 
-    def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        return Counter(f"lakehand_{name}", text, labels, registry=self.registry)
+    def _counter(self, name: str, text: str, *labels: str) -> prometheus.Counter:
+        return prometheus.Counter(f"lakehand_{name}", text, labels, registry=self.registry)
 
-    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        return Gauge(f"lakehand_{name}", text, labels, registry=self.registry)
+    def _gauge(self, name: str, text: str, *labels: str) -> prometheus.Gauge:
+        return prometheus.Gauge(f"lakehand_{name}", text, labels, registry=self.registry)
 
-    def _histogram(self, name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
-        return Histogram(f"lakehand_{name}", text, labels, buckets=buckets, registry=self.registry)
+    def _histogram(self, name: str, text: str, buckets: tuple[float, ...], *labels: str) -> prometheus.Histogram:
+        return prometheus.Histogram(f"lakehand_{name}", text, labels, buckets=buckets, registry=self.registry)
 
     def _make_requests(self) -> None:
         self._requests = self._counter("requests", "Requests answered.", "route", "method", "status")
@@ -173,4 +165,4 @@ class PrometheusMetrics:
 
     def text(self) -> tuple[bytes, str]:
         """All metrics in Prometheus' text format, and its content type."""
-        return generate_latest(self.registry), CONTENT_TYPE_LATEST
+        return prometheus.generate_latest(self.registry), CONTENT_TYPE_LATEST

@@ -12,8 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from lakehand.rest.errors import problem
 from lakehand.rest.hosts import Hosts, host_of
 from lakehand.rest.refusals import Refusals
-from lakehand.rest.wire import CALLBACK, PREFIX, answer
-from lakehand.rest.wire_handler import refusal_answer
+from lakehand.rest.wire import CALLBACK, PREFIX, answer, refusal_answer
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 WITHOUT_BODY = "DELETE"  # needs a preflight request, which is never granted

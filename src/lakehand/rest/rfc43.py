@@ -76,50 +76,52 @@ class SubmittedAnswer(BaseModel):
 
 
 @router.post("/{service}/submit")
-def submit(service: Service, asked: SubmitRequest, context: Context, writer: Writer) -> SubmittedAnswer:
+def submit(service: Service, request: SubmitRequest, context: Context, writer: Writer) -> SubmittedAnswer:
     """Submit pending plans for execution. An upsert: repeating it changes nothing."""
     action, rules = ACTIONS[service], context.intake.rules
     parameters = {
-        **read_resource(asked.resource),
-        **read_parallelism(asked.parallelism),
-        "options": dict(read_options(asked.extra_params, rules)),
+        **read_resource(request.resource),
+        **read_parallelism(request.parallelism),
+        "options": dict(read_options(request.extra_params, rules)),
     }
-    check_engine(asked.execution_engine, context)
-    instants = [read_instant(text.strip(), rules) for text in asked.instant.split(",")[:MOST_INSTANTS]]
-    table = submitted_table(asked, action, context, writer)
+    name = request.execution_engine
+    if name and name.lower() not in context.engines:
+        raise Invalid(f"the engine {name[:40]!a} is not known: use one of {', '.join(sorted(context.engines))}")
+    instants = [read_instant(text.strip(), rules) for text in request.instant.split(",")[:MOST_INSTANTS]]
+    table = submitted_table(request, action, context, writer)
     stored = [context.operations.submit(table, action, i, parameters, origin=writer) for i in dict.fromkeys(instants)]
     return SubmittedAnswer(table=table.id, operations=[OperationAnswer.of(operation, table) for operation, _ in stored])
 
 
 @router.post("/{service}/remove")
-def remove(service: Service, asked: RemoveRequest, context: Context, writer: Writer) -> OperationAnswer:
+def remove(service: Service, request: RemoveRequest, context: Context, writer: Writer) -> OperationAnswer:
     """Remove an operation whose plan was rolled back or is no longer wanted; if it runs, cancel it."""
-    table = known_table(asked, context.tables)
-    instant = read_instant(asked.instant, context.intake.rules)
+    table = known_table(request, context.tables)
+    instant = read_instant(request.instant, context.intake.rules)
     return shown(context, context.operations.remove(table, instant, by=writer))
 
 
 @router.post(
     "/register", status_code=201, responses={200: {"model": TableAnswer, "description": "Registered already."}}
 )
-def register(asked: RegisterRequest, context: Context, writer: Writer, response: Response) -> TableAnswer:
+def register(request: RegisterRequest, context: Context, writer: Writer, response: Response) -> TableAnswer:
     """Register a Hudi table."""
-    if EXTRA_LOCATIONS in asked.properties:
+    if EXTRA_LOCATIONS in request.properties:
         raise Invalid(
             f"{EXTRA_LOCATIONS} widens what may be deleted, so no writer may set it: use lakehand tables change"
         )
-    names = asked.action_types.split(",") if isinstance(asked.action_types, str) else asked.action_types
+    names = request.action_types.split(",") if isinstance(request.action_types, str) else request.action_types
     actions = [str(ACTIONS.get(name.strip(), name.strip())) for name in names if name.strip()]
-    more = asked.model_dump(include={"priority", "heartbeat_timeout", "properties"})
-    table, is_new = context.tables.add(new_spec(asked, actions, context, **more), by=writer)
+    more = request.model_dump(include={"priority", "heartbeat_timeout", "properties"})
+    table, is_new = context.tables.add(new_spec(request, actions, context, **more), by=writer)
     response.status_code = 201 if is_new else 200
     return TableAnswer.of(table)
 
 
-def new_spec(asked: OwnedTable, actions: Sequence[str], context: ApiContext, **more: Any) -> TableSpec:
-    given: dict[str, Any] = asked.model_dump(include={"db_name", "table_name"}) | {"location": asked.base_path}
+def new_spec(request: OwnedTable, actions: Sequence[str], context: ApiContext, **more: Any) -> TableSpec:
+    given: dict[str, Any] = request.model_dump(include={"db_name", "table_name"}) | {"location": request.base_path}
     given |= {"format": context.intake.rules.format, "action_types": actions}
-    given |= {"owner": asked.owner or "default", "queue": asked.queue or "default"}
+    given |= {"owner": request.owner or "default", "queue": request.queue or "default"}
     try:
         return NewTable(**given, **more).spec(context.intake.heartbeat_timeout)
     except ValidationError as error:
@@ -127,24 +129,19 @@ def new_spec(asked: OwnedTable, actions: Sequence[str], context: ApiContext, **m
         raise Invalid(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}") from error
 
 
-def submitted_table(asked: SubmitRequest, action: Action, context: ApiContext, writer: str) -> Table:
+def submitted_table(request: SubmitRequest, action: Action, context: ApiContext, writer: str) -> Table:
     """The registered table; an unknown one with a base path is registered for this action alone."""
     try:
-        return known_table(asked, context.tables)
+        return known_table(request, context.tables)
     except NotFound:
-        if asked.base_path is None:
+        if request.base_path is None:
             raise
-    return context.tables.add(new_spec(asked, [action], context), by=writer)[0]
+    return context.tables.add(new_spec(request, [action], context), by=writer)[0]
 
 
-def known_table(asked: NamedTable, tables: TableService) -> Table:
-    if asked.base_path is not None:
-        return tables.find(asked.base_path)
-    if not asked.table_name:
+def known_table(request: NamedTable, tables: TableService) -> Table:
+    if request.base_path is not None:
+        return tables.find(request.base_path)
+    if not request.table_name:
         raise Invalid("the request names no table: give table_name with db_name, or base_path")
-    return tables.by_name(asked.db_name, asked.table_name)
-
-
-def check_engine(name: str, context: ApiContext) -> None:
-    if name and name.lower() not in context.engines:
-        raise Invalid(f"the engine {name[:40]!a} is not known: use one of {', '.join(sorted(context.engines))}")
+    return tables.by_name(request.db_name, request.table_name)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, delete, exists, insert, or_, select
+from sqlalchemy import Connection, Row, and_, delete, exists, insert, or_, select
 
 from lakehand.core.ports import Page
 from lakehand.domain.events import Event, StoredEvent
@@ -30,21 +30,21 @@ class EventWriter:
     """Writes events within someone's transaction."""
 
     dialect: str
-    counted: BatchInsert = field(init=False)
-    appended: BatchInsert = field(init=False)
+    insert_counted: BatchInsert = field(init=False)
+    insert_plain: BatchInsert = field(init=False)
 
     def __post_init__(self) -> None:
         last = ["message", "detail", "event_time"]
-        self.counted = BatchInsert(upsert(self.dialect, event, "fingerprint", set_=last, add=["times"]))
-        self.appended = BatchInsert(insert(event))
+        self.insert_counted = BatchInsert(upsert(self.dialect, event, "fingerprint", set_=last, add=["times"]))
+        self.insert_plain = BatchInsert(insert(event))
 
     def write(self, tx: Connection, events: Iterable[Event], now: int) -> None:
         rows = [to_row(e, now) for e in events]
         plain = [row for row in rows if row["fingerprint"] is None]
         if plain:
-            self.appended.run(tx, plain)
+            self.insert_plain.run(tx, plain)
         if len(plain) < len(rows):
-            self.counted.run(tx, merge_equal([row for row in rows if row["fingerprint"] is not None]))
+            self.insert_counted.run(tx, merge_equal([row for row in rows if row["fingerprint"] is not None]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,8 @@ class SqlEvents:
         same = {event.c.tbl_id: table, event.c.operation_id: operation}
         query = select(event).where(*(column == value for column, value in same.items() if value is not None))
         if kind is not None:
-            query = query.where(is_of_kind(kind))
+            is_prefix = kind.endswith(".")
+            query = query.where(event.c.kind.startswith(kind, autoescape=True) if is_prefix else event.c.kind == kind)
         keys = [event.c.event_time, event.c.event_id]
         return read_page(self.database, query, keys, to_event, limit=limit, cursor=cursor)
 
@@ -77,10 +78,6 @@ class SqlEvents:
             return tx.execute(delete(event).where(event.c.event_id.in_(seen), is_old)).rowcount if seen else 0
 
         return self.database.write(remove)
-
-
-def is_of_kind(kind: str) -> ColumnElement[bool]:
-    return event.c.kind.startswith(kind, autoescape=True) if kind.endswith(".") else event.c.kind == kind
 
 
 def merge_equal(rows: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:

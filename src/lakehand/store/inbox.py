@@ -150,18 +150,18 @@ class SqlInbox:
         if not fresh:
             return fresh, []
         counts = {row[0]: row[1] for row in UNFINISHED_COUNTS.rows(tx, sorted({pair[0] for pair in fresh}))}
-        asked = Counter(pair[0] for pair in fresh)
-        full = {table for table, count in asked.items() if counts.get(table, 0) + count > MOST_UNFINISHED}
+        wanted = Counter(pair[0] for pair in fresh)
+        full = {table for table, count in wanted.items() if counts.get(table, 0) + count > MOST_UNFINISHED}
         if not full:
             return fresh, []
         known = {(row[0], row[1]) for row in STORED.rows(tx, [pair for pair in fresh if pair[0] in full])}
-        kept, events = [pair for pair in fresh if pair[0] not in full], []
+        chosen, events = [pair for pair in fresh if pair[0] not in full], []
         for table in sorted(full):
             new = [pair for pair in fresh if pair[0] == table and pair not in known]
             room = max(MOST_UNFINISHED - counts.get(table, 0), 0)
-            kept += newest(new, room)
+            chosen += newest(new, room)
             events += [too_many(table, len(new) - room, counts.get(table, 0))] if room < len(new) else []
-        return sorted(kept), events
+        return sorted(chosen), events
 
     def operation_of(self, pair: Pair, process: TableProcess, table: Row[Any], now: int) -> dict[str, Any]:
         instant = Instant(pair[1])

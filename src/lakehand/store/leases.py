@@ -41,7 +41,7 @@ OURS = and_(
     c.operation_id.in_(bindparam("ids", expanding=True)), c.lease_token.in_(bindparam("tokens", expanding=True))
 )
 RENEW = update(operation).where(OURS).values(lease_until=bindparam("until"))
-KEPT = select(c.operation_id).where(OURS)
+RENEWED = select(c.operation_id).where(OURS)
 WON = select(operation).where(c.operation_id == ID, c.lease_token == bindparam("token"))
 HELD = select(operation).where(c.lease_holder == bindparam("holder")).order_by(c.operation_id)
 LATE = select(operation).where(c.lease_until < bindparam("end")).order_by(c.lease_until).limit(bindparam("limit"))
@@ -73,9 +73,10 @@ class OperationLeases(OperationReads):
             values["now"] = tx.execute(NOW).scalar_one() if now is None else to_millis(now)
             values["until"] = values["now"] + span_to_millis(time_to_live)
             if dispatch_slots:
-                values["place"] = free_slot(tx, dispatch_slots)
-                if values["place"] is None:
+                taken = set(tx.scalars(TAKEN, {"slots": sorted(dispatch_slots)}))
+                if not (free := sorted(set(dispatch_slots) - taken)):
                     return None
+                values["place"] = free[0]
             tx.execute(statement, values)
             return tx.execute(WON, {"id": operation.id, "token": token}).one_or_none()
 
@@ -91,12 +92,12 @@ class OperationLeases(OperationReads):
         until = to_millis(now) + span_to_millis(time_to_live)
 
         def write(tx: Connection) -> Collection[OperationId]:
-            kept: set[OperationId] = set()
+            renewed: set[OperationId] = set()
             for part in chunks(sorted(leases)):
                 ours = {"ids": part, "tokens": [leases[one] for one in part]}
                 tx.execute(RENEW, ours | {"until": until})
-                kept.update(tx.scalars(KEPT, ours))
-            return kept
+                renewed.update(tx.scalars(RENEWED, ours))
+            return renewed
 
         return self.database.write(write) if leases else set()
 
@@ -106,8 +107,3 @@ class OperationLeases(OperationReads):
     def late(self, *, now: datetime, margin: timedelta, limit: int) -> Sequence[Operation]:
         bounds = {"end": to_millis(now - margin), "limit": limit}
         return [to_operation(row) for row in self.database.read(lambda tx: tx.execute(LATE, bounds).all())]
-
-
-def free_slot(tx: Connection, dispatch_slots: Collection[str]) -> str | None:
-    taken = set(tx.scalars(TAKEN, {"slots": sorted(dispatch_slots)}))
-    return next((slot for slot in sorted(dispatch_slots) if slot not in taken), None)

@@ -9,19 +9,8 @@ from sqlalchemy import Row
 
 from lakehand.domain.actions import Action
 from lakehand.domain.events import Event
-from lakehand.domain.operations import (
-    Attempt,
-    AttemptEnd,
-    Handle,
-    InstanceId,
-    Lease,
-    LeaseToken,
-    NewOperation,
-    Operation,
-    OperationId,
-    Status,
-)
-from lakehand.domain.processes import Instant, TableProcess
+from lakehand.domain.operations import Attempt, AttemptEnd, Lease, NewOperation, Operation, OperationId, Status
+from lakehand.domain.processes import TableProcess
 from lakehand.domain.tables import TableId
 from lakehand.store.clock import millis_or_none, to_millis, to_time
 from lakehand.store.documents import failure_document, from_document, storable_text, to_document, to_failure
@@ -93,9 +82,9 @@ def saved_row(operation: Operation, now: int) -> dict[str, Any]:
 
 def to_operation(row: Row[Any]) -> Operation:
     return Operation(
-        id=OperationId(row.operation_id),
-        table=TableId(row.tbl_id),
-        instant=Instant(row.instant),
+        id=row.operation_id,
+        table=row.tbl_id,
+        instant=row.instant,
         process=to_process(row),
         status=Status(row.status),
         priority=row.priority,
@@ -105,8 +94,8 @@ def to_operation(row: Row[Any]) -> Operation:
         run_times=row.run_times,
         patience=row.patience,
         not_before=to_time(row.not_before),
-        lease=to_lease(row),
-        handle=Handle(row.handle) if row.handle is not None else None,
+        lease=row.lease_token and Lease(holder=row.lease_holder, token=row.lease_token, until=to_time(row.lease_until)),
+        handle=row.handle,
         cancel_requested=bool(row.cancel_requested),
         is_deleted=bool(row.is_deleted),
         reason=row.reason,
@@ -127,18 +116,12 @@ def to_process(row: Row[Any]) -> TableProcess:
         action=Action(row.action),
         job=row.job,
         engine=row.engine,
-        instant=Instant(row.plan_instant) if row.plan_instant is not None else None,
+        instant=row.plan_instant,
         parameters=from_document(row.parameters),
         conflict_class=row.conflict_class,
         urgent=bool(row.urgent),
         reason=row.purpose,
     )
-
-
-def to_lease(row: Row[Any]) -> Lease | None:
-    if row.lease_token is None:
-        return None
-    return Lease(holder=InstanceId(row.lease_holder), token=LeaseToken(row.lease_token), until=to_time(row.lease_until))
 
 
 def attempt_row(attempt: Attempt) -> dict[str, Any]:
@@ -157,11 +140,11 @@ def end_row(ended: Attempt | AttemptEnd, at: datetime | None) -> dict[str, Any]:
 
 def to_attempt(row: Row[Any]) -> Attempt:
     return Attempt(
-        operation=OperationId(row.operation_id),
+        operation=row.operation_id,
         number=row.number,
-        handle=Handle(row.handle),
+        handle=row.handle,
         engine=row.engine,
-        instance=InstanceId(row.instance),
+        instance=row.instance,
         started_at=to_time(row.start_time),
         finished_at=to_time(row.finish_time),
         outcome=row.outcome,

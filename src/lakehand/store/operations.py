@@ -65,7 +65,9 @@ class SqlOperations(OperationLeases):
         def write(tx: Connection) -> Row[Any]:
             self.overwrite(tx, operation, saved_row(operation, at) | slot)
             put_attempt(tx, attempt)
-            end_attempt(tx, operation.id, ended)
+            if ended is not None:
+                same = and_(attempts.c.operation_id == operation.id, attempts.c.handle == ended.handle)
+                tx.execute(update(attempts).where(same).values(end_row(ended, ended.at)))
             if wake:
                 wake_tables(tx, WAKE, [operation.table], at)
             self.note(tx, event, operation.id, operation.table, at)
@@ -156,12 +158,6 @@ class SqlOperations(OperationLeases):
 
 def is_unwanted(row: Row[Any]) -> bool:
     return bool(row.status == Status.PENDING.value and row.cancel_requested)
-
-
-def end_attempt(tx: Connection, id: OperationId, ended: AttemptEnd | None) -> None:
-    if ended is not None:
-        same = and_(attempts.c.operation_id == id, attempts.c.handle == ended.handle)
-        tx.execute(update(attempts).where(same).values(end_row(ended, ended.at)))
 
 
 def put_attempt(tx: Connection, attempt: Attempt | None) -> None:

@@ -72,7 +72,7 @@ class SqlTables:
         if known is not None and not known.removed:
             return to_table(known), False
         if known is None and not self.insert(tx, spec, now):
-            return self.find_registered(tx, spec)
+            return to_table(tx.execute(select(tbl).where(at)).one()), False
         if known is not None:
             tx.execute(update(tbl).where(at).values(revived_row(spec, now)))
         row = tx.execute(select(tbl).where(at)).one()
@@ -91,9 +91,6 @@ class SqlTables:
                 raise
             return False
         return True
-
-    def find_registered(self, tx: Connection, spec: TableSpec) -> tuple[Table, bool]:
-        return to_table(tx.execute(select(tbl).where(tbl.c.location_key == key_of(spec.location))).one()), False
 
     def add_schedules(self, tx: Connection, table: TableId, wanted: Collection[Action], now: int) -> None:
         rows = schedule_rows(table, wanted, now)
@@ -140,9 +137,9 @@ def pass_on_name(tx: Connection, removed: Row[Any]) -> None:
         tbl.c.db_name == removed.db_name, tbl.c.table_name == removed.table_name, tbl.c.catalog == removed.catalog,
         REGISTERED,
     )  # fmt: skip
-    heir = tx.execute(waiting.order_by(tbl.c.id).limit(1)).scalar_one_or_none()
-    if heir is not None:
-        tx.execute(update(tbl).where(tbl.c.id == heir).values(name_key=removed.name_key))
+    successor = tx.execute(waiting.order_by(tbl.c.id).limit(1)).scalar_one_or_none()
+    if successor is not None:
+        tx.execute(update(tbl).where(tbl.c.id == successor).values(name_key=removed.name_key))
 
 
 def conditions(filter: TableFilter) -> Sequence[ColumnElement[bool]]:
