@@ -140,7 +140,7 @@ def unreachable(url: str, error: Exception) -> str:
 def error_text(answer: "httpx.Response", url: str) -> str:
     message = message_of(answer)
     if answer.status_code == 401:
-        return f"{url} wants a token: give it with --token or LAKEHAND_TOKEN ({message})"
+        return f"{url} requires a token: give it with --token or LAKEHAND_TOKEN ({message})"
     if answer.status_code >= 500:
         return f"{url} answered {answer.status_code}: {message}; its log says more"
     return message

@@ -85,10 +85,10 @@ def asked(client: httpx.Client, address: str) -> bytes:
     with socket.create_connection((client.base_url.host, client.base_url.port or 0)) as connection:
         connection.settimeout(30)
         connection.sendall(f"GET {address} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
-        said = b""
+        reply = b""
         while more := connection.recv(65536):
-            said += more
-        return said
+            reply += more
+        return reply
 
 
 class Counted(TopTexts):

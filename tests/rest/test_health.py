@@ -42,7 +42,7 @@ def test_a_check_that_fails_is_not_ready(context: ApiContext, client_of: ClientO
 DETAILS = "cannot reach postgresql://ann@db.internal/lake: password authentication failed for user ann"
 
 
-def test_without_a_token_readiness_tells_no_details(
+def test_without_a_token_readiness_shows_no_details(
     context: ApiContext, client_of: ClientOf, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -58,7 +58,7 @@ def test_without_a_token_readiness_tells_no_details(
     assert DETAILS in [record.__dict__.get("parts", {}).get("database") for record in caplog.records]
 
 
-def test_with_a_token_readiness_tells_what_is_wrong(context: ApiContext, client_of: ClientOf) -> None:
+def test_with_a_token_readiness_shows_what_is_wrong(context: ApiContext, client_of: ClientOf) -> None:
     guarded = with_security(replace(context, readiness=lambda: {"database": DETAILS}), api_tokens={"ana": "sesame-01"})
 
     answer = client_of(guarded).get("/health/ready", headers={"Authorization": "Bearer sesame-01"})

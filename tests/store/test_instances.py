@@ -10,7 +10,7 @@ def heartbeat(store: Store, id: InstanceId, after: int, **detail: str) -> None:
     store.instances.heartbeat(id, host="h", version="1.0", detail=detail, now=NOON + after * MINUTE)
 
 
-def test_an_instance_is_seen_from_its_first_beat_to_its_last(store: Store) -> None:
+def test_an_instance_is_seen_from_its_first_heartbeat_to_its_last(store: Store) -> None:
     heartbeat(store, ONE, 0, port="1")
     heartbeat(store, ONE, 5, port="2")
 

@@ -30,7 +30,7 @@ def read_json(text: str) -> object:
     try:
         return json.loads(text, object_pairs_hook=without_repeats)
     except json.JSONDecodeError:
-        raise ValueError('it is no JSON object: write {"name": "secret"}') from None
+        raise ValueError('it is not a JSON object: write {"name": "secret"}') from None
 
 
 def read_pair(number: int, pair: str) -> tuple[str, str]:
@@ -44,9 +44,9 @@ def without_repeats(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, secret in pairs:
         if name in found and _NAME.fullmatch(name):
-            raise ValueError(f"the name {name} is there twice")
+            raise ValueError(f"the name {name} appears twice")
         if name in found:
-            raise ValueError("a name is there twice")
+            raise ValueError("a name appears twice")
         found[name] = secret
     return found
 
@@ -71,7 +71,7 @@ def check_name(number: int, name: str, others: Collection[str]) -> None:
     if name.lower() in RESERVED:
         raise ValueError(f"{name} is reserved: events use it for the service itself; choose another name")
     if name.lower() in {other.lower() for other in others}:
-        raise ValueError(f"the name {name} is there twice")
+        raise ValueError(f"the name {name} appears twice")
 
 
 def check_secret(what: str, secret: SecretStr) -> None:

@@ -31,9 +31,7 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Decide as if the table had this property; repeatable."),
 ]
-Way = Annotated[
-    str | None, typer.Option("--scheduling", help="writer or service; default: the one with which more is needed.")
-]
+Way = Annotated[str | None, typer.Option("--scheduling", help="writer or service; default: whichever needs more.")]
 
 
 def check(
@@ -42,7 +40,7 @@ def check(
     set: Set = None,
     scheduling: Way = None,
     long: Annotated[bool, typer.Option("--long", "-l", help="Show all details, also for many tables.")] = False,
-    fail_on_need: Annotated[bool, typer.Option(help="Exit with 1 if a table needs something or is broken.")] = False,
+    fail_on_need: Annotated[bool, typer.Option(help="Exit with status 1 if a table needs work or is broken.")] = False,
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:

@@ -49,28 +49,25 @@ def run_checks(settings: Settings, *, quick: bool) -> Iterator[CheckResult]:
     plugins = open_plugins(settings)
     formats = sorted(name for name in plugins.formats if name in FORMATS) if isinstance(plugins, Plugins) else []
     storages = Storages(storage_properties(settings.plugin_configs()))
-    yield result_of("settings", lambda: check_settings(settings))
+    yield result_of("settings", check_settings, settings)
     yield result_of("python", check_python)
     yield result_of("java", check_java)
-    yield result_of("plugins", lambda: check_plugins(plugins))
-    yield result_of("jars", lambda: check_jars(settings, formats))
-    yield result_of("home", lambda: check_home(settings))
-    yield result_of("database", lambda: check_database(settings))
+    yield result_of("plugins", check_plugins, plugins)
+    yield result_of("jars", check_jars, settings, formats)
+    yield result_of("home", check_home, settings)
+    yield result_of("database", check_database, settings)
     if not settings.all_warehouses:
-        detail, fix = (
-            "no warehouse is configured, so no table can be served",
-            "give --warehouse DIR or LAKEHAND_WAREHOUSES",
-        )
-        yield CheckResult("storage", False, detail, fix)
+        detail = "no warehouse is configured, so no table can be served"
+        yield CheckResult("storage", is_fine=False, detail=detail, fix="give --warehouse DIR or LAKEHAND_WAREHOUSES")
     for warehouse in settings.all_warehouses:
-        yield result_of(f"storage {warehouse}", lambda warehouse=warehouse: check_storage(warehouse, storages))  # type: ignore[misc]
+        yield result_of(f"storage {warehouse}", check_storage, warehouse, storages)
     if not quick:
-        yield result_of("spark", lambda: check_spark(settings, formats))
+        yield result_of("spark", check_spark, settings, formats)
 
 
-def result_of(part: str, check: Callable[[], str]) -> CheckResult:
+def result_of(part: str, check: Callable[..., str], *given: object) -> CheckResult:
     try:
-        return CheckResult(part=part, is_fine=True, detail=check())
+        return CheckResult(part=part, is_fine=True, detail=check(*given))
     except CheckFailed as failed:
         return CheckResult(part=part, is_fine=False, detail=str(failed), fix=failed.fix)
     except Exception as error:
@@ -118,10 +115,10 @@ def check_jars(settings: Settings, formats: Sequence[str]) -> str:
 
 
 def check_settings(settings: Settings) -> str:
-    choice = settings.config
-    if choice.warnings:
-        raise CheckFailed(f"{choice.sentence}; {'; '.join(choice.warnings)}", "see the message")
-    return choice.sentence
+    sentence, warnings = settings.config.sentence, settings.config.warnings
+    if warnings:
+        raise CheckFailed("; ".join([sentence, *warnings]), "see the message")
+    return sentence
 
 
 def check_home(settings: Settings) -> str:

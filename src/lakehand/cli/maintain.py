@@ -62,7 +62,7 @@ def maintain(
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Do once what a table needs, and show it before and after. Starts Spark and stops it again."""
+    """Do what a table needs, once, and show it before and after. Starts Spark and stops it again."""
     reader = open_local_reader(config)
     found = find_table(reader, path)
     wanted = requested_actions(reader, found, action or [], confirm=confirm)
@@ -96,7 +96,7 @@ def find_table(reader: "LocalReader", path: str) -> "DiscoveredTable":
     tables = [one for one in found if isinstance(one, DiscoveredTable)]
     if not tables:
         why = f": {found[0].reason}" if found and not isinstance(found[0], DiscoveredTable) else ""
-        raise CommandFailed(f"{path} is no table of {', '.join(sorted(reader.plugins.formats))}{why}")
+        raise CommandFailed(f"{path} is not a table of {', '.join(sorted(reader.plugins.formats))}{why}")
     if len(tables) > 1:
         raise CommandFailed(f"there are {len(tables)} tables below {path}: name one; lakehand check {path} lists them")
     return tables[0]

@@ -24,9 +24,11 @@ GOOD = frozenset({"succeeded", "dropped"})
 )
 def list_operations(
     *,
-    table: Annotated[str | None, typer.Option(help="Only of this table: id, name, db.name or location.")] = None,
-    action: Annotated[str | None, typer.Option(help="Only of this action.")] = None,
-    status: Annotated[list[str] | None, typer.Option(help="Only of this status; repeatable.")] = None,
+    table: Annotated[
+        str | None, typer.Option(help="Only operations of this table: id, name, db.name or location.")
+    ] = None,
+    action: Annotated[str | None, typer.Option(help="Only this action.")] = None,
+    status: Annotated[list[str] | None, typer.Option(help="Only this status; repeatable.")] = None,
     limit: Limit = 20,
     watch: Watch = False,
     session: Session,
@@ -136,7 +138,7 @@ def clear(table: TableName, *, yes: Yes = False, session: Session) -> None:
 def logs(
     id: Id,
     *,
-    attempt: Annotated[int | None, typer.Option(help="Of this attempt; default: the last one.")] = None,
+    attempt: Annotated[int | None, typer.Option(help="Log of this attempt; default: the last one.")] = None,
     keep_on: Annotated[bool, typer.Option("--follow", "-f", help="Follow until the operation ends.")] = False,
     session: Session,
 ) -> None:

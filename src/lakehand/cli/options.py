@@ -27,9 +27,9 @@ Token: TypeAlias = Annotated[
     ),
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Watch: TypeAlias = Annotated[bool, typer.Option("--watch", "-w", help="Keep watching and show changes; Ctrl-C ends.")]
+Watch: TypeAlias = Annotated[bool, typer.Option("--watch", "-w", help="Keep watching and show changes, until Ctrl-C.")]
 Limit: TypeAlias = Annotated[int, typer.Option("--limit", min=1, help="Show at most this many.")]
-Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 TableName: TypeAlias = Annotated[
     str, typer.Argument(metavar="TABLE", help="Id, name, db.name, catalog:db.name or location of a table.")
 ]
@@ -111,7 +111,7 @@ def pairs(texts: Iterable[str] | None, option: str) -> Mapping[str, str]:
     for text in texts or ():
         key, equals, value = text.partition("=")
         if not equals or not key:
-            raise CommandFailed(f"{option} {text!r} is no KEY=VALUE")
+            raise CommandFailed(f"{option} {text!r} is not KEY=VALUE")
         found[key.strip()] = value
     return found
 

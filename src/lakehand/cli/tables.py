@@ -66,13 +66,13 @@ def add(
 @add_command(app, "list", epilog="lakehand tables list --owner finance --json")
 def list_tables(
     *,
-    db: Annotated[str | None, typer.Option(help="Only of this database.")] = None,
-    name: Annotated[str | None, typer.Option(help="Only of this name.")] = None,
-    owner: Annotated[str | None, typer.Option(help="Only of this owner.")] = None,
-    queue: Annotated[str | None, typer.Option(help="Only of this queue.")] = None,
-    format: Annotated[str | None, typer.Option(help="Only of this format.")] = None,
-    catalog: Annotated[str | None, typer.Option(help="Only of this catalog.")] = None,
-    paused: Annotated[bool | None, typer.Option("--paused/--active", help="Only paused, or only active ones.")] = None,
+    db: Annotated[str | None, typer.Option(help="Only tables of this database.")] = None,
+    name: Annotated[str | None, typer.Option(help="Only tables of this name.")] = None,
+    owner: Annotated[str | None, typer.Option(help="Only tables of this owner.")] = None,
+    queue: Annotated[str | None, typer.Option(help="Only tables of this queue.")] = None,
+    format: Annotated[str | None, typer.Option(help="Only tables of this format.")] = None,
+    catalog: Annotated[str | None, typer.Option(help="Only tables of this catalog.")] = None,
+    paused: Annotated[bool | None, typer.Option("--paused/--active", help="Only paused or only active tables.")] = None,
     limit: Limit = 50,
     session: Session,
 ) -> None:

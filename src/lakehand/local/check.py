@@ -207,7 +207,7 @@ def discover(paths: Iterable[str], reader: LocalReader, finder: Finder) -> Itera
                 yield found
             if is_empty:
                 known = ", ".join(sorted(reader.plugins.formats))
-                yield NotFound(f"{path} is no table and has none below it; known formats are {known}")
+                yield NotFound(f"{path} is not a table, and there is none below it; known formats are {known}")
         except LakehandError as error:
             yield error
 

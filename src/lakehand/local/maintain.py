@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from lakehand.app import settings as settings_file
 from lakehand.app import wiring
@@ -109,10 +108,10 @@ class OneShotRun:
             self.service.operations.cancel(operation.id, by=f"a timeout, because it waited: {operation.reason}")
 
     def cannot_start_engine(self, known: Sequence[Operation]) -> bool:
-        is_submitted = any(o.status is Status.SUBMITTED for o in known)
-        return is_submitted and any(
-            failed_starts(engine) >= MOST_FAILED_STARTS for engine in self.service.plugins.engines.values()
-        )
+        if not any(o.status is Status.SUBMITTED for o in known):
+            return False
+        failures = [engine.health().facts.get("failures") for engine in self.service.plugins.engines.values()]
+        return any(isinstance(count, int) and count >= MOST_FAILED_STARTS for count in failures)
 
     def cancel(self) -> None:
         """Cancel what is in flight, and wait until it has stopped."""
@@ -122,11 +121,6 @@ class OneShotRun:
         deadline = time.monotonic() + CANCEL_TIMEOUT
         while time.monotonic() < deadline and not self.are_ended(self.operations()):
             time.sleep(POLL)
-
-
-def failed_starts(engine: Any) -> int:
-    count = engine.health().facts.get("failures")
-    return count if isinstance(count, int) else 0
 
 
 def is_evaluated(schedule: Schedule, last: datetime | None, now: datetime) -> bool:

@@ -28,8 +28,7 @@ async def caller_of(request: Request, context: Context, credentials: Credentials
     """The name of the request's token; raises if a valid one is required and missing."""
     if not context.security.api_tokens:
         return ANONYMOUS
-    name = token_name(context, credentials)
-    if name is None:
+    if (name := token_name(context, credentials)) is None:
         raise refused(request, "the request has no valid token: send Authorization: Bearer TOKEN")
     return name
 

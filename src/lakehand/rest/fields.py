@@ -36,7 +36,7 @@ def printable(text: str) -> str:
 def property_key(key: str) -> str:
     """A key that a request may set: nothing that loads code, configures Spark, or is a secret."""
     if not _KEY.fullmatch(key):
-        raise ValueError(f"{key[:80]!a} is no property key: letters, digits, dots, hyphens; at most 250")
+        raise ValueError(f"{key[:80]!a} is not a property key: letters, digits, dots, hyphens; at most 250")
     if key.lower().startswith(_FOREIGN):
         raise ValueError(
             f"{key}: settings of Spark and of storage cannot be set by a request: use the service's configuration"

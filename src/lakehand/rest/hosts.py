@@ -70,5 +70,5 @@ def checked_name(text: str) -> str:
             ipaddress.ip_address(name)
         except ValueError:
             wanted = "a name or address without scheme and port, or *.example.com"
-            raise ValueError(f"{text[:80]!a} is no host: {wanted}") from None
+            raise ValueError(f"{text[:80]!a} is not a host: {wanted}") from None
     return name

@@ -109,7 +109,7 @@ def read_statuses(text: str) -> Collection[Status]:
     words = [word.strip().lower() for word in text.split(",") if word.strip()]
     unknown = [word for word in words if word not in {str(status) for status in Status}]
     if unknown:
-        raise Invalid(f"{unknown[0]!a} is no status: use {', '.join(str(status) for status in Status)}")
+        raise Invalid(f"{unknown[0]!a} is not a status: use {', '.join(str(status) for status in Status)}")
     return [Status(word) for word in words]
 
 

@@ -110,17 +110,7 @@ def shorten(fingerprint: str | None) -> str | None:
 
 
 def to_event(row: Row[Any]) -> StoredEvent:
-    return StoredEvent(
-        id=row.event_id,
-        event=Event(
-            kind=row.kind,
-            message=row.message,
-            table=row.tbl_id,
-            operation=row.operation_id,
-            detail=from_document(row.detail),
-            fingerprint=row.fingerprint,
-        ),
-        at=to_time(row.event_time),
-        first_at=to_time(row.first_time),
-        times=row.times,
-    )
+    named = {"kind": row.kind, "message": row.message, "fingerprint": row.fingerprint}
+    event = Event(**named, table=row.tbl_id, operation=row.operation_id, detail=from_document(row.detail))
+    at, first = to_time(row.event_time), to_time(row.first_time)
+    return StoredEvent(id=row.event_id, event=event, at=at, first_at=first, times=row.times)

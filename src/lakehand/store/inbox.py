@@ -109,9 +109,7 @@ class SqlInbox:
             self.insert_tables.run(tx, [rows[key] | {"name_key": None} for key in nameless])
             added = read_known(tx, specs)
             events += [name_taken(specs[key], added[key]) for key in nameless]
-        wanted = [s for key, spec in specs.items() for s in schedule_rows(added[key].id, spec.action_types, now)]
-        if wanted:
-            self.insert_schedules.run(tx, wanted)
+        self.add_schedules(tx, [(added[key].id, spec) for key, spec in specs.items()], now)
 
     def revive(self, tx: Connection, row: Row[Any], spec: TableSpec, events: list[Event], now: int) -> None:
         values = revived_row(spec, now)
@@ -120,9 +118,12 @@ class SqlInbox:
             values["name_key"] = None
             events.append(name_taken(spec, row))
         tx.execute(update(tbl).where(t.id == row.id).values(values))
-        wanted = schedule_rows(row.id, spec.action_types, now)
-        if wanted:
-            self.insert_schedules.run(tx, wanted)
+        self.add_schedules(tx, [(row.id, spec)], now)
+
+    def add_schedules(self, tx: Connection, tables: Sequence[tuple[TableId, TableSpec]], now: int) -> None:
+        rows = [row for table, spec in tables for row in schedule_rows(table, spec.action_types, now)]
+        if rows:
+            self.insert_schedules.run(tx, rows)
 
     def add_operations(
         self, tx: Connection, rows: Sequence[InboxRow], tables: Sequence[Row[Any]], now: int

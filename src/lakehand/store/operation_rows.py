@@ -90,10 +90,10 @@ def to_operation(row: Row[Any]) -> Operation:
         priority=row.priority,
         queue=row.queue,
         owner=row.owner,
+        not_before=to_time(row.not_before),
         origin=row.origin,
         run_times=row.run_times,
         patience=row.patience,
-        not_before=to_time(row.not_before),
         lease=row.lease_token and Lease(holder=row.lease_holder, token=row.lease_token, until=to_time(row.lease_until)),
         handle=row.handle,
         cancel_requested=bool(row.cancel_requested),
@@ -114,12 +114,12 @@ def to_operation(row: Row[Any]) -> Operation:
 def to_process(row: Row[Any]) -> TableProcess:
     return TableProcess(
         action=Action(row.action),
+        parameters=from_document(row.parameters),
+        urgent=bool(row.urgent),
         job=row.job,
         engine=row.engine,
         instant=row.plan_instant,
-        parameters=from_document(row.parameters),
         conflict_class=row.conflict_class,
-        urgent=bool(row.urgent),
         reason=row.purpose,
     )
 
@@ -139,18 +139,10 @@ def end_row(ended: Attempt | AttemptEnd, at: datetime | None) -> dict[str, Any]:
 
 
 def to_attempt(row: Row[Any]) -> Attempt:
-    return Attempt(
-        operation=row.operation_id,
-        number=row.number,
-        handle=row.handle,
-        engine=row.engine,
-        instance=row.instance,
-        started_at=to_time(row.start_time),
-        finished_at=to_time(row.finish_time),
-        outcome=row.outcome,
-        failure=to_failure(row.failure),
-        result=from_document(row.result),
-    )
+    plain = {name: getattr(row, name) for name in ("number", "handle", "engine", "instance", "outcome")}
+    times = {"started_at": to_time(row.start_time), "finished_at": to_time(row.finish_time)}
+    ended = {"failure": to_failure(row.failure), "result": from_document(row.result)}
+    return Attempt(operation=row.operation_id, **plain, **times, **ended)
 
 
 def about(event: Event, id: OperationId, table: TableId) -> Event:

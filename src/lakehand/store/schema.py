@@ -4,6 +4,7 @@
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import Column, ForeignKey, Index, MetaData, Table, UniqueConstraint
 from sqlalchemy.dialects import mysql
 
 Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite generates ids only for INTEGER
@@ -19,21 +20,21 @@ Number = sa.Integer()
 # MySQL compares text case-insensitively by default.
 ON_MYSQL: dict[str, Any] = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": "utf8mb4_bin"}
 
-metadata = sa.MetaData()
+metadata = MetaData()
 
 
-def required(kind: Any, *names: str) -> list[sa.Column[Any]]:
-    return [sa.Column(name, kind, nullable=False) for name in names]
+def required(kind: Any, *names: str) -> list[Column[Any]]:
+    return [Column(name, kind, nullable=False) for name in names]
 
 
-def optional(kind: Any, *names: str) -> list[sa.Column[Any]]:
-    return [sa.Column(name, kind) for name in names]
+def optional(kind: Any, *names: str) -> list[Column[Any]]:
+    return [Column(name, kind) for name in names]
 
 
-tbl = sa.Table(
+tbl = Table(
     "tbl",
     metadata,
-    sa.Column("id", Id, primary_key=True),
+    Column("id", Id, primary_key=True),
     *required(Key, "db_name", "table_name", "owner", "queue", "catalog"),
     *required(sa.String(1024), "base_path"),
     *required(LongText, "action_types", "properties"),
@@ -43,21 +44,21 @@ tbl = sa.Table(
     *required(Flag, "paused", "removed"),
     *optional(LongText, "change_token"),
     *optional(Millis, "change_time", "look_time", "notify_time", "probe_due"),
-    sa.Column("probe_token", Word),  # of the instance that claimed the last probe
-    sa.Column("location_key", Digest, nullable=False),
-    sa.Column("name_key", Digest),  # only while registered, only with a db_name, and only for the first of that name
-    sa.UniqueConstraint("location_key", name="uq_tbl_location"),
-    sa.UniqueConstraint("name_key", name="uq_tbl_name"),
-    sa.Index("ix_tbl_names", "db_name", "table_name"),
-    sa.Index("ix_tbl_probe", "probe_due"),
+    Column("probe_token", Word),  # of the instance that claimed the last probe
+    Column("location_key", Digest, nullable=False),
+    Column("name_key", Digest),  # only while registered, only with a db_name, and only for the first of that name
+    UniqueConstraint("location_key", name="uq_tbl_location"),
+    UniqueConstraint("name_key", name="uq_tbl_name"),
+    Index("ix_tbl_names", "db_name", "table_name"),
+    Index("ix_tbl_probe", "probe_due"),
     **ON_MYSQL,
 )
 
-operation = sa.Table(
+operation = Table(
     "operation",
     metadata,
-    sa.Column("operation_id", Id, primary_key=True),
-    sa.Column("tbl_id", Id, sa.ForeignKey("tbl.id", name="fk_operation_tbl"), nullable=False),
+    Column("operation_id", Id, primary_key=True),
+    Column("tbl_id", Id, ForeignKey("tbl.id", name="fk_operation_tbl"), nullable=False),
     *required(Key, "instant", "job", "queue", "owner"),
     *required(Word, "action", "status", "engine", "origin"),
     *required(sa.String(200), "conflict_class"),
@@ -65,35 +66,35 @@ operation = sa.Table(
     *required(LongText, "purpose", "reason"),
     *required(Number, "priority", "run_times", "patience"),
     *required(Flag, "urgent", "is_deleted", "cancel_requested"),
-    sa.Column("retry_on_error", Flag, nullable=False),  # RFC-43's; reserved: the retry policy decides, not the writer
+    Column("retry_on_error", Flag, nullable=False),  # RFC-43's; reserved: the retry policy decides, not the writer
     *required(Millis, "not_before", "schedule_time", "create_time", "update_time"),
     *optional(Millis, "submit_time", "start_time", "finish_time"),
     *optional(Key, "plan_instant", "handle"),
     *optional(Document, "failure"),
-    sa.Column("lease_holder", Key),
-    sa.Column("lease_token", Word),
-    sa.Column("lease_until", Millis),
-    sa.Column("active_slot", Key),  # set while leased; unique: one live operation per table and conflict class
-    sa.Column("place", Key),  # set while leased, if such operations are limited: one of that many dispatch slots
-    sa.UniqueConstraint("tbl_id", "instant", name="uq_operation_instant"),
-    sa.UniqueConstraint("active_slot", name="uq_operation_slot"),
-    sa.Index("ix_operation_tbl", "tbl_id", "operation_id"),
-    sa.Index("ix_operation_tbl_status", "tbl_id", "status", "operation_id"),
-    sa.Index("ix_operation_status", "status", "operation_id"),
-    sa.Index("ix_operation_lease", "lease_until"),
-    sa.Index("ix_operation_holder", "lease_holder"),
-    sa.Index("ix_operation_finish", "finish_time"),
-    sa.Index("uq_operation_place", "place", unique=True),
+    Column("lease_holder", Key),
+    Column("lease_token", Word),
+    Column("lease_until", Millis),
+    Column("active_slot", Key),  # set while leased; unique: one live operation per table and conflict class
+    Column("place", Key),  # set while leased, if such operations are limited: one of that many dispatch slots
+    UniqueConstraint("tbl_id", "instant", name="uq_operation_instant"),
+    UniqueConstraint("active_slot", name="uq_operation_slot"),
+    Index("ix_operation_tbl", "tbl_id", "operation_id"),
+    Index("ix_operation_tbl_status", "tbl_id", "status", "operation_id"),
+    Index("ix_operation_status", "status", "operation_id"),
+    Index("ix_operation_lease", "lease_until"),
+    Index("ix_operation_holder", "lease_holder"),
+    Index("ix_operation_finish", "finish_time"),
+    Index("uq_operation_place", "place", unique=True),
     sqlite_autoincrement=True,  # an id is never reused, not even after the newest row was deleted
     **ON_MYSQL,
 )
 
-OF_OPERATION = sa.ForeignKey("operation.operation_id", name="fk_attempt_operation", ondelete="CASCADE")
-attempt = sa.Table(
+OF_OPERATION = ForeignKey("operation.operation_id", name="fk_attempt_operation", ondelete="CASCADE")
+attempt = Table(
     "attempt",
     metadata,
-    sa.Column("attempt_id", Id, primary_key=True),
-    sa.Column("operation_id", Id, OF_OPERATION, nullable=False),
+    Column("attempt_id", Id, primary_key=True),
+    Column("operation_id", Id, OF_OPERATION, nullable=False),
     *required(Number, "number"),
     *required(Key, "handle", "instance"),
     *required(Word, "engine", "outcome"),
@@ -101,42 +102,42 @@ attempt = sa.Table(
     *required(Document, "result"),
     *optional(Millis, "finish_time"),
     *optional(Document, "failure"),
-    sa.UniqueConstraint("operation_id", "handle", name="uq_attempt_handle"),
+    UniqueConstraint("operation_id", "handle", name="uq_attempt_handle"),
     **ON_MYSQL,
 )
 
-schedule = sa.Table(
+schedule = Table(
     "schedule",
     metadata,
-    sa.Column("tbl_id", Id, sa.ForeignKey("tbl.id", name="fk_schedule_tbl"), primary_key=True, autoincrement=False),
-    sa.Column("action", Word, primary_key=True),
+    Column("tbl_id", Id, ForeignKey("tbl.id", name="fk_schedule_tbl"), primary_key=True, autoincrement=False),
+    Column("action", Word, primary_key=True),
     *required(Millis, "due"),
     *required(Number, "wakes"),
     *optional(Millis, "last_start", "last_look", "last_decision", "decide_at"),
     *optional(LongText, "seen_token"),
     *required(LongText, "last_reason"),
-    sa.Column("lease_holder", Key),
-    sa.Column("lease_token", Word),
-    sa.Column("lease_until", Millis),
-    sa.Index("ix_schedule_due", "due"),
-    sa.Index("ix_schedule_lease", "lease_until", "due"),
+    Column("lease_holder", Key),
+    Column("lease_token", Word),
+    Column("lease_until", Millis),
+    Index("ix_schedule_due", "due"),
+    Index("ix_schedule_lease", "lease_until", "due"),
     **ON_MYSQL,
 )
 
-table_state = sa.Table(
+table_state = Table(
     "table_state",
     metadata,
-    sa.Column("tbl_id", Id, sa.ForeignKey("tbl.id", name="fk_table_state_tbl"), primary_key=True, autoincrement=False),
-    sa.Column("factory", Key, primary_key=True),
-    sa.Column("state_key", Key, primary_key=True),
+    Column("tbl_id", Id, ForeignKey("tbl.id", name="fk_table_state_tbl"), primary_key=True, autoincrement=False),
+    Column("factory", Key, primary_key=True),
+    Column("state_key", Key, primary_key=True),
     *required(Document, "value"),
     **ON_MYSQL,
 )
 
-event = sa.Table(
+event = Table(
     "event",
     metadata,
-    sa.Column("event_id", Id, primary_key=True),
+    Column("event_id", Id, primary_key=True),
     *required(Word, "kind"),
     *required(LongText, "message"),
     *optional(Id, "tbl_id", "operation_id"),
@@ -144,17 +145,17 @@ event = sa.Table(
     *optional(Key, "fingerprint"),
     *required(Number, "times"),
     *required(Millis, "first_time", "event_time"),
-    sa.UniqueConstraint("fingerprint", name="uq_event_fingerprint"),
-    sa.Index("ix_event_tbl", "tbl_id", "event_time", "event_id"),
-    sa.Index("ix_event_operation", "operation_id", "event_time", "event_id"),
-    sa.Index("ix_event_time", "event_time", "event_id"),
+    UniqueConstraint("fingerprint", name="uq_event_fingerprint"),
+    Index("ix_event_tbl", "tbl_id", "event_time", "event_id"),
+    Index("ix_event_operation", "operation_id", "event_time", "event_id"),
+    Index("ix_event_time", "event_time", "event_id"),
     **ON_MYSQL,
 )
 
-instance = sa.Table(
+instance = Table(
     "instance",
     metadata,
-    sa.Column("instance_id", Key, primary_key=True),
+    Column("instance_id", Key, primary_key=True),
     *required(Key, "host"),
     *required(Word, "version"),
     *required(Millis, "start_time", "beat_time"),
