@@ -47,7 +47,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (f"alice={GOOD},bo={GOOD}", "alice and bo have the same secret"),
         (f"coordinator={GOOD}", "coordinator is reserved"),
         (f"anonymous={GOOD}", "anonymous is reserved"),
-        ("{oops", "it is no JSON object"),
+        ("{oops", "it is not a JSON object"),
         ("", "it names no token"),
         (" , ", "it names no token"),
     ],

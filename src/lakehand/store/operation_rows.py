@@ -140,9 +140,11 @@ def end_row(ended: Attempt | AttemptEnd, at: datetime | None) -> dict[str, Any]:
 
 def to_attempt(row: Row[Any]) -> Attempt:
     plain = {name: getattr(row, name) for name in ("number", "handle", "engine", "instance", "outcome")}
-    times = {"started_at": to_time(row.start_time), "finished_at": to_time(row.finish_time)}
-    ended = {"failure": to_failure(row.failure), "result": from_document(row.result)}
-    return Attempt(operation=row.operation_id, **plain, **times, **ended)
+    started, finished = to_time(row.start_time), to_time(row.finish_time)
+    failure, result = to_failure(row.failure), from_document(row.result)
+    return Attempt(
+        operation=row.operation_id, started_at=started, finished_at=finished, failure=failure, result=result, **plain
+    )
 
 
 def about(event: Event, id: OperationId, table: TableId) -> Event:
