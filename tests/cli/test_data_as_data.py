@@ -105,7 +105,7 @@ def harmless(printed: str) -> bool:
 
 
 @pytest.mark.usefixtures("table")
-def test_no_listing_lets_a_foreign_control_character_through(lakehand: Run, word: str) -> None:
+def test_no_listing_lets_a_character_of_a_stranger_through(lakehand: Run, word: str) -> None:
     for command in COMMANDS:
         result = lakehand(*command.split())
         assert result.exception is None or isinstance(result.exception, SystemExit), (command, result.exception)

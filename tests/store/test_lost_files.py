@@ -53,7 +53,7 @@ def delete_index(file: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", [delete, replace, delete_log, delete_index])
-def test_a_file_that_is_gone_takes_nothing_more_and_is_reported_once(
+def test_a_file_that_is_gone_takes_nothing_more_and_is_told_once(
     store: SqlStore, file: Path, harm: Callable[[Path], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     harm(file)

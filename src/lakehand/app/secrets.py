@@ -51,7 +51,7 @@ def without_repeats(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     return found
 
 
-def check_tokens(tokens: Mapping[str, SecretStr]) -> None:
+def checked_tokens(tokens: dict[str, SecretStr]) -> dict[str, SecretStr]:
     """Raises a ValueError that names the token, never the secret."""
     if not tokens:
         raise ValueError("it names no token: leave the setting out, or give name=secret")
@@ -63,6 +63,7 @@ def check_tokens(tokens: Mapping[str, SecretStr]) -> None:
         other = owners.setdefault(secret.get_secret_value(), name)
         if other != name:
             raise ValueError(f"{other} and {name} have the same secret: give each its own")
+    return tokens
 
 
 def check_name(number: int, name: str, others: Collection[str]) -> None:

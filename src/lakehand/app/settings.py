@@ -9,12 +9,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field, SecretStr, ValidationError, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretStr, ValidationError, ValidationInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
 
 from lakehand.app.config_file import ConfigChoice, choose_config, exposed_secrets, merged, read_config
 from lakehand.app.plugins import PluginConfig
-from lakehand.app.secrets import check_tokens, check_writer_secret, read_tokens
+from lakehand.app.secrets import check_writer_secret, checked_tokens, read_tokens
 from lakehand.core.catalog_service import ServedCatalog
 from lakehand.core.plugins import Plugins
 from lakehand.domain.actions import actions
@@ -54,9 +54,18 @@ def read_text(value: object) -> object:
     return str(value).lower() if isinstance(value, (bool, int, float)) else value
 
 
+def strong_secret(secret: SecretStr, info: ValidationInfo) -> SecretStr:
+    others = info.data.get("wire_token") if info.field_name == "callback_key" else None
+    check_writer_secret(secret, info.data.get("tokens", {}), others)
+    return secret
+
+
 Duration = Annotated[timedelta, BeforeValidator(read_duration), Field(gt=timedelta(0), le=timedelta(days=36500))]
 Words = Annotated[list[str], NoDecode, BeforeValidator(read_list)]
-Tokens = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(read_tokens)]
+HostNames = Annotated[Words, AfterValidator(lambda hosts: [checked_name(host) for host in hosts])]
+AbsolutePath = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
+Tokens = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(read_tokens), AfterValidator(checked_tokens)]
+WriterSecret = Annotated[SecretStr, AfterValidator(strong_secret)]
 Text = Annotated[str, BeforeValidator(read_text)]
 Texts = dict[str, Text]
 
@@ -89,6 +98,12 @@ class PluginSettings(BaseModel, extra="forbid"):
     properties: Texts = {}
 
 
+def known_kinds(plugins: dict[str, dict[str, PluginSettings]]) -> dict[str, dict[str, PluginSettings]]:
+    if unknown := sorted(set(plugins) - set(PLUGIN_KINDS)):
+        raise ValueError(f"[plugins.{unknown[0]}] is not a kind of plugin: {', '.join(PLUGIN_KINDS)}")
+    return plugins
+
+
 class CatalogSettings(BaseModel, extra="forbid"):
     """A catalog whose tables are served: its type, and properties that are passed to it."""
 
@@ -106,10 +121,10 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="LAKEHAND_", env_nested_delimiter="__", extra="forbid")
 
-    home: Path = setting(Path("~/.lakehand"), "Folder of this instance: database, spool and logs.")
+    home: AbsolutePath = setting(Path("~/.lakehand"), "Folder of this instance: database, spool and logs.")
     host: str = setting("127.0.0.1", "Address to listen on. Set tokens before others can reach it.")
     port: int = setting(9091, "Port to listen on; 0: any free port.", ge=0, le=65535)
-    allowed_hosts: Words = setting([], "More host names that requests may use, for example `lakehand` or `*.internal`.")
+    allowed_hosts: HostNames = setting([], "More host names that requests may use, such as `lakehand` or `*.internal`.")
     database: SecretStr | None = setting(
         None, "URL: `sqlite:////file`, `postgresql://...` or `mysql://...`. Default: SQLite in home."
     )
@@ -119,8 +134,8 @@ class Settings(BaseSettings):
         "API tokens by name (`Authorization: Bearer`). Without any, the API is open to everyone.",
         validate_default=False,  # no setting is allowed; an empty one is a mistake
     )
-    wire_token: SecretStr | None = setting(None, "Token that Hudi's client must send as `?token=`.")
-    callback_key: SecretStr | None = setting(None, "Key that commit callbacks must send as `HUDI-CALLBACK-KEY`.")
+    wire_token: WriterSecret | None = setting(None, "Token that Hudi's client must send as `?token=`.")
+    callback_key: WriterSecret | None = setting(None, "Key that commit callbacks must send as `HUDI-CALLBACK-KEY`.")
     max_body: int = setting(64 * 1024, "Largest body of an API request, in bytes.", ge=1024)
     max_callback_body: int = setting(
         16 * 1024 * 1024, "Largest part of a commit callback that is read, in bytes.", ge=1024
@@ -141,14 +156,14 @@ class Settings(BaseSettings):
     retry: RetrySettings = setting(RetrySettings(), "When and how often a failed operation is retried.")
     limits: LimitSettings = setting(LimitSettings(), "How much may run at once.")
     spark: Texts = setting({}, "Properties of the spark engine; `spark.*` keys go to Spark itself.")
-    plugins: dict[str, dict[str, PluginSettings]] = setting(
+    plugins: Annotated[dict[str, dict[str, PluginSettings]], AfterValidator(known_kinds)] = setting(
         {}, "Switches and properties of plugins: `[plugins.engines.NAME]` and so on."
     )
     catalogs: dict[str, CatalogSettings] = setting(
         {}, "Catalogs whose tables are served: `[catalogs.NAME]` with `format`, `type` and more."
     )
     catalog_sync: Duration = setting(timedelta(minutes=5), "How often catalogs are synchronised.")
-    jars: Path | None = setting(None, "Folder of the jars. Default: `jars` in home.")
+    jars: AbsolutePath | None = setting(None, "Folder of the jars. Default: `jars` in home.")
     stop_driver: bool = setting(
         False, "Stop the Spark driver with the service instead of keeping it for the next start."
     )
@@ -158,38 +173,6 @@ class Settings(BaseSettings):
     )
 
     _config: ConfigChoice = ConfigChoice()
-
-    @field_validator("home", "jars", mode="after")
-    @classmethod
-    def absolute_path(cls, path: Path | None) -> Path | None:
-        return path and path.expanduser().absolute()
-
-    @field_validator("plugins", mode="after")
-    @classmethod
-    def known_kinds(cls, plugins: dict[str, dict[str, PluginSettings]]) -> dict[str, dict[str, PluginSettings]]:
-        unknown = sorted(set(plugins) - set(PLUGIN_KINDS))
-        if unknown:
-            raise ValueError(f"[plugins.{unknown[0]}] is not a kind of plugin: {', '.join(PLUGIN_KINDS)}")
-        return plugins
-
-    @field_validator("allowed_hosts", mode="after")
-    @classmethod
-    def valid_hosts(cls, hosts: list[str]) -> list[str]:
-        return [checked_name(host) for host in hosts]
-
-    @field_validator("tokens", mode="after")
-    @classmethod
-    def strong_tokens(cls, tokens: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        check_tokens(tokens)
-        return tokens
-
-    @field_validator("wire_token", "callback_key", mode="after")
-    @classmethod
-    def strong_secret(cls, secret: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
-        if secret is not None:
-            others = info.data.get("wire_token") if info.field_name == "callback_key" else None
-            check_writer_secret(secret, info.data.get("tokens", {}), others)
-        return secret
 
     @property
     def config(self) -> ConfigChoice:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -20,15 +20,7 @@ from lakehand.rest.wire import HudiWire
 from lakehand.rest.wrong_tokens import WrongTokens
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-ROUTERS: tuple[APIRouter, ...] = (
-    tables.router,
-    operations.router,
-    catalogs.router,
-    events.router,
-    service.router,
-    rfc43.router,
-    health.router,
-)
+ROUTERS = [module.router for module in (tables, operations, catalogs, events, service, rfc43, health)]
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": ProblemAnswer, "description": text}
     for code, text in (

@@ -49,13 +49,11 @@ class HudiWire:
         self.turn = asyncio.Lock()  # one piece of one body per turn of the event loop, however many bodies there are
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not scope["path"].startswith(PREFIX):
+        if scope["type"] != "http" or not is_from_hudi(scope):
             return await self.app(scope, receive, send)
-        if scope["method"] in ("GET", "HEAD"):
-            return await self.request(scope, send)
-        if scope["method"] == "POST" and scope["path"].rstrip("/") == CALLBACK:
+        if scope["method"] == "POST":
             return await self.callback(scope, receive, send)
-        return await self.app(scope, receive, send)
+        return await self.request(scope, send)
 
     def record(self, requests: Sequence[WireRequest]) -> Sequence[bytes]:
         """The JSON answer to each request; one that says "stored" is durable. Equal requests are stored once.
@@ -119,6 +117,13 @@ class HudiWire:
     def count(self, kind: str, method: str, began: float) -> None:
         route = PREFIX + (kind if kind in ACTIONS or method == "POST" else "{unknown}")
         self.context.on_request(route, method, 200, time.perf_counter() - began)
+
+
+def is_from_hudi(scope: Scope) -> bool:
+    """True for requests whose sender fails on any answer but 200."""
+    if not scope["path"].startswith(PREFIX):
+        return False
+    return scope["method"] in ("GET", "HEAD") or (scope["method"] == "POST" and scope["path"].rstrip("/") == CALLBACK)
 
 
 def header(scope: Scope, wanted: bytes) -> str:
