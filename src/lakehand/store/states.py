@@ -23,7 +23,7 @@ class SqlStates:
         first = insert(state).values(tbl_id=table, factory=factory, state_key=key, value=value)
         change = update(state).where(is_named(table, factory, key), state.c.value == seen).values(value=value)
         try:
-            return self.database.write(lambda tx: tx.execute(first if seen is None else change).rowcount == 1)
+            return self.database.write(lambda tx: tx.execute(first if seen is None else change).rowcount != 0)
         except IntegrityError:
             return False
 
