@@ -10,6 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from lakehand.demo.tables import DemoTable
 from lakehand.output import data, join, span
 from lakehand.spi import Json, TableFormat, TableReference, health
 
@@ -135,5 +136,5 @@ def promise(text: str, outcomes: Sequence[TableOutcome], is_kept: Callable[[Tabl
     return Promise(text=f"{text} ({len(outcomes) - len(broken)} of {len(outcomes)} tables{failed})", is_kept=not broken)
 
 
-def names(outcomes: Sequence[TableOutcome]) -> str:
-    return ", ".join(outcome.name for outcome in outcomes)
+def names(tables: Sequence[TableOutcome | DemoTable]) -> str:
+    return ", ".join(table.name for table in tables)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from lakehand.client import FINAL, Client, Document
 from lakehand.demo.console import NAME, DemoConsole, EventPrinter
-from lakehand.demo.result import DemoSnapshot, TableOutcome, take_snapshot
+from lakehand.demo.result import DemoSnapshot, TableOutcome, names, take_snapshot
 from lakehand.demo.service import DemoFailed
 from lakehand.demo.tables import DemoCommit, DemoTable
 from lakehand.demo.writer import WriterProcess
@@ -155,10 +155,6 @@ class Scenario:
             self.events.poll()
         self.events.poll()
         return future.result()
-
-
-def names(tables: Sequence[DemoTable]) -> str:
-    return ", ".join(table.name for table in tables)
 
 
 def is_quiet(actions: Sequence[Document], notified: str | None) -> bool:

@@ -95,7 +95,6 @@ class TableChecker:
     plugins: Plugins
     properties: Mapping[str, str] = field(default_factory=dict)  # used as the table's own
     scheduling: Scheduling | None = None  # None: try all that the format has
-    actions: frozenset[Action] | None = None  # None: all that the format has
 
     def check(self, found: DiscoveredTable) -> CheckedTable:
         """Any error becomes the problem of this table and does not stop the others."""
@@ -116,10 +115,7 @@ class TableChecker:
     def inspect(self, found: DiscoveredTable) -> tuple[Mapping[str, Json], tuple[ActionDecision, ...]]:
         reader = ReadOnce(self.plugins.format(found.format))
         numbers = reader.inspect(found.reference).numbers
-        return numbers, tuple(self.decide(found, reader, action) for action in self.actions_of(found))
-
-    def actions_of(self, found: DiscoveredTable) -> Iterator[Action]:
-        return (a for a in self.plugins.actions_of(found.format) if self.actions is None or a in self.actions)
+        return numbers, tuple(self.decide(found, reader, action) for action in self.plugins.actions_of(found.format))
 
     def decide(self, found: DiscoveredTable, reader: "ReadOnce", action: Action) -> ActionDecision:
         """The first scheduling with which the action is needed, else the first."""

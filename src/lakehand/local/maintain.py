@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 from lakehand.app import settings as settings_file
@@ -29,8 +29,9 @@ from lakehand.observe import logs
 DOING = frozenset({"dispatcher", "monitor", "rescuer", "engine-supervisor", "alive"})
 DECIDING = DOING | {"coordinator"}
 POLL = 0.2  # seconds between two reads of the operations
-IDLE_TIMEOUT = timedelta(minutes=2)  # while nothing runs and something still waits
+IDLE_TIMEOUT = 120.0  # seconds, while nothing runs and something still waits
 CANCEL_TIMEOUT = 30.0  # seconds for canceled operations to end
+PERSON = "a person"  # the name in events
 MOST_FAILED_STARTS = 2  # of an engine in a row, before the run gives up
 RETRY = {"max_attempts": 3, "first_delay": "5s"}  # somebody waits at a terminal
 
@@ -44,7 +45,6 @@ class MaintenanceRequest:
     actions: tuple[Action, ...] = ()  # run these, needed or not; empty: run what is needed
     dry_run: bool = False
     confirm: bool = False
-    by: str = "a person"
 
 
 @dataclass(kw_only=True)
@@ -53,14 +53,13 @@ class OneShotRun:
 
     service: Service
     table: Table
-    idle_timeout: timedelta = IDLE_TIMEOUT
     _idle_since: float | None = field(default=None)
 
     def run(self, request: MaintenanceRequest, on_change: OnChange) -> list[Operation]:
         """Run the request to its end; returns the operations in the order in which they were created."""
         for action in request.actions:
             self.service.operations.submit(
-                self.table, action, None, {}, origin=request.by, dry_run=request.dry_run, confirm=request.confirm
+                self.table, action, None, {}, origin=PERSON, dry_run=request.dry_run, confirm=request.confirm
             )
         if not request.actions:
             self.service.tables.look_now(self.table.id)
@@ -100,7 +99,7 @@ class OneShotRun:
             self._idle_since = None
             return
         self._idle_since = self._idle_since or time.monotonic()
-        if time.monotonic() - self._idle_since <= self.idle_timeout.total_seconds():
+        if time.monotonic() - self._idle_since <= IDLE_TIMEOUT:
             return
         if not waiting:
             raise Unavailable(f"the table was not evaluated in time: {self.reasons()}")
@@ -117,7 +116,7 @@ class OneShotRun:
         """Cancel what is in flight, and wait until it has stopped."""
         for operation in self.operations():
             if not operation.status.is_final:
-                self.service.operations.cancel(operation.id, by="a person")
+                self.service.operations.cancel(operation.id, by=PERSON)
         deadline = time.monotonic() + CANCEL_TIMEOUT
         while time.monotonic() < deadline and not self.are_ended(self.operations()):
             time.sleep(POLL)
