@@ -205,7 +205,7 @@ def main(kind: str, *, show: bool) -> None:
             follow_hudi(service, second, trace) if kind == "hudi" else follow_delta(service, lake / "events", trace)
         finally:
             service.settings = settings.model_copy(update={"stop_driver": True})
-            server.stop(service)
+            service.stop()
     sys.stdout.write(f"{kind}: {trace}\n")
     if show:
         trace.show()

@@ -87,7 +87,7 @@ def test_a_merge_on_read_writer_that_keeps_compaction_uses_the_callback() -> Non
     assert options["hoodie.clustering.schedule.inline"] == "true"
 
 
-def test_owner_queue_and_database_are_told() -> None:
+def test_owner_queue_and_database_are_passed_on() -> None:
     options = hudi_options(URL, hudi_version="1.2.1", owner="finance", queue="night", database="sales")
 
     assert options["hoodie.table.service.manager.deploy.username"] == "finance"

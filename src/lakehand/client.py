@@ -97,15 +97,12 @@ class Client:
         if number is not None:
             return dict(self.get(f"/api/v1/tables/{number}"))
         if "/" in text:
-            return self.only({"location": absolute_location(text)}, text)
+            return one_of(self.named({"location": absolute_location(text)}), text)
         if ":" in text:
             return one_of([dict(self.get("/api/v1/tables/find", {"name": text}))], text)
         db_name, dot, table_name = text.rpartition(".")
         found = self.named({"db_name": db_name, "table_name": table_name}) if dot else []
         return one_of(found or self.named({"table_name": text}), text)
-
-    def only(self, filters: Parameters, text: str) -> Document:
-        return one_of(self.named(filters), text)
 
     def named(self, filters: Parameters) -> list[Document]:
         return list(self.get("/api/v1/tables", {**filters, "limit": 10})["items"])
@@ -143,7 +140,7 @@ def unreachable(url: str, error: Exception) -> str:
 def error_text(answer: "httpx.Response", url: str) -> str:
     message = message_of(answer)
     if answer.status_code == 401:
-        return f"{url} wants a token: give it with --token or LAKEHAND_TOKEN ({message})"
+        return f"{url} requires a token: give it with --token or LAKEHAND_TOKEN ({message})"
     if answer.status_code >= 500:
         return f"{url} answered {answer.status_code}: {message}; its log says more"
     return message

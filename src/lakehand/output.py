@@ -7,7 +7,7 @@ characters are escaped. Style is given by Text, made of constants and of ``data`
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
 
@@ -49,13 +49,9 @@ class Escaped:
         self.inner = inner
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        return escape_segments(console.render(self.inner, options))
-
-
-def escape_segments(segments: Iterable[Segment]) -> Iterable[Segment]:
-    """Control segments are ours: they move the cursor of a live view."""
-    for text, style, control in segments:
-        yield Segment(text if control else visible(text, keep=LAYOUT), style, control)
+        """Control segments are ours: they move the cursor of a live view."""
+        for text, style, control in console.render(self.inner, options):
+            yield Segment(text if control else visible(text, keep=LAYOUT), style, control)
 
 
 def stdout_console() -> SafeConsole:

@@ -109,14 +109,14 @@ class WriterPlan:
         return "compaction" in self.actions and self.table_type == MERGE_ON_READ
 
     @property
-    def asks(self) -> bool:
+    def uses_client(self) -> bool:
         """Whether Hudi's own client is used. It sends nothing unless compaction is among its actions."""
         may_name_compaction = "compaction" in self.actions or self.table_type == COPY_ON_WRITE
         return self.version >= CLIENT_WORKS_SINCE and may_name_compaction
 
 
 def connected(plan: WriterPlan) -> dict[str, str]:
-    notifying = manager_client(plan) if plan.asks else commit_callback(plan)
+    notifying = manager_client(plan) if plan.uses_client else commit_callback(plan)
     return {**notifying, **compaction(plan), **clustering(plan), **clean(plan)}
 
 
@@ -150,8 +150,8 @@ def compaction(plan: WriterPlan) -> dict[str, str]:
         return {}
     return {
         # With the client on, "inline" sends a request after every commit, which repeats a lost one.
-        "hoodie.compact.inline": flag(plan.asks),
-        "hoodie.compact.schedule.inline": flag(not plan.asks),
+        "hoodie.compact.inline": flag(plan.uses_client),
+        "hoodie.compact.schedule.inline": flag(not plan.uses_client),
         "hoodie.compact.inline.max.delta.commits": str(plan.max_delta_commits),
         "hoodie.datasource.compaction.async.enable": "false",
     }
@@ -173,7 +173,7 @@ def clustering(plan: WriterPlan) -> dict[str, str]:
 def clean(plan: WriterPlan) -> dict[str, str]:
     if "clean" not in plan.actions:
         return {}
-    if plan.asks:
+    if plan.uses_client:
         return {"hoodie.clean.automatic": "true", "hoodie.clean.async.enabled": "false"}
     if not plan.lock:
         raise ValueError(

@@ -168,7 +168,7 @@ def test_a_warehouse_of_paimon_is_a_catalog(tmp_path: Path, sqlite_url: str) -> 
     service.stop()
 
 
-def test_two_instances_that_look_at_once_end_in_the_same_state(
+def test_two_instances_that_sync_at_once_end_in_the_same_state(
     tmp_path: Path, service: Service, catalog: SqlCatalog, sqlite_url: str
 ) -> None:
     other = service_of(tmp_path / "other", catalog.settings, sqlite_url)
@@ -215,16 +215,16 @@ def test_one_table_that_is_refused_stops_no_other(service: Service, catalog: Sql
     assert "registered already as table 1, by its location" in report.refused["sales.orders"]
 
 
-def test_secrets_of_a_catalog_are_not_told(tmp_path: Path, sqlite_url: str) -> None:
+def test_secrets_of_a_catalog_are_not_shown(tmp_path: Path, sqlite_url: str) -> None:
     properties = '{ uri = "jdbc:postgresql://ann:hush@127.0.0.1:9/none", "jdbc.password" = "hush" }'
     toml = f'[catalogs.lake]\ntype = "jdbc"\nproperties = {properties}\n'
     service = service_of(tmp_path / "home", toml, sqlite_url)
 
     report = service.catalogs.sync("lake")
 
-    told = f"{report} {[stored.event for stored in service.store.events.list(limit=10).items]}"
+    reported = f"{report} {[stored.event for stored in service.store.events.list(limit=10).items]}"
     assert report.problem
-    assert "hush" not in told
+    assert "hush" not in reported
     service.stop()
 
 

@@ -35,21 +35,21 @@ def config(folder: Path, text: str = "port = 1", mode: int = 0o600) -> Path:
     return file
 
 
-def told(settings: Settings, caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
+def reported(settings: Settings, caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     with caplog.at_level(logging.INFO):
         report_config(settings)
     return [(record.levelname, record.getMessage()) for record in caplog.records]
 
 
-def test_the_file_that_is_used_is_told(here: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_file_that_is_used_is_logged(here: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = config(here)
 
-    assert told(load(), caplog) == [("INFO", f"the settings come from {file}")]
+    assert reported(load(), caplog) == [("INFO", f"the settings come from {file}")]
     assert load().port == 1
 
 
-def test_that_no_file_is_used_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    assert told(load(), caplog) == [("INFO", "no lakehand.toml is used")]
+def test_that_no_file_is_used_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    assert reported(load(), caplog) == [("INFO", "no lakehand.toml is used")]
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
@@ -61,7 +61,7 @@ def test_a_file_here_that_others_may_write_is_ignored_and_named(
     settings = load()
 
     assert settings.port == 9091
-    warning, line = told(settings, caplog)
+    warning, line = reported(settings, caplog)
     assert warning[0] == "WARNING"
     assert f"{file} is ignored, because other users may write to it (chmod go-w {file})" in warning[1]
     assert line == ("INFO", "no lakehand.toml is used")
@@ -115,7 +115,7 @@ SECRETS = [
 
 
 @pytest.mark.parametrize("text", SECRETS)
-def test_secrets_that_others_may_read_are_told_and_not_shown(here: Path, text: str) -> None:
+def test_secrets_that_others_may_read_are_reported_and_not_shown(here: Path, text: str) -> None:
     from lakehand.app.config_file import exposed_secrets, read_config
 
     file = config(here, text, mode=0o644)

@@ -25,7 +25,7 @@ from lakehand.store import open_store
 from tests.app.test_server import Process
 from tests.rest.parts import context_over, items, serving, wire
 
-PATIENCE = 30.0  # seconds
+TIMEOUT = 30.0  # seconds
 HALF_A_HEAD = b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
 HALF_A_BODY = (
     b"POST /api/v1/tables HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
@@ -52,18 +52,18 @@ def half_open(client: httpx.Client, count: int, begin: bytes) -> Iterator[list[s
 
 def rest_of_answer(connection: socket.socket) -> bytes:
     """What comes until the other side closes."""
-    connection.settimeout(PATIENCE)
-    said = b""
+    connection.settimeout(TIMEOUT)
+    reply = b""
     try:
         while more := connection.recv(1000):
-            said += more
+            reply += more
     except ConnectionResetError:
         pass
-    return said
+    return reply
 
 
 def eventually(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -147,13 +147,13 @@ def test_a_request_that_is_being_answered_is_not_closed_for_another(context: Api
 
     def wait() -> dict[str, str]:
         begun.set()
-        go_on.wait(PATIENCE)
+        go_on.wait(TIMEOUT)
         return {"database": "ok"}
 
     bounds = Bounds(total=4, per_client=4)
     with serving(replace(context, readiness=wait), bounds) as client, ThreadPoolExecutor(1) as pool:
         served = pool.submit(client.get, "/health/ready")
-        assert begun.wait(PATIENCE)
+        assert begun.wait(TIMEOUT)
         with half_open(client, 10, HALF_A_HEAD) as sockets:
             eventually(lambda: closed(sockets) >= 7)
             go_on.set()
@@ -172,11 +172,11 @@ def test_a_thousand_half_open_requests_shut_nobody_out(tmp_path: Path) -> None:
     """With as many open files as most systems allow."""
     process = Process(tmp_path / "home", limit_files=1024)
     try:
-        with httpx.Client(base_url=process.url(), timeout=PATIENCE) as client:
+        with httpx.Client(base_url=process.url(), timeout=TIMEOUT) as client:
             client.get("/health/live")
             with half_open(client, 1010, HALF_A_HEAD):
                 for path in ("/health/live", "/health/ready", "/api/v1/tables"):
-                    assert httpx.get(client.base_url.join(path), timeout=PATIENCE).status_code == 200
+                    assert httpx.get(client.base_url.join(path), timeout=TIMEOUT).status_code == 200
             text = client.get("/metrics").text
         assert 'lakehand_refusals_total{name="127.0.0.1",reason="connections"}' in text
     finally:
@@ -187,7 +187,7 @@ def test_a_thousand_half_open_requests_shut_nobody_out(tmp_path: Path) -> None:
 
 def test_the_limit_on_open_files_is_raised_or_the_bound_is_lowered() -> None:
     program = (
-        "import resource; from lakehand.app.open_files import fitting; from lakehand.app.connections import Bounds;"
+        "import resource; from lakehand.app.connections import Bounds, fitting;"
         "resource.setrlimit(resource.RLIMIT_NOFILE, ({}, {}));"
         "b = fitting(Bounds(total=2048, per_client=1024));"
         "print(b.total, b.per_client, resource.getrlimit(resource.RLIMIT_NOFILE)[0])"

@@ -41,8 +41,8 @@ def notify(service: RunningService, table: Path) -> dict[str, Any]:
     query = {"action": "REQUEST", "basepath": str(table), "table_name": table.name, "instant": INSTANT}
     answer = httpx.get(f"{service.url}/v1/hoodie/service/compact", params=query, timeout=30)
     assert answer.status_code == 200
-    said: dict[str, Any] = answer.json()
-    return said
+    reply: dict[str, Any] = answer.json()
+    return reply
 
 
 def is_ready(service: RunningService) -> bool:
@@ -140,7 +140,7 @@ def test_a_service_whose_disk_is_full_says_so_and_recovers(
 
 def first_refusal(service: RunningService, lake: Path) -> dict[str, Any] | None:
     for number in range(20):
-        said = notify(service, lake / f"t{number}-{os.urandom(4).hex()}")
-        if not said["stored"]:
-            return said
+        reply = notify(service, lake / f"t{number}-{os.urandom(4).hex()}")
+        if not reply["stored"]:
+            return reply
     return None

@@ -159,7 +159,9 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("fault", sorted(BROKEN))
-def test_whatever_is_wrong_with_an_outside_plugin_is_told_and_harms_nobody(installer: Installer, fault: str) -> None:
+def test_whatever_is_wrong_with_an_outside_plugin_is_reported_and_harms_nobody(
+    installer: Installer, fault: str
+) -> None:
     more, why = BROKEN[fault]
     found, report = outside(installer, more)
     assert report.state == "broken"
@@ -235,7 +237,7 @@ def test_a_plugin_that_fails_to_close_keeps_nobody(installer: Installer) -> None
     found.close()
 
 
-def test_the_listing_tells_how_a_plugin_behaves_now(installer: Installer) -> None:
+def test_the_listing_shows_how_a_plugin_behaves_now(installer: Installer) -> None:
     found, _ = outside(installer, "    def trigger(self, table, action): raise ValueError('on purpose')")
     factory = found.factory(Format("hudi"), Action("outside-work"))
     for _ in range(3):

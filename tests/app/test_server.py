@@ -24,7 +24,7 @@ from lakehand.app.server import serve
 from lakehand.app.settings import load
 serve(load({"home": sys.argv[1], "port": int(sys.argv[2])}))
 """
-PATIENCE = 60.0  # seconds
+TIMEOUT = 60.0  # seconds
 
 
 class Process:
@@ -37,7 +37,7 @@ class Process:
         )  # fmt: skip
 
     def url(self) -> str:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while not (self.home / "address.json").exists():
             assert self.process.poll() is None, self.process.communicate()
             assert time.monotonic() < deadline
@@ -48,7 +48,7 @@ class Process:
 
     def end(self, number: signal.Signals) -> tuple[int, str, str]:
         self.process.send_signal(number)
-        out, errors = self.process.communicate(timeout=PATIENCE)
+        out, errors = self.process.communicate(timeout=TIMEOUT)
         return self.process.returncode, out, errors
 
 
@@ -87,7 +87,7 @@ def test_a_port_that_is_taken_is_named_and_nothing_is_made(tmp_path: Path) -> No
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         second = Process(tmp_path / "home", port)
-        _, errors = second.process.communicate(timeout=PATIENCE)
+        _, errors = second.process.communicate(timeout=TIMEOUT)
 
     assert second.process.returncode != 0
     assert f"cannot listen on 127.0.0.1:{port}" in errors
@@ -98,7 +98,7 @@ def test_two_processes_do_not_share_a_home(running: Process) -> None:
     running.url()
 
     second = Process(running.home)
-    _, errors = second.process.communicate(timeout=PATIENCE)
+    _, errors = second.process.communicate(timeout=TIMEOUT)
 
     assert second.process.returncode != 0
     assert "another Lakehand runs with the home" in errors
@@ -130,7 +130,7 @@ def pour(connection: socket.socket) -> bytes:
         return b""
 
 
-def test_doors_without_a_lock_are_named_when_strangers_can_reach_them(caplog: pytest.LogCaptureFixture) -> None:
+def test_interfaces_without_a_token_are_logged_when_others_can_reach_them(caplog: pytest.LogCaptureFixture) -> None:
     warn_if_open(Settings(host="127.0.0.1"))
     assert caplog.records == []
     warn_if_open(Settings(host="0.0.0.0", tokens={"ops": SecretStr("5b7e0c1f9a3d42e8")}))

@@ -51,7 +51,7 @@ def test_a_sync_that_cannot_be_trusted_fails_the_command_and_says_how_to_go_on(l
     assert lakehand("catalogs", "sync", "lake", "--accept-empty").exit_code == 0
 
 
-def test_discovered_tables_are_told_as_documents(type_in: Run, tmp_path: Path) -> None:
+def test_discovered_tables_are_printed_as_documents(type_in: Run, tmp_path: Path) -> None:
     small_tables.hudi(tmp_path / "a" / "trips")
     small_tables.delta(tmp_path / "orders", commits=1)
 

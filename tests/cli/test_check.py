@@ -36,11 +36,12 @@ def test_a_table_is_shown_in_numbers_with_what_would_be_done_and_why(type_in: Ru
     result = type_in("check", table, "--json")
 
     assert result.exit_code == 0, result.output
-    told = json.loads(result.stdout)
-    assert (told["format"], told["state"], told["name"]) == ("delta", "needs", "orders")
-    assert (told["numbers"]["files"], told["numbers"]["small_files"], told["numbers"]["snapshots"]) == (30, 30, 30)
-    assert told["numbers"]["histogram"] == dict(zip(SIZE_CLASSES, (30, 0, 0, 0, 0, 0), strict=True))
-    needed = {one["action"]: one["reason"] for one in told["actions"] if one["needed"]}
+    reported = json.loads(result.stdout)
+    assert (reported["format"], reported["state"], reported["name"]) == ("delta", "needs", "orders")
+    numbers = reported["numbers"]
+    assert (numbers["files"], numbers["small_files"], numbers["snapshots"]) == (30, 30, 30)
+    assert numbers["histogram"] == dict(zip(SIZE_CLASSES, (30, 0, 0, 0, 0, 0), strict=True))
+    needed = {one["action"]: one["reason"] for one in reported["actions"] if one["needed"]}
     assert list(needed) == ["optimize"]
     assert "30 of 30 files" in needed["optimize"]
 
@@ -75,11 +76,11 @@ def test_each_table_of_a_folder_is_a_document_on_a_line(type_in: Run, lake: Path
         small_tables.hudi(lake / f"t{number}")
     small_tables.broken(lake / "broken")
 
-    told = documents(type_in("check", lake, "--json").stdout)
+    reported = documents(type_in("check", lake, "--json").stdout)
 
-    assert len(told) == 41
-    assert {one["state"] for one in told.values()} == {"needs", "broken"}
-    assert told["broken"]["actions"] == []
+    assert len(reported) == 41
+    assert {one["state"] for one in reported.values()} == {"needs", "broken"}
+    assert reported["broken"]["actions"] == []
 
 
 def test_progress_is_printed_without_a_terminal(type_in: Run, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,9 +90,9 @@ def test_progress_is_printed_without_a_terminal(type_in: Run, lake: Path, monkey
 
     result = type_in("check", lake, "--json")
 
-    told = result.stderr.splitlines()
-    assert told[0].startswith("lakehand: 1 tables in ")
-    assert told[-1] == "lakehand: 5 tables in 6 folders, 5 not healthy ..."
+    reported = result.stderr.splitlines()
+    assert reported[0].startswith("lakehand: 1 tables in ")
+    assert reported[-1] == "lakehand: 5 tables in 6 folders, 5 not healthy ..."
 
 
 def test_a_pipeline_can_fail_on_need(type_in: Run, lake: Path) -> None:
@@ -105,7 +106,7 @@ def test_a_pipeline_can_fail_on_need(type_in: Run, lake: Path) -> None:
     assert type_in("check", small_tables.broken(lake / "b"), "--fail-on-need").exit_code == 1
 
 
-@pytest.mark.parametrize(("path", "says"), [("nowhere", "there is no"), ("empty", "is no table"), ("x:y", "'x'")])
+@pytest.mark.parametrize(("path", "says"), [("nowhere", "there is no"), ("empty", "is not a table"), ("x:y", "'x'")])
 def test_a_path_that_leads_to_no_table_is_one_line(type_in: Run, lake: Path, path: str, says: str) -> None:
     (lake / "empty").mkdir()
 
@@ -140,8 +141,8 @@ def test_hudi_is_decided_with_both_kinds_of_scheduling(type_in: Run, lake: Path)
     words = ["check", table, "--set", "hudi.clustering.commits=1", "--set", lock, "--json"]
 
     def clustering(*more: str) -> dict[str, Any]:
-        told = json.loads(type_in(*words, *more).stdout)
-        return next(one for one in told["actions"] if one["action"] == "clustering")
+        reported = json.loads(type_in(*words, *more).stdout)
+        return next(one for one in reported["actions"] if one["action"] == "clustering")
 
     assert (clustering()["needed"], clustering()["scheduling"]) == (True, "service")
     assert clustering("--scheduling", "writer")["needed"] is False
@@ -184,6 +185,26 @@ try:
 except SystemExit:
     print([name for name in {HEAVY!r} if name in sys.modules])
 """
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=lake)
+    reported = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=lake)
 
-    assert told.stdout.splitlines()[-1] == "[]"
+    assert reported.stdout.splitlines()[-1] == "[]"
+
+
+def test_warnings_of_a_library_do_not_break_into_the_listing(lake: Path) -> None:
+    small_tables.lance(lake / "images", commits=1)
+    small_tables.lance(lake / "videos", commits=1)
+    program = f"""
+import warnings
+import lance
+from lakehand.cli import app
+read = lance.dataset
+def warn_and_read(*arguments, **options):
+    warnings.warn("noise of a library")
+    return read(*arguments, **options)
+lance.dataset = warn_and_read
+app(["check", {str(lake)!r}])
+"""
+    reported = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=lake)
+
+    assert "2 tables (2 lance)" in reported.stdout
+    assert "noise" not in reported.stdout + reported.stderr

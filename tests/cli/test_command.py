@@ -41,7 +41,7 @@ def test_every_command_explains_itself(type_in: Run, words: list[str]) -> None:
     assert "Usage" in result.stdout
 
 
-def test_a_service_that_is_away_is_told_with_how_to_start_one(type_in: Run) -> None:
+def test_a_service_that_is_away_is_reported_with_how_to_start_one(type_in: Run) -> None:
     result = type_in("tables", "list", "--url", "http://127.0.0.1:9")
 
     assert result.exit_code == 1
@@ -49,7 +49,7 @@ def test_a_service_that_is_away_is_told_with_how_to_start_one(type_in: Run) -> N
     assert result.stderr.count("\n") == 1
 
 
-def test_a_token_is_asked_for_and_taken(type_in: Run, guarded: str) -> None:
+def test_a_token_is_required_and_accepted(type_in: Run, guarded: str) -> None:
     refused = type_in("tables", "list", "--url", guarded)
 
     assert refused.exit_code == 1
@@ -235,7 +235,7 @@ def test_serve_refuses_a_warehouse_that_would_reach_the_home(tmp_path: Path, war
     assert says in ended.stderr.splitlines()[-1]
 
 
-def test_the_doctor_says_which_settings_it_looks_at(
+def test_the_doctor_names_the_settings_file_that_it_reads(
     type_in: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What strangers wrote is printed as data: no markup, no control character and no link of theirs reaches a terminal."""
+"""Foreign text is printed as data: no markup, no control character and no link of theirs reaches a terminal."""
 
 import ast
 import re

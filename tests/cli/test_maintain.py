@@ -17,7 +17,7 @@ from tests import small_tables
 from tests.cli.conftest import Run
 
 LONG_AGO = time.time() - 30 * 86400
-PATIENCE = 120.0
+TIMEOUT = 120.0
 # A shell that starts tests in the background ignores Ctrl-C, and so would every process below it.
 HEED_CTRL_C = (
     "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.executable, sys.argv[1:])"
@@ -60,9 +60,9 @@ def test_a_table_is_maintained_once_and_then_needs_nothing(type_in: Run, tmp_pat
     second = type_in("maintain", table)
 
     assert first.exit_code == 0, first.output
-    told = json.loads(first.stdout)
-    assert [(one["action"], one["status"]) for one in told["operations"]] == [("optimize", "succeeded")]
-    assert (told["before"]["numbers"]["files"], told["after"]["numbers"]["files"]) == (MANY, 1)
+    reported = json.loads(first.stdout)
+    assert [(one["action"], one["status"]) for one in reported["operations"]] == [("optimize", "succeeded")]
+    assert (reported["before"]["numbers"]["files"], reported["after"]["numbers"]["files"]) == (MANY, 1)
     assert rows_of(table) == before
     assert second.stdout.rstrip().endswith("nothing to do")
     assert (list(own_folders.iterdir()), drivers()) == ([], [])
@@ -96,16 +96,18 @@ def test_ctrl_c_stops_the_work_and_the_driver(tmp_path: Path) -> None:
         if "optimize:" in line:
             break
     process.send_signal(signal.SIGINT)
-    said = process.stdout.read()
+    reply = process.stdout.read()
     process.stdout.close()
 
-    assert process.wait(PATIENCE) == 130
-    assert "stopping" in said
+    assert process.wait(TIMEOUT) == 130
+    assert "stopping" in reply
     assert drivers() == []
 
 
 @pytest.mark.spark
-def test_a_driver_that_does_not_start_is_told_with_its_reason(type_in: Run, tmp_path: Path, own_folders: Path) -> None:
+def test_a_driver_that_does_not_start_is_reported_with_its_reason(
+    type_in: Run, tmp_path: Path, own_folders: Path
+) -> None:
     config = tmp_path / "lakehand.toml"
     config.write_text('[spark]\nmaster = "nonsense"\n')
     table = small_tables.delta(tmp_path / "orders", commits=MANY)

@@ -91,7 +91,9 @@ def test_people_see_why_an_operation_is_where_it_is(lakehand: Run) -> None:
 
 
 @pytest.mark.parametrize(("end", "code"), [(Status.SUCCEEDED, 0), (Status.DROPPED, 0), (Status.FAILED, 1)])
-def test_watching_ends_with_the_operation_and_tells_how(lakehand: Run, store: SqlStore, end: Status, code: int) -> None:
+def test_watching_ends_with_the_operation_and_its_status(
+    lakehand: Run, store: SqlStore, end: Status, code: int
+) -> None:
     number = submit(lakehand)
     run_to(store, number, end)
 
@@ -138,9 +140,9 @@ def test_a_refusal_is_one_line_that_names_the_thing(lakehand: Run, words: list[s
 
 
 def test_explain_says_why_nothing_runs(lakehand: Run) -> None:
-    told = answer(lakehand("explain", "trips", "--json"))
+    reported = answer(lakehand("explain", "trips", "--json"))
 
-    assert {one["action"]: one["wanted"] for one in told["actions"]} == {
+    assert {one["action"]: one["wanted"] for one in reported["actions"]} == {
         "clean": False, "clustering": False, "compaction": True,
     }  # fmt: skip
     assert "--actions +clean" in lakehand("explain", "trips").stdout

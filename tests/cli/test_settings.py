@@ -15,7 +15,7 @@ def test_the_settings_of_a_format_are_listed_with_default_floor_and_who_may_set_
     assert (shown.exit_code, "delta.vacuum.retain-floor" in shown.output) == (0, True)
 
 
-def test_without_a_name_all_formats_are_listed_and_an_unknown_one_is_told(lakehand: Run) -> None:
+def test_without_a_name_all_formats_are_listed_and_an_unknown_one_is_refused(lakehand: Run) -> None:
     assert {"delta", "hudi", "iceberg", "lance", "paimon"} <= set(answer(lakehand("settings", "--json")))
     result = lakehand("settings", "orc")
     assert result.exit_code == 1

@@ -67,7 +67,7 @@ def test_a_table_is_paused_resumed_and_removed(lakehand: Run) -> None:
     assert "no table" in lakehand("tables", "list").stdout
 
 
-def test_a_look_is_asked_for_and_explained(lakehand: Run) -> None:
+def test_an_evaluation_is_requested_and_explained(lakehand: Run) -> None:
     lakehand("tables", "add", "/data/trips")
 
     looked = lakehand("tables", "look", "trips")

@@ -259,8 +259,8 @@ class TimedStore:
 
     def __init__(self, store: Any, clock: PassedClock) -> None:
         self._store = store
-        self.clock = clock
-        self.operations = TimedOperations(store.operations, clock)
+        self.clock: Any = clock
+        self.operations: Any = TimedOperations(store.operations, clock)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from lakehand.client import Document
-from lakehand.demo.result import DemoSnapshot, TableOutcome, comparison, promises, take_snapshot
+from lakehand.demo.result import MERGED, DemoSnapshot, TableOutcome, comparison, promises, take_snapshot
 from lakehand.demo.scenario import is_quiet
 from lakehand.demo.service import SHOWN, DemoFailed, format_readers
 from lakehand.demo.tables import demo_tables
@@ -33,15 +33,15 @@ def shown(outcomes: list[TableOutcome], width: int = 140) -> str:
 def test_a_query_opens_data_files_and_what_is_merged_with_them() -> None:
     taken = a_snapshot(files=10, log_files=3, delete_files=2, deletion_vectors=1, snapshots=40)
 
-    assert (taken.files, taken.merged, taken.opened) == (10, 6, 16)
+    assert (taken.count("files"), taken.count(*MERGED), taken.opened) == (10, 6, 16)
 
 
-class Said:
+class FixedSnapshot:
     token = "1"
     numbers: ClassVar[dict[str, Json]] = {"files": 3, "bytes": 12}
 
 
-class SayingFormat(TableFormat):
+class FixedFormat(TableFormat):
     """Not a real format: says what it is told to say."""
 
     format = Format("said")
@@ -49,15 +49,15 @@ class SayingFormat(TableFormat):
     def probe(self, reference: TableReference) -> str:
         return "1"
 
-    def inspect(self, reference: TableReference) -> Said:
+    def inspect(self, reference: TableReference) -> FixedSnapshot:
         assert reference.location == "/lake/said"
-        return Said()
+        return FixedSnapshot()
 
 
 def test_a_snapshot_joins_the_metadata_with_what_a_reader_sees() -> None:
-    taken = take_snapshot(SayingFormat(), Path("/lake/said"), {"rows": 5, "checksum": "77", "seconds": 0.5})
+    taken = take_snapshot(FixedFormat(), Path("/lake/said"), {"rows": 5, "checksum": "77", "seconds": 0.5})
 
-    assert taken == DemoSnapshot(numbers=Said.numbers, rows=5, checksum="77", seconds=0.5)
+    assert taken == DemoSnapshot(numbers=FixedSnapshot.numbers, rows=5, checksum="77", seconds=0.5)
 
 
 @pytest.mark.parametrize(
@@ -92,10 +92,10 @@ def test_the_comparison_says_which_tables_are_fixed() -> None:
 
 
 def test_the_comparison_fits_a_narrow_screen() -> None:
-    told = shown([an_outcome(a_snapshot(files=1), name="payments")], width=80)
+    reported = shown([an_outcome(a_snapshot(files=1), name="payments")], width=80)
 
-    assert "…" not in told
-    assert all(word in told for word in ("payments", "hudi", "compaction", "→ 1", "equal", "fixed"))
+    assert "…" not in reported
+    assert all(word in reported for word in ("payments", "hudi", "compaction", "→ 1", "equal", "fixed"))
 
 
 def test_an_unknown_format_is_refused_with_those_that_there_are() -> None:

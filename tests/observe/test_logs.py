@@ -72,7 +72,7 @@ def test_what_looks_like_a_secret_is_hidden(text: str, without: str) -> None:
     assert hidden(text) == without
 
 
-def test_what_strangers_wrote_neither_moves_the_cursor_nor_makes_a_line_of_its_own() -> None:
+def test_foreign_text_neither_moves_the_cursor_nor_starts_a_line() -> None:
     out = io.StringIO()
     set_up("info", "text", out)
     nasty = "\x1b[2J\n12:00:00 info    all is well\u202e\x9b"

@@ -20,7 +20,7 @@ def test_it_is_what_the_core_reports_to() -> None:
     metrics.probed(3, 1)
 
 
-def test_delays_and_outcomes_are_told_by_action() -> None:
+def test_delays_and_outcomes_are_counted_by_action() -> None:
     metrics = PrometheusMetrics()
     metrics.scheduled("clean", SECOND)
     metrics.submitted("clean", 2 * SECOND)
@@ -46,7 +46,7 @@ def test_a_queue_that_is_empty_again_is_shown_no_more() -> None:
     assert value(metrics, "queue_oldest_seconds", queue="day") == 3
 
 
-def test_loops_engines_looks_and_requests_are_told() -> None:
+def test_loops_engines_probes_and_requests_are_counted() -> None:
     metrics = PrometheusMetrics()
     metrics.loop("monitor", 0.1, failed=False)
     metrics.loop("monitor", 0.1, failed=True)

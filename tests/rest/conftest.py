@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A face over a real SQLite store on a real server, and a client that speaks to it."""
+"""The API over a real SQLite store on a real server, and a client of it."""
 
 import shutil
 from collections.abc import Callable, Iterator

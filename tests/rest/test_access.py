@@ -20,7 +20,7 @@ def guarded(context: ApiContext, client_of: Callable[[ApiContext], httpx.Client]
 @pytest.mark.parametrize(
     "header", [None, "Bearer", "Bearer wrong", "Basic c2VzYW1lLWE=", "Bearer sesame-", "Bearer \xff"]
 )
-def test_without_a_valid_token_nothing_is_told(guarded: httpx.Client, header: str | None) -> None:
+def test_without_a_valid_token_nothing_is_revealed(guarded: httpx.Client, header: str | None) -> None:
     headers = [] if header is None else [(b"Authorization", header.encode("latin-1"))]
 
     for path in ("/api/v1/tables", "/api/v1/operations/1", "/api/v1/events", "/api/v1/plugins", "/api/v1/instances"):

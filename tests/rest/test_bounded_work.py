@@ -13,7 +13,7 @@ from starlette.types import Message
 
 from lakehand.domain.operations import MOST_UNFINISHED
 from lakehand.rest import ApiContext, Security
-from lakehand.rest.bodies import MOST_MARKS, BoundedBodies
+from lakehand.rest.bodies import MOST_DELIMITERS, BoundedBodies
 from lakehand.rest.callback_body import TopTexts
 from lakehand.rest.wire import PIECE, HudiWire
 from lakehand.rest.wire_requests import LONGEST_QUERY
@@ -44,7 +44,7 @@ def test_a_body_of_many_values_is_refused_before_it_is_read(client: httpx.Client
     answer = client.post("/api/v1/tables", content=body)
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too-large")
-    assert f"{MOST_MARKS} values" in answer.json()["error"]["message"]
+    assert f"{MOST_DELIMITERS} values" in answer.json()["error"]["message"]
 
 
 def test_a_thousand_instants_are_no_large_body(client: httpx.Client) -> None:
@@ -85,10 +85,10 @@ def asked(client: httpx.Client, address: str) -> bytes:
     with socket.create_connection((client.base_url.host, client.base_url.port or 0)) as connection:
         connection.settimeout(30)
         connection.sendall(f"GET {address} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
-        said = b""
+        reply = b""
         while more := connection.recv(65536):
-            said += more
-        return said
+            reply += more
+        return reply
 
 
 class Counted(TopTexts):

@@ -27,7 +27,7 @@ def names(client: httpx.Client) -> list[str]:
     return [table["table_name"] for table in items(client, "/api/v1/tables?catalog=lake")]
 
 
-def test_a_catalog_is_looked_into_on_demand(client: httpx.Client) -> None:
+def test_a_catalog_is_synced_on_demand(client: httpx.Client) -> None:
     report = client.post(SYNC).json()
 
     assert (report["added"], report["tables"]) == (["db.orders", "db.returns"], 2)
@@ -36,7 +36,7 @@ def test_a_catalog_is_looked_into_on_demand(client: httpx.Client) -> None:
     assert {table["owner"] for table in items(client, "/api/v1/tables")} == {"ann"}
 
 
-def test_the_list_shows_the_last_look_and_no_secret(client: httpx.Client) -> None:
+def test_the_list_shows_the_last_sync_and_no_secret(client: httpx.Client) -> None:
     before = client.get("/api/v1/catalogs").json()["items"]
     client.post(SYNC)
     [after] = client.get("/api/v1/catalogs").json()["items"]

@@ -111,7 +111,7 @@ def test_one_bad_request_harms_no_other(make: Make, recorder: Recorder) -> None:
     assert run(all_of(make(), range(4))) == ["stored 0", "stored 1", TIMEOUT, "stored 3"]
 
 
-def test_a_database_that_is_away_is_not_asked_once_for_each(make: Make, recorder: Recorder) -> None:
+def test_a_database_that_is_away_is_tried_once_for_the_batch(make: Make, recorder: Recorder) -> None:
     recorder.poison, recorder.error = {0}, Unavailable()
 
     assert run(all_of(make(), range(50))) == [TIMEOUT] * 50

@@ -42,7 +42,7 @@ def test_a_check_that_fails_is_not_ready(context: ApiContext, client_of: ClientO
 DETAILS = "cannot reach postgresql://ann@db.internal/lake: password authentication failed for user ann"
 
 
-def test_without_a_token_readiness_tells_no_details(
+def test_without_a_token_readiness_shows_no_details(
     context: ApiContext, client_of: ClientOf, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -58,7 +58,7 @@ def test_without_a_token_readiness_tells_no_details(
     assert DETAILS in [record.__dict__.get("parts", {}).get("database") for record in caplog.records]
 
 
-def test_with_a_token_readiness_tells_what_is_wrong(context: ApiContext, client_of: ClientOf) -> None:
+def test_with_a_token_readiness_shows_what_is_wrong(context: ApiContext, client_of: ClientOf) -> None:
     guarded = with_security(replace(context, readiness=lambda: {"database": DETAILS}), api_tokens={"ana": "sesame-01"})
 
     answer = client_of(guarded).get("/health/ready", headers={"Authorization": "Bearer sesame-01"})
@@ -90,7 +90,9 @@ def test_metrics_are_prometheus_text(client: httpx.Client) -> None:
 
 
 def test_version_plugins_and_instances_are_shown(client: httpx.Client, store: SqlStore) -> None:
-    store.instances.beat(InstanceId("here"), host="h", version=lakehand.__version__, detail={}, now=store.clock.now())
+    store.instances.heartbeat(
+        InstanceId("here"), host="h", version=lakehand.__version__, detail={}, now=store.clock.now()
+    )
 
     assert client.get("/api/v1/version").json()["version"] == "0.1.0"
     states = {plugin["name"]: (plugin["state"], plugin["reason"]) for plugin in items(client, "/api/v1/plugins")}

@@ -251,14 +251,14 @@ def test_a_callback_needs_its_key_or_the_token(context: ApiContext, client_of: C
 def test_secrets_appear_nowhere(context: ApiContext, client_of: ClientOf, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     client = client_of(with_security(context, wire_token="open-sesame", callback_key="key-sesame"))
-    said = []
+    reply = []
     for token in ("wrong-sesame", "open-sesame"):
-        said.append(asked(client, wire("explode", token=token)))
-        said.append(asked(client, wire(token=token, basepath="/elsewhere")))
-        said.append(read(client.post(CALLBACK, content=b"{", headers={"HUDI-CALLBACK-KEY": token})))
+        reply.append(asked(client, wire("explode", token=token)))
+        reply.append(asked(client, wire(token=token, basepath="/elsewhere")))
+        reply.append(read(client.post(CALLBACK, content=b"{", headers={"HUDI-CALLBACK-KEY": token})))
 
     logged = [record.getMessage() for record in caplog.records if not record.name.startswith("http")]
-    everything = [json.dumps(said), client.get("/api/v1/events").text, client.get("/metrics").text, *logged]
+    everything = [json.dumps(reply), client.get("/api/v1/events").text, client.get("/metrics").text, *logged]
     assert "sesame" not in "".join(everything)
 
 

@@ -251,7 +251,7 @@ def test_options_of_no_format_load_code_or_hide_statements(client: httpx.Client,
     assert client.post("/api/v1/operations", json=body).status_code == 422
 
 
-def test_a_word_that_a_stored_operation_lacks_is_not_taken_for_said(client: httpx.Client) -> None:
+def test_confirming_an_operation_stored_without_confirm_conflicts(client: httpx.Client) -> None:
     add_table(client, action_types=["clean"])
     add_operation(client, action="clean")
 
@@ -263,7 +263,7 @@ def test_a_word_that_a_stored_operation_lacks_is_not_taken_for_said(client: http
     assert "without confirm" in answer.json()["error"]["message"]
 
 
-def test_words_among_parameters_are_not_taken_for_said(context: ApiContext) -> None:
+def test_reserved_keys_among_parameters_are_stripped(context: ApiContext) -> None:
     spec = TableSpec(location=LOCATION, format=Format("hudi"), action_types=frozenset({Action("clean")}))
     table, _ = context.tables.add(spec)
 

@@ -109,7 +109,7 @@ def test_an_explanation_names_every_action_and_why(client: httpx.Client) -> None
     assert explained["next_look"] is not None
 
 
-def test_a_look_is_asked_for(client: httpx.Client) -> None:
+def test_an_evaluation_is_requested(client: httpx.Client) -> None:
     table = add_table(client)
 
     assert client.post(f"/api/v1/tables/{table['id']}/look").status_code == 202
@@ -215,7 +215,7 @@ def test_rfc_43_registers_hudi_tables_without_recognising_them(client: httpx.Cli
     "name",
     ["\u00b2", "\u0663", "12345678901234567890123456", "9223372036854775808", "9" * 250, "-1", "1.0", "0", "1e3"],
 )
-def test_what_is_no_id_is_looked_for_as_a_name(client: httpx.Client, name: str) -> None:
+def test_what_is_no_id_is_searched_as_a_name(client: httpx.Client, name: str) -> None:
     answer = client.get("/api/v1/tables/find", params={"name": name})
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not-found")

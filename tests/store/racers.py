@@ -13,7 +13,7 @@ from lakehand.store.migrate import upgrade
 from tests.store.given import NOON, inbox_row, spec
 
 HOUR = timedelta(hours=1)
-PATIENCE = 120  # seconds until the last racer stands at the line
+TIMEOUT = 120  # seconds until the last racer stands at the line
 _line: list[Barrier] = []
 
 
@@ -25,7 +25,7 @@ def claim_operations(url: str, name: int) -> tuple[Sequence[int], int]:
     """The operations that this racer won, one claim each, and how many it lost to others."""
     store, won, lost = open_store(url), [], 0
     holder, chance = InstanceId(f"racer-{name}"), random.Random(name)
-    _line[0].wait(PATIENCE)
+    _line[0].wait(TIMEOUT)
     while found := store.operations.dispatch_queue(now=NOON, limit=200).candidates:
         wanted = chance.sample(found, k=min(50, len(found)))
         claims = [store.operations.claim(one.operation, holder=holder, now=NOON, time_to_live=HOUR) for one in wanted]
@@ -38,7 +38,7 @@ def claim_operations(url: str, name: int) -> tuple[Sequence[int], int]:
 def claim_schedules(url: str, name: int) -> Sequence[tuple[int, str]]:
     """A claim of which rivals took all is empty though others are due: each racer tries until all must be gone."""
     store, won = open_store(url), []
-    _line[0].wait(PATIENCE)
+    _line[0].wait(TIMEOUT)
     for _ in range(120):
         due = store.schedules.claim_due(
             holder=InstanceId(f"racer-{name}"), now=NOON, time_to_live=HOUR, limit=20
@@ -51,7 +51,7 @@ def claim_schedules(url: str, name: int) -> Sequence[tuple[int, str]]:
 def claim_probes(url: str, name: int) -> Sequence[int]:
     """As above."""
     store, won = open_store(url), []
-    _line[0].wait(PATIENCE)
+    _line[0].wait(TIMEOUT)
     for _ in range(60):
         won += [int(probe.table) for probe in store.probes.claim_due(now=NOON + HOUR, time_to_live=HOUR, limit=10)]
     store.close()
@@ -64,7 +64,7 @@ def notify(url: str, name: int) -> Sequence[int]:
     found: dict[int, int] = {}
     order = list(range(60))
     random.Random(name).shuffle(order)
-    _line[0].wait(PATIENCE)
+    _line[0].wait(TIMEOUT)
     for start in range(0, len(order), 10):
         part = order[start : start + 10]
         arrivals = [inbox_row(spec(f"/w/t{n}", table_name=f"t{n}"), "20260101000000", "20260101000001") for n in part]
@@ -74,5 +74,5 @@ def notify(url: str, name: int) -> Sequence[int]:
 
 
 def migrate(url: str, name: int) -> str:
-    _line[0].wait(PATIENCE)
+    _line[0].wait(TIMEOUT)
     return upgrade(url)

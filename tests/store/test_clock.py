@@ -30,7 +30,7 @@ def test_an_estimate_goes_on_from_the_last_reading_and_is_read_anew_after_a_whil
     assert read <= store.clock.estimate() < read + timedelta(seconds=ESTIMATE_FOR), "the database was asked"
 
 
-def test_the_clock_lies_between_two_looks_at_the_databases_own(store: SqlStore) -> None:
+def test_the_clock_lies_between_two_readings_of_the_databases_own(store: SqlStore) -> None:
     def native() -> datetime:
         shown = store.database.read(lambda tx: tx.execute(text(NATIVE[store.database.dialect])).scalar_one())
         return datetime.strptime(shown, "%Y-%m-%d %H:%M:%S.%f").replace(tzinfo=timezone.utc)

@@ -2,7 +2,9 @@
 """A table that is asked for too much: so many operations are stored and no more, and what is there stays quick."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -16,10 +18,10 @@ from lakehand.core.table_service import TableService
 from lakehand.domain.errors import Conflict
 from lakehand.domain.locations import Warehouses
 from lakehand.domain.notifications import InboxRow
-from lakehand.domain.operations import MOST_UNFINISHED, Status
+from lakehand.domain.operations import MOST_UNFINISHED, OperationId, Status
 from lakehand.domain.processes import Instant
 from lakehand.domain.tables import Table
-from lakehand.store import SqlStore
+from lakehand.store import SqlStore, open_store
 from lakehand.store.operation_rows import to_operation
 from lakehand.store.schema import operation
 from tests.rest.parts import plugins
@@ -32,7 +34,7 @@ def instants(first: int, count: int) -> list[Instant]:
     return [Instant(f"{20260101000000000 + number}") for number in range(first, first + count)]
 
 
-def tell(store: SqlStore, asked: Sequence[Instant], table: str = "/w/orders") -> None:
+def notify(store: SqlStore, asked: Sequence[Instant], table: str = "/w/orders") -> None:
     inbox_row = InboxRow(table=spec(table), instants=asked, process=process())
     store.inbox.store([inbox_row], [], now=NOON)
 
@@ -47,7 +49,7 @@ def notes(store: SqlStore) -> list[Any]:
 
 def test_of_too_many_plans_the_newest_are_stored_and_one_event_says_so(store: SqlStore) -> None:
     asked = instants(0, 1000)
-    tell(store, asked)
+    notify(store, asked)
     table = a_table(store)
     assert stored(store, table) == asked[-MOST_UNFINISHED:]
     [note] = notes(store)
@@ -58,7 +60,7 @@ def test_of_too_many_plans_the_newest_are_stored_and_one_event_says_so(store: Sq
 
 def test_sixty_requests_of_a_thousand_plans_leave_a_hundred_operations(store: SqlStore) -> None:
     for number in range(60):
-        tell(store, instants(number * 1000, 1000))
+        notify(store, instants(number * 1000, 1000))
     table = a_table(store)
     assert sum(store.operations.unfinished(table.id).values()) == MOST_UNFINISHED
     assert [one.times for one in store.events.list(kind="intake.too-many").items] == [60]
@@ -71,36 +73,36 @@ def test_a_table_that_is_full_keeps_no_other_table_of_the_same_request(store: Sq
     assert len(stored(store, a_table(store, "/w/other"))) == 3
 
 
-def test_plans_that_are_stored_already_are_not_told_of_as_dropped(store: SqlStore) -> None:
+def test_plans_that_are_stored_already_are_not_reported_as_dropped(store: SqlStore) -> None:
     """A writer names its pending plans again and again; this process may not have stored them itself."""
-    tell(store, instants(0, MOST_UNFINISHED))
+    notify(store, instants(0, MOST_UNFINISHED))
     store.inbox.recent.clear()
-    tell(store, instants(0, MOST_UNFINISHED))
+    notify(store, instants(0, MOST_UNFINISHED))
     assert notes(store) == []
 
 
 def test_there_is_room_again_when_operations_have_ended(store: SqlStore) -> None:
-    tell(store, instants(0, MOST_UNFINISHED))
+    notify(store, instants(0, MOST_UNFINISHED))
     table = a_table(store)
-    tell(store, instants(500, 1))
+    notify(store, instants(500, 1))
     assert len(notes(store)) == 1
     store.operations.end_waiting(table.id, now=NOON, reason="enough", limit=10)
-    tell(store, instants(500, 20))
+    notify(store, instants(500, 20))
     assert stored(store, table)[-10:] == instants(510, 10)
 
 
 def test_instants_of_both_lengths_are_compared_by_time(store: SqlStore) -> None:
-    tell(store, [*instants(0, MOST_UNFINISHED), Instant("20260102000000")])
+    notify(store, [*instants(0, MOST_UNFINISHED), Instant("20260102000000")])
     assert "20260102000000" in stored(store, a_table(store))
 
 
-def desk_of(store: SqlStore) -> OperationService:
+def service_over(store: SqlStore) -> OperationService:
     return OperationService(store=store, plugins=plugins(), wake=lambda: None)
 
 
 def test_a_request_for_more_than_may_wait_is_refused_with_the_next_step(store: SqlStore) -> None:
-    tell(store, instants(0, MOST_UNFINISHED))
-    table, service = a_table(store), desk_of(store)
+    notify(store, instants(0, MOST_UNFINISHED))
+    table, service = a_table(store), service_over(store)
     with pytest.raises(Conflict, match=f"has 100 unfinished operations.*lakehand operations clear {table.id}"):
         service.submit(table, COMPACTION, Instant("20270101000000000"), {}, origin="ann")
     with pytest.raises(Conflict, match="100 unfinished operations"):
@@ -161,10 +163,10 @@ def test_a_crowded_table_is_explained_from_few_rows(
     many = 2 ** doublings(store)
     explainer = Explainer(store=store, plugins=Plugins(formats={}, factories={}, engines={}), waits=dict)
     with counting(store, monkeypatch) as cost:
-        told = explainer.explain(crowded.id)
+        reported = explainer.explain(crowded.id)
     assert cost.rows < 200
     assert cost.statements < 15
-    [compaction] = [one for one in told.actions if one.action == COMPACTION]
+    [compaction] = [one for one in reported.actions if one.action == COMPACTION]
     assert f"{many} more wait" in compaction.now
 
 
@@ -173,14 +175,14 @@ def test_a_crowded_table_is_cleared_in_batches(
 ) -> None:
     many = 2 ** doublings(store)
     with counting(store, monkeypatch) as cost:
-        removed = desk_of(store).clear(crowded, by="ann")
+        removed = service_over(store).clear(crowded, by="ann")
     assert len(removed) == many + 1
     assert cost.statements < 20 * (many / BATCH + 1)
     assert cost.rows < 20
     [live] = store.operations.of_table(crowded.id, recent=0)
     assert live.cancel_requested, "what runs is asked to end"
-    [told] = store.events.list(kind="operation.cleared").items
-    assert told.event.message == f"{many} waiting operations of sales.orders were removed by ann"
+    [reported] = store.events.list(kind="operation.cleared").items
+    assert reported.event.message == f"{many} waiting operations of sales.orders were removed by ann"
     [last] = [o for o in store.operations.of_table(crowded.id, recent=1) if o.id != live.id]
     assert (last.status, last.is_deleted, last.reason) == (Status.CANCELED, True, "removed by ann")
 
@@ -210,3 +212,23 @@ def test_an_operation_that_someone_holds_is_left_to_its_holder(store: SqlStore) 
     held = a_running_operation(store, table, "runs")
     assert store.operations.end_waiting(table.id, now=NOON, reason="enough", limit=10) == []
     assert store.operations.get(held.id).status is held.status
+
+
+def test_two_services_that_clear_one_table_end_each_operation_once(store: SqlStore, migrated_url: str) -> None:
+    table = a_table(store)
+    wanted = [a_pending_operation(store, table, instant).id for instant in instants(0, 60)]
+    other, line = open_store(migrated_url), Barrier(2)
+
+    def clear(own: SqlStore) -> list[OperationId]:
+        line.wait(60)
+        ended: list[OperationId] = []
+        while batch := own.operations.end_waiting(table.id, now=NOON, reason="enough", limit=7):
+            ended += batch
+        return ended
+
+    with ThreadPoolExecutor(2) as pool:
+        both = [one for ended in pool.map(clear, [store, other]) for one in ended]
+    other.close()
+
+    assert sorted(both) == wanted
+    assert {store.operations.get(one).status for one in wanted} == {Status.CANCELED}

@@ -19,14 +19,16 @@ def messages(store: Store, **values: object) -> list[str]:
     return [e.event.message for e in store.events.list(**values).items]  # type: ignore[arg-type]
 
 
-def test_an_event_comes_back_as_it_was_told(store: Store) -> None:
+def test_an_event_comes_back_as_it_was_stored(store: Store) -> None:
     table = a_table(store)
-    told = Event(kind="test.said", message="ü 🐘 %s", table=table.id, detail={"a": [1, {"b": None}]}, fingerprint="f")
+    reported = Event(
+        kind="test.said", message="ü 🐘 %s", table=table.id, detail={"a": [1, {"b": None}]}, fingerprint="f"
+    )
 
-    store.events.add([told], now=NOON)
+    store.events.add([reported], now=NOON)
 
     [stored] = store.events.list().items
-    assert (stored.event, stored.at, stored.first_at, stored.times) == (told, NOON, NOON, 1)
+    assert (stored.event, stored.at, stored.first_at, stored.times) == (reported, NOON, NOON, 1)
 
 
 def test_the_newest_come_first_page_by_page(store: Store) -> None:
@@ -71,7 +73,7 @@ def test_fingerprints_that_differ_in_case_differ(store: Store) -> None:
     assert len(store.events.list().items) == 2
 
 
-def test_any_text_can_be_told(store: Store) -> None:
+def test_any_text_can_be_stored(store: Store) -> None:
     say(store, "zero \x00, half \ud800, " + "long" * 50_000)
 
     [message] = messages(store)
@@ -126,7 +128,7 @@ def test_what_belongs_to_an_unfinished_operation_is_kept(store: Store) -> None:
     assert messages(store) == ["needed"]
 
 
-def test_nothing_to_tell_is_no_trouble(store: Store) -> None:
+def test_storing_no_events_is_allowed(store: Store) -> None:
     store.events.add([], now=NOON)
 
     assert messages(store) == []

@@ -72,7 +72,7 @@ def test_the_same_notification_a_thousand_times_is_one_operation(store: Store) -
     assert table_count(store) == 1
 
 
-def test_a_batch_may_speak_of_a_table_in_many_ways(store: Store) -> None:
+def test_a_batch_may_name_a_table_in_many_ways(store: Store) -> None:
     batch = [
         inbox_row(spec("s3://b/t"), PLAN, OTHER_PLAN),
         inbox_row(spec("s3a://b/t"), OTHER_PLAN, "3"),
@@ -121,7 +121,7 @@ def test_a_notification_makes_its_table_due(store: Store) -> None:
     assert store.tables.get(left.id).notified_at == NOON + HOUR
 
 
-def test_a_writer_that_speaks_very_often_is_noted_once_a_second(store: Store) -> None:
+def test_a_writer_that_notifies_very_often_is_noted_once_a_second(store: Store) -> None:
     for milliseconds in (0, 400, 999):
         [table] = store.inbox.store([inbox_row(spec())], [], now=NOON + timedelta(milliseconds=milliseconds))
         assert store.tables.get(table).notified_at == NOON
@@ -130,7 +130,7 @@ def test_a_writer_that_speaks_very_often_is_noted_once_a_second(store: Store) ->
     assert store.tables.get(table).notified_at == NOON + SECOND
 
 
-def test_a_removed_table_whose_writer_speaks_is_back(store: Store) -> None:
+def test_a_removed_table_whose_writer_notifies_is_back(store: Store) -> None:
     table = a_table(store, owner="ann")
     store.tables.change(table.id, TableChanges(paused=True), now=NOON)
     store.tables.remove(table.id, now=NOON)

@@ -68,7 +68,7 @@ def test_a_file_that_is_gone_takes_nothing_more_and_is_told_once(
     assert "deleted or replaced" in store.problem()
 
 
-def test_a_file_that_goes_during_a_transaction_is_noticed_before_anybody_is_told_that_it_is_stored(
+def test_a_file_that_goes_during_a_transaction_is_noticed_before_the_row_counts_as_stored(
     store: SqlStore, file: Path
 ) -> None:
     with pytest.raises(DatabaseLost):
@@ -121,7 +121,7 @@ def no_more_pages(connection: Any, _record: object) -> None:
     connection.execute(f"PRAGMA max_page_count = {pages}")
 
 
-def test_a_full_disk_is_told_with_its_remedy_until_it_is_over(
+def test_a_full_disk_is_reported_with_its_remedy_until_it_is_over(
     store: SqlStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     store.database.engine.dispose()
@@ -135,8 +135,8 @@ def test_a_full_disk_is_told_with_its_remedy_until_it_is_over(
     store.database.engine.dispose()
     assert a_table(store, "/w/other").id
     assert store.problem() == ""
-    told = [record.getMessage() for record in caplog.records if " accept" in record.getMessage()]
-    assert told == ["the database does not accept writes", "the database accepts writes again"]
+    reported = [record.getMessage() for record in caplog.records if " accept" in record.getMessage()]
+    assert reported == ["the database does not accept writes", "the database accepts writes again"]
 
 
 def test_one_small_write_that_works_is_no_proof_that_the_disk_has_space_again(
@@ -170,7 +170,7 @@ def test_a_file_that_is_damaged_in_the_middle_is_named_with_the_next_step(store:
         table_count(open_store(f"sqlite:///{file}"))
 
 
-def test_a_database_that_cannot_be_written_is_told_with_the_next_step(store: SqlStore, file: Path) -> None:
+def test_a_database_that_cannot_be_written_is_reported_with_the_next_step(store: SqlStore, file: Path) -> None:
     def read_only(connection: Any, _record: object) -> None:
         connection.execute("PRAGMA query_only = ON")
 

@@ -44,7 +44,7 @@ def test_the_migrations_make_what_the_code_uses(empty_url: str, database: Databa
 def test_an_upgrade_of_what_is_up_to_date_changes_nothing(empty_url: str) -> None:
     upgrade(empty_url)
     store = open_store(empty_url)
-    store.instances.beat(InstanceId("one"), host="h", version="1", detail={}, now=NOON)
+    store.instances.heartbeat(InstanceId("one"), host="h", version="1", detail={}, now=NOON)
 
     upgrade(empty_url)
 

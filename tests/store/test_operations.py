@@ -266,7 +266,7 @@ def test_a_claim_that_its_holder_has_forgotten_does_not_hinder_the_cancel(store:
         store.operations.save(claimed.moved_to(Status.SUBMITTED, at=NOON, reason="sent"), now=NOON + HOUR)
 
 
-def test_a_wish_to_cancel_is_not_lost_when_the_holder_returns_the_operation(store: Store) -> None:
+def test_a_cancellation_is_not_lost_when_the_holder_releases_the_operation(store: Store) -> None:
     running = a_running_operation(store)
     store.operations.request_cancel(running.id, now=NOON, event=ASKED)
 
@@ -283,7 +283,7 @@ def test_a_finished_operation_stays_as_it_is(store: Store) -> None:
     assert store.events.list(operation=done.id).items == []
 
 
-def test_a_failed_operation_is_tried_again_when_someone_asks(store: Store) -> None:
+def test_a_failed_operation_is_retried_on_request(store: Store) -> None:
     failed = a_finished_operation(store)
 
     reopened = store.operations.reopen(failed.reopened(at=NOON + HOUR, reason="again"), now=NOON + HOUR, event=AGAIN)
@@ -293,7 +293,7 @@ def test_a_failed_operation_is_tried_again_when_someone_asks(store: Store) -> No
     assert [e.event.kind for e in store.events.list(operation=failed.id).items] == ["operation.reopened"]
 
 
-def test_a_removed_operation_can_be_asked_for_again(store: Store) -> None:
+def test_a_removed_operation_can_be_requested_again(store: Store) -> None:
     pending = a_pending_operation(store)
     removed = store.operations.request_cancel(pending.id, now=NOON, event=ASKED, delete=True)
 

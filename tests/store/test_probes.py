@@ -33,7 +33,7 @@ def test_a_table_is_taken_on_by_one_and_by_another_if_that_one_dies(store: Store
     assert len(claimed(store, at=FIRST + MINUTE)) == 1
 
 
-def test_what_was_probed_is_due_again_when_that_was_said(store: Store) -> None:
+def test_a_probed_table_is_due_again_at_the_given_time(store: Store) -> None:
     same, changed = a_table(store, "/w/same"), a_table(store, "/w/changed")
     claimed(store)
 

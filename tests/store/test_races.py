@@ -19,12 +19,12 @@ from tests.store.given import CLEAN, CLUSTERING, COMPACTION, NOON, inbox_row, pr
 pytestmark = pytest.mark.long
 T = TypeVar("T")
 CLAIMS = 2000
-PATIENCE = 240
+TIMEOUT = 240
 
 
 def run(racers: ProcessPoolExecutor, task: Callable[[str, int], T], url: str) -> list[T]:
     futures = [racers.submit(task, url, name) for name in range(RACERS)]
-    return [future.result(PATIENCE) for future in futures]
+    return [future.result(TIMEOUT) for future in futures]
 
 
 def given_plans(count: int, tables: int) -> list[InboxRow]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules: due ones are looked at by one instance, and no wake is lost meanwhile."""
+"""Schedules: due ones are evaluated by one instance, and no wake-up is lost meanwhile."""
 
 from dataclasses import replace
 from typing import Any
@@ -22,8 +22,8 @@ def claimed(store: Store, *, holder: InstanceId = ONE, after: Any = 0 * SECOND, 
 
 def finish(store: Store, schedule: Schedule, **values: Any) -> Schedule:
     """End a look that began at noon, a second later."""
-    said: dict[str, Any] = {"next_due": NOON + HOUR, "reason": "nothing to do"}
-    store.schedules.finish([EvaluationResult(schedule=schedule, **(said | values))], now=NOON + SECOND)
+    reply: dict[str, Any] = {"next_due": NOON + HOUR, "reason": "nothing to do"}
+    store.schedules.finish([EvaluationResult(schedule=schedule, **(reply | values))], now=NOON + SECOND)
     return schedule_of(store, schedule)
 
 
@@ -50,7 +50,7 @@ def test_nothing_is_claimed_before_it_is_due(store: Store) -> None:
     assert claimed(store, after=-SECOND) == []
 
 
-def test_a_look_that_never_ended_is_repeated_with_a_fresh_token(store: Store) -> None:
+def test_an_evaluation_that_never_ended_is_repeated_with_a_fresh_token(store: Store) -> None:
     a_table(store)
     [first] = claimed(store)
 
@@ -100,7 +100,7 @@ def test_only_the_due_actions_of_a_table_are_claimed(store: Store) -> None:
     assert [s.action for s in claimed(store, after=MINUTE)] == [CLEAN]
 
 
-def test_a_finished_look_says_what_it_saw_and_when_the_next_is_due(store: Store) -> None:
+def test_a_finished_evaluation_stores_what_it_saw_and_when_the_next_is_due(store: Store) -> None:
     a_table(store)
 
     seen = finish(store, *claimed(store))
@@ -110,7 +110,7 @@ def test_a_finished_look_says_what_it_saw_and_when_the_next_is_due(store: Store)
     assert claimed(store, after=HOUR - SECOND) == []
 
 
-def test_a_look_may_leave_what_was_said_and_note_a_start(store: Store) -> None:
+def test_an_evaluation_may_keep_the_last_reason_and_record_a_start(store: Store) -> None:
     table = a_table(store)
     finish(store, *claimed(store), reason="the first word", started=True)
     store.schedules.wake([table.id], now=NOON)
@@ -120,7 +120,7 @@ def test_a_look_may_leave_what_was_said_and_note_a_start(store: Store) -> None:
     assert (seen.last_reason, seen.last_start) == ("the first word", NOON + SECOND)
 
 
-def test_the_outcome_of_a_look_that_was_lost_is_not_written(store: Store) -> None:
+def test_the_result_of_an_evaluation_whose_lease_was_lost_is_not_written(store: Store) -> None:
     a_table(store)
     [late] = claimed(store)
     [taker] = claimed(store, holder=TWO, after=MINUTE)
@@ -130,15 +130,15 @@ def test_the_outcome_of_a_look_that_was_lost_is_not_written(store: Store) -> Non
     assert after == taker
 
 
-def test_one_lost_look_does_not_hinder_the_others(store: Store) -> None:
+def test_one_lost_evaluation_does_not_hinder_the_others(store: Store) -> None:
     a_table(store, action_types=ALL)
     looks = [EvaluationResult(schedule=s, next_due=NOON + HOUR, reason="seen") for s in claimed(store)]
     lost = replace(looks[1], schedule=replace(looks[1].schedule, token=None))
 
     store.schedules.finish([looks[0], lost, looks[2]], now=NOON)
 
-    said = {s.action: s.last_reason for s in store.schedules.of_table(lost.schedule.table)}
-    assert said == {**dict.fromkeys(ALL, "seen"), lost.schedule.action: ""}
+    reply = {s.action: s.last_reason for s in store.schedules.of_table(lost.schedule.table)}
+    assert reply == {**dict.fromkeys(ALL, "seen"), lost.schedule.action: ""}
 
 
 def test_a_wake_makes_a_schedule_due_now(store: Store) -> None:
@@ -161,7 +161,7 @@ def test_a_wake_leaves_an_overdue_schedule_where_it_is(store: Store) -> None:
     assert schedule_of(store, table).due == NOON
 
 
-def test_a_second_wake_adds_nothing_until_a_look_begins(store: Store) -> None:
+def test_a_second_wake_adds_nothing_until_an_evaluation_begins(store: Store) -> None:
     table = a_table(store)
     for _ in range(3):
         store.schedules.wake([table.id], now=NOON)
@@ -183,7 +183,7 @@ def test_a_wake_may_be_for_one_action_and_many_tables(store: Store) -> None:
 
 
 @pytest.mark.parametrize("wakes_before", [0, 3])
-def test_a_wake_during_a_look_keeps_it_due(store: Store, wakes_before: int) -> None:
+def test_a_wake_during_an_evaluation_keeps_it_due(store: Store, wakes_before: int) -> None:
     table = a_table(store)
     for _ in range(wakes_before):
         store.schedules.wake([table.id], now=NOON)
@@ -197,7 +197,7 @@ def test_a_wake_during_a_look_keeps_it_due(store: Store, wakes_before: int) -> N
     assert finish(store, again).due == NOON + HOUR
 
 
-def test_wakes_before_a_look_are_answered_by_it(store: Store) -> None:
+def test_wakes_before_an_evaluation_are_answered_by_it(store: Store) -> None:
     table = a_table(store)
     store.schedules.wake([table.id], now=NOON)
     store.schedules.wake([table.id], now=NOON)
@@ -207,7 +207,7 @@ def test_wakes_before_a_look_are_answered_by_it(store: Store) -> None:
     assert (after.wakes, after.due) == (0, NOON + HOUR)
 
 
-def test_a_look_can_ask_for_a_decision_later_without_being_due_earlier(store: Store) -> None:
+def test_an_evaluation_can_request_a_later_decision_without_being_due_earlier(store: Store) -> None:
     table = a_table(store)
     store.schedules.wake([table.id], now=NOON)
 
@@ -217,7 +217,7 @@ def test_a_look_can_ask_for_a_decision_later_without_being_due_earlier(store: St
     assert (after.last_decision, after.seen_token) == (NOON + SECOND, "t1")
 
 
-def test_a_quiet_look_leaves_all_but_the_time_as_it_is(store: Store) -> None:
+def test_a_quiet_evaluation_leaves_all_but_the_time_as_it_is(store: Store) -> None:
     a_table(store)
     known = finish(store, *claimed(store), decide_at=NOON + 9 * HOUR, decided=True, started=True, saw="t1")
     [again] = claimed(store, after=HOUR)
@@ -228,7 +228,7 @@ def test_a_quiet_look_leaves_all_but_the_time_as_it_is(store: Store) -> None:
     assert schedule_of(store, known) == replace(known, due=NOON + 2 * HOUR, last_look=NOON + HOUR)
 
 
-def test_a_quiet_look_at_one_action_leaves_the_looks_at_the_others_to_their_holder(store: Store) -> None:
+def test_a_quiet_evaluation_of_one_action_leaves_those_of_the_others_to_their_holder(store: Store) -> None:
     a_table(store, action_types=ALL)
     for schedule in claimed(store):
         finish(store, schedule)
@@ -241,7 +241,7 @@ def test_a_quiet_look_at_one_action_leaves_the_looks_at_the_others_to_their_hold
     assert held == {COMPACTION: True, CLUSTERING: True, CLEAN: False}
 
 
-def test_a_quiet_look_that_was_lost_or_woken_is_not_put_off(store: Store) -> None:
+def test_a_quiet_evaluation_that_was_lost_or_woken_is_not_postponed(store: Store) -> None:
     woken, lost = a_table(store, "/w/woken"), a_table(store, "/w/lost")
     for schedule in claimed(store):
         finish(store, schedule)
@@ -255,7 +255,7 @@ def test_a_quiet_look_that_was_lost_or_woken_is_not_put_off(store: Store) -> Non
     assert schedule_of(store, lost).token is not None
 
 
-def test_a_decision_that_is_asked_for_during_a_look_stays_asked_for(store: Store) -> None:
+def test_a_decision_requested_during_an_evaluation_stays_requested(store: Store) -> None:
     table = a_table(store)
     [looking] = claimed(store)
     store.schedules.wake([table.id], now=NOON + SECOND, decide=True)
@@ -276,7 +276,7 @@ def test_a_deferred_evaluation_has_seen_nothing_and_keeps_its_wake_ups(store: St
     assert (after.due, after.wakes, after.decide_at, after.last_look) == (NOON + MINUTE, 1, NOON, None)
 
 
-def test_an_action_that_is_no_longer_wanted_ends_with_its_look(store: Store) -> None:
+def test_an_action_that_is_no_longer_wanted_ends_with_its_evaluation(store: Store) -> None:
     table = a_table(store, action_types=ALL)
     looks = [EvaluationResult(schedule=s, next_due=NOON + HOUR, reason="seen") for s in claimed(store)]
     store.tables.change(table.id, TableChanges(action_types=frozenset({CLEAN})), now=NOON)
@@ -286,7 +286,7 @@ def test_an_action_that_is_no_longer_wanted_ends_with_its_look(store: Store) -> 
     assert [s.action for s in store.schedules.of_table(table.id)] == [CLEAN]
 
 
-def test_no_looks_are_no_trouble(store: Store) -> None:
+def test_finishing_no_evaluations_is_allowed(store: Store) -> None:
     store.schedules.finish([], now=NOON)
 
 
@@ -294,16 +294,16 @@ def quiet(schedule: Schedule, **values: Any) -> EvaluationResult:
     return EvaluationResult(schedule=schedule, **({"next_due": NOON + HOUR, "reason": None} | values))
 
 
-def test_looks_that_found_nothing_new_end_together_and_keep_what_was_said(store: Store) -> None:
+def test_evaluations_that_found_nothing_new_end_together_and_keep_the_last_reason(store: Store) -> None:
     tables = [a_table(store, f"/w/{number}", action_types=ALL) for number in range(3)]
     store.schedules.finish(
         [EvaluationResult(schedule=s, next_due=NOON, reason="was said") for s in claimed(store)], now=NOON
     )
     first, *others = claimed(store)
 
-    told = EvaluationResult(schedule=first, next_due=NOON + MINUTE, reason="new", started=True)
+    reported = EvaluationResult(schedule=first, next_due=NOON + MINUTE, reason="new", started=True)
     late = quiet(others[-1], next_due=NOON + 2 * HOUR)
-    store.schedules.finish([told, late, *(quiet(s) for s in others[:-1])], now=NOON + SECOND)
+    store.schedules.finish([reported, late, *(quiet(s) for s in others[:-1])], now=NOON + SECOND)
 
     found = [s for table in tables for s in store.schedules.of_table(table.id)]
     assert all((s.last_look, s.token) == (NOON + SECOND, None) for s in found)
@@ -312,7 +312,7 @@ def test_looks_that_found_nothing_new_end_together_and_keep_what_was_said(store:
     ]  # fmt: skip
 
 
-def test_a_wake_during_a_quiet_look_keeps_it_due(store: Store) -> None:
+def test_a_wake_during_a_quiet_evaluation_keeps_it_due(store: Store) -> None:
     a_table(store)
     [schedule] = claimed(store)
 
@@ -323,7 +323,7 @@ def test_a_wake_during_a_quiet_look_keeps_it_due(store: Store) -> None:
     assert (after.due, after.wakes, after.token) == (NOON, 1, None)
 
 
-def test_a_quiet_look_that_was_lost_is_not_written(store: Store) -> None:
+def test_a_quiet_evaluation_that_was_lost_is_not_written(store: Store) -> None:
     a_table(store)
     [late] = claimed(store)
     [taker] = claimed(store, holder=TWO, after=MINUTE)

@@ -153,7 +153,7 @@ def test_a_removed_table_leaves_its_history(store: Store) -> None:
         store.tables.change(table.id, TableChanges(owner="x"), now=NOON)
 
 
-def test_a_removed_table_is_revived_under_its_number_with_what_is_said_now(store: Store) -> None:
+def test_a_removed_table_is_revived_under_its_id_with_the_new_settings(store: Store) -> None:
     old = a_table(store, owner="ann")
     store.probes.finish({old.id: NOON + HOUR}, {old.id: "seen"}, now=NOON)
     store.tables.change(old.id, TableChanges(paused=True), now=NOON)
@@ -191,7 +191,7 @@ def test_pages_show_every_table_once_although_some_come_and_go(store: Store) -> 
 
 @pytest.mark.parametrize("cursor", ["", "x", "%%%", "LTE", "MSwy", "MTAw" * 20, "é"])
 def test_a_cursor_that_is_not_ours_is_refused(store: Store, cursor: str) -> None:
-    with pytest.raises(Invalid, match="is no cursor"):
+    with pytest.raises(Invalid, match="is not a cursor"):
         store.tables.list(TableFilter(), limit=2, cursor=cursor)
 
 

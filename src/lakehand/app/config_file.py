@@ -53,8 +53,8 @@ def choose_config(named: Path | None, home: Path) -> ConfigChoice:
         refuse_foreign(own)
         return ConfigChoice(file=own)
     if here.is_file():
-        if stranger := who_else_writes(here):
-            warning = f"{here} is ignored, because {stranger}; to use it anyway, name it with --config"
+        if reason := why_untrusted(here):
+            warning = f"{here} is ignored, because {reason}; to use it anyway, name it with --config"
             return ConfigChoice(warnings=(warning,))
         return ConfigChoice(file=here)
     return ConfigChoice()
@@ -63,12 +63,12 @@ def choose_config(named: Path | None, home: Path) -> ConfigChoice:
 def refuse_foreign(file: Path) -> None:
     """Do not ignore the file in home: running without it, for example without its tokens, would be worse."""
     is_private = not file.parent.stat().st_mode & 0o077
-    stranger = who_else_writes(file)
-    if stranger and not (is_private and file.stat().st_uid in (0, os.geteuid())):
-        raise Invalid(f"{file} is not used, because {stranger}: make it this user's own, or name it with --config")
+    reason = why_untrusted(file)
+    if reason and not (is_private and file.stat().st_uid in (0, os.geteuid())):
+        raise Invalid(f"{file} is not used, because {reason}: make it this user's own, or name it with --config")
 
 
-def who_else_writes(file: Path) -> str:
+def why_untrusted(file: Path) -> str:
     found = file.stat()
     if found.st_uid not in (0, os.geteuid()):
         return f"it belongs to user {found.st_uid}"

@@ -7,15 +7,20 @@ milliseconds, so a thousand half-open connections cannot block it, even from the
 
 import asyncio
 import ipaddress
+import logging
+import resource
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol
 
 from lakehand.rest.refusals import Refusals
 
+log = logging.getLogger(__name__)
+RESERVED_FILES = 512  # for everything but connections: database, storage, logs, pipes
+FEWEST = 64
 CHECK_INTERVAL = 1.0  # seconds between two checks for slow connections
 
 
@@ -135,3 +140,16 @@ def client_group(address: str) -> str:
     if read.ipv4_mapped is not None:
         return str(read.ipv4_mapped)
     return str(ipaddress.ip_network((read, 64), strict=False))
+
+
+def fitting(bounds: Bounds) -> Bounds:
+    """The bounds within the limit on open files, which is raised as far as needed and allowed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = bounds.total + RESERVED_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    total = bounds.total if soft == resource.RLIM_INFINITY else min(bounds.total, max(soft - RESERVED_FILES, FEWEST))
+    if total < bounds.total:
+        log.warning("fewer connections than max_connections: raise ulimit -n", extra={"total": total, "files": soft})
+    return replace(bounds, total=total, per_client=min(bounds.per_client, max(total // 2, 1)))

@@ -24,27 +24,19 @@ def prepare_home(home: Path) -> None:
     """Create the home if it is missing, and refuse one that other users can enter, own or replace."""
     try:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        refuse_foreign_link(home)
         refuse_open_folder(home)
         refuse_open_parents(home, f"the home {home}")
-        refuse_unwritable(home)
+        if not os.access(home, os.W_OK | os.X_OK):
+            raise PermissionError(0, "it cannot be written, or its file system is read-only")
     except OSError as error:
         raise Unavailable(
             f"the home {home} cannot be used: {error.strerror}; give --home a folder that {user_name()} can write to"
         ) from error
 
 
-def refuse_unwritable(home: Path) -> None:
-    if not os.access(home, os.W_OK | os.X_OK):
-        raise PermissionError(0, "it cannot be written, or its file system is read-only")
-
-
-def refuse_foreign_link(home: Path) -> None:
+def refuse_open_folder(home: Path) -> None:
     if home.is_symlink() and home.lstat().st_uid not in (0, os.geteuid()):
         raise Invalid(f"the home {home} is a link of another user: name the real folder with --home")
-
-
-def refuse_open_folder(home: Path) -> None:
     found = home.stat()
     if not stat.S_ISDIR(found.st_mode):
         raise NotADirectoryError(0, "it is not a folder")

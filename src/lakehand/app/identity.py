@@ -33,8 +33,12 @@ def take_identity(home: Path) -> Identity:
         lock.close()
         raise Conflict(f"another Lakehand runs with the home {home}: stop it, or use another --home") from None
     lock.seek(0)
-    name = lock.read().strip() or new_name()
-    write_name(lock, name)
+    name = lock.read().strip() or f"{os.uname().nodename[:40]}-{secrets.token_hex(4)}"
+    lock.seek(0)
+    lock.truncate()
+    lock.write(name + "\n")
+    lock.flush()
+    os.fsync(lock.fileno())
     return Identity(id=InstanceId(name), lock=lock)
 
 
@@ -44,18 +48,6 @@ def open_lock(home: Path) -> IO[str]:
         return file.open("a+")
     except OSError as error:
         raise Unavailable(f"{file} cannot be written: {error.strerror}; give --home another folder") from error
-
-
-def new_name() -> str:
-    return f"{os.uname().nodename[:40]}-{secrets.token_hex(4)}"
-
-
-def write_name(lock: IO[str], name: str) -> None:
-    lock.seek(0)
-    lock.truncate()
-    lock.write(name + "\n")
-    lock.flush()
-    os.fsync(lock.fileno())
 
 
 class SystemIdSource:

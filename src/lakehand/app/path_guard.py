@@ -33,19 +33,19 @@ def path_guard(warehouses: Warehouses, own: Sequence[str] = ()) -> Callable[[str
 
 def refuse_own(location: str, target: str, own: Sequence[str]) -> None:
     """A job that deletes files of a table must never reach Lakehand's own files."""
-    for place in own:
-        if is_under(target, place) or is_under(place, target):
-            raise LocationRefused(f"{location!r} cannot be a table: Lakehand keeps its own files in {place!r}")
+    for path in own:
+        if is_under(target, path) or is_under(path, target):
+            raise LocationRefused(f"{location!r} cannot be a table: Lakehand keeps its own files in {path!r}")
 
 
 def keep_apart(warehouses: Warehouses, own: Sequence[str]) -> None:
     """Refuse a warehouse that contains Lakehand's own files or lies among them."""
     for prefix in warehouses.prefixes:
         real = os.path.realpath(prefix) if prefix.startswith("/") else prefix
-        for place in own:
-            if is_under(place, real) or is_under(real, place):
+        for path in own:
+            if is_under(path, real) or is_under(real, path):
                 raise Invalid(
-                    f"the warehouse {prefix!r} and {place!r}, where Lakehand keeps its own files, overlap: choose "
+                    f"the warehouse {prefix!r} and {path!r}, where Lakehand keeps its own files, overlap: choose "
                     "another --home (or jars, or --database), or a warehouse with nothing but tables"
                 )
 

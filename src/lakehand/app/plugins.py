@@ -55,6 +55,13 @@ class Loaded:
         return self.config.priority
 
     @property
+    def claims(self) -> list[Any]:
+        """What only one plugin may do: read a format, be an engine of this name, do an action for a format."""
+        if self.plugin is None or self.report.kind == "process-factory":
+            return [*self.strategies]
+        return [self.plugin.format if self.report.kind == "table-format" else self.plugin.name]
+
+    @property
     def label(self) -> str:
         return f"{self.report.name} ({self.report.distribution or 'no distribution'})"
 
@@ -66,10 +73,11 @@ def load(
     formats = load_kind("table-format", configs, lambda p, c: p.open(c.properties), timeout)
     names = tuple(sorted(str(one.plugin.format) for one in formats if one.plugin))
     factories = load_kind("process-factory", configs, lambda p, c: p.open(c.properties), timeout)
-    engines = load_engines(configs, context, names, timeout) if context else []
+    engines = []
+    if context:
+        engines = load_kind("engine", configs, lambda p, c: p.open(c.properties, context(p.name, names)), timeout)
     factories = refuse_equal_names(factories)
-    read, run = claimed(formats, read_by), claimed(engines, run_by)
-    pairs = claimed(factories, lambda one: one.strategies)
+    read, run, pairs = claimed(formats), claimed(engines), claimed(factories)
     return Plugins(
         formats={name: one.plugin for name, one in read.items()},
         factories={pair: one.plugin for pair, one in pairs.items()},
@@ -77,9 +85,9 @@ def load(
         strategies={pair: one.strategies[pair] for pair, one in pairs.items()},
         properties={one.plugin.name: one.config.properties for one in factories if one.plugin},
         reports=(
-            *(report_with_rival(one, read, read_by) for one in formats),
+            *(report_with_rival(one, read) for one in formats),
             *(report_with_pairs(one, pairs) for one in factories),
-            *(report_with_rival(one, run, run_by) for one in engines),
+            *(report_with_rival(one, run) for one in engines),
         ),
     )
 
@@ -90,31 +98,18 @@ def storage_properties(configs: Configs) -> Mapping[str, str]:
     return {key: value for config in formats for key, value in config.properties.items()}
 
 
-def load_engines(
-    configs: Configs,
-    context: Callable[[str, tuple[str, ...]], EngineContext],
-    formats: tuple[str, ...],
-    timeout: float,
-) -> list[Loaded]:
-    return load_kind("engine", configs, lambda p, c: p.open(c.properties, context(p.name, formats)), timeout)
-
-
 def load_kind(kind: str, configs: Configs, open_plugin: Open, timeout: float = LOAD_TIMEOUT) -> list[Loaded]:
     found = sorted(entry_points(group=GROUPS[kind]), key=lambda e: (e.name, distribution_of(e) != OURS, e.value))
     loaded, taken = [], dict[str, EntryPoint]()
     for entry in found:
-        if entry.name in taken:
-            loaded.append(clashing(kind, entry, taken[entry.name]))
+        if holder := taken.get(entry.name):
+            why = f"its name is taken by {holder.value} of {distribution_of(holder)}: names must be unique"
+            loaded.append(Loaded(report=report(kind, entry, "broken", why)))
         else:
             config = configs.get((kind, entry.name), PluginConfig())
             loaded.append(load_one(kind, entry, config, open_plugin, timeout))
             taken[entry.name] = entry
     return loaded
-
-
-def clashing(kind: str, entry: EntryPoint, holder: EntryPoint) -> Loaded:
-    why = f"its name is taken by {holder.value} of {distribution_of(holder)}: names must be unique"
-    return Loaded(report=report(kind, entry, "broken", why))
 
 
 def load_one(kind: str, entry: EntryPoint, config: PluginConfig, open_plugin: Open, timeout: float) -> Loaded:
@@ -158,20 +153,14 @@ def check_word(plugin: object, attribute: str) -> None:
 
 def strategies_of(factory: ProcessFactory) -> Mapping[Pair, ProcessTriggerStrategy]:
     """The supported actions with their strategies."""
-    pairs = [(name, action) for name, actions in factory.supported_actions().items() for action in sorted(actions)]
-    return {(name, action): factory.trigger_strategy(name, action) for name, action in pairs}
+    supported = factory.supported_actions()
+    return {(n, a): factory.trigger_strategy(n, a) for n, actions in supported.items() for a in sorted(actions)}
 
 
 def report(
-    kind: str,
-    entry: EntryPoint,
-    state: str,
-    reason: str = "",
-    priority: int = 0,
-    *,
-    pairs: Mapping[str, list[str]] | None = None,
-    strategies: Mapping[Pair, ProcessTriggerStrategy] | None = None,
-) -> PluginReport:
+    kind: str, entry: EntryPoint, state: str, reason: str = "", priority: int = 0, *,
+    pairs: Mapping[str, list[str]] | None = None, strategies: Mapping[Pair, ProcessTriggerStrategy] | None = None,
+) -> PluginReport:  # fmt: skip
     return PluginReport(
         kind=kind, name=entry.name, distribution=distribution_of(entry), state=state, reason=reason,
         version=entry.dist.version if entry.dist else "", priority=priority, pairs=pairs or {},
@@ -201,31 +190,21 @@ def refuse_equal_names(factories: Sequence[Loaded]) -> list[Loaded]:
     kept: dict[str, Loaded] = {}
     for one in sorted((f for f in factories if f.plugin), key=lambda f: -f.priority):
         kept.setdefault(one.plugin.name, one)
-    return [one if is_kept(one, kept) else refused_for_name(one, kept[one.plugin.name]) for one in factories]
-
-
-def is_kept(one: Loaded, kept: Mapping[str, Loaded]) -> bool:
-    return one.plugin is None or kept[one.plugin.name] is one
+    return [one if one.plugin is None else refused_for_name(one, kept[one.plugin.name]) for one in factories]
 
 
 def refused_for_name(one: Loaded, holder: Loaded) -> Loaded:
+    if one is holder:
+        return one
     why = f"its class is named {one.plugin.name!r} like that of {holder.label}, and state is stored under that name"
     return Loaded(report=replace(one.report, state="broken", reason=why))
 
 
-def read_by(one: Loaded) -> Iterable[Format]:
-    return [one.plugin.format] if one.plugin else []
-
-
-def run_by(one: Loaded) -> Iterable[str]:
-    return [one.plugin.name] if one.plugin else []
-
-
-def claimed(loaded: Iterable[Loaded], claims: Callable[[Loaded], Iterable[Any]]) -> dict[Any, Loaded]:
+def claimed(loaded: Iterable[Loaded]) -> dict[Any, Loaded]:
     """The plugin with the highest priority for each claim; equal priorities are an error that names both."""
     winners: dict[Any, Loaded] = {}
     for one in loaded:
-        for claim in claims(one):
+        for claim in one.claims:
             rival = winners.get(claim)
             if rival and rival.priority == one.priority:
                 raise PluginBroken(
@@ -243,10 +222,8 @@ def claim_text(one: Loaded, claim: Any) -> str:
     return f"read {claim} tables" if one.report.kind == "table-format" else f"are the engine {claim}"
 
 
-def report_with_rival(
-    one: Loaded, winners: Mapping[Any, Loaded], claims: Callable[[Loaded], Iterable[Any]]
-) -> PluginReport:
-    rivals = [winners[claim] for claim in claims(one) if winners[claim] is not one]
+def report_with_rival(one: Loaded, winners: Mapping[Any, Loaded]) -> PluginReport:
+    rivals = [winners[claim] for claim in one.claims if winners[claim] is not one]
     if not rivals:
         return one.report
     return replace(one.report, state="off", reason=f"{rivals[0].label} has the higher priority")

@@ -30,7 +30,7 @@ def read_json(text: str) -> object:
     try:
         return json.loads(text, object_pairs_hook=without_repeats)
     except json.JSONDecodeError:
-        raise ValueError('it is no JSON object: write {"name": "secret"}') from None
+        raise ValueError('it is not a JSON object: write {"name": "secret"}') from None
 
 
 def read_pair(number: int, pair: str) -> tuple[str, str]:
@@ -44,14 +44,14 @@ def without_repeats(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, secret in pairs:
         if name in found and _NAME.fullmatch(name):
-            raise ValueError(f"the name {name} is there twice")
+            raise ValueError(f"the name {name} appears twice")
         if name in found:
-            raise ValueError("a name is there twice")
+            raise ValueError("a name appears twice")
         found[name] = secret
     return found
 
 
-def check_tokens(tokens: Mapping[str, SecretStr]) -> None:
+def checked_tokens(tokens: dict[str, SecretStr]) -> dict[str, SecretStr]:
     """Raises a ValueError that names the token, never the secret."""
     if not tokens:
         raise ValueError("it names no token: leave the setting out, or give name=secret")
@@ -63,6 +63,7 @@ def check_tokens(tokens: Mapping[str, SecretStr]) -> None:
         other = owners.setdefault(secret.get_secret_value(), name)
         if other != name:
             raise ValueError(f"{other} and {name} have the same secret: give each its own")
+    return tokens
 
 
 def check_name(number: int, name: str, others: Collection[str]) -> None:
@@ -71,7 +72,7 @@ def check_name(number: int, name: str, others: Collection[str]) -> None:
     if name.lower() in RESERVED:
         raise ValueError(f"{name} is reserved: events use it for the service itself; choose another name")
     if name.lower() in {other.lower() for other in others}:
-        raise ValueError(f"the name {name} is there twice")
+        raise ValueError(f"the name {name} appears twice")
 
 
 def check_secret(what: str, secret: SecretStr) -> None:
@@ -84,7 +85,7 @@ def check_secret(what: str, secret: SecretStr) -> None:
         raise ValueError(f"{what} must have {LEAST} to {LONGEST} characters: {HOW}")
 
 
-def check_door(secret: SecretStr, tokens: Mapping[str, SecretStr], wire_token: SecretStr | None) -> None:
+def check_writer_secret(secret: SecretStr, tokens: Mapping[str, SecretStr], wire_token: SecretStr | None) -> None:
     """For the wire token and the callback key. Proxies log the wire token, so it must not work anywhere else."""
     check_secret("it", secret)
     if secret.get_secret_value() == HUDI_DEFAULT_KEY:

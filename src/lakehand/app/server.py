@@ -16,9 +16,8 @@ import uvicorn
 import lakehand
 from lakehand.app import wiring
 from lakehand.app.bounded_http import bounded_http
-from lakehand.app.connections import Bounds, Connections
+from lakehand.app.connections import Bounds, Connections, fitting
 from lakehand.app.home import owner_only_files
-from lakehand.app.open_files import fitting
 from lakehand.app.settings import Settings
 from lakehand.app.wiring import Service
 from lakehand.domain.errors import Unavailable
@@ -48,11 +47,11 @@ def run(service: Service, signals: "Signals", listener: socket.socket) -> None:
     try:
         service.start()
         server = AnnouncedServer(http_config(api_context(service), settings), settings.home)
-        with signals.handled_by_server():
+        with signals:
             server.run(sockets=[listener])
     finally:
         (settings.home / "address.json").unlink(missing_ok=True)
-        stop(service)
+        service.stop()
 
 
 def report_config(settings: Settings) -> None:
@@ -72,15 +71,6 @@ def warn_if_open(settings: Settings) -> None:
     }
     if unprotected := [name for name, secret in secrets.items() if not secret]:
         log.warning("reachable from outside without a token", extra={"host": settings.host, "open": unprotected})
-
-
-def stop(service: Service) -> None:
-    service.stop()
-    if service.settings.stop_driver:
-        for engine in service.plugins.engines.values():
-            end = getattr(engine, "stop", None)
-            if end is not None:
-                end()
 
 
 def listen(settings: Settings) -> socket.socket:
@@ -138,7 +128,7 @@ def announce(url: str, home: Path) -> None:
 
 
 def api_context(service: Service) -> ApiContext:
-    settings, metrics = service.settings, service.metrics
+    settings, metrics, name = service.settings, service.metrics, socket.gethostname()
     metrics.plugins(service.plugins.listing())
     return ApiContext(
         tables=service.tables,
@@ -157,22 +147,17 @@ def api_context(service: Service) -> ApiContext:
             callback_key=settings.secret("callback_key"),
             max_body=settings.max_body,
             max_callback_body=settings.max_callback_body,
-            hosts=Hosts.of(settings.host, own_names(), settings.allowed_hosts),
+            hosts=Hosts.of(settings.host, [name, name.partition(".")[0]], settings.allowed_hosts),
         ),
-        about=ServiceInfo(version=lakehand.__version__, instance=service.instance_id, python=platform.python_version()),
+        about=ServiceInfo(version=lakehand.__version__, instance=service.identity.id, python=platform.python_version()),
         on_request=metrics.request,
         on_notifications=metrics.notifications,
         refusals=Refusals(metrics.refusal),
     )
 
 
-def own_names() -> list[str]:
-    name = socket.gethostname()
-    return [name, name.partition(".")[0]]
-
-
 class Signals:
-    """Exits with clean-up on a signal, while the HTTP server does not handle signals itself."""
+    """Exits with clean-up on a signal; as a context, leaves signals to the HTTP server."""
 
     def __init__(self) -> None:
         self._is_handled = False
@@ -182,9 +167,6 @@ class Signals:
     def _end(self, _number: int, _frame: FrameType | None) -> None:
         if not self._is_handled:
             raise SystemExit(0)
-
-    def handled_by_server(self) -> "Signals":
-        return self
 
     def __enter__(self) -> None:
         self._is_handled = True

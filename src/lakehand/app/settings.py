@@ -9,22 +9,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    SecretStr,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretStr, ValidationError, ValidationInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
 
 from lakehand.app.config_file import ConfigChoice, choose_config, exposed_secrets, merged, read_config
 from lakehand.app.plugins import PluginConfig
-from lakehand.app.secrets import check_door, check_tokens, read_tokens
+from lakehand.app.secrets import check_writer_secret, checked_tokens, read_tokens
 from lakehand.core.catalog_service import ServedCatalog
 from lakehand.core.plugins import Plugins
 from lakehand.domain.actions import actions
@@ -64,51 +54,58 @@ def read_text(value: object) -> object:
     return str(value).lower() if isinstance(value, (bool, int, float)) else value
 
 
+def strong_secret(secret: SecretStr, info: ValidationInfo) -> SecretStr:
+    others = info.data.get("wire_token") if info.field_name == "callback_key" else None
+    check_writer_secret(secret, info.data.get("tokens", {}), others)
+    return secret
+
+
 Duration = Annotated[timedelta, BeforeValidator(read_duration), Field(gt=timedelta(0), le=timedelta(days=36500))]
 Words = Annotated[list[str], NoDecode, BeforeValidator(read_list)]
-Tokens = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(read_tokens)]
+HostNames = Annotated[Words, AfterValidator(lambda hosts: [checked_name(host) for host in hosts])]
+AbsolutePath = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
+Tokens = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(read_tokens), AfterValidator(checked_tokens)]
+WriterSecret = Annotated[SecretStr, AfterValidator(strong_secret)]
 Text = Annotated[str, BeforeValidator(read_text)]
 Texts = dict[str, Text]
 
 
-class RetrySettings(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    max_attempts: int = Field(default=5, ge=1, description="Attempts of an operation before it fails.")
-    first_delay: Duration = Field(default=timedelta(seconds=30), description="Delay before the second attempt.")
-    factor: float = Field(default=2.0, ge=1, description="Factor by which the delay grows with each attempt.")
-    longest_delay: Duration = Field(default=timedelta(hours=1), description="Longest delay.")
-    jitter: float = Field(default=0.2, ge=0, le=1, description="Random share added to the delay.")
-    not_yet_delay: Duration = Field(default=timedelta(seconds=30), description="Delay after a `not yet` answer.")
-    max_patience: int = Field(default=120, ge=0, description="`Not yet` answers before an operation fails.")
+def setting(default: Any, meaning: str, **bounds: Any) -> Any:
+    return Field(default=default, description=meaning, **bounds)
 
 
-class LimitSettings(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    running: int = Field(
-        default=0, ge=0, description="Operations at once over all instances; 0: as many as the engines take."
-    )
-    queues: dict[str, int] = Field(default={}, description="Operations at once per queue.")
-    queue_default: int = Field(default=0, ge=0, description="Limit of every other queue; 0: none.")
-    owner_share: float = Field(default=0.5, gt=0, le=1, description="Largest share of one owner while others wait.")
-    age_step: Duration = Field(
-        default=timedelta(minutes=10), description="Priority rises by one per this much waiting."
-    )
+class RetrySettings(BaseModel, extra="forbid"):
+    max_attempts: int = setting(5, "Attempts of an operation before it fails.", ge=1)
+    first_delay: Duration = setting(timedelta(seconds=30), "Delay before the second attempt.")
+    factor: float = setting(2.0, "Factor by which the delay grows with each attempt.", ge=1)
+    longest_delay: Duration = setting(timedelta(hours=1), "Longest delay.")
+    jitter: float = setting(0.2, "Random share added to the delay.", ge=0, le=1)
+    not_yet_delay: Duration = setting(timedelta(seconds=30), "Delay after a `not yet` answer.")
+    max_patience: int = setting(120, "`Not yet` answers before an operation fails.", ge=0)
 
 
-class PluginSettings(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class LimitSettings(BaseModel, extra="forbid"):
+    running: int = setting(0, "Operations at once over all instances; 0: as many as the engines take.", ge=0)
+    queues: dict[str, int] = setting({}, "Operations at once per queue.")
+    queue_default: int = setting(0, "Limit of every other queue; 0: none.", ge=0)
+    owner_share: float = setting(0.5, "Largest share of one owner while others wait.", gt=0, le=1)
+    age_step: Duration = setting(timedelta(minutes=10), "Priority rises by one per this much waiting.")
 
+
+class PluginSettings(BaseModel, extra="forbid"):
     enabled: bool = True
     priority: int = 0
     properties: Texts = {}
 
 
-class CatalogSettings(BaseModel):
-    """A catalog whose tables are served: its type, and properties that are passed to it."""
+def known_kinds(plugins: dict[str, dict[str, PluginSettings]]) -> dict[str, dict[str, PluginSettings]]:
+    if unknown := sorted(set(plugins) - set(PLUGIN_KINDS)):
+        raise ValueError(f"[plugins.{unknown[0]}] is not a kind of plugin: {', '.join(PLUGIN_KINDS)}")
+    return plugins
 
-    model_config = ConfigDict(extra="forbid")
+
+class CatalogSettings(BaseModel, extra="forbid"):
+    """A catalog whose tables are served: its type, and properties that are passed to it."""
 
     format: str = "iceberg"
     type: str = "hadoop"
@@ -124,118 +121,63 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="LAKEHAND_", env_nested_delimiter="__", extra="forbid")
 
-    home: Path = Field(default=Path("~/.lakehand"), description="Folder of this instance: database, spool and logs.")
-    host: str = Field(default="127.0.0.1", description="Address to listen on. Set tokens before others can reach it.")
-    port: int = Field(default=9091, ge=0, le=65535, description="Port to listen on; 0: any free port.")
-    allowed_hosts: Words = Field(
-        default=[],
-        description="More host names that requests may use, for example `lakehand` or `*.internal`.",
+    home: AbsolutePath = setting(Path("~/.lakehand"), "Folder of this instance: database, spool and logs.")
+    host: str = setting("127.0.0.1", "Address to listen on. Set tokens before others can reach it.")
+    port: int = setting(9091, "Port to listen on; 0: any free port.", ge=0, le=65535)
+    allowed_hosts: HostNames = setting([], "More host names that requests may use, such as `lakehand` or `*.internal`.")
+    database: SecretStr | None = setting(
+        None, "URL: `sqlite:////file`, `postgresql://...` or `mysql://...`. Default: SQLite in home."
     )
-    database: SecretStr | None = Field(
-        default=None,
-        description="URL: `sqlite:////file`, `postgresql://...` or `mysql://...`. Default: SQLite in home.",
-    )
-    warehouses: Words = Field(
-        default=[], description="Folders and URIs whose tables may be served. Nothing outside is touched."
-    )
-    tokens: Tokens = Field(
-        default={},
+    warehouses: Words = setting([], "Folders and URIs whose tables may be served. Nothing outside is touched.")
+    tokens: Tokens = setting(
+        {},
+        "API tokens by name (`Authorization: Bearer`). Without any, the API is open to everyone.",
         validate_default=False,  # no setting is allowed; an empty one is a mistake
-        description="API tokens by name (`Authorization: Bearer`). Without any, the API is open to everyone.",
     )
-    wire_token: SecretStr | None = Field(default=None, description="Token that Hudi's client must send as `?token=`.")
-    callback_key: SecretStr | None = Field(
-        default=None, description="Key that commit callbacks must send as `HUDI-CALLBACK-KEY`."
+    wire_token: WriterSecret | None = setting(None, "Token that Hudi's client must send as `?token=`.")
+    callback_key: WriterSecret | None = setting(None, "Key that commit callbacks must send as `HUDI-CALLBACK-KEY`.")
+    max_body: int = setting(64 * 1024, "Largest body of an API request, in bytes.", ge=1024)
+    max_callback_body: int = setting(
+        16 * 1024 * 1024, "Largest part of a commit callback that is read, in bytes.", ge=1024
     )
-    max_body: int = Field(default=64 * 1024, ge=1024, description="Largest body of an API request, in bytes.")
-    max_callback_body: int = Field(
-        default=16 * 1024 * 1024, ge=1024, description="Largest part of a commit callback that is read, in bytes."
+    max_connections: int = setting(2048, "Connections at once.", ge=64)
+    max_connections_per_client: int = setting(1024, "Connections at once per client; at most half of all.", ge=16)
+    heartbeat_timeout: Duration = setting(
+        timedelta(minutes=10), "A table is probed after this long without a notification; tables can override it."
     )
-    max_connections: int = Field(default=2048, ge=64, description="Connections at once.")
-    max_connections_per_client: int = Field(
-        default=1024, ge=16, description="Connections at once per client; at most half of all."
+    lease: Duration = setting(
+        timedelta(seconds=60), "How long an instance keeps an operation without renewing its lease."
     )
-    heartbeat_timeout: Duration = Field(
-        default=timedelta(minutes=10),
-        description="A table is probed after this long without a notification; tables can override it.",
+    lease_margin: Duration = setting(
+        timedelta(seconds=10), "Extra time after a lease before another instance takes over."
     )
-    lease: Duration = Field(
-        default=timedelta(seconds=60), description="How long an instance keeps an operation without renewing its lease."
+    new_tables_per_minute: int = setting(600, "Tables auto-registered per minute from notifications.", ge=0)
+    keep_history: Duration = setting(timedelta(days=30), "Age at which finished operations and events are removed.")
+    retry: RetrySettings = setting(RetrySettings(), "When and how often a failed operation is retried.")
+    limits: LimitSettings = setting(LimitSettings(), "How much may run at once.")
+    spark: Texts = setting({}, "Properties of the spark engine; `spark.*` keys go to Spark itself.")
+    plugins: Annotated[dict[str, dict[str, PluginSettings]], AfterValidator(known_kinds)] = setting(
+        {}, "Switches and properties of plugins: `[plugins.engines.NAME]` and so on."
     )
-    lease_margin: Duration = Field(
-        default=timedelta(seconds=10), description="Extra time after a lease before another instance takes over."
+    catalogs: dict[str, CatalogSettings] = setting(
+        {}, "Catalogs whose tables are served: `[catalogs.NAME]` with `format`, `type` and more."
     )
-    new_tables_per_minute: int = Field(
-        default=600, ge=0, description="Tables auto-registered per minute from notifications."
+    catalog_sync: Duration = setting(timedelta(minutes=5), "How often catalogs are synchronised.")
+    jars: AbsolutePath | None = setting(None, "Folder of the jars. Default: `jars` in home.")
+    stop_driver: bool = setting(
+        False, "Stop the Spark driver with the service instead of keeping it for the next start."
     )
-    keep_history: Duration = Field(
-        default=timedelta(days=30), description="Age at which finished operations and events are removed."
-    )
-    retry: RetrySettings = Field(
-        default=RetrySettings(), description="When and how often a failed operation is retried."
-    )
-    limits: LimitSettings = Field(default=LimitSettings(), description="How much may run at once.")
-    spark: Texts = Field(default={}, description="Properties of the spark engine; `spark.*` keys go to Spark itself.")
-    plugins: dict[str, dict[str, PluginSettings]] = Field(
-        default={}, description="Switches and properties of plugins: `[plugins.engines.NAME]` and so on."
-    )
-    catalogs: dict[str, CatalogSettings] = Field(
-        default={}, description="Catalogs whose tables are served: `[catalogs.NAME]` with `format`, `type` and more."
-    )
-    catalog_sync: Duration = Field(default=timedelta(minutes=5), description="How often catalogs are synchronised.")
-    jars: Path | None = Field(default=None, description="Folder of the jars. Default: `jars` in home.")
-    stop_driver: bool = Field(
-        default=False, description="Stop the Spark driver with the service instead of keeping it for the next start."
-    )
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="Lowest level that is logged."
-    )
-    log_format: Literal["auto", "text", "json"] = Field(
-        default="auto", description="`text`, `json`, or `auto`: text on a terminal, else JSON."
+    log_level: Literal["debug", "info", "warning", "error"] = setting("info", "Lowest level that is logged.")
+    log_format: Literal["auto", "text", "json"] = setting(
+        "auto", "`text`, `json`, or `auto`: text on a terminal, else JSON."
     )
 
-    _config: ConfigChoice = PrivateAttr(default=ConfigChoice())
-
-    @field_validator("home", "jars", mode="after")
-    @classmethod
-    def absolute_path(cls, path: Path | None) -> Path | None:
-        return path and path.expanduser().absolute()
-
-    @field_validator("plugins", mode="after")
-    @classmethod
-    def known_kinds(cls, plugins: dict[str, dict[str, PluginSettings]]) -> dict[str, dict[str, PluginSettings]]:
-        unknown = sorted(set(plugins) - set(PLUGIN_KINDS))
-        if unknown:
-            raise ValueError(f"[plugins.{unknown[0]}] is not a kind of plugin: {', '.join(PLUGIN_KINDS)}")
-        return plugins
-
-    @field_validator("allowed_hosts", mode="after")
-    @classmethod
-    def valid_hosts(cls, hosts: list[str]) -> list[str]:
-        return [checked_name(host) for host in hosts]
-
-    @field_validator("tokens", mode="after")
-    @classmethod
-    def strong_tokens(cls, tokens: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        check_tokens(tokens)
-        return tokens
-
-    @field_validator("wire_token", "callback_key", mode="after")
-    @classmethod
-    def strong_secret(cls, secret: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
-        if secret is not None:
-            others = info.data.get("wire_token") if info.field_name == "callback_key" else None
-            check_door(secret, info.data.get("tokens", {}), others)
-        return secret
+    _config: ConfigChoice = ConfigChoice()
 
     @property
     def config(self) -> ConfigChoice:
         """The file of these settings."""
         return self._config
-
-    def chosen_from(self, choice: ConfigChoice) -> "Settings":
-        self._config = choice
-        return self
 
     @property
     def database_url(self) -> str:
@@ -318,7 +260,8 @@ def load(flags: Mapping[str, Any] | None = None, config: Path | None = None) -> 
         settings = Settings(**merged(renamed(in_file), environment, renamed(given)))
     except (ValidationError, ValueError) as error:
         raise Invalid(f"the settings are not valid{f' (with {file})' if file else ''}: {described(error)}") from None
-    return settings.chosen_from(choice)
+    settings._config = choice  # noqa: SLF001 - no setting: it is not read from the file
+    return settings
 
 
 def renamed(values: Mapping[str, Any]) -> dict[str, Any]:

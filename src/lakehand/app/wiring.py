@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the service: every object is made here, once, and handed to those who need it."""
+"""Builds the service: every object is made here, once, and given to those that need it."""
 
 import gc
 import os
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -45,7 +44,7 @@ from lakehand.store import migrate, open_store
 
 BUSY_PACE, IDLE_PACE = 0.1, 1.0  # seconds between two rounds of the monitor
 DISPATCH_PACE, COORDINATE_PACE, PROBE_PACE, RESCUE_PACE = 1.0, 1.0, 1.0, 5.0
-CARE_PACE, ALIVE_PACE, HOUSE_PACE = 1.0, 20.0, 600.0
+SUPERVISE_PACE, ALIVE_PACE, CLEAN_PACE = 1.0, 20.0, 600.0
 THREADS = 8  # that evaluate tables of one format at once
 FEW = 4  # for other calls into one plugin
 # Seconds for one call into a plugin before it is abandoned. Less than a lease, where one is held meanwhile.
@@ -54,27 +53,115 @@ CACHE_TIME = timedelta(seconds=1)  # of known tables and the database's time in 
 HUDI_NOTIFICATIONS = HudiNotifications()
 
 
-@dataclass(kw_only=True)
 class Service:
     """A running instance: the services that interfaces call, and the loops behind them."""
 
-    settings: Settings
-    identity: Identity
-    store: Store
-    plugins: Plugins
-    metrics: PrometheusMetrics
-    tables: TableService
-    operations: OperationService
-    catalogs: CatalogService
-    explainer: Explainer
-    intake: Intake
-    rescuer: Rescuer
-    loops: Mapping[str, Loop]
-    pools: tuple[WorkerPools, ...]
+    def __init__(
+        self, settings: Settings, identity: Identity, store: Store, plugins: Plugins, metrics: PrometheusMetrics
+    ) -> None:
+        self.settings, self.identity, self.store, self.plugins, self.metrics = (
+            settings,
+            identity,
+            store,
+            plugins,
+            metrics,
+        )
+        self.loops: dict[str, Loop] = {}
+        self.shared: dict[str, Any] = {"store": store, "plugins": plugins, "metrics": metrics}
+        warehouses, own = warehouses_of(settings.all_warehouses), own_paths(settings)
+        keep_apart(warehouses, own)
+        check_path = path_guard(warehouses, own)
+        self.runtimes = Runtimes(
+            store=store, plugins=plugins, check_path=check_path, catalogs=settings.catalog_map(),
+            draw_boundary=boundaries(warehouses, check_path),
+        )  # fmt: skip
+        self.recovery = Recovery(plugins=plugins, runtimes=self.runtimes, since=store.clock.now())
+        self.make_pools()
+        self.tables = TableService(
+            store=store, plugins=plugins, warehouses=warehouses, check_path=check_path,
+            wake=self.wake_up("coordinator"),
+            recognise=recogniser(plugins.formats, storage_properties(settings.plugin_configs()), check_path),
+            first_actions={HUDI_NOTIFICATIONS.format: HUDI_NOTIFICATIONS.first_actions},
+        )  # fmt: skip
+        self.catalogs = CatalogService(
+            store=store, plugins=plugins, tables=self.tables, catalogs=settings.served_catalogs(),
+            heartbeat_timeout=settings.heartbeat_timeout,
+        )  # fmt: skip
+        self.operations = OperationService(store=store, plugins=plugins, wake=self.wake_up("dispatcher", "monitor"))
+        self.intake = Intake(
+            store=store, warehouses=warehouses, heartbeat_timeout=settings.heartbeat_timeout, rules=HUDI_NOTIFICATIONS,
+            rate_limiter=RateLimiter(per_minute=settings.new_tables_per_minute),
+            wake=self.wake_up("coordinator", "dispatcher"), cache=IntakeCache(store=store, keep=CACHE_TIME),
+        )  # fmt: skip
+        self.make_loops()
 
-    @property
-    def instance_id(self) -> str:
-        return self.identity.id
+    def make_pools(self) -> None:
+        lease = self.settings.lease.total_seconds()
+        self.engine_pools = WorkerPools(purpose="engine", size=1, timeout=min(ENGINE_TIMEOUT, lease / 2))
+        self.evaluate_pools = WorkerPools(purpose="evaluate", size=THREADS, timeout=EVALUATE_TIMEOUT)
+        self.dispatch_pools = WorkerPools(purpose="dispatch", size=FEW, timeout=min(ADMIT_TIMEOUT, lease * 0.75))
+        self.complete_pools = WorkerPools(purpose="complete", size=FEW, timeout=VERIFY_TIMEOUT)
+        self.pools = (self.engine_pools, self.evaluate_pools, self.dispatch_pools, self.complete_pools)
+
+    def make_loops(self) -> None:
+        settings, dispatcher, monitor = self.settings, self.build_dispatcher(), self.build_monitor()
+        self.explainer = Explainer(store=self.store, plugins=self.plugins, waits=dispatcher.waits)
+        self.rescuer = Rescuer(
+            store=self.store, metrics=self.metrics, holder=self.identity.id, time_to_live=settings.lease,
+            margin=settings.lease_margin, recovery=self.recovery,
+        )  # fmt: skip
+        prober = Prober(
+            **self.shared, runtimes=self.runtimes, pools=self.evaluate_pools, on_change=self.wake_up("coordinator")
+        )
+        coordinator = Coordinator(
+            **self.shared, runtimes=self.runtimes, holder=self.identity.id, pools=self.evaluate_pools,
+            on_stored=self.wake_up("dispatcher"),
+        )  # fmt: skip
+        supervisor = EngineSupervisor(
+            **self.shared, holder=self.identity.id, host=os.uname().nodename, version=lakehand.__version__,
+            pools=self.pools,
+        )  # fmt: skip
+        cleaner = HistoryCleaner(store=self.store, keep_history=settings.keep_history)
+        steps: dict[str, tuple[Callable[[], bool], Callable[[], float]]] = {
+            "prober": (prober.run_once, lambda: PROBE_PACE),
+            "coordinator": (coordinator.run_once, lambda: COORDINATE_PACE),
+            "dispatcher": (dispatcher.run_once, lambda: DISPATCH_PACE),
+            "monitor": (monitor.run_once, lambda: BUSY_PACE if monitor.live else IDLE_PACE),
+            "rescuer": (self.rescuer.run_once, lambda: RESCUE_PACE),
+            "engine-supervisor": (supervisor.run_once, lambda: SUPERVISE_PACE),
+            "alive": (supervisor.report_alive, lambda: ALIVE_PACE),
+            "history-cleaner": (cleaner.run_once, lambda: CLEAN_PACE),
+            "catalogs": (self.catalogs.run_once, settings.catalog_sync.total_seconds),
+        }
+        for name, (step, pace) in steps.items():
+            self.loops[name] = Loop(name=name, run_once=step, pause=pace, metrics=self.metrics)
+
+    def build_dispatcher(self) -> Dispatcher:
+        return Dispatcher(
+            **self.shared, runtimes=self.runtimes, ids=SystemIdSource(), holder=self.identity.id,
+            time_to_live=self.settings.lease, limits=self.settings.dispatch_limits(self.plugins),
+            pools=self.dispatch_pools, recovery=self.recovery, on_submitted=self.wake_up("monitor"),
+        )  # fmt: skip
+
+    def build_monitor(self) -> Monitor:
+        completer = Completer(
+            **self.shared, runtimes=self.runtimes, ids=SystemIdSource(), policy=self.settings.retry_policy(),
+            recovery=self.recovery, on_completed=self.wake_up("dispatcher", "coordinator"),
+        )  # fmt: skip
+        return Monitor(
+            **self.shared, completer=completer, recovery=self.recovery, holder=self.identity.id,
+            time_to_live=self.settings.lease, engine_pools=self.engine_pools, table_pools=self.complete_pools,
+        )  # fmt: skip
+
+    def wake_up(self, *names: str) -> Callable[[], None]:
+        """A function that wakes these loops, also before they are built."""
+
+        def wake() -> None:
+            for name in names:
+                if name in self.loops:
+                    self.loops[name].wake()
+
+        return wake
 
     def start(self, only: Collection[str] = ()) -> None:
         """Take up what a former process of this home left, then run: all loops, or only those that are named."""
@@ -84,13 +171,16 @@ class Service:
                 loop.start()
 
     def stop(self) -> None:
-        """Stop moving things. What runs goes on under its lease; a restart finds it again."""
+        """Stop all loops. What runs goes on under its lease, for a restart to find, unless ``stop_driver`` is set."""
         for loop in self.loops.values():
             loop.stop()
         for pools in self.pools:
             pools.close()
         self.plugins.close()
         self.identity.release()
+        for engine in self.plugins.engines.values() if self.settings.stop_driver else ():
+            if end := getattr(engine, "stop", None):
+                end()
 
     def readiness(self) -> Mapping[str, str]:
         """Each part that requests need, with "ok" or what is wrong."""
@@ -98,7 +188,13 @@ class Service:
 
     def database_problem(self) -> str:
         """Reading may work while writing does not, for instance on a full disk."""
-        return self.store.problem() or problem_of(self.store.clock.now)
+        if problem := self.store.problem():
+            return problem
+        try:
+            self.store.clock.now()
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+        return "ok"
 
     def plugin_problem(self) -> str:
         broken = [r for r in self.plugins.reports if r.state == "broken"]
@@ -114,7 +210,7 @@ def build(settings: Settings, identity: Identity | None = None, *, umask: int | 
     plugins = load(settings.plugin_configs(), engine_context(settings, umask))
     gc.collect()
     gc.freeze()  # what was loaded so far stays: the collector need not walk through it again and again
-    return wire(settings, identity, store, plugins, metrics)
+    return Service(settings, identity, store, plugins, metrics)
 
 
 def migrated(settings: Settings) -> Identity:
@@ -130,153 +226,6 @@ def migrated(settings: Settings) -> Identity:
     return identity
 
 
-@dataclass(frozen=True, kw_only=True)
-class Parts:
-    """What the loops share."""
-
-    settings: Settings
-    identity: Identity
-    store: Store
-    plugins: Plugins
-    metrics: PrometheusMetrics
-    runtimes: Runtimes
-    recovery: Recovery
-    wake: "Wake"
-    engine_pools: WorkerPools
-    evaluate_pools: WorkerPools
-    dispatch_pools: WorkerPools
-    complete_pools: WorkerPools
-
-    @property
-    def shared(self) -> Mapping[str, Any]:
-        return {"store": self.store, "plugins": self.plugins, "metrics": self.metrics}
-
-    @property
-    def pools(self) -> tuple[WorkerPools, ...]:
-        return (self.engine_pools, self.evaluate_pools, self.dispatch_pools, self.complete_pools)
-
-
-def wire(settings: Settings, identity: Identity, store: Store, plugins: Plugins, metrics: PrometheusMetrics) -> Service:
-    warehouses, own = warehouses_of(settings.all_warehouses), own_paths(settings)
-    keep_apart(warehouses, own)
-    loops: dict[str, Loop] = {}
-    wake = wake_up(loops)
-    check_path = path_guard(warehouses, own)
-    runtimes = Runtimes(
-        store=store, plugins=plugins, check_path=check_path, catalogs=settings.catalog_map(),
-        draw_boundary=boundaries(warehouses, check_path),
-    )  # fmt: skip
-    recovery = Recovery(plugins=plugins, runtimes=runtimes, since=store.clock.now())
-    lease = settings.lease.total_seconds()
-    parts = Parts(
-        settings=settings, identity=identity, store=store, plugins=plugins, metrics=metrics, wake=wake,
-        runtimes=runtimes, recovery=recovery,
-        engine_pools=WorkerPools(purpose="engine", size=1, timeout=min(ENGINE_TIMEOUT, lease / 2)),
-        evaluate_pools=WorkerPools(purpose="evaluate", size=THREADS, timeout=EVALUATE_TIMEOUT),
-        dispatch_pools=WorkerPools(purpose="dispatch", size=FEW, timeout=min(ADMIT_TIMEOUT, lease * 0.75)),
-        complete_pools=WorkerPools(purpose="complete", size=FEW, timeout=VERIFY_TIMEOUT),
-    )  # fmt: skip
-    rescuer = Rescuer(
-        store=store, metrics=metrics, holder=identity.id, time_to_live=settings.lease, margin=settings.lease_margin,
-        recovery=recovery,
-    )  # fmt: skip
-    dispatcher = build_dispatcher(parts)
-    tables = TableService(
-        store=store, plugins=plugins, warehouses=warehouses, wake=wake("coordinator"), check_path=check_path,
-        recognise=recogniser(plugins.formats, storage_properties(settings.plugin_configs()), check_path),
-        first_actions={HUDI_NOTIFICATIONS.format: HUDI_NOTIFICATIONS.first_actions},
-    )  # fmt: skip
-    catalogs = CatalogService(
-        store=store, plugins=plugins, tables=tables, catalogs=settings.served_catalogs(),
-        heartbeat_timeout=settings.heartbeat_timeout,
-    )  # fmt: skip
-    loops.update(build_loops(parts, rescuer, dispatcher))
-    loops["catalogs"] = Loop(
-        name="catalogs", run_once=catalogs.run_once, pause=settings.catalog_sync.total_seconds, metrics=metrics
-    )
-    return Service(
-        settings=settings, identity=identity, store=store, plugins=plugins, metrics=metrics, rescuer=rescuer,
-        tables=tables, catalogs=catalogs,
-        operations=OperationService(store=store, plugins=plugins, wake=wake("dispatcher", "monitor")),
-        explainer=Explainer(store=store, plugins=plugins, waits=dispatcher.waits),
-        intake=Intake(
-            store=store, warehouses=warehouses, heartbeat_timeout=settings.heartbeat_timeout,
-            rate_limiter=RateLimiter(per_minute=settings.new_tables_per_minute), wake=wake("coordinator", "dispatcher"),
-            cache=IntakeCache(store=store, keep=CACHE_TIME), rules=HUDI_NOTIFICATIONS,
-        ),
-        loops=loops, pools=parts.pools,
-    )  # fmt: skip
-
-
-Wake = Callable[..., Callable[[], None]]
-
-
-def wake_up(loops: Mapping[str, Loop]) -> Wake:
-    """``wake("dispatcher")`` makes a function that wakes that loop, also before the loop is built."""
-
-    def wake(*names: str) -> Callable[[], None]:
-        def wake_loops() -> None:
-            for name in names:
-                if name in loops:
-                    loops[name].wake()
-
-        return wake_loops
-
-    return wake
-
-
-def build_loops(parts: Parts, rescuer: Rescuer, dispatcher: Dispatcher) -> Mapping[str, Loop]:
-    monitor = build_monitor(parts)
-    house = HistoryCleaner(store=parts.store, keep_history=parts.settings.keep_history)
-    care = EngineSupervisor(
-        **parts.shared, holder=parts.identity.id, host=os.uname().nodename, version=lakehand.__version__,
-        pools=parts.pools,
-    )  # fmt: skip
-    steps: dict[str, tuple[Callable[[], bool], Callable[[], float]]] = {
-        "prober": (build_prober(parts).run_once, lambda: PROBE_PACE),
-        "coordinator": (build_coordinator(parts).run_once, lambda: COORDINATE_PACE),
-        "dispatcher": (dispatcher.run_once, lambda: DISPATCH_PACE),
-        "monitor": (monitor.run_once, lambda: BUSY_PACE if monitor.live else IDLE_PACE),
-        "rescuer": (rescuer.run_once, lambda: RESCUE_PACE),
-        "engine-supervisor": (care.run_once, lambda: CARE_PACE),
-        "alive": (care.report_alive, lambda: ALIVE_PACE),
-        "history-cleaner": (house.run_once, lambda: HOUSE_PACE),
-    }
-    return {n: Loop(name=n, run_once=step, pause=pace, metrics=parts.metrics) for n, (step, pace) in steps.items()}
-
-
-def build_prober(parts: Parts) -> Prober:
-    return Prober(
-        **parts.shared, runtimes=parts.runtimes, pools=parts.evaluate_pools, on_change=parts.wake("coordinator"),
-    )  # fmt: skip
-
-
-def build_coordinator(parts: Parts) -> Coordinator:
-    return Coordinator(
-        **parts.shared, runtimes=parts.runtimes, holder=parts.identity.id, pools=parts.evaluate_pools,
-        on_stored=parts.wake("dispatcher"),
-    )  # fmt: skip
-
-
-def build_dispatcher(parts: Parts) -> Dispatcher:
-    return Dispatcher(
-        **parts.shared, runtimes=parts.runtimes, ids=SystemIdSource(), holder=parts.identity.id,
-        time_to_live=parts.settings.lease, limits=parts.settings.dispatch_limits(parts.plugins),
-        pools=parts.dispatch_pools, recovery=parts.recovery, on_submitted=parts.wake("monitor"),
-    )  # fmt: skip
-
-
-def build_monitor(parts: Parts) -> Monitor:
-    completer = Completer(
-        **parts.shared, runtimes=parts.runtimes, ids=SystemIdSource(), policy=parts.settings.retry_policy(),
-        recovery=parts.recovery, on_completed=parts.wake("dispatcher", "coordinator"),
-    )  # fmt: skip
-    return Monitor(
-        **parts.shared, completer=completer, recovery=parts.recovery, holder=parts.identity.id,
-        time_to_live=parts.settings.lease, engine_pools=parts.engine_pools, table_pools=parts.complete_pools,
-    )  # fmt: skip
-
-
 def engine_context(settings: Settings, umask: int | None) -> Callable[[str, tuple[str, ...]], EngineContext]:
     def context(engine: str, formats: tuple[str, ...]) -> EngineContext:
         home: Path = settings.home / "engines" / engine
@@ -285,11 +234,3 @@ def engine_context(settings: Settings, umask: int | None) -> Callable[[str, tupl
         return EngineContext(home=home, formats=formats, jars=settings.jar_folder, catalogs=catalogs, umask=umask)
 
     return context
-
-
-def problem_of(question: Callable[[], object]) -> str:
-    try:
-        question()
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return "ok"

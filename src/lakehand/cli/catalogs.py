@@ -7,10 +7,10 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from lakehand.cli.options import URL, AsJson, Token, Url
+from lakehand.cli.options import Session, add_command
 from lakehand.cli.views import brief, grid
-from lakehand.client import Client, Document, given
-from lakehand.output import data, print_document, print_line, when
+from lakehand.client import Document, given
+from lakehand.output import data, print_line, when
 
 app = typer.Typer(
     no_args_is_help=True, help="Synchronise with catalogs: register their new tables, retire dropped ones."
@@ -18,13 +18,13 @@ app = typer.Typer(
 CHANGES = {"added": "+", "renamed": "~", "retired": "-", "missing": "?"}
 
 
-@app.command("list", epilog="lakehand catalogs list --json")
-def list_catalogs(url: Url = URL, token: Token = None, as_json: AsJson = False) -> None:
+@add_command(app, "list", epilog="lakehand catalogs list --json")
+def list_catalogs(session: Session) -> None:
     """List the catalogs of the service's settings, and the result of their last synchronisation."""
-    print_document(Client(url, token).get("/api/v1/catalogs"), catalogs_view, as_json=as_json)
+    session.show(session.client.get("/api/v1/catalogs"), catalogs_view)
 
 
-@app.command(epilog="lakehand catalogs sync  ·  lakehand catalogs sync lake --dry-run")
+@add_command(app, epilog="lakehand catalogs sync  ·  lakehand catalogs sync lake --dry-run")
 def sync(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="The catalog; default: all of them.")] = None,
     *,
@@ -32,24 +32,18 @@ def sync(
     accept_empty: Annotated[
         bool, typer.Option("--accept-empty", help="Accept that a catalog lists few tables or none.")
     ] = False,
-    url: Url = URL,
-    token: Token = None,
-    as_json: AsJson = False,
+    session: Session,
 ) -> None:
     """Synchronise now: register new tables, retire dropped ones."""
-    client = Client(url, token)
+    client = session.client
     names = [name] if name else [one["name"] for one in client.get("/api/v1/catalogs")["items"]]
     if not names:
         print_line("the service has no catalogs: see [catalogs.NAME] in its settings")
     body = given({"dry_run": dry_run or None, "accept_empty": accept_empty or None})
     reports = [client.post(f"/api/v1/catalogs/{one}/sync", body) for one in names]
-    print_document({"items": reports}, reports_view, as_json=as_json)
-    if any(has_failed(report) for report in reports):
+    session.show({"items": reports}, reports_view)
+    if any(report["refused"] or report["problem"] for report in reports):
         raise typer.Exit(1)
-
-
-def has_failed(report: Document) -> bool:
-    return bool(report["refused"] or report["problem"])
 
 
 def catalogs_view(document: Document) -> RenderableType:
@@ -66,8 +60,7 @@ def catalogs_view(document: Document) -> RenderableType:
 
 
 def reports_view(document: Document) -> RenderableType:
-    parts = [line for report in document["items"] for line in report_lines(report)]
-    return Group(*map(data, parts))
+    return Group(*(data(line) for report in document["items"] for line in report_lines(report)))
 
 
 def report_lines(report: Document) -> list[str]:

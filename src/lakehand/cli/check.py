@@ -31,10 +31,7 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Decide as if the table had this property; repeatable."),
 ]
-Way = Annotated[
-    str | None,
-    typer.Option("--scheduling", help="writer or service; default: the one with which more is needed."),
-]
+Way = Annotated[str | None, typer.Option("--scheduling", help="writer or service; default: whichever needs more.")]
 
 
 def check(
@@ -43,7 +40,7 @@ def check(
     set: Set = None,
     scheduling: Way = None,
     long: Annotated[bool, typer.Option("--long", "-l", help="Show all details, also for many tables.")] = False,
-    fail_on_need: Annotated[bool, typer.Option(help="Exit with 1 if a table needs something or is broken.")] = False,
+    fail_on_need: Annotated[bool, typer.Option(help="Exit with status 1 if a table needs work or is broken.")] = False,
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
@@ -64,7 +61,8 @@ def check(
 def open_local_reader(config: Path | None) -> "LocalReader":
     from lakehand.local.reader import open_reader
 
-    logging.getLogger().addHandler(logging.NullHandler())  # keep log lines of plugins out of the output
+    logging.getLogger().addHandler(logging.NullHandler())  # keep logs and warnings of libraries out of the output
+    logging.captureWarnings(True)
     reader = open_reader(config)
     for problem in reader.problems():
         print_error(problem)

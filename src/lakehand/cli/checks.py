@@ -4,11 +4,10 @@
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import NamedTuple
 
 from lakehand.app.home import own_paths, prepare_home
 from lakehand.app.path_guard import keep_apart, warehouses_of
@@ -31,15 +30,11 @@ SPARK_TIMEOUT = 180.0  # seconds for Spark to start and count to a thousand
 TIME_TO_LIVE = timedelta(minutes=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckResult:
+class CheckResult(NamedTuple):
     part: str
     is_fine: bool
     detail: str
     fix: str = ""
-
-    def document(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 class CheckFailed(Exception):
@@ -54,24 +49,25 @@ def run_checks(settings: Settings, *, quick: bool) -> Iterator[CheckResult]:
     plugins = open_plugins(settings)
     formats = sorted(name for name in plugins.formats if name in FORMATS) if isinstance(plugins, Plugins) else []
     storages = Storages(storage_properties(settings.plugin_configs()))
-    yield result_of("settings", lambda: check_settings(settings))
+    yield result_of("settings", check_settings, settings)
     yield result_of("python", check_python)
     yield result_of("java", check_java)
-    yield result_of("plugins", lambda: check_plugins(plugins))
-    yield result_of("jars", lambda: check_jars(settings, formats))
-    yield result_of("home", lambda: check_home(settings))
-    yield result_of("database", lambda: check_database(settings))
+    yield result_of("plugins", check_plugins, plugins)
+    yield result_of("jars", check_jars, settings, formats)
+    yield result_of("home", check_home, settings)
+    yield result_of("database", check_database, settings)
     if not settings.all_warehouses:
-        yield result_of("storage", no_warehouse)
-    for place in settings.all_warehouses:
-        yield result_of(f"storage {place}", lambda place=place: check_storage(place, storages))  # type: ignore[misc]
+        detail = "no warehouse is configured, so no table can be served"
+        yield CheckResult("storage", is_fine=False, detail=detail, fix="give --warehouse DIR or LAKEHAND_WAREHOUSES")
+    for warehouse in settings.all_warehouses:
+        yield result_of(f"storage {warehouse}", check_storage, warehouse, storages)
     if not quick:
-        yield result_of("spark", lambda: check_spark(settings, formats))
+        yield result_of("spark", check_spark, settings, formats)
 
 
-def result_of(part: str, check: Callable[[], str]) -> CheckResult:
+def result_of(part: str, check: Callable[..., str], *given: object) -> CheckResult:
     try:
-        return CheckResult(part=part, is_fine=True, detail=check())
+        return CheckResult(part=part, is_fine=True, detail=check(*given))
     except CheckFailed as failed:
         return CheckResult(part=part, is_fine=False, detail=str(failed), fix=failed.fix)
     except Exception as error:
@@ -119,10 +115,10 @@ def check_jars(settings: Settings, formats: Sequence[str]) -> str:
 
 
 def check_settings(settings: Settings) -> str:
-    choice = settings.config
-    if choice.warnings:
-        raise CheckFailed(f"{choice.sentence}; {'; '.join(choice.warnings)}", "see the message")
-    return choice.sentence
+    sentence, warnings = settings.config.sentence, settings.config.warnings
+    if warnings:
+        raise CheckFailed("; ".join([sentence, *warnings]), "see the message")
+    return sentence
 
 
 def check_home(settings: Settings) -> str:
@@ -153,15 +149,9 @@ def check_database(settings: Settings) -> str:
     return f"{kind} answers, schema {schema}"
 
 
-def no_warehouse() -> str:
-    raise CheckFailed(
-        "no warehouse is configured, so no table can be served", "give --warehouse DIR or LAKEHAND_WAREHOUSES"
-    )
-
-
-def check_storage(place: str, storages: Storages) -> str:
+def check_storage(warehouse: str, storages: Storages) -> str:
     """With the storage properties of the formats, as the service reads it."""
-    location = normalise_prefix(place)
+    location = normalise_prefix(warehouse)
     fix = "create it, or correct --warehouse; check endpoint and credentials (storage properties or environment)"
     try:
         storage, path = storages.of(location)

@@ -13,7 +13,7 @@ from rich.text import Text
 from lakehand.cli.check import open_local_reader
 from lakehand.cli.errors import CommandFailed
 from lakehand.cli.health_views import list_counts
-from lakehand.cli.options import URL, AsJson, Config, Token, Url, absolute_reference, words
+from lakehand.cli.options import Config, Session, absolute_reference, words
 from lakehand.client import Client, Document, RequestFailed, given
 from lakehand.output import SafeConsole, data, join, span, stdout_console
 
@@ -33,25 +33,23 @@ def discover(
     owner: Annotated[str | None, typer.Option(help="Owner of the tables.")] = None,
     queue: Annotated[str | None, typer.Option(help="Queue of their operations.")] = None,
     config: Config = None,
-    url: Url = URL,
-    token: Token = None,
-    as_json: AsJson = False,
+    session: Session,
 ) -> None:
     """Find tables of all formats. Only registering them needs a service."""
     reader = open_local_reader(config)
     finder = reader.finder()
-    client = Client(url, token) if register else None
+    client = session.client if register else None
     wanted = given({"owner": owner, "queue": queue, "action_types": words(actions) if actions else None})
     out, began, seen = stdout_console(), time.perf_counter(), Counter[str]()
-    progress = SafeConsole(stderr=True) if as_json or not out.is_terminal else out
+    progress = SafeConsole(stderr=True) if session.as_json or not out.is_terminal else out
     with progress.status("looking for tables") as status:
         for document in documents(reader.tables_of(absolute_reference(path), finder), client, wanted):
             seen[document["format"] or "unread"] += 1
-            print(json.dumps(document), flush=True) if as_json else out.print(line(document), soft_wrap=True)
+            print(json.dumps(document), flush=True) if session.as_json else out.print(line(document), soft_wrap=True)
             status.update(data(f"{sum(seen.values())} tables in {finder.folders} folders"))
     if not seen:
         raise CommandFailed(f"no table of {', '.join(sorted(reader.plugins.formats))} is under {path}")
-    if not as_json:
+    if not session.as_json:
         took = span(time.perf_counter() - began)
         out.print(f"{seen.total()} tables{list_counts(seen)} in {finder.folders} folders, {took}", style="bold")
 

@@ -39,6 +39,6 @@ def doctor(
         if not as_json:
             console.print(line(result), soft_wrap=True)
     if as_json:
-        print(json.dumps({"items": [result.document() for result in results]}, indent=2))
+        print(json.dumps({"items": [result._asdict() for result in results]}, indent=2))
     if not all(result.is_fine for result in results):
         raise typer.Exit(1)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from lakehand.cli.views import brief, facts, grid
+from lakehand.cli.views import brief, facts, grid, plain
 from lakehand.client import Document
 from lakehand.output import data, join, when
 from lakehand.spi.health import amount
@@ -92,10 +92,7 @@ def histogram(classes: Document) -> str:
 
 
 def others(numbers: Document) -> str:
-    plain = {name: value for name, value in numbers.items() if name not in SHOWN and value}
-    return ", ".join(
-        f"{name.replace('_', ' ')} {value}" for name, value in plain.items() if not isinstance(value, dict | list)
-    )
+    return plain({name.replace("_", " "): value for name, value in numbers.items() if name not in SHOWN and value})
 
 
 def line(document: Document) -> Text:

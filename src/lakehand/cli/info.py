@@ -6,35 +6,34 @@ import json
 from rich.console import Group, RenderableType
 
 from lakehand import __version__
-from lakehand.cli.options import URL, AsJson, TableName, Token, Url
+from lakehand.cli.options import Session, TableName
 from lakehand.cli.views import brief, coloured, explanation_view, grid
-from lakehand.client import Client, Document, RequestFailed
-from lakehand.output import print_document, print_line, span, when
+from lakehand.client import Document, RequestFailed
+from lakehand.output import print_line, span, when
 
 
-def explain(table: TableName, url: Url = URL, token: Token = None, as_json: AsJson = False) -> None:
+def explain(table: TableName, session: Session) -> None:
     """Show why something runs on a table or does not, and when it is evaluated next."""
-    client = Client(url, token)
-    path = f"/api/v1/tables/{client.table(table)['id']}/explain"
-    print_document(client.get(path), explanation_view, as_json=as_json)
+    path = f"/api/v1/tables/{session.client.table(table)['id']}/explain"
+    session.show(session.client.get(path), explanation_view)
 
 
-def plugins(url: Url = URL, token: Token = None, as_json: AsJson = False) -> None:
+def plugins(session: Session) -> None:
     """List formats, factories and engines: what each does, when it runs, its state and why."""
-    print_document(Client(url, token).get("/api/v1/plugins"), plugins_view, as_json=as_json)
+    session.show(session.client.get("/api/v1/plugins"), plugins_view)
 
 
-def version(url: Url = URL, token: Token = None, as_json: AsJson = False) -> None:
+def version(session: Session) -> None:
     """Show the version of this command, and of the service if it answers."""
     try:
-        service = Client(url, token).get("/api/v1/version")
+        service = session.client.get("/api/v1/version")
     except RequestFailed as error:
         service = {"problem": str(error)}
-    if as_json:
-        print(json.dumps({"command": __version__, "url": url, "service": service}, indent=2))
+    if session.as_json:
+        print(json.dumps({"command": __version__, "url": session.url, "service": service}, indent=2))
     else:
         print_line(f"lakehand {__version__}")
-        print_line(f"service  {service.get('version') or 'not reachable'} at {url}")
+        print_line(f"service  {service.get('version') or 'not reachable'} at {session.url}")
 
 
 def plugins_view(document: Document) -> RenderableType:

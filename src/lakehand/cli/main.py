@@ -18,6 +18,7 @@ from lakehand.cli import (
     tables,
 )
 from lakehand.cli.errors import Commands
+from lakehand.cli.options import add_command
 
 app = typer.Typer(
     cls=Commands,
@@ -48,12 +49,12 @@ app.command("doctor", epilog="lakehand doctor --quick does not start Spark")(doc
 app.add_typer(tables.app, name="tables")
 app.add_typer(operations.app, name="operations")
 app.add_typer(catalogs.app, name="catalogs")
-app.command("explain", epilog="lakehand explain sales.orders")(info.explain)
+add_command(app, "explain", epilog="lakehand explain sales.orders")(info.explain)
 app.command(
     "hudi-options",
     epilog="lakehand hudi-options --hudi-version 1.2.1 --actions compaction,clustering,clean  ·  "
     "lakehand hudi-options -V 0.15.0 --format python",
 )(hudi_options.print_options)
-app.command("plugins")(info.plugins)
+add_command(app, "plugins")(info.plugins)
 app.command("settings", epilog="lakehand settings delta  ·  lakehand settings --json")(settings.settings)
-app.command("version")(info.version)
+add_command(app, "version")(info.version)

@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from lakehand.cli.check import Set, open_local_reader, table_checker
 from lakehand.cli.errors import CommandFailed
 from lakehand.cli.health_views import card
-from lakehand.cli.options import AsJson, Config, absolute_reference, pairs
+from lakehand.cli.options import AsJson, Config, Yes, absolute_reference, pairs
 from lakehand.cli.views import brief, coloured, grid, listing_view
 from lakehand.domain.texts import visible
 from lakehand.output import data, join, print_error, span, stdout_console
@@ -37,7 +37,6 @@ COMPARED = {
     "deletion_vectors": "deletion vectors", "log_files": "log files", "snapshots": "snapshots",
     "pending_plans": "pending plans", "rows": "rows",
 }  # fmt: skip
-SIZES = frozenset({"bytes"})
 GOOD = frozenset({"succeeded", "dropped"})
 SUBFOLDER = "maintain"  # of a given --home, so that a service with that home can go on
 
@@ -46,8 +45,7 @@ def maintain(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A table's folder or URI, or CATALOG:db.table.")],
     *,
     action: Annotated[
-        list[str] | None,
-        typer.Option(help="Run this action, needed or not; repeatable. Default: what is needed."),
+        list[str] | None, typer.Option(help="Run this action, needed or not; repeatable. Default: what is needed.")
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would be done, and list what would be deleted.")
@@ -57,14 +55,14 @@ def maintain(
     ] = False,
     set: Set = None,
     scheduling: Annotated[str | None, typer.Option(help="writer or service; default: the one that fits.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     home: Annotated[
         Path | None, typer.Option(help="Keep database and logs in a folder of this home. Default: removed at the end.")
     ] = None,
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Do once what a table needs, and show it before and after. Starts Spark and stops it again."""
+    """Do what a table needs, once, and show it before and after. Starts Spark and stops it again."""
     reader = open_local_reader(config)
     found = find_table(reader, path)
     wanted = requested_actions(reader, found, action or [], confirm=confirm)
@@ -73,7 +71,10 @@ def maintain(
     before = checker.check(found)
     if before.problem:
         raise CommandFailed(f"{found.location} cannot be read: {before.problem}")
-    printer.show_decisions(before, wanted)
+    if not as_json:
+        printer.out.print(card(before.document))
+        if wanted:
+            printer.out.print(f"requested: {', '.join(wanted)}")
     request = request_of(before, wanted, dry_run=dry_run, confirm=confirm)
     if request is None or not is_confirmed(dry_run=dry_run, yes=yes, as_json=as_json):
         printer.end_without_work(before)
@@ -95,7 +96,7 @@ def find_table(reader: "LocalReader", path: str) -> "DiscoveredTable":
     tables = [one for one in found if isinstance(one, DiscoveredTable)]
     if not tables:
         why = f": {found[0].reason}" if found and not isinstance(found[0], DiscoveredTable) else ""
-        raise CommandFailed(f"{path} is no table of {', '.join(sorted(reader.plugins.formats))}{why}")
+        raise CommandFailed(f"{path} is not a table of {', '.join(sorted(reader.plugins.formats))}{why}")
     if len(tables) > 1:
         raise CommandFailed(f"there are {len(tables)} tables below {path}: name one; lakehand check {path} lists them")
     return tables[0]
@@ -164,13 +165,13 @@ def run(
     from lakehand.local.maintain import one_shot_run
 
     with interruptible():
-        printer.say(f"starting Spark; logs are in {home}")
+        printer.print_step(f"starting Spark; logs are in {home}")
         with one_shot_run(found, before, request, reader=reader, home=home, properties=properties) as service:
             try:
                 with printer.progress():
                     return service.run(request, printer.on_change)
             except KeyboardInterrupt:
-                printer.say("stopping; what was committed so far stays in the table")
+                printer.print_step("stopping; what was committed so far stays in the table")
                 service.cancel()
                 printer.on_change(service.operations())
                 raise
@@ -199,16 +200,10 @@ class MaintainPrinter:
         self._bars: dict[int, TaskID] = {}
         self._printed: dict[int, str] = {}
 
-    def say(self, text: str) -> None:
+    def print_step(self, text: str) -> None:
         if not self.as_json:
             at = data(f"{time.monotonic() - self.began:6.1f} s", "dim")
             self.out.print(join(at, f"  {text}"), soft_wrap=True)
-
-    def show_decisions(self, before: "CheckedTable", requested: "tuple[Action, ...]") -> None:
-        if not self.as_json:
-            self.out.print(card(before.document))
-            if requested:
-                self.out.print(f"requested: {', '.join(requested)}")
 
     def end_without_work(self, before: "CheckedTable") -> None:
         if self.as_json:
@@ -238,7 +233,7 @@ class MaintainPrinter:
                 self._move(self._bar, operation, text)
             elif text != self._printed.get(operation.id):
                 self._printed[operation.id] = text
-                self.say(f"{operation.process.action}: {text}")
+                self.print_step(f"{operation.process.action}: {text}")
 
     def _move(self, bar: Progress, operation: "Operation", text: str) -> None:
         if operation.id not in self._bars:
@@ -269,8 +264,8 @@ class MaintainPrinter:
                     self.out.print(listing_view(dict(operation.result)))
             self.out.print()
             self.out.print(comparison(before, after))
-        for operation in bad:
-            print_error(failure_text(operation, folder))
+        for one in bad:
+            print_error(f"{one.process.action} ended {one.status}: {one.reason}; its log is in {folder / 'engines'}")
         if after.problem:
             print_error(f"the table can no longer be read: {after.problem}")
         return not bad and not after.problem
@@ -312,9 +307,9 @@ def comparison(before: "CheckedTable", after: "CheckedTable") -> Any:
 
 
 def format_number(name: str, value: Any) -> str:
-    if isinstance(value, int | float) and name in SIZES:
-        return amount(value)
-    return f"{value:,}" if isinstance(value, int) else "–"
+    if not isinstance(value, int | float):
+        return "–"
+    return amount(value) if name == "bytes" else f"{value:,}"
 
 
 def outcome_document(before: "CheckedTable", after: "CheckedTable", done: "Sequence[Operation]") -> dict[str, Any]:
@@ -329,8 +324,3 @@ def outcome_document(before: "CheckedTable", after: "CheckedTable", done: "Seque
         for one in done
     ]
     return {"before": before.document, "after": after.document, "operations": operations}
-
-
-def failure_text(operation: "Operation", folder: Path) -> str:
-    logs = f"its log is in {folder / 'engines'}"
-    return f"{operation.process.action} ended {operation.status}: {operation.reason}; {logs}"

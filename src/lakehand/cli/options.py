@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options that several commands share."""
+"""The options that several commands share, alone or in groups."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, is_dataclass
+from functools import cached_property, wraps
+from inspect import Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from lakehand.cli.errors import CommandFailed
-from lakehand.client import DEFAULT_URL
+from lakehand.client import DEFAULT_URL, Client
+from lakehand.output import Fetch, View, follow, print_document
 
 if TYPE_CHECKING:
     from lakehand.app.settings import Settings
@@ -23,8 +27,9 @@ Token: TypeAlias = Annotated[
     ),
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Watch: TypeAlias = Annotated[bool, typer.Option("--watch", "-w", help="Keep watching and show changes; Ctrl-C ends.")]
+Watch: TypeAlias = Annotated[bool, typer.Option("--watch", "-w", help="Keep watching and show changes, until Ctrl-C.")]
 Limit: TypeAlias = Annotated[int, typer.Option("--limit", min=1, help="Show at most this many.")]
+Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 TableName: TypeAlias = Annotated[
     str, typer.Argument(metavar="TABLE", help="Id, name, db.name, catalog:db.name or location of a table.")
 ]
@@ -45,27 +50,68 @@ Warehouse: TypeAlias = Annotated[
     typer.Option("--warehouse", help="Serve tables under this folder or URI; repeatable (LAKEHAND_WAREHOUSES)."),
 ]
 
+Command = Callable[..., Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """The service that a command talks to, and how the command prints."""
+
+    url: Url = URL
+    token: Token = None
+    as_json: AsJson = False
+
+    @cached_property
+    def client(self) -> Client:
+        return Client(self.url, self.token)
+
+    def show(self, document: Any, view: View) -> None:
+        print_document(document, view, as_json=self.as_json)
+
+    def follow(self, fetch: Fetch, view: View) -> Any:
+        return follow(fetch, view, as_json=self.as_json)
+
+
+def grouped(function: Command) -> Command:
+    """The function as Typer sees it: a parameter that is a dataclass becomes one option per field."""
+    parameters = signature(function).parameters
+    kinds: dict[str, Any] = {name: one.annotation for name, one in parameters.items()}
+    groups = {name: kinds[name] for name in kinds if is_dataclass(kinds[name])}
+    options = {name: signature(group).parameters for name, group in groups.items()}
+    own = [one for name, one in parameters.items() if name not in groups]
+    every = [*own, *(option for group in options.values() for option in group.values())]
+
+    @wraps(function)
+    def run(**given: Any) -> None:
+        made = {name: group(**{key: given.pop(key) for key in options[name]}) for name, group in groups.items()}
+        function(**given, **made)
+
+    run.__signature__ = Signature(every)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in every}
+    return run
+
+
+def add_command(app: typer.Typer, name: str | None = None, **options: Any) -> Callable[[Command], Command]:
+    """Add a function with groups of options to the app."""
+    return lambda function: app.command(name, **options)(grouped(function))
+
 
 def load_settings(
     home: Path | None, database: str | None, warehouses: list[str] | None, config: Path | None, **more: object
 ) -> "Settings":
     from lakehand.app.settings import load
 
-    given = [absolute_path(place) for place in warehouses or []]
+    given = [one if "://" in one else str(Path(one).expanduser().absolute()) for one in warehouses or []]
     return load({"home": home, "database": database, "warehouses": given or None, **more}, config)
 
 
-def absolute_path(place: str) -> str:
-    return place if "://" in place else str(Path(place).expanduser().absolute())
-
-
-def pairs(texts: Iterable[str], option: str) -> Mapping[str, str]:
+def pairs(texts: Iterable[str] | None, option: str) -> Mapping[str, str]:
     """The values of a repeated KEY=VALUE option."""
     found: dict[str, str] = {}
-    for text in texts:
+    for text in texts or ():
         key, equals, value = text.partition("=")
         if not equals or not key:
-            raise CommandFailed(f"{option} {text!r} is no KEY=VALUE")
+            raise CommandFailed(f"{option} {text!r} is not KEY=VALUE")
         found[key.strip()] = value
     return found
 

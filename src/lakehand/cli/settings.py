@@ -19,7 +19,7 @@ FormatName = Annotated[str | None, typer.Argument(metavar="FORMAT", help="Only t
 
 def settings(format: FormatName = None, as_json: AsJson = False) -> None:
     """List the settings of each format: type, default, floor, who may set it, and what it means."""
-    known = {factory.name: rows_of(factory) for factory in factories()}
+    known = {factory.name: [described(row) for row in factory.settings.rows] for factory in factories()}
     if format is not None and format not in known:
         raise CommandFailed(f"no plugin called {format!r} has settings; there are: {', '.join(sorted(known))}")
     chosen = {name: rows for name, rows in sorted(known.items()) if format in (None, name)}
@@ -30,10 +30,6 @@ def factories() -> list[FormatFactory[Any]]:
     """Those that are built with the kit; a plugin of another kind documents its settings itself."""
     found = (entry.load() for entry in entry_points(group="lakehand.process_factories"))
     return [kind() for kind in found if isinstance(kind, type) and issubclass(kind, FormatFactory)]
-
-
-def rows_of(factory: FormatFactory[Any]) -> list[dict[str, str]]:
-    return [described(row) for row in factory.settings.rows]
 
 
 def settings_view(document: dict[str, list[dict[str, str]]]) -> RenderableType:

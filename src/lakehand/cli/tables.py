@@ -1,38 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
 """lakehand tables ...: register tables, show them, change their settings."""
 
-from typing import Annotated, Any
+from dataclasses import asdict, dataclass
+from typing import Annotated
 
 import typer
 
 from lakehand.cli import discover
 from lakehand.cli.errors import CommandFailed
-from lakehand.cli.options import URL, AsJson, Limit, TableName, Token, Url, Watch, pairs, words
+from lakehand.cli.options import Limit, Session, TableName, Watch, add_command, pairs, words
 from lakehand.cli.views import explanation_view, limited, name_of, table_view, tables_view
 from lakehand.client import Client, Document, absolute_location, given
-from lakehand.output import follow, print_document, print_line
+from lakehand.output import print_line
 
 app = typer.Typer(no_args_is_help=True, help="Register tables, show them, change their settings.")
 
-Property = Annotated[
-    list[str] | None, typer.Option("--property", "-p", metavar="KEY=VALUE", help="A property; repeatable.")
-]
-Owner = Annotated[str | None, typer.Option(help="Owner of the table; owners share the engine fairly.")]
-Queue = Annotated[str | None, typer.Option(help="Queue of its operations.")]
-Priority = Annotated[int | None, typer.Option(help="Higher runs sooner.")]
-Scheduling = Annotated[
-    str | None,
-    typer.Option(help="writer: run the plans of the writer. service: plan and run, under the table's lock."),
-]
-Heartbeat = Annotated[
-    float | None,
-    typer.Option("--heartbeat-timeout", metavar="SECONDS", help="Check the table at least this often. Default 600."),
-]
+
+@dataclass(frozen=True, kw_only=True)
+class TableSettings:
+    owner: Annotated[str | None, typer.Option(help="Owner of the table; owners share the engine fairly.")] = None
+    queue: Annotated[str | None, typer.Option(help="Queue of its operations.")] = None
+    priority: Annotated[int | None, typer.Option(help="Higher runs sooner.")] = None
+    scheduling: Annotated[
+        str | None,
+        typer.Option(help="writer: run the plans of the writer. service: plan and run, under the table's lock."),
+    ] = None
+    heartbeat_timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Check the table at least this often. Default 600.")
+    ] = None
+    property: Annotated[
+        list[str] | None, typer.Option("--property", "-p", metavar="KEY=VALUE", help="A property; repeatable.")
+    ] = None
+
+    def body(self) -> Document:
+        return {name: value for name, value in given(asdict(self)).items() if name != "property"}
 
 
-@app.command(
+@add_command(
+    app,
     epilog="lakehand tables add /data/trips --actions compaction,clean  ·  "
-    "lakehand tables add s3://lake/sales/orders --db sales --name orders --owner finance"
+    "lakehand tables add s3://lake/sales/orders --db sales --name orders --owner finance",
 )
 def add(
     location: Annotated[str, typer.Argument(help="The table's base path or URI, under one of the warehouses.")],
@@ -46,133 +53,105 @@ def add(
         str | None,
         typer.Option(help="Actions to enable, comma separated; default: all of the format (Hudi: compaction)."),
     ] = None,
-    owner: Owner = None,
-    queue: Queue = None,
-    priority: Priority = None,
-    scheduling: Scheduling = None,
-    heartbeat_timeout: Heartbeat = None,
-    property: Property = None,
-    url: Url = URL,
-    token: Token = None,
-    as_json: AsJson = False,
+    settings: TableSettings,
+    session: Session,
 ) -> None:
     """Register a table. Registering it again changes nothing."""
-    body = {
-        "location": absolute_location(location), "format": format, "db_name": db, "table_name": name,
-        "action_types": words(actions) if actions is not None else None, "owner": owner, "queue": queue,
-        "priority": priority, "scheduling": scheduling, "heartbeat_timeout": heartbeat_timeout,
-        "properties": pairs(property or [], "--property"),
-    }  # fmt: skip
-    print_document(Client(url, token).post("/api/v1/tables", given(body)), table_view, as_json=as_json)
+    body: Document = {"location": absolute_location(location), "format": format, "db_name": db, "table_name": name}
+    body |= {"action_types": words(actions) if actions is not None else None}
+    body |= {"properties": pairs(settings.property, "--property"), **settings.body()}
+    session.show(session.client.post("/api/v1/tables", given(body)), table_view)
 
 
-@app.command("list", epilog="lakehand tables list --owner finance --json")
+@add_command(app, "list", epilog="lakehand tables list --owner finance --json")
 def list_tables(
     *,
-    db: Annotated[str | None, typer.Option(help="Only of this database.")] = None,
-    name: Annotated[str | None, typer.Option(help="Only of this name.")] = None,
-    owner: Annotated[str | None, typer.Option(help="Only of this owner.")] = None,
-    queue: Annotated[str | None, typer.Option(help="Only of this queue.")] = None,
-    format: Annotated[str | None, typer.Option(help="Only of this format.")] = None,
-    catalog: Annotated[str | None, typer.Option(help="Only of this catalog.")] = None,
-    paused: Annotated[bool | None, typer.Option("--paused/--active", help="Only paused, or only active ones.")] = None,
+    db: Annotated[str | None, typer.Option(help="Only tables of this database.")] = None,
+    name: Annotated[str | None, typer.Option(help="Only tables of this name.")] = None,
+    owner: Annotated[str | None, typer.Option(help="Only tables of this owner.")] = None,
+    queue: Annotated[str | None, typer.Option(help="Only tables of this queue.")] = None,
+    format: Annotated[str | None, typer.Option(help="Only tables of this format.")] = None,
+    catalog: Annotated[str | None, typer.Option(help="Only tables of this catalog.")] = None,
+    paused: Annotated[bool | None, typer.Option("--paused/--active", help="Only paused or only active tables.")] = None,
     limit: Limit = 50,
-    url: Url = URL,
-    token: Token = None,
-    as_json: AsJson = False,
+    session: Session,
 ) -> None:
     """List registered tables."""
     filters = {"db_name": db, "table_name": name, "owner": owner, "queue": queue, "paused": paused}
     filters |= {"format": format, "catalog": catalog}
-    items = list(Client(url, token).pages("/api/v1/tables", filters, limit=limit + 1))
-    print_document(limited(items, limit), tables_view, as_json=as_json)
+    items = list(session.client.pages("/api/v1/tables", filters, limit=limit + 1))
+    session.show(limited(items, limit), tables_view)
 
 
-@app.command("show", epilog="lakehand tables show sales.orders")
-def show_table(table: TableName, url: Url = URL, token: Token = None, as_json: AsJson = False) -> None:
+@add_command(app, "show", epilog="lakehand tables show sales.orders")
+def show_table(table: TableName, session: Session) -> None:
     """Show one table and its settings."""
-    print_document(Client(url, token).table(table), table_view, as_json=as_json)
+    session.show(session.client.table(table), table_view)
 
 
-@app.command(
+@add_command(
+    app,
     epilog="lakehand tables change trips --actions +clustering  ·  lakehand tables change trips --actions -clean  ·  "
-    "lakehand tables change trips --actions compaction,clean --priority 5"
+    "lakehand tables change trips --actions compaction,clean --priority 5",
 )
 def change(
     table: TableName,
     *,
     actions: Annotated[str | None, typer.Option(help="+a adds an action, -b removes one, a,b replaces all.")] = None,
-    owner: Owner = None,
-    queue: Queue = None,
-    priority: Priority = None,
-    scheduling: Scheduling = None,
-    heartbeat_timeout: Heartbeat = None,
-    property: Property = None,
     drop_property: Annotated[list[str] | None, typer.Option(metavar="KEY", help="Remove a property.")] = None,
-    url: Url = URL,
-    token: Token = None,
-    as_json: AsJson = False,
+    settings: TableSettings,
+    session: Session,
 ) -> None:
     """Change the settings of a table."""
-    client = Client(url, token)
-    known = client.table(table)
-    body = given({"owner": owner, "queue": queue, "priority": priority, "scheduling": scheduling})
-    body |= given({"heartbeat_timeout": heartbeat_timeout})
+    known = session.client.table(table)
+    body = settings.body()
     if actions is not None:
         body["action_types"] = words(actions)
-    if property or drop_property:
-        body["properties"] = changed_properties(known["properties"], property or [], drop_property or [])
+    if settings.property or drop_property:
+        kept = {key: value for key, value in known["properties"].items() if key not in (drop_property or [])}
+        body["properties"] = {**kept, **pairs(settings.property, "--property")}
     if not body:
         raise CommandFailed("nothing to change: see lakehand tables change --help")
-    print_document(client.patch(f"/api/v1/tables/{known['id']}", body), table_view, as_json=as_json)
+    session.show(session.client.patch(f"/api/v1/tables/{known['id']}", body), table_view)
 
 
-def changed_properties(now: Document, added: list[str], dropped: list[str]) -> Document:
-    kept = {key: value for key, value in now.items() if key not in dropped}
-    return {**kept, **pairs(added, "--property")}
-
-
-@app.command()
-def pause(table: TableName, url: Url = URL, token: Token = None, as_json: AsJson = False) -> None:
+@add_command(app)
+def pause(table: TableName, session: Session) -> None:
     """Start no new operations of a table; running ones continue."""
-    print_document(post_to(Client(url, token), table, "pause"), table_view, as_json=as_json)
+    session.show(session.client.post(f"{path_of(table, session)}/pause"), table_view)
 
 
-@app.command()
-def resume(table: TableName, url: Url = URL, token: Token = None, as_json: AsJson = False) -> None:
+@add_command(app)
+def resume(table: TableName, session: Session) -> None:
     """Resume a paused table."""
-    print_document(post_to(Client(url, token), table, "resume"), table_view, as_json=as_json)
+    session.show(session.client.post(f"{path_of(table, session)}/resume"), table_view)
 
 
-def post_to(client: Client, text: str, what: str) -> Any:
-    return client.post(f"/api/v1/tables/{client.table(text)['id']}/{what}")
+def path_of(table: str, session: Session) -> str:
+    return f"/api/v1/tables/{session.client.table(table)['id']}"
 
 
-@app.command()
-def remove(table: TableName, url: Url = URL, token: Token = None, as_json: AsJson = False) -> None:
+@add_command(app)
+def remove(table: TableName, session: Session) -> None:
     """Unregister a table; its data and its history stay."""
-    client = Client(url, token)
-    known = client.table(table)
-    client.delete(f"/api/v1/tables/{known['id']}")
-    if as_json:
-        print_document(known, table_view, as_json=True)
+    known = session.client.table(table)
+    session.client.delete(f"/api/v1/tables/{known['id']}")
+    if session.as_json:
+        session.show(known, table_view)
     else:
         print_line(f"{name_of(known)} is no longer registered; its data is untouched")
 
 
-@app.command(epilog="lakehand tables look trips --watch")
-def look(
-    table: TableName, *, watch: Watch = False, url: Url = URL, token: Token = None, as_json: AsJson = False
-) -> None:
+@add_command(app, epilog="lakehand tables look trips --watch")
+def look(table: TableName, *, watch: Watch = False, session: Session) -> None:
     """Evaluate a table now, without waiting for a notification or its heartbeat timeout."""
-    client = Client(url, token)
-    path = f"/api/v1/tables/{client.table(table)['id']}"
+    client, path = session.client, path_of(table, session)
     before = evaluations_of(client.get(f"{path}/explain"))
     client.post(f"{path}/look")
     if watch:
-        follow(lambda: poll_evaluation(client, path, before), explanation_view, as_json=as_json)
+        session.follow(lambda: poll_evaluation(client, path, before), explanation_view)
     else:
-        print_document(client.get(f"{path}/explain"), explanation_view, as_json=as_json)
+        session.show(client.get(f"{path}/explain"), explanation_view)
 
 
 def evaluations_of(explanation: Document) -> dict[str, str | None]:
@@ -186,6 +165,6 @@ def poll_evaluation(client: Client, path: str, before: dict[str, str | None]) ->
     return now, is_evaluated and not any(one["unfinished"] for one in now["actions"])
 
 
-app.command(epilog="lakehand tables discover /data  ·  lakehand tables discover s3://lake --register --owner finance")(
-    discover.discover
-)
+add_command(
+    app, epilog="lakehand tables discover /data  ·  lakehand tables discover s3://lake --register --owner finance"
+)(discover.discover)

@@ -207,12 +207,9 @@ def attempts_view(attempts: Sequence[Document]) -> Table:
 def events_view(events: Sequence[Document]) -> Table:
     rows = grid("WHEN", "EVENT", "")
     for one in events:
-        rows.add_row(when(one["at"]), one["kind"], join(brief(one["message"]), times_of(one)))
+        times = data(f" ({one['times']} times)", "dim") if one.get("times", 1) > 1 else ""
+        rows.add_row(when(one["at"]), one["kind"], join(brief(one["message"]), times))
     return rows
-
-
-def times_of(event: Document) -> Text:
-    return data(f" ({event['times']} times)", "dim") if event.get("times", 1) > 1 else Text()
 
 
 def explanation_view(document: Document) -> RenderableType:

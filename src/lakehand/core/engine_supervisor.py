@@ -57,7 +57,7 @@ class EngineSupervisor:
     def report_alive(self) -> bool:
         detail: dict[str, Json] = {name: health.detail for name, health in list(self.healths.items())}
         now = self.store.clock.now()
-        self.store.instances.beat(self.holder, host=self.host, version=self.version, detail=detail, now=now)
+        self.store.instances.heartbeat(self.holder, host=self.host, version=self.version, detail=detail, now=now)
         return False
 
 

@@ -154,14 +154,9 @@ class Operations(Protocol):
         """
 
     def claim(
-        self,
-        operation: Operation,
-        *,
-        holder: InstanceId,
-        now: datetime | None = None,
-        time_to_live: timedelta,
+        self, operation: Operation, *, holder: InstanceId, time_to_live: timedelta, now: datetime | None = None,
         dispatch_slots: Collection[str] = (),
-    ) -> Operation | None:
+    ) -> Operation | None:  # fmt: skip
         """Take the lease of a pending operation and its table's slot, in one compare-and-set. None when a rival won.
 
         The lease begins at the database's time in this transaction, unless ``now`` is given.
@@ -171,16 +166,9 @@ class Operations(Protocol):
         """
 
     def save(
-        self,
-        operation: Operation,
-        *,
-        now: datetime,
-        attempt: Attempt | None = None,
-        ended: AttemptEnd | None = None,
-        event: Event | None = None,
-        release: bool = False,
-        wake: bool = False,
-    ) -> Operation:
+        self, operation: Operation, *, now: datetime, attempt: Attempt | None = None, ended: AttemptEnd | None = None,
+        event: Event | None = None, release: bool = False, wake: bool = False,
+    ) -> Operation:  # fmt: skip
         """Write the row, its attempt (one row per handle) and an event in one transaction, fenced by the lease's token.
 
         ``ended`` ends the attempt with that handle. ``release`` gives the lease and the slot back; a final row always
@@ -217,7 +205,7 @@ class Operations(Protocol):
     def attempts(self, id: OperationId) -> Sequence[Attempt]: ...
 
     def queue_depth(self, *, now: datetime) -> Mapping[str, tuple[int, datetime | None]]:
-        """Per queue: how many pending operations, and since when the oldest is due."""
+        """Per queue: how many pending operations, and since when the oldest is due. Paused tables do not count."""
 
     def remove_finished(self, *, before: datetime, limit: int) -> int:
         """Delete finished operations (with attempts and events) that ended before; never an unfinished one."""
@@ -243,14 +231,9 @@ class Probes(Protocol):
         """Claim the most overdue tables that are neither paused nor removed, for the time to live."""
 
     def finish(
-        self,
-        next_due: Mapping[TableId, datetime],
-        tokens: Mapping[TableId, str],
-        *,
-        woken: Collection[tuple[TableId, Action]] = (),
-        results: Sequence[EvaluationResult] = (),
-        now: datetime,
-    ) -> None:
+        self, next_due: Mapping[TableId, datetime], tokens: Mapping[TableId, str], *, now: datetime,
+        woken: Collection[tuple[TableId, Action]] = (), results: Sequence[EvaluationResult] = (),
+    ) -> None:  # fmt: skip
         """Store when probed tables are due again, the tokens of changed ones, and wake these schedules.
 
         All in one transaction: a crash cannot store a token and lose the wake-up. Not fenced: of two instances that
@@ -304,14 +287,9 @@ class Events(Protocol):
     def add(self, events: Sequence[Event], *, now: datetime) -> None: ...
 
     def list(
-        self,
-        *,
-        table: TableId | None = None,
-        operation: OperationId | None = None,
-        kind: str | None = None,
-        limit: int = 100,
-        cursor: str | None = None,
-    ) -> Page[StoredEvent]:
+        self, *, table: TableId | None = None, operation: OperationId | None = None, kind: str | None = None,
+        limit: int = 100, cursor: str | None = None,
+    ) -> Page[StoredEvent]:  # fmt: skip
         """Newest first. ``kind`` matches a whole kind or a prefix that ends in a dot."""
 
     def remove_before(self, before: datetime, *, limit: int) -> int: ...
@@ -335,7 +313,9 @@ class Instance:
 
 
 class Instances(Protocol):
-    def beat(self, id: InstanceId, *, host: str, version: str, detail: Mapping[str, Json], now: datetime) -> None: ...
+    def heartbeat(
+        self, id: InstanceId, *, host: str, version: str, detail: Mapping[str, Json], now: datetime
+    ) -> None: ...
 
     def list(self) -> Sequence[Instance]: ...
 
@@ -345,27 +325,21 @@ class Instances(Protocol):
 class Store(Protocol):
     """All of the above over one database."""
 
-    @property
-    def clock(self) -> Clock: ...
-    @property
-    def tables(self) -> Tables: ...
-    @property
-    def operations(self) -> Operations: ...
-    @property
-    def probes(self) -> Probes: ...
-    @property
-    def schedules(self) -> Schedules: ...
-    @property
-    def inbox(self) -> Inbox: ...
-    @property
-    def events(self) -> Events: ...
-    @property
-    def states(self) -> States: ...
-    @property
-    def instances(self) -> Instances: ...
+    clock: Clock
+    tables: Tables
+    operations: Operations
+    probes: Probes
+    schedules: Schedules
+    inbox: Inbox
+    events: Events
+    states: States
+    instances: Instances
 
     def problem(self) -> str:
         """Why nothing can be stored right now; empty while writes work, as far as is known."""
+
+    def close(self) -> None:
+        """Give all connections back."""
 
 
 class Metrics(Protocol):

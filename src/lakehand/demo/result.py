@@ -4,16 +4,17 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from lakehand.demo.tables import DemoTable
 from lakehand.output import data, join, span
 from lakehand.spi import Json, TableFormat, TableReference, health
 
-MERGED = (health.LOG_FILES, health.DELETE_FILES, health.DELETION_VECTORS)
+MERGED = (health.LOG_FILES, health.DELETE_FILES, health.DELETION_VECTORS)  # a reader merges them with the data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,18 +30,9 @@ class DemoSnapshot:
         return sum(value for name in names if isinstance(value := self.numbers.get(name), int))
 
     @property
-    def files(self) -> int:
-        return self.count(health.FILES)
-
-    @property
-    def merged(self) -> int:
-        """What a reader must merge with the data: log files, delete files, deletion vectors."""
-        return self.count(*MERGED)
-
-    @property
     def opened(self) -> int:
         """Files that a query of the whole table opens."""
-        return self.files + self.merged
+        return self.count(health.FILES, *MERGED)
 
 
 def take_snapshot(format: TableFormat, location: Path, read: Mapping[str, Any]) -> DemoSnapshot:
@@ -67,41 +59,28 @@ class TableOutcome:
         return (self.before.rows, self.before.checksum) == (self.after.rows, self.after.checksum)
 
     @property
-    def has_succeeded(self) -> bool:
-        return bool(self.operations) and all(status == "succeeded" for _, status in self.operations)
-
-    @property
-    def opens_fewer(self) -> bool:
-        return self.after.opened < self.before.opened
-
-    @property
-    def is_unplanned(self) -> bool:
-        return self.after.count(health.PENDING_PLANS) == 0
-
-    @property
     def is_fixed(self) -> bool:
-        return self.is_equal and self.has_succeeded and self.opens_fewer and self.is_unplanned
+        return all(is_kept(self) for is_kept in PROMISES.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
+class Promise(NamedTuple):
     text: str
     is_kept: bool
 
 
 WIDE = 138  # columns that the comparison needs on one line
 FIGURES: Mapping[str, Callable[[DemoSnapshot], str]] = {
-    "files": lambda p: str(p.files),
+    "files": lambda p: str(p.count(health.FILES)),
     "small": lambda p: str(p.count(health.SMALL_FILES)),
-    "deletes, logs": lambda p: str(p.merged),
+    "deletes, logs": lambda p: str(p.count(*MERGED)),
     "bytes": lambda p: health.amount(p.count(health.BYTES, "log_bytes")),
     "query": lambda p: span(p.seconds),
 }
 PROMISES: Mapping[str, Callable[[TableOutcome], bool]] = {
     "every reader sees the same rows with the same values": lambda o: o.is_equal,
-    "every operation succeeded": lambda o: o.has_succeeded,
-    "a query opens fewer files": lambda o: o.opens_fewer,
-    "no plan is left pending": lambda o: o.is_unplanned,
+    "every operation succeeded": lambda o: {status for _, status in o.operations} == {"succeeded"},
+    "a query opens fewer files": lambda o: o.after.opened < o.before.opened,
+    "no plan is left pending": lambda o: o.after.count(health.PENDING_PLANS) == 0,
 }
 
 
@@ -143,16 +122,12 @@ def cells(outcome: TableOutcome, arrow: str) -> list[str | Text]:
 def promises(outcomes: Sequence[TableOutcome]) -> list[Promise]:
     notified = [o for o in outcomes if o.should_be_notified]
     unnotified = [o for o in outcomes if not o.should_be_notified]
-    kept = (
-        [promise(f"Lakehand was notified of {names(notified)}", notified, lambda o: o.was_notified)] if notified else []
-    )
-    if unnotified:
-        kept += [
-            promise(
-                f"nobody notified it of {names(unnotified)}: it probed them", unnotified, lambda o: not o.was_notified
-            )
-        ]
-    return kept + [promise(text, outcomes, is_kept) for text, is_kept in PROMISES.items()]
+    made = [
+        promise(f"Lakehand was notified of {names(notified)}", notified, lambda o: o.was_notified),
+        promise(f"nobody notified it of {names(unnotified)}: it probed them", unnotified, lambda o: not o.was_notified),
+    ]
+    made = [one for one, tables in zip(made, (notified, unnotified), strict=True) if tables]
+    return made + [promise(text, outcomes, is_kept) for text, is_kept in PROMISES.items()]
 
 
 def promise(text: str, outcomes: Sequence[TableOutcome], is_kept: Callable[[TableOutcome], bool]) -> Promise:
@@ -161,5 +136,5 @@ def promise(text: str, outcomes: Sequence[TableOutcome], is_kept: Callable[[Tabl
     return Promise(text=f"{text} ({len(outcomes) - len(broken)} of {len(outcomes)} tables{failed})", is_kept=not broken)
 
 
-def names(outcomes: Sequence[TableOutcome]) -> str:
-    return ", ".join(outcome.name for outcome in outcomes)
+def names(tables: Sequence[TableOutcome | DemoTable]) -> str:
+    return ", ".join(table.name for table in tables)

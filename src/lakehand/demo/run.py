@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
 from tempfile import mkdtemp
 from types import FrameType
@@ -14,7 +15,7 @@ from lakehand.client import Client
 from lakehand.demo.console import DemoConsole
 from lakehand.demo.result import Promise, comparison, promises
 from lakehand.demo.scenario import Scenario
-from lakehand.demo.service import ServiceProcess, format_readers, formats_off, open_engine, stop_driver
+from lakehand.demo.service import SHOWN, ServiceProcess, format_readers, open_engine
 from lakehand.demo.tables import demo_tables
 from lakehand.demo.writer import WriterProcess
 from lakehand.domain.errors import LakehandError
@@ -22,6 +23,13 @@ from lakehand.engines.spark.jars import ensure_jars
 from lakehand.engines.spark.java import java_home
 from lakehand.output import data, join, print_error
 from lakehand.spi import TableFormat
+
+SUGGESTIONS = """
+Next, with tables of your own:
+  lakehand check /data                    their health, and what Lakehand would do; only reads
+  lakehand maintain /data/trips --dry-run what it would do to one table; without --dry-run it does it once
+  lakehand serve --warehouse /data        maintains them from now on
+  lakehand demo --keep                    this demo again; everything keeps running, to try things out"""
 
 
 def run_demo(*, keep: bool, wanted: Sequence[str] = ()) -> int:
@@ -55,13 +63,12 @@ def play(console: DemoConsole, home: Path, parts: ExitStack, formats: Mapping[st
     lake.mkdir()
     writer, url = start_processes(console, home, parts, formats)
     tables = demo_tables(formats, url=url, lake=lake, locks=lake / "locks")
-    code = play_scenario(
-        Scenario(client=Client(url), writer=writer, tables=tables, formats=formats, console=console), console
-    )
+    scenario = Scenario(client=Client(url), writer=writer, tables=tables, formats=formats, console=console)
+    code = play_scenario(scenario, console)
     if keep:
         stay(console, url, lake, tables[-1].name)
     else:
-        suggest(console)
+        console.show(SUGGESTIONS)
     return code
 
 
@@ -71,13 +78,14 @@ def start_processes(
     """The service, its Spark driver and the writer; all three start at the same time."""
     java = java_home()
     jars = ensure_jars(list(formats), java=java, progress=Download(console))
-    service = ServiceProcess(home / "service", home / "lake", without=formats_off(formats))
+    without = [name for name in SHOWN if name not in formats]
+    service = ServiceProcess(home / "service", home / "lake", without=without)
     parts.callback(service.stop)
     writer = WriterProcess(home=home / "writer", lake=home / "lake", formats=list(formats), jars=jars, java=java)
     parts.callback(writer.stop)
     console.line("demo", f"starting the service, its one Spark driver, and a PySpark writer of {', '.join(formats)}")
     engine = open_engine(home / "service", list(formats))
-    parts.callback(stop_driver, engine)
+    parts.callback(engine.stop, timedelta(seconds=5))
     with console.waiting("starting the service"):
         url = service.url()
     engine.warm()
@@ -93,15 +101,16 @@ def play_scenario(scenario: Scenario, console: DemoConsole) -> int:
     scenario.damage()
     before = scenario.snapshots("before")
     scenario.let_work()
-    scenario.wait_for_first()
-    scenario.write_more()
-    scenario.wait_for_all()
+    scenario.wait_until_settled(lambda table: table.first)
+    for table in scenario.tables:
+        scenario.write(table, table.later, "later commit")
+    scenario.wait_until_settled(lambda table: table.expected)
+    scenario.print_evaluations()
     after = scenario.snapshots("after")
     outcomes = scenario.outcomes(before, after)
     console.show("")
     console.show(comparison(outcomes, console.console.width))
-    kept = "Old files stay on storage for running readers, until a clean, an expiry or a vacuum."
-    console.show(data(kept, "dim"))
+    console.show(data("Old files stay on storage for running readers, until a clean, an expiry or a vacuum.", "dim"))
     console.show("")
     return print_promises(console, promises(outcomes))
 
@@ -128,16 +137,6 @@ def print_promises(console: DemoConsole, made: Sequence[Promise]) -> int:
     kept = all(promise.is_kept for promise in made)
     console.line("demo", "every promise was kept" if kept else "a promise was broken")
     return 0 if kept else 1
-
-
-def suggest(console: DemoConsole) -> None:
-    console.show(
-        "\nNext, with tables of your own:\n"
-        "  lakehand check /data                    their health, and what Lakehand would do; only reads\n"
-        "  lakehand maintain /data/trips --dry-run what it would do to one table; without --dry-run it does it once\n"
-        "  lakehand serve --warehouse /data        maintains them from now on\n"
-        "  lakehand demo --keep                    this demo again; everything keeps running, to try things out"
-    )
 
 
 def stay(console: DemoConsole, url: str, lake: Path, name: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from lakehand.client import FINAL, Client, Document
 from lakehand.demo.console import NAME, DemoConsole, EventPrinter
-from lakehand.demo.result import DemoSnapshot, TableOutcome, take_snapshot
+from lakehand.demo.result import DemoSnapshot, TableOutcome, names, take_snapshot
 from lakehand.demo.service import DemoFailed
 from lakehand.demo.tables import DemoCommit, DemoTable
 from lakehand.demo.writer import WriterProcess
@@ -60,10 +60,6 @@ class Scenario:
             self.write(table, table.history, "commit")
         self.console.show("")
 
-    def write_more(self) -> None:
-        for table in self.tables:
-            self.write(table, table.later, "later commit")
-
     def write(self, table: DemoTable, commits: Sequence[DemoCommit], title: str) -> None:
         for number, commit in enumerate(commits, 1):
             with self.console.waiting(f"{table.title}: {title} {number} of {len(commits)}"):
@@ -94,16 +90,12 @@ class Scenario:
         for table in self.silent_tables:
             self.register(table)
 
-    def wait_for_first(self) -> None:
-        self.until_settled(lambda table: table.first)
-
-    def wait_for_all(self) -> None:
-        self.until_settled(lambda table: table.expected)
+    def print_evaluations(self) -> None:
         for table in self.tables:
             for one in self.explain(table):
                 self.console.line("lakehand", f"{table.title:<{NAME}} {one['action']}, evaluated again: {one['now']}")
 
-    def until_settled(self, wanted: Callable[[DemoTable], frozenset[str]]) -> None:
+    def wait_until_settled(self, wanted: Callable[[DemoTable], frozenset[str]]) -> None:
         deadline = time.monotonic() + WORK_TIMEOUT
         with self.console.waiting("waiting for Lakehand"):
             while left := [table for table in self.tables if not self.is_settled(table, wanted(table))]:
@@ -146,16 +138,12 @@ class Scenario:
     def outcomes(self, before: Mapping[str, DemoSnapshot], after: Mapping[str, DemoSnapshot]) -> list[TableOutcome]:
         return [
             TableOutcome(
-                name=table.name,
-                format=table.format,
-                before=before[table.name],
-                after=after[table.name],
+                name=table.name, format=table.format, before=before[table.name], after=after[table.name],
                 operations=[(one["action"], one["status"]) for one in reversed(self.operations(table))],
-                was_notified=self.notified_at(table) is not None,
-                should_be_notified=table.notifies,
+                was_notified=self.notified_at(table) is not None, should_be_notified=table.notifies,
             )
             for table in self.tables
-        ]
+        ]  # fmt: skip
 
     def command(self, table: DemoTable, **arguments: Any) -> dict[str, Any]:
         """Send the writer a command, and print events of the service until it answers."""
@@ -167,10 +155,6 @@ class Scenario:
             self.events.poll()
         self.events.poll()
         return future.result()
-
-
-def names(tables: Sequence[DemoTable]) -> str:
-    return ", ".join(table.name for table in tables)
 
 
 def is_quiet(actions: Sequence[Document], notified: str | None) -> bool:

@@ -7,8 +7,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from lakehand.app.plugins import load_kind
 from lakehand.domain.errors import LakehandError
@@ -61,11 +61,15 @@ class ServiceProcess:
 
     def stop(self) -> None:
         self.process.terminate()
-        try:
-            self.process.wait(timeout=15)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        wait_or_kill(self.process)
+
+
+def wait_or_kill(process: "subprocess.Popen[Any]") -> None:
+    try:
+        process.wait(timeout=15)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def environment(without: Sequence[str]) -> dict[str, str]:
@@ -86,10 +90,6 @@ def open_engine(home: Path, formats: Sequence[str]) -> SparkEngine:
     return engine
 
 
-def stop_driver(engine: SparkEngine) -> None:
-    engine.stop(timedelta(seconds=5))
-
-
 def format_readers(wanted: Sequence[str]) -> Mapping[str, TableFormat]:
     """The readers of the wanted formats, or of all; in the order of the demo."""
     if unknown := [name for name in wanted if name not in SHOWN]:
@@ -101,7 +101,3 @@ def format_readers(wanted: Sequence[str]) -> Mapping[str, TableFormat]:
             why = known[name].report.reason if name in known else "it is not installed"
             raise DemoFailed(f"the format {name} cannot be shown: {why}")
     return {name: known[name].plugin for name in SHOWN if name in (wanted or SHOWN)}
-
-
-def formats_off(shown: Mapping[str, TableFormat]) -> list[str]:
-    return [name for name in SHOWN if name not in shown]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of the demo: what their writers do to them, how they are registered, and what must happen to them."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -60,71 +60,35 @@ DELETE = DemoCommit(operation="delete", where="id % 50 = 7")
 
 
 def demo_tables(formats: Collection[str], *, url: str, lake: Path, locks: Path) -> list[DemoTable]:
-    makers: Mapping[str, Callable[[], list[DemoTable]]] = {
-        "hudi": lambda: [trips(url, lake / "trips"), orders(url, lake / "orders", locks)],
-        "iceberg": lambda: [clicks(lake)],
-        "delta": lambda: [payments(lake)],
-        "paimon": lambda: [stock(lake)],
-        "lance": lambda: [images(lake)],
-    }
-    return [table for name, make in makers.items() if name in formats for table in make()]
+    of_hudi = [trips(url, lake / "trips"), orders(url, lake / "orders", locks)] if "hudi" in formats else []
+    return [*of_hudi, *(table for table in silent_tables(lake) if table.format in formats)]
 
 
-def clicks(lake: Path) -> DemoTable:
-    damage = f"{APPENDS * FILES} small files, then a delete that leaves position deletes"
-    options = {"format-version": "2", "write.delete.mode": "merge-on-read", "write.distribution-mode": "none"}
-    return unnotified(
-        lake / "clicks", "iceberg", "rewrite-data", damage=damage, history=(*appends(), DELETE), options=options
-    )
-
-
-def payments(lake: Path) -> DemoTable:
-    damage = f"{APPENDS * FILES} small files, then a delete that leaves deletion vectors"
-    options = {"delta.enableDeletionVectors": "true"}
-    history = (*appends(), DELETE)
-    return unnotified(lake / "payments", "delta", "optimize", damage=damage, history=history, options=options)
-
-
-def stock(lake: Path) -> DemoTable:
-    damage = f"{APPENDS * FILES} small files; its writers do not compact"
-    options = {"bucket": "-1", "write-only": "true"}
-    return unnotified(
-        lake / "shop.db" / "stock", "paimon", "compact", damage=damage, history=appends(), options=options
-    )
-
-
-def images(lake: Path) -> DemoTable:
-    damage = f"{APPENDS * FILES} small fragments, then a delete that leaves deletion files; written with pylance"
-    history = (*appends(), DELETE)
-    return unnotified(lake / "images", "lance", "compact", damage=damage, history=history, options={})
-
-
-def appends() -> tuple[DemoCommit, ...]:
-    return tuple(
+def silent_tables(lake: Path) -> list[DemoTable]:
+    """Tables whose writers notify nobody."""
+    appends = tuple(
         DemoCommit(operation="append", first=n * ROWS, rows=ROWS, batch=n, parts=FILES) for n in range(APPENDS)
     )
-
-
-def unnotified(
-    location: Path,
-    format: str,
-    action: str,
-    *,
-    damage: str,
-    history: tuple[DemoCommit, ...],
-    options: Mapping[str, str],
-) -> DemoTable:
-    return DemoTable(
-        name=location.name,
-        format=format,
-        damage=f"{damage}. Nobody notifies Lakehand",
-        location=location,
-        options=options,
-        registration={"action_types": [action], "format": format},
-        history=history,
-        first=frozenset({action}),
-        expected=frozenset({action}),
-    )
+    deleted, many = (*appends, DELETE), f"{APPENDS * FILES} small"
+    clicks = {"format-version": "2", "write.delete.mode": "merge-on-read", "write.distribution-mode": "none"}
+    payments = {"delta.enableDeletionVectors": "true"}
+    stock = {"bucket": "-1", "write-only": "true"}
+    leaves = f"{many} files, then a delete that leaves"
+    fragments = f"{many} fragments, then a delete that leaves deletion files; written with pylance"
+    rows: list[tuple[str, str, str, str, tuple[DemoCommit, ...], dict[str, str]]] = [
+        ("clicks", "iceberg", "rewrite-data", f"{leaves} position deletes", deleted, clicks),
+        ("payments", "delta", "optimize", f"{leaves} deletion vectors", deleted, payments),
+        ("shop.db/stock", "paimon", "compact", f"{many} files; its writers do not compact", appends, stock),
+        ("images", "lance", "compact", fragments, deleted, {}),
+    ]
+    return [
+        DemoTable(
+            name=Path(path).name, format=kind, damage=f"{damage}. Nobody notifies Lakehand", location=lake / path,
+            options=options, registration={"action_types": [action]}, history=history, first=frozenset({action}),
+            expected=frozenset({action}),
+        )
+        for path, kind, action, damage, history, options in rows
+    ]  # fmt: skip
 
 
 def trips(url: str, location: Path) -> DemoTable:
@@ -168,11 +132,7 @@ def orders(url: str, location: Path, locks: Path) -> DemoTable:
             "hoodie.simple.index.parallelism": "2",
             "hoodie.metadata.enable": "false",
         },
-        registration={
-            "action_types": ["clustering", "clean"],
-            "scheduling": "service",
-            "properties": thresholds(lock),
-        },
+        registration={"action_types": ["clustering", "clean"], "scheduling": "service", "properties": thresholds(lock)},
         history=(*inserts, DemoCommit(operation="upsert", rows=200, batch=5)),
         later=(again, again),
         first=frozenset({"clustering"}),

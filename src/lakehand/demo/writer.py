@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from lakehand.demo.service import QUICK_JAVA, DemoFailed
+from lakehand.demo.service import QUICK_JAVA, DemoFailed, wait_or_kill
 from lakehand.engines.spark.command import FORMATS, format_properties
 from lakehand.engines.spark.jars import spark_home
 from lakehand.engines.spark.java import Java
@@ -60,11 +60,7 @@ class WriterProcess:
         """Spark's JVM ends with its Python process."""
         if self.process.stdin is not None:
             self.process.stdin.close()
-        try:
-            self.process.wait(timeout=15)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        wait_or_kill(self.process)
 
 
 def own_conf(home: Path) -> dict[str, str]:
@@ -72,12 +68,12 @@ def own_conf(home: Path) -> dict[str, str]:
         "spark.app.name": "demo-writer",
         "spark.master": "local[2]",
         "spark.driver.memory": "1g",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         # The process is short-lived: the serial collector starts faster.
         "spark.driver.extraJavaOptions": f"{QUICK_JAVA} -XX:+UseSerialGC",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.local.dir": str(home / "scratch"),
         "spark.sql.warehouse.dir": str(home / "warehouse"),

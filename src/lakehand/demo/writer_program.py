@@ -9,7 +9,8 @@ import json
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,36 +25,25 @@ MARK = "\x1e"  # starts each answer: Spark and Java print to the same stream
 RUNS = 3  # the query time is the best of this many runs, because the first ones warm up the JVM
 
 
-class WriterTable(ABC):
+class SparkTable(ABC):
     def __init__(self, spark: SparkSession, location: str, options: Mapping[str, str]) -> None:
         self.spark = spark
         self.location = location
         self.options = options
 
-    @abstractmethod
     def write(self, *, operation: str, first: int, rows: int, batch: int, parts: int, where: str) -> None:
         """One commit, or as many as the format needs for this many parts."""
-
-    @abstractmethod
-    def query(self) -> None:
-        """A query that reads the whole table."""
-
-    @abstractmethod
-    def contents(self) -> tuple[int, str]:
-        """The number of rows, and a checksum over all values that does not depend on their order."""
-
-
-class SparkTable(WriterTable):
-    def write(self, *, operation: str, first: int, rows: int, batch: int, parts: int, where: str) -> None:
         if where:
             self.spark.sql(f"DELETE FROM {self.name} WHERE {where}")  # noqa: S608
         else:
             self.save(batch_of(self.spark, first, rows, batch, parts), operation)
 
     def query(self) -> None:
+        """Read the whole table."""
         self.frame.groupBy("city").agg({"fare": "sum", "driver": "max"}).collect()
 
     def contents(self) -> tuple[int, str]:
+        """The number of rows, and a checksum over all values that does not depend on their order."""
         hashed = f"sum(cast(xxhash64({', '.join(COLUMNS)}) AS decimal(38, 0)))"
         [row] = self.frame.selectExpr("count(*) AS rows", f"{hashed} AS checksum").collect()
         return int(row.rows), str(row.checksum)
@@ -143,7 +133,12 @@ def batch_of(spark: SparkSession, first: int, rows: int, batch: int, parts: int)
     )
 
 
-class LanceTable(WriterTable):
+class LanceTable:
+    """Written and read with pylance, without Spark."""
+
+    def __init__(self, _spark: SparkSession, location: str, _options: Mapping[str, str]) -> None:
+        self.location = location
+
     def write(self, *, operation: str, first: int, rows: int, batch: int, parts: int, where: str) -> None:
         import lance
 
@@ -183,7 +178,7 @@ def arrow_batch(first: int, rows: int, batch: int) -> "pa.Table":
     return pa.table(columns)
 
 
-KINDS: Mapping[str, type[WriterTable]] = {
+KINDS: Mapping[str, type[HudiTable | IcebergTable | DeltaTable | PaimonTable | LanceTable]] = {
     "hudi": HudiTable,
     "iceberg": IcebergTable,
     "delta": DeltaTable,
@@ -199,7 +194,12 @@ def main() -> None:
     for line in sys.stdin:
         command = json.loads(line)
         table = KINDS[command["format"]](spark, command["location"], command["options"])
-        answer(write(table, command["commit"]) if command["do"] == "write" else read(table))
+        if command["do"] == "write":
+            answer({"seconds": seconds_of(partial(table.write, **command["commit"]))})
+        else:
+            rows, checksum = table.contents()
+            seconds = min(seconds_of(table.query) for _ in range(RUNS))
+            answer({"rows": rows, "checksum": checksum, "seconds": seconds})
 
 
 def answer(document: dict[str, Any]) -> None:
@@ -207,21 +207,9 @@ def answer(document: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def write(table: WriterTable, commit: dict[str, Any]) -> dict[str, Any]:
+def seconds_of(work: Callable[[], None]) -> float:
     started = time.monotonic()
-    table.write(**commit)
-    return {"seconds": time.monotonic() - started}
-
-
-def read(table: WriterTable) -> dict[str, Any]:
-    """What a reader sees: the number of rows, a checksum over all values, and the time of a query."""
-    rows, checksum = table.contents()
-    return {"rows": rows, "checksum": checksum, "seconds": min(timed(table) for _ in range(RUNS))}
-
-
-def timed(table: WriterTable) -> float:
-    started = time.monotonic()
-    table.query()
+    work()
     return time.monotonic() - started
 
 

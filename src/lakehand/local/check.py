@@ -95,25 +95,27 @@ class TableChecker:
     plugins: Plugins
     properties: Mapping[str, str] = field(default_factory=dict)  # used as the table's own
     scheduling: Scheduling | None = None  # None: try all that the format has
-    actions: frozenset[Action] | None = None  # None: all that the format has
 
     def check(self, found: DiscoveredTable) -> CheckedTable:
         """Any error becomes the problem of this table and does not stop the others."""
         began = time.perf_counter()
-        identity = identity_of(found)
+        also = tuple(map(str, found.also))
+        known: dict[str, Any] = {
+            "location": found.location,
+            "format": str(found.format),
+            "name": found.name,
+            "also": also,
+        }
         try:
             numbers, decisions = self.inspect(found)
         except Exception as error:
-            return CheckedTable(**identity, problem=one_line(error), seconds=time.perf_counter() - began)
-        return CheckedTable(**identity, numbers=numbers, decisions=decisions, seconds=time.perf_counter() - began)
+            return CheckedTable(**known, problem=one_line(error), seconds=time.perf_counter() - began)
+        return CheckedTable(**known, numbers=numbers, decisions=decisions, seconds=time.perf_counter() - began)
 
     def inspect(self, found: DiscoveredTable) -> tuple[Mapping[str, Json], tuple[ActionDecision, ...]]:
         reader = ReadOnce(self.plugins.format(found.format))
         numbers = reader.inspect(found.reference).numbers
-        return numbers, tuple(self.decide(found, reader, action) for action in self.actions_of(found))
-
-    def actions_of(self, found: DiscoveredTable) -> Iterator[Action]:
-        return (a for a in self.plugins.actions_of(found.format) if self.actions is None or a in self.actions)
+        return numbers, tuple(self.decide(found, reader, action) for action in self.plugins.actions_of(found.format))
 
     def decide(self, found: DiscoveredTable, reader: "ReadOnce", action: Action) -> ActionDecision:
         """The first scheduling with which the action is needed, else the first."""
@@ -155,15 +157,6 @@ def spec_of(
         table_name=reference.table_name or found.name, catalog=reference.catalog.name if reference.catalog else "",
         action_types=frozenset(plugins.actions_of(found.format)), properties=properties,
     )  # fmt: skip
-
-
-def identity_of(found: DiscoveredTable) -> dict[str, Any]:
-    return {
-        "location": found.location,
-        "format": str(found.format),
-        "name": found.name,
-        "also": tuple(str(name) for name in found.also),
-    }
 
 
 class ReadOnce(TableFormat):
@@ -210,7 +203,7 @@ def discover(paths: Iterable[str], reader: LocalReader, finder: Finder) -> Itera
                 yield found
             if is_empty:
                 known = ", ".join(sorted(reader.plugins.formats))
-                yield NotFound(f"{path} is no table and has none below it; known formats are {known}")
+                yield NotFound(f"{path} is not a table, and there is none below it; known formats are {known}")
         except LakehandError as error:
             yield error
 

@@ -7,9 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from lakehand.app import settings as settings_file
 from lakehand.app import wiring
@@ -30,8 +29,9 @@ from lakehand.observe import logs
 DOING = frozenset({"dispatcher", "monitor", "rescuer", "engine-supervisor", "alive"})
 DECIDING = DOING | {"coordinator"}
 POLL = 0.2  # seconds between two reads of the operations
-IDLE_TIMEOUT = timedelta(minutes=2)  # while nothing runs and something still waits
+IDLE_TIMEOUT = 120.0  # seconds, while nothing runs and something still waits
 CANCEL_TIMEOUT = 30.0  # seconds for canceled operations to end
+PERSON = "a person"  # the name in events
 MOST_FAILED_STARTS = 2  # of an engine in a row, before the run gives up
 RETRY = {"max_attempts": 3, "first_delay": "5s"}  # somebody waits at a terminal
 
@@ -45,7 +45,6 @@ class MaintenanceRequest:
     actions: tuple[Action, ...] = ()  # run these, needed or not; empty: run what is needed
     dry_run: bool = False
     confirm: bool = False
-    by: str = "a person"
 
 
 @dataclass(kw_only=True)
@@ -54,14 +53,13 @@ class OneShotRun:
 
     service: Service
     table: Table
-    idle_timeout: timedelta = IDLE_TIMEOUT
     _idle_since: float | None = field(default=None)
 
     def run(self, request: MaintenanceRequest, on_change: OnChange) -> list[Operation]:
         """Run the request to its end; returns the operations in the order in which they were created."""
         for action in request.actions:
             self.service.operations.submit(
-                self.table, action, None, {}, origin=request.by, dry_run=request.dry_run, confirm=request.confirm
+                self.table, action, None, {}, origin=PERSON, dry_run=request.dry_run, confirm=request.confirm
             )
         if not request.actions:
             self.service.tables.look_now(self.table.id)
@@ -95,13 +93,13 @@ class OneShotRun:
     def give_up_if_stuck(self, known: Sequence[Operation]) -> None:
         """A service would wait much longer for an engine or a lock than a person at a terminal does."""
         if self.cannot_start_engine(known):
-            raise Unavailable(self.engine_problem())
+            raise Unavailable("; ".join(one.health().detail for one in self.service.plugins.engines.values()))
         waiting = [o for o in known if not o.status.is_final]
         if any(o.status.is_live for o in waiting):
             self._idle_since = None
             return
         self._idle_since = self._idle_since or time.monotonic()
-        if time.monotonic() - self._idle_since <= self.idle_timeout.total_seconds():
+        if time.monotonic() - self._idle_since <= IDLE_TIMEOUT:
             return
         if not waiting:
             raise Unavailable(f"the table was not evaluated in time: {self.reasons()}")
@@ -109,27 +107,19 @@ class OneShotRun:
             self.service.operations.cancel(operation.id, by=f"a timeout, because it waited: {operation.reason}")
 
     def cannot_start_engine(self, known: Sequence[Operation]) -> bool:
-        is_submitted = any(o.status is Status.SUBMITTED for o in known)
-        return is_submitted and any(
-            failed_starts(engine) >= MOST_FAILED_STARTS for engine in self.service.plugins.engines.values()
-        )
-
-    def engine_problem(self) -> str:
-        return "; ".join(engine.health().detail for engine in self.service.plugins.engines.values())
+        if not any(o.status is Status.SUBMITTED for o in known):
+            return False
+        failures = [engine.health().facts.get("failures") for engine in self.service.plugins.engines.values()]
+        return any(isinstance(count, int) and count >= MOST_FAILED_STARTS for count in failures)
 
     def cancel(self) -> None:
         """Cancel what is in flight, and wait until it has stopped."""
         for operation in self.operations():
             if not operation.status.is_final:
-                self.service.operations.cancel(operation.id, by="a person")
+                self.service.operations.cancel(operation.id, by=PERSON)
         deadline = time.monotonic() + CANCEL_TIMEOUT
         while time.monotonic() < deadline and not self.are_ended(self.operations()):
             time.sleep(POLL)
-
-
-def failed_starts(engine: Any) -> int:
-    count = engine.health().facts.get("failures")
-    return count if isinstance(count, int) else 0
 
 
 def is_evaluated(schedule: Schedule, last: datetime | None, now: datetime) -> bool:
@@ -158,7 +148,8 @@ def one_shot_run(
             service.start(only=DOING if request.actions else DECIDING)
             yield OneShotRun(service=service, table=table)
         finally:
-            stop(service)
+            service.stop()
+            service.store.close()
 
 
 def refuse_own_files(found: DiscoveredTable, reader: LocalReader) -> None:
@@ -184,7 +175,8 @@ def logged_to(file: Path) -> Iterator[None]:
 
 def settings_for(found: DiscoveredTable, reader: LocalReader, home: Path) -> Settings:
     """The configured settings, with a separate database, warehouse and driver, and with this table's format only."""
-    others = {r.name: {"enabled": False} for r in reader.plugins.reports if is_other_format(r, str(found.format))}
+    formats = [one for one in reader.plugins.reports if one.kind == "table-format" and one.state == "on"]
+    others = {one.name: {"enabled": False} for one in formats if str(found.format) not in one.pairs}
     flags = {
         "home": home,
         "database": f"sqlite:///{home / 'lakehand.db'}",
@@ -194,18 +186,3 @@ def settings_for(found: DiscoveredTable, reader: LocalReader, home: Path) -> Set
         "plugins": {"table-formats": others} if others else None,
     }
     return settings_file.load(flags, reader.config)
-
-
-def is_other_format(report: Any, wanted: str) -> bool:
-    return report.kind == "table-format" and report.state == "on" and wanted not in report.pairs
-
-
-def stop(service: Service) -> None:
-    service.stop()
-    for engine in service.plugins.engines.values():
-        end = getattr(engine, "stop", None)
-        if end is not None:
-            end()
-    close = getattr(service.store, "close", None)
-    if close is not None:
-        close()

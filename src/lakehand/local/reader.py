@@ -74,7 +74,8 @@ def open_reader(config: Path | None = None) -> LocalReader:
     """With the settings, if there are any. Importing them takes longer than reading a table, so skip it otherwise."""
     home = Path(os.environ.get("LAKEHAND_HOME") or HOME)
     choice = choose_config(config, home)
-    if choice.file is None and not has_environment_settings():
+    is_set = any(name.startswith(("LAKEHAND_PLUGINS", "LAKEHAND_CATALOGS")) for name in os.environ)
+    if choice.file is None and not is_set:
         return replace(reader_of({}), warnings=choice.warnings)
     from lakehand.app.settings import load
 
@@ -82,10 +83,6 @@ def open_reader(config: Path | None = None) -> LocalReader:
     warnings = tuple(dict.fromkeys((*choice.warnings, *settings.config.warnings)))
     reader = reader_of(settings.plugin_configs(), settings.catalog_map())
     return replace(reader, config=choice.file, warnings=warnings)
-
-
-def has_environment_settings() -> bool:
-    return any(name.startswith(("LAKEHAND_PLUGINS", "LAKEHAND_CATALOGS")) for name in os.environ)
 
 
 def reader_of(configs: Configs, catalogs: Mapping[str, Catalog] | None = None) -> LocalReader:

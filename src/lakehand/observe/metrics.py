@@ -3,16 +3,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    ProcessCollector,
-    disable_created_metrics,
-    generate_latest,
-)
+import prometheus_client as prometheus
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from lakehand.core.ports import PluginReport
@@ -24,7 +17,7 @@ LOOP_SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30)
 MOST_VALUES = 200
 LONGEST_VALUE = 60
 
-disable_created_metrics()  # type: ignore[no-untyped-call]
+prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class LabelLimiter:
@@ -47,65 +40,48 @@ class PrometheusMetrics:
     """Counts what the loops and the API report; implements the core's ``Metrics``."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        ProcessCollector(registry=self.registry)
-        self._reason, self._queue, self._action = LabelLimiter(), LabelLimiter(), LabelLimiter()
+        self.registry = prometheus.CollectorRegistry()
+        prometheus.ProcessCollector(registry=self.registry)
+        self._reason, self._queue, self._action, self._refused = (LabelLimiter() for _ in range(4))
         self._seen: dict[tuple[str, str, int], tuple[Callable[[], None], Callable[[float], None]]] = {}
-        self._make_requests()
-        self._make_operations()
-        self._make_loops()
-
-    def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        return Counter(f"lakehand_{name}", text, labels, registry=self.registry)
-
-    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        return Gauge(f"lakehand_{name}", text, labels, registry=self.registry)
-
-    def _histogram(self, name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
-        return Histogram(f"lakehand_{name}", text, labels, buckets=buckets, registry=self.registry)
-
-    def _make_requests(self) -> None:
-        self._requests = self._counter("requests", "Requests answered.", "route", "method", "status")
-        self._latency = self._histogram(
-            "request_seconds", "Time to answer a request.", REQUEST_SECONDS, "route", "method"
-        )
-        self._notifications = self._counter(
-            "notifications", "Notifications of writers, by outcome.", "source", "outcome"
-        )
-        self._refusals = self._counter("refusals", "Requests and connections that were refused.", "reason", "name")
-        self._refused = LabelLimiter()
-        self._plugins = self._gauge(
-            "plugin", "1 for the state that a plugin is in.", "kind", "name", "version", "state"
-        )
-        self._plugin_errors = self._counter("plugin_errors", "Calls in which a plugin failed.", "kind", "name")
-        self._plugin_hangs = self._counter(
-            "plugin_hangs", "Calls that were abandoned because they missed their deadline.", "kind", "name"
-        )
         self._counted: dict[tuple[str, str], tuple[int, int]] = {}
+        self._make_metrics()
 
-    def _make_operations(self) -> None:
-        self._scheduling = self._histogram(
-            "scheduling_delay_seconds", "From due to stored as pending.", DELAY_SECONDS, "action"
+    def _make_metrics(self) -> None:
+        counter = partial(prometheus.Counter, namespace="lakehand", registry=self.registry)
+        gauge = partial(prometheus.Gauge, namespace="lakehand", registry=self.registry)
+        histogram = partial(prometheus.Histogram, namespace="lakehand", registry=self.registry)
+        self._requests = counter("requests", "Requests answered.", ["route", "method", "status"])
+        self._latency = histogram(
+            "request_seconds", "Time to answer a request.", ["route", "method"], buckets=REQUEST_SECONDS
         )
-        self._submission = self._histogram(
-            "submission_delay_seconds", "From pending to accepted by an engine.", DELAY_SECONDS, "action"
+        self._notifications = counter("notifications", "Notifications of writers, by outcome.", ["source", "outcome"])
+        self._refusals = counter("refusals", "Requests and connections that were refused.", ["reason", "name"])
+        self._plugins = gauge("plugin", "1 for the state that a plugin is in.", ["kind", "name", "version", "state"])
+        self._plugin_errors = counter("plugin_errors", "Calls in which a plugin failed.", ["kind", "name"])
+        self._plugin_hangs = counter(
+            "plugin_hangs", "Calls that were abandoned because they missed their deadline.", ["kind", "name"]
         )
-        self._run = self._histogram(
-            "run_seconds", "From start to end of an operation.", RUN_SECONDS, "action", "status"
+        self._scheduling = histogram(
+            "scheduling_delay_seconds", "From due to stored as pending.", ["action"], buckets=DELAY_SECONDS
         )
-        self._finished = self._counter("operations_finished", "Operations that ended.", "action", "status", "reason")
-        self._failed = self._counter("attempts_failed", "Attempts that failed.", "action", "reason")
-        self._lost = self._counter("leases_lost", "Leases that another instance took.", "action")
-        self._depth = self._gauge("queue_depth", "Pending operations.", "queue")
-        self._age = self._gauge("queue_oldest_seconds", "Age of the oldest pending operation.", "queue")
-
-    def _make_loops(self) -> None:
-        self._loop = self._histogram("loop_seconds", "Time of one step of a loop.", LOOP_SECONDS, "loop")
-        self._loop_failures = self._counter("loop_failures", "Steps of a loop that failed.", "loop")
-        self._probed = self._counter("tables_looked_at", "Tables that were probed.")
-        self._changed = self._counter("tables_changed", "Probed tables that had changed.")
-        self._up = self._gauge("engine_up", "1 while an engine's driver runs.", "engine")
-        self._restarts = self._gauge("engine_restarts", "Times that an engine's driver was started again.", "engine")
+        self._submission = histogram(
+            "submission_delay_seconds", "From pending to accepted by an engine.", ["action"], buckets=DELAY_SECONDS
+        )
+        self._run = histogram(
+            "run_seconds", "From start to end of an operation.", ["action", "status"], buckets=RUN_SECONDS
+        )
+        self._finished = counter("operations_finished", "Operations that ended.", ["action", "status", "reason"])
+        self._failed = counter("attempts_failed", "Attempts that failed.", ["action", "reason"])
+        self._lost = counter("leases_lost", "Leases that another instance took.", ["action"])
+        self._depth = gauge("queue_depth", "Pending operations.", ["queue"])
+        self._age = gauge("queue_oldest_seconds", "Age of the oldest pending operation.", ["queue"])
+        self._loop = histogram("loop_seconds", "Time of one step of a loop.", ["loop"], buckets=LOOP_SECONDS)
+        self._loop_failures = counter("loop_failures", "Steps of a loop that failed.", ["loop"])
+        self._probed = counter("tables_looked_at", "Tables that were probed.")
+        self._changed = counter("tables_changed", "Probed tables that had changed.")
+        self._up = gauge("engine_up", "1 while an engine's driver runs.", ["engine"])
+        self._restarts = gauge("engine_restarts", "Times that an engine's driver was started again.", ["engine"])
 
     def scheduled(self, action: str, delay: timedelta) -> None:
         self._scheduling.labels(self._action(action)).observe(delay.total_seconds())
@@ -173,4 +149,4 @@ class PrometheusMetrics:
 
     def text(self) -> tuple[bytes, str]:
         """All metrics in Prometheus' text format, and its content type."""
-        return generate_latest(self.registry), CONTENT_TYPE_LATEST
+        return prometheus.generate_latest(self.registry), CONTENT_TYPE_LATEST

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dependencies of the routes: the API context, the caller's name, the services."""
+"""Dependencies of the routes: the API context, and the name of the caller."""
 
 from typing import Annotated
 
@@ -7,8 +7,6 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.types import Scope
 
-from lakehand.core.operation_service import OperationService
-from lakehand.core.table_service import TableService
 from lakehand.domain.errors import Unauthorized
 from lakehand.rest.context import ApiContext
 
@@ -30,8 +28,7 @@ async def caller_of(request: Request, context: Context, credentials: Credentials
     """The name of the request's token; raises if a valid one is required and missing."""
     if not context.security.api_tokens:
         return ANONYMOUS
-    name = token_name(context, credentials)
-    if name is None:
+    if (name := token_name(context, credentials)) is None:
         raise refused(request, "the request has no valid token: send Authorization: Bearer TOKEN")
     return name
 
@@ -61,15 +58,5 @@ async def writer_of(request: Request, context: Context, credentials: Credentials
     return await caller_of(request, context, credentials)
 
 
-async def tables_of(context: Context) -> TableService:
-    return context.tables
-
-
-async def operations_of(context: Context) -> OperationService:
-    return context.operations
-
-
 Caller = Annotated[str, Depends(caller_of)]
 Writer = Annotated[str, Depends(writer_of)]
-Tables = Annotated[TableService, Depends(tables_of)]
-Operations = Annotated[OperationService, Depends(operations_of)]

@@ -1,33 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the ASGI app: routes, errors, bounds, metrics, and the Hudi wire in front of them."""
 
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from starlette.middleware import Middleware
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lakehand.rest import catalogs, errors, events, health, operations, rfc43, service, tables
 from lakehand.rest.bodies import BoundedBodies
 from lakehand.rest.context import ApiContext
-from lakehand.rest.counting import RequestMetrics
 from lakehand.rest.errors import ProblemAnswer
 from lakehand.rest.foreign_requests import ForeignRequests
 from lakehand.rest.wire import HudiWire
 from lakehand.rest.wrong_tokens import WrongTokens
 
-ROUTERS: tuple[APIRouter, ...] = (
-    tables.router,
-    operations.router,
-    catalogs.router,
-    events.router,
-    service.router,
-    rfc43.router,
-    health.router,
-)
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+ROUTERS = [module.router for module in (tables, operations, catalogs, events, service, rfc43, health)]
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": ProblemAnswer, "description": text}
     for code, text in (
@@ -84,3 +77,30 @@ async def lifespan(wires: list[HudiWire], app: FastAPI) -> AsyncIterator[None]:
         wire.group_commit.close()
     app.state.readiness_check.close()
     app.state.wrong_tokens.close()
+
+
+class RequestMetrics:
+    """Metrics of every request by route template, method and status. Plain ASGI."""
+
+    def __init__(self, app: ASGIApp, *, on_request: Callable[[str, str, int, float], None]) -> None:
+        self.app = app
+        self.on_request = on_request
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        status, began = 500, time.perf_counter()
+
+        async def note_status(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self.app(scope, receive, note_status)
+        finally:
+            # The route template, never the path: the number of label values must stay small.
+            template = str(getattr(scope.get("route"), "path", "unmatched"))
+            method = str(scope["method"]) if scope["method"] in METHODS else "OTHER"
+            self.on_request(template, method, status, time.perf_counter() - began)

@@ -5,8 +5,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lakehand.rest.errors import problem
 
-MOST_MARKS = 2000  # commas, colons and brackets: the cost of parsing grows with them, not with the bytes
-MARKS = (b",", b":", b"[", b"{")
+MOST_DELIMITERS = 2000  # commas, colons and brackets: the cost of parsing grows with them, not with the bytes
+DELIMITERS = (b",", b":", b"[", b"{")
 
 
 class BoundedBodies:
@@ -15,14 +15,15 @@ class BoundedBodies:
         self.most = most
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not announces_body(scope):
+        announced = any(name in (b"content-length", b"transfer-encoding") for name, _ in scope.get("headers", ()))
+        if scope["type"] != "http" or not announced:
             return await self.app(scope, receive, send)
         body = await self.read(receive)
         if body is None:
             return None  # the client disconnected: half a request must not change anything
-        if len(body) > self.most or marks_in(body) > MOST_MARKS:
+        if len(body) > self.most or sum(map(body.count, DELIMITERS)) > MOST_DELIMITERS:
             answer = problem(
-                413, "too-large", f"the body is too large: send at most {self.most} bytes and {MOST_MARKS} values"
+                413, "too-large", f"the body is too large: send at most {self.most} bytes and {MOST_DELIMITERS} values"
             )
             return await answer(scope, receive, send)
         return await self.app(scope, replayed(body, receive), send)
@@ -37,14 +38,6 @@ class BoundedBodies:
             body += message.get("body", b"")
             if len(body) > self.most or not message.get("more_body", False):
                 return bytes(body[: self.most + 1])
-
-
-def marks_in(body: bytes) -> int:
-    return sum(body.count(mark) for mark in MARKS)
-
-
-def announces_body(scope: Scope) -> bool:
-    return any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:

@@ -12,7 +12,7 @@ from lakehand.core.operation_service import OperationService
 from lakehand.core.ports import Events, Instances, PluginReport
 from lakehand.core.table_service import TableService
 from lakehand.rest.hosts import Hosts
-from lakehand.rest.refusals import Refusals, ignore_refusal
+from lakehand.rest.refusals import Refusals
 
 KIBIBYTE = 1024
 
@@ -58,12 +58,8 @@ class ServiceInfo:
     python: str = ""
 
 
-def ignore_request(route: str, method: str, status: int, seconds: float) -> None:
-    """The default: no metrics."""
-
-
-def ignore_notifications(source: str, outcome: str, count: int) -> None:
-    """The default: no metrics."""
+def no_metrics(*_values: object) -> None:
+    """The default: nothing is counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +68,7 @@ class ApiContext:
 
     tables: TableService
     operations: OperationService
+    catalogs: CatalogService
     explainer: Explainer
     intake: Intake
     events: Events
@@ -81,10 +78,9 @@ class ApiContext:
     metrics_text: Callable[[], tuple[bytes, str]]  # body and content type
     security: Security
     about: ServiceInfo
-    on_request: Callable[[str, str, int, float], None] = ignore_request  # route, method, status, seconds
-    on_notifications: Callable[[str, str, int], None] = ignore_notifications  # source, outcome, how many
-    refusals: Refusals = field(default_factory=lambda: Refusals(ignore_refusal))
-    catalogs: CatalogService | None = None  # None: there are none
+    on_request: Callable[[str, str, int, float], None] = no_metrics  # route, method, status, seconds
+    on_notifications: Callable[[str, str, int], None] = no_metrics  # source, outcome, how many
+    refusals: Refusals = field(default_factory=lambda: Refusals(no_metrics))
 
     @property
     def engines(self) -> frozenset[str]:

@@ -3,13 +3,13 @@
 
 import re
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from dataclasses import fields
+from datetime import datetime, timedelta, timezone
 from typing import Annotated, Any, Generic, TypeVar
 
-from fastapi import Path, Query
-from pydantic import AfterValidator, BaseModel, Field, PlainSerializer
+from fastapi import Path
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
-from lakehand.domain.actions import Action
 from lakehand.domain.locations import LONGEST
 from lakehand.domain.numbers import LARGEST_ID
 
@@ -36,7 +36,7 @@ def printable(text: str) -> str:
 def property_key(key: str) -> str:
     """A key that a request may set: nothing that loads code, configures Spark, or is a secret."""
     if not _KEY.fullmatch(key):
-        raise ValueError(f"{key[:80]!a} is no property key: letters, digits, dots, hyphens; at most 250")
+        raise ValueError(f"{key[:80]!a} is not a property key: letters, digits, dots, hyphens; at most 250")
     if key.lower().startswith(_FOREIGN):
         raise ValueError(
             f"{key}: settings of Spark and of storage cannot be set by a request: use the service's configuration"
@@ -55,10 +55,6 @@ def safe_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
     return properties
 
 
-def read_actions(names: list[str]) -> frozenset[Action]:
-    return frozenset(Action(name) for name in names)
-
-
 Moment = Annotated[
     datetime,
     PlainSerializer(iso, return_type=str),
@@ -66,9 +62,8 @@ Moment = Annotated[
 ]
 Name = Annotated[str, Field(max_length=LONGEST_NAME), AfterValidator(printable)]
 ActionName = Annotated[str, Field(max_length=64, examples=["compaction"]), AfterValidator(printable)]
-Location = Annotated[
-    str, Field(min_length=1, max_length=LONGEST, examples=["/data/trips", "s3://lake/trips"]), AfterValidator(printable)
-]
+LongName = Annotated[str, Field(max_length=LONGEST), AfterValidator(printable)]
+Location = Annotated[LongName, Field(min_length=1, examples=["/data/trips", "s3://lake/trips"])]
 Priority = Annotated[int, Field(ge=-1_000_000, le=1_000_000, description="The higher, the sooner.")]
 Seconds = Annotated[float, Field(ge=1, le=30 * 86400, allow_inf_nan=False, examples=[600])]
 PropertyKey = Annotated[str, AfterValidator(property_key)]
@@ -76,20 +71,15 @@ PropertyValue = Annotated[str, Field(max_length=2000), AfterValidator(printable)
 Properties = Annotated[dict[PropertyKey, PropertyValue], Field(max_length=100), AfterValidator(safe_properties)]
 Id = Annotated[int, Field(ge=1, le=LARGEST_ID)]
 PathId = Annotated[int, Path(ge=1, le=LARGEST_ID)]
+Document = dict[str, Any]
+SortedNames = Annotated[list[str], BeforeValidator(sorted)]  # from any collection
+SpanSeconds = Annotated[float, BeforeValidator(timedelta.total_seconds)]
 
-Filter = Annotated[
-    str | None, Query(max_length=LONGEST_NAME), AfterValidator(lambda t: t if t is None else printable(t))
-]
-LocationFilter = Annotated[
-    str | None, Query(max_length=LONGEST), AfterValidator(lambda t: t if t is None else printable(t))
-]
-IdFilter = Annotated[int | None, Query(ge=1, le=LARGEST_ID)]
-Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
-Cursor = Annotated[
-    str | None,
-    Query(max_length=500, description="`next` of the page before."),
-    AfterValidator(lambda t: t if t is None else printable(t)),
-]
+
+class Answer(BaseModel):
+    """An answer, or a part of one; it can be made from an object with the same attributes."""
+
+    model_config = ConfigDict(from_attributes=True)
 
 
 class PageAnswer(BaseModel, Generic[T]):
@@ -97,4 +87,26 @@ class PageAnswer(BaseModel, Generic[T]):
     next: str | None = Field(description="Give it back as `cursor` for the next page; null at the end.")
 
 
-Document = dict[str, Any]
+class Paging(BaseModel):
+    """The parameters of every list."""
+
+    limit: int = Field(default=100, ge=1, le=1000, description="How many at most.")
+    cursor: Annotated[str, Field(max_length=500), AfterValidator(printable)] | None = Field(
+        default=None, description="`next` of the page before."
+    )
+
+    def filters(self) -> dict[str, Any]:
+        return self.model_dump(exclude={"limit", "cursor"})
+
+
+class OwnedQuery(Paging):
+    """The filters that tables and operations have in common."""
+
+    location: LongName | None = None
+    owner: Name | None = None
+    queue: Name | None = None
+
+
+def fields_of(*objects: Any) -> dict[str, Any]:
+    """The fields of dataclasses, as one dictionary; later objects win."""
+    return {field.name: getattr(one, field.name) for one in objects for field in fields(one)}

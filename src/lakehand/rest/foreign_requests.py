@@ -12,8 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from lakehand.rest.errors import problem
 from lakehand.rest.hosts import Hosts, host_of
 from lakehand.rest.refusals import Refusals
-from lakehand.rest.wire import CALLBACK, PREFIX, answer
-from lakehand.rest.wire_handler import refusal_answer
+from lakehand.rest.wire import answer, is_from_hudi, refusal_answer
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 WITHOUT_BODY = "DELETE"  # needs a preflight request, which is never granted
@@ -40,7 +39,7 @@ class ForeignRequests:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        is_wire = is_of_hudi(scope)
+        is_wire = is_from_hudi(scope)
         refusal = self.check_writer(scope) if is_wire else self.check_host(scope) or check_page(scope)
         if refusal is None:
             return await self.app(scope, receive, send)
@@ -65,13 +64,6 @@ class ForeignRequests:
                 text = "a browser sent this; writers' requests are taken from Hudi only"
                 return cross_site(name.decode("latin-1"), text)
         return not_json() if scope["method"] == "POST" and not is_json(scope) else None
-
-
-def is_of_hudi(scope: Scope) -> bool:
-    """True for requests whose sender fails on any answer but 200."""
-    if not scope["path"].startswith(PREFIX):
-        return False
-    return scope["method"] in ("GET", "HEAD") or (scope["method"] == "POST" and scope["path"].rstrip("/") == CALLBACK)
 
 
 def check_page(scope: Scope) -> Refusal | None:

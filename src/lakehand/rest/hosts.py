@@ -65,14 +65,10 @@ def plain(host: str) -> str:
 def checked_name(text: str) -> str:
     """A name or address for ``allowed_hosts``; raises ValueError if it could never match, or matches everything."""
     name = plain(text).removeprefix("[").removesuffix("]")
-    if not _NAME.fullmatch(name) and not is_address(name):
-        raise ValueError(f"{text[:80]!a} is no host: a name or address without scheme and port, or *.example.com")
+    if not _NAME.fullmatch(name):
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            wanted = "a name or address without scheme and port, or *.example.com"
+            raise ValueError(f"{text[:80]!a} is not a host: {wanted}") from None
     return name
-
-
-def is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests and answers for operations, attempts and events."""
+"""Requests and answers for operations, their attempts and events, and the explanation of a table."""
 
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import Self
 
+from lakehand.core.explain import ActionExplanation, Explanation
 from lakehand.core.operation_service import OperationDetail
 from lakehand.domain.events import StoredEvent
-from lakehand.domain.operations import Attempt, Operation, Status
+from lakehand.domain.operations import Operation, Status
 from lakehand.domain.processes import Remedy
 from lakehand.domain.tables import Table
-from lakehand.rest.fields import ActionName, Document, Id, Location, Moment, Name
+from lakehand.rest.fields import ActionName, Answer, Document, Id, Location, Moment, Name, OwnedQuery, fields_of
 from lakehand.rest.parameters import Options
-from lakehand.rest.table_shapes import TableName
+from lakehand.rest.table_shapes import TableAnswer, TableName
 
 
 class OperationRequest(BaseModel):
@@ -40,7 +42,7 @@ class OperationRequest(BaseModel):
     )
 
 
-class OperationAnswer(BaseModel):
+class OperationAnswer(Answer):
     id: int
     table: TableName
     instant: str
@@ -64,17 +66,19 @@ class OperationAnswer(BaseModel):
     progress: Document
 
     @classmethod
-    def of(cls, operation: Operation, table: Table) -> "OperationAnswer":
-        return cls(**operation_fields(operation, table))
+    def of(cls, operation: Operation, table: Table, **more: Any) -> Self:
+        own = fields_of(operation.process, operation) | more
+        next_try = operation.not_before if operation.status is Status.PENDING else None
+        return cls(**own | {"table": TableName.of(table), "attempts": operation.run_times, "next_try": next_try})
 
 
-class FailureAnswer(BaseModel):
+class FailureAnswer(Answer):
     reason: str
     message: str
     remedy: Remedy
 
 
-class AttemptAnswer(BaseModel):
+class AttemptAnswer(Answer):
     number: int
     handle: str
     engine: str
@@ -85,12 +89,8 @@ class AttemptAnswer(BaseModel):
     failure: FailureAnswer | None
     result: Document
 
-    @classmethod
-    def of(cls, attempt: Attempt) -> "AttemptAnswer":
-        return cls.model_validate(attempt, from_attributes=True)
 
-
-class EventAnswer(BaseModel):
+class EventAnswer(Answer):
     id: int
     kind: str
     message: str
@@ -102,19 +102,8 @@ class EventAnswer(BaseModel):
     times: int
 
     @classmethod
-    def of(cls, stored: StoredEvent) -> "EventAnswer":
-        event = stored.event
-        return cls(
-            id=stored.id,
-            kind=event.kind,
-            message=event.message,
-            table=event.table,
-            operation=event.operation,
-            detail=dict(event.detail),
-            at=stored.at,
-            first_at=stored.first_at,
-            times=stored.times,
-        )
+    def of(cls, stored: StoredEvent) -> Self:
+        return cls(**fields_of(stored.event, stored))
 
 
 class OperationDetailAnswer(OperationAnswer):
@@ -126,17 +115,15 @@ class OperationDetailAnswer(OperationAnswer):
     events: list[EventAnswer]
 
     @classmethod
-    def of_detail(cls, detail: OperationDetail) -> "OperationDetailAnswer":
-        operation, failure = detail.operation, detail.operation.failure
-        return cls(
-            **operation_fields(operation, detail.table),
-            parameters=dict(operation.process.parameters),
-            job=operation.process.job,
-            result=dict(operation.result),
-            failure=FailureAnswer.model_validate(failure, from_attributes=True) if failure else None,
-            attempt_list=[AttemptAnswer.of(attempt) for attempt in detail.attempts],
-            events=[EventAnswer.of(event) for event in detail.events],
-        )
+    def of_detail(cls, detail: OperationDetail) -> Self:
+        events = [EventAnswer.of(event) for event in detail.events]
+        return cls.of(detail.operation, detail.table, attempt_list=detail.attempts, events=events)
+
+
+class OperationQuery(OwnedQuery):
+    table: Id | None = None
+    action: Name | None = None
+    status: Name | None = Field(default=None, description="One, or several separated by commas.")
 
 
 class LogsAnswer(BaseModel):
@@ -152,27 +139,37 @@ class ClearedAnswer(BaseModel):
     removed: list[int] = Field(description="The operations that were removed.")
 
 
-def operation_fields(operation: Operation, table: Table) -> dict[str, Any]:
-    return {
-        "id": operation.id,
-        "table": TableName.of(table),
-        "instant": operation.instant,
-        "action": operation.process.action,
-        "status": operation.status,
-        "attempts": operation.run_times,
-        "created_at": operation.created_at,
-        "finished_at": operation.finished_at,
-        "reason": operation.reason,
-        "queue": operation.queue,
-        "owner": operation.owner,
-        "priority": operation.priority,
-        "engine": operation.process.engine,
-        "origin": operation.origin,
-        "updated_at": operation.updated_at,
-        "submitted_at": operation.submitted_at,
-        "started_at": operation.started_at,
-        "next_try": operation.not_before if operation.status is Status.PENDING else None,
-        "cancel_requested": operation.cancel_requested,
-        "is_deleted": operation.is_deleted,
-        "progress": dict(operation.progress),
-    }
+class ActionAnswer(Answer):
+    action: str
+    wanted: bool
+    now: str = Field(description="One sentence: what runs, what waits, or why nothing is done.")
+    last_look: Moment | None
+    last_start: Moment | None
+    next_look: Moment | None
+    unfinished: list[OperationAnswer]
+    last_finished: OperationAnswer | None
+
+    @classmethod
+    def of(cls, explained: ActionExplanation, table: Table) -> Self:
+        last = explained.last_finished
+        unfinished = [OperationAnswer.of(operation, table) for operation in explained.unfinished]
+        finished = OperationAnswer.of(last, table) if last else None
+        return cls(**fields_of(explained) | {"unfinished": unfinished, "last_finished": finished})
+
+
+class ExplanationAnswer(Answer):
+    """Why something runs on a table or not, and when it is evaluated next."""
+
+    table: TableAnswer
+    summary: str
+    next_look: Moment | None
+    actions: list[ActionAnswer]
+    events: list[EventAnswer]
+
+    @classmethod
+    def of(cls, explanation: Explanation) -> Self:
+        table = explanation.table
+        actions = [ActionAnswer.of(action, table) for action in explanation.actions]
+        events = [EventAnswer.of(event) for event in explanation.events]
+        own = {"table": TableAnswer.of(table), "actions": actions, "events": events}
+        return cls(**fields_of(explanation) | own)

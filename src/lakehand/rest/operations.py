@@ -7,26 +7,19 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from lakehand.core.ports import OperationFilter
-from lakehand.core.table_service import TableService
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid
 from lakehand.domain.numbers import LARGEST_ID
 from lakehand.domain.operations import Operation, OperationId, Status
 from lakehand.domain.tables import Table, TableId
-from lakehand.rest.access import Caller, Context, Operations
-from lakehand.rest.fields import (
-    Cursor,
-    Filter,
-    IdFilter,
-    Limit,
-    LocationFilter,
-    PageAnswer,
-    PathId,
-)
+from lakehand.rest.access import Caller, Context
+from lakehand.rest.context import ApiContext
+from lakehand.rest.fields import PageAnswer, PathId
 from lakehand.rest.operation_shapes import (
     LogsAnswer,
     OperationAnswer,
     OperationDetailAnswer,
+    OperationQuery,
     OperationRequest,
 )
 from lakehand.rest.parameters import check_options, read_instant
@@ -39,35 +32,20 @@ LogLimit = Annotated[int, Query(ge=1, le=1_048_576)]
 
 @router.get("")
 def list_operations(
-    *,
-    operations: Operations,
-    _caller: Caller,
-    location: LocationFilter = None,
-    table: IdFilter = None,
-    action: Filter = None,
-    status: Filter = None,
-    owner: Filter = None,
-    queue: Filter = None,
-    limit: Limit = 100,
-    cursor: Cursor = None,
+    query: Annotated[OperationQuery, Query()], context: Context, _caller: Caller
 ) -> PageAnswer[OperationAnswer]:
     """Operations that match every given filter, newest first. `status` takes several, separated by commas."""
-    wanted = OperationFilter(
-        table=None if table is None else TableId(table),
-        location=location,
-        action=Action(action) if action else None,
-        statuses=read_statuses(status or ""),
-        owner=owner,
-        queue=queue,
-    )
-    page = operations.list(wanted, limit=limit, cursor=cursor)
+    filters = query.filters() | {"action": Action(query.action) if query.action else None}
+    statuses = read_statuses(filters.pop("status") or "")
+    wanted = OperationFilter(**filters, statuses=statuses)
+    page = context.operations.list(wanted, limit=query.limit, cursor=query.cursor)
     return PageAnswer(items=[OperationAnswer.of(*pair) for pair in page.items], next=page.next)
 
 
 @router.post("", status_code=201, responses={200: {"model": OperationAnswer, "description": "Stored already."}})
 def submit_operation(new: OperationRequest, context: Context, caller: Caller, response: Response) -> OperationAnswer:
     """Submit an operation. The same table and instant again is the same operation, answered with 200."""
-    table, rules = named_table(new, context.tables), context.intake.rules
+    table, rules = named_table(new, context), context.intake.rules
     instant = read_instant(new.instant, rules) if new.instant else None
     options = {"options": dict(check_options(new.options, rules))} if new.options else {}
     operation, is_new = context.operations.submit(
@@ -78,52 +56,52 @@ def submit_operation(new: OperationRequest, context: Context, caller: Caller, re
 
 
 @router.get("/{id}")
-def show_operation(id: PathId, operations: Operations, _caller: Caller) -> OperationDetailAnswer:
+def show_operation(id: PathId, context: Context, _caller: Caller) -> OperationDetailAnswer:
     """One operation with its attempts and events."""
-    return OperationDetailAnswer.of_detail(operations.show(OperationId(id)))
+    return OperationDetailAnswer.of_detail(context.operations.show(OperationId(id)))
 
 
 @router.post("/{id}/cancel")
-def cancel_operation(id: PathId, operations: Operations, caller: Caller) -> OperationAnswer:
+def cancel_operation(id: PathId, context: Context, caller: Caller) -> OperationAnswer:
     """Cancel it. A running one ends when its engine has stopped it."""
-    return shown(operations, operations.cancel(OperationId(id), by=caller))
+    return shown(context, context.operations.cancel(OperationId(id), by=caller))
 
 
 @router.post("/{id}/retry")
-def retry_operation(id: PathId, operations: Operations, caller: Caller) -> OperationAnswer:
+def retry_operation(id: PathId, context: Context, caller: Caller) -> OperationAnswer:
     """Retry a failed, canceled or dropped operation, with all its attempts restored."""
-    return shown(operations, operations.retry(OperationId(id), by=caller))
+    return shown(context, context.operations.retry(OperationId(id), by=caller))
 
 
 @router.delete("/{id}")
-def remove_operation(id: PathId, operations: Operations, caller: Caller) -> OperationAnswer:
+def remove_operation(id: PathId, context: Context, caller: Caller) -> OperationAnswer:
     """Remove it from the service; a running one is canceled first."""
-    return shown(operations, operations.cancel(OperationId(id), by=caller, delete=True))
+    return shown(context, context.operations.cancel(OperationId(id), by=caller, delete=True))
 
 
 @router.get("/{id}/logs")
 def read_logs(
     *,
     id: PathId,
-    operations: Operations,
+    context: Context,
     _caller: Caller,
     attempt: AttemptNumber = None,
     offset: Offset = 0,
     limit: LogLimit = 65536,
 ) -> LogsAnswer:
     """The log of an attempt so far; repeat with `next_offset` to follow it."""
-    chosen, text = operations.logs(OperationId(id), attempt=attempt, offset=offset, limit=limit)
+    chosen, text = context.operations.logs(OperationId(id), attempt=attempt, offset=offset, limit=limit)
     size = len(text.encode("utf-8", "replace"))
     return LogsAnswer(
         operation=id, attempt=chosen.number, engine=chosen.engine, offset=offset, next_offset=offset + size, text=text
     )
 
 
-def named_table(new: OperationRequest, tables: TableService) -> Table:
+def named_table(new: OperationRequest, context: ApiContext) -> Table:
     if new.table is not None:
-        return tables.get(TableId(new.table))
+        return context.tables.get(TableId(new.table))
     if new.location is not None:
-        return tables.find(new.location)
+        return context.tables.find(new.location)
     raise Invalid("the request names no table: give its id (table) or its location")
 
 
@@ -131,9 +109,9 @@ def read_statuses(text: str) -> Collection[Status]:
     words = [word.strip().lower() for word in text.split(",") if word.strip()]
     unknown = [word for word in words if word not in {str(status) for status in Status}]
     if unknown:
-        raise Invalid(f"{unknown[0]!a} is no status: use {', '.join(str(status) for status in Status)}")
+        raise Invalid(f"{unknown[0]!a} is not a status: use {', '.join(str(status) for status in Status)}")
     return [Status(word) for word in words]
 
 
-def shown(operations: Operations, operation: Operation) -> OperationAnswer:
-    return OperationAnswer.of(operation, operations.show(operation.id).table)
+def shown(context: ApiContext, operation: Operation) -> OperationAnswer:
+    return OperationAnswer.of(operation, context.operations.show(operation.id).table)

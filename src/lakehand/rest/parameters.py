@@ -56,7 +56,7 @@ def read_options(text: str, rules: NotificationRules) -> Mapping[str, str]:
 def read_instant(text: str, rules: NotificationRules) -> Instant:
     found = rules.plausible_instants([text], datetime.now(timezone.utc))
     if not found:
-        raise Invalid(f"{text[:40]!a} is no instant: give a time of 14 or 17 digits that is not in the future")
+        raise Invalid(f"{text[:40]!a} is not an instant: give a time of 14 or 17 digits that is not in the future")
     return found[0]
 
 
@@ -65,7 +65,7 @@ def read_resource(text: str) -> Mapping[str, Json]:
     if not text:
         return {}
     if not _RESOURCE.fullmatch(text):
-        raise Invalid(f"{text[:40]!a} is no resource: write 4g:4g (driver:executor) or spark:4g,4g")
+        raise Invalid(f"{text[:40]!a} is not a resource setting: write 4g:4g (driver:executor) or spark:4g,4g")
     return {"resource": text}
 
 
@@ -74,5 +74,5 @@ def read_parallelism(value: int | str | None) -> Mapping[str, Json]:
         return {}
     text = str(value)
     if not re.fullmatch(r"[0-9]{1,7}", text) or not 1 <= int(text) <= MOST_PARALLEL:
-        raise Invalid(f"{text[:40]!a} is no parallelism: a number from 1 to {MOST_PARALLEL}")
+        raise Invalid(f"{text[:40]!a} is not a parallelism: a number from 1 to {MOST_PARALLEL}")
     return {"parallelism": text}

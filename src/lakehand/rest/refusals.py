@@ -37,7 +37,3 @@ class Refusals:
                 return None
             self._logged[reason] = (now, 0)
             return count
-
-
-def ignore_refusal(reason: str, name: str) -> None:
-    """The default: no metrics."""

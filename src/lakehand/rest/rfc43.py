@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """RFC-43's JSON endpoints: submit and remove by table and instant, register by base path. 4xx on bad input."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -10,7 +11,7 @@ from lakehand.core.table_service import TableService
 from lakehand.domain.actions import Action
 from lakehand.domain.boundaries import EXTRA_LOCATIONS
 from lakehand.domain.errors import Invalid, NotFound
-from lakehand.domain.tables import Format, Table, TableSpec
+from lakehand.domain.tables import Table, TableSpec
 from lakehand.rest.access import Context, Writer
 from lakehand.rest.context import ApiContext
 from lakehand.rest.fields import Location, Name, Priority, Properties, Seconds
@@ -23,60 +24,46 @@ from lakehand.rest.wire_requests import ACTIONS
 router = APIRouter(prefix="/v1/hoodie/service", tags=["RFC-43"])
 Service = Annotated[str, Path(pattern="^(compact|cluster|clean)$", examples=["compact"])]
 MOST_INSTANTS = 1000
+SUBMIT_EXAMPLE: dict[str, Any] = {
+    "db_name": "sales", "table_name": "trips", "owner": "default", "queue": "default", "instant": "20261115191013982",
+    "resource": "4g:4g", "parallelism": "1000", "execution_engine": "Spark", "extra_params": "",
+}  # fmt: skip
+REGISTER_EXAMPLE: dict[str, Any] = {
+    "table_name": "trips", "base_path": "/data/trips", "action_types": "compaction,clean",
+}  # fmt: skip
 
 
 class NamedTable(BaseModel):
     """A table as RFC-43 names it; the base path is our addition, for tables that share a name."""
-
-    model_config = ConfigDict(extra="ignore")
 
     db_name: Name = ""
     table_name: Name = ""
     base_path: Location | None = None
 
 
-class SubmitRequest(NamedTable):
-    model_config = ConfigDict(
-        extra="ignore",
-        json_schema_extra={
-            "examples": [
-                {
-                    "db_name": "sales", "table_name": "trips", "owner": "default", "queue": "default",
-                    "instant": "20261115191013982", "resource": "4g:4g", "parallelism": "1000",
-                    "execution_engine": "Spark", "extra_params": "",
-                }
-            ]
-        },
-    )  # fmt: skip
-
+class OwnedTable(NamedTable):
     owner: Name = "default"
     queue: Name = "default"
-    instant: Annotated[str, Field(min_length=1, max_length=20_000)] = Field(
-        description="One, or several separated by commas."
-    )
+
+
+class SubmitRequest(OwnedTable):
+    model_config = ConfigDict(json_schema_extra={"examples": [SUBMIT_EXAMPLE]})
+
+    instant: str = Field(min_length=1, max_length=20_000, description="One, or several separated by commas.")
     resource: Name = Field(default="", examples=["4g:4g", "spark:4g,4g"])
     parallelism: int | Name | None = Field(default=None, examples=["1000"])
     execution_engine: Name = Field(default="", examples=["Spark"])
-    extra_params: Annotated[str, Field(max_length=4000)] = ""
+    extra_params: str = Field(default="", max_length=4000)
 
 
 class RemoveRequest(NamedTable):
     instant: Name
 
 
-class RegisterRequest(BaseModel):
-    model_config = ConfigDict(
-        extra="ignore",
-        json_schema_extra={
-            "examples": [{"table_name": "trips", "base_path": "/data/trips", "action_types": "compaction,clean"}]
-        },
-    )  # fmt: skip
+class RegisterRequest(OwnedTable):
+    model_config = ConfigDict(json_schema_extra={"examples": [REGISTER_EXAMPLE]})
 
     base_path: Location
-    db_name: Name = ""
-    table_name: Name = ""
-    owner: Name = "default"
-    queue: Name = "default"
     action_types: Name | list[Name] = Field(default="compaction", description="A list, or names separated by commas.")
     priority: Priority = 0
     heartbeat_timeout: Seconds | None = None
@@ -89,93 +76,72 @@ class SubmittedAnswer(BaseModel):
 
 
 @router.post("/{service}/submit")
-def submit(service: Service, asked: SubmitRequest, context: Context, writer: Writer) -> SubmittedAnswer:
+def submit(service: Service, request: SubmitRequest, context: Context, writer: Writer) -> SubmittedAnswer:
     """Submit pending plans for execution. An upsert: repeating it changes nothing."""
     action, rules = ACTIONS[service], context.intake.rules
     parameters = {
-        **read_resource(asked.resource),
-        **read_parallelism(asked.parallelism),
-        "options": dict(read_options(asked.extra_params, rules)),
+        **read_resource(request.resource),
+        **read_parallelism(request.parallelism),
+        "options": dict(read_options(request.extra_params, rules)),
     }
-    check_engine(asked.execution_engine, context)
-    instants = [read_instant(text.strip(), rules) for text in asked.instant.split(",")[:MOST_INSTANTS]]
-    table = submitted_table(asked, action, context, writer)
+    name = request.execution_engine
+    if name and name.lower() not in context.engines:
+        raise Invalid(f"the engine {name[:40]!a} is not known: use one of {', '.join(sorted(context.engines))}")
+    instants = [read_instant(text.strip(), rules) for text in request.instant.split(",")[:MOST_INSTANTS]]
+    table = submitted_table(request, action, context, writer)
     stored = [context.operations.submit(table, action, i, parameters, origin=writer) for i in dict.fromkeys(instants)]
     return SubmittedAnswer(table=table.id, operations=[OperationAnswer.of(operation, table) for operation, _ in stored])
 
 
 @router.post("/{service}/remove")
-def remove(service: Service, asked: RemoveRequest, context: Context, writer: Writer) -> OperationAnswer:
+def remove(service: Service, request: RemoveRequest, context: Context, writer: Writer) -> OperationAnswer:
     """Remove an operation whose plan was rolled back or is no longer wanted; if it runs, cancel it."""
-    table = known_table(asked, context.tables)
-    instant = read_instant(asked.instant, context.intake.rules)
-    return shown(context.operations, context.operations.remove(table, instant, by=writer))
+    table = known_table(request, context.tables)
+    instant = read_instant(request.instant, context.intake.rules)
+    return shown(context, context.operations.remove(table, instant, by=writer))
 
 
 @router.post(
     "/register", status_code=201, responses={200: {"model": TableAnswer, "description": "Registered already."}}
 )
-def register(asked: RegisterRequest, context: Context, writer: Writer, response: Response) -> TableAnswer:
+def register(request: RegisterRequest, context: Context, writer: Writer, response: Response) -> TableAnswer:
     """Register a Hudi table."""
-    table, is_new = context.tables.add(
-        new_table(asked, context.intake.rules.format).spec(context.intake.heartbeat_timeout), by=writer
-    )
+    if EXTRA_LOCATIONS in request.properties:
+        raise Invalid(
+            f"{EXTRA_LOCATIONS} widens what may be deleted, so no writer may set it: use lakehand tables change"
+        )
+    names = request.action_types.split(",") if isinstance(request.action_types, str) else request.action_types
+    actions = [str(ACTIONS.get(name.strip(), name.strip())) for name in names if name.strip()]
+    more = request.model_dump(include={"priority", "heartbeat_timeout", "properties"})
+    table, is_new = context.tables.add(new_spec(request, actions, context, **more), by=writer)
     response.status_code = 201 if is_new else 200
     return TableAnswer.of(table)
 
 
-def new_table(asked: RegisterRequest, format: Format) -> NewTable:
-    if EXTRA_LOCATIONS in asked.properties:
-        raise Invalid(
-            f"{EXTRA_LOCATIONS} widens what may be deleted, so no writer may set it: use lakehand tables change"
-        )
-    names = asked.action_types.split(",") if isinstance(asked.action_types, str) else asked.action_types
+def new_spec(request: OwnedTable, actions: Sequence[str], context: ApiContext, **more: Any) -> TableSpec:
+    given: dict[str, Any] = request.model_dump(include={"db_name", "table_name"}) | {"location": request.base_path}
+    given |= {"format": context.intake.rules.format, "action_types": actions}
+    given |= {"owner": request.owner or "default", "queue": request.queue or "default"}
     try:
-        return NewTable(
-            location=asked.base_path,
-            format=format,
-            db_name=asked.db_name,
-            table_name=asked.table_name,
-            owner=asked.owner or "default",
-            queue=asked.queue or "default",
-            action_types=[str(ACTIONS.get(name.strip(), name.strip())) for name in names if name.strip()],
-            priority=asked.priority,
-            heartbeat_timeout=asked.heartbeat_timeout,
-            properties=asked.properties,
-        )
+        return NewTable(**given, **more).spec(context.intake.heartbeat_timeout)
     except ValidationError as error:
         wrong = error.errors()[0]
         raise Invalid(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}") from error
 
 
-def submitted_table(asked: SubmitRequest, action: Action, context: ApiContext, writer: str) -> Table:
+def submitted_table(request: SubmitRequest, action: Action, context: ApiContext, writer: str) -> Table:
     """The registered table; an unknown one with a base path is registered for this action alone."""
     try:
-        return known_table(asked, context.tables)
+        return known_table(request, context.tables)
     except NotFound:
-        if asked.base_path is None:
+        if request.base_path is None:
             raise
-    spec = TableSpec(
-        location=asked.base_path,
-        format=context.intake.rules.format,
-        db_name=asked.db_name,
-        table_name=asked.table_name,
-        owner=asked.owner or "default",
-        queue=asked.queue or "default",
-        action_types=frozenset({action}),
-        heartbeat_timeout=context.intake.heartbeat_timeout,
-    )
-    return context.tables.add(spec, by=writer)[0]
+    return context.tables.add(new_spec(request, [action], context), by=writer)[0]
 
 
-def known_table(asked: NamedTable, tables: TableService) -> Table:
-    if asked.base_path is not None:
-        return tables.find(asked.base_path)
-    if not asked.table_name:
+def known_table(request: NamedTable, tables: TableService) -> Table:
+    if request.base_path is not None:
+        return tables.find(request.base_path)
+    if not request.table_name:
         raise Invalid("the request names no table: give table_name with db_name, or base_path")
-    return tables.by_name(asked.db_name, asked.table_name)
-
-
-def check_engine(name: str, context: ApiContext) -> None:
-    if name and name.lower() not in context.engines:
-        raise Invalid(f"the engine {name[:40]!a} is not known: use one of {', '.join(sorted(context.engines))}")
+    return tables.by_name(request.db_name, request.table_name)

@@ -5,22 +5,16 @@ from datetime import timedelta
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import Self
 
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid
-from lakehand.domain.tables import HEARTBEAT_TIMEOUT, Format, Scheduling, Table, TableChanges, TableSpec
-from lakehand.rest.fields import (
-    ActionName,
-    Location,
-    Moment,
-    Name,
-    Priority,
-    Properties,
-    Seconds,
-    read_actions,
-)
+from lakehand.domain.tables import HEARTBEAT_TIMEOUT, Scheduling, Table, TableChanges, TableSpec
+from lakehand.rest import fields
+from lakehand.rest.fields import Answer, Moment, Name, OwnedQuery
 
-ActionNames = Annotated[list[ActionName], Field(max_length=32, examples=[["compaction", "clean"]])]
+ActionNames = Annotated[list[fields.ActionName], Field(max_length=32, examples=[["compaction", "clean"]])]
+GivenName = Annotated[Name, Field(min_length=1)]
 
 
 class NewTable(BaseModel):
@@ -33,17 +27,13 @@ class NewTable(BaseModel):
         },
     )
 
-    location: Location = Field(description="Its base path or URI, under one of the configured warehouses.")
-    format: Name = Field(
-        default="",
-        description="Empty: recognised by what is at the location.",
-        examples=["hudi"],
-    )
+    location: fields.Location = Field(description="Its base path or URI, under one of the configured warehouses.")
+    format: Name = Field(default="", description="Empty: recognised by what is at the location.", examples=["hudi"])
     db_name: Name = Field(default="", examples=["sales"])
     table_name: Name = Field(default="", description="Empty: the last part of the location.", examples=["trips"])
-    owner: Name = Field(default="default", min_length=1)
-    queue: Name = Field(default="default", min_length=1)
-    priority: Priority = 0
+    owner: GivenName = "default"
+    queue: GivenName = "default"
+    priority: fields.Priority = 0
     action_types: ActionNames | None = Field(
         default=None,
         min_length=1,
@@ -52,28 +42,16 @@ class NewTable(BaseModel):
     scheduling: Scheduling = Field(
         default=Scheduling.WRITER, description="writer: run the writer's plans; service: plan, too."
     )
-    heartbeat_timeout: Seconds | None = Field(
+    heartbeat_timeout: fields.Seconds | None = Field(
         default=None, description="Seconds after which it is probed without a notification."
     )
     catalog: Name = ""
-    properties: Properties = Field(default={}, description="Options of this table, for instance thresholds.")
+    properties: fields.Properties = Field(default={}, description="Options of this table, for instance thresholds.")
 
     def spec(self, heartbeat_timeout: timedelta = HEARTBEAT_TIMEOUT) -> TableSpec:
+        given = self.model_dump() | {"action_types": frozenset(map(Action, self.action_types or []))}
         own = self.heartbeat_timeout
-        return TableSpec(
-            location=self.location,
-            format=Format(self.format),
-            db_name=self.db_name,
-            table_name=self.table_name,
-            owner=self.owner,
-            queue=self.queue,
-            priority=self.priority,
-            action_types=read_actions(self.action_types or []),
-            scheduling=self.scheduling,
-            heartbeat_timeout=heartbeat_timeout if own is None else timedelta(seconds=own),
-            catalog=self.catalog,
-            properties=self.properties,
-        )
+        return TableSpec(**given | {"heartbeat_timeout": timedelta(seconds=own) if own else heartbeat_timeout})
 
 
 class ChangedTable(BaseModel):
@@ -83,49 +61,44 @@ class ChangedTable(BaseModel):
         extra="forbid", json_schema_extra={"examples": [{"priority": 5}, {"action_types": ["+clustering"]}]}
     )
 
-    owner: Name | None = Field(default=None, min_length=1)
-    queue: Name | None = Field(default=None, min_length=1)
-    priority: Priority | None = None
+    owner: GivenName | None = None
+    queue: GivenName | None = None
+    priority: fields.Priority | None = None
     action_types: ActionNames | None = Field(
         default=None, description="All actions, or only changes: `+clustering`, `-clean`."
     )
     scheduling: Scheduling | None = None
-    heartbeat_timeout: Seconds | None = None
-    properties: Properties | None = Field(default=None, description="Replaces all of them.")
+    heartbeat_timeout: fields.Seconds | None = None
+    properties: fields.Properties | None = Field(default=None, description="Replaces all of them.")
     paused: bool | None = None
 
     def changes(self, table: Table) -> TableChanges:
-        seconds = self.heartbeat_timeout
-        return TableChanges(
-            owner=self.owner,
-            queue=self.queue,
-            priority=self.priority,
-            action_types=None if self.action_types is None else merged(table.spec.action_types, self.action_types),
-            scheduling=self.scheduling,
-            heartbeat_timeout=None if seconds is None else timedelta(seconds=seconds),
-            properties=self.properties,
-            paused=self.paused,
-        )
+        given = self.model_dump(exclude_none=True)
+        if self.action_types is not None:
+            given["action_types"] = merged(table.spec.action_types, self.action_types)
+        if self.heartbeat_timeout is not None:
+            given["heartbeat_timeout"] = timedelta(seconds=self.heartbeat_timeout)
+        return TableChanges(**given)
 
 
 def merged(present: frozenset[Action], names: list[str]) -> frozenset[Action]:
     """A plain list replaces the actions; signed names add and remove."""
-    signed = [name for name in names if name[:1] in ("+", "-")]
-    if not signed:
-        wanted = read_actions(names)
-    elif len(signed) < len(names):
+    signs = {name[:1] in ("+", "-") for name in names}
+    if len(signs) > 1:
         raise Invalid(
             "the list mixes names and signed changes: give either all actions, or changes (+clustering, -clean)"
         )
+    if signs == {True}:
+        added, removed = ({Action(name[1:]) for name in names if name[0] == sign} for sign in "+-")
+        wanted = (present | added) - removed
     else:
-        added = read_actions([name[1:] for name in signed if name[0] == "+"])
-        wanted = (present | added) - read_actions([name[1:] for name in signed if name[0] == "-"])
+        wanted = frozenset(map(Action, names))
     if not wanted:
         raise Invalid("no action would be left: pause or remove the table instead")
     return wanted
 
 
-class TableName(BaseModel):
+class TableName(Answer):
     """A table as other answers mention it."""
 
     id: int
@@ -135,11 +108,8 @@ class TableName(BaseModel):
     format: str
 
     @classmethod
-    def of(cls, table: Table) -> "TableName":
-        spec = table.spec
-        return cls(
-            id=table.id, db_name=spec.db_name, table_name=spec.table_name, location=spec.location, format=spec.format
-        )
+    def of(cls, table: Table) -> Self:
+        return cls(**fields.fields_of(table.spec, table) | {"name": table.name})
 
 
 class TableAnswer(TableName):
@@ -147,9 +117,9 @@ class TableAnswer(TableName):
     owner: str
     queue: str
     priority: int
-    action_types: list[str]
+    action_types: fields.SortedNames
     scheduling: Scheduling
-    heartbeat_timeout: float
+    heartbeat_timeout: fields.SpanSeconds
     catalog: str
     properties: dict[str, str]
     paused: bool
@@ -160,32 +130,14 @@ class TableAnswer(TableName):
     created_at: Moment
     updated_at: Moment
 
-    @classmethod
-    def of(cls, table: Table) -> "TableAnswer":
-        spec = table.spec
-        return cls(
-            id=table.id,
-            name=table.name,
-            db_name=spec.db_name,
-            table_name=spec.table_name,
-            location=spec.location,
-            format=spec.format,
-            owner=spec.owner,
-            queue=spec.queue,
-            priority=spec.priority,
-            action_types=sorted(spec.action_types),
-            scheduling=spec.scheduling,
-            heartbeat_timeout=spec.heartbeat_timeout.total_seconds(),
-            catalog=spec.catalog,
-            properties=dict(spec.properties),
-            paused=table.paused,
-            removed=table.removed,
-            changed_at=table.changed_at,
-            looked_at=table.looked_at,
-            notified_at=table.notified_at,
-            created_at=table.created_at,
-            updated_at=table.updated_at,
-        )
+
+class TableQuery(OwnedQuery):
+    paused: bool | None = None
+    removed: bool = False
+    db_name: Name | None = None
+    table_name: Name | None = None
+    format: Name | None = None
+    catalog: Name | None = None
 
 
 class RemovedTable(BaseModel):

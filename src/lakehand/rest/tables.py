@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Routes of tables: add, list, show, change, pause, remove, explain, evaluate."""
 
-from fastapi import APIRouter, Response
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
 
 from lakehand.core.ports import TableFilter
 from lakehand.domain.tables import TableChanges, TableId
-from lakehand.rest.access import Caller, Context, Operations, Tables
-from lakehand.rest.explanations import ExplanationAnswer
-from lakehand.rest.fields import Cursor, Filter, Limit, LocationFilter, Name, PageAnswer, PathId
-from lakehand.rest.operation_shapes import ClearedAnswer
-from lakehand.rest.table_shapes import ChangedTable, NewTable, RemovedTable, TableAnswer
+from lakehand.rest.access import Caller, Context
+from lakehand.rest.fields import Name, PageAnswer, PathId
+from lakehand.rest.operation_shapes import ClearedAnswer, ExplanationAnswer
+from lakehand.rest.table_shapes import ChangedTable, NewTable, RemovedTable, TableAnswer, TableQuery
 
 router = APIRouter(prefix="/api/v1/tables", tags=["tables"])
 
@@ -23,71 +24,45 @@ def add_table(new: NewTable, context: Context, caller: Caller, response: Respons
 
 
 @router.get("")
-def list_tables(
-    *,
-    tables: Tables,
-    _caller: Caller,
-    location: LocationFilter = None,
-    db_name: Filter = None,
-    table_name: Filter = None,
-    owner: Filter = None,
-    queue: Filter = None,
-    format: Filter = None,
-    catalog: Filter = None,
-    paused: bool | None = None,
-    removed: bool = False,
-    limit: Limit = 100,
-    cursor: Cursor = None,
-) -> PageAnswer[TableAnswer]:
+def list_tables(query: Annotated[TableQuery, Query()], context: Context, _caller: Caller) -> PageAnswer[TableAnswer]:
     """Registered tables that match every given filter."""
-    wanted = TableFilter(
-        location=location,
-        db_name=db_name,
-        table_name=table_name,
-        owner=owner,
-        queue=queue,
-        format=format,
-        catalog=catalog,
-        paused=paused,
-        removed=removed,
-    )
-    page = tables.list(wanted, limit=limit, cursor=cursor)
+    page = context.tables.list(TableFilter(**query.filters()), limit=query.limit, cursor=query.cursor)
     return PageAnswer(items=[TableAnswer.of(table) for table in page.items], next=page.next)
 
 
 @router.get("/find")
-def find_table(name: Name, tables: Tables, _caller: Caller) -> TableAnswer:
+def find_table(name: Name, context: Context, _caller: Caller) -> TableAnswer:
     """One table by its id, its name, `db.name`, `catalog:db.name`, or its location."""
-    return TableAnswer.of(tables.find(name))
+    return TableAnswer.of(context.tables.find(name))
 
 
 @router.get("/{id}")
-def show_table(id: PathId, tables: Tables, _caller: Caller) -> TableAnswer:
-    return TableAnswer.of(tables.get(TableId(id)))
+def show_table(id: PathId, context: Context, _caller: Caller) -> TableAnswer:
+    return TableAnswer.of(context.tables.get(TableId(id)))
 
 
 @router.patch("/{id}")
-def change_table(id: PathId, changed: ChangedTable, tables: Tables, caller: Caller) -> TableAnswer:
+def change_table(id: PathId, changed: ChangedTable, context: Context, caller: Caller) -> TableAnswer:
     """Change the given fields."""
-    table = tables.get(TableId(id))
-    return TableAnswer.of(tables.change(table.id, changed.changes(table), by=caller))
+    table = context.tables.get(TableId(id))
+    return TableAnswer.of(context.tables.change(table.id, changed.changes(table), by=caller))
 
 
 @router.post("/{id}/pause")
-def pause_table(id: PathId, tables: Tables, caller: Caller) -> TableAnswer:
+def pause_table(id: PathId, context: Context, caller: Caller) -> TableAnswer:
     """Start no more operations for this table; running ones continue."""
-    return TableAnswer.of(tables.change(TableId(id), TableChanges(paused=True), by=caller))
+    return TableAnswer.of(context.tables.change(TableId(id), TableChanges(paused=True), by=caller))
 
 
 @router.post("/{id}/resume")
-def resume_table(id: PathId, tables: Tables, caller: Caller) -> TableAnswer:
-    return TableAnswer.of(tables.change(TableId(id), TableChanges(paused=False), by=caller))
+def resume_table(id: PathId, context: Context, caller: Caller) -> TableAnswer:
+    return TableAnswer.of(context.tables.change(TableId(id), TableChanges(paused=False), by=caller))
 
 
 @router.delete("/{id}")
-def remove_table(id: PathId, tables: Tables, caller: Caller) -> RemovedTable:
+def remove_table(id: PathId, context: Context, caller: Caller) -> RemovedTable:
     """Remove the table from the service. Its data is not touched, and its history is kept."""
-    tables.remove(TableId(id), by=caller)
+    context.tables.remove(TableId(id), by=caller)
     return RemovedTable(id=id)
 
 
@@ -98,13 +73,13 @@ def explain_table(id: PathId, context: Context, _caller: Caller) -> ExplanationA
 
 
 @router.post("/{id}/look", status_code=202)
-def evaluate_table(id: PathId, tables: Tables, caller: Caller) -> TableAnswer:
+def evaluate_table(id: PathId, context: Context, caller: Caller) -> TableAnswer:
     """Evaluate the table now."""
-    return TableAnswer.of(tables.look_now(TableId(id), by=caller))
+    return TableAnswer.of(context.tables.look_now(TableId(id), by=caller))
 
 
 @router.post("/{id}/clear")
-def clear_table(id: PathId, tables: Tables, operations: Operations, caller: Caller) -> ClearedAnswer:
+def clear_table(id: PathId, context: Context, caller: Caller) -> ClearedAnswer:
     """Remove every unfinished operation of the table; running ones are canceled."""
-    cleared = operations.clear(tables.get(TableId(id)), by=caller)
+    cleared = context.operations.clear(context.tables.get(TableId(id)), by=caller)
     return ClearedAnswer(removed=list(cleared))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parses what Hudi writers send, the client's GET and the commit callback, into notifications. Trusts none of it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote_plus
@@ -68,7 +68,9 @@ class RequestParser:
 
     def parse_whole(self, request: WireRequest) -> Notification | RefusedNotification:
         if len(request.query) > LONGEST_QUERY:
-            return refused("wire.too-long", too_long(request.kind))
+            message = f"the query of a {shown(request.kind)} request is longer than {LONGEST_QUERY} bytes: "
+            message += "nothing of it is stored, and the table is probed later, at its heartbeat timeout"
+            return refused("wire.too-long", message)
         query = parse_query(request.query)
         if query is None:
             return refused("wire.unreadable", f"the query of a {shown(request.kind)} request cannot be read")
@@ -84,7 +86,11 @@ class RequestParser:
             return refused("wire.unknown-path", f"nothing is served at /v1/hoodie/service/{shown(kind)}")
         if query.get("action", "REQUEST").upper() != "REQUEST":
             return refused("wire.unknown-action", f"a {kind} request asks for {shown(query['action'])}, not REQUEST")
-        warnings = [*self.engine_warnings(query)]
+        warnings = []
+        engine = query.get("execution_engine", "").lower()
+        if engine and engine not in self.engines:
+            message = f"the engine {shown(engine)} is not known here; the service's own is used"
+            warnings.append(Event.counted("wire.unknown-engine", message))
         return Notification(
             source="wire",
             location=query.get("basepath", ""),
@@ -118,12 +124,6 @@ class RequestParser:
             warnings=warnings,
         )
 
-    def engine_warnings(self, query: Mapping[str, str]) -> Iterator[Event]:
-        engine = query.get("execution_engine", "").lower()
-        if engine and engine not in self.engines:
-            message = f"the engine {shown(engine)} is not known here; the service's own is used"
-            yield Event.counted("wire.unknown-engine", message)
-
 
 def around_instants(query: bytes) -> tuple[bytes, str, bytes] | None:
     """The query before the list of instants, the list, and the query after it; None without such a list."""
@@ -145,13 +145,6 @@ def parse_query(query: bytes) -> Mapping[str, str] | None:
     except ValueError:
         return None
     return dict(reversed(pairs))
-
-
-def too_long(kind: str) -> str:
-    return (
-        f"the query of a {shown(kind)} request is longer than {LONGEST_QUERY} bytes: "
-        "nothing of it is stored, and the table is looked at later by its heartbeat timeout"
-    )
 
 
 def token_of(query: bytes) -> str:

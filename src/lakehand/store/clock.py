@@ -50,13 +50,11 @@ class DatabaseClock:
     _last: tuple[datetime, float] | None = None  # the last reading, and when it was taken on the monotonic clock
 
     def now(self) -> datetime:
-        """The database's time, in UTC: all instances agree on it."""
         now = to_time(self.database.read(lambda tx: tx.execute(NOW).scalar_one()))
         self._last = (now, time.monotonic())
         return now
 
     def estimate(self) -> datetime:
-        """The last reading plus the time since then; read anew after a while. For records, never for leases."""
         last = self._last
         if last is None or time.monotonic() - last[1] > ESTIMATE_FOR:
             return self.now()

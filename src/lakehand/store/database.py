@@ -23,7 +23,7 @@ from lakehand.store.urls import read_url
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-TRIES = 10
+ATTEMPTS = 10
 FIRST_WAIT = 0.004  # seconds
 LONGEST_WAIT = 0.5
 BUSY_SECONDS = 20
@@ -34,16 +34,12 @@ NEXT_STEPS = {
     "no space": "free some space on its disk; writing resumes by itself",
     "readonly": "its file or folder is not writable: check owner, mode and file system",
     "unable to open": "its folder must exist, and be writable",
-    "disk i/o": "its disk fails: look at the system's log",
+    "disk i/o": "its disk fails: see the system's log",
 }
 DAMAGED = ("malformed", "not a database", "unsupported file format")
 
 # FULL: a commit is on disk when it returns; NORMAL may lose it in a power failure.
-SQLITE_SETTINGS = (
-    "PRAGMA journal_mode = WAL",
-    "PRAGMA synchronous = FULL",
-    "PRAGMA foreign_keys = ON",
-)
+SQLITE_SETTINGS = ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = ON")
 # A client that hangs within a transaction must not block the others forever.
 POSTGRESQL_SETTINGS = (
     "SET lock_timeout = '10s'",
@@ -79,7 +75,7 @@ class Database:
         self.reader = self.engine.execution_options(isolation_level="AUTOCOMMIT") if is_postgresql else self.engine
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        return self.retry(lambda: self.within(self.reader, work))
+        return self.retry(lambda: self.read_once(work))
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run the work in one transaction; it is durable when this returns."""
@@ -92,9 +88,9 @@ class Database:
         self.report("")
         return result
 
-    def within(self, engine: Engine, work: Callable[[Connection], T]) -> T:
+    def read_once(self, work: Callable[[Connection], T]) -> T:
         self.check_files()
-        with engine.connect() as connection:
+        with self.reader.connect() as connection:
             return work(connection)
 
     def committed(self, work: Callable[[Connection], T]) -> T:
@@ -113,12 +109,12 @@ class Database:
             self.files.check_sometimes()
 
     def retry(self, attempt: Callable[[], T]) -> T:
-        for wait in waits():
+        for number in range(ATTEMPTS - 1):
             try:
                 with translate_errors(self.name):
                     return attempt()
             except RolledBack:
-                time.sleep(wait)
+                time.sleep(min(FIRST_WAIT * 2**number, LONGEST_WAIT) * (0.5 + random.random()))
         with translate_errors(self.name):
             return attempt()
 
@@ -144,13 +140,6 @@ class Database:
 
 class RolledBack(Unavailable):
     """The transaction was rolled back and may be retried."""
-
-
-def waits() -> Iterator[float]:
-    wait = FIRST_WAIT
-    for _ in range(TRIES - 1):
-        yield wait * (0.5 + random.random())
-        wait = min(wait * 2, LONGEST_WAIT)
 
 
 @contextmanager
@@ -186,7 +175,7 @@ def translate(error: DBAPIError, name: str) -> Exception:
         return RolledBack(f"the database is busy or away: {brief(error)}")
     if isinstance(error, OperationalError | InterfaceError):
         return Unavailable(f"the database does not answer as it should: {brief(error)}{next_step(error)}")
-    if is_damaged(error):
+    if isinstance(error.orig, sqlite3.DatabaseError) and any(sign in str(error.orig) for sign in DAMAGED):
         return Unavailable(
             f"{name} is damaged, or is no database ({brief(error)}): stop the service, restore it from a backup, "
             "or move it away to start over and register the tables again"
@@ -206,10 +195,6 @@ def first_failure(error: DBAPIError) -> DBAPIError:
 def next_step(error: DBAPIError) -> str:
     text = str(error.orig).lower()
     return next((f"; {step}" for sign, step in NEXT_STEPS.items() if sign in text), "")
-
-
-def is_damaged(error: DBAPIError) -> bool:
-    return isinstance(error.orig, sqlite3.DatabaseError) and any(sign in str(error.orig) for sign in DAMAGED)
 
 
 def watched_files(engine: Engine, path: str) -> SqliteFiles:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, delete, exists, insert, or_, select
+from sqlalchemy import Connection, Row, and_, delete, exists, insert, or_, select
 
 from lakehand.core.ports import Page
 from lakehand.domain.events import Event, StoredEvent
@@ -30,21 +30,21 @@ class EventWriter:
     """Writes events within someone's transaction."""
 
     dialect: str
-    counted: BatchInsert = field(init=False)
-    appended: BatchInsert = field(init=False)
+    insert_counted: BatchInsert = field(init=False)
+    insert_plain: BatchInsert = field(init=False)
 
     def __post_init__(self) -> None:
         last = ["message", "detail", "event_time"]
-        self.counted = BatchInsert(upsert(self.dialect, event, "fingerprint", set_=last, add=["times"]))
-        self.appended = BatchInsert(insert(event))
+        self.insert_counted = BatchInsert(upsert(self.dialect, event, "fingerprint", set_=last, add=["times"]))
+        self.insert_plain = BatchInsert(insert(event))
 
     def write(self, tx: Connection, events: Iterable[Event], now: int) -> None:
         rows = [to_row(e, now) for e in events]
         plain = [row for row in rows if row["fingerprint"] is None]
         if plain:
-            self.appended.run(tx, plain)
+            self.insert_plain.run(tx, plain)
         if len(plain) < len(rows):
-            self.counted.run(tx, merge_equal([row for row in rows if row["fingerprint"] is not None]))
+            self.insert_counted.run(tx, merge_equal([row for row in rows if row["fingerprint"] is not None]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +57,14 @@ class SqlEvents:
             self.database.write(lambda tx: self.writer.write(tx, events, to_millis(now)))
 
     def list(
-        self,
-        *,
-        table: TableId | None = None,
-        operation: OperationId | None = None,
-        kind: str | None = None,
-        limit: int = 100,
-        cursor: str | None = None,
-    ) -> Page[StoredEvent]:
-        """Newest first. ``kind`` matches a whole kind or a prefix that ends in a dot."""
-        query = select(event)
-        if table is not None:
-            query = query.where(event.c.tbl_id == table)
-        if operation is not None:
-            query = query.where(event.c.operation_id == operation)
+        self, *, table: TableId | None = None, operation: OperationId | None = None, kind: str | None = None,
+        limit: int = 100, cursor: str | None = None,
+    ) -> Page[StoredEvent]:  # fmt: skip
+        same = {event.c.tbl_id: table, event.c.operation_id: operation}
+        query = select(event).where(*(column == value for column, value in same.items() if value is not None))
         if kind is not None:
-            query = query.where(is_of_kind(kind))
+            is_prefix = kind.endswith(".")
+            query = query.where(event.c.kind.startswith(kind, autoescape=True) if is_prefix else event.c.kind == kind)
         keys = [event.c.event_time, event.c.event_id]
         return read_page(self.database, query, keys, to_event, limit=limit, cursor=cursor)
 
@@ -86,10 +78,6 @@ class SqlEvents:
             return tx.execute(delete(event).where(event.c.event_id.in_(seen), is_old)).rowcount if seen else 0
 
         return self.database.write(remove)
-
-
-def is_of_kind(kind: str) -> ColumnElement[bool]:
-    return event.c.kind.startswith(kind, autoescape=True) if kind.endswith(".") else event.c.kind == kind
 
 
 def merge_equal(rows: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
@@ -122,17 +110,7 @@ def shorten(fingerprint: str | None) -> str | None:
 
 
 def to_event(row: Row[Any]) -> StoredEvent:
-    return StoredEvent(
-        id=row.event_id,
-        event=Event(
-            kind=row.kind,
-            message=row.message,
-            table=row.tbl_id,
-            operation=row.operation_id,
-            detail=from_document(row.detail),
-            fingerprint=row.fingerprint,
-        ),
-        at=to_time(row.event_time),
-        first_at=to_time(row.first_time),
-        times=row.times,
-    )
+    named = {"kind": row.kind, "message": row.message, "fingerprint": row.fingerprint}
+    event = Event(**named, table=row.tbl_id, operation=row.operation_id, detail=from_document(row.detail))
+    at, first = to_time(row.event_time), to_time(row.first_time)
+    return StoredEvent(id=row.event_id, event=event, at=at, first_at=first, times=row.times)

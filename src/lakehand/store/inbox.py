@@ -44,8 +44,7 @@ WORDS: list[ColumnElement[str]] = [
     literal_column(f"'{word}'") for word in UNFINISHED_WORDS
 ]  # compiled once: no list to be filled in
 UNFINISHED_COUNTS = ListStatement(
-    lambda ids: select(o.tbl_id, func.count()).where(o.tbl_id.in_(ids), o.status.in_(WORDS)).group_by(o.tbl_id),
-    [Id],
+    lambda ids: select(o.tbl_id, func.count()).where(o.tbl_id.in_(ids), o.status.in_(WORDS)).group_by(o.tbl_id), [Id]
 )
 MOST_RECENT = 100_000
 Pair = tuple[int, str]  # table, instant
@@ -67,7 +66,6 @@ class SqlInbox:
         self.insert_operations = BatchInsert(insert_missing(self.database.dialect, operation))
 
     def store(self, rows: Sequence[InboxRow], events: Sequence[Event], *, now: datetime) -> Sequence[TableId]:
-        """Store a batch, and events that belong to no table, in one transaction; durable when it returns."""
         if not rows and not events:
             return []
         return self.database.write(lambda tx: self.write(tx, rows, events, to_millis(now)))
@@ -111,9 +109,7 @@ class SqlInbox:
             self.insert_tables.run(tx, [rows[key] | {"name_key": None} for key in nameless])
             added = read_known(tx, specs)
             events += [name_taken(specs[key], added[key]) for key in nameless]
-        wanted = [s for key, spec in specs.items() for s in schedule_rows(added[key].id, spec.action_types, now)]
-        if wanted:
-            self.insert_schedules.run(tx, wanted)
+        self.add_schedules(tx, [(added[key].id, spec) for key, spec in specs.items()], now)
 
     def revive(self, tx: Connection, row: Row[Any], spec: TableSpec, events: list[Event], now: int) -> None:
         values = revived_row(spec, now)
@@ -122,9 +118,12 @@ class SqlInbox:
             values["name_key"] = None
             events.append(name_taken(spec, row))
         tx.execute(update(tbl).where(t.id == row.id).values(values))
-        wanted = schedule_rows(row.id, spec.action_types, now)
-        if wanted:
-            self.insert_schedules.run(tx, wanted)
+        self.add_schedules(tx, [(row.id, spec)], now)
+
+    def add_schedules(self, tx: Connection, tables: Sequence[tuple[TableId, TableSpec]], now: int) -> None:
+        rows = [row for table, spec in tables for row in schedule_rows(table, spec.action_types, now)]
+        if rows:
+            self.insert_schedules.run(tx, rows)
 
     def add_operations(
         self, tx: Connection, rows: Sequence[InboxRow], tables: Sequence[Row[Any]], now: int
@@ -152,18 +151,18 @@ class SqlInbox:
         if not fresh:
             return fresh, []
         counts = {row[0]: row[1] for row in UNFINISHED_COUNTS.rows(tx, sorted({pair[0] for pair in fresh}))}
-        asked = Counter(pair[0] for pair in fresh)
-        full = {table for table, count in asked.items() if counts.get(table, 0) + count > MOST_UNFINISHED}
+        wanted = Counter(pair[0] for pair in fresh)
+        full = {table for table, count in wanted.items() if counts.get(table, 0) + count > MOST_UNFINISHED}
         if not full:
             return fresh, []
         known = {(row[0], row[1]) for row in STORED.rows(tx, [pair for pair in fresh if pair[0] in full])}
-        kept, events = [pair for pair in fresh if pair[0] not in full], []
+        chosen, events = [pair for pair in fresh if pair[0] not in full], []
         for table in sorted(full):
             new = [pair for pair in fresh if pair[0] == table and pair not in known]
             room = max(MOST_UNFINISHED - counts.get(table, 0), 0)
-            kept += newest(new, room)
+            chosen += newest(new, room)
             events += [too_many(table, len(new) - room, counts.get(table, 0))] if room < len(new) else []
-        return sorted(kept), events
+        return sorted(chosen), events
 
     def operation_of(self, pair: Pair, process: TableProcess, table: Row[Any], now: int) -> dict[str, Any]:
         instant = Instant(pair[1])

@@ -20,7 +20,7 @@ from lakehand.store.schema import instance
 class SqlInstances:
     database: Database
 
-    def beat(self, id: InstanceId, *, host: str, version: str, detail: Mapping[str, Json], now: datetime) -> None:
+    def heartbeat(self, id: InstanceId, *, host: str, version: str, detail: Mapping[str, Json], now: datetime) -> None:
         seen = {"host": host, "version": version, "detail": to_document(detail), "beat_time": to_millis(now)}
 
         def write(tx: Connection) -> None:

@@ -41,7 +41,7 @@ OURS = and_(
     c.operation_id.in_(bindparam("ids", expanding=True)), c.lease_token.in_(bindparam("tokens", expanding=True))
 )
 RENEW = update(operation).where(OURS).values(lease_until=bindparam("until"))
-KEPT = select(c.operation_id).where(OURS)
+RENEWED = select(c.operation_id).where(OURS)
 WON = select(operation).where(c.operation_id == ID, c.lease_token == bindparam("token"))
 HELD = select(operation).where(c.lease_holder == bindparam("holder")).order_by(c.operation_id)
 LATE = select(operation).where(c.lease_until < bindparam("end")).order_by(c.lease_until).limit(bindparam("limit"))
@@ -49,43 +49,23 @@ LATE = select(operation).where(c.lease_until < bindparam("end")).order_by(c.leas
 
 class OperationLeases(OperationReads):
     def claim(
-        self,
-        operation: Operation,
-        *,
-        holder: InstanceId,
-        now: datetime | None = None,
-        time_to_live: timedelta,
+        self, operation: Operation, *, holder: InstanceId, time_to_live: timedelta, now: datetime | None = None,
         dispatch_slots: Collection[str] = (),
-    ) -> Operation | None:
-        """Take the lease of a pending operation and its table's slot, in one compare-and-set. None when a rival won.
-
-        The lease begins at the database's time in this transaction, unless ``now`` is given.
-
-        The status stays PENDING; the row leaves the queue while the lease lasts. Where dispatch slots are named, it
-        also takes a free one of them and keeps it as long as its table's slot: no two operations have the same one.
-        """
+    ) -> Operation | None:  # fmt: skip
         return self.take(CLAIM, operation, holder, now, time_to_live, dispatch_slots=dispatch_slots, place=None)
 
     def take_over(
         self, operation: Operation, *, holder: InstanceId, now: datetime, time_to_live: timedelta
     ) -> Operation | None:
-        """Take the lease from the holder that ``operation`` shows (its token is repeated), with a fresh token."""
         if operation.lease is None:
             return None
         token, until = operation.lease.token, to_millis(operation.lease.until)
         return self.take(TAKE_OVER, operation, holder, now, time_to_live, old_token=token, old_until=until)
 
     def take(
-        self,
-        statement: Update,
-        operation: Operation,
-        holder: InstanceId,
-        now: datetime | None,
-        time_to_live: timedelta,
-        *,
-        dispatch_slots: Collection[str] = (),
-        **values: Any,
-    ) -> Operation | None:
+        self, statement: Update, operation: Operation, holder: InstanceId, now: datetime | None,
+        time_to_live: timedelta, *, dispatch_slots: Collection[str] = (), **values: Any,
+    ) -> Operation | None:  # fmt: skip
         token = str(uuid4())
         values |= {"id": operation.id, "holder": holder, "token": token, "slot": operation.slot}
 
@@ -93,9 +73,10 @@ class OperationLeases(OperationReads):
             values["now"] = tx.execute(NOW).scalar_one() if now is None else to_millis(now)
             values["until"] = values["now"] + span_to_millis(time_to_live)
             if dispatch_slots:
-                values["place"] = free_slot(tx, dispatch_slots)
-                if values["place"] is None:
+                taken = set(tx.scalars(TAKEN, {"slots": sorted(dispatch_slots)}))
+                if not (free := sorted(set(dispatch_slots) - taken)):
                     return None
+                values["place"] = free[0]
             tx.execute(statement, values)
             return tx.execute(WON, {"id": operation.id, "token": token}).one_or_none()
 
@@ -108,29 +89,21 @@ class OperationLeases(OperationReads):
     def renew(
         self, leases: Mapping[OperationId, LeaseToken], *, now: datetime, time_to_live: timedelta
     ) -> Collection[OperationId]:
-        """Prolong leases that are still ours. Returns the ids that were not lost."""
         until = to_millis(now) + span_to_millis(time_to_live)
 
         def write(tx: Connection) -> Collection[OperationId]:
-            kept: set[OperationId] = set()
+            renewed: set[OperationId] = set()
             for part in chunks(sorted(leases)):
                 ours = {"ids": part, "tokens": [leases[one] for one in part]}
                 tx.execute(RENEW, ours | {"until": until})
-                kept.update(tx.scalars(KEPT, ours))
-            return kept
+                renewed.update(tx.scalars(RENEWED, ours))
+            return renewed
 
         return self.database.write(write) if leases else set()
 
     def held(self, holder: InstanceId) -> Sequence[Operation]:
-        """Operations whose lease this instance holds, by the row; it may have run out."""
         return [to_operation(row) for row in self.database.read(lambda tx: tx.execute(HELD, {"holder": holder}).all())]
 
     def late(self, *, now: datetime, margin: timedelta, limit: int) -> Sequence[Operation]:
-        """Leased operations whose lease ended more than the margin ago, the latest first."""
         bounds = {"end": to_millis(now - margin), "limit": limit}
         return [to_operation(row) for row in self.database.read(lambda tx: tx.execute(LATE, bounds).all())]
-
-
-def free_slot(tx: Connection, dispatch_slots: Collection[str]) -> str | None:
-    taken = set(tx.scalars(TAKEN, {"slots": sorted(dispatch_slots)}))
-    return next((slot for slot in sorted(dispatch_slots) if slot not in taken), None)

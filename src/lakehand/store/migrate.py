@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Brings a database's schema up to date. Several instances may start at once: one works, the others wait for it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,29 +43,22 @@ def upgrade(url: str) -> str:
     """Bring the schema to ``head``, whatever it is now; refuse one that is newer than this version knows."""
     with opened(url) as database:
         if database.read(revision_of) != head():
-            work = LOCKED[database.dialect]
-            database.write(lambda tx: work(tx, migrate))
+            database.write(migrate)
     return head()
 
 
 def migrate(tx: Connection) -> None:
-    found = revision_of(tx)
-    refuse_newer(found)
-    if found == head():
-        return
-    config = Config()
-    config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
-    config.attributes["connection"] = tx
-    command.upgrade(config, "head")
-
-
-def refuse_newer(found: str | None) -> None:
-    known = {script.revision for script in scripts().walk_revisions()}
-    if found is not None and found not in known:
-        raise SchemaTooNew(
-            f"the database has schema {found}, this version of Lakehand knows up to {head()}: run a newer Lakehand, "
-            "or restore the backup that was made before the upgrade"
-        )
+    with migration_lock(tx):
+        found = revision_of(tx)
+        if found not in (None, *(script.revision for script in scripts().walk_revisions())):
+            raise SchemaTooNew(
+                f"the database has schema {found}, this version of Lakehand knows up to {head()}: run a newer "
+                "Lakehand, or restore the backup that was made before the upgrade"
+            )
+        config = Config()
+        config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
+        config.attributes["connection"] = tx
+        command.upgrade(config, "head")
 
 
 def scripts() -> ScriptDirectory:
@@ -85,34 +78,18 @@ def opened(url: str) -> Iterator[Database]:
         database.close()
 
 
-Work = Callable[[Connection], None]
-
-
-def in_one_transaction(tx: Connection, work: Work) -> None:
-    """SQLite: the transaction holds the only write lock there is."""
-    work(tx)
-
-
-def under_advisory_lock(tx: Connection, work: Work) -> None:
-    """PostgreSQL: the lock goes with the transaction."""
-    tx.exec_driver_sql(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
-    tx.exec_driver_sql("SET LOCAL statement_timeout = 0")
-    tx.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK_NUMBER})")
-    work(tx)
-
-
-def under_named_lock(tx: Connection, work: Work) -> None:
-    """MySQL: the lock goes with the connection, because each change of the schema ends a transaction."""
-    if tx.exec_driver_sql(f"SELECT GET_LOCK({LOCK_NAME}, {LOCK_SECONDS})").scalar_one() != 1:
-        raise Conflict("another instance has been migrating the database for too long: look at what it does")
+@contextmanager
+def migration_lock(tx: Connection) -> Iterator[None]:
+    """One instance at a time. On SQLite the transaction holds the only write lock there is."""
+    if tx.dialect.name == "postgresql":  # the lock goes with the transaction
+        tx.exec_driver_sql(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
+        tx.exec_driver_sql("SET LOCAL statement_timeout = 0")
+        tx.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK_NUMBER})")
+    is_mysql = tx.dialect.name == "mysql"  # the lock goes with the connection: each change of the schema commits
+    if is_mysql and tx.exec_driver_sql(f"SELECT GET_LOCK({LOCK_NAME}, {LOCK_SECONDS})").scalar_one() != 1:
+        raise Conflict("another instance has been migrating the database for too long: see its log")
     try:
-        work(tx)
+        yield
     finally:
-        tx.exec_driver_sql(f"SELECT RELEASE_LOCK({LOCK_NAME})")
-
-
-LOCKED: dict[str, Callable[[Connection, Work], None]] = {
-    "sqlite": in_one_transaction,
-    "postgresql": under_advisory_lock,
-    "mysql": under_named_lock,
-}
+        if is_mysql:
+            tx.exec_driver_sql(f"SELECT RELEASE_LOCK({LOCK_NAME})")

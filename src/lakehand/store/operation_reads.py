@@ -28,7 +28,7 @@ LIVE_WORDS = sorted(status.value for status in LIVE)
 UNFINISHED_WORDS = sorted(status.value for status in UNFINISHED)
 
 c = operation.c
-NOW = bindparam("now", type_=Millis())
+NOW = bindparam("now", type_=Millis)
 IS_SERVED = and_(tbl.c.paused.is_(False), tbl.c.removed.is_(False))
 IS_WANTED = and_(c.status == Status.PENDING.value, c.cancel_requested.is_(False), c.is_deleted.is_(False))
 IS_READY = and_(IS_WANTED, c.not_before <= NOW, or_(c.lease_until.is_(None), c.lease_until <= NOW))
@@ -94,8 +94,6 @@ class OperationReads:
         return None if row is None else to_operation(row)
 
     def of_table(self, table: TableId, *, recent: int, waiting: int = MOST_WAITING) -> Sequence[Operation]:
-        """Live operations, the ``waiting`` oldest pending and the ``recent`` newest finished ones, newest first."""
-
         def read(tx: Connection) -> Sequence[Row[Any]]:
             live = tx.execute(LIVE_OF, {"table": table}).all()
             pending = tx.execute(WAITING_OF, {"table": table, "waiting": waiting}).all()
@@ -107,18 +105,10 @@ class OperationReads:
         return [found[key] for key in sorted(found, reverse=True)]
 
     def unfinished(self, table: TableId) -> Mapping[str, int]:
-        """How many operations of each action are not finished."""
         rows = self.database.read(lambda tx: tx.execute(UNFINISHED_COUNTS, {"table": table}).all())
         return {str(row[0]): int(row[1]) for row in rows}
 
     def dispatch_queue(self, *, now: datetime, limit: int) -> DispatchQueue:
-        """The candidates for dispatch, and every live operation over all instances.
-
-        Candidates are pending, due and unleased operations of tables that are not paused or removed: the best by
-        priority and age, at most a few per table and conflict class, so that one table with a thousand plans hides
-        no other.
-        """
-
         def read(tx: Connection) -> tuple[Sequence[Row[Any]], Sequence[Row[Any]]]:
             return tx.execute(CANDIDATES, {"now": to_millis(now), "limit": limit}).all(), tx.execute(BUSY).all()
 
@@ -134,12 +124,10 @@ class OperationReads:
         return [to_attempt(row) for row in self.database.read(lambda tx: tx.execute(query).all())]
 
     def queue_depth(self, *, now: datetime) -> Mapping[str, tuple[int, datetime | None]]:
-        """Per queue: how many pending operations, and since when the oldest is due. Paused tables do not count."""
         rows = self.database.read(lambda tx: tx.execute(DEPTH, {"now": to_millis(now)}).all())
         return {queue: (count, to_time(oldest)) for queue, count, oldest in rows}
 
     def list(self, filter: OperationFilter, *, limit: int, cursor: str | None) -> Page[Operation]:
-        """Newest first."""
         query = select(operation).where(*conditions(filter))
         return read_page(self.database, query, [c.operation_id], to_operation, limit=limit, cursor=cursor)
 

@@ -2,25 +2,15 @@
 """Converts operations and attempts to rows and back."""
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row
 
 from lakehand.domain.actions import Action
 from lakehand.domain.events import Event
-from lakehand.domain.operations import (
-    Attempt,
-    AttemptEnd,
-    Handle,
-    InstanceId,
-    Lease,
-    LeaseToken,
-    NewOperation,
-    Operation,
-    OperationId,
-    Status,
-)
-from lakehand.domain.processes import Instant, TableProcess
+from lakehand.domain.operations import Attempt, AttemptEnd, Lease, NewOperation, Operation, OperationId, Status
+from lakehand.domain.processes import TableProcess
 from lakehand.domain.tables import TableId
 from lakehand.store.clock import millis_or_none, to_millis, to_time
 from lakehand.store.documents import failure_document, from_document, storable_text, to_document, to_failure
@@ -52,7 +42,7 @@ def new_row(new: NewOperation, now: int) -> dict[str, Any]:
         "queue": new.queue,
         "owner": new.owner,
         "origin": new.origin,
-        "retry_on_error": True,  # RFC-43's column: the retry policy decides for every operation
+        "retry_on_error": True,
         "run_times": 0,
         "patience": 0,
         "is_deleted": False,
@@ -92,20 +82,20 @@ def saved_row(operation: Operation, now: int) -> dict[str, Any]:
 
 def to_operation(row: Row[Any]) -> Operation:
     return Operation(
-        id=OperationId(row.operation_id),
-        table=TableId(row.tbl_id),
-        instant=Instant(row.instant),
+        id=row.operation_id,
+        table=row.tbl_id,
+        instant=row.instant,
         process=to_process(row),
         status=Status(row.status),
         priority=row.priority,
         queue=row.queue,
         owner=row.owner,
+        not_before=to_time(row.not_before),
         origin=row.origin,
         run_times=row.run_times,
         patience=row.patience,
-        not_before=to_time(row.not_before),
-        lease=to_lease(row),
-        handle=Handle(row.handle) if row.handle is not None else None,
+        lease=row.lease_token and Lease(holder=row.lease_holder, token=row.lease_token, until=to_time(row.lease_until)),
+        handle=row.handle,
         cancel_requested=bool(row.cancel_requested),
         is_deleted=bool(row.is_deleted),
         reason=row.reason,
@@ -124,38 +114,24 @@ def to_operation(row: Row[Any]) -> Operation:
 def to_process(row: Row[Any]) -> TableProcess:
     return TableProcess(
         action=Action(row.action),
+        parameters=from_document(row.parameters),
+        urgent=bool(row.urgent),
         job=row.job,
         engine=row.engine,
-        instant=Instant(row.plan_instant) if row.plan_instant is not None else None,
-        parameters=from_document(row.parameters),
+        instant=row.plan_instant,
         conflict_class=row.conflict_class,
-        urgent=bool(row.urgent),
         reason=row.purpose,
     )
 
 
-def to_lease(row: Row[Any]) -> Lease | None:
-    if row.lease_token is None:
-        return None
-    return Lease(holder=InstanceId(row.lease_holder), token=LeaseToken(row.lease_token), until=to_time(row.lease_until))
-
-
 def attempt_row(attempt: Attempt) -> dict[str, Any]:
-    return {
-        "number": attempt.number,
-        "engine": attempt.engine,
-        "instance": attempt.instance,
-        "start_time": to_millis(attempt.started_at),
-        "finish_time": millis_or_none(attempt.finished_at),
-        "outcome": attempt.outcome,
-        "failure": failure_document(attempt.failure),
-        "result": to_document(attempt.result),
-    }
+    begun = {"number": attempt.number, "engine": attempt.engine, "instance": attempt.instance}
+    return begun | {"start_time": to_millis(attempt.started_at)} | end_row(attempt, attempt.finished_at)
 
 
-def ended_row(ended: AttemptEnd) -> dict[str, Any]:
+def end_row(ended: Attempt | AttemptEnd, at: datetime | None) -> dict[str, Any]:
     return {
-        "finish_time": to_millis(ended.at),
+        "finish_time": millis_or_none(at),
         "outcome": ended.outcome,
         "failure": failure_document(ended.failure),
         "result": to_document(ended.result),
@@ -163,17 +139,11 @@ def ended_row(ended: AttemptEnd) -> dict[str, Any]:
 
 
 def to_attempt(row: Row[Any]) -> Attempt:
+    plain = {name: getattr(row, name) for name in ("number", "handle", "engine", "instance", "outcome")}
+    started, finished = to_time(row.start_time), to_time(row.finish_time)
+    failure, result = to_failure(row.failure), from_document(row.result)
     return Attempt(
-        operation=OperationId(row.operation_id),
-        number=row.number,
-        handle=Handle(row.handle),
-        engine=row.engine,
-        instance=InstanceId(row.instance),
-        started_at=to_time(row.start_time),
-        finished_at=to_time(row.finish_time),
-        outcome=row.outcome,
-        failure=to_failure(row.failure),
-        result=from_document(row.result),
+        operation=row.operation_id, started_at=started, finished_at=finished, failure=failure, result=result, **plain
     )
 
 

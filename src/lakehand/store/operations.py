@@ -10,21 +10,13 @@ from sqlalchemy.exc import IntegrityError
 
 from lakehand.domain.errors import Conflict, IllegalStep, LeaseLost, NotFound
 from lakehand.domain.events import Event
-from lakehand.domain.operations import (
-    REOPENABLE,
-    Attempt,
-    AttemptEnd,
-    NewOperation,
-    Operation,
-    OperationId,
-    Status,
-)
+from lakehand.domain.operations import REOPENABLE, Attempt, AttemptEnd, NewOperation, Operation, OperationId, Status
 from lakehand.domain.tables import TableId
 from lakehand.store.clock import to_millis
 from lakehand.store.documents import storable_text
 from lakehand.store.leases import OperationLeases
 from lakehand.store.operation_reads import UNFINISHED_WORDS, row_of
-from lakehand.store.operation_rows import RELEASED, about, attempt_row, ended_row, new_row, saved_row, to_operation
+from lakehand.store.operation_rows import RELEASED, about, attempt_row, end_row, new_row, saved_row, to_operation
 from lakehand.store.schedules import WAKE
 from lakehand.store.schedules import wake as wake_tables
 from lakehand.store.schema import attempt as attempts
@@ -40,7 +32,6 @@ CANCELED = RELEASED | {"status": Status.CANCELED.value, "cancel_requested": True
 
 class SqlOperations(OperationLeases):
     def add(self, new: NewOperation, *, now: datetime, event: Event | None = None) -> tuple[Operation, bool]:
-        """Store it, or find the one that has this (table, instant). True when it was stored. The event comes along."""
         is_a_plan = new.process.instant is not None  # it may be stored already; an instant of ours is new
         known = self.find(new.table, new.instant) if is_a_plan else None
         if known is not None:
@@ -60,23 +51,9 @@ class SqlOperations(OperationLeases):
         return to_operation(row_of(tx, OperationId(key[0])))
 
     def save(
-        self,
-        operation: Operation,
-        *,
-        now: datetime,
-        attempt: Attempt | None = None,
-        ended: AttemptEnd | None = None,
-        event: Event | None = None,
-        release: bool = False,
-        wake: bool = False,
-    ) -> Operation:
-        """Write the row, its attempt (one row per handle) and an event in one transaction, fenced by the lease's token.
-
-        ``ended`` ends the attempt with that handle. ``release`` gives the lease and the slot back; a final row always
-        does. ``wake`` wakes all schedules of its table. Raises LeaseLost. ``cancel_requested`` and ``is_deleted``
-        belong to others and are not written here; a row that is released although its cancellation was requested
-        ends right here, since no holder would see the request. Returns the row as stored.
-        """
+        self, operation: Operation, *, now: datetime, attempt: Attempt | None = None, ended: AttemptEnd | None = None,
+        event: Event | None = None, release: bool = False, wake: bool = False,
+    ) -> Operation:  # fmt: skip
         if operation.lease is None:
             raise LeaseLost(f"operation {operation.id} is written without a lease")
         release = release or operation.status.is_final
@@ -88,7 +65,9 @@ class SqlOperations(OperationLeases):
         def write(tx: Connection) -> Row[Any]:
             self.overwrite(tx, operation, saved_row(operation, at) | slot)
             put_attempt(tx, attempt)
-            end_attempt(tx, operation.id, ended)
+            if ended is not None:
+                same = and_(attempts.c.operation_id == operation.id, attempts.c.handle == ended.handle)
+                tx.execute(update(attempts).where(same).values(end_row(ended, ended.at)))
             if wake:
                 wake_tables(tx, WAKE, [operation.table], at)
             self.note(tx, event, operation.id, operation.table, at)
@@ -107,18 +86,13 @@ class SqlOperations(OperationLeases):
             raise LeaseLost(f"operation {operation.id} is no longer held by {operation.lease.holder}")
 
     def request_cancel(self, id: OperationId, *, now: datetime, event: Event, delete: bool = False) -> Operation:
-        """Request the cancellation of an operation. Without a lease it ends at once; else the holder sees a flag.
-
-        ``delete`` marks it as removed from the service too (RFC-43's is_deleted). A finished one stays as it is.
-        """
         at = to_millis(now)
-        mark = {"is_deleted": True} if delete else {}
 
         def write(tx: Connection) -> Row[Any]:
             row = row_of(tx, id, lock=True)
             if row.status in FINISHED_WORDS:
                 return row
-            flagged = {"cancel_requested": True, "update_time": at, **mark}
+            flagged = {"cancel_requested": True, "update_time": at} | ({"is_deleted": True} if delete else {})
             tx.execute(update(operations).where(c.operation_id == id).values(flagged))
             self.note(tx, event, id, row.tbl_id, at)
             is_free = row.lease_until is None or row.lease_until <= at
@@ -128,20 +102,18 @@ class SqlOperations(OperationLeases):
         return to_operation(self.database.write(write))
 
     def end_waiting(self, table: TableId, *, now: datetime, reason: str, limit: int) -> Sequence[OperationId]:
-        """Cancel and delete up to ``limit`` pending operations without a lease, in one transaction. Returns them."""
         at = to_millis(now)
         is_free = or_(c.lease_until.is_(None), c.lease_until <= at)
         waits = and_(c.tbl_id == table, c.status == Status.PENDING.value, is_free)
         ended = CANCELED | {"is_deleted": True, "reason": storable_text(reason), "update_time": at, "finish_time": at}
-        oldest = select(c.operation_id).where(waits).order_by(c.operation_id).limit(limit)
+        # Locked: of two services, the second sees none of the rows that the first has ended.
+        oldest = select(c.operation_id).where(waits).order_by(c.operation_id).limit(limit).with_for_update()
 
         def write(tx: Connection) -> Sequence[OperationId]:
-            seen = tx.scalars(oldest).all()
-            if not seen:
-                return []
-            tx.execute(update(operations).where(c.operation_id.in_(seen), waits).values(ended))
-            is_over = and_(c.operation_id.in_(seen), c.status == Status.CANCELED.value)
-            return [OperationId(number) for number in tx.scalars(select(c.operation_id).where(is_over))]
+            seen = [OperationId(number) for number in tx.scalars(oldest)]
+            if seen:
+                tx.execute(update(operations).where(c.operation_id.in_(seen), waits).values(ended))
+            return seen
 
         return self.database.write(write)
 
@@ -151,7 +123,6 @@ class SqlOperations(OperationLeases):
         return row_of(tx, row.operation_id)
 
     def reopen(self, operation: Operation, *, now: datetime, event: Event) -> Operation:
-        """Store ``operation.reopened()``; raises Conflict when the row has moved meanwhile."""
         at = to_millis(now)
         values = saved_row(operation, at) | {"cancel_requested": False, "is_deleted": False}
         can_reopen = c.status.in_(sorted(status.value for status in REOPENABLE))
@@ -166,7 +137,6 @@ class SqlOperations(OperationLeases):
         return to_operation(self.database.write(write))
 
     def remove_finished(self, *, before: datetime, limit: int) -> int:
-        """Delete finished operations (with attempts and events) that ended before; never an unfinished one."""
         is_old = and_(IS_FINISHED, c.finish_time < to_millis(before))
         oldest = select(c.operation_id).where(is_old).order_by(c.finish_time).limit(limit)
 
@@ -188,12 +158,6 @@ class SqlOperations(OperationLeases):
 
 def is_unwanted(row: Row[Any]) -> bool:
     return bool(row.status == Status.PENDING.value and row.cancel_requested)
-
-
-def end_attempt(tx: Connection, id: OperationId, ended: AttemptEnd | None) -> None:
-    if ended is not None:
-        same = and_(attempts.c.operation_id == id, attempts.c.handle == ended.handle)
-        tx.execute(update(attempts).where(same).values(ended_row(ended)))
 
 
 def put_attempt(tx: Connection, attempt: Attempt | None) -> None:

@@ -56,7 +56,7 @@ def decode(cursor: str, count: int) -> Sequence[int]:
         text = base64.b64decode(padded, altchars=b"-_", validate=True).decode("ascii")
         values = [int(word) for word in text.split(",") if word.isdigit() and len(word) < 19]
     except (binascii.Error, ValueError) as error:
-        raise Invalid(f"{cursor[:80]!r} is no cursor: give back the one from the page before") from error
+        raise Invalid(f"{cursor[:80]!r} is not a cursor: give back the one from the page before") from error
     if len(values) != count:
-        raise Invalid(f"{cursor[:80]!r} is no cursor of this list: give back the one from the page before")
+        raise Invalid(f"{cursor[:80]!r} is not a cursor of this list: give back the one from the page before")
     return values

@@ -19,8 +19,8 @@ from lakehand.store.schedules import finish_schedules, wake_actions
 from lakehand.store.schema import Id, Millis, tbl
 
 c = tbl.c
-NOW = bindparam("now", type_=Millis())
-NEXT = bindparam("next", type_=Millis())
+NOW = bindparam("now", type_=Millis)
+NEXT = bindparam("next", type_=Millis)
 IS_DUE = and_(c.probe_due <= NOW, c.paused.is_(False), c.removed.is_(False))
 DUE = select(c.id).where(IS_DUE).order_by(c.probe_due).limit(bindparam("limit"))
 # Rivals saw the same rows: we win those still due, and only those. If we die, they are due again a little later.
@@ -40,7 +40,6 @@ class SqlProbes:
     database: Database
 
     def claim_due(self, *, now: datetime, time_to_live: timedelta, limit: int) -> Sequence[DueProbe]:
-        """Claim the most overdue tables that are neither paused nor removed, for the time to live."""
         at = to_millis(now)
         tables = sorted(self.database.read(lambda tx: tx.scalars(DUE, {"now": at, "limit": limit}).all()))
         taken = {"now": at, "next": at + span_to_millis(time_to_live), "token": str(uuid4())}
@@ -52,19 +51,9 @@ class SqlProbes:
         return self.database.write(claim) if tables else []
 
     def finish(
-        self,
-        next_due: Mapping[TableId, datetime],
-        tokens: Mapping[TableId, str],
-        *,
-        woken: Collection[tuple[TableId, Action]] = (),
-        results: Sequence[EvaluationResult] = (),
-        now: datetime,
-    ) -> None:
-        """Store when probed tables are due again, the tokens of changed ones, and wake these schedules.
-
-        All in one transaction: a crash cannot store a token and lose the wake-up. Not fenced: of two instances that
-        probed a table, each wakes the schedules for the change that it saw. ``results``: as for ``Schedules.finish``.
-        """
+        self, next_due: Mapping[TableId, datetime], tokens: Mapping[TableId, str], *, now: datetime,
+        woken: Collection[tuple[TableId, Action]] = (), results: Sequence[EvaluationResult] = (),
+    ) -> None:  # fmt: skip
         at = to_millis(now)
         changed = [{"table": table, "seen": tokens[table], "now": at} for table in sorted(tokens)]
         together: dict[datetime, list[TableId]] = {}
@@ -83,6 +72,5 @@ class SqlProbes:
             self.database.write(write)
 
     def defer(self, tables: Collection[TableId], *, until: datetime) -> None:
-        """Probe these later; nothing was seen."""
         if tables:
             self.database.write(lambda tx: DEFER.run(tx, sorted(tables), next=to_millis(until)))

@@ -4,26 +4,10 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Row,
-    Update,
-    and_,
-    bindparam,
-    case,
-    exists,
-    false,
-    func,
-    or_,
-    select,
-    true,
-    update,
-)
+import sqlalchemy as sa
 
 from lakehand.core.ports import DueSchedules
 from lakehand.domain.actions import Action
@@ -39,53 +23,55 @@ from lakehand.store.table_rows import to_table
 from lakehand.store.tables import BY_IDS, chunks
 
 c = schedule.c
-NOW = bindparam("now", type_=Millis())
-TABLES = bindparam("tables", type_=Id, expanding=True)
-IS_SERVED = exists().where(tbl.c.id == c.tbl_id, tbl.c.paused.is_(False), tbl.c.removed.is_(False))
+NOW = sa.bindparam("now", type_=Millis)
+TABLES = sa.bindparam("tables", type_=Id, expanding=True)
+IS_SERVED = sa.exists().where(tbl.c.id == c.tbl_id, tbl.c.paused.is_(False), tbl.c.removed.is_(False))
 LONGEST = 1.2  # intervals: one, plus the jitter
 NEVER = -1  # no time at all, where NULL would equal nothing
-IS_CLAIMABLE = and_(c.due <= NOW, or_(c.lease_until.is_(None), c.lease_until <= NOW), IS_SERVED)
+IS_CLAIMABLE = sa.and_(c.due <= NOW, sa.or_(c.lease_until.is_(None), c.lease_until <= NOW), IS_SERVED)
 
-DUE = select(c.tbl_id).where(IS_CLAIMABLE).order_by(c.due).limit(bindparam("limit"))
+DUE = sa.select(c.tbl_id).where(IS_CLAIMABLE).order_by(c.due).limit(sa.bindparam("limit"))
 # Rivals saw the same rows: we win those still claimable, and only those.
 CLAIM = ListStatement(
     lambda tables: (
-        update(schedule)
+        sa.update(schedule)
         .where(c.tbl_id.in_(tables), IS_CLAIMABLE)
-        .values(lease_holder=bindparam("holder"), lease_token=bindparam("token"), lease_until=bindparam("until"))
+        .values(
+            lease_holder=sa.bindparam("holder"), lease_token=sa.bindparam("token"), lease_until=sa.bindparam("until")
+        )
     ),
     [Id],
 )
 CLAIMED = ListStatement(
-    lambda tables: select(schedule).where(c.tbl_id.in_(tables), c.lease_token == bindparam("token")), [Id]
+    lambda tables: sa.select(schedule).where(c.tbl_id.in_(tables), c.lease_token == sa.bindparam("token")), [Id]
 )
 FINISH = (
-    update(schedule)
-    .where(c.tbl_id == bindparam("table"), c.action == bindparam("done"), c.lease_token == bindparam("token"))
+    sa.update(schedule)
+    .where(c.tbl_id == sa.bindparam("table"), c.action == sa.bindparam("done"), c.lease_token == sa.bindparam("token"))
     .values(
         # MySQL assigns from left to right: due must come before wakes.
-        due=case((c.wakes > bindparam("seen"), c.due), else_=bindparam("next_due")),
-        wakes=c.wakes - bindparam("answered"),
-        decide_at=case(
-            (func.coalesce(c.decide_at, NEVER) != bindparam("was_asked", type_=Millis()), c.decide_at),
-            else_=bindparam("ask", type_=Millis()),
+        due=sa.case((c.wakes > sa.bindparam("seen"), c.due), else_=sa.bindparam("next_due")),
+        wakes=c.wakes - sa.bindparam("answered"),
+        decide_at=sa.case(
+            (sa.func.coalesce(c.decide_at, NEVER) != sa.bindparam("was_asked", type_=Millis), c.decide_at),
+            else_=sa.bindparam("ask", type_=Millis),
         ),
-        last_start=func.coalesce(bindparam("start", type_=Millis()), c.last_start),
-        last_look=func.coalesce(bindparam("look", type_=Millis()), c.last_look),
-        last_decision=func.coalesce(bindparam("decision", type_=Millis()), c.last_decision),
-        seen_token=func.coalesce(bindparam("saw"), c.seen_token),
-        last_reason=func.coalesce(bindparam("said"), c.last_reason),
+        last_start=sa.func.coalesce(sa.bindparam("start", type_=Millis), c.last_start),
+        last_look=sa.func.coalesce(sa.bindparam("look", type_=Millis), c.last_look),
+        last_decision=sa.func.coalesce(sa.bindparam("decision", type_=Millis), c.last_decision),
+        seen_token=sa.func.coalesce(sa.bindparam("saw"), c.seen_token),
+        last_reason=sa.func.coalesce(sa.bindparam("new_reason"), c.last_reason),
         lease_holder=None,
         lease_token=None,
         lease_until=None,
     )
 )
 # One that is due, woken and not yet claimed needs no second wake-up: its evaluation is still to come.
-IS_AWAKE = and_(c.due <= NOW, c.wakes > 0, c.lease_until.is_(None))
-WAKE = update(schedule).where(~IS_AWAKE).values(due=case((c.due > NOW, NOW), else_=c.due), wakes=c.wakes + 1)
-ASK = update(schedule).values(due=case((c.due > NOW, NOW), else_=c.due), wakes=c.wakes + 1, decide_at=NOW)
+IS_AWAKE = sa.and_(c.due <= NOW, c.wakes > 0, c.lease_until.is_(None))
+WAKE = sa.update(schedule).where(~IS_AWAKE).values(due=sa.case((c.due > NOW, NOW), else_=c.due), wakes=c.wakes + 1)
+ASK = sa.update(schedule).values(due=sa.case((c.due > NOW, NOW), else_=c.due), wakes=c.wakes + 1, decide_at=NOW)
 WAKE_ALL = ListStatement(lambda tables: WAKE.where(c.tbl_id.in_(tables)), [Id])
-PAIRS = select(tbl.c.format, c.action).join(tbl, tbl.c.id == c.tbl_id).distinct().order_by(tbl.c.format, c.action)
+PAIRS = sa.select(tbl.c.format, c.action).join(tbl, tbl.c.id == c.tbl_id).distinct().order_by(tbl.c.format, c.action)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +79,9 @@ class SqlSchedules:
     database: Database
 
     def claim_due(self, *, holder: InstanceId, now: datetime, time_to_live: timedelta, limit: int) -> DueSchedules:
-        """Due schedules of tables that are neither paused nor removed, most overdue first, each with a fresh token.
-
-        All due actions of one table come together, so there may be a few more than the limit. The tables come along.
-        """
         at = to_millis(now)
 
-        def read(tx: Connection) -> Sequence[Row[Any]]:
+        def read(tx: sa.Connection) -> Sequence[sa.Row[Any]]:
             due = sorted(set(tx.scalars(DUE, {"now": at, "limit": limit})))
             return BY_IDS.rows(tx, due) if due else []
 
@@ -108,26 +90,20 @@ class SqlSchedules:
             return DueSchedules((), {})
         tables, token = [row.id for row in rows], str(uuid4())
 
-        def claim(tx: Connection) -> Sequence[Row[Any]]:
+        def claim(tx: sa.Connection) -> Sequence[sa.Row[Any]]:
             CLAIM.run(tx, tables, now=at, holder=holder, token=token, until=at + span_to_millis(time_to_live))
             return CLAIMED.rows(tx, tables, token=token)
 
-        schedules = sorted(map(to_schedule, self.database.write(claim)), key=claim_order)
+        schedules = sorted(map(to_schedule, self.database.write(claim)), key=lambda s: (s.due, s.table, s.action))
         return DueSchedules(schedules, {TableId(row.id): to_table(row) for row in rows})
 
     def finish(self, results: Sequence[EvaluationResult], *, now: datetime) -> None:
-        """Write the results in one transaction, each fenced by its token.
-
-        The wake-ups that the evaluation knew (``schedule.wakes``) are subtracted; one that came meanwhile keeps the
-        schedule due, and a decision that was asked for meanwhile stays asked for.
-        """
         if results:
             self.database.write(lambda tx: finish_schedules(tx, results, to_millis(now)))
 
     def wake(
         self, tables: Collection[TableId], *, now: datetime, action: Action | None = None, decide: bool = False
     ) -> None:
-        """Make these due now. ``decide``: ask their factories even if the tables have not changed."""
         statement = ASK if decide else WAKE
         if action is not None:
             statement = statement.where(c.action == str(action))
@@ -135,33 +111,29 @@ class SqlSchedules:
             self.database.write(lambda tx: wake(tx, statement, tables, to_millis(now)))
 
     def refit(self, strategies: Mapping[tuple[Format, Action], ProcessTriggerStrategy], *, now: datetime) -> None:
-        """Make due what earlier processes scheduled by other strategies than those of this one.
-
-        That is a schedule without a plugin, one that waits longer than its interval, and a change-driven one that has
-        not seen the last change.
-        """
         at = to_millis(now)
 
-        def write(tx: Connection) -> None:
+        def write(tx: sa.Connection) -> None:
             for on, action in tx.execute(PAIRS).all():
-                misfit = misfits(strategies.get((Format(on), action_of(action))), at)
-                of_format = exists().where(tbl.c.id == c.tbl_id, tbl.c.format == on)
-                tx.execute(update(schedule).where(c.action == action, c.due > at, of_format, misfit).values(due=at))
+                misfit = misfits(strategies.get((Format(on), Action(action))), at)
+                of_format = sa.exists().where(tbl.c.id == c.tbl_id, tbl.c.format == on)
+                tx.execute(sa.update(schedule).where(c.action == action, c.due > at, of_format, misfit).values(due=at))
 
         self.database.write(write)
 
     def of_table(self, table: TableId) -> Sequence[Schedule]:
-        query = select(schedule).where(c.tbl_id == table).order_by(c.action)
+        query = sa.select(schedule).where(c.tbl_id == table).order_by(c.action)
         return [to_schedule(row) for row in self.database.read(lambda tx: tx.execute(query).all())]
 
 
-def finish_schedules(tx: Connection, results: Sequence[EvaluationResult], now: int) -> None:
+def finish_schedules(tx: sa.Connection, results: Sequence[EvaluationResult], now: int) -> None:
     """Write the results of evaluations within someone's transaction."""
     if results:
-        tx.execute(FINISH, [result_row(result, now) for result in sorted(results, key=identity)])
+        ordered = sorted(results, key=lambda result: (result.schedule.table, result.schedule.action))
+        tx.execute(FINISH, [result_row(result, now) for result in ordered])
 
 
-def wake_actions(tx: Connection, woken: Collection[tuple[TableId, Action]], now: int) -> None:
+def wake_actions(tx: sa.Connection, woken: Collection[tuple[TableId, Action]], now: int) -> None:
     """Wake these schedules within someone's transaction."""
     tables: dict[Action, list[TableId]] = {}
     for table, action in woken:
@@ -170,25 +142,17 @@ def wake_actions(tx: Connection, woken: Collection[tuple[TableId, Action]], now:
         wake(tx, WAKE.where(c.action == str(action)), tables[action], now)
 
 
-def wake(tx: Connection, statement: Update, tables: Collection[TableId], now: int) -> None:
+def wake(tx: sa.Connection, statement: sa.Update, tables: Collection[TableId], now: int) -> None:
     for part in chunks(sorted(tables)):
         tx.execute(statement.where(c.tbl_id.in_(TABLES)), {"tables": part, "now": now})
 
 
-def misfits(strategy: ProcessTriggerStrategy | None, now: int) -> ColumnElement[bool]:
+def misfits(strategy: ProcessTriggerStrategy | None, now: int) -> sa.ColumnElement[bool]:
     if strategy is None:
-        return true()
-    waits_long = c.due > now + LONGEST * span_to_millis(strategy.interval) if strategy.interval else false()
-    has_missed = exists().where(tbl.c.id == c.tbl_id, tbl.c.change_token != c.seen_token)
-    return or_(waits_long, has_missed if strategy.on_new_snapshot else false())
-
-
-def claim_order(schedule: Schedule) -> tuple[datetime, TableId, Action]:
-    return schedule.due, schedule.table, schedule.action
-
-
-def identity(result: EvaluationResult) -> tuple[TableId, Action]:
-    return result.schedule.table, result.schedule.action
+        return sa.true()
+    waits_long = c.due > now + LONGEST * span_to_millis(strategy.interval) if strategy.interval else sa.false()
+    has_missed = sa.exists().where(tbl.c.id == c.tbl_id, tbl.c.change_token != c.seen_token)
+    return sa.or_(waits_long, has_missed if strategy.on_new_snapshot else sa.false())
 
 
 def result_row(result: EvaluationResult, now: int) -> dict[str, Any]:
@@ -207,28 +171,15 @@ def result_row(result: EvaluationResult, now: int) -> dict[str, Any]:
         "look": None if result.deferred else now,
         "decision": now if result.decided else None,
         "saw": result.saw,
-        "said": result.reason,
+        "new_reason": result.reason,
     }
 
 
-def to_schedule(row: Row[Any]) -> Schedule:
+def to_schedule(row: sa.Row[Any]) -> Schedule:
     """By position, in the order of the schema."""
     table, action, due, wakes, start, look, decision, ask, seen, reason, _, token, _ = row
     return Schedule(
-        table=table,
-        action=action_of(action),
-        due=to_time(due),
-        wakes=wakes,
-        last_start=start and to_time(start),
-        last_look=look and to_time(look),
-        last_decision=decision and to_time(decision),
-        decide_at=ask and to_time(ask),
-        seen_token=seen,
-        last_reason=reason,
-        token=token,
-    )
-
-
-@lru_cache(maxsize=1000)
-def action_of(name: str) -> Action:
-    return Action(name)
+        table=table, action=Action(action), due=to_time(due), wakes=wakes, last_start=to_time(start),
+        last_look=to_time(look), last_decision=to_time(decision), decide_at=to_time(ask), seen_token=seen,
+        last_reason=reason, token=token,
+    )  # fmt: skip

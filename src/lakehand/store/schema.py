@@ -3,62 +3,50 @@
 
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    Column,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-)
+import sqlalchemy as sa
+from sqlalchemy import Column, ForeignKey, Index, MetaData, Table, UniqueConstraint
 from sqlalchemy.dialects import mysql
 
-Id = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids only for INTEGER
-Key = String(250)
-Word = String(64)
-Digest = String(64)
-LongText = Text().with_variant(mysql.LONGTEXT(), "mysql")
+Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite generates ids only for INTEGER
+Key = sa.String(250)
+Word = sa.String(64)
+Digest = sa.String(64)
+LongText = sa.Text().with_variant(mysql.LONGTEXT(), "mysql")
 Document = LongText
-Millis = BigInteger
+Millis = sa.BigInteger()
+Flag = sa.Boolean()
+Number = sa.Integer()
 
 # MySQL compares text case-insensitively by default.
 ON_MYSQL: dict[str, Any] = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": "utf8mb4_bin"}
 
 metadata = MetaData()
 
+
+def required(kind: Any, *names: str) -> list[Column[Any]]:
+    return [Column(name, kind, nullable=False) for name in names]
+
+
+def optional(kind: Any, *names: str) -> list[Column[Any]]:
+    return [Column(name, kind) for name in names]
+
+
 tbl = Table(
     "tbl",
     metadata,
     Column("id", Id, primary_key=True),
-    Column("db_name", Key, nullable=False),
-    Column("table_name", Key, nullable=False),
-    Column("base_path", String(1024), nullable=False),
-    Column("owner", Key, nullable=False),
-    Column("queue", Key, nullable=False),
-    Column("action_types", LongText, nullable=False),
-    Column("priority", Integer, nullable=False),
-    Column("format", Word, nullable=False),
-    Column("catalog", Key, nullable=False),
-    Column("scheduling", Word, nullable=False),
-    Column("heartbeat_timeout", Millis, nullable=False),
-    Column("properties", Document, nullable=False),
+    *required(Key, "db_name", "table_name", "owner", "queue", "catalog"),
+    *required(sa.String(1024), "base_path"),
+    *required(LongText, "action_types", "properties"),
+    *required(Number, "priority"),
+    *required(Word, "format", "scheduling"),
+    *required(Millis, "heartbeat_timeout", "create_time", "update_time"),
+    *required(Flag, "paused", "removed"),
+    *optional(LongText, "change_token"),
+    *optional(Millis, "change_time", "look_time", "notify_time", "probe_due"),
+    Column("probe_token", Word),  # of the instance that claimed the last probe
     Column("location_key", Digest, nullable=False),
     Column("name_key", Digest),  # only while registered, only with a db_name, and only for the first of that name
-    Column("paused", Boolean, nullable=False),
-    Column("removed", Boolean, nullable=False),
-    Column("change_token", LongText),
-    Column("change_time", Millis),
-    Column("look_time", Millis),
-    Column("notify_time", Millis),
-    Column("create_time", Millis, nullable=False),
-    Column("update_time", Millis, nullable=False),
-    Column("probe_due", Millis),
-    Column("probe_token", Word),  # of the instance that claimed the last probe
     UniqueConstraint("location_key", name="uq_tbl_location"),
     UniqueConstraint("name_key", name="uq_tbl_name"),
     Index("ix_tbl_names", "db_name", "table_name"),
@@ -71,42 +59,23 @@ operation = Table(
     metadata,
     Column("operation_id", Id, primary_key=True),
     Column("tbl_id", Id, ForeignKey("tbl.id", name="fk_operation_tbl"), nullable=False),
-    Column("instant", Key, nullable=False),
-    Column("action", Word, nullable=False),
-    Column("status", Word, nullable=False),
-    Column("engine", Word, nullable=False),
-    Column("job", Key, nullable=False),
-    Column("plan_instant", Key),
-    Column("parameters", Document, nullable=False),
-    Column("conflict_class", String(200), nullable=False),
-    Column("urgent", Boolean, nullable=False),
-    Column("purpose", LongText, nullable=False),
-    Column("priority", Integer, nullable=False),
-    Column("queue", Key, nullable=False),
-    Column("owner", Key, nullable=False),
-    Column("origin", Word, nullable=False),
-    Column("retry_on_error", Boolean, nullable=False),
-    Column("run_times", Integer, nullable=False),
-    Column("patience", Integer, nullable=False),
-    Column("is_deleted", Boolean, nullable=False),
-    Column("cancel_requested", Boolean, nullable=False),
-    Column("not_before", Millis, nullable=False),
+    *required(Key, "instant", "job", "queue", "owner"),
+    *required(Word, "action", "status", "engine", "origin"),
+    *required(sa.String(200), "conflict_class"),
+    *required(Document, "parameters", "progress", "result"),
+    *required(LongText, "purpose", "reason"),
+    *required(Number, "priority", "run_times", "patience"),
+    *required(Flag, "urgent", "is_deleted", "cancel_requested"),
+    Column("retry_on_error", Flag, nullable=False),  # RFC-43's; reserved: the retry policy decides, not the writer
+    *required(Millis, "not_before", "schedule_time", "create_time", "update_time"),
+    *optional(Millis, "submit_time", "start_time", "finish_time"),
+    *optional(Key, "plan_instant", "handle"),
+    *optional(Document, "failure"),
     Column("lease_holder", Key),
     Column("lease_token", Word),
     Column("lease_until", Millis),
     Column("active_slot", Key),  # set while leased; unique: one live operation per table and conflict class
     Column("place", Key),  # set while leased, if such operations are limited: one of that many dispatch slots
-    Column("handle", Key),
-    Column("reason", LongText, nullable=False),
-    Column("progress", Document, nullable=False),
-    Column("result", Document, nullable=False),
-    Column("failure", Document),
-    Column("schedule_time", Millis, nullable=False),
-    Column("create_time", Millis, nullable=False),
-    Column("update_time", Millis, nullable=False),
-    Column("submit_time", Millis),
-    Column("start_time", Millis),
-    Column("finish_time", Millis),
     UniqueConstraint("tbl_id", "instant", name="uq_operation_instant"),
     UniqueConstraint("active_slot", name="uq_operation_slot"),
     Index("ix_operation_tbl", "tbl_id", "operation_id"),
@@ -120,25 +89,19 @@ operation = Table(
     **ON_MYSQL,
 )
 
+OF_OPERATION = ForeignKey("operation.operation_id", name="fk_attempt_operation", ondelete="CASCADE")
 attempt = Table(
     "attempt",
     metadata,
     Column("attempt_id", Id, primary_key=True),
-    Column(
-        "operation_id",
-        Id,
-        ForeignKey("operation.operation_id", name="fk_attempt_operation", ondelete="CASCADE"),
-        nullable=False,
-    ),
-    Column("number", Integer, nullable=False),
-    Column("handle", Key, nullable=False),
-    Column("engine", Word, nullable=False),
-    Column("instance", Key, nullable=False),
-    Column("start_time", Millis, nullable=False),
-    Column("finish_time", Millis),
-    Column("outcome", Word, nullable=False),
-    Column("failure", Document),
-    Column("result", Document, nullable=False),
+    Column("operation_id", Id, OF_OPERATION, nullable=False),
+    *required(Number, "number"),
+    *required(Key, "handle", "instance"),
+    *required(Word, "engine", "outcome"),
+    *required(Millis, "start_time"),
+    *required(Document, "result"),
+    *optional(Millis, "finish_time"),
+    *optional(Document, "failure"),
     UniqueConstraint("operation_id", "handle", name="uq_attempt_handle"),
     **ON_MYSQL,
 )
@@ -148,14 +111,11 @@ schedule = Table(
     metadata,
     Column("tbl_id", Id, ForeignKey("tbl.id", name="fk_schedule_tbl"), primary_key=True, autoincrement=False),
     Column("action", Word, primary_key=True),
-    Column("due", Millis, nullable=False),
-    Column("wakes", Integer, nullable=False),
-    Column("last_start", Millis),
-    Column("last_look", Millis),
-    Column("last_decision", Millis),
-    Column("decide_at", Millis),
-    Column("seen_token", LongText),
-    Column("last_reason", LongText, nullable=False),
+    *required(Millis, "due"),
+    *required(Number, "wakes"),
+    *optional(Millis, "last_start", "last_look", "last_decision", "decide_at"),
+    *optional(LongText, "seen_token"),
+    *required(LongText, "last_reason"),
     Column("lease_holder", Key),
     Column("lease_token", Word),
     Column("lease_until", Millis),
@@ -170,7 +130,7 @@ table_state = Table(
     Column("tbl_id", Id, ForeignKey("tbl.id", name="fk_table_state_tbl"), primary_key=True, autoincrement=False),
     Column("factory", Key, primary_key=True),
     Column("state_key", Key, primary_key=True),
-    Column("value", Document, nullable=False),
+    *required(Document, "value"),
     **ON_MYSQL,
 )
 
@@ -178,15 +138,13 @@ event = Table(
     "event",
     metadata,
     Column("event_id", Id, primary_key=True),
-    Column("kind", Word, nullable=False),
-    Column("message", LongText, nullable=False),
-    Column("tbl_id", Id),
-    Column("operation_id", Id),
-    Column("detail", Document, nullable=False),
-    Column("fingerprint", Key),
-    Column("times", Integer, nullable=False),
-    Column("first_time", Millis, nullable=False),
-    Column("event_time", Millis, nullable=False),
+    *required(Word, "kind"),
+    *required(LongText, "message"),
+    *optional(Id, "tbl_id", "operation_id"),
+    *required(Document, "detail"),
+    *optional(Key, "fingerprint"),
+    *required(Number, "times"),
+    *required(Millis, "first_time", "event_time"),
     UniqueConstraint("fingerprint", name="uq_event_fingerprint"),
     Index("ix_event_tbl", "tbl_id", "event_time", "event_id"),
     Index("ix_event_operation", "operation_id", "event_time", "event_id"),
@@ -198,10 +156,9 @@ instance = Table(
     "instance",
     metadata,
     Column("instance_id", Key, primary_key=True),
-    Column("host", Key, nullable=False),
-    Column("version", Word, nullable=False),
-    Column("start_time", Millis, nullable=False),
-    Column("beat_time", Millis, nullable=False),
-    Column("detail", Document, nullable=False),
+    *required(Key, "host"),
+    *required(Word, "version"),
+    *required(Millis, "start_time", "beat_time"),
+    *required(Document, "detail"),
     **ON_MYSQL,
 )

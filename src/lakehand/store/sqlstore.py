@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The whole store over one database."""
 
+from lakehand.core.ports import Store
 from lakehand.store.clock import DatabaseClock
 from lakehand.store.database import Database
 from lakehand.store.events import EventWriter, SqlEvents
@@ -13,8 +14,8 @@ from lakehand.store.states import SqlStates
 from lakehand.store.tables import SqlTables
 
 
-class SqlStore:
-    """Everything that the core asks of a store, for SQLite, PostgreSQL and MySQL or MariaDB."""
+class SqlStore(Store):
+    """The store for SQLite, PostgreSQL and MySQL or MariaDB. The ports say what each method promises."""
 
     def __init__(self, database: Database) -> None:
         events = EventWriter(database.dialect)
@@ -30,11 +31,9 @@ class SqlStore:
         self.instances = SqlInstances(database)
 
     def problem(self) -> str:
-        """Why nothing can be stored right now; empty while all is well, as far as is known."""
         return self.database.problem
 
     def close(self) -> None:
-        """Give all connections back."""
         self.database.close()
 
 

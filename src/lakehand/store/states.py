@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, and_, insert, select, update
+from sqlalchemy import ColumnElement, and_, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from lakehand.domain.tables import TableId
@@ -16,29 +16,17 @@ class SqlStates:
     database: Database
 
     def get(self, table: TableId, factory: str, key: str) -> str | None:
-        query = select(state.c.value).where(
-            state.c.tbl_id == table, state.c.factory == factory, state.c.state_key == key
-        )
+        query = select(state.c.value).where(is_named(table, factory, key))
         return self.database.read(lambda tx: tx.execute(query).scalar_one_or_none())
 
     def put(self, table: TableId, factory: str, key: str, value: str, *, seen: str | None) -> bool:
-        """Write if the value is still the one that was seen; False when it is not."""
-        if seen is None:
-            return self.put_first(table, factory, key, value)
-        is_same = and_(
-            state.c.tbl_id == table, state.c.factory == factory, state.c.state_key == key, state.c.value == seen
-        )
-        change = update(state).where(is_same).values(value=value)
-        return self.database.write(lambda tx: tx.execute(change).rowcount == 1)
-
-    def put_first(self, table: TableId, factory: str, key: str, value: str) -> bool:
         first = insert(state).values(tbl_id=table, factory=factory, state_key=key, value=value)
-
-        def put(tx: Connection) -> bool:
-            tx.execute(first)
-            return True
-
+        change = update(state).where(is_named(table, factory, key), state.c.value == seen).values(value=value)
         try:
-            return self.database.write(put)
+            return self.database.write(lambda tx: tx.execute(first if seen is None else change).rowcount != 0)
         except IntegrityError:
             return False
+
+
+def is_named(table: TableId, factory: str, key: str) -> ColumnElement[bool]:
+    return and_(state.c.tbl_id == table, state.c.factory == factory, state.c.state_key == key)

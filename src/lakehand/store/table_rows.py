@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Converts tables to rows and back."""
+"""Converts tables and their schedules to rows and back."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any
@@ -11,11 +12,17 @@ from sqlalchemy import Row
 
 from lakehand.domain.actions import Action, actions
 from lakehand.domain.locations import location_key
-from lakehand.domain.tables import Format, Scheduling, Table, TableChanges, TableId, TableSpec
+from lakehand.domain.tables import Scheduling, Table, TableChanges, TableId, TableSpec
 from lakehand.store.clock import span_to_millis, to_time
 from lakehand.store.documents import from_document, to_document
 
+Convert = Callable[[Any], Any]
 key_of = lru_cache(maxsize=20_000)(location_key)
+# The fields of a spec, in the order of the schema after the id.
+SPEC = (
+    "db_name", "table_name", "owner", "queue", "catalog", "location", "action_types", "properties", "priority",
+    "format", "scheduling", "heartbeat_timeout",
+)  # fmt: skip
 
 
 def name_key(db_name: str, table_name: str, catalog: str = "") -> str | None:
@@ -24,54 +31,59 @@ def name_key(db_name: str, table_name: str, catalog: str = "") -> str | None:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest() if db_name else None
 
 
-def spec_row(spec: TableSpec) -> dict[str, Any]:
-    return {
-        "db_name": spec.db_name,
-        "table_name": spec.table_name,
-        "base_path": spec.location,
-        "location_key": key_of(spec.location),
-        "name_key": name_key(spec.db_name, spec.table_name, spec.catalog),
-        "owner": spec.owner,
-        "queue": spec.queue,
-        "priority": spec.priority,
-        "action_types": join_actions(spec.action_types),
-        "format": spec.format,
-        "catalog": spec.catalog,
-        "scheduling": str(spec.scheduling),
-        "heartbeat_timeout": span_to_millis(spec.heartbeat_timeout),
-        "properties": to_document(spec.properties),
-    }
+def join_actions(wanted: Iterable[Action]) -> str:
+    return ",".join(sorted(wanted))
+
+
+@lru_cache(maxsize=1000)
+def split_actions(text: str) -> frozenset[Action]:
+    return actions(text.split(","))
+
+
+STORED_AS: Mapping[str, Convert] = {
+    "action_types": join_actions,
+    "scheduling": str,
+    "heartbeat_timeout": span_to_millis,
+    "properties": to_document,
+}
+READ_AS: Mapping[str, Convert] = {
+    "action_types": split_actions,
+    "scheduling": Scheduling,
+    "heartbeat_timeout": lambda millis: timedelta(milliseconds=millis),
+    "properties": from_document,
+}
+
+
+def converted(values: Mapping[str, Any], by: Mapping[str, Convert]) -> dict[str, Any]:
+    return {name: by[name](value) if name in by else value for name, value in values.items()}
+
+
+def stored_fields(given: TableSpec | TableChanges) -> dict[str, Any]:
+    """The fields that have a value, as they are stored."""
+    values = {field.name: getattr(given, field.name) for field in fields(given)}
+    return converted({name: value for name, value in values.items() if value is not None}, STORED_AS)
+
+
+def spec_row(spec: TableSpec, now: int) -> dict[str, Any]:
+    row = stored_fields(spec)
+    keys = {"location_key": key_of(spec.location), "name_key": name_key(spec.db_name, spec.table_name, spec.catalog)}
+    first_probe = now + span_to_millis(spec.heartbeat_timeout)  # its schedules are due sooner, and set the next one
+    fresh = {"paused": False, "removed": False, "update_time": now, "probe_due": first_probe}
+    return {"base_path": row.pop("location"), **row, **keys, **fresh}
 
 
 def new_row(spec: TableSpec, now: int) -> dict[str, Any]:
-    fresh = {"paused": False, "removed": False, "create_time": now, "update_time": now}
-    return spec_row(spec) | fresh | {"probe_due": later(spec.heartbeat_timeout, now)}
+    return spec_row(spec, now) | {"create_time": now}
 
 
 def revived_row(spec: TableSpec, now: int) -> dict[str, Any]:
     """A table that is registered again keeps only its id and history."""
-    fresh = {"paused": False, "removed": False, "change_token": None, "update_time": now}
-    return spec_row(spec) | fresh | {"probe_due": later(spec.heartbeat_timeout, now)}
+    return spec_row(spec, now) | {"change_token": None}
 
 
 def changed_row(changes: TableChanges, now: int) -> dict[str, Any]:
-    wanted = {
-        "owner": changes.owner,
-        "queue": changes.queue,
-        "priority": changes.priority,
-        "action_types": None if changes.action_types is None else join_actions(changes.action_types),
-        "scheduling": None if changes.scheduling is None else str(changes.scheduling),
-        "heartbeat_timeout": None if changes.heartbeat_timeout is None else span_to_millis(changes.heartbeat_timeout),
-        "properties": None if changes.properties is None else to_document(changes.properties),
-        "probe_due": None if changes.heartbeat_timeout is None else now,  # probe now, then at the new interval
-        "paused": changes.paused,
-    }
-    return {name: value for name, value in wanted.items() if value is not None} | {"update_time": now}
-
-
-def later(span: timedelta, now: int) -> int:
-    """The first probe. Its schedules are due sooner, and set the next one."""
-    return now + span_to_millis(span)
+    probe = {} if changes.heartbeat_timeout is None else {"probe_due": now}  # probe now, then at the new interval
+    return stored_fields(changes) | probe | {"update_time": now}
 
 
 def schedule_rows(table: TableId, wanted: Iterable[Action], now: int) -> Sequence[dict[str, Any]]:
@@ -82,63 +94,16 @@ def schedule_rows(table: TableId, wanted: Iterable[Action], now: int) -> Sequenc
 
 
 def to_table(row: Row[Any]) -> Table:
-    """By position, in the order of the schema: a probe batch makes tens of thousands of these."""
-    (_, _, paused, removed, token, changed, looked, notified, created, updated, probe, _) = row[OTHER_COLUMNS]
+    """By position, in the order of the schema: there may be thousands of them at once."""
+    created, updated, paused, removed, token, changed, looked, notified, probe = row[13:22]
     return Table(
-        id=TableId(row[0]),
-        spec=to_spec(row[SPEC_COLUMNS]),
-        paused=bool(paused),
-        removed=bool(removed),
-        change_token=token,
-        changed_at=changed and to_time(changed),
-        looked_at=looked and to_time(looked),
-        notified_at=notified and to_time(notified),
-        created_at=to_time(created),
-        updated_at=to_time(updated),
-        probe_due=to_time(probe),
-    )
-
-
-SPEC_COLUMNS, OTHER_COLUMNS = slice(1, 13), slice(13, None)  # from db_name to properties, in the order of the schema
+        id=TableId(row[0]), spec=to_spec(row[1:13]), paused=bool(paused), removed=bool(removed), change_token=token,
+        changed_at=to_time(changed), looked_at=to_time(looked), notified_at=to_time(notified),
+        created_at=to_time(created), updated_at=to_time(updated), probe_due=to_time(probe),
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=20_000)
 def to_spec(columns: tuple[Any, ...]) -> TableSpec:
     """Cached: notifications ask for the same tables again and again."""
-    (
-        db_name,
-        table_name,
-        base_path,
-        owner,
-        queue,
-        action_types,
-        priority,
-        format_name,
-        catalog,
-        scheduling,
-        heartbeat_timeout,
-        properties,
-    ) = columns
-    return TableSpec(
-        location=base_path,
-        format=Format(format_name),
-        db_name=db_name,
-        table_name=table_name,
-        owner=owner,
-        queue=queue,
-        priority=priority,
-        action_types=split_actions(action_types),
-        scheduling=Scheduling(scheduling),
-        heartbeat_timeout=timedelta(milliseconds=heartbeat_timeout),
-        catalog=catalog,
-        properties=from_document(properties),
-    )
-
-
-def join_actions(wanted: Iterable[Action]) -> str:
-    return ",".join(sorted(wanted))
-
-
-@lru_cache(maxsize=1000)
-def split_actions(text: str) -> frozenset[Action]:
-    return actions(text.split(","))
+    return TableSpec(**converted(dict(zip(SPEC, columns, strict=True)), READ_AS))

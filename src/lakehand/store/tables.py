@@ -19,15 +19,7 @@ from lakehand.store.database import Database
 from lakehand.store.dialects import insert_missing
 from lakehand.store.paging import read_page
 from lakehand.store.schema import Digest, Id, schedule, tbl
-from lakehand.store.table_rows import (
-    changed_row,
-    key_of,
-    new_row,
-    revived_row,
-    schedule_rows,
-    split_actions,
-    to_table,
-)
+from lakehand.store.table_rows import changed_row, key_of, new_row, revived_row, schedule_rows, split_actions, to_table
 
 T = TypeVar("T")
 SAME = ("db_name", "table_name", "owner", "queue", "format", "catalog")
@@ -42,11 +34,9 @@ class SqlTables:
     database: Database
 
     def get(self, id: TableId) -> Table:
-        """Raises NotFound. A removed table is found, with ``removed`` set."""
         return self.database.read(lambda tx: to_table(row_of(tx, id)))
 
     def by_locations(self, locations: Collection[str]) -> Mapping[str, Table]:
-        """Registered (not removed) tables by normalised location, all spellings of a storage included."""
         keys = {location: key_of(location) for location in locations}
         rows = self.gather(BY_KEYS, sorted(set(keys.values())))
         found = {row.location_key: to_table(row) for row in rows}
@@ -59,7 +49,6 @@ class SqlTables:
         return self.database.read(lambda tx: query.rows(tx, values)) if values else []
 
     def by_name(self, db_name: str, table_name: str) -> Sequence[Table]:
-        """Registered tables of that name; several are possible in different catalogs."""
         has_name = or_(tbl.c.name_key.is_not(None), tbl.c.db_name == "")
         named = and_(tbl.c.db_name == db_name, tbl.c.table_name == table_name, has_name)
         query = select(tbl).where(named, REGISTERED).order_by(tbl.c.id)
@@ -70,10 +59,6 @@ class SqlTables:
         return read_page(self.database, query, [tbl.c.id], to_table, limit=limit, cursor=cursor, descending=False)
 
     def add(self, spec: TableSpec, *, now: datetime) -> tuple[Table, bool]:
-        """Register, or revive a removed one, or find the registered one unchanged. True when it was not there before.
-
-        Its schedules are made, due at once. Raises Conflict when another location has that (db_name, table_name).
-        """
         try:
             return self.database.write(lambda tx: self.put(tx, spec, to_millis(now)))
         except IntegrityError as error:
@@ -87,7 +72,7 @@ class SqlTables:
         if known is not None and not known.removed:
             return to_table(known), False
         if known is None and not self.insert(tx, spec, now):
-            return self.find_registered(tx, spec)
+            return to_table(tx.execute(select(tbl).where(at)).one()), False
         if known is not None:
             tx.execute(update(tbl).where(at).values(revived_row(spec, now)))
         row = tx.execute(select(tbl).where(at)).one()
@@ -107,17 +92,12 @@ class SqlTables:
             return False
         return True
 
-    def find_registered(self, tx: Connection, spec: TableSpec) -> tuple[Table, bool]:
-        return to_table(tx.execute(select(tbl).where(tbl.c.location_key == key_of(spec.location))).one()), False
-
     def add_schedules(self, tx: Connection, table: TableId, wanted: Collection[Action], now: int) -> None:
         rows = schedule_rows(table, wanted, now)
         if rows:
             tx.execute(insert_missing(self.database.dialect, schedule), rows)
 
     def change(self, id: TableId, changes: TableChanges, *, now: datetime) -> Table:
-        """Schedules follow the action types; added ones are due at once."""
-
         def write(tx: Connection) -> Table:
             row = row_of(tx, id, lock=True)
             if row.removed:
@@ -132,8 +112,6 @@ class SqlTables:
         return self.database.write(write)
 
     def remove(self, id: TableId, *, now: datetime) -> None:
-        """Unregister the table: keep its history, delete its schedules."""
-
         def write(tx: Connection) -> None:
             row = row_of(tx, id, lock=True)
             gone = {"removed": True, "name_key": None, "update_time": to_millis(now)}
@@ -159,9 +137,9 @@ def pass_on_name(tx: Connection, removed: Row[Any]) -> None:
         tbl.c.db_name == removed.db_name, tbl.c.table_name == removed.table_name, tbl.c.catalog == removed.catalog,
         REGISTERED,
     )  # fmt: skip
-    heir = tx.execute(waiting.order_by(tbl.c.id).limit(1)).scalar_one_or_none()
-    if heir is not None:
-        tx.execute(update(tbl).where(tbl.c.id == heir).values(name_key=removed.name_key))
+    successor = tx.execute(waiting.order_by(tbl.c.id).limit(1)).scalar_one_or_none()
+    if successor is not None:
+        tx.execute(update(tbl).where(tbl.c.id == successor).values(name_key=removed.name_key))
 
 
 def conditions(filter: TableFilter) -> Sequence[ColumnElement[bool]]:

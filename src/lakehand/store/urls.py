@@ -2,7 +2,6 @@
 """Parses the URL of a database: chooses the driver, and refuses parameters that the driver does not know."""
 
 import inspect
-from collections.abc import Callable
 
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
@@ -35,26 +34,20 @@ def read_url(text: str | URL) -> URL:
 
 
 def refuse_unknown_parameters(url: URL) -> None:
-    known = PARAMETERS[url.get_backend_name()]()
+    known = known_parameters(url.get_backend_name())
     if unknown := sorted(set(url.query) - known):
         names = ", ".join(sorted(known)) or "none"
         raise Invalid(f"the database URL has an unknown parameter {unknown[0]!r}: known are {names}")
 
 
-def postgresql_parameters() -> frozenset[str]:
-    from psycopg.pq import Conninfo
+def known_parameters(kind: str) -> set[str]:
+    """Those of the driver."""
+    if kind == "postgresql":
+        from psycopg.pq import Conninfo
 
-    return frozenset(option.keyword.decode() for option in Conninfo.get_defaults())
+        return {option.keyword.decode() for option in Conninfo.get_defaults()}
+    if kind == "mysql":
+        from pymysql.connections import Connection as MySqlConnection
 
-
-def mysql_parameters() -> frozenset[str]:
-    from pymysql.connections import Connection as MySqlConnection
-
-    return frozenset(inspect.signature(MySqlConnection.__init__).parameters) - {"self"}
-
-
-PARAMETERS: dict[str, Callable[[], frozenset[str]]] = {
-    "sqlite": frozenset,
-    "postgresql": postgresql_parameters,
-    "mysql": mysql_parameters,
-}
+        return set(inspect.signature(MySqlConnection.__init__).parameters) - {"self"}
+    return set()
