@@ -18,7 +18,6 @@ from lakehand.domain.processes import (
 from lakehand.domain.references import Catalog, TableReference
 from lakehand.domain.tables import Format, Scheduling, Table, TableSpec
 from lakehand.spi.config import Setting, TableConfig, layered
-from lakehand.spi.detached import DetachedRuntime
 from lakehand.spi.engines import (
     EngineContext,
     EngineHealth,
@@ -32,7 +31,7 @@ from lakehand.spi.factories import METADATA_TRIGGER, ProcessFactory, ProcessTrig
 from lakehand.spi.formats import TableFormat, TableSnapshot
 from lakehand.spi.health import amount, size_histogram
 from lakehand.spi.pauses import pause
-from lakehand.spi.runtimes import StateKey, TableRuntime
+from lakehand.spi.runtimes import DetachedRuntime, StateKey, TableRuntime
 
 __all__ = [
     "METADATA_TRIGGER",
