@@ -2,7 +2,7 @@
 """Health in numbers: the names that formats share, so that one screen can show tables of all formats."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from lakehand.domain.processes import Json
 
@@ -32,6 +32,17 @@ def size_histogram(sizes: Iterable[int]) -> Mapping[str, Json]:
     for size in sizes:
         counts[bisect_right(_EDGES, size)] += 1
     return dict(zip(SIZE_CLASSES, counts, strict=True))
+
+
+def file_numbers(sizes: Sequence[int], small: Sequence[int]) -> dict[str, Json]:
+    """The numbers of live data files by their sizes; ``small``: the sizes of those worth rewriting."""
+    return {
+        FILES: len(sizes),
+        BYTES: sum(sizes),
+        SMALL_FILES: len(small),
+        SMALL_BYTES: sum(small),
+        HISTOGRAM: size_histogram(sizes),
+    }
 
 
 def amount(size: float) -> str:

@@ -174,11 +174,11 @@ def test_a_vacuum_waits_for_seven_days(tmp_path: Path) -> None:
     young, old = removed_files(tmp_path / "young", 6.9), removed_files(tmp_path / "old", 7.1)
 
     assert young.skipped("vacuum") == (
-        "0 removed files with 0 B are older than 168 h since the last vacuum;"
+        "0 removed files with 0 B are older than 7d since the last vacuum;"
         " 12 younger ones with 12.0 MB wait, the first since 2026-11-08 14:24 UTC"
     )
     wanted = old.wanted("vacuum")
-    assert wanted.reason == "12 removed files with 12.0 MB are older than 168 h"
+    assert wanted.reason == "12 removed files with 12.0 MB are older than 7d"
     assert wanted.parameters == {"retain_hours": 168, "mode": "lite"}
 
 
@@ -266,7 +266,7 @@ def test_of_very_many_commits_a_sample_is_read(tmp_path: Path, monkeypatch: pyte
     table = LogTable(tmp_path / "t", days_ago=40)
     for number in range(40):
         table.commit(remove(f"part-{number}.parquet", days_ago=20), days_ago=20)
-    assert table.wanted("vacuum").reason == "about 36 removed files with 36.4 MB are older than 168 h"
+    assert table.wanted("vacuum").reason == "about 36 removed files with 36.4 MB are older than 7d"
 
 
 @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ def test_a_full_vacuum_is_due_by_the_month(tmp_path: Path) -> None:
     harness = removed_files(tmp_path / "t", 1).harness()
     late = replace(harness, now=lambda: NOON + timedelta(days=31))
     runtime = late.runtime()
-    runtime._table = replace(runtime.table, created_at=NOON)
+    runtime.table = replace(runtime.table, created_at=NOON)
 
     answer = harness.factory.trigger(runtime, Action("vacuum"))
 
@@ -354,7 +354,7 @@ def test_removed_files_outside_of_the_table_are_left_and_not_counted(tmp_path: P
     ]
     table.commit(*(remove(name, days_ago=20) for name in (*names, f"file://{tmp_path}/t/own.parquet")), days_ago=20)
     wanted = table.wanted("vacuum")
-    assert wanted.reason.startswith("4 removed files with 4.0 MB are older than 168 h; 4 more lie outside of the table")
+    assert wanted.reason.startswith("4 removed files with 4.0 MB are older than 7d; 4 more lie outside of the table")
     assert wanted.parameters["left_outside"] == 4
 
 

@@ -98,7 +98,7 @@ def test_a_sweep_is_due_once_in_a_while() -> None:
     )
     young = decide(snapshot(commits=line(2)), SWEEP)
     assert isinstance(young, Skip)
-    assert young.reason.startswith("no snapshot is older than 72 h")
+    assert young.reason.startswith("no snapshot is older than 3d")
 
 
 def test_a_dry_run_is_no_sweep() -> None:
@@ -205,8 +205,13 @@ def test_a_floor_that_is_no_number_is_refused() -> None:
         IcebergProcessFactory().open({f"{settings.MAX_AGE.key}-floor": "a day"})
 
 
+def sort_order(text: str) -> dict[str, Json]:
+    runtime = MadeRuntime(snapshot(), rewrite_data__strategy="sort", rewrite_data__sort_order=text)
+    return settings.order(IcebergProcessFactory().context(runtime, Action("rewrite-data")).values)
+
+
 def test_sort_orders_are_read_as_people_write_them() -> None:
-    assert settings.order("sort", "a, b desc, c asc nulls last", ()) == {
+    assert sort_order("a, b desc, c asc nulls last") == {
         "sort": [
             {"column": "a", "descending": False, "nulls_first": True},
             {"column": "b", "descending": True, "nulls_first": False},
@@ -214,7 +219,7 @@ def test_sort_orders_are_read_as_people_write_them() -> None:
         ]
     }
     with pytest.raises(Invalid, match="is no column"):
-        settings.order("sort", "a; drop", ())
+        sort_order("a; drop")
 
 
 def test_manifests_are_in_nobodys_way() -> None:

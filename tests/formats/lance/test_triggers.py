@@ -98,7 +98,7 @@ def test_old_versions_that_nothing_holds_are_cleaned(tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=12)
     lance_tables.make_older(path, timedelta(days=13, hours=23), up_to=9)
     assert harness(path).wants("clean-versions") == Skip(
-        reason="0 of 12 versions are older than 14 days and held by nothing; 1 make it worth it"
+        reason="0 of 12 versions are older than 14d and held by nothing; 1 make it worth it"
     )
     lance_tables.make_older(path, timedelta(hours=2), up_to=9)
     lance.dataset(str(path)).tags.create("kept", 3)
@@ -106,7 +106,7 @@ def test_old_versions_that_nothing_holds_are_cleaned(tmp_path: Path) -> None:
     wanted = harness(path).wants("clean-versions")
 
     assert isinstance(wanted, TableProcess)
-    assert wanted.reason == "8 of 12 versions are older than 14 days and held by nothing"
+    assert wanted.reason == "8 of 12 versions are older than 14d and held by nothing"
     keeping = harness(path, {"lance.clean-versions.retain-versions": "12"}).wants("clean-versions")
     assert isinstance(keeping, Skip)
     assert keeping.reason.endswith("1 held by tags and branches")

@@ -210,10 +210,10 @@ def test_expiry_counts_age_and_number(tmp_path: Path) -> None:
     made = history(tmp_path / "t")
 
     assert wanted(harness(made.root), "expire-snapshots") == (
-        "15 of 40 snapshots are older than 24 h and may go, the last 10 stay"
+        "15 of 40 snapshots are older than 1d and may go, the last 10 stay"
     )
     assert skipped(harness(made.root, expire_snapshots__retain_last="35"), "expire-snapshots") == (
-        "5 of 40 snapshots are older than 24 h and may go, the last 35 stay; worth it from 10"
+        "5 of 40 snapshots are older than 1d and may go, the last 35 stay; worth it from 10"
     )
     assert skipped(harness(made.root, expire_snapshots__enabled="false"), "expire-snapshots").endswith("(from table)")
 
@@ -223,7 +223,7 @@ def test_the_owner_of_a_table_may_keep_more_with_paimons_own_options(tmp_path: P
     aged = history(tmp_path / "b", options={"snapshot.time-retained": "38 h"})
 
     assert "the last 38 stay" in skipped(harness(kept.root), "expire-snapshots")
-    assert skipped(harness(aged.root), "expire-snapshots").startswith("1 of 40 snapshots are older than 38 h")
+    assert skipped(harness(aged.root), "expire-snapshots").startswith("1 of 40 snapshots are older than 38h")
 
 
 def test_a_branch_from_an_unknown_place_keeps_the_whole_main_line(tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ from lakehand.formats.delta import settings
 from lakehand.formats.delta.files import removed_file
 from lakehand.formats.delta.log import Commit, committed_at
 from lakehand.formats.delta.settings import AUTO, FULL, LITE, DeltaContext
-from lakehand.formats.delta.snapshot import DeltaSnapshot, milliseconds, moment_of
+from lakehand.formats.delta.snapshot import DeltaSnapshot
 from lakehand.spi import Json, Skip, StateKey, amount
-from lakehand.spi.kit import Need
+from lakehand.spi.kit import Need, written_duration
+from lakehand.spi.kit.conversions import milliseconds, moment_of
 
 COMMITS_READ = 500  # commits; of more than that a sample is read
 LAST = "_last_vacuum_info"
@@ -66,23 +67,21 @@ class RemovedFiles:
 
 
 def decide_vacuum(context: DeltaContext) -> Need | Skip:
-    kept = settings.retention(context.values, context.snapshot)
-    cutoff = context.table.now - kept
+    """The longest retention counts: the floor's, the table's, our setting's, the request's."""
+    retention = max(context.values[settings.VACUUM_RETAIN], context.snapshot.retention)
+    cutoff = context.table.now - retention
     removed = removed_for(context, milliseconds(cutoff))
-    hours = math.ceil(kept / timedelta(hours=1))
-    told = f"{removed} are older than {hours} h{removed.left}"
-    parameters: dict[str, Json] = {
-        "retain_hours": hours,
-        **({"left_outside": removed.outside} if removed.outside else {}),
-    }
-    mode, why_full = mode_of(context)
+    text = f"{removed} are older than {written_duration(retention)}{removed.left}"
+    outside: dict[str, Json] = {"left_outside": removed.outside} if removed.outside else {}
+    parameters = {"retain_hours": math.ceil(retention / timedelta(hours=1)), **outside}
     if not context.by_person and (why_due := full_due(context)):
-        return Need(reason=f"{why_due}; {told}", parameters={**parameters, "mode": FULL})
+        return Need(reason=f"{why_due}; {text}", parameters={**parameters, "mode": FULL})
     if not context.by_person and removed.files < context.values[settings.VACUUM_MIN_FILES]:
-        return Skip(reason=f"{told} since the last vacuum; {describe_waiting(context.snapshot, cutoff)}")
+        return Skip(reason=f"{text} since the last vacuum; {describe_waiting(context.snapshot, cutoff)}")
+    mode, why_full = mode_of(context)
     if mode == LITE and not can_be_lite(context.snapshot):
-        return Skip(reason=f"{told}; a lite vacuum is impossible, as the log no longer names all of them")
-    return Need(reason=f"{told}{why_full}", parameters={**parameters, "mode": mode})
+        return Skip(reason=f"{text}; a lite vacuum is impossible, as the log no longer names all of them")
+    return Need(reason=f"{text}{why_full}", parameters={**parameters, "mode": mode})
 
 
 def mode_of(context: DeltaContext) -> tuple[str, str]:

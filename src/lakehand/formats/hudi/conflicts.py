@@ -15,7 +15,7 @@ from lakehand.domain.retries import back_off
 from lakehand.formats.hudi.locks import PREFER_WRITER, PREFIX, STRATEGY, NoLock, shared_lock
 from lakehand.formats.hudi.snapshot import CLUSTERING, HudiSnapshot, PendingPlan
 from lakehand.formats.hudi.timeline import TimelineFile, in_order
-from lakehand.spi import Action, Failure, Instant, Json, Operation, Remedy, Skip, Status, TableConfig, TableRuntime
+from lakehand.spi import Failure, Instant, Json, Operation, Remedy, Skip, Status, TableConfig, TableRuntime
 from lakehand.spi.pauses import minutes
 
 LOST = "lost"  # in the result of a clustering: its plans that lost against a writer, each with the reason
@@ -29,10 +29,6 @@ WRITER_WINS: Mapping[str, str] = {
     f"{PREFIX}{STRATEGY}": PREFER_WRITER,
     "hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution": "true",
 }
-
-
-def conflict_options(action: Action) -> Mapping[str, str]:
-    return WRITER_WINS if action == CLUSTERING else {}
 
 
 def may_roll_back(config: TableConfig) -> bool:

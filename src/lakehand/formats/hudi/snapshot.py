@@ -16,6 +16,7 @@ from lakehand.storage import Storage
 COMPACTION = Action.register("compaction")
 CLUSTERING = Action.register("clustering")
 CLEAN = Action.register("clean")
+ACTIONS = (COMPACTION, CLUSTERING, CLEAN)
 
 _SIZES = {COMPACTION: plans.compaction_size, CLUSTERING: plans.clustering_size, CLEAN: plans.clean_size}
 _PLANS = {"compaction": COMPACTION, "clustering": CLUSTERING, "clean": CLEAN}

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,7 +17,8 @@ from lakehand.formats.iceberg.manifests import (
     read_files,
     read_list,
 )
-from lakehand.spi import Action, Json, health, size_histogram
+from lakehand.spi import Action, Json, health
+from lakehand.spi.kit.conversions import moment_of
 from lakehand.storage import Storages
 
 REWRITE_DATA = Action.register("rewrite-data")
@@ -25,6 +26,7 @@ REWRITE_POSITION_DELETES = Action.register("rewrite-position-deletes")
 REWRITE_MANIFESTS = Action.register("rewrite-manifests")
 EXPIRE_SNAPSHOTS = Action.register("expire-snapshots")
 REMOVE_ORPHANS = Action.register("remove-orphans")
+ACTIONS = (REWRITE_DATA, REWRITE_POSITION_DELETES, REWRITE_MANIFESTS, EXPIRE_SNAPSHOTS, REMOVE_ORPHANS)
 
 TAG = "lakehand-operation"  # in a snapshot's summary: the operation that made it
 MAIN = "main"
@@ -45,7 +47,7 @@ class SnapshotCommit(NamedTuple):
 
     @property
     def time(self) -> datetime:
-        return datetime.fromtimestamp(self.at / 1000, timezone.utc)
+        return moment_of(self.at)
 
 
 class Ref(NamedTuple):
@@ -138,16 +140,11 @@ class IcebergSnapshot:
 
     @cached_property
     def numbers(self) -> Mapping[str, Json]:
-        sizes = [file.size for file in self.data_files]
-        small = [size for size in sizes if size < self.target_bytes * SMALL_SHARE]
+        sizes, limit = [file.size for file in self.data_files], self.target_bytes * SMALL_SHARE
         vectors = sum(file.is_vector for file in self.delete_files)
         return {
             "format_version": self.version,
-            health.FILES: len(sizes),
-            health.BYTES: sum(sizes),
-            health.SMALL_FILES: len(small),
-            health.SMALL_BYTES: sum(small),
-            health.HISTOGRAM: size_histogram(sizes),
+            **health.file_numbers(sizes, [size for size in sizes if size < limit]),
             health.ROWS: sum(file.rows for file in self.data_files),
             health.DELETE_FILES: len(self.delete_files) - vectors,
             health.DELETION_VECTORS: vectors,

@@ -3,15 +3,13 @@
 
 import hashlib
 import json
-from collections import Counter
 from dataclasses import dataclass
 
 from lakehand.formats.paimon import settings
 from lakehand.formats.paimon.layout import Document
-from lakehand.formats.paimon.manifests import PaimonFile
 from lakehand.formats.paimon.schema import TableKind
 from lakehand.formats.paimon.settings import AUTO, FULL, MINOR, SORT, PaimonContext, SortOrder
-from lakehand.formats.paimon.snapshot import OURS, Bucket, PaimonSnapshot, sorted_runs
+from lakehand.formats.paimon.snapshot import OURS, PaimonSnapshot, sorted_runs
 from lakehand.spi import Json, Skip, StateKey, TableRuntime, amount
 from lakehand.spi.kit import Need, Values
 
@@ -32,20 +30,14 @@ def decide_compact(context: PaimonContext) -> Need | Skip:
     if why := why_never(context.snapshot):
         return Skip(reason=why)
     plan = make_plan(context)
-    if not plan.is_needed and not context.by_person:
+    if (not plan.is_needed and not context.by_person) or (plan.strategy == SORT and plan.order is None):
         return Skip(reason=plan.reason)
-    if plan.strategy == SORT and plan.order is None:
-        return Skip(reason=plan.reason)
-    if not context.is_confirmed and (why := why_not_beside_writers(context.snapshot, context.values)):
-        return Skip(reason=not_beside(context, plan, why))
-    return Need(reason=plan.reason, parameters={"strategy": plan.strategy})
-
-
-def not_beside(context: PaimonContext, plan: CompactionPlan, why: str) -> str:
+    if context.is_confirmed or not (why := why_not_beside_writers(context.snapshot, context.values)):
+        return Need(reason=plan.reason, parameters={"strategy": plan.strategy})
     if not context.by_person:
-        return f"{plan.reason}; not compacted: {why}"
+        return Skip(reason=f"{plan.reason}; not compacted: {why}")
     command = f"lakehand operations submit {context.table.table.id} {context.action} --confirm"
-    return f"{why}. To do it all the same: {command}"
+    return Skip(reason=f"{why}. To do it all the same: {command}")
 
 
 def compaction_limits(context: PaimonContext) -> dict[str, Json]:
@@ -53,7 +45,8 @@ def compaction_limits(context: PaimonContext) -> dict[str, Json]:
     return {
         "strategy": plan.strategy,
         "kind": str(context.snapshot.schema.kind),
-        "counts": counts_of(context.snapshot),
+        # How many small files each partition has, most first: from this the job plans its rounds.
+        "counts": [count for _, count in context.snapshot.small_counts.most_common(MOST_COUNTS) if count > 1],
         "min_files": 2 if plan.strategy == FULL else context.values[settings.MIN_FILES],
         "order_strategy": plan.order.strategy if plan.order else None,
         "order_columns": list(plan.order.columns) if plan.order else None,
@@ -123,14 +116,16 @@ def choose_merge(snapshot: PaimonSnapshot, values: Values, can_pick: bool) -> st
 
 def plan_sort(context: PaimonContext) -> CompactionPlan:
     snapshot, schema, least = context.snapshot, context.snapshot.schema, context.values[settings.MIN_FILES]
+    why = ""
     if schema.kind is not TableKind.APPEND:
         why = f"a {schema.kind} table cannot be sorted: set {settings.STRATEGY.key} to {AUTO}, {MINOR} or {FULL}"
-        return CompactionPlan(strategy=SORT, reason=why, is_needed=False)
-    if schema.has_deletion_vectors:
+    elif schema.has_deletion_vectors:
         why = "a table with deletion vectors cannot be sorted: the vectors would lose their files"
+    if why:
         return CompactionPlan(strategy=SORT, reason=why, is_needed=False)
-    order = settings.order(context.values, schema.columns, schema.partition_keys)
-    unsorted = unsorted_files(context.table, snapshot, order)
+    order = settings.order(context)
+    until = sorted_until(context.table, snapshot, order)
+    unsorted = [file for file in snapshot.files if file.created > until]
     size, total = sum(file.size for file in unsorted), sum(file.size for file in snapshot.files) or 1
     needed = context.values[settings.UNSORTED_SHARE]
     reason = (
@@ -139,17 +134,6 @@ def plan_sort(context: PaimonContext) -> CompactionPlan:
     )
     is_needed = size >= needed * total and len(unsorted) >= least
     return CompactionPlan(strategy=SORT, reason=reason, is_needed=is_needed, order=order)
-
-
-def counts_of(snapshot: PaimonSnapshot) -> list[Json]:
-    """How many small files each partition has, most first: from this the job plans its rounds."""
-    counts: Counter[Bucket] = snapshot.small_counts
-    return [count for _, count in counts.most_common(MOST_COUNTS) if count > 1]
-
-
-def unsorted_files(table: TableRuntime, snapshot: PaimonSnapshot, order: SortOrder) -> list[PaimonFile]:
-    until = sorted_until(table, snapshot, order)
-    return [file for file in snapshot.files if file.created > until]
 
 
 def sorted_until(table: TableRuntime, snapshot: PaimonSnapshot, order: SortOrder) -> int:

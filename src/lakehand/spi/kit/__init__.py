@@ -3,15 +3,18 @@
 
 from lakehand.spi.kit.factory import (
     BEFORE,
+    TAG,
+    ActionRow,
     Admission,
     DecisionContext,
+    Effect,
     FormatFactory,
     Need,
     PlanningFactory,
     is_by_person,
     refused,
 )
-from lakehand.spi.kit.failures import REFUSED, FailureRule, classify, rule
+from lakehand.spi.kit.failures import REFUSED, FailureRule, class_missing, classify, rule, table_missing
 from lakehand.spi.kit.rows import (
     SetBy,
     SettingRow,
@@ -20,21 +23,29 @@ from lakehand.spi.kit.rows import (
     choice_setting,
     columns_setting,
     count_setting,
+    described,
     duration_setting,
     flag_setting,
+    markdown_table,
+    retained_count_setting,
+    retention_setting,
+    rows_in,
     share_setting,
     text_setting,
     written,
+    written_duration,
 )
 from lakehand.spi.kit.settings import FormatSettings, Values, switches
-from lakehand.spi.kit.tables import described, markdown_table
 from lakehand.spi.kit.verdicts import dry_run_verdict, left_outside
 
 __all__ = [
     "BEFORE",
     "REFUSED",
+    "TAG",
+    "ActionRow",
     "Admission",
     "DecisionContext",
+    "Effect",
     "FailureRule",
     "FormatFactory",
     "FormatSettings",
@@ -46,6 +57,7 @@ __all__ = [
     "Values",
     "bytes_setting",
     "choice_setting",
+    "class_missing",
     "classify",
     "columns_setting",
     "count_setting",
@@ -57,9 +69,14 @@ __all__ = [
     "left_outside",
     "markdown_table",
     "refused",
+    "retained_count_setting",
+    "retention_setting",
+    "rows_in",
     "rule",
     "share_setting",
     "switches",
+    "table_missing",
     "text_setting",
     "written",
+    "written_duration",
 ]
