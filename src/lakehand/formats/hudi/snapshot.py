@@ -108,30 +108,21 @@ class HudiSnapshot:
     def index_definitions(self) -> Mapping[str, Any]:
         """How the indexes of the metadata table are defined, by name."""
         path = self.properties.get("hoodie.table.index.defs.path")
-        if not path:
-            return {}
-        try:
-            document = self._document(f"{self.root}/{path}")
-        except FileNotFoundError:
-            return {}
-        return dict(document.get("indexDefinitions") or {})
+        return (self._document(f"{self.root}/{path}") if path else {}).get("indexDefinitions") or {}
 
     def requested_document(self, instant: str) -> dict[str, Any]:
-        for file in self.timeline.requested_at(instant):
-            try:
-                return self._document(f"{self.timeline_folder}/{file.name}")
-            except FileNotFoundError:
-                continue
-        return {}
+        found = map(self.document, self.timeline.requested_at(instant))
+        return next((document for document in found if document), {})
 
-    def completed_document(self, file: TimelineFile) -> dict[str, Any]:
-        try:
-            return self._document(f"{self.timeline_folder}/{file.name}")
-        except FileNotFoundError:
-            return {}
+    def document(self, file: TimelineFile) -> dict[str, Any]:
+        return self._document(f"{self.timeline_folder}/{file.name}")
 
     def _document(self, path: str) -> dict[str, Any]:
-        return plans.read_document(self.storage.read(path), path)
+        """Empty when the file is gone."""
+        try:
+            return plans.read_document(self.storage.read(path), path)
+        except FileNotFoundError:
+            return {}
 
     @cached_property
     def numbers(self) -> Mapping[str, Json]:
@@ -153,7 +144,7 @@ class HudiSnapshot:
 
     def _file_numbers(self) -> dict[str, Json]:
         replacing = self.timeline.completed("replacecommit")
-        replaced = {group for file in replacing for group in plans.replaced_groups(self.completed_document(file))}
+        replaced = {group for file in replacing for group in plans.replaced_groups(self.document(file))}
         return live_files(self.storage.below(self.root), self.timeline, replaced).numbers
 
     def _snapshot_numbers(self) -> dict[str, Json]:

@@ -130,7 +130,7 @@ def numbers_of(snapshot: HudiSnapshot, process: TableProcess, done: Sequence[Tim
     total: dict[str, int] = {}
     for file in done:
         try:
-            document = snapshot.completed_document(file)
+            document = snapshot.document(file)
         except OSError:
             continue
         counted = plans.clean_numbers(document) if process.action == CLEAN else plans.commit_numbers(document)
