@@ -40,13 +40,8 @@ class DeltaFormat(TableFormat):
     def inspect(self, reference: TableReference) -> DeltaSnapshot:
         storage, root = self._storages.of(reference.location)
         log = self._listed(reference.location, storage, root)
-        sign = change_token_of(storage, log.newest_path)
-        return DeltaSnapshot(
-            token=token_of(log.newest, sign),
-            location=reference.location,
-            read_at=datetime.now(timezone.utc),
-            log=log,
-        )
+        token = token_of(log.newest, change_token_of(storage, log.newest_path))
+        return DeltaSnapshot(token=token, location=reference.location, read_at=datetime.now(timezone.utc), log=log)
 
     def recognise(self, location: str, names: Collection[str]) -> bool:
         return FOLDER in names

@@ -4,7 +4,7 @@
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -35,16 +35,14 @@ class PastVacuum:
     cutoff: int = 0  # files that were removed earlier are gone
 
 
-def encode(one: PastVacuum) -> str:
-    return f"{one.at},{one.cutoff}"
-
-
 def decode(text: str) -> PastVacuum:
     at, cutoff = text.split(",")
     return PastVacuum(at=int(at), cutoff=int(cutoff))
 
 
-LAST_FULL = StateKey(name="last-full-vacuum", default=PastVacuum(), encode=encode, decode=decode)
+LAST_FULL = StateKey(
+    name="last-full-vacuum", default=PastVacuum(), encode=lambda one: f"{one.at},{one.cutoff}", decode=decode
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,17 +51,12 @@ class RemovedFiles:
 
     files: int
     size: int
-    commits: int  # so old, and newer than the last vacuum
-    outside: int = 0  # more of them by absolute paths outside of the table, which a vacuum leaves
-    is_estimate: bool = False
+    outside: int  # more of them by absolute paths outside of the table, which a vacuum leaves
+    is_estimate: bool
 
     def __str__(self) -> str:
         about = "about " if self.is_estimate else ""
         return f"{about}{self.files} removed files with {amount(self.size)}"
-
-    @property
-    def left(self) -> str:
-        return f"; {self.outside} more lie outside of the table and are left" if self.outside else ""
 
 
 def decide_vacuum(context: DeltaContext) -> Need | Skip:
@@ -71,9 +64,11 @@ def decide_vacuum(context: DeltaContext) -> Need | Skip:
     retention = max(context.values[settings.VACUUM_RETAIN], context.snapshot.retention)
     cutoff = context.table.now - retention
     removed = removed_for(context, milliseconds(cutoff))
-    text = f"{removed} are older than {written_duration(retention)}{removed.left}"
-    outside: dict[str, Json] = {"left_outside": removed.outside} if removed.outside else {}
-    parameters = {"retain_hours": math.ceil(retention / timedelta(hours=1)), **outside}
+    text = f"{removed} are older than {written_duration(retention)}"
+    parameters: dict[str, Json] = {"retain_hours": math.ceil(retention / timedelta(hours=1))}
+    if removed.outside:
+        text += f"; {removed.outside} more lie outside of the table and are left"
+        parameters["left_outside"] = removed.outside
     if not context.by_person and (why_due := full_due(context)):
         return Need(reason=f"{why_due}; {text}", parameters={**parameters, "mode": FULL})
     if not context.by_person and removed.files < context.values[settings.VACUUM_MIN_FILES]:
@@ -150,31 +145,28 @@ def removed_before(snapshot: DeltaSnapshot, cutoff: int, cleaned_until: int) -> 
     versions = snapshot.log.after(last_seen(snapshot))
     old = versions[: bisect_left(versions, cutoff, key=lambda v: committed_at(snapshot.log.commit(v)))]
     chosen = old[:: math.ceil(len(old) / COMMITS_READ)] if old else []
-    tombstones = removed_sizes(snapshot, (commit for _, commit in snapshot.log.commits(chosen)), cleaned_until, cutoff)
+    tombstones = removed_sizes(snapshot, chosen, cleaned_until, cutoff)
     own = [size for path, size in tombstones.items() if not is_outside(path, snapshot.location)]
     times = len(old) / len(chosen) if chosen else 1
     return RemovedFiles(
         files=round(len(own) * times),
         size=round(sum(own) * times),
-        commits=len(old),
         outside=round((len(tombstones) - len(own)) * times),
         is_estimate=len(chosen) < len(old),
     )
 
 
-def removed_sizes(
-    snapshot: DeltaSnapshot, commits: Iterable[Commit], cleaned_until: int, cutoff: int
-) -> dict[str, int]:
+def removed_sizes(snapshot: DeltaSnapshot, versions: Sequence[int], cleaned_until: int, cutoff: int) -> dict[str, int]:
     """The files, with sizes, that these commits removed after one moment, and that nobody touched after another."""
     state = snapshot.state
     found: dict[str, int] = {}
-    for commit in commits:
-        for action in commit:
-            if "remove" in action:
-                tombstone = removed_file(action["remove"])
-                newest = state.tombstones.get(tombstone.path, tombstone)
-                if tombstone.path not in state.files and cleaned_until <= newest.removed < cutoff:
-                    found[tombstone.path] = tombstone.size
+    removes = (
+        action["remove"] for _, commit in snapshot.log.commits(versions) for action in commit if "remove" in action
+    )
+    for tombstone in map(removed_file, removes):
+        newest = state.tombstones.get(tombstone.path, tombstone)
+        if tombstone.path not in state.files and cleaned_until <= newest.removed < cutoff:
+            found[tombstone.path] = tombstone.size
     return found
 
 

@@ -56,18 +56,18 @@ class Clusters:
         return Clusters(columns=self.columns, windows=tuple(kept[:MOST_WINDOWS]))
 
 
-def encode(clusters: Clusters) -> str:
-    windows = [[window.version, window.first, window.last] for window in clusters.windows]
-    return json.dumps({"columns": clusters.columns, "windows": windows})
-
-
 def decode(text: str) -> Clusters:
     document = json.loads(text)
     windows = (Window(version=v, first=first, last=last) for v, first, last in document["windows"])
     return Clusters(columns=tuple(document["columns"]), windows=tuple(windows))
 
 
-CLUSTERED = StateKey(name="clustered", default=Clusters(), encode=encode, decode=decode)
+CLUSTERED = StateKey(
+    name="clustered", default=Clusters(), decode=decode,
+    encode=lambda known: json.dumps(
+        {"columns": known.columns, "windows": [[one.version, one.first, one.last] for one in known.windows]}
+    ),
+)  # fmt: skip
 
 
 def clusters_of(snapshot: DeltaSnapshot, columns: Sequence[str], known: Clusters) -> Clusters:

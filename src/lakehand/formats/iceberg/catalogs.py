@@ -38,32 +38,24 @@ class Catalogs:
 
     def __init__(self) -> None:
         self._open: dict[str, Any] = {}
-        self._storages: dict[str, Storages] = {}
         self._lock = Lock()
 
     def metadata_location(self, reference: TableReference) -> str:
         catalog = reference.catalog
         assert catalog is not None
         if catalog.type == JDBC:
-            return jdbc.metadata_location(
-                self._database(catalog), catalog.name, reference.db_name, reference.table_name
-            )
-        return str(self._loaded(catalog, (*reference.db_name.split("."), reference.table_name)).metadata_location)
+            database = self._database(catalog)
+            return jdbc.metadata_location(database, catalog.name, reference.db_name, reference.table_name)
+        return str(self._load(catalog, (*reference.db_name.split("."), reference.table_name)).metadata_location)
 
     def storages(self, catalog: Catalog) -> Storages:
-        with self._lock:
-            known = self._storages.get(catalog.name)
-            if known is None:
-                known = self._storages[catalog.name] = CatalogStorages(catalog.reader_properties)
-            return known
+        made: Storages = self._once(f"storages of {catalog.name}", lambda: CatalogStorages(catalog.reader_properties))
+        return made
 
     def tables(self, catalog: Catalog) -> Iterator[TableReference]:
         if catalog.type == HADOOP:
-            yield from self._folders_of(catalog)
-        elif catalog.type == JDBC:
-            yield from self._rows_of(catalog)
-        else:
-            yield from self._listed(catalog)
+            return self._folders_of(catalog)
+        return self._rows_of(catalog) if catalog.type == JDBC else self._listed(catalog)
 
     def _folders_of(self, catalog: Catalog) -> Iterator[TableReference]:
         if not catalog.warehouse:
@@ -84,25 +76,25 @@ class Catalogs:
 
     def _listed(self, catalog: Catalog) -> Iterator[TableReference]:
         with storage_errors(catalog.name):
-            opened = self._opened(catalog)
+            opened = self._connect(catalog)
             for namespace in namespaces(opened, ()):
                 for identifier in opened.list_tables(namespace):
-                    table = self._loaded(catalog, identifier)
+                    table = self._load(catalog, identifier)
                     yield TableReference(
                         location=normalise(table.location()), catalog=catalog,
                         db_name=".".join(identifier[:-1]), table_name=identifier[-1],
                     )  # fmt: skip
 
-    def _loaded(self, catalog: Catalog, identifier: tuple[str, ...]) -> Any:
+    def _load(self, catalog: Catalog, identifier: tuple[str, ...]) -> Any:
         from pyiceberg.exceptions import NoSuchTableError
 
         try:
             with storage_errors(catalog.name):
-                return self._opened(catalog).load_table(identifier)
+                return self._connect(catalog).load_table(identifier)
         except NoSuchTableError as error:
             raise Invalid(f"{'.'.join(identifier)} is not in the catalog {catalog.name}") from error
 
-    def _opened(self, catalog: Catalog) -> Any:
+    def _connect(self, catalog: Catalog) -> Any:
         if catalog.type not in THROUGH_PYICEBERG:
             known = ", ".join(sorted({HADOOP, JDBC, *THROUGH_PYICEBERG}))
             raise Invalid(f"the catalog {catalog.name} is of the type {catalog.type!r}; known are {known}")
@@ -136,14 +128,11 @@ def walk(storage: Storage, path: str, names: tuple[str, ...]) -> Iterator[tuple[
 
 
 def namespaces(opened: Any, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    can_be_nested = type(opened).__name__ == "RestCatalog"
     for namespace in opened.list_namespaces(above):
         yield namespace
-        if len(namespace) < DEEPEST and supports_nesting(opened):
+        if len(namespace) < DEEPEST and can_be_nested:
             yield from namespaces(opened, namespace)
-
-
-def supports_nesting(opened: Any) -> bool:
-    return type(opened).__name__ == "RestCatalog"
 
 
 @contextmanager

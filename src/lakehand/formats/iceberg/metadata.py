@@ -37,17 +37,7 @@ def current(storage: Storage, root: str, location: str) -> str:
 
 
 def named(storage: Storage, folder: str, version: int) -> str | None:
-    return next((n for n in (f"v{version}{suffix}" for suffix in SUFFIXES) if exists(storage, f"{folder}/{n}")), None)
-
-
-def exists(storage: Storage, path: str) -> bool:
-    if storage.is_local:
-        return storage.change_token(path) != "absent"
-    try:
-        storage.open(path).close()
-    except FileNotFoundError:
-        return False
-    return True
+    return next((n for n in (f"v{version}{suffix}" for suffix in SUFFIXES) if storage.exists(f"{folder}/{n}")), None)
 
 
 def newest(storage: Storage, folder: str, location: str) -> str:

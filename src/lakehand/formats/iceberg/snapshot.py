@@ -2,6 +2,7 @@
 """An Iceberg table at one moment: its metadata file; manifests are opened only when someone asks for files."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -174,15 +175,12 @@ class IcebergSnapshot:
 
     def _files_of(self, manifests: Sequence[Manifest]) -> Iterator[Sequence[ContentFile]]:
         unread = [manifest for manifest in manifests if self.cache.get(manifest.path) is None]
-        is_remote = not self.storages.of(self.metadata_location)[0].is_local
-        if is_remote and len(unread) > 2:
-            from concurrent.futures import ThreadPoolExecutor
-
+        if len(unread) > 2 and not self.storages.of(self.metadata_location)[0].is_local:
             with ThreadPoolExecutor(READERS) as pool:
-                list(pool.map(self._opened, unread))
-        return map(self._opened, manifests)
+                list(pool.map(self._read_manifest, unread))
+        return map(self._read_manifest, manifests)
 
-    def _opened(self, manifest: Manifest) -> Sequence[ContentFile]:
+    def _read_manifest(self, manifest: Manifest) -> Sequence[ContentFile]:
         files = self.cache.get(manifest.path)
         if files is None:
             files = read_files(self._read(manifest.path), manifest)

@@ -43,10 +43,10 @@ class IcebergFormat(TableFormat):
         self._storages = Storages(properties)
 
     def probe(self, reference: TableReference) -> str:
-        return self._found(reference).token
+        return self._locate(reference).token
 
     def inspect(self, reference: TableReference) -> IcebergSnapshot:
-        found = self._found(reference)
+        found = self._locate(reference)
         return IcebergSnapshot(
             token=found.token,
             location=reference.location,
@@ -66,7 +66,7 @@ class IcebergFormat(TableFormat):
     def tables(self, catalog: Catalog) -> Iterator[TableReference]:
         return self._catalogs.tables(catalog)
 
-    def _found(self, reference: TableReference) -> MetadataLocation:
+    def _locate(self, reference: TableReference) -> MetadataLocation:
         if reference.catalog is None:
             return by_path(self._storages, reference.location, is_own=False)
         storages = self._catalogs.storages(reference.catalog)
@@ -81,10 +81,9 @@ def by_path(storages: Storages, location: str, *, is_own: bool) -> MetadataLocat
     storage, root = storages.of(location)
     name = metadata.current(storage, root, location)
     change_token = storage.change_token(f"{root}/{metadata.FOLDER}/{name}")
-    read_only = "" if is_own or metadata.is_versioned(name) else NEEDS_CATALOG
     return MetadataLocation(
         metadata=f"{location}/{metadata.FOLDER}/{name}",
         token=f"{name}:{change_token}" if change_token else name,
         storages=storages,
-        why_read_only=read_only,
+        why_read_only="" if is_own or metadata.is_versioned(name) else NEEDS_CATALOG,
     )
