@@ -41,7 +41,7 @@ def test_a_table_that_was_made_anew_with_as_many_versions_shows_another_sign(tmp
     first = lance_tables.make_table(tmp_path / "a", fragments=2)
     second = lance_tables.make_table(tmp_path / "b", fragments=2, each=11)
 
-    assert newest(LocalStorage(), str(first), "a")[1] != newest(LocalStorage(), str(second), "b")[1]
+    assert newest(LocalStorage(), str(first), "a")[2] != newest(LocalStorage(), str(second), "b")[2]
 
 
 def test_a_folder_without_manifests_is_no_table(tmp_path: Path) -> None:

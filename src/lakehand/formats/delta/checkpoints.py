@@ -40,12 +40,8 @@ def load(state: LogState, log: Log, checkpoint: Checkpoint) -> None:
             else:
                 state.restore(action)
     for name in sidecars:
-        load_parquet(state, log, sidecar_path(log.folder, name))
+        load_parquet(state, log, name if "/" in name else f"{log.folder}/{SIDECARS}/{name}")
     state.drop_tombstones_of_live_files()
-
-
-def sidecar_path(folder: str, name: str) -> str:
-    return name if "/" in name else f"{folder}/{SIDECARS}/{name}"
 
 
 def load_parquet(state: LogState, log: Log, path: str) -> list[Mapping[str, Any]]:
@@ -155,15 +151,11 @@ def partitions(rows: Any) -> list[Partition]:
 
 
 def other_actions(table: Any) -> Iterator[Mapping[str, Any]]:
+    """pyarrow gives a map, as the configuration of a table is, as a list of pairs."""
     from pyarrow import types
 
     for name in TABLE_COLUMNS:
         if name in table.column_names and types.is_struct(table.column(name).type):
             for value in table.column(name).drop_null().to_pylist():
-                yield {name: with_maps(value)}
-
-
-def with_maps(value: Mapping[str, Any]) -> dict[str, Any]:
-    """pyarrow gives a map as a list of pairs."""
-    maps = ("configuration",)
-    return {key: dict(one) if key in maps and one is not None else one for key, one in value.items()}
+                pairs = value.get("configuration")
+                yield {name: {**value, "configuration": dict(pairs)} if isinstance(pairs, list) else value}

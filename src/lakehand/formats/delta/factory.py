@@ -3,6 +3,7 @@
 
 from collections.abc import Collection, Mapping
 from datetime import timedelta
+from typing import ClassVar
 
 from lakehand.formats.delta import settings, verdicts
 from lakehand.formats.delta.rewrites import decide_optimize, decide_purge
@@ -12,7 +13,7 @@ from lakehand.formats.delta.table import DELTA
 from lakehand.formats.delta.vacuum import LAST_FULL, decide_vacuum
 from lakehand.formats.delta.z_order import CLUSTERED, decide_z_order
 from lakehand.spi import Json, ProcessTriggerStrategy, Skip, at_fixed_rate
-from lakehand.spi.kit import BEFORE, ActionRow, Need, PlanningFactory
+from lakehand.spi.kit import BEFORE, ActionRow, Actions, Need, PlanningFactory
 
 READER, WRITER = 3, 7  # the newest protocol versions of Delta 3.3
 # Of Delta 3.3.3. Previews and commits that a catalog coordinates are left out: they need more than the engine has.
@@ -29,18 +30,17 @@ ON_COMMIT = ProcessTriggerStrategy(interval=timedelta(days=1), on_new_snapshot=T
 BY_TIME = at_fixed_rate(timedelta(hours=12))  # a vacuum's own two commits must not wake it
 
 
-ACTIONS = {
-    settings.OPTIMIZE: ActionRow(strategy=ON_COMMIT, decide=decide_optimize, verify=verdicts.verify_rewrite),
-    settings.Z_ORDER: ActionRow(strategy=ON_COMMIT, decide=decide_z_order, verify=verdicts.verify_z_order),
-    settings.PURGE: ActionRow(strategy=ON_COMMIT, decide=decide_purge, verify=verdicts.verify_rewrite),
-    settings.VACUUM: ActionRow(strategy=BY_TIME, decide=decide_vacuum, verify=verdicts.verify_vacuum, has_dry_run=True),
-}
-
-
 class DeltaProcessFactory(PlanningFactory[DeltaSnapshot]):
     name = "delta"
     format = DELTA
-    actions = ACTIONS
+    actions: ClassVar[Actions] = {
+        settings.OPTIMIZE: ActionRow(strategy=ON_COMMIT, decide=decide_optimize, verify=verdicts.verify_rewrite),
+        settings.Z_ORDER: ActionRow(strategy=ON_COMMIT, decide=decide_z_order, verify=verdicts.verify_z_order),
+        settings.PURGE: ActionRow(strategy=ON_COMMIT, decide=decide_purge, verify=verdicts.verify_rewrite),
+        settings.VACUUM: ActionRow(
+            strategy=BY_TIME, decide=decide_vacuum, verify=verdicts.verify_vacuum, has_dry_run=True
+        ),
+    }
     rows = settings.ROWS
     rules = verdicts.RULES
     states = (CLUSTERED, LAST_FULL)

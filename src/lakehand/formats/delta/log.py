@@ -41,7 +41,8 @@ class Log:
             names = storage.names(folder)
         except (FileNotFoundError, NotADirectoryError):
             raise Invalid(f"there is no Delta table at {location}: it has no folder {FOLDER}") from None
-        log = Log(storage=storage, folder=folder, versions=commit_versions(names), names=names)
+        commits = (name[:20] for name in names if len(name) == 25 and name.endswith(".json") and name[:20].isdigit())
+        log = Log(storage=storage, folder=folder, versions=tuple(sorted(map(int, commits))), names=names)
         if not log.versions and not log.checkpoints:
             raise Invalid(f"there is no Delta table at {location}: its {FOLDER} has no commit and no checkpoint")
         return log
@@ -117,12 +118,6 @@ class Log:
 
 def commit_path(folder: str, version: int) -> str:
     return f"{folder}/{version:020d}.json"
-
-
-def commit_versions(names: Iterable[str]) -> tuple[int, ...]:
-    return tuple(
-        sorted(int(name[:20]) for name in names if len(name) == 25 and name.endswith(".json") and name[:20].isdigit())
-    )
 
 
 def complete(names: Iterable[str]) -> Iterator[Checkpoint]:

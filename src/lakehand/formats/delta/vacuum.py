@@ -160,10 +160,8 @@ def removed_sizes(snapshot: DeltaSnapshot, versions: Sequence[int], cleaned_unti
     """The files, with sizes, that these commits removed after one moment, and that nobody touched after another."""
     state = snapshot.state
     found: dict[str, int] = {}
-    removes = (
-        action["remove"] for _, commit in snapshot.log.commits(versions) for action in commit if "remove" in action
-    )
-    for tombstone in map(removed_file, removes):
+    actions = (action for _, commit in snapshot.log.commits(versions) for action in commit)
+    for tombstone in (removed_file(action["remove"]) for action in actions if "remove" in action):
         newest = state.tombstones.get(tombstone.path, tombstone)
         if tombstone.path not in state.files and cleaned_until <= newest.removed < cutoff:
             found[tombstone.path] = tombstone.size

@@ -104,7 +104,3 @@ def commit_numbers(commit: Document) -> dict[str, int]:
         "file_groups_replaced": len(replaced_groups(commit)),
     }
     return {key: value for key, value in numbers.items() if value}
-
-
-def clean_numbers(document: Document) -> dict[str, int]:
-    return {"files_deleted": int(document.get("totalFilesDeleted") or 0)}

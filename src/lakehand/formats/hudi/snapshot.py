@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -149,7 +149,7 @@ class HudiSnapshot:
 
     def _snapshot_numbers(self) -> dict[str, Json]:
         writes = self.timeline.completed(*WRITES)
-        oldest = {health.OLDEST_SNAPSHOT: iso(writes[0].modified)} if writes else {}
+        oldest = {health.OLDEST_SNAPSHOT: writes[0].modified.isoformat(timespec="seconds")} if writes else {}
         return {health.SNAPSHOTS: len(writes), **oldest}
 
     def _pending_numbers(self) -> dict[str, Json]:
@@ -177,7 +177,3 @@ class HudiSnapshot:
             return True
         old = any(file.action == "replacecommit" for file in requested)
         return old and plans.is_clustering(self.requested_document(instant))
-
-
-def iso(moment: datetime) -> str:
-    return moment.astimezone(timezone.utc).isoformat(timespec="seconds")

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every decision about an Iceberg table keeps, when snapshots expire, and when orphans are removed."""
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from lakehand.formats.iceberg import settings
 from lakehand.formats.iceberg.metadata import NEWEST
-from lakehand.formats.iceberg.retention import SnapshotRetention, expirable
 from lakehand.formats.iceberg.settings import IcebergContext
 from lakehand.formats.iceberg.snapshot import (
     EXPIRE_SNAPSHOTS,
@@ -14,6 +15,9 @@ from lakehand.formats.iceberg.snapshot import (
     REWRITE_POSITION_DELETES,
     TAG,
     IcebergSnapshot,
+    Ref,
+    SnapshotCommit,
+    whole_number,
 )
 from lakehand.spi import Action, Json, Skip, Status
 from lakehand.spi.kit import Need, written_duration
@@ -23,6 +27,19 @@ from lakehand.spi.pauses import DRY_RUN, minutes
 IN_THE_WAY = frozenset({REWRITE_DATA, REWRITE_POSITION_DELETES})  # of row-level writes; manifests are in nobody's way
 ROW_LEVEL = frozenset({"overwrite", "delete"})
 MOST_SNAPSHOTS = 2000  # of one operation; the next one takes the rest
+FLINK_JOB = "flink.job-id"
+FLINK_OPERATOR = "flink.operator-id"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotRetention:
+    """What is kept at least. Times are epoch milliseconds."""
+
+    now: int
+    max_age: int
+    min_snapshots: int
+    flink_age: int  # a Flink job that has not committed for so long holds nothing
+    in_use: frozenset[int] = frozenset()  # what unfinished operations started from
 
 
 def why_never(snapshot: IcebergSnapshot, action: Action) -> str | None:
@@ -122,3 +139,51 @@ def decide_orphans(context: IcebergContext) -> Need | Skip:
 
 def orphan_limits(context: IcebergContext) -> dict[str, Json]:
     return {"older_than": milliseconds(context.table.now - context.values[settings.OLDER_THAN])}
+
+
+def expirable(snapshot: IcebergSnapshot, kept: SnapshotRetention) -> list[SnapshotCommit]:
+    """Snapshots that may go, oldest first. A table's and a branch's own settings can only keep more."""
+    held = {ref.snapshot for ref in snapshot.refs.values()} | kept.in_use
+    reached: set[int] = set()
+    for ref in snapshot.refs.values():
+        if ref.is_branch:
+            line = list(ancestors(snapshot.commits, ref.snapshot))
+            reached |= {commit.id for commit in line}
+            held |= {commit.id for commit in line[: needed(snapshot, ref, line, kept)]}
+    oldest = kept.now - longest_age(snapshot, None, kept)
+    held |= {one.id for one in snapshot.commits.values() if one.id not in reached and one.at >= oldest}
+    gone = [commit for commit in snapshot.commits.values() if commit.id not in held]
+    return sorted(gone, key=lambda commit: commit.at)
+
+
+def needed(snapshot: IcebergSnapshot, ref: Ref, line: Sequence[SnapshotCommit], kept: SnapshotRetention) -> int:
+    """How many snapshots of a branch stay, from its head down without a gap: Flink and conflict checks walk them."""
+    least = max(
+        kept.min_snapshots, ref.min_snapshots or 1,
+        whole_number(snapshot.properties, "history.expire.min-snapshots-to-keep", 1),
+    )  # fmt: skip
+    oldest = kept.now - longest_age(snapshot, ref, kept)
+    anchors = kept.in_use | flink_anchors(line, kept.now - kept.flink_age)
+    wanted = [at for at, commit in enumerate(line) if commit.at >= oldest or commit.id in anchors]
+    return max(least, *(at + 1 for at in wanted[-1:]), 1)
+
+
+def longest_age(snapshot: IcebergSnapshot, ref: Ref | None, kept: SnapshotRetention) -> int:
+    of_table = whole_number(snapshot.properties, "history.expire.max-snapshot-age-ms", 0)
+    return max(kept.max_age, of_table, (ref.max_age or 0) if ref else 0)
+
+
+def flink_anchors(line: Sequence[SnapshotCommit], since: int) -> frozenset[int]:
+    """The newest commit of each Flink job: it says which checkpoint is in the table."""
+    newest: dict[tuple[str, str], SnapshotCommit] = {}
+    for commit in line:
+        if job := commit.summary.get(FLINK_JOB):
+            newest.setdefault((job, commit.summary.get(FLINK_OPERATOR, "")), commit)
+    return frozenset(commit.id for commit in newest.values() if commit.at >= since)
+
+
+def ancestors(commits: Mapping[int, SnapshotCommit], head: int) -> Iterator[SnapshotCommit]:
+    commit = commits.get(head)
+    while commit is not None:
+        yield commit
+        commit = commits.get(commit.parent) if commit.parent is not None else None

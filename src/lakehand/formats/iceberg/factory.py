@@ -3,42 +3,42 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
+from typing import ClassVar
 
 from lakehand.formats.iceberg import decisions, needs, settings, snapshot, verdicts
 from lakehand.formats.iceberg.settings import IcebergContext
 from lakehand.formats.iceberg.snapshot import IcebergSnapshot
 from lakehand.formats.iceberg.table import ICEBERG
 from lakehand.spi import Json, ProcessTriggerStrategy, Skip, at_fixed_rate
-from lakehand.spi.kit import BEFORE, ActionRow, Need, PlanningFactory
+from lakehand.spi.kit import BEFORE, ActionRow, Actions, Need, PlanningFactory
 
 # Rewrites follow commits; what only time makes necessary follows time.
 ON_COMMIT = ProcessTriggerStrategy(interval=timedelta(days=1), on_new_snapshot=True)
-ACTIONS = {
-    snapshot.REWRITE_DATA: ActionRow(
-        strategy=ON_COMMIT, decide=needs.decide_data, limits=needs.data_options, verify=verdicts.verify_rewrite
-    ),
-    snapshot.REWRITE_POSITION_DELETES: ActionRow(
-        strategy=ON_COMMIT, decide=needs.decide_position_deletes, limits=needs.delete_options,
-        verify=verdicts.verify_rewrite,
-    ),
-    snapshot.REWRITE_MANIFESTS: ActionRow(
-        strategy=ON_COMMIT, decide=needs.decide_manifests, verify=verdicts.verify_rewrite
-    ),
-    snapshot.EXPIRE_SNAPSHOTS: ActionRow(
-        strategy=at_fixed_rate(timedelta(hours=6)), decide=decisions.decide_expiry, limits=decisions.expiry_limits,
-        verify=verdicts.verify_expiry, has_dry_run=True,
-    ),
-    snapshot.REMOVE_ORPHANS: ActionRow(
-        strategy=at_fixed_rate(timedelta(days=1), parallelism=2), decide=decisions.decide_orphans,
-        limits=decisions.orphan_limits, verify=verdicts.verify_orphans, has_dry_run=True,
-    ),
-}  # fmt: skip
 
 
 class IcebergProcessFactory(PlanningFactory[IcebergSnapshot]):
     name = "iceberg"
     format = ICEBERG
-    actions = ACTIONS
+    actions: ClassVar[Actions] = {
+        snapshot.REWRITE_DATA: ActionRow(
+            strategy=ON_COMMIT, decide=needs.decide_data, limits=needs.data_options, verify=verdicts.verify_rewrite
+        ),
+        snapshot.REWRITE_POSITION_DELETES: ActionRow(
+            strategy=ON_COMMIT, decide=needs.decide_position_deletes, limits=needs.delete_options,
+            verify=verdicts.verify_rewrite,
+        ),
+        snapshot.REWRITE_MANIFESTS: ActionRow(
+            strategy=ON_COMMIT, decide=needs.decide_manifests, verify=verdicts.verify_rewrite
+        ),
+        snapshot.EXPIRE_SNAPSHOTS: ActionRow(
+            strategy=at_fixed_rate(timedelta(hours=6)), decide=decisions.decide_expiry, limits=decisions.expiry_limits,
+            verify=verdicts.verify_expiry, has_dry_run=True,
+        ),
+        snapshot.REMOVE_ORPHANS: ActionRow(
+            strategy=at_fixed_rate(timedelta(days=1), parallelism=2), decide=decisions.decide_orphans,
+            limits=decisions.orphan_limits, verify=verdicts.verify_orphans, has_dry_run=True,
+        ),
+    }  # fmt: skip
     rows = settings.ROWS
     rules = verdicts.RULES
     snapshot_type = IcebergSnapshot

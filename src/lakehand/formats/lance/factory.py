@@ -3,31 +3,31 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
+from typing import ClassVar
 
 from lakehand.formats.lance import decisions, settings, verdicts
 from lakehand.formats.lance.settings import LanceContext
 from lakehand.formats.lance.snapshot import CLEAN_VERSIONS, COMPACT, LanceSnapshot
 from lakehand.formats.lance.table import LANCE
 from lakehand.spi import Json, ProcessTriggerStrategy, Skip, at_fixed_rate
-from lakehand.spi.kit import BEFORE, ActionRow, Need, PlanningFactory
+from lakehand.spi.kit import BEFORE, ActionRow, Actions, Need, PlanningFactory
 
 DAY = timedelta(days=1)
-ACTIONS = {
-    COMPACT: ActionRow(
-        strategy=ProcessTriggerStrategy(interval=DAY, on_new_snapshot=True), decide=decisions.decide_compact,
-        limits=decisions.compaction_limits, verify=verdicts.verify_rewrite,
-    ),
-    CLEAN_VERSIONS: ActionRow(
-        strategy=at_fixed_rate(DAY), decide=decisions.decide_clean, limits=decisions.cleaning_limits,
-        verify=verdicts.verify_cleaning, has_dry_run=True,
-    ),
-}  # fmt: skip
 
 
 class LanceProcessFactory(PlanningFactory[LanceSnapshot]):
     name = "lance"
     format = LANCE
-    actions = ACTIONS
+    actions: ClassVar[Actions] = {
+        COMPACT: ActionRow(
+            strategy=ProcessTriggerStrategy(interval=DAY, on_new_snapshot=True), decide=decisions.decide_compact,
+            limits=decisions.compaction_limits, verify=verdicts.verify_rewrite,
+        ),
+        CLEAN_VERSIONS: ActionRow(
+            strategy=at_fixed_rate(DAY), decide=decisions.decide_clean, limits=decisions.cleaning_limits,
+            verify=verdicts.verify_cleaning, has_dry_run=True,
+        ),
+    }  # fmt: skip
     rows = settings.ROWS
     rules = verdicts.RULES
     snapshot_type = LanceSnapshot

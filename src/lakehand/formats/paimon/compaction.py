@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 
 from lakehand.formats.paimon import settings
-from lakehand.formats.paimon.layout import Document
 from lakehand.formats.paimon.schema import TableKind
 from lakehand.formats.paimon.settings import AUTO, FULL, MINOR, SORT, PaimonContext, SortOrder
 from lakehand.formats.paimon.snapshot import OURS, PaimonSnapshot, sorted_runs
@@ -176,9 +175,9 @@ def who_compacts(snapshot: PaimonSnapshot) -> str | None:
         return None
     if snapshot.schema.kind is not TableKind.APPEND:
         return "its writers compact, since the table is not write-only, and the later of two compactions fails"
-    others = [one for one in snapshot.recent if one.get("commitKind") == "COMPACT" and not is_ours(one)]
-    if others:
-        return f"a writer compacts: snapshot {others[0]['id']} is its work, and the table is not write-only"
+    for one in snapshot.recent:
+        if one.get("commitKind") == "COMPACT" and not str(one.get("commitUser")).startswith(OURS):
+            return f"a writer compacts: snapshot {one['id']} is its work, and the table is not write-only"
     return None
 
 
@@ -188,17 +187,9 @@ def who_changes_rows(snapshot: PaimonSnapshot) -> str | None:
     if snapshot.schema.has_deletion_vectors:
         return "the table has deletion vectors"
     for document in snapshot.recent:
-        if document.get("commitKind") == "APPEND" and deleted(snapshot, document):
-            return f"snapshot {document['id']} changed rows in place"
+        try:
+            if document.get("commitKind") == "APPEND" and snapshot.manifests.deleted_files(document):
+                return f"snapshot {document['id']} changed rows in place"
+        except FileNotFoundError:  # expired since it was listed
+            continue
     return None
-
-
-def deleted(snapshot: PaimonSnapshot, document: Document) -> int:
-    try:
-        return snapshot.manifests.deleted_files(document)
-    except FileNotFoundError:  # expired since it was listed
-        return 0
-
-
-def is_ours(document: Document) -> bool:
-    return str(document.get("commitUser")).startswith(OURS)

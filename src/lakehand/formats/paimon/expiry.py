@@ -84,13 +84,13 @@ def expirable(context: PaimonContext) -> Expiry:
 
 def first_younger(snapshot: PaimonSnapshot, cutoff: datetime) -> int:
     """Times grow with the numbers, so that a few reads find the border."""
-    found = bisect_left(snapshot.ids, True, key=lambda number: is_younger(snapshot, number, cutoff))
+
+    def is_younger(number: int) -> bool:
+        document = snapshot.document(number)
+        return document is not None and moment(document) >= cutoff
+
+    found = bisect_left(snapshot.ids, True, key=is_younger)
     return snapshot.ids[found] if found < len(snapshot.ids) else snapshot.latest
-
-
-def is_younger(snapshot: PaimonSnapshot, number: int, cutoff: datetime) -> bool:
-    document = snapshot.document(number)
-    return document is not None and moment(document) >= cutoff
 
 
 def holders(table: TableRuntime, snapshot: PaimonSnapshot) -> Iterator[tuple[int, str]]:
@@ -130,9 +130,7 @@ def needed_by(snapshot: PaimonSnapshot, branch: Layout, tags: list[Document]) ->
 
 def is_of_main(snapshot: PaimonSnapshot, document: Document) -> bool:
     """A branch begins with a copy of a snapshot of the main line; its own commits have other manifest lists."""
-    if document["id"] not in snapshot.ids:
-        return False
-    same = snapshot.document(document["id"])
+    same = snapshot.document(document["id"]) if document["id"] in snapshot.ids else None
     return same is not None and is_among([same], document)
 
 

@@ -119,11 +119,13 @@ def used_names(snapshot: PaimonSnapshot, limit: int) -> set[str]:
     for count, document in enumerate(roots(snapshot.layout)):
         if count >= limit:
             raise TooMany(f"more than {limit} snapshots")
-        used |= own_names(document)
+        used |= {str(document[key]) for key in (*LISTS, "indexManifest", "statistics") if document.get(key)}
         for manifest in manifests_of(snapshot.manifests, document):
             if manifest.name not in read:
                 read.add(manifest.name)
-                used |= names_in(snapshot.manifests, manifest)
+                # Deleted files, too: an older snapshot may still read them.
+                files = [entry.file for entry in snapshot.manifests.entries(manifest)]
+                used |= {name for file in files for name in (file.name, *file.extra)}
         if index := document.get("indexManifest"):
             used |= {str(one["_FILE_NAME"]) for one in snapshot.manifests.records(index)}
     return used | read
@@ -152,12 +154,3 @@ def roots(layout: Layout) -> Iterator[Document]:
     yield from ({**one, OUTLIVED: True, "indexManifest": None} for one in layout.changelogs())
     for branch in layout.branches().values():
         yield from roots(branch)
-
-
-def own_names(document: Document) -> set[str]:
-    return {str(document[key]) for key in (*LISTS, "indexManifest", "statistics") if document.get(key)}
-
-
-def names_in(manifests: Manifests, manifest: PaimonManifest) -> set[str]:
-    """Deleted files, too: an older snapshot may still read them."""
-    return {one for entry in manifests.entries(manifest) for one in (entry.file.name, *entry.file.extra)}

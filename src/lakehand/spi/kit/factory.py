@@ -106,6 +106,9 @@ class ActionRow(Generic[S]):
     has_dry_run: bool = False
 
 
+Actions = Mapping[Action, ActionRow[Any]]
+
+
 class FormatFactory(ProcessFactory, Generic[S]):
     """What every factory of a format does in the same way: settings, verdicts, failures."""
 
@@ -186,7 +189,7 @@ class PlanningFactory(FormatFactory[S]):
     A factory with ``actions`` needs no ``strategies``, ``dry_runs``, ``decide`` and ``verify_effect``.
     """
 
-    actions: ClassVar[Mapping[Action, ActionRow[Any]]] = {}
+    actions: ClassVar[Actions] = {}
 
     def __init_subclass__(cls) -> None:
         if cls.actions:
