@@ -3,10 +3,12 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyarrow import parquet
 
 from lakehand.formats.delta import DeltaFormat
 from lakehand.formats.delta.files import LiveFile
@@ -166,3 +168,31 @@ def test_a_log_that_holds_only_a_checkpoint_is_a_table(tmp_path: Path) -> None:
     (path / "_delta_log" / f"{3:020d}.json").write_text('{"commitInfo":{"timestamp":1}}\n')
     assert reader.probe(TableReference(location=str(path))) != left.token
     assert len(reader.inspect(TableReference(location=str(path))).files) == 3
+
+
+def write_checkpoint(table: LogTable, *rows: dict[str, Any], schema: pa.Schema) -> None:
+    whole = [dict.fromkeys(schema.names) | row for row in rows]
+    name = table.file(table.version).with_suffix(".checkpoint.parquet")
+    parquet.write_table(pa.Table.from_pylist(whole, schema=schema), name)
+
+
+def test_clustering_columns_and_configuration_are_read_from_a_checkpoint(tmp_path: Path) -> None:
+    """Both have a field called configuration: a text in domain metadata, a map in the metadata of the table."""
+    table = LogTable(tmp_path / "t", adds(1, MB))
+    text, number = pa.string(), pa.int32()
+    schema = pa.schema(
+        {
+            "protocol": pa.struct({"minReaderVersion": number, "minWriterVersion": number}),
+            "metaData": pa.struct({"id": text, "configuration": pa.map_(text, text)}),
+            "domainMetadata": pa.struct({"domain": text, "configuration": text}),
+        }
+    )
+    clustering = {"domain": "delta.clustering", "configuration": '{"clusteringColumns": [["id"]]}'}
+    metadata = {"id": "8f2f", "configuration": [("delta.appendOnly", "true")]}
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 7}
+    actions = [{"protocol": protocol}, {"metaData": metadata}, {"domainMetadata": clustering}]
+    write_checkpoint(table, *actions, schema=schema)
+
+    read = table.snapshot()
+
+    assert (read.clustering_columns, read.configuration) == (("id",), {"delta.appendOnly": "true"})
