@@ -3,7 +3,6 @@
 
 from collections.abc import Collection, Mapping
 from datetime import datetime, timezone
-from typing import ClassVar
 
 from lakehand.formats.delta.log import ABSENT, FOLDER, Log, change_token_of, commit_path
 from lakehand.formats.delta.snapshot import DeltaSnapshot
@@ -17,7 +16,7 @@ MOST_KNOWN = 100_000
 class DeltaFormat(TableFormat):
     """Reads Delta tables with classic, multi-part and V2 checkpoints."""
 
-    format: ClassVar[Format] = DELTA
+    format = DELTA
 
     def __init__(self) -> None:
         self._storages = Storages({})

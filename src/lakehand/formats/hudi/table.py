@@ -3,7 +3,6 @@
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
-from typing import ClassVar
 
 from lakehand.formats.hudi import properties
 from lakehand.formats.hudi.snapshot import HudiSnapshot
@@ -17,7 +16,7 @@ HUDI = Format("hudi")
 class HudiFormat(TableFormat):
     """Reads Hudi tables of timeline layouts 1 and 2."""
 
-    format: ClassVar[Format] = HUDI
+    format = HUDI
 
     def __init__(self) -> None:
         self._storages = Storages({})

@@ -75,9 +75,6 @@ class Timeline:
                 open_ones[file.instant] = file
         return list(open_ones.values())
 
-    def holds(self, instant: str) -> bool:
-        return any(f.instant == instant for f in self.files)
-
     def requested_at(self, instant: str) -> list[TimelineFile]:
         return [f for f in self.files if f.instant == instant and f.state is State.REQUESTED]
 

@@ -52,7 +52,7 @@ def verify(effect: kit.Effect[HudiSnapshot]) -> Verdict:
         return about_plan(snapshot, process, instant, is_claimed=instant in instants)
     if instants:
         return about_plans(snapshot, process, instants)
-    return about_nothing(snapshot, process) if "instants" in result else after_a_loss(snapshot, process)
+    return about_nothing(snapshot, process, has_ended="instants" in result)
 
 
 def about_lost(
@@ -107,20 +107,17 @@ def about_plans(snapshot: HudiSnapshot, process: TableProcess, instants: Sequenc
     return Verdict(finding=Finding.DONE, reason=reason, numbers=numbers_of(snapshot, process, done))
 
 
-def about_nothing(snapshot: HudiSnapshot, process: TableProcess) -> Verdict:
-    """The job came to its end without work: believed only if no plan is left."""
+def about_nothing(snapshot: HudiSnapshot, process: TableProcess, *, has_ended: bool) -> Verdict:
+    """A job that ended without work is believed if no plan is left.
+
+    Without a result, what was not there at admission and is completed now is the effect.
+    """
     if left := snapshot.pending_of(process.action):
         return not_done(f"{process.action} plan {left[0].instant} is pending")
-    return Verdict(finding=Finding.DONE, reason=f"nothing to do: Hudi made no {process.action} plan")
-
-
-def after_a_loss(snapshot: HudiSnapshot, process: TableProcess) -> Verdict:
-    """No result: what was not there at admission and is completed now is the effect."""
-    if left := snapshot.pending_of(process.action):
-        return not_done(f"{process.action} plan {left[0].instant} is pending")
-    before = set(instants_in(process.parameters.get("before")))
-    new = [instant for instant in snapshot.instants_of(process.action) if instant not in before]
-    if new:
+    if has_ended:
+        return Verdict(finding=Finding.DONE, reason=f"nothing to do: Hudi made no {process.action} plan")
+    before = instants_in(process.parameters.get("before"))
+    if new := [instant for instant in snapshot.instants_of(process.action) if instant not in before]:
         return about_plans(snapshot, process, new)
     return not_done(f"no {process.action} was planned or completed")
 

@@ -3,7 +3,6 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from lakehand.formats.iceberg import metadata
 from lakehand.formats.iceberg.catalogs import Catalogs
@@ -32,7 +31,7 @@ class MetadataLocation:
 class IcebergFormat(TableFormat):
     """Reads Iceberg tables of the format versions 1 to 3: in Hadoop layout by path, all others by their catalog."""
 
-    format: ClassVar[Format] = ICEBERG
+    format = ICEBERG
 
     def __init__(self) -> None:
         self._storages = Storages({})

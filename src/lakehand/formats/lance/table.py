@@ -4,7 +4,7 @@
 import os
 import re
 from collections.abc import Collection, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from lakehand.formats.lance import manifests
 from lakehand.formats.lance.snapshot import LanceSnapshot
@@ -19,7 +19,7 @@ _ALIAS = re.compile(r"s3[an]://")
 class LanceFormat(TableFormat):
     """Reads Lance tables with manifests of both namings."""
 
-    format: ClassVar[Format] = LANCE
+    format = LANCE
 
     def __init__(self) -> None:
         self._storages = Storages({})

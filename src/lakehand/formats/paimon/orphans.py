@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from lakehand.formats.paimon import settings
-from lakehand.formats.paimon.layout import SNAPSHOT, Document, Layout
-from lakehand.formats.paimon.manifests import Manifests, PaimonManifest
+from lakehand.formats.paimon.layout import SNAPSHOT, Document, Layout, Manifests, PaimonManifest
 from lakehand.formats.paimon.settings import ORPHANS, PaimonContext
 from lakehand.formats.paimon.snapshot import PaimonSnapshot
 from lakehand.spi import Invalid, Json, Skip, Status, TableRuntime, amount

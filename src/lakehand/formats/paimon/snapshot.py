@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
-from lakehand.formats.paimon.layout import Document, Layout
-from lakehand.formats.paimon.manifests import Content, Manifests, PaimonFile
+from lakehand.formats.paimon.layout import Content, Document, Layout, Manifests, PaimonFile
 from lakehand.formats.paimon.schema import TableSchema
 from lakehand.spi import Json, health
 from lakehand.spi.kit.conversions import moment_of

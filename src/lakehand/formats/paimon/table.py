@@ -2,7 +2,6 @@
 """The format plugin: a table's sign of change by two listings, and its snapshot by one more read."""
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import ClassVar
 
 from lakehand.formats.paimon import schema
 from lakehand.formats.paimon.layout import SNAPSHOT, Layout
@@ -18,7 +17,7 @@ DATABASE = ".db"
 class PaimonFormat(TableFormat):
     """Reads Paimon tables of 0.5 to 0.9: snapshots in JSON, manifests in Avro."""
 
-    format: ClassVar[Format] = PAIMON
+    format = PAIMON
 
     def __init__(self) -> None:
         self._storages = Storages({})
