@@ -8,16 +8,7 @@ import pytest
 
 from lakehand.formats.hudi import HudiProcessFactory
 from lakehand.formats.hudi.snapshot import CLUSTERING
-from tests.formats.hudi.runtime import (
-    EVENTS_V9,
-    FILE_LOCK,
-    NOON,
-    TABLES,
-    MemoryRuntime,
-    copied,
-    finish,
-    timeline,
-)
+from tests.formats.hudi.runtime import EVENTS_V9, FILE_LOCK, NOON, TABLES, MemoryRuntime, copied, finish, timeline
 
 BESIDE = "20261115214200000"
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from lakehand.domain.words import Word
 from lakehand.spi import Instant
@@ -20,8 +21,7 @@ class State(Word):
     COMPLETED = "completed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimelineFile:
+class TimelineFile(NamedTuple):
     """One file of the timeline: an action of the table, or a step of it."""
 
     name: str

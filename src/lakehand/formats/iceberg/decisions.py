@@ -2,8 +2,8 @@
 """What every decision about an Iceberg table keeps, when snapshots expire, and when orphans are removed."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from lakehand.formats.iceberg import settings
 from lakehand.formats.iceberg.metadata import NEWEST
@@ -31,8 +31,7 @@ FLINK_JOB = "flink.job-id"
 FLINK_OPERATOR = "flink.operator-id"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotRetention:
+class SnapshotRetention(NamedTuple):
     """What is kept at least. Times are epoch milliseconds."""
 
     now: int

@@ -25,13 +25,11 @@ MIN_INPUT_FILES = kit.count_setting(
     set_by=REQUEST,
 )  # fmt: skip
 DELETE_FILES = kit.count_setting(
-    "iceberg.rewrite-data.delete-files", "a data file with so many delete files is rewritten", 10, floor=1,
-    set_by=REQUEST,
-)  # fmt: skip
+    "iceberg.rewrite-data.delete-files", "a file with so many delete files is rewritten", 10, floor=1, set_by=REQUEST
+)
 DELETE_RATIO = kit.share_setting(
-    "iceberg.rewrite-data.delete-ratio", "and one that has lost this share of its rows", 0.3, floor=0.01,
-    set_by=REQUEST,
-)  # fmt: skip
+    "iceberg.rewrite-data.delete-ratio", "and one that has lost this share of its rows", 0.3, floor=0.01, set_by=REQUEST
+)
 MAX_FILES = kit.count_setting(
     "iceberg.rewrite-data.max-files", "files that one run rewrites", 10_000, floor=2, set_by=REQUEST
 )

@@ -2,7 +2,7 @@
 """The format plugin: a table's sign of change is the name of its metadata file, and its snapshot one read of that."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lakehand.formats.iceberg import metadata
 from lakehand.formats.iceberg.catalogs import Catalogs
@@ -18,8 +18,7 @@ NEEDS_CATALOG = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataLocation:
+class MetadataLocation(NamedTuple):
     """Where a table's metadata is now."""
 
     metadata: str

@@ -3,7 +3,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lakehand.formats.paimon import settings
 from lakehand.formats.paimon.schema import TableKind
@@ -17,8 +17,7 @@ BOTTOM_HEAVY = 0.2  # a minor compaction pays while no more than this share of t
 SORTED: StateKey[dict[str, int]] = StateKey(name="sorted", default={}, encode=json.dumps, decode=json.loads)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionPlan:
+class CompactionPlan(NamedTuple):
     strategy: str
     reason: str
     is_needed: bool
