@@ -12,7 +12,7 @@ from rich.text import Text
 from lakehand.cli.errors import CommandFailed
 from lakehand.cli.options import AsJson
 from lakehand.output import data, print_document
-from lakehand.spi.kit import FormatFactory, described
+from lakehand.spi.kit import FormatFactory, describe
 
 FormatName = Annotated[str | None, typer.Argument(metavar="FORMAT", help="Only this format.", show_default=False)]
 
@@ -33,7 +33,7 @@ def factories() -> list[FormatFactory[Any]]:
 
 
 def rows_of(factory: FormatFactory[Any]) -> list[dict[str, str]]:
-    return [described(row) for row in factory.settings.rows]
+    return [describe(row) for row in factory.settings.rows]
 
 
 def settings_view(document: dict[str, list[dict[str, str]]]) -> RenderableType:

@@ -46,7 +46,7 @@ def file_numbers(sizes: Sequence[int], small: Sequence[int]) -> dict[str, Json]:
 
 
 def amount(size: float) -> str:
-    """Bytes as people say them: ``1.2 GB``."""
+    """Bytes for people: ``1.2 GB``."""
     for unit in ("B", "KB", "MB", "GB", "TB"):
         if abs(size) < 1024:
             return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"

@@ -78,7 +78,7 @@ def unpacked(data: bytes, path: str) -> Iterator[bytes]:
         check_schema(schema)
     except OSError as error:
         raise OSError(f"{path} has an Avro schema that is not read: {error}") from error
-    yield MAGIC + written(1) + text(SCHEMA.encode()) + text(schema) + written(0) + SYNC
+    yield MAGIC + varint(1) + text(SCHEMA.encode()) + text(schema) + varint(0) + SYNC
     yield from blocks(cursor, header.get(CODEC, b"null").decode(), path)
 
 
@@ -109,7 +109,7 @@ def blocks(cursor: Cursor, codec: str, path: str) -> Iterator[bytes]:
             raise ValueError("a block does not end where it should")
         left, records = left - len(block), records + count
         refuse_crowds(path, count, len(block), records)
-        yield written(count) + written(len(block)) + block + SYNC
+        yield varint(count) + varint(len(block)) + block + SYNC
 
 
 def refuse_crowds(path: str, count: int, size: int, records: int) -> None:
@@ -119,7 +119,7 @@ def refuse_crowds(path: str, count: int, size: int, records: int) -> None:
         raise TooLarge(f"{path} has more than {MOST_RECORDS} records, which are not read")
 
 
-def written(number: int) -> bytes:
+def varint(number: int) -> bytes:
     value, made = number << 1, bytearray()
     while value > 0x7F:
         made.append(value & 0x7F | 0x80)
@@ -128,7 +128,7 @@ def written(number: int) -> bytes:
 
 
 def text(value: bytes) -> bytes:
-    return written(len(value)) + value
+    return varint(len(value)) + value
 
 
 def read_records(data: bytes, path: str, *, projection: Callable[[str], Any] | None = None) -> Iterator[Any]:

@@ -127,7 +127,7 @@ class LocalStorage(Storage):
         waiting = [folder]
         while waiting:
             inside = waiting.pop()
-            for entry in scanned(inside):
+            for entry in scan(inside):
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(entry.path)
                 elif not entry.is_file(follow_symlinks=False):
@@ -242,7 +242,7 @@ def is_hidden(path: str) -> bool:
     return any(part.startswith(".") for part in path.split("/")[:-1])
 
 
-def scanned(folder: str) -> "list[os.DirEntry[str]]":
+def scan(folder: str) -> "list[os.DirEntry[str]]":
     try:
         with os.scandir(folder) as found:
             return list(found)

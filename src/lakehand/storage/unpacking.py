@@ -38,8 +38,8 @@ def unsnappy(block: bytes, limit: int) -> bytes:
 
 def snappy_size(block: bytes) -> int:
     value = 0
-    for place, byte in enumerate(block[:5]):
-        value |= (byte & 0x7F) << (7 * place)
+    for index, byte in enumerate(block[:5]):
+        value |= (byte & 0x7F) << (7 * index)
         if not byte & 0x80:
             return value
     raise ValueError("a snappy block has no length")

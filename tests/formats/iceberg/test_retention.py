@@ -32,7 +32,7 @@ def test_tags_and_branches_stay() -> None:
     assert gone(refs=refs) == [1, 4]
 
 
-def test_each_branch_keeps_what_it_says() -> None:
+def test_each_branch_keeps_what_its_settings_keep() -> None:
     assert gone(refs={"main": branch(6), "side": branch(3, min_snapshots_to_keep=2)}) == [1, 4]
     assert gone(refs={"main": branch(6, max_snapshot_age_ms=9 * DAY)}) == [1, 2, 3]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides when the manifests of a Delta table must be written anew, and tells from the table whether they were."""
+"""Decides when the manifests of a Delta table must be written anew, and verifies from the table that they were."""
 
 from dataclasses import replace
 

@@ -62,7 +62,7 @@ def load_parquet(state: LogState, log: Log, path: str) -> list[Mapping[str, Any]
 
 
 def refuse_large(footer: Any, path: str) -> None:
-    """By what the footer says, before anything is unpacked."""
+    """By the footer, before anything is unpacked."""
     if footer.num_rows > MOST_ROWS:
         raise TooLarge(f"{path} has {footer.num_rows} rows; more than {MOST_ROWS} are not read")
     for number in range(footer.num_row_groups):
@@ -72,7 +72,7 @@ def refuse_large(footer: Any, path: str) -> None:
 
 
 def read_columns(file: Any, columns: list[str], path: str) -> Any:
-    """In batches: what a footer says need not be true, and a dictionary of one long value unpacks to any size."""
+    """In batches: a footer may be wrong, and a dictionary of one long value unpacks to any size."""
     from pyarrow import Table
 
     batches, size = [], 0
@@ -141,7 +141,7 @@ def texts(rows: Any, name: str) -> list[Any]:
 
 
 def partitions(rows: Any) -> list[Partition]:
-    """The values of a map column; its keys and items lie one after the other, and offsets tell whose they are."""
+    """The values of a map column; its keys and items lie one after the other, and offsets mark the rows."""
     found = field_of(rows, "partitionValues")
     if found is None or not len(found.keys):
         return [()] * len(rows)

@@ -53,7 +53,7 @@ class DeltaProcessFactory(PlanningFactory[DeltaSnapshot]):
         return super().decide(context)
 
     def has_committed(self, context: DeltaContext) -> bool:
-        return bool(tagged(context.snapshot, context.admitted))
+        return bool(tagged(context.snapshot, context.admitted_parameters))
 
     def parameters(self, context: DeltaContext, need: Need) -> Mapping[str, Json]:
         """A later attempt must find what the first may have committed, so that ``before`` stays as it was."""

@@ -29,7 +29,7 @@ class LiveFile(NamedTuple):
 class Tombstone(NamedTuple):
     path: str
     removed: int  # milliseconds since 1970
-    size: int  # 0 when the log does not tell
+    size: int  # 0 when the log does not have it
 
 
 def added_file(add: Mapping[str, Any]) -> LiveFile:

@@ -35,7 +35,7 @@ class Log:
     names: Collection[str]
 
     @staticmethod
-    def listed(storage: Storage, root: str, location: str) -> "Log":
+    def read(storage: Storage, root: str, location: str) -> "Log":
         folder = f"{root}/{FOLDER}"
         try:
             names = storage.names(folder)
@@ -54,7 +54,7 @@ class Log:
 
     @property
     def newest_path(self) -> str:
-        """The file that tells whether the newest version is still the one that we saw."""
+        """The file of the newest version: if it was replaced, so was the table."""
         name = self.checkpoints[-1].names[0] if not self.versions else ""
         return f"{self.folder}/{name}" if name else commit_path(self.folder, self.newest)
 
@@ -140,7 +140,7 @@ def read_commit(storage: Storage, path: str) -> Commit:
 
 
 def info_of(commit: Commit) -> Mapping[str, Any]:
-    """What a commit says of itself; writers need not say anything."""
+    """The ``commitInfo`` of a commit, which is optional."""
     for action in commit:
         if "commitInfo" in action:
             return action["commitInfo"] or {}
@@ -148,7 +148,7 @@ def info_of(commit: Commit) -> Mapping[str, Any]:
 
 
 def committed_at(commit: Commit) -> int:
-    """Milliseconds since 1970; 0 when the commit does not tell."""
+    """Milliseconds since 1970; 0 when the commit has no time."""
     info = info_of(commit)
     moment = info.get("inCommitTimestamp") or info.get("timestamp")
     return moment if isinstance(moment, int) else 0

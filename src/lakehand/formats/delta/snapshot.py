@@ -50,7 +50,7 @@ class DeltaSnapshot:
         for _, commit in self.log.commits(self.log.tail):
             state.apply(commit)
         if not state.protocol or not state.metadata:
-            raise OSError(f"the log of {self.location} tells no protocol or schema up to version {self.version}")
+            raise OSError(f"the log of {self.location} has no protocol or schema up to version {self.version}")
         return state
 
     @property
@@ -69,7 +69,7 @@ class DeltaSnapshot:
 
     @property
     def retention(self) -> timedelta:
-        """How long the table keeps removed files. Raises where that is said in words that we do not understand."""
+        """How long the table keeps removed files. Raises Invalid when the interval cannot be parsed."""
         text = self.configuration.get(RETENTION, "interval 7 days")
         parts = _INTERVAL_PART.findall(text)
         if not parts or _INTERVAL_PART.sub("", text).strip().lower() not in ("", "interval"):
@@ -78,7 +78,7 @@ class DeltaSnapshot:
 
     @property
     def target_bytes(self) -> int | None:
-        """How large a file should be, if the table says it."""
+        """How large a file should be, if the table has a property for it."""
         found = _SIZE.fullmatch(self.configuration.get("delta.targetFileSize", "").strip())
         return int(found[1]) * 1024 ** ("kmgt".index(found[2].lower()) + 1 if found[2] else 0) if found else None
 
@@ -120,7 +120,7 @@ class DeltaSnapshot:
         return [file for file in self.files.values() if file.has_vector]
 
     def infos_backwards(self, down_to: int, most: int) -> Iterator[tuple[int, Commit, Mapping[str, Any]]]:
-        """The newest commits, newest first, and what they say of themselves."""
+        """The newest commits, newest first, each with its ``commitInfo``."""
         wanted = [version for version in reversed(self.log.versions) if version > down_to][:most]
         for version, commit in self.log.commits(wanted):
             yield version, commit, info_of(commit)

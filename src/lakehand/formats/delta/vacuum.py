@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a table is worth vacuuming: removed files past their retention, told by the log, or a full one is due."""
+"""Whether a table is worth vacuuming: the log has removed files past their retention, or a full one is due."""
 
 import math
 import re
@@ -16,7 +16,7 @@ from lakehand.formats.delta.log import Commit, committed_at
 from lakehand.formats.delta.settings import AUTO, FULL, LITE, DeltaContext
 from lakehand.formats.delta.snapshot import DeltaSnapshot
 from lakehand.spi import Json, Skip, StateKey, amount
-from lakehand.spi.kit import Need, written_duration
+from lakehand.spi.kit import Need, duration_text
 from lakehand.spi.kit.conversions import milliseconds, moment_of
 
 COMMITS_READ = 500  # commits; of more than that a sample is read
@@ -47,7 +47,7 @@ LAST_FULL = StateKey(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedFiles:
-    """What the log tells of files that were removed before a moment, and that no vacuum has seen since."""
+    """Files that the log removed before a moment, and that no vacuum has deleted since."""
 
     files: int
     size: int
@@ -64,7 +64,7 @@ def decide_vacuum(context: DeltaContext) -> Need | Skip:
     retention = max(context.values[settings.VACUUM_RETAIN], context.snapshot.retention)
     cutoff = context.table.now - retention
     removed = removed_for(context, milliseconds(cutoff))
-    text = f"{removed} are older than {written_duration(retention)}"
+    text = f"{removed} are older than {duration_text(retention)}"
     parameters: dict[str, Json] = {"retain_hours": math.ceil(retention / timedelta(hours=1))}
     if removed.outside:
         text += f"; {removed.outside} more lie outside of the table and are left"
@@ -123,7 +123,7 @@ def removed_for(context: DeltaContext, cutoff: int) -> RemovedFiles:
 
 
 def past_vacuums(snapshot: DeltaSnapshot) -> Iterator[PastVacuum]:
-    """Vacuums that the newest commits tell of."""
+    """Vacuums in the newest commits."""
     is_over = False
     for _, commit, info in snapshot.infos_backwards(-1, COMMITS_READ):
         if info.get("operation") == END:

@@ -84,7 +84,7 @@ def count_rewrite(actions: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def live_rows(file: Mapping[str, Any]) -> int:
-    """Rows by the statistics, without those that a deletion vector marks; 0 when they are not told."""
+    """Rows by the statistics, without those that a deletion vector marks; 0 when they are unknown."""
     rows = row_count(file.get("stats"))
     return max(rows - ((file.get("deletionVector") or {}).get("cardinality") or 0), 0) if rows >= 0 else 0
 

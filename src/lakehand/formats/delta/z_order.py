@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a table is worth z-ordering: by how much of each partition was written since the last time.
 
-Delta does not mark ordered files. The files of a z-order were all written between two moments that its commit tells, so
-they are remembered as a window: in the state that we keep per table, and without one they are found again in the log.
+Delta does not record which files are ordered. Those of one z-order were written within a time window that its commit
+shows. Windows are kept in the table's state; without a state they are read from the log again.
 """
 
 import json
@@ -71,7 +71,7 @@ CLUSTERED = StateKey(
 
 
 def clusters_of(snapshot: DeltaSnapshot, columns: Sequence[str], known: Clusters) -> Clusters:
-    """What we remember, and what the log tells since then."""
+    """The known z-orders, and those in the log since then."""
     wanted = normalise(columns)
     start = known if known.columns == wanted and known.newest <= snapshot.version else Clusters(columns=wanted)
     found = snapshot.infos_backwards(start.newest, COMMITS_READ)

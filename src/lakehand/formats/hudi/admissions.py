@@ -13,7 +13,7 @@ from lakehand.formats.hudi.snapshot import CLEAN, CLUSTERING, COMPACTION
 from lakehand.formats.hudi.writer_options import writer_options
 from lakehand.formats.hudi.writers import codec_options, fresh_for, heartbeat_options
 from lakehand.spi import Drop, Failure, Instant, Json, Operation, Skip, TableProcess
-from lakehand.spi.kit import Admission, refused
+from lakehand.spi.kit import Admission, refusal
 from lakehand.spi.kit.conversions import fields, items
 
 SOON = timedelta(seconds=15)
@@ -27,7 +27,7 @@ def admit(context: HudiContext, operation: Operation) -> Admission:
     if off := switched_off(context, context.action):
         return not_done(operation, off)
     if context.is_dry_run:
-        return refused(operation, f"{context.action} has no dry run")
+        return refusal(operation, f"{context.action} has no dry run")
     if why := why_never(context):
         return Skip(reason=why, look_again=MUCH_LATER)
     if unfinished := context.snapshot.unfinished_metadata_partitions:
@@ -42,7 +42,7 @@ def is_planning(operation: Operation) -> bool:
 
 def not_done(operation: Operation, why: str) -> Skip | Drop | Failure:
     """A plan on the timeline waits until the settings are changed; a request for a new one is refused."""
-    return refused(operation, why) if is_planning(operation) else Skip(reason=why, look_again=MUCH_LATER)
+    return refusal(operation, why) if is_planning(operation) else Skip(reason=why, look_again=MUCH_LATER)
 
 
 def admit_plan(context: HudiContext, operation: Operation) -> Admission:
@@ -157,8 +157,8 @@ def execution_options(context: HudiContext, operation: Operation) -> dict[str, s
         return lock
     return {
         **codec_options(context.snapshot, context.action),
-        **settings.tuned(config.starting_with("hoodie.")),
-        **settings.tuned(fields(requested.get("options") or requested.get("extra_params"))),
+        **settings.tunable_options(config.starting_with("hoodie.")),
+        **settings.tunable_options(fields(requested.get("options") or requested.get("extra_params"))),
         **writer_options(context.snapshot),
         **heartbeat_options(config),
         **(for_clean(lock, config) if context.action == CLEAN else lock),

@@ -50,7 +50,7 @@ class HudiProcessFactory(kit.FormatFactory[HudiSnapshot]):
             return admissions.not_done(operation, str(error))
 
     def options_of(self, action: Action, operation: Operation) -> Mapping[str, str]:
-        """A writer may send any options; a person who asks for a plan of ours is told which there are."""
+        """Unknown options of a writer are ignored, those of a person's request are refused."""
         requested = operation.process.parameters
         is_request = kit.is_by_person(operation) and not operation.process.job and admissions.is_planning(operation)
         options = self.settings.options_of(action, requested) if is_request else {}

@@ -10,7 +10,7 @@ from lakehand.formats.hudi.timeline import Timeline, in_order
 from lakehand.spi import Json, health
 from lakehand.storage import Entry
 
-SMALL = 100 * health.MB  # what Hudi's writers call small, unless they are told otherwise
+SMALL = 100 * health.MB  # what Hudi's writers call small by default
 _BASE = re.compile(r"([^_.][^_]*)_\d+-\d+-\d+_(\d{14}|\d{17})\.(?:parquet|orc|hfile|lance)")
 _LOG = re.compile(r"\.([^_]+)_(\d{14}|\d{17})(?:\.[a-z]+)?\.log\.\d+(?:_\d+-\d+-\d+)?(?:\.cdc)?")
 Files = dict[str, list[tuple[str, int]]]  # file group → instant in order and size of each file

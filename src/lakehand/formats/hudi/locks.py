@@ -52,7 +52,7 @@ ATOMIC_CREATE = ("/", "file:", "hdfs:", "viewfs:")
 class Provider:
     needed: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
-    addresses: tuple[str, ...] = ()  # where the driver would connect to: for the operator of the service to say
+    addresses: tuple[str, ...] = ()  # what the driver connects to: only the operator may set them
 
     @property
     def keys(self) -> frozenset[str]:

@@ -13,7 +13,7 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanSize:
-    """How much work a plan means. Bytes are what is read, as far as the plan tells."""
+    """How much work a plan means. Bytes are what is read, as far as the plan records it."""
 
     file_groups: int = 0
     files: int = 0

@@ -67,7 +67,7 @@ def versions(values: kit.Values) -> frozenset[int]:
     try:
         return frozenset(int(text) for text in values[VERSIONS].split(",") if text.strip()) or KNOWN_VERSIONS
     except ValueError:
-        raise Invalid(f"{VERSIONS.key} is {values[VERSIONS]!r}: say numbers such as 6,8,9") from None
+        raise Invalid(f"{VERSIONS.key} is {values[VERSIONS]!r}: use numbers such as 6,8,9") from None
 
 
 def order(values: kit.Values) -> dict[str, Json]:
@@ -78,5 +78,5 @@ def order(values: kit.Values) -> dict[str, Json]:
     return {"order_columns": ",".join(columns), "order_strategy": values[ORDER_STRATEGY]} if columns else {}
 
 
-def tuned(options: Mapping[str, Json]) -> dict[str, str]:
+def tunable_options(options: Mapping[str, Json]) -> dict[str, str]:
     return {key: str(value) for key, value in options.items() if key in TUNABLE}

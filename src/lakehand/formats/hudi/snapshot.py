@@ -69,11 +69,11 @@ class HudiSnapshot:
     @property
     def metadata_partitions(self) -> tuple[str, ...]:
         """The parts of the metadata table that exist: ``files`` and the indexes."""
-        return properties.listed(self.properties, "hoodie.table.metadata.partitions")
+        return properties.read_list(self.properties, "hoodie.table.metadata.partitions")
 
     @property
     def unfinished_metadata_partitions(self) -> tuple[str, ...]:
-        return properties.listed(self.properties, "hoodie.table.metadata.partitions.inflight")
+        return properties.read_list(self.properties, "hoodie.table.metadata.partitions.inflight")
 
     @cached_property
     def pending(self) -> tuple[PendingPlan, ...]:

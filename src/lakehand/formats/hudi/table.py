@@ -67,7 +67,7 @@ class HudiFormat(TableFormat):
 
 
 def token_of(names: Iterable[str], storage: Storage, root: str) -> str:
-    """Every step of the timeline has a file name of its own, so that the names alone tell a change."""
+    """Every step of the timeline has a file name of its own, so that a change always changes the names."""
     steps = sorted(name for name in names if name[:1].isdigit())
     change_token = storage.change_token(f"{root}/{properties.FOLDER}/{properties.FILE}")
     return hashlib.blake2b("\n".join([change_token, *steps]).encode(), digest_size=16).hexdigest()

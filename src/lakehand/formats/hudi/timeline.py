@@ -31,7 +31,7 @@ class TimelineFile(NamedTuple):
     modified: datetime
 
 
-def parsed(entry: Entry) -> TimelineFile | None:
+def parse_entry(entry: Entry) -> TimelineFile | None:
     """The file behind a name; None for everything that is not part of the timeline."""
     found = _NAME.fullmatch(entry.name)
     if found is None:
@@ -56,7 +56,7 @@ class Timeline:
 
     @staticmethod
     def of(entries: Iterable[Entry]) -> "Timeline":
-        files = [file for entry in entries if (file := parsed(entry))]
+        files = [file for entry in entries if (file := parse_entry(entry))]
         return Timeline(files=tuple(sorted(files, key=lambda f: (in_order(f.instant), f.name))))
 
     def completed(self, *actions: str) -> list[TimelineFile]:

@@ -64,7 +64,7 @@ def was_beside_clustering(snapshot: HudiSnapshot, write: TimelineFile) -> bool:
 
 
 def codec_options(snapshot: HudiSnapshot, action: Action) -> dict[str, str]:
-    """Write base files as the table's writer does; nothing where that cannot be told."""
+    """Compress base files as the table's writer does; empty when that is unknown."""
     if action == CLEAN:
         return {}
     found = (codec_of(snapshot, file) for file in islice(base_files(snapshot, action), FILES_TRIED))
@@ -95,7 +95,7 @@ def codec_of(snapshot: HudiSnapshot, path: str) -> str | None:
 
 
 def heartbeat_options(config: TableConfig) -> dict[str, str]:
-    """What the table says about heartbeats; it must be the same for all who run its plans."""
+    """The table's options of heartbeats: all who run its plans must use the same."""
     return {key: str(config.number(key, 0)) for key in (INTERVAL, MISSES) if key in config.settings}
 
 

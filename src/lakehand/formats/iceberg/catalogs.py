@@ -55,7 +55,7 @@ class Catalogs:
     def tables(self, catalog: Catalog) -> Iterator[TableReference]:
         if catalog.type == HADOOP:
             return self._folders_of(catalog)
-        return self._rows_of(catalog) if catalog.type == JDBC else self._listed(catalog)
+        return self._rows_of(catalog) if catalog.type == JDBC else self._tables_of(catalog)
 
     def _folders_of(self, catalog: Catalog) -> Iterator[TableReference]:
         if not catalog.warehouse:
@@ -74,7 +74,7 @@ class Catalogs:
                 continue  # dropped meanwhile, or purged without the catalog's knowledge
             yield TableReference(location=normalise(location), catalog=catalog, db_name=namespace, table_name=name)
 
-    def _listed(self, catalog: Catalog) -> Iterator[TableReference]:
+    def _tables_of(self, catalog: Catalog) -> Iterator[TableReference]:
         with storage_errors(catalog.name):
             opened = self._connect(catalog)
             for namespace in namespaces(opened, ()):

@@ -20,7 +20,7 @@ from lakehand.formats.iceberg.snapshot import (
     whole_number,
 )
 from lakehand.spi import Action, Json, Skip, Status
-from lakehand.spi.kit import Need, written_duration
+from lakehand.spi.kit import Need, duration_text
 from lakehand.spi.kit.conversions import milliseconds
 from lakehand.spi.pauses import DRY_RUN, minutes
 
@@ -84,7 +84,7 @@ def remaining(until: datetime, now: datetime) -> timedelta | None:
 
 def decide_expiry(context: IcebergContext) -> Need | Skip:
     gone, snapshots = expirable(context.snapshot, retention(context)), len(context.snapshot.commits)
-    age, least = written_duration(context.values[settings.MAX_AGE]), context.values[settings.AT_LEAST]
+    age, least = duration_text(context.values[settings.MAX_AGE]), context.values[settings.AT_LEAST]
     text = f"{len(gone)} of {snapshots} snapshots are older than {age} and nobody holds them"
     if len(gone) < least:
         return Skip(reason=f"{text}; {least} are worth it")
@@ -121,9 +121,7 @@ def decide_orphans(context: IcebergContext) -> Need | Skip:
     age = context.values[settings.OLDER_THAN]
     oldest = min((commit.time for commit in commits), default=None)
     if oldest is None or table.now - oldest < age:
-        return Skip(
-            reason=f"no snapshot is older than {written_duration(age)}: nothing can be left over from before that"
-        )
+        return Skip(reason=f"no snapshot is older than {duration_text(age)}: nothing can be left over from before that")
     ended = (o for o in table.operations(REMOVE_ORPHANS) if o.status is Status.SUCCEEDED)
     last = next((o for o in ended if not o.process.parameters.get(DRY_RUN)), None)
     if last is None:
@@ -173,7 +171,7 @@ def longest_age(snapshot: IcebergSnapshot, ref: Ref | None, kept: SnapshotRetent
 
 
 def flink_anchors(line: Sequence[SnapshotCommit], since: int) -> frozenset[int]:
-    """The newest commit of each Flink job: it says which checkpoint is in the table."""
+    """The newest commit of each Flink job: its summary names the checkpoint that is in the table."""
     newest: dict[tuple[str, str], SnapshotCommit] = {}
     for commit in line:
         if job := commit.summary.get(FLINK_JOB):

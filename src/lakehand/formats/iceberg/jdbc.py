@@ -19,7 +19,7 @@ _ALL = "SELECT * FROM iceberg_tables WHERE catalog_name = :catalog ORDER BY tabl
 
 
 def address(properties: Mapping[str, str]) -> Any:
-    """``jdbc:sqlite:/x`` as SQLAlchemy says it; what is no JDBC address is taken as SQLAlchemy's already."""
+    """A JDBC address as SQLAlchemy's; every other address is one of SQLAlchemy's already."""
     from sqlalchemy.engine import make_url
 
     uri = properties.get("uri", "")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from lakehand.storage import read_records
 
 DATA, POSITION_DELETES, EQUALITY_DELETES = 0, 1, 2
-DELETED = 2  # the status of an entry that only says what is gone
+DELETED = 2  # the status of an entry for a file that is gone
 FILE_PATH = 2147483546  # the column of a position delete file that names data files
 REMEMBERED = 200_000  # files of manifests that are kept in memory
 
@@ -107,10 +107,9 @@ def content_file(entry: Mapping[str, Any], manifest: Manifest) -> ContentFile:
 
 
 def reference_of(file: Mapping[str, Any]) -> str | None:
-    """Told in a field of its own, or by equal bounds of the column that names data files."""
-    told = file.get("referenced_data_file")
-    if told:
-        return str(told)
+    """The only data file that a delete file is about: from its own field, or from equal bounds of the path column."""
+    if path := file.get("referenced_data_file"):
+        return str(path)
     lower, upper = (bound(file.get(name)) for name in ("lower_bounds", "upper_bounds"))
     return lower.decode() if lower is not None and lower == upper else None
 

@@ -28,15 +28,15 @@ def current(storage: Storage, root: str, location: str) -> str:
         return newest(storage, folder, location)
     except ValueError as error:
         raise OSError(f"{folder}/{HINT} is no number: {error}") from error
-    name = named(storage, folder, version)
+    name = find_version(storage, folder, version)
     if name is None:
         return newest(storage, folder, location)
-    while (following := named(storage, folder, version + 1)) is not None:
+    while (following := find_version(storage, folder, version + 1)) is not None:
         version, name = version + 1, following
     return name
 
 
-def named(storage: Storage, folder: str, version: int) -> str | None:
+def find_version(storage: Storage, folder: str, version: int) -> str | None:
     return next((n for n in (f"v{version}{suffix}" for suffix in SUFFIXES) if storage.exists(f"{folder}/{n}")), None)
 
 

@@ -28,7 +28,9 @@ def small_bytes(context: IcebergContext) -> int:
 def decide_data(context: IcebergContext) -> Need | Skip:
     files, limit, least = context.snapshot.data_files, small_bytes(context), context.values[settings.MIN_INPUT_FILES]
     heavy = heavy_files(context)
-    groups = grouped((file for file in files if file.size < limit or file.path in heavy), context.snapshot.spec)
+    groups = group_by_partition(
+        (file for file in files if file.size < limit or file.path in heavy), context.snapshot.spec
+    )
     worth = [
         group
         for group in groups.values()
@@ -83,7 +85,7 @@ def describe_heavy(context: IcebergContext, heavy: Collection[str]) -> str:
     return f"; {len(heavy)} have {count} delete files or {ratio:.0%} of their rows deleted"
 
 
-def grouped(files: Iterable[ContentFile], spec: int) -> Mapping[Hashable, list[ContentFile]]:
+def group_by_partition(files: Iterable[ContentFile], spec: int) -> Mapping[Hashable, list[ContentFile]]:
     """By partition; files of older partition specs are one group, as in Iceberg's own rewrite."""
     groups: dict[Hashable, list[ContentFile]] = defaultdict(list)
     for file in files:
@@ -102,7 +104,7 @@ def heavy_files(context: IcebergContext) -> frozenset[str]:
 
 
 class DeleteIndex:
-    """Which delete files apply to which data files, told by their partitions and sequence numbers."""
+    """Which delete files apply to which data files, by their partitions and sequence numbers."""
 
     def __init__(self, snapshot: IcebergSnapshot) -> None:
         self._own: dict[str, list[ContentFile]] = defaultdict(list)
@@ -141,7 +143,7 @@ def decide_position_deletes(context: IcebergContext) -> Need | Skip:
         more = f"; its {vectors} deletion vectors need no merging" if vectors else ""
         return Skip(reason=f"the table has no position delete files{more}")
     live = {file.path for file in snapshot.data_files}
-    groups = grouped(files, snapshot.spec).values()
+    groups = group_by_partition(files, snapshot.spec).values()
     worth = [group for group in groups if is_worth_merging(snapshot, group, least, live)]
     dangling = sum(file.reference is not None and file.reference not in live for file in files)
     text = f"{len(files)} position delete files for {len(live)} data files, {dangling} of them dangling"
@@ -162,8 +164,8 @@ def delete_options(context: IcebergContext) -> dict[str, Json]:
 
 
 def is_worth_merging(snapshot: IcebergSnapshot, group: Sequence[ContentFile], least: int, live: set[str]) -> bool:
-    """With one delete file per data file, as Spark writes them unless told otherwise, only doubles, dangling ones and
-    those about many data files can go."""
+    """With one delete file per data file, which is Spark's default, only doubles, dangling ones and those about many
+    data files can go."""
     target = whole_number(snapshot.properties, "write.delete.target-file-size-bytes", DELETES_TARGET_BYTES)
     small = [file for file in group if file.size < target * SMALL_SHARE]
     if snapshot.version <= 2 and snapshot.properties.get("write.delete.granularity", "file").lower() != "file":

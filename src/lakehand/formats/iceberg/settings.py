@@ -97,7 +97,7 @@ def order(values: kit.Values) -> dict[str, Json]:
         return {"sort": [sort_column(part) for part in values[SORT_ORDER].split(",") if part.strip()]}
     if values[STRATEGY] == "z-order":
         if not columns or not all(_COLUMN.fullmatch(name) for name in columns):
-            raise Invalid(f"{Z_ORDER.key} is {','.join(columns)!r}: say {Z_ORDER.hint}")
+            raise Invalid(f"{Z_ORDER.key} is {','.join(columns)!r}: use {Z_ORDER.hint}")
         return {"z_order": list(columns)}
     return {}
 

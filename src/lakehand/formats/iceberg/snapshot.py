@@ -79,8 +79,8 @@ class IcebergSnapshot:
     @property
     def identity(self) -> str | None:
         """What stays when the table is moved or renamed; tables of version 1 may have none."""
-        told = self.metadata.get("table-uuid")
-        return None if told is None else str(told)
+        identifier = self.metadata.get("table-uuid")
+        return None if identifier is None else str(identifier)
 
     @property
     def properties(self) -> Mapping[str, str]:
@@ -96,10 +96,10 @@ class IcebergSnapshot:
 
     @cached_property
     def refs(self) -> Mapping[str, Ref]:
-        told = self.metadata.get("refs")
-        if told is None:
+        refs = self.metadata.get("refs")
+        if refs is None:
             return {} if self.current is None else {MAIN: Ref(self.current.id, True, None, None)}
-        return {name: ref_of(ref) for name, ref in told.items()}
+        return {name: ref_of(ref) for name, ref in refs.items()}
 
     @property
     def current(self) -> SnapshotCommit | None:
@@ -188,11 +188,11 @@ class IcebergSnapshot:
         return files
 
     def _read(self, location: str) -> bytes:
-        storage, path = self.storages.of(resolved(location, self.metadata_location))
+        storage, path = self.storages.of(resolve(location, self.metadata_location))
         return storage.read(path)
 
 
-def resolved(location: str, beside: str) -> str:
+def resolve(location: str, beside: str) -> str:
     """A path without a scheme means the storage of the metadata that names it."""
     scheme, separator, rest = beside.partition("://")
     if not location.startswith("/") or not separator or scheme == "file":

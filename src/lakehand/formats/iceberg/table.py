@@ -13,7 +13,7 @@ from lakehand.storage import Storages
 
 ICEBERG = Format("iceberg")
 NEEDS_CATALOG = (
-    "its metadata is kept by a catalog, and only that can be told of a new one: name the catalog in the settings "
+    "its metadata is kept by a catalog, and only the catalog can commit to it: name the catalog in the settings "
     "([catalogs.NAME]) and register the table by it"
 )
 

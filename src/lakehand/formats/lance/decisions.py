@@ -5,7 +5,7 @@ from lakehand.formats.lance import settings
 from lakehand.formats.lance.settings import LanceContext
 from lakehand.formats.lance.snapshot import FULL, FragmentPlan
 from lakehand.spi import Json, Skip, amount
-from lakehand.spi.kit import Need, written_duration
+from lakehand.spi.kit import Need, duration_text
 from lakehand.spi.kit.conversions import milliseconds
 
 DRAG = 10  # one large fragment is not rewritten for the sake of others with less than a tenth of its bytes ...
@@ -50,7 +50,7 @@ def compaction_limits(context: LanceContext) -> dict[str, Json]:
 def decide_clean(context: LanceContext) -> Need | Skip:
     snapshot, max_age = context.snapshot, context.values[settings.MAX_AGE]
     expired = snapshot.expired(context.table.now - max_age, context.values[settings.RETAIN])
-    age, least = written_duration(max_age), context.values[settings.MIN_VERSIONS]
+    age, least = duration_text(max_age), context.values[settings.MIN_VERSIONS]
     text = f"{len(expired)} of {len(snapshot.history)} versions are older than {age} and held by nothing"
     if len(expired) >= least:
         return Need(reason=text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manifests of a table, one per version: their names alone tell the versions, so that a probe costs one listing."""
+"""The manifests of a table, one per version: their names hold the versions, so that a probe costs one listing."""
 
 import re
 from dataclasses import dataclass

@@ -90,7 +90,7 @@ class LanceSnapshot:
 
     @cached_property
     def identity(self) -> dict[str, Json]:
-        """What tells this table from another one at its location, for as long as this version is kept.
+        """Distinguishes this table from another one at its location, for as long as this version is kept.
 
         A Lance table has no identity of its own: no id in its manifests, and its first version is cleaned away.
         """

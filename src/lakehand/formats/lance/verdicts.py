@@ -83,10 +83,10 @@ def verify_rewrite(effect: LanceEffect) -> Verdict:
     found = list(rewrites_since(snapshot.dataset, before))
     ours = [one for one in found if one.tag and one.tag == tag]
     ours = ours or [one for one in found if one.version == effect.result.get("version")]
-    # A rewrite that remapped indices carries no tag: after a loss nobody can tell whose it was.
+    # A rewrite that remapped indices carries no tag: without a result nobody knows whose it was.
     nameless = [one for one in found if not one.tag] if effect.parameters.get("is_indexed") else []
     if commits := ours or nameless:
-        whose = "" if ours else " by a rewrite whose author Lance does not tell"
+        whose = "" if ours else " by a rewrite whose author Lance does not record"
         return rewrite_verdict(effect, commits[-1], whose)
     if effect.result.get("tasks") == 0:
         reason = f"nothing to do: Lance planned no rewrite of version {effect.result.get('read_version')}"

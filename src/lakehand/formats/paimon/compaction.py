@@ -169,7 +169,7 @@ def why_not_beside_writers(snapshot: PaimonSnapshot, values: Values) -> str | No
 
 
 def who_compacts(snapshot: PaimonSnapshot) -> str | None:
-    """Without buckets no Spark writer compacts: there it is told by the history."""
+    """Why a second compaction would conflict. Without buckets Spark's writers do not compact: the history shows it."""
     if snapshot.schema.is_write_only:
         return None
     if snapshot.schema.kind is not TableKind.APPEND:

@@ -11,7 +11,7 @@ from lakehand.formats.paimon.layout import SNAPSHOT, Document, Layout
 from lakehand.formats.paimon.settings import EXPIRE, PaimonContext
 from lakehand.formats.paimon.snapshot import PaimonSnapshot, moment
 from lakehand.spi import Invalid, Json, Skip, TableRuntime
-from lakehand.spi.kit import Need, written_duration
+from lakehand.spi.kit import Need, duration_text
 from lakehand.spi.kit.conversions import milliseconds
 
 
@@ -28,7 +28,7 @@ class Expiry:
 
     def describe(self, snapshot: PaimonSnapshot) -> str:
         held = f"; {self.held}" if self.held else ""
-        old = f"{self.count} of {len(snapshot.ids)} snapshots are older than {written_duration(self.age)}"
+        old = f"{self.count} of {len(snapshot.ids)} snapshots are older than {duration_text(self.age)}"
         return f"{old} and may go, the last {self.retained} stay{held}"
 
 

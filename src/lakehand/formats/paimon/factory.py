@@ -37,8 +37,10 @@ class PaimonProcessFactory(PlanningFactory[PaimonSnapshot]):
     snapshot_type = PaimonSnapshot
 
     def has_committed(self, context: PaimonContext) -> bool:
-        before = whole_number(context.admitted.get(BEFORE))
-        return context.action == COMPACT and bool(context.snapshot.tagged(str(context.admitted[TAG]), after=before))
+        before = whole_number(context.admitted_parameters.get(BEFORE))
+        return context.action == COMPACT and bool(
+            context.snapshot.tagged(str(context.admitted_parameters[TAG]), after=before)
+        )
 
     def parameters(self, context: PaimonContext, need: Need) -> Mapping[str, Json]:
         """Whatever we committed is younger than the newest snapshot at the first admission."""

@@ -13,7 +13,7 @@ from lakehand.formats.paimon.layout import SNAPSHOT, Document, Layout, Manifests
 from lakehand.formats.paimon.settings import ORPHANS, PaimonContext
 from lakehand.formats.paimon.snapshot import PaimonSnapshot
 from lakehand.spi import Invalid, Json, Skip, Status, TableRuntime, amount
-from lakehand.spi.kit import Need, written_duration
+from lakehand.spi.kit import Need, duration_text
 from lakehand.spi.kit.conversions import milliseconds
 from lakehand.storage import Entry
 
@@ -35,7 +35,7 @@ def decide_orphans(context: PaimonContext) -> Need | Skip:
     except OSError as error:
         return Skip(reason=f"nothing is deleted while its metadata cannot be read: {error}")
     least, size = context.values[settings.ORPHANS_AT_LEAST], f": {amount(found.bytes)}" if found.files else ""
-    where = f"{found.files} of {found.listed} files are older than {written_duration(age)}"
+    where = f"{found.files} of {found.listed} files are older than {duration_text(age)}"
     text = f"{where} and belong to no snapshot{size}"
     return Need(reason=text) if found.files >= least else Skip(reason=f"{text}; worth it from {least}")
 

@@ -33,7 +33,7 @@ class PaimonFormat(TableFormat):
         layout = self._layout(reference.location)
         schemas = schemas_of(layout, reference.location)
         path = f"{layout.root}/{SCHEMA}/{SCHEMA}-{schemas[-1]}"
-        found = schema.parsed(layout.storage.read(path), path)
+        found = schema.parse_schema(layout.storage.read(path), path)
         if (kind := found.options.get("manifest.format", "avro")) != "avro":
             raise Invalid(
                 f"{reference.location} has manifests in {kind}; Lakehand reads those in avro, Paimon's default"

@@ -13,7 +13,7 @@ from lakehand.spi.kit.factory import (
     Need,
     PlanningFactory,
     is_by_person,
-    refused,
+    refusal,
 )
 from lakehand.spi.kit.failures import REFUSED, FailureRule, class_missing, classify, rule, table_missing
 from lakehand.spi.kit.rows import (
@@ -24,8 +24,9 @@ from lakehand.spi.kit.rows import (
     choice_setting,
     columns_setting,
     count_setting,
-    described,
+    describe,
     duration_setting,
+    duration_text,
     flag_setting,
     markdown_table,
     retained_count_setting,
@@ -33,8 +34,7 @@ from lakehand.spi.kit.rows import (
     rows_in,
     share_setting,
     text_setting,
-    written,
-    written_duration,
+    value_text,
 )
 from lakehand.spi.kit.settings import FormatSettings, Values, switches
 from lakehand.spi.kit.verdicts import dry_run_verdict, left_outside
@@ -63,14 +63,15 @@ __all__ = [
     "classify",
     "columns_setting",
     "count_setting",
-    "described",
+    "describe",
     "dry_run_verdict",
     "duration_setting",
+    "duration_text",
     "flag_setting",
     "is_by_person",
     "left_outside",
     "markdown_table",
-    "refused",
+    "refusal",
     "retained_count_setting",
     "retention_setting",
     "rows_in",
@@ -79,6 +80,5 @@ __all__ = [
     "switches",
     "table_missing",
     "text_setting",
-    "written",
-    "written_duration",
+    "value_text",
 ]

@@ -69,7 +69,7 @@ class DecisionContext(Generic[S]):
         return self.operation is not None and self.operation.run_times > 0
 
     @property
-    def admitted(self) -> Mapping[str, Json]:
+    def admitted_parameters(self) -> Mapping[str, Json]:
         """The parameters that an earlier admission stored; empty when this is the first."""
         operation = self.operation
         if operation is None or not operation.process.job or operation.process.parameters.get(TAG) != operation.tag:
@@ -78,7 +78,7 @@ class DecisionContext(Generic[S]):
 
     def first(self, key: str, now: Json) -> Json:
         """A parameter as the first admission stored it; ``now`` when this is the first."""
-        return self.admitted.get(key, now)
+        return self.admitted_parameters.get(key, now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +212,7 @@ class PlanningFactory(FormatFactory[S]):
         return False
 
     def parameters(self, context: DecisionContext[S], need: Need) -> Mapping[str, Json]:
-        """What the job must know beside what every job is told; ``identity`` and ``before`` among it."""
+        """What the job must know beside what every job gets; ``identity`` and ``before`` among it."""
         limits = self.actions[context.action].limits(context) if context.action in self.actions else {}
         return {**need.parameters, **limits}
 
@@ -250,20 +250,20 @@ class PlanningFactory(FormatFactory[S]):
         try:
             return self._admit(self.context(table, operation.process.action, operation), operation)
         except Invalid as error:
-            return refused(operation, str(error))
+            return refusal(operation, str(error))
 
     def _admit(self, context: DecisionContext[S], operation: Operation) -> Admission:
-        if context.admitted and self.has_committed(context):
+        if context.admitted_parameters and self.has_committed(context):
             return operation.process
         if off := context.values.switched_off(*self.switches(context.action)):
-            return refused(operation, off)
+            return refusal(operation, off)
         if context.is_dry_run and context.action not in self.dry_runs:
-            return refused(operation, f"{context.action} has no dry run: it deletes nothing")
+            return refusal(operation, f"{context.action} has no dry run: it deletes nothing")
         need = self.decide(context)
         if isinstance(need, Need):
             waiting = None if context.by_person else self.not_now(context)
             return waiting or self._complete(context, operation, need)
-        return refused(operation, need.reason if context.by_person else f"no longer needed: {need.reason}")
+        return refusal(operation, need.reason if context.by_person else f"no longer needed: {need.reason}")
 
     def not_now(self, context: DecisionContext[S]) -> Skip | None:
         """Why what is needed waits. What a person asks for is done at once."""
@@ -291,7 +291,7 @@ def snapshot_of(table: TableRuntime, kind: type[S]) -> S:
     return snapshot
 
 
-def refused(operation: Operation, why: str) -> Drop | Failure:
+def refusal(operation: Operation, why: str) -> Drop | Failure:
     """What a person asked for and cannot have fails; what the service planned itself is dropped."""
     if is_by_person(operation):
         return Failure(reason=REFUSED, message=why, remedy=Remedy.FATAL)
@@ -306,5 +306,5 @@ def flag(parameters: Mapping[str, Json], name: str) -> bool:
     """Only a plain true is a yes."""
     value = parameters.get(name, False)
     if not isinstance(value, bool):
-        raise Invalid(f"{name} is {value!r} (from request): say true or false")
+        raise Invalid(f"{name} is {value!r} (from request): use true or false")
     return value

@@ -85,5 +85,5 @@ def classify(rules: Sequence[FailureRule], table: Table, operation: Operation, s
     if known is None:
         return Failure(reason=status.error_class.rpartition(".")[2] or "failed", message=message)
     advice = known.advice.format(table=table.id, action=operation.process.action)
-    told = f"{message} ({advice})" if advice else message
-    return Failure(reason=known.reason, message=told, remedy=known.remedy, delay=known.delay_of(operation))
+    text = f"{message} ({advice})" if advice else message
+    return Failure(reason=known.reason, message=text, remedy=known.remedy, delay=known.delay_of(operation))

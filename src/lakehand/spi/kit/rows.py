@@ -54,7 +54,7 @@ class SettingRow(Generic[T_co]):
     type: SettingType
     meaning: str
     default: T_co | None = None  # None: the reader brings one
-    default_text: str = ""  # how the documentation says a default that depends on the table
+    default_text: str = ""  # for the documentation: a default that depends on the table
     floor: T_co | None = None  # smaller values count as this
     is_retention: bool = False  # the longest of all that is set counts, and the operator can raise the floor
     choices: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class SettingRow(Generic[T_co]):
         try:
             value: T_co = PARSERS[self.type](self, text.strip())
         except (ValueError, KeyError):
-            raise Invalid(f"{name or self.key} is {text!r} (from {origin}): say {self.hint}") from None
+            raise Invalid(f"{name or self.key} is {text!r} (from {origin}): use {self.hint}") from None
         return value
 
 
@@ -191,42 +191,42 @@ def rows_in(names: Mapping[str, Any]) -> list[SettingRow[Any]]:
     return [one for one in found if isinstance(one, SettingRow)]
 
 
-def written(type: SettingType, value: Any) -> str:
+def value_text(type: SettingType, value: Any) -> str:
     """A value as people set it: ``7d``, ``true``, ``128MB``."""
     if value is None or value in ("", ()):
         return "none"
     if isinstance(value, timedelta):
-        return written_duration(value)
+        return duration_text(value)
     if isinstance(value, tuple):
         return ",".join(value)
     if type is SettingType.BYTES:
-        return written_in({f"{unit}B": 1024**power for unit, power in reversed(_POWERS.items()) if unit}, value, "")
+        return in_units({f"{unit}B": 1024**power for unit, power in reversed(_POWERS.items()) if unit}, value, "")
     return str(value).lower()
 
 
-def written_duration(span: timedelta) -> str:
-    """``7d``, ``36h``, ``90s``: whole seconds in the largest unit that says them exactly."""
-    return written_in({unit: one // UNITS["s"] for unit, one in UNITS.items()}, span // UNITS["s"], "s")
+def duration_text(span: timedelta) -> str:
+    """``7d``, ``36h``, ``90s``: whole seconds in the largest unit without a rest."""
+    return in_units({unit: one // UNITS["s"] for unit, one in UNITS.items()}, span // UNITS["s"], "s")
 
 
-def written_in(units: Mapping[str, int], amount: int, smallest: str) -> str:
+def in_units(units: Mapping[str, int], amount: int, smallest: str) -> str:
     for unit, size in units.items():
         if amount >= size and not amount % size:
             return f"{amount // size}{unit}"
     return f"{amount}{smallest}"
 
 
-def described(row: SettingRow[Any]) -> dict[str, str]:
+def describe(row: SettingRow[Any]) -> dict[str, str]:
     """Every field as text; an empty floor means that there is none."""
     kind = f"one of {', '.join(row.choices)}" if row.type is SettingType.CHOICE else str(row.type)
-    default = row.default_text or written(row.type, row.default)
-    floor = "" if row.floor is None else written(row.type, row.floor)
+    default = row.default_text or value_text(row.type, row.default)
+    floor = "" if row.floor is None else value_text(row.type, row.floor)
     return dict(zip(FIELDS, (row.key, kind, default, floor, str(row.set_by), row.meaning), strict=True))
 
 
 def markdown_table(rows: Iterable[SettingRow[Any]]) -> str:
     lines = [f"| {' | '.join(name.replace('_', ' ') for name in FIELDS)} |", "|---" * len(FIELDS) + "|"]
-    for fields in map(described, rows):
+    for fields in map(describe, rows):
         setting = f"`{fields.pop('setting')}`"
         lines.append(f"| {' | '.join([setting, *fields.values()])} |")
     return "\n".join(lines)

@@ -46,7 +46,7 @@ class FormatSettings:
         """A key that lost its unit is never ignored: a retention that does not count would be dangerous."""
         for old in self._old.keys() & config.settings.keys():
             row = self._old[old]
-            raise Invalid(f"{old} (from {config.origin(old)}) is now {row.key}: say {row.hint}")
+            raise Invalid(f"{old} (from {config.origin(old)}) is now {row.key}: use {row.hint}")
 
     def options_of(self, action: Action, parameters: Mapping[str, Json]) -> dict[str, str]:
         """What a request asks for, by key; an option that the action does not have is refused, not ignored."""
@@ -67,7 +67,7 @@ class FormatSettings:
             if option in (row.option, row.key):
                 return row
             if option in {one for old in row.replaces for one in (old, old.rpartition(".")[2])}:
-                raise Invalid(f"the option {name} is now {row.option}: say {row.hint}")
+                raise Invalid(f"the option {name} is now {row.option}: use {row.hint}")
         can = ", ".join(sorted(row.option for row in rows)) or "none"
         raise Invalid(f"{action} has no option {name!r}; it has {can}")
 
@@ -156,5 +156,5 @@ def option_text(name: str, value: Json) -> str:
     if isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in value):
         return ",".join(str(one) for one in value)
     if not isinstance(value, (str, int, float)):
-        raise Invalid(f"{name} is {value!r} (from request): say one value")
+        raise Invalid(f"{name} is {value!r} (from request): use one value")
     return str(value)

@@ -31,7 +31,7 @@ def dry_run_verdict(process: TableProcess, result: Mapping[str, Json]) -> Verdic
 
 
 def left_outside(result: Mapping[str, Json]) -> str:
-    """Files that are not the table's, so that an operator can say whose they are; empty when there are none."""
+    """Names files outside of the table that were not deleted, for the operator to check; empty when there are none."""
     count, names = result.get("left_outside"), result.get("left_outside_files")
     if not count or not isinstance(names, (list, tuple)):
         return ""
