@@ -19,7 +19,7 @@ from lakehand.spi import EngineState, EngineStatus, Finding, Json, Remedy, Skip
 from lakehand.testing.folders import untouched
 from tests import lance_tables
 from tests.formats.classifying import failure_of
-from tests.formats.lance.rehearsing import harness
+from tests.formats.lance.runtime import harness
 from tests.jobs.lance.meddling import Died, Meddler, die, execute
 
 OLD = timedelta(days=20)
