@@ -9,7 +9,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from lakehand.formats.iceberg import IcebergFormat
-from lakehand.formats.iceberg.jdbc import address
+from lakehand.formats.iceberg.catalogs import address
 from lakehand.spi import Catalog, Format, Invalid, TableReference
 from tests.formats.iceberg.made import WrittenTable, rows
 from tests.formats.iceberg.rest_catalog import serving

@@ -89,18 +89,15 @@ def live_files(table: Any, file: Any, path: str) -> Iterator[LiveFile]:
     if add is None:
         return
     deleted = numbers(add, "deletionVector", "cardinality", missing=-1)
-    rows = row_counts(file, path) if any(count >= 0 for count in deleted) else [-1] * len(deleted)
+    rows = [-1] * len(deleted)
+    if any(count >= 0 for count in deleted):  # the statistics are the bulk of a checkpoint
+        stats = texts(present(read_columns(file, ["add.path", "add.stats"], path), "add"), "stats")
+        rows = [row_count(text) for text in stats]
     yield from map(
         LiveFile, texts(add, "path"), numbers(add, "size"), numbers(add, "modificationTime"), partitions(add), deleted,
         [count if gone >= 0 else -1 for count, gone in zip(rows, deleted, strict=True)],
         [by or "" for by in texts(add, "clusteringProvider")],
     )  # fmt: skip
-
-
-def row_counts(file: Any, path: str) -> list[int]:
-    """Rows of each live file, for the tables with deletion vectors: the statistics are the bulk of a checkpoint."""
-    add = present(read_columns(file, ["add.path", "add.stats"], path), "add")
-    return [row_count(stats) for stats in texts(add, "stats")]
 
 
 def tombstones(table: Any) -> Iterator[Tombstone]:

@@ -55,7 +55,7 @@ def admit_plan(context: HudiContext, operation: Operation) -> Admission:
     stale = stale_plans(snapshot, pending)
     if stale and not may_roll_back(context.table.config):
         return stale_failure(stale)
-    hindrance = whose_turn(context) or who_runs(context, instant)
+    hindrance = wait_for_turn(context) or wait_for_runner(context, instant)
     return hindrance or complete(context, operation, instant=instant, stale=stale)
 
 
@@ -83,10 +83,10 @@ def admit_planning(context: HudiContext, operation: Operation) -> Admission:
     if not pending and not context.by_person and (too_few := why_too_few(context)):
         return Drop(reason=f"no longer needed: {too_few}")
     may_plan = not isinstance(lock, NoLock)
-    return whose_turn(context) or complete(context, operation, may_plan=may_plan, stale=stale)
+    return wait_for_turn(context) or complete(context, operation, may_plan=may_plan, stale=stale)
 
 
-def whose_turn(context: HudiContext) -> Skip | None:
+def wait_for_turn(context: HudiContext) -> Skip | None:
     """Clustering first: it blocks upserts. Clean never before a pending compaction, whose log files it may take."""
     if context.action != CLUSTERING and (blocking := clusterings_to_come(context)):
         return Skip(reason=f"clustering plan {blocking[0]} goes first: it blocks the writer", look_again=SOON)
@@ -95,7 +95,7 @@ def whose_turn(context: HudiContext) -> Skip | None:
     return None
 
 
-def who_runs(context: HudiContext, instant: Instant) -> Skip | None:
+def wait_for_runner(context: HudiContext, instant: Instant) -> Skip | None:
     """Hudi would refuse it as well, but only after a start, and the attempt would count."""
     left = fresh_for(context.snapshot, instant, context.table.now, context.table.config)
     if left is None:

@@ -71,7 +71,7 @@ _DYNAMO = Provider(
 PROVIDERS: Mapping[str, Provider] = {
     "FileSystemBasedLockProvider": Provider(optional=("filesystem.path", "filesystem.expire")),
     "StorageBasedLockProvider": Provider(
-        optional=("storage.validity.timeout.secs", "storage.renew.interval.secs", "storage.heartbeat.poll.secs"),
+        optional=("storage.validity.timeout.secs", "storage.renew.interval.secs", "storage.heartbeat.poll.secs")
     ),
     "ZookeeperBasedLockProvider": Provider(
         needed=("zookeeper.url", "zookeeper.base_path"),

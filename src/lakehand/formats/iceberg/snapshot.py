@@ -168,10 +168,7 @@ class IcebergSnapshot:
         """Counts that the current snapshot's summary has, without opening any file."""
         summary = self.current.summary if self.current else {}
         named = {"files": "total-data-files", "delete_files": "total-delete-files", "rows": "total-records"}
-        return {
-            **{key: whole_number(summary, name, 0) for key, name in named.items()},
-            "snapshots": len(self.commits),
-        }
+        return {**{key: whole_number(summary, name, 0) for key, name in named.items()}, "snapshots": len(self.commits)}
 
     def _files_of(self, manifests: Sequence[Manifest]) -> Iterator[Sequence[ContentFile]]:
         unread = [manifest for manifest in manifests if self.cache.get(manifest.path) is None]

@@ -157,9 +157,9 @@ def order_suffix(order: SortOrder) -> str:
 
 def why_not_beside_writers(snapshot: PaimonSnapshot, values: Values) -> str | None:
     """Why a compaction could hurt a writer, or the rows."""
-    if not values[settings.BESIDE_WRITER] and (why := who_compacts(snapshot)):
+    if not values[settings.BESIDE_WRITER] and (why := why_writers_compact(snapshot)):
         return f"{why}; to compact beside it: {settings.BESIDE_WRITER.key}=true"
-    if not values[settings.BESIDE_ROW_CHANGES] and (why := who_changes_rows(snapshot)):
+    if not values[settings.BESIDE_ROW_CHANGES] and (why := why_rows_change(snapshot)):
         return (
             f"{why}. Paimon 0.9 does not check a DELETE, UPDATE or MERGE of a table without a key against a compaction "
             f"at the same time: rows would come back or double. If none runs meanwhile: "
@@ -168,7 +168,7 @@ def why_not_beside_writers(snapshot: PaimonSnapshot, values: Values) -> str | No
     return None
 
 
-def who_compacts(snapshot: PaimonSnapshot) -> str | None:
+def why_writers_compact(snapshot: PaimonSnapshot) -> str | None:
     """Why a second compaction would conflict. Without buckets Spark's writers do not compact: the history shows it."""
     if snapshot.schema.is_write_only:
         return None
@@ -180,7 +180,7 @@ def who_compacts(snapshot: PaimonSnapshot) -> str | None:
     return None
 
 
-def who_changes_rows(snapshot: PaimonSnapshot) -> str | None:
+def why_rows_change(snapshot: PaimonSnapshot) -> str | None:
     if snapshot.schema.primary_keys:
         return None
     if snapshot.schema.has_deletion_vectors:

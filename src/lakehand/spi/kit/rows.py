@@ -75,25 +75,14 @@ class SettingRow(Generic[T_co]):
 
     @property
     def hint(self) -> str:
-        return f"one of {', '.join(self.choices)}" if self.choices else HINTS[self.type]
+        return f"one of {', '.join(self.choices)}" if self.choices else TYPES[self.type][0]
 
     def parse(self, text: str, origin: str, name: str = "") -> T_co:
         try:
-            value: T_co = PARSERS[self.type](self, text.strip())
+            value: T_co = TYPES[self.type][1](self, text.strip())
         except (ValueError, KeyError):
             raise Invalid(f"{name or self.key} is {text!r} (from {origin}): use {self.hint}") from None
         return value
-
-
-HINTS: Mapping[SettingType, str] = {
-    SettingType.TEXT: "a text",
-    SettingType.FLAG: "true or false",
-    SettingType.COUNT: "a whole number",
-    SettingType.BYTES: "a number of bytes such as 134217728 or 128MB",
-    SettingType.SHARE: "a share from 0 to 1 such as 0.3",
-    SettingType.DURATION: "a duration such as 7d, 36h or 90s",
-    SettingType.COLUMNS: "names of columns with commas between them",
-}
 
 
 def parse_duration(row: SettingRow[Any], text: str) -> timedelta:
@@ -117,10 +106,6 @@ def parse_columns(row: SettingRow[Any], text: str) -> tuple[str, ...]:
     return tuple(match(_COLUMN, name.strip())[0] for name in text.split(",")) if text else ()
 
 
-def parse_choice(row: SettingRow[Any], text: str) -> str:
-    return row.choices[row.choices.index(text.lower())]
-
-
 def match(pattern: re.Pattern[str], text: str) -> re.Match[str]:
     found = pattern.fullmatch(text) if text.isascii() or pattern is _COLUMN else None
     if found is None:
@@ -128,15 +113,16 @@ def match(pattern: re.Pattern[str], text: str) -> re.Match[str]:
     return found
 
 
-PARSERS: Mapping[SettingType, Callable[[SettingRow[Any], str], Any]] = {
-    SettingType.TEXT: lambda row, text: text,
-    SettingType.FLAG: lambda row, text: {"true": True, "false": False}[text.lower()],
-    SettingType.COUNT: lambda row, text: int(match(_COUNT, text)[0]),
-    SettingType.BYTES: parse_bytes,
-    SettingType.SHARE: parse_share,
-    SettingType.DURATION: parse_duration,
-    SettingType.COLUMNS: parse_columns,
-    SettingType.CHOICE: parse_choice,
+# What to write, for the error about a value, and how it is parsed.
+TYPES: Mapping[SettingType, tuple[str, Callable[[SettingRow[Any], str], Any]]] = {
+    SettingType.TEXT: ("a text", lambda row, text: text),
+    SettingType.FLAG: ("true or false", lambda row, text: {"true": True, "false": False}[text.lower()]),
+    SettingType.COUNT: ("a whole number", lambda row, text: int(match(_COUNT, text)[0])),
+    SettingType.BYTES: ("a number of bytes such as 134217728 or 128MB", parse_bytes),
+    SettingType.SHARE: ("a share from 0 to 1 such as 0.3", parse_share),
+    SettingType.DURATION: ("a duration such as 7d, 36h or 90s", parse_duration),
+    SettingType.COLUMNS: ("names of columns with commas between them", parse_columns),
+    SettingType.CHOICE: ("one of the choices", lambda row, text: row.choices[row.choices.index(text.lower())]),
 }
 
 
