@@ -5,9 +5,8 @@ import math
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from lakehand.formats.delta import settings
@@ -27,26 +26,14 @@ _ABSOLUTE = re.compile(rf"/|{_SCHEME.pattern}")
 START, END = "VACUUM START", "VACUUM END"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastVacuum:
+class PastVacuum(NamedTuple):
     """A vacuum that came to its end, in milliseconds since 1970."""
 
     at: int = 0
     cutoff: int = 0  # files that were removed earlier are gone
 
 
-def decode(text: str) -> PastVacuum:
-    at, cutoff = text.split(",")
-    return PastVacuum(at=int(at), cutoff=int(cutoff))
-
-
-LAST_FULL = StateKey(
-    name="last-full-vacuum", default=PastVacuum(), encode=lambda one: f"{one.at},{one.cutoff}", decode=decode
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemovedFiles:
+class RemovedFiles(NamedTuple):
     """Files that the log removed before a moment, and that no vacuum has deleted since."""
 
     files: int
@@ -57,6 +44,12 @@ class RemovedFiles:
     def __str__(self) -> str:
         about = "about " if self.is_estimate else ""
         return f"{about}{self.files} removed files with {amount(self.size)}"
+
+
+LAST_FULL = StateKey(
+    name="last-full-vacuum", default=PastVacuum(),
+    encode=lambda one: f"{one.at},{one.cutoff}", decode=lambda text: PastVacuum(*map(int, text.split(","))),
+)  # fmt: skip
 
 
 def decide_vacuum(context: DeltaContext) -> Need | Skip:

@@ -8,7 +8,7 @@ shows. Windows are kept in the table's state; without a state they are read from
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from lakehand.formats.delta import settings
 from lakehand.formats.delta.files import LiveFile, Partition
@@ -23,8 +23,7 @@ COMMITS_READ = 500  # commits, newest first, for a z-order that we do not rememb
 MOST_WINDOWS = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class Window(NamedTuple):
     version: int
     first: int  # milliseconds since 1970
     last: int
@@ -47,26 +46,22 @@ class Clusters:
     def hold(self, file: LiveFile) -> bool:
         return any(window.holds(file) for window in self.windows)
 
-    def joined(self, more: Iterable[Window], alive: Iterable[LiveFile]) -> "Clusters":
+    def with_windows(self, more: Iterable[Window], alive: Iterable[LiveFile]) -> "Clusters":
         """With new windows, and without those of which no file is left."""
         by_version = {window.version: window for window in (*self.windows, *more)}
         files = list(alive)
-        kept = [w for w in by_version.values() if any(w.holds(file) for file in files)]
-        kept.sort(key=lambda window: -window.version)
+        kept = sorted((w for w in by_version.values() if any(w.holds(file) for file in files)), reverse=True)
         return Clusters(columns=self.columns, windows=tuple(kept[:MOST_WINDOWS]))
 
 
 def decode(text: str) -> Clusters:
     document = json.loads(text)
-    windows = (Window(version=v, first=first, last=last) for v, first, last in document["windows"])
-    return Clusters(columns=tuple(document["columns"]), windows=tuple(windows))
+    return Clusters(columns=tuple(document["columns"]), windows=tuple(Window(*one) for one in document["windows"]))
 
 
 CLUSTERED = StateKey(
     name="clustered", default=Clusters(), decode=decode,
-    encode=lambda known: json.dumps(
-        {"columns": known.columns, "windows": [[one.version, one.first, one.last] for one in known.windows]}
-    ),
+    encode=lambda known: json.dumps({"columns": known.columns, "windows": known.windows}),
 )  # fmt: skip
 
 
@@ -76,7 +71,7 @@ def clusters_of(snapshot: DeltaSnapshot, columns: Sequence[str], known: Clusters
     start = known if known.columns == wanted and known.newest <= snapshot.version else Clusters(columns=wanted)
     found = snapshot.infos_backwards(start.newest, COMMITS_READ)
     more = [one for version, commit, info in found if (one := window_of(version, commit, info, wanted))]
-    return start.joined(more, snapshot.files.values())
+    return start.with_windows(more, snapshot.files.values())
 
 
 def window_of(version: int, commit: Commit, info: Mapping[str, Any], columns: tuple[str, ...]) -> Window | None:

@@ -2,9 +2,9 @@
 """The manifests of a table, one per version: their names hold the versions, so that a probe costs one listing."""
 
 import re
-from dataclasses import dataclass
 from datetime import datetime
 from os import SEEK_END
+from typing import NamedTuple
 
 from lakehand.spi import Invalid
 from lakehand.storage import Storage
@@ -15,8 +15,7 @@ _NAME = re.compile(r"(\d{1,20})\.manifest")
 _LAST = 2**64 - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Version:
+class Version(NamedTuple):
     number: int
     made_at: datetime  # when its manifest was written: never earlier than the commit
 

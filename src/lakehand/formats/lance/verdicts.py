@@ -2,9 +2,8 @@
 """What the table says about a process: a rewrite with our tag, or versions that are gone; and why an attempt failed."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from lakehand.formats.lance.snapshot import LanceSnapshot
 from lakehand.spi import Json, Remedy, Verdict, kit
@@ -29,8 +28,7 @@ RULES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rewrite:
+class Rewrite(NamedTuple):
     version: int
     tag: str = ""
     removed: int | None = None  # fragments; None: Lance's library cannot read this transaction
@@ -39,10 +37,8 @@ class Rewrite:
 
 def rewrites_since(dataset: Any, before: int) -> Iterator[Rewrite]:
     """All rewrites after a version, oldest first."""
-    for version in range(max(before, dataset.version - VERSIONS_READ) + 1, dataset.version + 1):
-        rewrite = rewrite_at(dataset, version)
-        if rewrite is not None:
-            yield rewrite
+    versions = range(max(before, dataset.version - VERSIONS_READ) + 1, dataset.version + 1)
+    yield from (rewrite for version in versions if (rewrite := rewrite_at(dataset, version)) is not None)
 
 
 def rewrite_at(dataset: Any, version: int) -> Rewrite | None:
