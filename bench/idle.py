@@ -12,7 +12,7 @@ from bench.idle_tables import make_tables
 from bench.report import Figure, say
 from bench.service import serving
 from lakehand.domain.tables import TableSpec
-from lakehand.formats.hudi.factory import ACTIONS
+from lakehand.formats.hudi.snapshot import ACTIONS
 from lakehand.formats.hudi.table import HUDI
 from lakehand.store import migrate, open_store
 from tests.e2e.service import RunningService, wait_for
@@ -41,7 +41,7 @@ def register(url: str, paths: Sequence[Path]) -> None:
     migrate.upgrade(url)
     store = open_store(url)
     for path in paths:
-        spec = TableSpec(location=str(path), format=HUDI, table_name=path.name, action_types=ACTIONS)
+        spec = TableSpec(location=str(path), format=HUDI, table_name=path.name, action_types=frozenset(ACTIONS))
         store.tables.add(spec, now=store.clock.now())
     store.close()
 

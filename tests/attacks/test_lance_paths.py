@@ -23,7 +23,7 @@ from lakehand.spi import Operation
 from lakehand.testing.harness import PluginHarness, boundary_parameter
 from tests import lance_tables, s3_server
 from tests.attacks.scene import fingerprint, make_old
-from tests.formats.lance.rehearsing import harness
+from tests.formats.lance.runtime import harness
 from tests.jobs.lance.meddling import Meddler, execute
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")

@@ -57,7 +57,7 @@ def test_the_schemes_of_one_storage_are_one_identity() -> None:
     assert location_key("s3a://lake/db/t") == location_key("s3://lake/db/t") != location_key("/lake/db/t")
 
 
-def test_a_neighbour_with_the_same_beginning_is_outside() -> None:
+def test_a_folder_with_the_same_prefix_is_outside() -> None:
     warehouses = Warehouses(prefixes=("/data/lake",))
     warehouses.admit("/data/lake/t")
     with pytest.raises(LocationRefused, match="--warehouse"):

@@ -35,7 +35,7 @@ def test_an_end_has_a_time_and_a_step_back_has_none() -> None:
 
 
 @pytest.mark.parametrize("status", sorted(REOPENABLE))
-def test_reopening_gives_all_tries_back(status: Status) -> None:
+def test_reopening_restores_all_attempts(status: Status) -> None:
     ended = replace(an_operation(), status=status, run_times=5, cancel_requested=True, is_deleted=True)
     again = ended.reopened(at=NOON, reason="retried")
     assert (again.status, again.run_times, again.cancel_requested, again.is_deleted) == (

@@ -16,24 +16,24 @@ def delay(remedy: Remedy, run_times: int, patience: int = 0, chance: float = 0.0
     return POLICY.delay(failure, run_times=run_times, patience=patience, chance=chance)
 
 
-def test_the_wait_doubles_until_the_tries_are_used_up() -> None:
+def test_the_wait_doubles_until_the_attempts_are_used_up() -> None:
     assert [delay(Remedy.RETRY, n) for n in (1, 2, 3)] == [timedelta(seconds=10), timedelta(seconds=20), None]
 
 
-def test_chance_spreads_the_tries() -> None:
+def test_jitter_spreads_the_attempts() -> None:
     assert delay(Remedy.RETRY, 1, chance=0.5) == timedelta(seconds=11)
 
 
-def test_a_fatal_failure_is_not_tried_again() -> None:
+def test_a_fatal_failure_is_not_retried() -> None:
     assert delay(Remedy.FATAL, 1) is None
 
 
-def test_not_yet_uses_up_no_try() -> None:
+def test_not_yet_uses_up_no_attempt() -> None:
     assert delay(Remedy.NOT_YET, run_times=40, patience=39) == timedelta(seconds=30)
     assert delay(Remedy.RETRY, run_times=41, patience=40) == timedelta(seconds=10)
 
 
-def test_even_patience_ends() -> None:
+def test_deferrals_are_limited() -> None:
     assert delay(Remedy.NOT_YET, run_times=121, patience=120) is None
 
 

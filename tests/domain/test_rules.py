@@ -59,7 +59,7 @@ def test_an_owner_gets_its_share_while_others_wait() -> None:
     assert sorted(went(choice)) == [1, 2, 9]
 
 
-def test_an_owner_alone_may_use_all_places() -> None:
+def test_an_owner_alone_may_use_all_slots() -> None:
     assert len(went(pick(*[an_operation(n, table=n) for n in range(1, 5)], limits=Limits(running=4)))) == 4
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables that were registered together are not looked at together."""
+"""Tables that were registered together are not evaluated together."""
 
 from datetime import timedelta
 
@@ -17,5 +17,5 @@ def test_keys_are_spread_evenly_over_their_share_of_the_interval() -> None:
     assert 50 < min(counts) <= max(counts) < 150
 
 
-def test_a_key_keeps_its_place_and_its_share() -> None:
+def test_a_key_keeps_its_offset_and_its_share() -> None:
     assert spread("7", HOUR) == spread("7", HOUR) < HOUR / 10

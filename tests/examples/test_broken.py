@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Broken plugins installed beside healthy ones: each is told with its reason, and nobody else is harmed."""
+"""Broken plugins installed beside healthy ones: each is shown with its reason, and no other plugin is harmed."""
 
 import re
 from collections.abc import Callable
@@ -51,7 +51,7 @@ class Bad(SubprocessEngine):
         {status}
 """
 FINE = "pass"
-# The service would wait a minute for each look at a table; it reads this after its plugins are imported.
+# The service would wait a minute for each probe of a table; it reads this after its plugins are imported.
 IMPATIENT = "from lakehand.app import wiring\nwiring.EVALUATE_TIMEOUT = 8.0\n"
 
 
@@ -63,7 +63,7 @@ def engine(name: str, *, open: str = FINE, status: str = "return super().status(
     return ENGINE.format(name=name, open=open, status=status)
 
 
-# How each is made, its state, and what the reason must tell.
+# How each is made, its state, and what its reason must contain.
 BROKEN: dict[tuple[str, str], tuple[str, str, str]] = {
     (FACTORIES, "no-import"): ("import a_module_that_is_not_there", "broken", "a_module_that_is_not_there"),
     (FACTORIES, "no-class"): ("Bad = 7", "broken", "'int' object is not callable"),
@@ -97,13 +97,13 @@ def crowded(examples: SiteFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     return site
 
 
-def told(service: RunningService, table: int) -> dict[str, str]:
-    """What explain says of each action."""
+def explained(service: RunningService, table: int) -> dict[str, str]:
+    """The reason of each action in explain."""
     return {one["action"]: one["now"] for one in service.get(f"/api/v1/tables/{table}/explain")["actions"]}
 
 
 def differences(service: RunningService) -> dict[str, Any]:
-    """The broken ones that are not told as they should be, yet."""
+    """The broken ones that are not shown as expected, yet."""
     shown = {one["name"]: one for one in service.get("/api/v1/plugins")["items"]}
     wrong = {}
     for (_, name), (_, state, reason) in BROKEN.items():
@@ -115,7 +115,7 @@ def differences(service: RunningService) -> dict[str, Any]:
 
 def wait_for_all(service: RunningService) -> None:
     try:
-        wait_for(lambda: not differences(service), "every broken plugin to be told", patience=150)
+        wait_for(lambda: not differences(service), "every broken plugin to be shown", patience=150)
     except AssertionError:
         assert differences(service) == {}
 
@@ -124,7 +124,7 @@ def change(table: Path) -> None:
     write_deltalake(str(table), pa.table({"id": [99]}), mode="append")
 
 
-def test_ten_broken_plugins_harm_nobody_and_each_is_told_with_its_reason(
+def test_ten_broken_plugins_harm_nobody_and_each_is_shown_with_its_reason(
     crowded: SiteFolder, lake: Path, orders: Path, start_service: Start, configure: Callable[[str], None]
 ) -> None:
     configure(SUBPROCESS)
@@ -140,7 +140,7 @@ def test_ten_broken_plugins_harm_nobody_and_each_is_told_with_its_reason(
     wait_for(lambda: len(manifest_lines(orders)) == 4, "the healthy table to be served again")
 
     assert plugins_of(service)["process-factory", "delta-manifest"]["state"] == "on"
-    now = told(service, served)
+    now = explained(service, served)
     assert re.search("trigger had not come back after", now["never-ends"]), now
     assert "raises.trigger failed: KeyError: 'the moon'" in now["raises"]
     assert "says-yes.trigger returned str" in now["says-yes"]

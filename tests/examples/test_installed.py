@@ -38,7 +38,7 @@ def test_its_own_tests_pass_with_what_is_installed(name: str, examples: SiteFold
 
 
 def plugins_of(service: RunningService) -> dict[tuple[str, str], dict[str, Any]]:
-    """What ``lakehand plugins --json`` says, by kind and name."""
+    """The output of ``lakehand plugins --json``, by kind and name."""
     command = [sys.executable, "-m", "lakehand.cli", "plugins", "--json", "--url", service.url]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return {(one["kind"], one["name"]): one for one in json.loads(shown)["items"]}
@@ -76,17 +76,17 @@ def test_what_a_person_asks_for_runs_on_the_engine_that_its_factory_chooses(
     service = start_service()
     table = service.add_table(orders, ACTION, format="delta", heartbeat_timeout=DAY)
     done = service.wait_status(orders, "succeeded", action=ACTION)
-    wait_for(lambda: has_looked_since(service, table, done["finished_at"]), "the look after the first one")
+    wait_for(lambda: was_evaluated_since(service, table, done["finished_at"]), "the next evaluation")
     write_deltalake(str(orders), pa.table({"id": [99]}), mode="append")
     asked = service.post("/api/v1/operations", {"table": table, "action": ACTION})["id"]
-    wait_for(lambda: service.get(f"/api/v1/operations/{asked}")["status"] == "succeeded", "the wish to come true")
+    wait_for(lambda: service.get(f"/api/v1/operations/{asked}")["status"] == "succeeded", "the requested operation")
 
     assert service.get(f"/api/v1/operations/{asked}")["engine"] == "subprocess"
     assert len(manifest_lines(orders)) == 4
 
 
-def has_looked_since(service: RunningService, table: int, moment: str) -> bool:
-    """Then nobody but a person speaks of the table for a long time."""
+def was_evaluated_since(service: RunningService, table: int, moment: str) -> bool:
+    """Then only a person asks about the table for a long time."""
     actions = service.get(f"/api/v1/tables/{table}/explain")["actions"]
     return any(one["action"] == ACTION and one["last_look"] > moment for one in actions)
 
@@ -107,4 +107,4 @@ def test_the_action_runs_on_the_spark_engine_and_the_table_then_rests(
         [now] = [one["now"] for one in actions if one["action"] == ACTION]
         return bool(now == "the manifest names all 3 files of version 2")
 
-    wait_for(rests, "the table to say why it rests")
+    wait_for(rests, "a reason why the table rests")

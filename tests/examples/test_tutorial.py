@@ -42,13 +42,13 @@ def blocks() -> list[Block]:
 
 
 class Reader:
-    """Someone who does what the tutorial says, in a folder of their own."""
+    """Follows the tutorial in a folder of its own."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.site = SiteFolder(folder=folder / "site")
         self.service: subprocess.Popen[bytes] | None = None
-        self.said: dict[str, str] = {}
+        self.output: dict[str, str] = {}
         self.port = free_port()
         self.site.folder.mkdir()
         self.write_pip()
@@ -85,7 +85,7 @@ class Reader:
             ["sh", "-ec", script], cwd=where, env=self.environment, capture_output=True, text=True, check=False
         )
         assert ran.returncode == 0, f"{script}\n{ran.stdout}\n{ran.stderr}"
-        self.said[text.splitlines()[0]] = ran.stdout
+        self.output[text.splitlines()[0]] = ran.stdout
         if "tables add" in text:
             wait_for(self.is_done, "the operation to succeed")
 
@@ -132,14 +132,14 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
 
 
 @pytest.mark.spark
-def test_whoever_follows_the_tutorial_has_a_plugin_that_a_running_service_uses(reader: Reader) -> None:
+def test_following_the_tutorial_gives_a_plugin_that_a_running_service_uses(reader: Reader) -> None:
     for block in blocks():
         reader.follow(block)
 
-    assert "passed" in reader.said[f"cd {PROJECT}"]
-    plugins = reader.said["lakehand plugins"]
+    assert "passed" in reader.output[f"cd {PROJECT}"]
+    plugins = reader.output["lakehand plugins"]
     assert re.search(r"delta-checkpoint.*acme-delta-checkpoint.*0\.1\.0", plugins), plugins
-    assert "0 of 10 commits since the last checkpoint" in reader.said["lakehand operations list"]
+    assert "0 of 10 commits since the last checkpoint" in reader.output["lakehand operations list"]
     assert (reader.project / "lake/orders/_delta_log/00000000000000000024.checkpoint.parquet").exists()
 
 

@@ -126,7 +126,7 @@ def test_the_sound_table_is_read(name: str, made: dict[str, Path]) -> None:
     ids=["pipe", "endless device"],
 )
 @pytest.mark.parametrize(("name", "pattern"), FILES)
-def test_an_odd_file_in_the_place_of_metadata_is_refused_by_name(
+def test_an_odd_file_instead_of_metadata_is_refused_by_name(
     name: str, pattern: str, make: Callable[[Path], Any], kind: str, made: dict[str, Path]
 ) -> None:
     seen = []
@@ -219,7 +219,7 @@ def test_a_checkpoint_is_read_within_bounds(
 def test_a_dictionary_of_one_long_value_does_not_fill_the_memory(
     made: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A footer tells the bytes of a dictionary once, however often its values are repeated."""
+    """A footer counts the bytes of a dictionary once, however often its values are repeated."""
     import pyarrow as pa
     from pyarrow import parquet
 

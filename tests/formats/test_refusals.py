@@ -30,7 +30,7 @@ from tests.formats.classifying import NOON, failure_of
 from tests.formats.delta.logs import MB, LogTable, adds, remove
 from tests.formats.hudi.runtime import EVENTS_V9, FILE_LOCK, MemoryRuntime, copied, finish
 from tests.formats.iceberg.made import MadeRuntime, line, snapshot
-from tests.formats.lance.rehearsing import harness as lance_harness
+from tests.formats.lance.runtime import harness as lance_harness
 from tests.formats.paimon.handmade import HandMade, small
 from tests.formats.paimon.runtime import harness as paimon_harness
 
@@ -45,8 +45,8 @@ def delta(folder: Path, properties: Mapping[str, str]) -> Subject:
 
 
 def iceberg(folder: Path, properties: Mapping[str, str]) -> Subject:
-    told = {key.removeprefix("iceberg.").replace(".", "__").replace("-", "_"): v for key, v in properties.items()}
-    return IcebergProcessFactory(), MadeRuntime(snapshot(commits=line(30, 20)), **told)
+    values = {key.removeprefix("iceberg.").replace(".", "__").replace("-", "_"): v for key, v in properties.items()}
+    return IcebergProcessFactory(), MadeRuntime(snapshot(commits=line(30, 20)), **values)
 
 
 def lance(folder: Path, properties: Mapping[str, str]) -> Subject:
@@ -108,15 +108,15 @@ def refusal(name: str, folder: Path, operation: Operation, **properties: str) ->
 
 @pytest.mark.parametrize(("name", "action", "option", "low"), DESTRUCTIVE)
 def test_an_unknown_option_is_refused(name: str, action: str, option: str, low: str, tmp_path: Path) -> None:
-    told = refusal(name, tmp_path, asked(action, options={"no-such": "1"}))
-    assert told.startswith(f"{action} has no option 'no-such'; it has ")
-    assert option in told
+    message = refusal(name, tmp_path, asked(action, options={"no-such": "1"}))
+    assert message.startswith(f"{action} has no option 'no-such'; it has ")
+    assert option in message
 
 
 @pytest.mark.parametrize(("name", "action", "option", "low"), DESTRUCTIVE)
 def test_a_value_that_makes_no_sense_is_refused(name: str, action: str, option: str, low: str, tmp_path: Path) -> None:
-    told = refusal(name, tmp_path, asked(action, options={option: "soon"}))
-    assert told.startswith(f"{option} is 'soon' (from request): say a ")
+    message = refusal(name, tmp_path, asked(action, options={option: "soon"}))
+    assert message.startswith(f"{option} is 'soon' (from request): use a ")
 
 
 @pytest.mark.parametrize(("name", "action", "option", "low"), DESTRUCTIVE)
@@ -132,8 +132,8 @@ def test_a_dry_run_of_an_action_without_one_is_refused(name: str, action: str, t
 
 @pytest.mark.parametrize(("name", "action", "option", "low"), DESTRUCTIVE)
 def test_flags_are_true_or_false(name: str, action: str, option: str, low: str, tmp_path: Path) -> None:
-    told = refusal(name, tmp_path, asked(action, confirm="yes"))
-    assert told == "confirm is 'yes' (from request): say true or false"
+    message = refusal(name, tmp_path, asked(action, confirm="yes"))
+    assert message == "confirm is 'yes' (from request): use true or false"
 
 
 @pytest.mark.parametrize(("name", "action", "option", "low"), DESTRUCTIVE)
@@ -161,7 +161,7 @@ def test_a_job_that_finds_its_parameters_below_the_floor_is_refused(
 
 
 @pytest.mark.parametrize(("name", "action", "option", "low"), DESTRUCTIVE)
-def test_an_implausible_share_says_what_failed_and_then_what_to_do(
+def test_the_message_about_an_implausible_share_names_the_failure_and_then_the_remedy(
     name: str, action: str, option: str, low: str, tmp_path: Path
 ) -> None:
     factory, _ = MAKE[name](tmp_path, {})
@@ -183,5 +183,5 @@ def test_an_implausible_share_says_what_failed_and_then_what_to_do(
     ],
 )
 def test_a_key_that_lost_its_unit_names_the_new_one(name: str, action: str, old: str, new: str, tmp_path: Path) -> None:
-    told = refusal(name, tmp_path, asked(action), **{old: "200"})
-    assert told == f"{old} (from table) is now {new}: say a duration such as 7d, 36h or 90s"
+    message = refusal(name, tmp_path, asked(action), **{old: "200"})
+    assert message == f"{old} (from table) is now {new}: use a duration such as 7d, 36h or 90s"

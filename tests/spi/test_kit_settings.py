@@ -15,7 +15,7 @@ from lakehand.spi.kit import (
     choice_setting,
     columns_setting,
     count_setting,
-    described,
+    describe,
     duration_setting,
     flag_setting,
     markdown_table,
@@ -67,12 +67,12 @@ def test_values_are_read_as_people_write_them(row: SettingRow[Any], text: str, v
         (choice_setting("x.w", "", "auto", "full"), "all", "one of auto, full"),
     ],
 )  # fmt: skip
-def test_a_value_that_makes_no_sense_says_key_origin_and_what_to_say(
+def test_the_error_about_a_senseless_value_names_key_origin_and_an_example(
     row: SettingRow[Any], text: str, hint: str
 ) -> None:
     with pytest.raises(Invalid) as caught:
         row.parse(text, "table")
-    assert str(caught.value).startswith(f"{row.key} is {text!r} (from table): say {hint}")
+    assert str(caught.value).startswith(f"{row.key} is {text!r} (from table): use {hint}")
 
 
 def test_the_floor_is_raised_by_the_operator_and_lowered_by_nobody() -> None:
@@ -103,33 +103,33 @@ def test_options_are_those_of_the_action_by_any_spelling() -> None:
     assert opened().options_of(CLEAN, {"options": asked}) == {
         "x.clean.keep": "2d", "x.clean.files": "7", "x.clean.all": "true",
     }  # fmt: skip
-    for options, told in (
+    for options, message in (
         ({"target": 1}, "clean has no option 'target'; it has all, files, keep"),
-        ({"keep_hours": 2}, "the option keep_hours is now keep: say a duration"),
-        ({"keep": [1]}, "keep is [1] (from request): say one value"),
+        ({"keep_hours": 2}, "the option keep_hours is now keep: use a duration"),
+        ({"keep": [1]}, "keep is [1] (from request): use one value"),
         (["keep"], "options are names with values"),
     ):
         with pytest.raises(Invalid) as caught:
             opened().options_of(CLEAN, {"options": options})
-        assert str(caught.value).startswith(told)
+        assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize("old", ["x.clean.keep-hours", "x.clean.least-hours"])
 def test_an_old_key_is_never_ignored(old: str) -> None:
     new = {"x.clean.keep-hours": "x.clean.keep", "x.clean.least-hours": "x.clean.keep-floor"}[old]
-    with pytest.raises(Invalid, match=rf"{old} \(from plugin\) is now {new}: say a duration"):
+    with pytest.raises(Invalid, match=rf"{old} \(from plugin\) is now {new}: use a duration"):
         opened({old: "200"})
-    with pytest.raises(Invalid, match=rf"{old} \(from table\) is now {new}: say a duration"):
+    with pytest.raises(Invalid, match=rf"{old} \(from table\) is now {new}: use a duration"):
         opened().of(layered(("table", {old: "200"})))
 
 
 def test_what_the_operator_sets_is_checked_when_the_plugin_is_opened() -> None:
-    with pytest.raises(Invalid, match=r"x.clean.files is 'many' \(from plugin\): say a whole number"):
+    with pytest.raises(Invalid, match=r"x.clean.files is 'many' \(from plugin\): use a whole number"):
         opened({"x.clean.files": "many"})
 
 
 def test_rows_describe_themselves() -> None:
-    assert described(KEEP) == {
+    assert describe(KEEP) == {
         "setting": "x.clean.keep", "type": "duration", "default": "5d", "floor": "1d",
         "set_by": "operator, table, request", "meaning": "kept",
     }  # fmt: skip

@@ -23,7 +23,7 @@ def text(value: bytes) -> bytes:
 
 
 def avro_file(schema: Any, blocks: Sequence[tuple[int, bytes]], codec: str = "null") -> bytes:
-    """``blocks``: how many records each says that it has, and its bytes as they are stored."""
+    """``blocks``: the number of records in each header, and its bytes as they are stored."""
     document = schema if isinstance(schema, bytes) else json.dumps(schema).encode()
     header = number(2) + text(b"avro.schema") + text(document) + text(b"avro.codec") + text(codec.encode()) + number(0)
     stored = b"".join(number(count) + text(block) + SYNC for count, block in blocks)

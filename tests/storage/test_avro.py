@@ -75,7 +75,7 @@ def test_a_schema_that_could_end_or_fill_the_process_is_refused(schema: Any, blo
         list(read_records(avro_file(schema, [(1, block)]), "/t/m.avro"))
 
 
-def test_a_block_that_says_it_has_more_records_than_bytes_is_refused() -> None:
+def test_a_block_with_more_records_than_bytes_is_refused() -> None:
     with pytest.raises(OSError, match="a block of 1 bytes cannot hold 1000000000000 records"):
         list(read_records(avro_file(ONE, [(10**12, number(1))]), "f"))
 

@@ -54,7 +54,7 @@ def test_a_device_is_refused(storage: LocalStorage) -> None:
         storage.read("/dev/zero")
 
 
-def test_what_is_missing_or_a_folder_is_told_as_before(storage: LocalStorage, tmp_path: Path) -> None:
+def test_a_missing_file_and_a_folder_raise_their_own_errors(storage: LocalStorage, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x")
     with pytest.raises(FileNotFoundError):
         storage.read(str(tmp_path / "none"))

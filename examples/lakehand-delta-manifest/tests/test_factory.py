@@ -96,5 +96,5 @@ def test_a_manifest_that_someone_spoiled_is_not_done(harness: PluginHarness, fol
 
 
 def test_an_engine_that_has_no_job_is_refused() -> None:
-    with pytest.raises(Invalid, match="say one of spark, subprocess"):
+    with pytest.raises(Invalid, match="use one of spark, subprocess"):
         DeltaManifestFactory().open({"delta-manifest.engine": "flink"})

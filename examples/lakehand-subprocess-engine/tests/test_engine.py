@@ -89,13 +89,13 @@ class TestSubprocessEngine(ExecuteEngineContract):
 
         assert "'hudi.compaction' is a job for Spark" in status.message
 
-    def test_more_works_than_places_wait(self, subject: SubprocessUnderTest) -> None:
+    def test_work_beyond_the_slots_waits(self, subject: SubprocessUnderTest) -> None:
         handles = [subject.submit(subject.slow) for _ in range(5)]
         for handle in handles[:4]:
             subject.wait_for(handle, EngineState.RUNNING)
 
         assert subject.state(handles[4]) is EngineState.QUEUED
-        assert subject.engine.health().detail == "4 of 4 places are taken"
+        assert subject.engine.health().detail == "4 of 4 slots are taken"
 
     def test_a_job_that_does_not_listen_is_ended_after_its_lease(self, subject: SubprocessUnderTest) -> None:
         deaf = Work(job="deaf_job:run", parameters={}, table="db.probe", location="none")

@@ -12,14 +12,14 @@ from rich.text import Text
 from lakehand.cli.errors import CommandFailed
 from lakehand.cli.options import AsJson
 from lakehand.output import data, print_document
-from lakehand.spi.kit import FormatFactory, described
+from lakehand.spi.kit import FormatFactory, describe
 
 FormatName = Annotated[str | None, typer.Argument(metavar="FORMAT", help="Only this format.", show_default=False)]
 
 
 def settings(format: FormatName = None, as_json: AsJson = False) -> None:
     """List the settings of each format: type, default, floor, who may set it, and what it means."""
-    known = {factory.name: [described(row) for row in factory.settings.rows] for factory in factories()}
+    known = {factory.name: [describe(row) for row in factory.settings.rows] for factory in factories()}
     if format is not None and format not in known:
         raise CommandFailed(f"no plugin called {format!r} has settings; there are: {', '.join(sorted(known))}")
     chosen = {name: rows for name, rows in sorted(known.items()) if format in (None, name)}

@@ -7,25 +7,21 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypeVar
 
 from lakehand.core.plugin_calls.pools import own_code
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Store
-from lakehand.domain.actions import Action
 from lakehand.domain.boundaries import EXTRA_LOCATIONS, Boundary, extra_locations
-from lakehand.domain.errors import Conflict, NotFound
+from lakehand.domain.errors import NotFound
 from lakehand.domain.operations import Operation, OperationId
 from lakehand.domain.references import Catalog, TableReference
 from lakehand.domain.tables import Format, Table, TableId
 from lakehand.spi.config import TableConfig, layered
 from lakehand.spi.factories import ProcessFactory
 from lakehand.spi.formats import TableFormat, TableSnapshot
-from lakehand.spi.runtimes import StateKey, TableRuntime
+from lakehand.spi.runtimes import TableRuntime
 
-T = TypeVar("T")
 RECENT = 50
-TRIES = 5
 MOST_SNAPSHOTS, KEEP_SNAPSHOTS = 32, 60.0  # tables, and seconds
 
 
@@ -78,10 +74,7 @@ class StoredRuntime(TableRuntime):
         snapshots: SnapshotCache,
         reuse_snapshot: bool = False,
     ) -> None:
-        self._table = table
-        self._reference = reference
-        self._config = config
-        self._now = now
+        super().__init__(table=table, reference=reference, config=config, now=now)
         self._store = store
         self._format = format
         self._factory = factory
@@ -90,55 +83,31 @@ class StoredRuntime(TableRuntime):
         self._snapshots = snapshots
         self._reuse_snapshot = reuse_snapshot
 
-    @property
-    def table(self) -> Table:
-        return self._table
-
-    @property
-    def reference(self) -> TableReference:
-        return self._reference
-
-    @property
-    def config(self) -> TableConfig:
-        return self._config
-
-    @property
-    def now(self) -> datetime:
-        return self._now
-
     def snapshot(self) -> TableSnapshot:
         if self._seen.snapshot is None:
-            self._seen.snapshot = self._known_snapshot() or self._format.inspect(self._reference)
-            self._snapshots.put(self._table.id, self._seen.snapshot)
+            self._seen.snapshot = self._known_snapshot() or self._format.inspect(self.reference)
+            self._snapshots.put(self.table.id, self._seen.snapshot)
         return self._seen.snapshot
 
     def _known_snapshot(self) -> TableSnapshot | None:
         if not self._reuse_snapshot:
             return None
-        return self._snapshots.get(self._table.id, lambda: self._format.probe(self._reference))
+        return self._snapshots.get(self.table.id, lambda: self._format.probe(self.reference))
 
-    def operations(self, action: Action | None = None) -> Sequence[Operation]:
+    def known_operations(self) -> Sequence[Operation]:
         known = self._seen.operations
         if known is None:
             with own_code():
-                known = self._seen.operations = self._store.operations.of_table(self._table.id, recent=RECENT)
-        return [o for o in known if action in (None, o.process.action) and o.id != self._left_out]
+                known = self._seen.operations = self._store.operations.of_table(self.table.id, recent=RECENT)
+        return [o for o in known if o.id != self._left_out]
 
-    def state(self, key: StateKey[T]) -> T:
+    def stored_state(self, name: str) -> str | None:
         with own_code():
-            text = self._store.states.get(self._table.id, self._factory, key.name)
-        return key.default if text is None else key.decode(text)
+            return self._store.states.get(self.table.id, self._factory, name)
 
-    def update_state(self, key: StateKey[T], change: Callable[[T], T]) -> T:
-        for _ in range(TRIES):
-            with own_code():
-                seen = self._store.states.get(self._table.id, self._factory, key.name)
-            value = change(key.default if seen is None else key.decode(seen))
-            text = key.encode(value)
-            with own_code():
-                if self._store.states.put(self._table.id, self._factory, key.name, text, seen=seen):
-                    return value
-        raise Conflict(f"state {key.name} of table {self._table.id} was changed by others {TRIES} times in a row")
+    def store_state(self, name: str, text: str, *, replacing: str | None) -> bool:
+        with own_code():
+            return self._store.states.put(self.table.id, self._factory, name, text, seen=replacing)
 
 
 @dataclass(frozen=True, kw_only=True)

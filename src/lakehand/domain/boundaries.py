@@ -2,7 +2,7 @@
 """The boundary of an operation: the table's folder and the extra prefixes whose files its job may touch."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from lakehand.domain.processes import Json
 
@@ -21,13 +21,7 @@ class Boundary:
     folder: str = ""  # device and inode of the table's folder; empty where the storage has none
 
     def as_parameter(self) -> dict[str, Json]:
-        return {
-            "location": self.location,
-            "real": self.real,
-            "warehouses": list(self.warehouses),
-            "extra": list(self.extra),
-            "folder": self.folder,
-        }
+        return {**asdict(self), "warehouses": list(self.warehouses), "extra": list(self.extra)}
 
 
 def extra_locations(text: str) -> Sequence[str]:

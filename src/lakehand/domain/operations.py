@@ -21,9 +21,9 @@ Handle = NewType("Handle", str)
 class Status(Word):
     PENDING = "pending"  # stored; no engine has it yet
     SUBMITTED = "submitted"  # an engine is being given, or was given, our handle
-    RUNNING = "running"  # the engine says that it runs
+    RUNNING = "running"  # as the engine reports
     CANCELING = "canceling"  # someone asked to stop it; the engine has not confirmed
-    UNKNOWN = "unknown"  # the engine cannot say; the table will
+    UNKNOWN = "unknown"  # the engine does not know; the table decides
     SUCCEEDED = "succeeded"  # the table shows the effect
     FAILED = "failed"  # no attempts left, or a retry cannot help
     CANCELED = "canceled"  # stopped by someone
@@ -142,7 +142,7 @@ class Operation:
 
 
 def service_instant(action: Action, now: datetime) -> Instant:
-    """An instant of our own for work without a plan in the table; no format's instants look like it."""
+    """An instant of our own for work without a plan in the table; its shape is that of no format's instants."""
     return Instant(f"{now.strftime('%Y%m%d%H%M%S')}{now.microsecond // 1000:03d}-{action}")
 
 

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from lakehand.domain.operations import Operation
 from lakehand.domain.tables import Format
@@ -22,8 +23,7 @@ class Limits:
     age_step: timedelta = timedelta(minutes=10)  # priority rises by one per this much waiting
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Candidate(NamedTuple):
     operation: Operation
     format: Format
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules: for each table and action, when it is evaluated next and what the last evaluation said."""
+"""Schedules: for each table and action, when it is evaluated next, and the result of the last evaluation."""
 
 import zlib
 from dataclasses import dataclass

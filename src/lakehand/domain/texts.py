@@ -13,8 +13,8 @@ _UNSEEN = re.compile(
 
 def visible(text: object, *, keep: str = "") -> str:
     """The text with its unseen characters escaped as Python writes them, apart from those to keep."""
-    return _UNSEEN.sub(lambda found: found[0] if found[0] in keep else escaped(found[0]), str(text))
+    return _UNSEEN.sub(lambda found: found[0] if found[0] in keep else escape(found[0]), str(text))
 
 
-def escaped(character: str) -> str:
+def escape(character: str) -> str:
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")

@@ -17,9 +17,9 @@ from lakehand.domain.references import TableReference
 from lakehand.domain.tables import Format, Scheduling, TableSpec
 from lakehand.local.discovery import DiscoveredTable, Finder, UnreadableFolder, one_line
 from lakehand.local.reader import LocalReader
-from lakehand.spi.detached import DetachedRuntime
 from lakehand.spi.factories import ProcessFactory
 from lakehand.spi.formats import TableFormat, TableSnapshot
+from lakehand.spi.runtimes import DetachedRuntime
 
 THREADS = 8
 AHEAD = 4 * THREADS  # discovered tables that wait for a thread

@@ -4,35 +4,16 @@
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid, LakehandError, RecoverProcessFailed, Unavailable
 from lakehand.domain.operations import Handle, Operation, Status
-from lakehand.domain.processes import (
-    Drop,
-    Failure,
-    Finding,
-    Instant,
-    Json,
-    Remedy,
-    Skip,
-    TableProcess,
-    Verdict,
-)
+from lakehand.domain.processes import Drop, Failure, Finding, Instant, Json, Remedy, Skip, TableProcess, Verdict
 from lakehand.domain.references import Catalog, TableReference
 from lakehand.domain.tables import Format, Scheduling, Table, TableSpec
 from lakehand.spi.config import Setting, TableConfig, layered
-from lakehand.spi.detached import DetachedRuntime
-from lakehand.spi.engines import (
-    EngineContext,
-    EngineHealth,
-    EngineState,
-    EngineStatus,
-    ExecuteEngine,
-    LeaseGrant,
-    Work,
-)
+from lakehand.spi.engines import EngineContext, EngineHealth, EngineState, EngineStatus, ExecuteEngine, LeaseGrant, Work
 from lakehand.spi.factories import METADATA_TRIGGER, ProcessFactory, ProcessTriggerStrategy, at_fixed_rate
 from lakehand.spi.formats import TableFormat, TableSnapshot
 from lakehand.spi.health import amount, size_histogram
 from lakehand.spi.pauses import pause
-from lakehand.spi.runtimes import StateKey, TableRuntime
+from lakehand.spi.runtimes import DetachedRuntime, StateKey, TableRuntime
 
 __all__ = [
     "METADATA_TRIGGER",

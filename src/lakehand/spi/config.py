@@ -29,7 +29,7 @@ class TableConfig:
         try:
             return int(found.value) if found else default
         except ValueError:
-            raise Invalid(f"{key} is {self.text(key)!r} (from {self.origin(key)}): say a whole number") from None
+            raise Invalid(f"{key} is {self.text(key)!r} (from {self.origin(key)}): use a whole number") from None
 
     def origin(self, key: str) -> str:
         found = self.settings.get(key)

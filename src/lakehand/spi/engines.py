@@ -17,12 +17,12 @@ from lakehand.domain.words import Word
 class EngineState(Word):
     QUEUED = "queued"  # accepted, not started
     RUNNING = "running"
-    SUCCEEDED = "succeeded"  # the job says so; the table decides
+    SUCCEEDED = "succeeded"  # by the job's own result; the table decides
     FAILED = "failed"
     CANCELED = "canceled"
     LOST = "lost"  # the engine is sure that it runs no more, and there is no result
     ABSENT = "absent"  # the engine was never given this handle
-    UNKNOWN = "unknown"  # the engine cannot say now
+    UNKNOWN = "unknown"  # the engine does not know now
 
     @property
     def is_over(self) -> bool:
@@ -55,8 +55,8 @@ class Work:
 class LeaseGrant:
     """How long work may go on: for ``time_to_live`` after the engine published ``heartbeat_token``.
 
-    The holder reads the token, then renews its lease in the database, then tells the engine. However late the engine
-    hears of it, the work never outlives the lease, and no two clocks are compared.
+    The holder reads the token, then renews its lease in the database, then renews at the engine. However late the
+    message arrives, the work never outlives the lease, and no two clocks are compared.
     """
 
     heartbeat_token: str | None  # None: the engine had no running clock; the work waits for a renewal that has one
@@ -116,7 +116,7 @@ class ExecuteEngine(ABC):
 
     @abstractmethod
     def cancel(self, handle: Handle) -> None:
-        """Ask to stop; the status tells when it has. Unknown handles are ignored."""
+        """Ask to stop; the status shows when it has. Unknown handles are ignored."""
 
     @abstractmethod
     def logs(self, handle: Handle, *, offset: int = 0, limit: int = 65536) -> str: ...

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the author of an action writes: one class that says when to do what to which tables."""
+"""What the author of an action writes: one class that decides when to do what to which tables."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Set

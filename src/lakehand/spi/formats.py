@@ -40,7 +40,7 @@ class TableFormat(ABC):
         """The table's health. Raises OSError when the storage fails, Invalid when this is no table of the format."""
 
     def recognise(self, location: str, names: Collection[str]) -> bool:
-        """Whether a folder is a table of this format, told by the names of the files and folders in it.
+        """Whether a folder is a table of this format, by the names of the files and folders in it.
 
         Asked for every folder of a warehouse: answer from the names, and open files only when they match.
         """

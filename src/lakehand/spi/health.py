@@ -2,7 +2,7 @@
 """Health in numbers: the names that formats share, so that one screen can show tables of all formats."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from lakehand.domain.processes import Json
 
@@ -34,8 +34,19 @@ def size_histogram(sizes: Iterable[int]) -> Mapping[str, Json]:
     return dict(zip(SIZE_CLASSES, counts, strict=True))
 
 
+def file_numbers(sizes: Sequence[int], small: Sequence[int]) -> dict[str, Json]:
+    """The numbers of live data files by their sizes; ``small``: the sizes of those worth rewriting."""
+    return {
+        FILES: len(sizes),
+        BYTES: sum(sizes),
+        SMALL_FILES: len(small),
+        SMALL_BYTES: sum(small),
+        HISTOGRAM: size_histogram(sizes),
+    }
+
+
 def amount(size: float) -> str:
-    """Bytes as people say them: ``1.2 GB``."""
+    """Bytes for people: ``1.2 GB``."""
     for unit in ("B", "KB", "MB", "GB", "TB"):
         if abs(size) < 1024:
             return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"

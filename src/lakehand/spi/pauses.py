@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from itertools import takewhile
 
 from lakehand.domain.actions import Action
 from lakehand.domain.operations import Operation, Status
@@ -29,33 +30,30 @@ def pause(table: TableRuntime, action: Action, *, cool_down: timedelta = COOL_DO
     ended = [o for o in known if o.status in (Status.SUCCEEDED, Status.FAILED, Status.CANCELED)]
     if not ended:
         return None
-    if ended[0].status is not Status.SUCCEEDED:
+    last = ended[0]
+    if last.status is not Status.SUCCEEDED:
         return after_failures(ended, table.now)
-    return after_nothing(ended[0], table.now, cool_down) if ended[0].result.get(CHANGED) is False else None
+    left = remaining(last, cool_down, table.now) if last.result.get(CHANGED) is False else None
+    if left is None:
+        return None
+    return Skip(reason=f"operation {last.id} found nothing to change; next in {minutes(left)}", look_again=left)
 
 
 def after_failures(ended: Sequence[Operation], now: datetime) -> Skip | None:
-    failed = 0
-    for operation in ended:
-        if operation.status is Status.SUCCEEDED:
-            break
-        failed += 1
-    wait = back_off(failed, first=FIRST_BACK_OFF, longest=LONGEST_BACK_OFF)
-    last = ended[0]
-    left = (last.finished_at or last.updated_at) + wait - now
-    if left <= timedelta():
+    failed = list(takewhile(lambda operation: operation.status is not Status.SUCCEEDED, ended))
+    last = failed[0]
+    left = remaining(last, back_off(len(failed), first=FIRST_BACK_OFF, longest=LONGEST_BACK_OFF), now)
+    if left is None:
         return None
     why = f"operation {last.id} {last.status}: {last.reason}"
-    return Skip(
-        reason=f"{why}; decided anew in {minutes(left)}, or now: lakehand operations retry {last.id}", look_again=left
-    )
+    again = f"decided anew in {minutes(left)}, or now: lakehand operations retry {last.id}"
+    return Skip(reason=f"{why}; {again}", look_again=left)
 
 
-def after_nothing(last: Operation, now: datetime, cool_down: timedelta) -> Skip | None:
-    left = (last.finished_at or last.updated_at) + cool_down - now
-    if left <= timedelta():
-        return None
-    return Skip(reason=f"operation {last.id} found nothing to change; next in {minutes(left)}", look_again=left)
+def remaining(last: Operation, wait: timedelta, now: datetime) -> timedelta | None:
+    """How much is left of a wait that began when an operation ended; None: it is over."""
+    left = (last.finished_at or last.updated_at) + wait - now
+    return left if left > timedelta() else None
 
 
 def minutes(span: timedelta) -> str:

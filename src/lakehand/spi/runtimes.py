@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a factory sees of a table: one implementation serves all formats."""
+"""What a factory sees of a table during one decision; ``DetachedRuntime`` is that of a table that no service knows."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, TypeVar
 
 from lakehand.domain.actions import Action
+from lakehand.domain.errors import Conflict
 from lakehand.domain.operations import Operation
 from lakehand.domain.references import TableReference
-from lakehand.domain.tables import Table
-from lakehand.spi.config import TableConfig
-from lakehand.spi.formats import TableSnapshot
+from lakehand.domain.tables import Table, TableId, TableSpec
+from lakehand.spi.config import TableConfig, layered
+from lakehand.spi.formats import TableFormat, TableSnapshot
 
 T = TypeVar("T")
+MOST_WRITES = 5  # of one state, before other writers of it win
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,35 +32,82 @@ class StateKey(Generic[T]):
 class TableRuntime(ABC):
     """One table during one decision."""
 
-    @property
-    @abstractmethod
-    def table(self) -> Table: ...
-
-    @property
-    @abstractmethod
-    def reference(self) -> TableReference:
-        """Where the table is, with its catalog if it has one."""
-
-    @property
-    @abstractmethod
-    def config(self) -> TableConfig:
-        """The effective configuration, with the origin of each value."""
-
-    @property
-    @abstractmethod
-    def now(self) -> datetime:
-        """The moment of this decision, by the database's clock."""
+    def __init__(self, *, table: Table, reference: TableReference, config: TableConfig, now: datetime) -> None:
+        self.table = table
+        self.reference = reference  # where the table is, with its catalog if it has one
+        self.config = config  # the effective configuration, with the origin of each value
+        self.now = now  # the moment of this decision, by the database's clock
 
     @abstractmethod
     def snapshot(self) -> TableSnapshot:
         """The table's metadata, read at the first call and the same for the whole decision."""
 
-    @abstractmethod
     def operations(self, action: Action | None = None) -> Sequence[Operation]:
         """Operations of this table, newest first: all unfinished ones and recent finished ones."""
+        return [o for o in self.known_operations() if action in (None, o.process.action)]
+
+    def state(self, key: StateKey[T]) -> T:
+        return decode(key, self.stored_state(key.name))
+
+    def update_state(self, key: StateKey[T], change: Callable[[T], T]) -> T:
+        for _ in range(MOST_WRITES):
+            stored = self.stored_state(key.name)
+            value = change(decode(key, stored))
+            if self.store_state(key.name, key.encode(value), replacing=stored):
+                return value
+        raise Conflict(f"state {key.name} of table {self.table.id} was changed by others {MOST_WRITES} times in a row")
 
     @abstractmethod
-    def state(self, key: StateKey[T]) -> T: ...
+    def known_operations(self) -> Sequence[Operation]:
+        """The operations of all actions, newest first."""
 
     @abstractmethod
-    def update_state(self, key: StateKey[T], change: Callable[[T], T]) -> T: ...
+    def stored_state(self, name: str) -> str | None: ...
+
+    @abstractmethod
+    def store_state(self, name: str, text: str, *, replacing: str | None) -> bool:
+        """Store a state unless someone else has replaced it meanwhile; then return False."""
+
+
+class DetachedRuntime(TableRuntime):
+    """For commands without a service and for tests: given operations, and state in memory."""
+
+    def __init__(
+        self,
+        *,
+        spec: TableSpec,
+        format: TableFormat,
+        now: datetime,
+        reference: TableReference | None = None,
+        properties: Mapping[str, str] | None = None,
+        operations: Sequence[Operation] = (),
+    ) -> None:
+        super().__init__(
+            table=Table(id=TableId(1), spec=spec, created_at=now, updated_at=now),
+            reference=reference or TableReference(location=spec.location),
+            config=layered(("plugin", properties or {}), ("table", spec.properties)),
+            now=now,
+        )
+        self._format = format
+        self._operations = operations
+        self._snapshot: TableSnapshot | None = None
+        self._states: dict[str, str] = {}
+
+    def snapshot(self) -> TableSnapshot:
+        if self._snapshot is None:
+            self._snapshot = self._format.inspect(self.reference)
+        return self._snapshot
+
+    def known_operations(self) -> Sequence[Operation]:
+        return self._operations
+
+    def stored_state(self, name: str) -> str | None:
+        return self._states.get(name)
+
+    def store_state(self, name: str, text: str, *, replacing: str | None) -> bool:
+        self._states[name] = text
+        return True
+
+
+def decode(key: StateKey[T], text: str | None) -> T:
+    return key.default if text is None else key.decode(text)

@@ -50,7 +50,7 @@ class Schema:
         if depth > DEEPEST:
             raise ValueError(f"it is nested more than {DEEPEST} levels deep")
         if isinstance(schema, str):
-            return self.named(schema, space)
+            return self.cost_of(schema, space)
         if isinstance(schema, list):
             branches = [self.cost(one, depth + 1, space) for one in schema]
             return Cost(1 + min(one.bytes for one in branches), max(one.values for one in branches))
@@ -82,7 +82,7 @@ class Schema:
         self._costs[name] = cost
         return cost
 
-    def named(self, name: str, space: str) -> Cost:
+    def cost_of(self, name: str, space: str) -> Cost:
         if name in PRIMITIVES:
             return PRIMITIVES[name]
         full = f"{space}.{name}" if space and "." not in name else name

@@ -75,6 +75,13 @@ class Storage(ABC):
         """A sign that a file was replaced, where asking for one costs next to nothing; otherwise empty."""
         return ""
 
+    def exists(self, path: str) -> bool:
+        try:
+            self.open(path).close()
+        except FileNotFoundError:
+            return False
+        return True
+
 
 class LocalStorage(Storage):
     is_local = True
@@ -87,8 +94,7 @@ class LocalStorage(Storage):
             return [local_entry(entry) for entry in found if not entry.is_dir(follow_symlinks=False)]
 
     def folders(self, folder: str) -> list[str]:
-        with os.scandir(folder) as found:
-            return [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
+        return self.contents(folder)[1]
 
     def contents(self, folder: str) -> tuple[list[str], list[str]]:
         files: list[str] = []
@@ -121,7 +127,7 @@ class LocalStorage(Storage):
         waiting = [folder]
         while waiting:
             inside = waiting.pop()
-            for entry in scanned(inside):
+            for entry in scan(inside):
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(entry.path)
                 elif not entry.is_file(follow_symlinks=False):
@@ -136,6 +142,9 @@ class LocalStorage(Storage):
             return "absent"
         return f"{found.st_mtime_ns}:{found.st_size}"
 
+    def exists(self, path: str) -> bool:
+        return self.change_token(path) != "absent"
+
 
 class ArrowStorage(Storage):
     """Object stores and HDFS."""
@@ -144,33 +153,29 @@ class ArrowStorage(Storage):
         self._filesystem = filesystem
 
     def names(self, folder: str) -> list[str]:
-        return [entry.name for entry in self.entries(folder)]
+        return self.contents(folder)[0]
 
     def entries(self, folder: str) -> list[Entry]:
-        from pyarrow import fs  # costs 60 ms, and tables on this machine do not need it
-
-        found = self._filesystem.get_file_info(fs.FileSelector(folder))
-        return [arrow_entry(info) for info in found if info.type == fs.FileType.File]
+        return [arrow_entry(info) for info in self._list(folder)[0]]
 
     def folders(self, folder: str) -> list[str]:
-        from pyarrow import fs
-
-        found = self._filesystem.get_file_info(fs.FileSelector(folder))
-        return [str(info.base_name) for info in found if info.type == fs.FileType.Directory]
+        return self.contents(folder)[1]
 
     def contents(self, folder: str) -> tuple[list[str], list[str]]:
-        from pyarrow import fs
-
-        found = self._filesystem.get_file_info(fs.FileSelector(folder))
-        folders = [str(info.base_name) for info in found if info.type == fs.FileType.Directory]
-        return [str(info.base_name) for info in found if info.type == fs.FileType.File], folders
+        files, folders = self._list(folder)
+        return [str(info.base_name) for info in files], [str(info.base_name) for info in folders]
 
     def below(self, folder: str) -> list[Entry]:
-        from pyarrow import fs
+        entries = (arrow_entry(info, folder) for info in self._list(folder, recursive=True)[0])
+        return [entry for entry in entries if not is_hidden(entry.name)]
 
-        found = self._filesystem.get_file_info(fs.FileSelector(folder, recursive=True))
-        files = (arrow_entry(info, folder) for info in found if info.type == fs.FileType.File)
-        return [entry for entry in files if not is_hidden(entry.name)]
+    def _list(self, folder: str, *, recursive: bool = False) -> tuple[list[Any], list[Any]]:
+        """Files, and folders."""
+        from pyarrow import fs  # costs 60 ms, and tables on this machine do not need it
+
+        found = self._filesystem.get_file_info(fs.FileSelector(folder, recursive=recursive))
+        files = [info for info in found if info.type == fs.FileType.File]
+        return files, [info for info in found if info.type == fs.FileType.Directory]
 
     def read(self, path: str, *, limit: int = LARGEST) -> bytes:
         with self.open(path) as file:
@@ -237,7 +242,7 @@ def is_hidden(path: str) -> bool:
     return any(part.startswith(".") for part in path.split("/")[:-1])
 
 
-def scanned(folder: str) -> "list[os.DirEntry[str]]":
+def scan(folder: str) -> "list[os.DirEntry[str]]":
     try:
         with os.scandir(folder) as found:
             return list(found)

@@ -26,22 +26,6 @@ def gunzip(data: bytes, path: str, limit: int = MOST_UNPACKED) -> bytes:
     return unpacked
 
 
-def inflate(block: bytes, limit: int) -> bytes:
-    return zlib.decompressobj(RAW).decompress(block, limit + 1)
-
-
-def unzstd(block: bytes, limit: int) -> bytes:
-    return zstd_reader()(block, limit + 1)
-
-
-def unbzip2(block: bytes, limit: int) -> bytes:
-    return bz2.BZ2Decompressor().decompress(block, limit + 1)
-
-
-def unxz(block: bytes, limit: int) -> bytes:
-    return lzma.LZMADecompressor(memlimit=MOST_UNPACKED).decompress(block, limit + 1)
-
-
 def unsnappy(block: bytes, limit: int) -> bytes:
     """Snappy says first how much follows; Avro puts four bytes of a checksum after it."""
     import pyarrow as pa
@@ -54,39 +38,39 @@ def unsnappy(block: bytes, limit: int) -> bytes:
 
 def snappy_size(block: bytes) -> int:
     value = 0
-    for place, byte in enumerate(block[:5]):
-        value |= (byte & 0x7F) << (7 * place)
+    for index, byte in enumerate(block[:5]):
+        value |= (byte & 0x7F) << (7 * index)
         if not byte & 0x80:
             return value
     raise ValueError("a snappy block has no length")
 
 
+def arrow_stream(block: bytes) -> Any:
+    import pyarrow as pa
+
+    return pa.CompressedInputStream(pa.BufferReader(block), "zstd")
+
+
 @cache
-def zstd_reader() -> Callable[[bytes, int], bytes]:
+def zstd_stream() -> Callable[[bytes], Any]:
     """zstandard is there with pyiceberg and loads quickly; pyarrow is always there."""
     try:
         from zstandard import ZstdDecompressor
     except ImportError:
-        return by_arrow
-    return lambda block, most: read_up_to(ZstdDecompressor().stream_reader(block), most)
+        return arrow_stream
+    return lambda block: ZstdDecompressor().stream_reader(block)
 
 
-def by_arrow(block: bytes, most: int) -> bytes:
-    import pyarrow as pa
-
-    with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
-        return read_up_to(stream, most)
-
-
-def read_up_to(stream: Any, most: int) -> bytes:
-    return bytes(stream.read(most))
+def unzstd(block: bytes, limit: int) -> bytes:
+    with zstd_stream()(block) as stream:
+        return bytes(stream.read(limit + 1))
 
 
 CODECS: dict[str, Unpack] = {
     "null": lambda block, _: block,
-    "deflate": inflate,
+    "deflate": lambda block, limit: zlib.decompressobj(RAW).decompress(block, limit + 1),
     "zstandard": unzstd,
     "snappy": unsnappy,
-    "bzip2": unbzip2,
-    "xz": unxz,
+    "bzip2": lambda block, limit: bz2.BZ2Decompressor().decompress(block, limit + 1),
+    "xz": lambda block, limit: lzma.LZMADecompressor(memlimit=MOST_UNPACKED).decompress(block, limit + 1),
 }

@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 
 def at(days_ago: float) -> int:
-    """A moment before noon, as logs tell moments."""
+    """So many days before noon, in milliseconds."""
     return int((NOON - timedelta(days=days_ago)).timestamp() * 1000)
 
 
@@ -86,9 +86,9 @@ class LogTable:
         self.commit(protocol(), metadata(configuration), *first, days_ago=days_ago)
 
     def commit(self, *actions: Json, operation: str = "WRITE", days_ago: float = 1, **info: Any) -> None:
-        told = {"commitInfo": {"timestamp": at(days_ago), "operation": operation, "operationParameters": {}, **info}}
+        header = {"commitInfo": {"timestamp": at(days_ago), "operation": operation, "operationParameters": {}, **info}}
         self.version += 1
-        self.file(self.version).write_text("".join(json.dumps(one) + "\n" for one in (told, *actions)))
+        self.file(self.version).write_text("".join(json.dumps(one) + "\n" for one in (header, *actions)))
 
     def file(self, version: int) -> Path:
         return self.path / "_delta_log" / f"{version:020d}.json"
@@ -102,9 +102,9 @@ class LogTable:
 
     def harness(self, **settings: str) -> PluginHarness:
         """Settings without their ``delta.``, with ``__`` for dots and ``_`` for hyphens."""
-        told = {f"delta.{k.replace('__', '.').replace('_', '-')}": v for k, v in settings.items()}
+        keys = {f"delta.{k.replace('__', '.').replace('_', '-')}": v for k, v in settings.items()}
         spec = TableSpec(
-            location=str(self.path), format=Format("delta"), db_name="shop", table_name="payments", properties=told,
+            location=str(self.path), format=Format("delta"), db_name="shop", table_name="payments", properties=keys,
             action_types=frozenset(map(Action, ("optimize", "z-order", "vacuum", "purge"))),
         )  # fmt: skip
         return PluginHarness(factory=DeltaProcessFactory(), format=DeltaFormat(), spec=spec, now=lambda: NOON)

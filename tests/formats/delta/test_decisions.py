@@ -72,24 +72,24 @@ def test_an_action_that_is_switched_off_is_not_run_for_anybody(tmp_path: Path, a
 
 
 @pytest.mark.parametrize(
-    ("demand", "told"),
+    ("demand", "message"),
     [
         (protocol(4, 7), "protocol reader 4, writer 7"),
         (protocol(3, 8), "protocol reader 3, writer 8"),
         (protocol(3, 7, ["deletionVectors", "catalogManaged"]), "may not know: catalogManaged"),
     ],
 )
-def test_a_table_beyond_the_engines_delta_is_left_alone_whoever_asks(
-    tmp_path: Path, demand: dict[str, object], told: str
+def test_a_table_beyond_the_engines_delta_is_never_rewritten(
+    tmp_path: Path, demand: dict[str, object], message: str
 ) -> None:
     table = LogTable(tmp_path / "t", adds(30, MB))
     table.commit(demand)
-    assert told in table.skipped("optimize")
+    assert message in table.skipped("optimize")
     harness = table.harness()
     answer = harness.factory.admit(harness.runtime(), harness.asked("vacuum"))
     assert isinstance(answer, Failure)
     assert (answer.remedy, answer.reason) == (Remedy.FATAL, "refused")
-    assert told in answer.message
+    assert message in answer.message
 
 
 def test_an_operator_who_knows_better_can_allow_a_feature(tmp_path: Path) -> None:
@@ -156,11 +156,13 @@ def test_what_was_z_ordered_is_remembered_when_the_log_forgets_it(tmp_path: Path
     assert answer.reason.startswith("0 of 1 files"), answer
 
 
-@pytest.mark.parametrize(("columns", "told"), [("nope", "nope, which the table does not have"), ("day", "a partition")])
-def test_columns_that_cannot_order_files_are_refused(tmp_path: Path, columns: str, told: str) -> None:
+@pytest.mark.parametrize(
+    ("columns", "message"), [("nope", "nope, which the table does not have"), ("day", "a partition")]
+)
+def test_columns_that_cannot_order_files_are_refused(tmp_path: Path, columns: str, message: str) -> None:
     table = LogTable(tmp_path / "t")
     table.commit(metadata(partitions={"day": "date"}), add("x", 900 * MB, values={"day": "2026-11-07"}))
-    assert told in table.skipped("z-order", z_order__columns=columns)
+    assert message in table.skipped("z-order", z_order__columns=columns)
 
 
 def removed_files(path: Path, days_ago: float, count: int = 12) -> LogTable:
@@ -174,11 +176,11 @@ def test_a_vacuum_waits_for_seven_days(tmp_path: Path) -> None:
     young, old = removed_files(tmp_path / "young", 6.9), removed_files(tmp_path / "old", 7.1)
 
     assert young.skipped("vacuum") == (
-        "0 removed files with 0 B are older than 168 h since the last vacuum;"
+        "0 removed files with 0 B are older than 7d since the last vacuum;"
         " 12 younger ones with 12.0 MB wait, the first since 2026-11-08 14:24 UTC"
     )
     wanted = old.wanted("vacuum")
-    assert wanted.reason == "12 removed files with 12.0 MB are older than 168 h"
+    assert wanted.reason == "12 removed files with 12.0 MB are older than 7d"
     assert wanted.parameters == {"retain_hours": 168, "mode": "lite"}
 
 
@@ -200,7 +202,7 @@ def test_a_tables_own_retention_can_only_keep_more(tmp_path: Path, kept: str, ho
     assert table.wanted("vacuum").parameters["retain_hours"] == hours
 
 
-def test_a_retention_that_nobody_understands_keeps_everything(tmp_path: Path) -> None:
+def test_a_retention_that_cannot_be_parsed_keeps_everything(tmp_path: Path) -> None:
     table = removed_files(tmp_path / "t", 20)
     table.commit(metadata({"deletedFileRetentionDuration": "interval 3 moons"}))
     assert "is no interval such as" in table.skipped("vacuum")
@@ -218,9 +220,9 @@ def test_not_even_the_operator_lowers_the_hard_floor(tmp_path: Path, floor: str,
 
 @pytest.mark.parametrize("text", ["nan", "-500h", "168", "7 d"])
 def test_a_duration_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
-    told = f"is {text!r} (from table): say a duration such as 7d, 36h or 90s"
-    assert removed_files(tmp_path / "t", 20).skipped("vacuum", vacuum__retain=text).endswith(told)
-    with pytest.raises(Invalid, match="say a duration"):
+    message = f"is {text!r} (from table): use a duration such as 7d, 36h or 90s"
+    assert removed_files(tmp_path / "t", 20).skipped("vacuum", vacuum__retain=text).endswith(message)
+    with pytest.raises(Invalid, match="use a duration"):
         DeltaProcessFactory().open({"delta.vacuum.retain-floor": text})
 
 
@@ -266,33 +268,33 @@ def test_of_very_many_commits_a_sample_is_read(tmp_path: Path, monkeypatch: pyte
     table = LogTable(tmp_path / "t", days_ago=40)
     for number in range(40):
         table.commit(remove(f"part-{number}.parquet", days_ago=20), days_ago=20)
-    assert table.wanted("vacuum").reason == "about 36 removed files with 36.4 MB are older than 168 h"
+    assert table.wanted("vacuum").reason == "about 36 removed files with 36.4 MB are older than 7d"
 
 
 @pytest.mark.parametrize(
-    ("action", "parameters", "told"),
+    ("action", "parameters", "message"),
     [
-        ("vacuum", {"options": {"retain": "0; DROP"}}, "retain is '0; DROP' (from request): say a duration"),
-        ("vacuum", {"options": {"retain": -5}}, "retain is '-5' (from request): say a duration"),
-        ("vacuum", {"options": {"retain_hours": 200}}, "retain_hours is now retain: say a duration"),
+        ("vacuum", {"options": {"retain": "0; DROP"}}, "retain is '0; DROP' (from request): use a duration"),
+        ("vacuum", {"options": {"retain": -5}}, "retain is '-5' (from request): use a duration"),
+        ("vacuum", {"options": {"retain_hours": 200}}, "retain_hours is now retain: use a duration"),
         ("vacuum", {"options": {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}}, "has no option"),
-        ("vacuum", {"options": {"mode": "brutal"}}, "say one of auto, lite, full"),
-        ("vacuum", {"confirm": "yes"}, "confirm is 'yes' (from request): say true or false"),
-        ("vacuum", {"dry_run": 1}, "dry_run is 1 (from request): say true or false"),
+        ("vacuum", {"options": {"mode": "brutal"}}, "use one of auto, lite, full"),
+        ("vacuum", {"confirm": "yes"}, "confirm is 'yes' (from request): use true or false"),
+        ("vacuum", {"dry_run": 1}, "dry_run is 1 (from request): use true or false"),
         ("optimize", {"dry_run": True}, "optimize has no dry run"),
         ("optimize", {"options": {"where": "1=1"}}, "has no option 'where'"),
-        ("z-order", {"options": {"columns": "a`b"}}, "say names of columns"),
+        ("z-order", {"options": {"columns": "a`b"}}, "use names of columns"),
         ("z-order", {}, "names no columns"),
     ],
 )  # fmt: skip
 def test_what_a_person_may_not_ask_for_is_refused_for_good(
-    tmp_path: Path, action: str, parameters: dict[str, object], told: str
+    tmp_path: Path, action: str, parameters: dict[str, object], message: str
 ) -> None:
     harness = removed_files(tmp_path / "t", 20).harness()
     answer = harness.factory.admit(harness.runtime(), harness.asked(action, **parameters))  # type: ignore[arg-type]
     assert isinstance(answer, Failure), answer
     assert answer.remedy is Remedy.FATAL
-    assert told in answer.message
+    assert message in answer.message
 
 
 def test_confirming_is_for_people_and_not_for_stored_decisions(tmp_path: Path) -> None:
@@ -327,7 +329,7 @@ def test_a_full_vacuum_is_due_by_the_month(tmp_path: Path) -> None:
     harness = removed_files(tmp_path / "t", 1).harness()
     late = replace(harness, now=lambda: NOON + timedelta(days=31))
     runtime = late.runtime()
-    runtime._table = replace(runtime.table, created_at=NOON)
+    runtime.table = replace(runtime.table, created_at=NOON)
 
     answer = harness.factory.trigger(runtime, Action("vacuum"))
 
@@ -336,7 +338,7 @@ def test_a_full_vacuum_is_due_by_the_month(tmp_path: Path) -> None:
     assert answer.reason.startswith("registered 2026-11-15, and never listed; 12 removed files")
 
 
-def test_a_pause_costs_no_look_at_the_table(tmp_path: Path) -> None:
+def test_the_table_is_not_read_during_a_pause(tmp_path: Path) -> None:
     harness = LogTable(tmp_path / "t", adds(30, MB)).harness()
     harness.asked("optimize")
     (tmp_path / "t").rename(tmp_path / "elsewhere")
@@ -354,7 +356,7 @@ def test_removed_files_outside_of_the_table_are_left_and_not_counted(tmp_path: P
     ]
     table.commit(*(remove(name, days_ago=20) for name in (*names, f"file://{tmp_path}/t/own.parquet")), days_ago=20)
     wanted = table.wanted("vacuum")
-    assert wanted.reason.startswith("4 removed files with 4.0 MB are older than 168 h; 4 more lie outside of the table")
+    assert wanted.reason.startswith("4 removed files with 4.0 MB are older than 7d; 4 more lie outside of the table")
     assert wanted.parameters["left_outside"] == 4
 
 

@@ -3,10 +3,12 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyarrow import parquet
 
 from lakehand.formats.delta import DeltaFormat
 from lakehand.formats.delta.files import LiveFile
@@ -26,13 +28,13 @@ def read(path: Path) -> dict[str, LiveFile]:
     return dict(DeltaFormat().inspect(TableReference(location=str(path))).files)
 
 
-def told_by_library(path: Path) -> dict[str, tuple[int, int]]:
+def files_by_library(path: Path) -> dict[str, tuple[int, int]]:
     found = pa.table(DeltaTable(str(path)).get_add_actions()).to_pylist()
     return {str(one["path"]): (one["size_bytes"], int(one["modification_time"])) for one in found}
 
 
 @pytest.mark.parametrize("checkpoint", [False, True])
-def test_the_files_are_those_that_the_library_tells_of(tmp_path: Path, checkpoint: bool) -> None:
+def test_the_files_are_those_that_the_library_lists(tmp_path: Path, checkpoint: bool) -> None:
     path = written(tmp_path / "t")
     DeltaTable(str(path)).delete("id = 2")
     if checkpoint:
@@ -41,7 +43,7 @@ def test_the_files_are_those_that_the_library_tells_of(tmp_path: Path, checkpoin
 
     found = read(path)
 
-    assert {file.path: (file.size, file.modified) for file in found.values()} == told_by_library(path)
+    assert {file.path: (file.size, file.modified) for file in found.values()} == files_by_library(path)
     assert {file.partition for file in found.values() if "p=p%25200" in file.path} == {(("p", "p 0/%"),)}
 
 
@@ -71,7 +73,7 @@ def test_a_new_deletion_vector_replaces_the_file_and_leaves_no_tombstone(tmp_pat
     assert (snapshot.numbers["deletion_vectors"], snapshot.numbers["tombstones"]) == (1, 0)
 
 
-def test_health_is_told_in_numbers(tmp_path: Path) -> None:
+def test_health_is_shown_in_numbers(tmp_path: Path) -> None:
     table = LogTable(tmp_path / "t", [*adds(3, MB // 2), *adds(2, 200 * MB, prefix="large")], days_ago=30)
     table.commit(remove("part-0.parquet", MB // 2, days_ago=2), add("more", 40 * MB, deleted=7))
 
@@ -87,7 +89,7 @@ def test_health_is_told_in_numbers(tmp_path: Path) -> None:
     assert (numbers["tombstones"], numbers["tombstone_bytes"]) == (1, MB // 2)
 
 
-def test_a_table_that_was_dropped_and_made_anew_has_another_sign(tmp_path: Path) -> None:
+def test_a_table_that_was_dropped_and_recreated_has_another_change_token(tmp_path: Path) -> None:
     reader, table = DeltaFormat(), LogTable(tmp_path / "t", adds(3, MB))
     table.commit(add("x", MB))
     first = reader.probe(table.reference)
@@ -139,7 +141,7 @@ def test_an_empty_log_is_no_table(tmp_path: Path) -> None:
         DeltaFormat().inspect(TableReference(location=str(tmp_path / "t")))
 
 
-def test_a_commit_without_a_word_about_itself_is_read(tmp_path: Path) -> None:
+def test_a_commit_without_commit_info_is_read(tmp_path: Path) -> None:
     table = LogTable(tmp_path / "t", adds(30, MB))
     file = table.file(0)
     file.write_text("".join(line for line in file.read_text().splitlines(True) if "commitInfo" not in line))
@@ -166,3 +168,31 @@ def test_a_log_that_holds_only_a_checkpoint_is_a_table(tmp_path: Path) -> None:
     (path / "_delta_log" / f"{3:020d}.json").write_text('{"commitInfo":{"timestamp":1}}\n')
     assert reader.probe(TableReference(location=str(path))) != left.token
     assert len(reader.inspect(TableReference(location=str(path))).files) == 3
+
+
+def write_checkpoint(table: LogTable, *rows: dict[str, Any], schema: pa.Schema) -> None:
+    whole = [dict.fromkeys(schema.names) | row for row in rows]
+    name = table.file(table.version).with_suffix(".checkpoint.parquet")
+    parquet.write_table(pa.Table.from_pylist(whole, schema=schema), name)
+
+
+def test_clustering_columns_and_configuration_are_read_from_a_checkpoint(tmp_path: Path) -> None:
+    """Both have a field called configuration: a text in domain metadata, a map in the metadata of the table."""
+    table = LogTable(tmp_path / "t", adds(1, MB))
+    text, number = pa.string(), pa.int32()
+    schema = pa.schema(
+        {
+            "protocol": pa.struct({"minReaderVersion": number, "minWriterVersion": number}),
+            "metaData": pa.struct({"id": text, "configuration": pa.map_(text, text)}),
+            "domainMetadata": pa.struct({"domain": text, "configuration": text}),
+        }
+    )
+    clustering = {"domain": "delta.clustering", "configuration": '{"clusteringColumns": [["id"]]}'}
+    metadata = {"id": "8f2f", "configuration": [("delta.appendOnly", "true")]}
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 7}
+    actions: list[dict[str, Any]] = [{"protocol": protocol}, {"metaData": metadata}, {"domainMetadata": clustering}]
+    write_checkpoint(table, *actions, schema=schema)
+
+    read = table.snapshot()
+
+    assert (read.clustering_columns, read.configuration) == (("id",), {"delta.appendOnly": "true"})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the log says about an operation, whatever the engine says; and what follows from each kind of failure."""
+"""Verdicts from the log about an operation, whatever the engine reports; and what follows from each failure."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -30,7 +30,7 @@ def tag(operation: Operation) -> dict[str, Any]:
     return {"userMetadata": f"lakehand-operation={operation.tag}"}
 
 
-def test_a_commit_with_our_stamp_is_the_effect_even_without_a_result(tmp_path: Path) -> None:
+def test_a_commit_with_our_tag_is_the_effect_even_without_a_result(tmp_path: Path) -> None:
     table = LogTable(tmp_path / "t", adds(30, MB))
     harness, operation = admitted(table)
     merge(table, 30, **tag(operation))
@@ -55,13 +55,13 @@ def test_the_work_of_someone_else_is_not_ours(tmp_path: Path, result: dict[str, 
     assert verdict.reason == "no commit of this operation in the versions 1 to 1"
 
 
-def test_a_job_that_found_nothing_says_so_and_changed_nothing(tmp_path: Path) -> None:
+def test_a_job_that_found_nothing_succeeds_and_changed_nothing(tmp_path: Path) -> None:
     harness, operation = admitted(LogTable(tmp_path / "t", adds(30, MB)))
     verdict = harness.verdict(operation, {"nothing_to_do": True})
     assert (verdict.finding, verdict.numbers) == (Finding.DONE, {"changed": False})
 
 
-def test_rows_that_were_lost_on_the_way_are_told(tmp_path: Path) -> None:
+def test_rows_that_were_lost_on_the_way_are_reported(tmp_path: Path) -> None:
     table = LogTable(tmp_path / "t", adds(30, MB))
     harness, operation = admitted(table)
     stones = [remove(f"part-{n}.parquet", days_ago=0) for n in range(30)]
@@ -71,7 +71,7 @@ def test_rows_that_were_lost_on_the_way_are_told(tmp_path: Path) -> None:
     assert "300 rows went in and 299 came out: check the table" in harness.verdict(operation, {}).reason
 
 
-def test_a_table_that_was_made_anew_is_gone(tmp_path: Path) -> None:
+def test_a_recreated_table_is_gone(tmp_path: Path) -> None:
     table = LogTable(tmp_path / "t")
     table.commit(*adds(30, MB))
     harness, operation = admitted(table)
@@ -80,7 +80,7 @@ def test_a_table_that_was_made_anew_is_gone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ends", "finding", "told"),
+    ("ends", "finding", "expected"),
     [
         ([], Finding.NOT_DONE, "did not begin"),
         (["VACUUM START"], Finding.NOT_DONE, "began and did not end"),
@@ -90,7 +90,7 @@ def test_a_table_that_was_made_anew_is_gone(tmp_path: Path) -> None:
     ],
 )
 def test_a_vacuum_is_done_when_its_end_is_in_the_log(
-    tmp_path: Path, ends: list[str], finding: Finding, told: str
+    tmp_path: Path, ends: list[str], finding: Finding, expected: str
 ) -> None:
     table = LogTable(tmp_path / "t", adds(12, MB), days_ago=20)
     table.commit(*(remove(f"part-{n}.parquet", days_ago=9) for n in range(12)), days_ago=9)
@@ -108,7 +108,7 @@ def test_a_vacuum_is_done_when_its_end_is_in_the_log(
 
     verdict = harness.verdict(operation, {"listed_files": 12})
 
-    assert (verdict.finding, told in verdict.reason) == (finding, True), verdict
+    assert (verdict.finding, expected in verdict.reason) == (finding, True), verdict
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_vacuum_is_done_when_its_end_is_in_the_log(
         ("some.Odd", "thing", "Odd", "retry"),
     ],
 )  # fmt: skip
-def test_failures_are_told_apart(error: str, message: str, reason: str, remedy: str) -> None:
+def test_failures_are_distinguished(error: str, message: str, reason: str, remedy: str) -> None:
     status = EngineStatus(state=EngineState.FAILED, error_class=error, message=message)
     failure = failure_of(DeltaProcessFactory(), "vacuum", status)
     assert (failure.reason, failure.remedy) == (reason, Remedy(remedy))

@@ -12,16 +12,7 @@ from lakehand.domain.operations import OperationId
 from lakehand.domain.tables import TableId, TableSpec
 from lakehand.formats.hudi import HudiFormat
 from lakehand.formats.hudi.snapshot import CLEAN, CLUSTERING, COMPACTION, HudiSnapshot
-from lakehand.spi import (
-    Action,
-    DetachedRuntime,
-    Format,
-    Instant,
-    Operation,
-    Scheduling,
-    Status,
-    TableProcess,
-)
+from lakehand.spi import Action, DetachedRuntime, Format, Instant, Operation, Scheduling, Status, TableProcess
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=timezone.utc)
 TABLES = Path(__file__).parent / "tables"

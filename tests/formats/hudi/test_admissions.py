@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last look: plans that are gone, whose turn it is, and the options that a job gets."""
+"""Admission: plans that are gone, whose turn it is, and the options that a job gets."""
 
 import json
 from collections.abc import Mapping
@@ -218,21 +218,21 @@ def test_the_tables_own_lock_is_used_where_it_has_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("properties", "told"),
+    ("properties", "message"),
     [
         ({"hoodie.write.lock.provider": "com.example.Lock"}, "none of Hudi's own"),
         ({"hoodie.write.lock.provider": "org.apache.hudi.x.ZookeeperBasedLockProvider"}, "needs hoodie.write.lock.zoo"),
         ({"hoodie.write.lock.provider": "org.apache.hudi.x.InProcessLockProvider"}, "does not reach"),
     ],
 )
-def test_a_lock_that_cannot_work_is_refused_and_never_replaced(properties: dict[str, str], told: str) -> None:
+def test_a_lock_that_cannot_work_is_refused_and_never_replaced(properties: dict[str, str], message: str) -> None:
     answer = admitted(TABLES / "orders_v9", asked_for(COMPACTION, ORDERS_V9), properties=properties)
 
     assert isinstance(answer, Skip)
-    assert told in answer.reason
+    assert message in answer.reason
 
 
-def test_a_clean_never_rolls_back_writes_unless_the_table_says_so(tmp_path: Path) -> None:
+def test_a_clean_never_rolls_back_writes_unless_the_table_allows_it(tmp_path: Path) -> None:
     table = copied("events_v9", tmp_path)
     finish(table, EVENTS_V9, "replacecommit")
     clean = asked_for(CLEAN, leave_plan(table, "clean"))

@@ -89,7 +89,7 @@ def test_a_plan_that_a_writer_rolled_back_is_dropped_with_that_reason(name: str,
     assert after.reason == f"clustering plan {instant} was rolled back by someone else ({rollback})"
 
 
-def test_a_plan_that_lost_is_gone_also_when_we_planned_it(tmp_path: Path) -> None:
+def test_a_plan_that_lost_is_gone_even_when_we_planned_it(tmp_path: Path) -> None:
     table = copied("events_v9", tmp_path)
     lost: dict[str, Any] = {"instants": [], "lost": {EVENTS_V9: "it met a writer, and was rolled back"}}
     pending = HudiProcessFactory().verify(MemoryRuntime(table), PLANNING, lost)

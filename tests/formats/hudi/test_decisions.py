@@ -62,7 +62,7 @@ def test_a_plan_that_the_writer_left_is_run(
     assert "2 file groups" in process.reason
 
 
-def test_without_a_plan_the_numbers_say_why_nothing_runs(tmp_path: Path) -> None:
+def test_without_a_plan_the_reason_has_the_numbers(tmp_path: Path) -> None:
     table = copied("orders_v9", tmp_path)
     finish(table, ORDERS_V9, "commit")
 
@@ -71,14 +71,14 @@ def test_without_a_plan_the_numbers_say_why_nothing_runs(tmp_path: Path) -> None
     assert why_not(table, CLEAN).startswith("no pending clean plan; 7 commits since the beginning")
 
 
-def test_a_plan_in_the_care_of_an_operation_is_not_run_twice() -> None:
+def test_a_plan_that_belongs_to_an_operation_is_not_run_twice() -> None:
     known = ended(COMPACTION, ORDERS_V9, Status.RUNNING)
 
     assert "belongs to operation 7 (running)" in why_not(TABLES / "orders_v9", COMPACTION, operations=[known])
 
 
 @pytest.mark.parametrize("status", [Status.FAILED, Status.CANCELED])
-def test_a_plan_that_ended_badly_waits_for_a_person_and_says_how(status: Status) -> None:
+def test_a_plan_that_failed_waits_for_a_person_and_names_the_command(status: Status) -> None:
     reason = why_not(TABLES / "orders_v9", COMPACTION, operations=[ended(COMPACTION, ORDERS_V9, status)])
 
     assert f"ended {status} as operation 7 (the reason)" in reason
@@ -127,7 +127,7 @@ def test_a_copy_on_write_table_has_nothing_to_compact() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "told"),
+    ("key", "value", "message"),
     [
         ("hoodie.table.version", "10", "hoodie.table.version 10"),
         ("hoodie.table.version", "5", "hoodie.table.version 5"),
@@ -137,12 +137,12 @@ def test_a_copy_on_write_table_has_nothing_to_compact() -> None:
     ],
 )
 def test_a_table_with_features_that_we_do_not_know_is_left_alone(
-    key: str, value: str, told: str, tmp_path: Path
+    key: str, value: str, message: str, tmp_path: Path
 ) -> None:
     table = copied("orders_v9", tmp_path)
     set_property(table, key, value)
 
-    assert told in why_not(table, COMPACTION)
+    assert message in why_not(table, COMPACTION)
 
 
 # Scheduling "service": we plan.
@@ -173,7 +173,7 @@ def test_when_the_threshold_is_met_we_plan_and_run(tmp_path: Path) -> None:
     assert process.reason.startswith("3 delta commits since the last compaction")
 
 
-def test_below_the_threshold_the_numbers_say_how_far_it_is(tmp_path: Path) -> None:
+def test_below_the_threshold_the_reason_has_the_numbers(tmp_path: Path) -> None:
     table = planned(tmp_path)
 
     assert why_not(table, COMPACTION, scheduling=SERVICE, properties=FILE_LOCK) == (
@@ -198,7 +198,7 @@ def test_a_plan_that_our_own_operation_has_just_made_is_left_to_it() -> None:
 
 
 @pytest.mark.parametrize("status", [Status.SUCCEEDED, Status.FAILED, Status.CANCELED])
-def test_a_look_without_effect_is_not_repeated_until_there_is_news(status: Status, tmp_path: Path) -> None:
+def test_planning_without_effect_is_not_repeated_until_something_changes(status: Status, tmp_path: Path) -> None:
     table = planned(tmp_path)
     runtime: dict[str, Any] = {
         "scheduling": SERVICE,
@@ -206,13 +206,13 @@ def test_a_look_without_effect_is_not_repeated_until_there_is_news(status: Statu
     }
     first = decided(table, COMPACTION, **runtime)
     assert isinstance(first, TableProcess)
-    looked = operation(first, status=status)
+    earlier = operation(first, status=status)
 
-    assert "0 of 2 delta commits" in why_not(table, COMPACTION, operations=[looked], **runtime)
-    assert "since operation 7 planned" in why_not(table, COMPACTION, operations=[looked], **runtime)
+    assert "0 of 2 delta commits" in why_not(table, COMPACTION, operations=[earlier], **runtime)
+    assert "since operation 7 planned" in why_not(table, COMPACTION, operations=[earlier], **runtime)
     commit(table, "20991115120000000")
     commit(table, "20991115120001000")
-    assert isinstance(decided(table, COMPACTION, operations=[looked], **runtime), TableProcess)
+    assert isinstance(decided(table, COMPACTION, operations=[earlier], **runtime), TableProcess)
 
 
 @pytest.mark.parametrize("action", [CLEAN, COMPACTION])

@@ -48,7 +48,7 @@ def test_each_error_has_its_remedy(error_class: str, message: str, reason: str, 
     assert (failure.reason, failure.remedy) == (reason, remedy)
 
 
-def test_a_heartbeat_asks_for_patience_and_explains_itself() -> None:
+def test_a_heartbeat_defers_the_attempt_and_explains_why() -> None:
     failure = classify(failed("x", "due to heartbeat by concurrent writer/job"))
 
     assert failure.delay == timedelta(seconds=30)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The live files of a table, told by their names and by the timeline."""
+"""The live files of a table, by their names and by the timeline."""
 
 from datetime import datetime, timezone
 from pathlib import Path

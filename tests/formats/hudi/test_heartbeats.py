@@ -19,7 +19,7 @@ def admitted(table: Path, **properties: str) -> object:
     return factory.admit(MemoryRuntime(table, properties=properties), asked_for(COMPACTION, ORDERS_V9))
 
 
-def beat(table: Path, *, seconds_ago: float, name: str = ORDERS_V9) -> None:
+def write_heartbeat(table: Path, *, seconds_ago: float, name: str = ORDERS_V9) -> None:
     file = table / ".hoodie" / ".heartbeat" / name
     file.parent.mkdir(exist_ok=True)
     file.touch()
@@ -29,23 +29,23 @@ def beat(table: Path, *, seconds_ago: float, name: str = ORDERS_V9) -> None:
 
 def test_a_plan_with_a_fresh_heartbeat_waits_until_hudi_takes_its_runner_for_dead(tmp_path: Path) -> None:
     table = copied("orders_v9", tmp_path)
-    beat(table, seconds_ago=100)
+    write_heartbeat(table, seconds_ago=100)
     answer = admitted(table)
     assert isinstance(answer, Skip)
     assert "Hudi waits 20 s more" in answer.reason
     assert answer.look_again == timedelta(seconds=21)
 
 
-def test_an_old_heartbeat_and_one_of_another_plan_hinder_nobody(tmp_path: Path) -> None:
+def test_an_old_heartbeat_and_one_of_another_plan_do_not_block(tmp_path: Path) -> None:
     table = copied("orders_v9", tmp_path)
-    beat(table, seconds_ago=121)
-    beat(table, seconds_ago=1, name="20261115000000000")
+    write_heartbeat(table, seconds_ago=121)
+    write_heartbeat(table, seconds_ago=1, name="20261115000000000")
     assert isinstance(admitted(table), TableProcess)
 
 
-def test_the_table_may_say_how_fast_its_runners_beat(tmp_path: Path) -> None:
+def test_the_table_may_set_the_heartbeat_interval(tmp_path: Path) -> None:
     table = copied("orders_v9", tmp_path)
-    beat(table, seconds_ago=11)
+    write_heartbeat(table, seconds_ago=11)
     answer = admitted(table, **QUICK)
     assert isinstance(answer, TableProcess)
     options = answer.parameters["options"]

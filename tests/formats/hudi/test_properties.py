@@ -43,8 +43,8 @@ def test_while_a_writer_replaces_the_file_its_backup_is_read(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("made", ["nothing", "folder", "file"])
-def test_what_is_no_hudi_table_says_what_is_missing(tmp_path: Path, made: str) -> None:
-    reference = tmp_path / "place"
+def test_the_error_about_no_hudi_table_names_what_is_missing(tmp_path: Path, made: str) -> None:
+    reference = tmp_path / "folder"
     if made == "folder":
         reference.mkdir()
     if made == "file":

@@ -35,7 +35,7 @@ def write(table: Path, name: str) -> None:
         ("events_v6", EVENTS_V6, f".{GROUP_V6}_20261115214511092.log.1_0-1-1"),
     ],
 )
-def test_a_plan_whose_file_group_has_newer_files_fails_and_says_so(
+def test_a_plan_whose_file_group_has_newer_files_fails_with_that_reason(
     tmp_path: Path, name: str, plan: Instant, newer: str
 ) -> None:
     table = copied(name, tmp_path)
@@ -61,7 +61,7 @@ def test_under_a_shared_lock_the_stale_plan_is_given_to_the_job_to_roll_back(tmp
     assert answer.parameters["may_roll_back"] is True
 
 
-def test_a_write_that_began_before_the_plan_and_ended_after_it_overtakes_the_plan(tmp_path: Path) -> None:
+def test_a_write_that_began_before_the_plan_and_ended_after_it_makes_the_plan_stale(tmp_path: Path) -> None:
     table = copied("events_v9", tmp_path)
     before = "20261115214138000"
     commit(table, before, "commit")

@@ -47,7 +47,7 @@ def test_the_pending_plan_is_found_with_its_size(name: str, action: Action, inst
     assert plan.size.files >= 2
 
 
-def test_a_compaction_plan_tells_the_bytes_of_its_log_files() -> None:
+def test_a_compaction_plan_counts_the_bytes_of_its_log_files() -> None:
     [plan] = inspected("orders_v9").pending
 
     assert plan.size.files == 6
@@ -81,7 +81,7 @@ def test_a_pending_insert_overwrite_is_no_plan(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["orders_v9", "orders_v6"])
-def test_the_token_is_the_same_for_both_ways_to_look_and_changes_with_every_step(name: str, tmp_path: Path) -> None:
+def test_probe_and_inspect_give_the_same_token_and_every_step_changes_it(name: str, tmp_path: Path) -> None:
     reader, table = HudiFormat(), copied(name, tmp_path)
     seen = [reader.probe(TableReference(location=str(table)))]
     assert (
@@ -140,7 +140,7 @@ def test_a_plan_that_was_cut_short_is_a_storage_error(tmp_path: Path) -> None:
         _ = plan.size
 
 
-def test_a_plan_that_vanishes_while_we_look_has_no_size(tmp_path: Path) -> None:
+def test_a_plan_that_vanishes_while_it_is_read_has_no_size(tmp_path: Path) -> None:
     table = copied("orders_v9", tmp_path)
     [plan] = HudiFormat().inspect(TableReference(location=str(table))).pending
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehand.formats.hudi.timeline import State, Timeline, in_order, parsed
+from lakehand.formats.hudi.timeline import State, Timeline, in_order, parse_entry
 from lakehand.storage import Entry
 from tests.formats.hudi.runtime import NOON
 
@@ -39,7 +39,7 @@ def timeline(*names: str) -> Timeline:
         (f"{FIRST[:14]}.deltacommit", "deltacommit", State.COMPLETED),
     ],
 )
-def test_a_name_tells_instant_action_and_state(name: str, action: str, state: State) -> None:
+def test_instant_action_and_state_are_parsed_from_a_name(name: str, action: str, state: State) -> None:
     [file] = timeline(name).files
 
     assert (file.instant, file.action, file.state) == (name.partition(".")[0].partition("_")[0], action, state)
@@ -47,7 +47,7 @@ def test_a_name_tells_instant_action_and_state(name: str, action: str, state: St
 
 @pytest.mark.parametrize("name", NOT_OF_THE_TIMELINE)
 def test_other_files_are_not_part_of_the_timeline(name: str) -> None:
-    assert parsed(Entry(name=name, size=1, modified=NOON)) is None
+    assert parse_entry(Entry(name=name, size=1, modified=NOON)) is None
 
 
 def test_a_plan_is_pending_until_its_instant_is_completed() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the timeline says about work that is over."""
+"""Verdicts from the timeline about work that is over."""
 
 import shutil
 from pathlib import Path
@@ -48,14 +48,14 @@ def test_a_completed_file_is_success_and_no_file_is_none(name: str, instant: Ins
     assert (found.finding, found.numbers["completed"]) == (Finding.DONE, [completed])
 
 
-def test_a_real_commit_tells_what_it_wrote() -> None:
+def test_the_numbers_of_a_commit_show_what_it_wrote() -> None:
     for name, instant in (("orders_v9", "20261115213942975"), ("orders_v6", "20261115214235325")):
         numbers = verdict(TABLES / name, executing(COMPACTION, Instant(instant))).numbers
         assert (numbers["files_written"], numbers["rows_written"]) == (2, 10)
         assert numbers["log_files_compacted"] == 2
 
 
-def test_a_real_clean_tells_what_it_deleted() -> None:
+def test_the_numbers_of_a_clean_show_what_it_deleted() -> None:
     for name, instant in (("events_v9", "20261115214129548"), ("events_v6", "20261115214503460")):
         deleted = verdict(TABLES / name, executing(CLEAN, Instant(instant))).numbers["files_deleted"]
         assert isinstance(deleted, int)
@@ -79,13 +79,13 @@ def test_a_plan_that_left_the_timeline_is_gone(tmp_path: Path) -> None:
 def test_a_plan_that_the_job_completed_and_the_writer_archived_is_done() -> None:
     old = Instant("20250101000000000")
 
-    told = verdict(TABLES / "orders_v9", executing(COMPACTION, old), {"instants": [old]})
-    untold = verdict(TABLES / "orders_v9", executing(COMPACTION, old))
+    with_result = verdict(TABLES / "orders_v9", executing(COMPACTION, old), {"instants": [old]})
+    without_result = verdict(TABLES / "orders_v9", executing(COMPACTION, old))
 
-    assert (told.finding, untold.finding) == (Finding.DONE, Finding.GONE)
+    assert (with_result.finding, without_result.finding) == (Finding.DONE, Finding.GONE)
 
 
-def test_two_completed_files_are_told_loudly(tmp_path: Path) -> None:
+def test_two_completed_files_are_reported(tmp_path: Path) -> None:
     table = copied("orders_v9", tmp_path)
     finish(table, ORDERS_V9, "commit")
     (timeline(table) / f"{ORDERS_V9}_20991115120000000.commit").touch()
@@ -114,12 +114,12 @@ def test_a_timeline_that_cannot_be_read_decides_nothing(tmp_path: Path, monkeypa
 
 def test_planned_work_is_done_when_each_instant_is_completed(tmp_path: Path) -> None:
     table = copied("orders_v9", tmp_path)
-    told = {"instants": [ORDERS_V9], "planned": [ORDERS_V9]}
-    assert verdict(table, planning(), told).finding is Finding.NOT_DONE
+    result = {"instants": [ORDERS_V9], "planned": [ORDERS_V9]}
+    assert verdict(table, planning(), result).finding is Finding.NOT_DONE
 
     finish(table, ORDERS_V9, "commit")
 
-    assert verdict(table, planning(), told).finding is Finding.DONE
+    assert verdict(table, planning(), result).finding is Finding.DONE
 
 
 def test_nothing_to_do_is_done_unless_a_plan_is_left(tmp_path: Path) -> None:

@@ -8,16 +8,7 @@ import pytest
 
 from lakehand.formats.hudi import HudiProcessFactory
 from lakehand.formats.hudi.snapshot import CLUSTERING
-from tests.formats.hudi.runtime import (
-    EVENTS_V9,
-    FILE_LOCK,
-    NOON,
-    TABLES,
-    MemoryRuntime,
-    copied,
-    finish,
-    timeline,
-)
+from tests.formats.hudi.runtime import EVENTS_V9, FILE_LOCK, NOON, TABLES, MemoryRuntime, copied, finish, timeline
 
 BESIDE = "20261115214200000"
 
@@ -44,18 +35,18 @@ def test_a_table_that_nobody_clusters_is_not_warned_of() -> None:
     assert "lock" not in reason(TABLES / "orders_v9")
 
 
-@pytest.mark.parametrize(("age", "is_told"), [(600, True), (10, False)])
-def test_a_write_that_was_given_up_beside_a_pending_clustering_is_told(age: int, is_told: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("age", "is_reported"), [(600, True), (10, False)])
+def test_a_write_given_up_beside_a_pending_clustering_is_reported(age: int, is_reported: bool, tmp_path: Path) -> None:
     table = copied("events_v9", tmp_path)
     (timeline(table) / f"{BESIDE}.commit.requested").touch()
     set_times(table, **{f"_{EVENTS_V9}": 1000, f"_{BESIDE}": age})
 
-    told = reason(table, properties=FILE_LOCK)
+    message = reason(table, properties=FILE_LOCK)
 
-    assert (f"the write {BESIDE} was begun beside a clustering and given up" in told) is is_told
+    assert (f"the write {BESIDE} was begun beside a clustering and given up" in message) is is_reported
 
 
-def test_a_write_that_went_on_is_not_told(tmp_path: Path) -> None:
+def test_a_write_that_went_on_is_not_reported(tmp_path: Path) -> None:
     table = copied("events_v9", tmp_path)
     (timeline(table) / f"{BESIDE}.commit.requested").touch()
     (timeline(table) / f"{BESIDE}.inflight").touch()
@@ -64,7 +55,7 @@ def test_a_write_that_went_on_is_not_told(tmp_path: Path) -> None:
     assert "given up" not in reason(table, properties=FILE_LOCK)
 
 
-def test_a_write_that_was_given_up_after_the_clustering_is_not_told(tmp_path: Path) -> None:
+def test_a_write_that_was_given_up_after_the_clustering_is_not_reported(tmp_path: Path) -> None:
     table = copied("events_v9", tmp_path)
     finish(table, EVENTS_V9, "replacecommit")
     (timeline(table) / f"{BESIDE}.commit.requested").touch()

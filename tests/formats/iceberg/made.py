@@ -25,9 +25,9 @@ def ago(**span: float) -> int:
 
 
 def commit(number: int, at: int, *, parent: int | None = None, **summary: Any) -> dict[str, Any]:
-    told = {key.replace("__", ".").replace("_", "-"): value for key, value in summary.items()}
+    values = {key.replace("__", ".").replace("_", "-"): value for key, value in summary.items()}
     before = {"parent-snapshot-id": parent} if parent is not None else {}
-    return {"snapshot-id": number, "timestamp-ms": at, "summary": {"operation": "append", **told}, **before}
+    return {"snapshot-id": number, "timestamp-ms": at, "summary": {"operation": "append", **values}, **before}
 
 
 def line(*ages: float, **summaries: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -84,8 +84,8 @@ class MadeRuntime(DetachedRuntime):
     """A runtime over a snapshot that was put together by hand."""
 
     def __init__(self, made: IcebergSnapshot, operations: Sequence[Operation] = (), /, **properties: str) -> None:
-        told = {key_of(key): value for key, value in properties.items()}
-        spec = TableSpec(location="/t", format=ICEBERG, table_name="t", properties=told)
+        values = {key_of(key): value for key, value in properties.items()}
+        spec = TableSpec(location="/t", format=ICEBERG, table_name="t", properties=values)
         super().__init__(spec=spec, format=IcebergFormat(), now=NOON, operations=operations)
         self._made = made
 
@@ -137,8 +137,8 @@ class WrittenTable:
         return TableReference(location=str(self.folder))
 
     def harness(self, **properties: str) -> PluginHarness:
-        told = {key_of(key): value for key, value in properties.items()}
-        spec = TableSpec(location=str(self.folder), format=ICEBERG, table_name="t", properties=told)
+        values = {key_of(key): value for key, value in properties.items()}
+        spec = TableSpec(location=str(self.folder), format=ICEBERG, table_name="t", properties=values)
         return PluginHarness(factory=IcebergProcessFactory(), format=IcebergFormat(), spec=spec)
 
     def document(self) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of catalogs: listed with their locations, and read where the catalog says that they are now."""
+"""Tables of catalogs: listed with their locations, and read at the location that the catalog has now."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from lakehand.formats.iceberg import IcebergFormat
-from lakehand.formats.iceberg.jdbc import address
+from lakehand.formats.iceberg.catalogs import address
 from lakehand.spi import Catalog, Format, Invalid, TableReference
 from tests.formats.iceberg.made import WrittenTable, rows
 from tests.formats.iceberg.rest_catalog import serving
@@ -115,7 +115,7 @@ def test_one_address_serves_both_sides(properties: dict[str, str], expected: str
     assert address(properties).render_as_string(hide_password=False) == expected
 
 
-def test_catalogs_that_cannot_be_asked_say_so(tmp_path: Path) -> None:
+def test_catalogs_that_cannot_be_read_raise_an_error_with_their_name(tmp_path: Path) -> None:
     reference = TableReference(
         location="/x", catalog=jdbc(f"jdbc:sqlite:{tmp_path / 'none.db'}"), db_name="a", table_name="b"
     )

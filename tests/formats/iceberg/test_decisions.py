@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions and the last look: pauses, floors, requests, and what may never run."""
+"""Decisions and admission: pauses, floors, requests, and what may never run."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -14,7 +14,7 @@ from lakehand.spi import Action, Drop, Failure, Invalid, Json, Operation, Skip, 
 from tests.formats.iceberg.made import KB, NOON, MadeRuntime, ago, commit, key_of, line, small_table, snapshot
 
 FACTORY = IcebergProcessFactory()
-REWRITE, EXPIRE, SWEEP = Action("rewrite-data"), Action("expire-snapshots"), Action("remove-orphans")
+REWRITE, EXPIRE, ORPHANS = Action("rewrite-data"), Action("expire-snapshots"), Action("remove-orphans")
 HOUR = 3_600_000
 
 
@@ -35,8 +35,8 @@ def decide(table: IcebergSnapshot, action: Action, *operations: Operation, **pro
     return FACTORY.trigger(MadeRuntime(table, operations, **properties), action)
 
 
-def admit(table: IcebergSnapshot, wish: Operation, **properties: str) -> Any:
-    return FACTORY.admit(MadeRuntime(table, **properties), wish)
+def admit(table: IcebergSnapshot, request: Operation, **properties: str) -> Any:
+    return FACTORY.admit(MadeRuntime(table, **properties), request)
 
 
 def test_a_table_with_small_files_is_rewritten_and_the_reason_has_numbers() -> None:
@@ -84,27 +84,27 @@ def test_a_failure_is_followed_by_a_pause() -> None:
     assert "decided anew in 24 min" in answer.reason
 
 
-def test_a_sweep_is_due_once_in_a_while() -> None:
+def test_a_removal_of_orphans_is_due_once_in_a_while() -> None:
     old = snapshot(commits=line(30, 1))
-    assert isinstance(decide(old, SWEEP), TableProcess)
-    swept = decide(old, SWEEP, ended(SWEEP, hours=10, changed=True))
-    assert isinstance(swept, Skip)
-    assert (swept.look_again, "operation 7 removed orphans at" in swept.reason) == (timedelta(hours=158), True)
-    again = decide(old, SWEEP, ended(SWEEP, hours=170, changed=True))
+    assert isinstance(decide(old, ORPHANS), TableProcess)
+    waiting = decide(old, ORPHANS, ended(ORPHANS, hours=10, changed=True))
+    assert isinstance(waiting, Skip)
+    assert (waiting.look_again, "operation 7 removed orphans at" in waiting.reason) == (timedelta(hours=158), True)
+    again = decide(old, ORPHANS, ended(ORPHANS, hours=170, changed=True))
     assert isinstance(again, TableProcess)
     assert again.reason == "the last removal was 170 h ago, and 1 commits since"
     assert isinstance(
-        decide(old, SWEEP, ended(SWEEP, hours=10, changed=True), remove_orphans__every="9h"), TableProcess
+        decide(old, ORPHANS, ended(ORPHANS, hours=10, changed=True), remove_orphans__every="9h"), TableProcess
     )
-    young = decide(snapshot(commits=line(2)), SWEEP)
+    young = decide(snapshot(commits=line(2)), ORPHANS)
     assert isinstance(young, Skip)
-    assert young.reason.startswith("no snapshot is older than 72 h")
+    assert young.reason.startswith("no snapshot is older than 3d")
 
 
-def test_a_dry_run_is_no_sweep() -> None:
-    dry = ended(SWEEP, hours=1)
+def test_a_dry_run_does_not_count_as_a_removal_of_orphans() -> None:
+    dry = ended(ORPHANS, hours=1)
     dry = replace(dry, process=replace(dry.process, parameters={"dry_run": True}))
-    assert isinstance(decide(snapshot(commits=line(30)), SWEEP, dry), TableProcess)
+    assert isinstance(decide(snapshot(commits=line(30)), ORPHANS, dry), TableProcess)
 
 
 def test_what_is_no_longer_needed_is_dropped_unless_a_person_asked_for_it() -> None:
@@ -115,24 +115,26 @@ def test_what_is_no_longer_needed_is_dropped_unless_a_person_asked_for_it() -> N
     assert isinstance(admit(healthy, operation(REWRITE, origin="api")), TableProcess)
 
 
-def test_what_an_earlier_try_has_committed_is_not_dropped() -> None:
-    wish = operation(REWRITE)
-    mine = commit(1, ago(hours=2), lakehand_operation=wish.tag)
-    assert isinstance(admit(snapshot(commits=[mine]), wish), TableProcess)
+def test_what_an_earlier_attempt_has_committed_is_not_dropped() -> None:
+    request = operation(REWRITE)
+    mine = commit(1, ago(hours=2), lakehand_operation=request.tag)
+    assert isinstance(admit(snapshot(commits=[mine]), request), TableProcess)
 
 
-def test_an_admitted_process_says_all_that_the_job_needs_and_can_be_admitted_again() -> None:
-    wish = operation(REWRITE, origin="api", options={"target-bytes": 1048576, "iceberg.rewrite-data.strategy": "sort"})
-    first = admit(small_table(), wish)
+def test_an_admitted_process_has_all_that_the_job_needs_and_can_be_admitted_again() -> None:
+    request = operation(
+        REWRITE, origin="api", options={"target-bytes": 1048576, "iceberg.rewrite-data.strategy": "sort"}
+    )
+    first = admit(small_table(), request)
     assert {key: first.parameters[key] for key in ("location", "catalog", "operation_tag", "before", "order")} == {
         "location": "/t", "catalog": "", "operation_tag": "7-20261115-rewrite-data", "before": 3, "order": {"sort": []},
     }  # fmt: skip
     assert first.parameters["rewrite"]["target-file-size-bytes"] == "1048576"
     assert "rewrite-all" not in first.parameters["rewrite"]
-    assert admit(small_table(), replace(wish, process=first)) == first
+    assert admit(small_table(), replace(request, process=first)) == first
 
 
-@pytest.mark.parametrize("action", [REWRITE, EXPIRE, SWEEP])
+@pytest.mark.parametrize("action", [REWRITE, EXPIRE, ORPHANS])
 def test_an_admitted_process_names_the_table_by_its_uuid(action: Action) -> None:
     table = small_table()
     known = replace(table, metadata={**table.metadata, "table-uuid": "abc"})
@@ -151,12 +153,12 @@ def test_rewriting_everything_is_for_requests_only() -> None:
     ("action", "parameters", "message"),
     [
         (REWRITE, {"options": {"spark.jars": "x"}}, "no option 'spark.jars'"),
-        (REWRITE, {"options": {"strategy": "magic"}}, "say one of bin-pack"),
+        (REWRITE, {"options": {"strategy": "magic"}}, "use one of bin-pack"),
         (REWRITE, {"options": {"strategy": "z-order", "z-order-columns": "a;b"}}, "names of columns"),
-        (REWRITE, {"options": {"target-bytes": "big"}}, "say a number of bytes"),
+        (REWRITE, {"options": {"target-bytes": "big"}}, "use a number of bytes"),
         (REWRITE, {"dry_run": True}, "has no dry run"),
         (EXPIRE, {"options": {"expire": [1]}}, "no option 'expire'"),
-        (SWEEP, {"options": {"location": "/etc"}}, "no option 'location'"),
+        (ORPHANS, {"options": {"location": "/etc"}}, "no option 'location'"),
     ],
 )
 def test_a_request_that_makes_no_sense_fails_at_once(action: Action, parameters: Any, message: str) -> None:
@@ -169,11 +171,11 @@ def test_a_request_that_makes_no_sense_fails_at_once(action: Action, parameters:
 def test_no_setting_and_no_request_goes_below_the_floors(asked: str) -> None:
     factory = IcebergProcessFactory()
     factory.open({f"{settings.MAX_AGE.key}-floor": asked, f"{settings.OLDER_THAN.key}-floor": asked})
-    options: dict[Action, dict[str, Json]] = {EXPIRE: {"max-age": asked}, SWEEP: {"older-than": asked}}
-    for action, hours in ((EXPIRE, 24), (SWEEP, 72)):
-        told = {"expire_snapshots__max_age": asked, "remove_orphans__older_than": asked}
-        wish = operation(action, origin="api", options=options[action])
-        answer = factory.admit(MadeRuntime(snapshot(commits=line(30, 0.5)), **told), wish)
+    options: dict[Action, dict[str, Json]] = {EXPIRE: {"max-age": asked}, ORPHANS: {"older-than": asked}}
+    for action, hours in ((EXPIRE, 24), (ORPHANS, 72)):
+        values = {"expire_snapshots__max_age": asked, "remove_orphans__older_than": asked}
+        request = operation(action, origin="api", options=options[action])
+        answer = factory.admit(MadeRuntime(snapshot(commits=line(30, 0.5)), **values), request)
         assert isinstance(answer, TableProcess)
         assert answer.parameters["older_than"] == ago(hours=hours)
 
@@ -182,8 +184,8 @@ def test_a_request_can_keep_more_than_the_table_does_and_not_less() -> None:
     table = snapshot(commits=line(30, 20, 10, 9, 3, 2, 1))
 
     def expired(options: dict[str, Json] | None = None) -> Json:
-        wish = operation(EXPIRE, origin="api", options=options or {})
-        parameters: dict[str, Json] = admit(table, wish, expire_snapshots__min_snapshots="2").parameters
+        request = operation(EXPIRE, origin="api", options=options or {})
+        parameters: dict[str, Json] = admit(table, request, expire_snapshots__min_snapshots="2").parameters
         return parameters["expire"]
 
     assert expired() == [1, 2, 3, 4]
@@ -194,19 +196,24 @@ def test_a_request_can_keep_more_than_the_table_does_and_not_less() -> None:
 
 def test_flags_are_true_only_when_they_are_true() -> None:
     for flags in ({"confirm": "yes"}, {"dry_run": 1}):
-        answer = admit(snapshot(commits=line(30)), operation(SWEEP, origin="api", **flags))
+        answer = admit(snapshot(commits=line(30)), operation(ORPHANS, origin="api", **flags))
         assert (type(answer), answer.reason) == (Failure, "refused")
-    answer = admit(snapshot(commits=line(30)), operation(SWEEP, origin="api"))
+    answer = admit(snapshot(commits=line(30)), operation(ORPHANS, origin="api"))
     assert (answer.parameters["confirm"], answer.parameters["dry_run"]) == (False, False)
 
 
 def test_a_floor_that_is_no_number_is_refused() -> None:
-    with pytest.raises(Invalid, match="say a duration"):
+    with pytest.raises(Invalid, match="use a duration"):
         IcebergProcessFactory().open({f"{settings.MAX_AGE.key}-floor": "a day"})
 
 
+def sort_order(text: str) -> dict[str, Json]:
+    runtime = MadeRuntime(snapshot(), rewrite_data__strategy="sort", rewrite_data__sort_order=text)
+    return settings.order(IcebergProcessFactory().context(runtime, Action("rewrite-data")).values)
+
+
 def test_sort_orders_are_read_as_people_write_them() -> None:
-    assert settings.order("sort", "a, b desc, c asc nulls last", ()) == {
+    assert sort_order("a, b desc, c asc nulls last") == {
         "sort": [
             {"column": "a", "descending": False, "nulls_first": True},
             {"column": "b", "descending": True, "nulls_first": False},
@@ -214,7 +221,7 @@ def test_sort_orders_are_read_as_people_write_them() -> None:
         ]
     }
     with pytest.raises(Invalid, match="is no column"):
-        settings.order("sort", "a; drop", ())
+        sort_order("a; drop")
 
 
 def test_manifests_are_in_nobodys_way() -> None:

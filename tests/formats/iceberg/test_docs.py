@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lakehand.app.settings import load
-from lakehand.formats.iceberg.jdbc import address
+from lakehand.formats.iceberg.catalogs import address
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "iceberg.md").read_text(encoding="utf-8")

@@ -1,25 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 """What files need, in numbers: worth the work, and never the same work twice."""
 
-from typing import Any
-
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakehand.formats.iceberg import IcebergProcessFactory
 from lakehand.formats.iceberg.manifests import EQUALITY_DELETES, ContentFile, Manifest
-from lakehand.formats.iceberg.needs import data_need, deletes_need, is_worth, manifests_need, outputs
-from lakehand.formats.iceberg.settings import DataRules, DeleteRules, ManifestRules
-from lakehand.spi import Skip
+from lakehand.formats.iceberg.needs import decide_data, decide_manifests, decide_position_deletes, is_worth, outputs
+from lakehand.formats.iceberg.settings import MIN_INPUT_FILES, IcebergContext
+from lakehand.formats.iceberg.snapshot import TARGET_BYTES, IcebergSnapshot
+from lakehand.spi import Action, Skip
 from lakehand.spi.kit import Need
-from tests.formats.iceberg.made import KB, MB, data, deletes, snapshot
+from tests.formats.iceberg.made import KB, MB, MadeRuntime, data, deletes, snapshot
 
-RULES = DataRules(target=512 * MB, min_files=5, delete_files=10, delete_ratio=0.3, max_files=1000, order={})
-MERGED = DeleteRules(target=64 * MB, min_files=5, by_file=False)
-BY_FILE = DeleteRules(target=64 * MB, min_files=5, by_file=True)
+MERGED = {"write.delete.granularity": "partition"}
+BY_FILE = {"write.delete.granularity": "file"}
 
 
-def need_of(*files: ContentFile, rules: DataRules = RULES, **parts: Any) -> Need | Skip:
-    return data_need(snapshot(files=files, **parts), rules)
+def context(made: IcebergSnapshot, action: str) -> IcebergContext:
+    return IcebergProcessFactory().context(MadeRuntime(made), Action(action))
+
+
+def need_of(*files: ContentFile) -> Need | Skip:
+    return decide_data(context(snapshot(files=files), "rewrite-data"))
+
+
+def deletes_need(properties: dict[str, str], *files: ContentFile, version: int = 2) -> Need | Skip:
+    made = snapshot(files=files, properties=properties, version=version)
+    return decide_position_deletes(context(made, "rewrite-position-deletes"))
+
+
+def manifests_need(*manifests: Manifest) -> Need | Skip:
+    return decide_manifests(context(snapshot(manifests=manifests), "rewrite-manifests"))
 
 
 def is_needed(answer: Need | Skip) -> bool:
@@ -51,10 +63,10 @@ def test_files_of_an_older_partition_spec_count_together() -> None:
 @given(st.lists(st.integers(1, 383 * MB), min_size=1, max_size=200))
 def test_the_output_of_a_rewrite_is_never_worth_another(sizes: list[int]) -> None:
     total = sum(sizes)
-    count = outputs(total, RULES.target)
+    count = outputs(total, TARGET_BYTES)
     written = [data(total // count, name=f"{n}") for n in range(count)]
 
-    assert not is_worth(written, RULES.min_files, RULES.target)
+    assert not is_worth(written, MIN_INPUT_FILES.default or 0, TARGET_BYTES)
 
 
 def test_files_that_would_become_more_than_half_as_many_are_left_alone() -> None:
@@ -91,32 +103,31 @@ def test_equality_deletes_count_for_files_that_were_there_before_them() -> None:
 
 def test_position_deletes_are_merged_when_they_become_half_as_many() -> None:
     files = [data(MB, name="a"), *[deletes(about=None) for _ in range(6)]]
-    assert is_needed(deletes_need(snapshot(files=files), MERGED))
-    assert not is_needed(deletes_need(snapshot(files=files[:5]), MERGED))
+    assert is_needed(deletes_need(MERGED, *files))
+    assert not is_needed(deletes_need(MERGED, *files[:5]))
 
 
 def test_one_delete_file_for_each_data_file_cannot_become_fewer() -> None:
     files = [data(MB, name=f"{n}") for n in range(20)]
     own = [deletes(about=f"{n}") for n in range(20)]
-    assert not is_needed(deletes_need(snapshot(files=[*files, *own]), BY_FILE))
-    assert is_needed(deletes_need(snapshot(files=[*files, *own, *own]), BY_FILE)), "doubles can"
-    dangling = deletes_need(snapshot(files=[*files[:5], *own]), BY_FILE)
+    assert not is_needed(deletes_need(BY_FILE, *files, *own))
+    assert is_needed(deletes_need(BY_FILE, *files, *own, *own)), "doubles can"
+    dangling = deletes_need(BY_FILE, *files[:5], *own)
     assert is_needed(dangling), "those about data files that are gone can"
     assert "15 of them dangling" in dangling.reason
 
 
 def test_deletion_vectors_need_no_merging() -> None:
-    need = deletes_need(snapshot(files=[deletes(vector=True) for _ in range(9)], version=3), BY_FILE)
+    need = deletes_need(BY_FILE, *[deletes(vector=True) for _ in range(9)], version=3)
     assert need.reason == "the table has no position delete files; its 9 deletion vectors need no merging"
 
 
 def test_manifests_are_merged_when_they_become_half_as_many() -> None:
-    rules = ManifestRules(target=8 * MB, min_manifests=25)
     small = [Manifest(f"m{n}", 9 * KB, 0, n % 5 == 0, 1) for n in range(25)]
-    need = manifests_need(snapshot(manifests=small), rules)
+    need = manifests_need(*small)
     assert (is_needed(need), need.reason) == (True, "25 manifests of 225 KB in all, 2 would do")
-    assert not is_needed(manifests_need(snapshot(manifests=small[:24]), rules))
+    assert not is_needed(manifests_need(*small[:24]))
     full = [Manifest(f"m{n}", 7 * MB, 0, False, 1) for n in range(40)]
-    assert not is_needed(manifests_need(snapshot(manifests=full), rules))
+    assert not is_needed(manifests_need(*full))
     other = [manifest._replace(spec=3) for manifest in small]
-    assert not is_needed(manifests_need(snapshot(manifests=other), rules))
+    assert not is_needed(manifests_need(*other))

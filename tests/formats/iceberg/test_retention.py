@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which snapshots may go, and who holds on to the others."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from lakehand.formats.iceberg.retention import SnapshotRetention, expirable
+from lakehand.formats.iceberg.decisions import SnapshotRetention, expirable
 from tests.formats.iceberg.made import ago, branch, commit, line, snapshot, tag
 
 DAY = timedelta(days=1) // timedelta(milliseconds=1)
@@ -25,7 +24,7 @@ def test_what_is_older_than_the_age_goes() -> None:
 
 def test_the_last_one_stays_however_old_it_is() -> None:
     assert gone(commits=line(90, 80)) == [1]
-    assert gone(replace(KEPT, min_snapshots=2), commits=line(90, 80, 70)) == [1]
+    assert gone(KEPT._replace(min_snapshots=2), commits=line(90, 80, 70)) == [1]
 
 
 def test_tags_and_branches_stay() -> None:
@@ -33,7 +32,7 @@ def test_tags_and_branches_stay() -> None:
     assert gone(refs=refs) == [1, 4]
 
 
-def test_each_branch_keeps_what_it_says() -> None:
+def test_each_branch_keeps_what_its_settings_keep() -> None:
     assert gone(refs={"main": branch(6), "side": branch(3, min_snapshots_to_keep=2)}) == [1, 4]
     assert gone(refs={"main": branch(6, max_snapshot_age_ms=9 * DAY)}) == [1, 2, 3]
 
@@ -61,7 +60,7 @@ def test_the_newest_commit_of_each_flink_job_stays_with_all_after_it() -> None:
 
 
 def test_what_an_operation_started_from_stays_with_all_after_it() -> None:
-    assert gone(replace(KEPT, in_use=frozenset({3}))) == [1, 2]
+    assert gone(KEPT._replace(in_use=frozenset({3}))) == [1, 2]
 
 
 def test_a_snapshot_of_no_branch_goes_by_its_age() -> None:

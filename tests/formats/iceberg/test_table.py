@@ -8,7 +8,7 @@ import pytest
 
 from lakehand.formats.iceberg import IcebergFormat
 from lakehand.formats.iceberg.manifests import DATA, ContentFile, ManifestCache
-from lakehand.formats.iceberg.snapshot import resolved
+from lakehand.formats.iceberg.snapshot import resolve
 from lakehand.spi import Finding, Skip
 from tests.formats.iceberg.made import WrittenTable, snapshot
 
@@ -18,12 +18,12 @@ def written(tmp_path: Path) -> WrittenTable:
     return WrittenTable(folder=tmp_path / "t")
 
 
-def test_numbers_tell_what_the_files_are(written: WrittenTable) -> None:
+def test_numbers_show_what_the_files_are(written: WrittenTable) -> None:
     written.commit()
     numbers = IcebergFormat().inspect(written.reference).numbers
 
-    told = {key: numbers[key] for key in ("files", "small_files", "rows", "manifests", "snapshots", "delete_files")}
-    assert told == {"files": 2, "small_files": 2, "rows": 10, "manifests": 2, "snapshots": 2, "delete_files": 0}
+    shown = {key: numbers[key] for key in ("files", "small_files", "rows", "manifests", "snapshots", "delete_files")}
+    assert shown == {"files": 2, "small_files": 2, "rows": 10, "manifests": 2, "snapshots": 2, "delete_files": 0}
     assert numbers["bytes"] == sum(file.stat().st_size for file in written.folder.glob("data/**/*.parquet"))
     assert numbers["histogram"] == {**dict.fromkeys(numbers["histogram"], 0), "< 1 MB": 2}  # type: ignore[arg-type]
 
@@ -93,9 +93,9 @@ def test_the_cache_of_manifests_has_an_end() -> None:
 
 
 def test_paths_without_a_scheme_are_of_the_storage_that_names_them() -> None:
-    assert resolved("/a/m.avro", "hdfs://names/t/metadata/v1.metadata.json") == "hdfs://names/a/m.avro"
-    assert resolved("/a/m.avro", "/t/metadata/v1.metadata.json") == "/a/m.avro"
-    assert resolved("s3a://b/m.avro", "s3://b/t/metadata/v1.metadata.json") == "s3a://b/m.avro"
+    assert resolve("/a/m.avro", "hdfs://names/t/metadata/v1.metadata.json") == "hdfs://names/a/m.avro"
+    assert resolve("/a/m.avro", "/t/metadata/v1.metadata.json") == "/a/m.avro"
+    assert resolve("s3a://b/m.avro", "s3://b/t/metadata/v1.metadata.json") == "s3a://b/m.avro"
 
 
 def test_a_table_without_a_commit_has_numbers() -> None:

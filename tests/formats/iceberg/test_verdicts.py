@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the metadata says about a process, with and without the job's word; and what becomes of a failure."""
+"""Verdicts from the metadata about a process, with and without a result; and what follows from a failure."""
 
 from datetime import timedelta
 from typing import Any
@@ -26,24 +26,24 @@ def verdict(action: str, parameters: dict[str, Any], result: dict[str, Any], **p
     return FACTORY.verify(MadeRuntime(snapshot(**parts)), process, result)
 
 
-def test_a_stamp_is_the_effect_even_when_the_job_was_lost() -> None:
+def test_a_tag_is_the_effect_even_when_the_job_was_lost() -> None:
     tagged = [*line(3, 2), commit(3, ago(days=1), parent=2, **WRITTEN)]
     found = verdict("rewrite-data", {"seen": {"files": 9}}, {}, commits=tagged)
     assert (found.finding, found.reason) == (Finding.DONE, "9 data files became 2 in snapshot 3")
     assert (found.numbers["changed"], found.numbers["before"]) == (True, {"files": 9})
 
 
-def test_a_stamp_that_was_rolled_back_is_still_told() -> None:
+def test_a_tag_that_was_rolled_back_is_still_found() -> None:
     tagged = [commit(3, ago(days=1), **WRITTEN), *line(3, 2)]
     assert verdict("rewrite-data", {}, {}, commits=tagged).finding is Finding.DONE
 
 
 @pytest.mark.parametrize("result", [{}, {"causes": ["x"]}, {"rewritten": 9}, {"already": True}])
-def test_without_a_stamp_nothing_was_committed_whatever_the_job_says(result: dict[str, Any]) -> None:
+def test_without_a_tag_nothing_was_committed_whatever_the_job_reports(result: dict[str, Any]) -> None:
     assert verdict("rewrite-data", {}, result, commits=line(3, 2)).finding is Finding.NOT_DONE
 
 
-def test_without_a_stamp_in_the_process_nothing_is_taken_for_it() -> None:
+def test_without_a_tag_in_the_process_no_commit_is_taken_for_it() -> None:
     unstamped = [commit(1, ago(days=1), lakehand_operation="")]
     assert verdict("rewrite-data", {"operation_tag": ""}, {}, commits=unstamped).finding is Finding.NOT_DONE
 
@@ -65,7 +65,7 @@ def test_an_expiry_is_done_when_its_snapshots_are_gone_or_held() -> None:
     assert verdict("expire-snapshots", {"expire": []}, {}, commits=line(9)).numbers["changed"] is False
 
 
-def test_a_sweep_is_done_when_the_job_came_to_its_end() -> None:
+def test_a_removal_of_orphans_is_done_when_the_job_ended() -> None:
     assert verdict("remove-orphans", {}, {}, commits=line(9)).finding is Finding.NOT_DONE
     assert verdict("remove-orphans", {}, {"deleted_files": 0}, commits=line(9)).numbers["changed"] is False
     assert verdict("remove-orphans", {}, {"deleted_files": 3}, commits=line(9)).numbers["changed"] is True
@@ -77,13 +77,13 @@ def test_a_dry_run_changes_nothing() -> None:
     assert verdict("remove-orphans", {"dry_run": True}, {}, commits=line(9)).finding is Finding.NOT_DONE
 
 
-def test_files_that_are_left_outside_are_told_with_count_names_and_reason() -> None:
+def test_files_that_are_left_outside_are_reported_with_count_names_and_reason() -> None:
     left = {"left_outside": 7, "left_outside_files": ["/a", "/b", "/c", "/d"], "left_outside_why": "not ours"}
-    said = "; 7 files were left, for instance /a, /b, /c: not ours"
+    text = "; 7 files were left, for instance /a, /b, /c: not ours"
     expired = verdict("expire-snapshots", {"expire": [11]}, {"deleted_files": 1, **left}, commits=line(9))
-    assert (expired.reason, expired.numbers["left_outside"]) == (f"1 snapshots were expired, 1 are left{said}", 7)
+    assert (expired.reason, expired.numbers["left_outside"]) == (f"1 snapshots were expired, 1 are left{text}", 7)
     dry = verdict("expire-snapshots", {"dry_run": True}, {"would_delete_files": 3, **left}, commits=line(9))
-    assert dry.reason.endswith(f"nothing was deleted{said}")
+    assert dry.reason.endswith(f"nothing was deleted{text}")
 
 
 FAILURES = [
@@ -127,7 +127,7 @@ def test_the_wait_after_a_conflict_grows() -> None:
     assert waits == [timedelta(minutes=minutes) for minutes in (1, 2, 4, 30)]
 
 
-def test_what_must_be_confirmed_says_how() -> None:
+def test_the_message_about_a_confirmation_names_the_command() -> None:
     status = EngineStatus(state=EngineState.FAILED, error_class="a.safety.ImplausibleShare", message="40 of 100")
     failure = FACTORY.classify(MadeRuntime(snapshot()), operation(Action("remove-orphans")), status)
     assert failure.message.startswith("40 of 100 (nothing was deleted.")

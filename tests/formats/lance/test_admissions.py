@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last look: what an engine is given, and how little a request can lower what is kept."""
+"""Admission: what an engine is given, and how little a request can lower what is kept."""
 
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from lakehand.spi import Drop, Failure, Invalid, Json, Remedy, TableProcess
 from lakehand.testing.harness import PluginHarness
 from tests import lance_tables
-from tests.formats.lance.rehearsing import harness
+from tests.formats.lance.runtime import harness
 
 
 @pytest.fixture

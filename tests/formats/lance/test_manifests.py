@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Versions told by the names of their manifests."""
+"""Versions, by the names of their manifests."""
 
 from pathlib import Path
 
@@ -37,11 +37,11 @@ def test_the_newest_version_of_a_real_table_is_found_in_both_namings(is_new: boo
     assert [version.number for version in history(LocalStorage(), str(path))] == list(range(1, 13))
 
 
-def test_a_table_that_was_made_anew_with_as_many_versions_shows_another_sign(tmp_path: Path) -> None:
+def test_a_recreated_table_with_as_many_versions_has_another_change_token(tmp_path: Path) -> None:
     first = lance_tables.make_table(tmp_path / "a", fragments=2)
     second = lance_tables.make_table(tmp_path / "b", fragments=2, each=11)
 
-    assert newest(LocalStorage(), str(first), "a")[1] != newest(LocalStorage(), str(second), "b")[1]
+    assert newest(LocalStorage(), str(first), "a")[2] != newest(LocalStorage(), str(second), "b")[2]
 
 
 def test_a_folder_without_manifests_is_no_table(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from lakehand.testing.factories import ProcessFactoryContract
 from lakehand.testing.formats import FormatUnderTest, TableFormatContract
 from lakehand.testing.harness import PluginHarness
 from tests import lance_tables
-from tests.formats.lance.rehearsing import harness
+from tests.formats.lance.runtime import harness
 
 
 class LanceUnderTest(FormatUnderTest):
@@ -66,7 +66,7 @@ def test_the_numbers_of_a_table_are_right(tmp_path: Path) -> None:
                                     ">= 512 MB": 0}  # fmt: skip
 
 
-def test_the_oldest_version_tells_its_age(tmp_path: Path) -> None:
+def test_the_age_of_the_oldest_version_is_shown(tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=3)
     lance_tables.make_older(path, timedelta(days=400), up_to=1)
 
@@ -93,7 +93,7 @@ def test_a_table_whose_manifest_is_damaged_is_an_operating_system_error(tmp_path
         LanceFormat().inspect(TableReference(location=str(path)))
 
 
-def test_a_look_for_changes_does_without_the_library(tmp_path: Path) -> None:
+def test_a_probe_does_without_the_library(tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=1)
     program = (
         "import sys; from lakehand.formats.lance import LanceFormat, LanceProcessFactory; "

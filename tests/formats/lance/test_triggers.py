@@ -12,7 +12,7 @@ import pytest
 from lakehand.formats.lance.table import LanceFormat
 from lakehand.spi import Skip, Status, TableProcess, TableReference
 from tests import lance_tables
-from tests.formats.lance.rehearsing import harness
+from tests.formats.lance.runtime import harness
 
 
 def test_many_small_fragments_are_merged(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_a_few_small_fragments_wait_for_more(tmp_path: Path) -> None:
     assert isinstance(harness(path, {"lance.compact.min-fragments": "9"}).wants("compact"), TableProcess)
 
 
-def test_a_small_fragment_without_a_small_neighbour_is_no_candidate(tmp_path: Path) -> None:
+def test_a_small_fragment_without_an_adjacent_small_one_is_no_candidate(tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=1, each=300)
     for number in range(1, 12):
         lance_tables.append(path, number * 1000, 10 if number % 2 else 300)
@@ -75,7 +75,7 @@ def test_deleted_rows_make_even_one_fragment_worth_a_rewrite(tmp_path: Path) -> 
     assert isinstance(harness(path, {"lance.compact.deleted-rows-share": "0.5"}).wants("compact"), Skip)
 
 
-def test_the_target_in_the_tables_own_manifest_counts_unless_a_property_says_otherwise(tmp_path: Path) -> None:
+def test_the_target_in_the_tables_own_manifest_counts_unless_a_property_is_set(tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=12)
     lance.dataset(str(path)).update_config({"lance.compaction.target_rows_per_fragment": "5"})
 
@@ -98,7 +98,7 @@ def test_old_versions_that_nothing_holds_are_cleaned(tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=12)
     lance_tables.make_older(path, timedelta(days=13, hours=23), up_to=9)
     assert harness(path).wants("clean-versions") == Skip(
-        reason="0 of 12 versions are older than 14 days and held by nothing; 1 make it worth it"
+        reason="0 of 12 versions are older than 14d and held by nothing; 1 make it worth it"
     )
     lance_tables.make_older(path, timedelta(hours=2), up_to=9)
     lance.dataset(str(path)).tags.create("kept", 3)
@@ -106,7 +106,7 @@ def test_old_versions_that_nothing_holds_are_cleaned(tmp_path: Path) -> None:
     wanted = harness(path).wants("clean-versions")
 
     assert isinstance(wanted, TableProcess)
-    assert wanted.reason == "8 of 12 versions are older than 14 days and held by nothing"
+    assert wanted.reason == "8 of 12 versions are older than 14d and held by nothing"
     keeping = harness(path, {"lance.clean-versions.retain-versions": "12"}).wants("clean-versions")
     assert isinstance(keeping, Skip)
     assert keeping.reason.endswith("1 held by tags and branches")
@@ -136,5 +136,5 @@ def test_a_run_that_changed_nothing_is_followed_by_a_pause(tmp_path: Path) -> No
 def test_a_senseless_age_is_refused(value: str, tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=1)
     assert harness(path, {"lance.clean-versions.max-age": value}).wants("clean-versions") == Skip(
-        reason=f"lance.clean-versions.max-age is {value!r} (from table): say a duration such as 7d, 36h or 90s"
+        reason=f"lance.clean-versions.max-age is {value!r} (from table): use a duration such as 7d, 36h or 90s"
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Lance table says about work on it, with and without the word of whoever did it."""
+"""Verdicts from the table about work on it, with and without the result of the job."""
 
 import shutil
 from datetime import timedelta
@@ -15,7 +15,7 @@ from lakehand.jobs.lance.rewriting import options_for
 from lakehand.spi import Finding, Operation
 from lakehand.testing.harness import PluginHarness
 from tests import lance_tables
-from tests.formats.lance.rehearsing import harness
+from tests.formats.lance.runtime import harness
 
 
 def wanted(subject: PluginHarness, action: str = "compact") -> Operation:
@@ -29,11 +29,11 @@ def rewrite_as(path: Path, tag: str) -> int:
     return commit(dataset, results, options=options, tag=tag).version
 
 
-def test_the_stamp_is_read_under_the_name_that_it_is_written_with() -> None:
+def test_the_tag_is_read_under_the_name_that_it_is_written_with() -> None:
     assert TAG == WRITTEN
 
 
-def test_a_rewrite_with_our_stamp_is_done_whatever_came_after_and_without_any_result(tmp_path: Path) -> None:
+def test_a_rewrite_with_our_tag_is_done_whatever_came_after_and_without_any_result(tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=12)
     subject = harness(path)
     operation = wanted(subject)
@@ -63,7 +63,7 @@ def test_a_rewrite_of_somebody_else_is_not_ours(tmp_path: Path) -> None:
     assert verdict.reason == "no version from 13 to 16 is a rewrite of ours; 2 rewrites of others since"
 
 
-def test_a_rewrite_that_remapped_indices_counts_although_nobody_can_tell_whose_it_is(tmp_path: Path) -> None:
+def test_a_rewrite_that_remapped_indices_counts_although_its_author_is_unknown(tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=12)
     lance.dataset(str(path)).create_scalar_index("id", "BTREE")
     subject = harness(path)
@@ -72,12 +72,12 @@ def test_a_rewrite_that_remapped_indices_counts_although_nobody_can_tell_whose_i
     version = rewrite_as(path, operation.tag)
 
     assert [one.version for one in rewrites_since(lance.dataset(str(path)), 13)] == [version]
-    assert "whose author Lance does not tell" in subject.verdict(operation, {}).reason
-    told = subject.verdict(operation, {"version": version, "tasks": 1})
-    assert (told.finding, "author" in told.reason) == (Finding.DONE, False)
+    assert "whose author Lance does not record" in subject.verdict(operation, {}).reason
+    reported = subject.verdict(operation, {"version": version, "tasks": 1})
+    assert (reported.finding, "author" in reported.reason) == (Finding.DONE, False)
 
 
-def test_a_job_that_says_done_is_not_believed_without_a_rewrite(tmp_path: Path) -> None:
+def test_a_job_that_reports_done_is_not_believed_without_a_rewrite(tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=12)
     subject = harness(path)
     operation = wanted(subject)
@@ -95,7 +95,7 @@ def test_nothing_to_do_is_done_and_changed_nothing(tmp_path: Path) -> None:
     assert (verdict.finding, verdict.numbers["changed"]) == (Finding.DONE, False)
 
 
-def test_a_table_that_was_made_anew_has_lost_the_work(tmp_path: Path) -> None:
+def test_a_recreated_table_has_lost_the_work(tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=12)
     subject = harness(path)
     operation = wanted(subject)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a table needs, told by its numbers: each decision has a reason, a switch and a point of rest."""
+"""What a table needs, by its numbers: each decision has a reason, can be switched off, and comes to rest."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -94,7 +94,7 @@ def test_deletion_vectors_and_changed_rows_keep_an_append_table_from_being_packe
     wanted(harness(changed.root, compact__beside_row_changes="true"), "compact")
 
 
-def test_what_cannot_be_compacted_says_why(tmp_path: Path) -> None:
+def test_the_reason_explains_why_a_table_cannot_be_compacted(tmp_path: Path) -> None:
     crossing = HandMade(tmp_path / "x", primary_keys=["id"], partition_keys=["p"], options={})
     crossing.commit(small(9))
     keyed = HandMade(tmp_path / "k", primary_keys=["id"], options=KEYED)
@@ -124,7 +124,7 @@ def test_columns_that_cannot_be_sorted_by_are_refused(columns: str, tmp_path: Pa
     made.commit(small(9))
 
     service = harness(made.root, compact__strategy="sort", compact__order_columns=columns)
-    why = "say names of columns" if columns == "v,,id" else "cannot sort by"
+    why = "use names of columns" if columns == "v,,id" else "cannot sort by"
     assert why in skipped(service, "compact")
     answer = service.factory.admit(service.runtime(), service.asked("compact"))
     assert isinstance(answer, Failure)
@@ -187,7 +187,7 @@ def test_a_person_may_confirm_a_compaction_beside_a_writer(tmp_path: Path) -> No
         ("remove-orphans", {"spark.sql.extensions": "Evil"}),
     ],
 )
-def test_what_a_request_may_not_say_is_refused(action: str, options: dict[str, str], tmp_path: Path) -> None:
+def test_a_request_for_something_forbidden_is_refused(action: str, options: dict[str, str], tmp_path: Path) -> None:
     made = HandMade(tmp_path / "t")
     made.commit(small(9))
     service = harness(made.root)
@@ -210,10 +210,10 @@ def test_expiry_counts_age_and_number(tmp_path: Path) -> None:
     made = history(tmp_path / "t")
 
     assert wanted(harness(made.root), "expire-snapshots") == (
-        "15 of 40 snapshots are older than 24 h and may go, the last 10 stay"
+        "15 of 40 snapshots are older than 1d and may go, the last 10 stay"
     )
     assert skipped(harness(made.root, expire_snapshots__retain_last="35"), "expire-snapshots") == (
-        "5 of 40 snapshots are older than 24 h and may go, the last 35 stay; worth it from 10"
+        "5 of 40 snapshots are older than 1d and may go, the last 35 stay; worth it from 10"
     )
     assert skipped(harness(made.root, expire_snapshots__enabled="false"), "expire-snapshots").endswith("(from table)")
 
@@ -223,10 +223,10 @@ def test_the_owner_of_a_table_may_keep_more_with_paimons_own_options(tmp_path: P
     aged = history(tmp_path / "b", options={"snapshot.time-retained": "38 h"})
 
     assert "the last 38 stay" in skipped(harness(kept.root), "expire-snapshots")
-    assert skipped(harness(aged.root), "expire-snapshots").startswith("1 of 40 snapshots are older than 38 h")
+    assert skipped(harness(aged.root), "expire-snapshots").startswith("1 of 40 snapshots are older than 38h")
 
 
-def test_a_branch_from_an_unknown_place_keeps_the_whole_main_line(tmp_path: Path) -> None:
+def test_a_branch_from_an_unknown_snapshot_keeps_the_whole_main_line(tmp_path: Path) -> None:
     made = history(tmp_path / "t")
     other = history(tmp_path / "other")
     branch = made.root / "branch" / "branch-b" / "snapshot"
@@ -275,7 +275,7 @@ def test_a_run_that_changed_nothing_is_not_repeated_for_a_while(tmp_path: Path) 
         ("connection refused", "Error", Remedy.RETRY),
     ],
 )
-def test_failures_are_told_apart(message: str, reason: str, remedy: Remedy) -> None:
+def test_failures_are_distinguished(message: str, reason: str, remedy: Remedy) -> None:
     status = EngineStatus(state=EngineState.FAILED, error_class="some.Error", message=message)
     failure = failure_of(PaimonProcessFactory(), "compact", status)
 

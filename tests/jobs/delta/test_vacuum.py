@@ -66,7 +66,7 @@ def test_removed_files_go_when_their_time_has_come_and_the_younger_stay(
     assert delta.facts(spark, old) == facts
     assert delta.described(old) == described
     assert table.verdict(done, {}).numbers["files_deleted"] == 40
-    assert skipped(table).startswith("0 removed files with 0 B are older than 168 h since the last vacuum; 2 younger")
+    assert skipped(table).startswith("0 removed files with 0 B are older than 7d since the last vacuum; 2 younger")
     assert [isinstance(table.wants(action), Skip) for action in ("optimize", "purge", "z-order")] == [True] * 3
 
 
@@ -113,7 +113,7 @@ def test_a_table_that_keeps_longer_loses_nothing_whoever_asks(
     spark.sql(f"ALTER TABLE {delta.quoted(old)} {keep}")
     here = delta.data_files(old)
     table = harness_for(old, vacuum__retain="1h")
-    assert "older than 720 h" in skipped(table)
+    assert "older than 30d" in skipped(table)
 
     asked = table.finish(table.asked("vacuum", options={"retain": "168h", "mode": "full"}, confirm=True))
     assert asked.process.parameters["retain_hours"] == 720

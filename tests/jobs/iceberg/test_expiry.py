@@ -40,7 +40,7 @@ def test_old_snapshots_go_with_the_files_that_only_they_need(
 ) -> None:
     service, before = harness(spark, rewritten), warehouse.checksum(rewritten)
     count = len(iceberg.snapshot_ids(rewritten))
-    said = f"{count - 1} of {count} snapshots are older than 120 h and nobody holds them"
+    said = f"{count - 1} of {count} snapshots are older than 5d and nobody holds them"
     assert reason(service.wants("expire-snapshots")).startswith(said)
 
     done = service.serve("expire-snapshots")
@@ -50,7 +50,7 @@ def test_old_snapshots_go_with_the_files_that_only_they_need(
     assert len(iceberg.data_files(rewritten)) == 2
     left = {file.name for file in (rewritten / "metadata").glob("*.avro")}
     assert len([name for name in left if name.startswith("snap-")]) == 1
-    assert "0 of 1 snapshots are older than 120 h" in skipped(service.wants("expire-snapshots"))
+    assert "0 of 1 snapshots are older than 5d" in skipped(service.wants("expire-snapshots"))
 
 
 def test_a_dry_run_lists_and_deletes_nothing(spark: SparkSession, rewritten: Path) -> None:
@@ -95,7 +95,7 @@ def test_young_snapshots_stay_whatever_the_settings_and_the_request_say(
     iceberg.edit(history, {**iceberg.metadata(history), "properties": {**document["properties"], **GREEDY}})
     service = harness(spark, history, {"iceberg.expire-snapshots.max-age": "0s"})
     service.factory.open({"iceberg.expire-snapshots.max-age-floor": "0s"})
-    assert "0 of 12 snapshots are older than 24 h" in skipped(service.wants("expire-snapshots"))
+    assert "0 of 12 snapshots are older than 1d" in skipped(service.wants("expire-snapshots"))
 
     asked = service.finish(service.asked("expire-snapshots", options={"max-age": "0s", "min-snapshots": 0}))
 

@@ -19,7 +19,7 @@ from lakehand.spi import EngineState, EngineStatus, Finding, Json, Remedy, Skip
 from lakehand.testing.folders import untouched
 from tests import lance_tables
 from tests.formats.classifying import failure_of
-from tests.formats.lance.rehearsing import harness
+from tests.formats.lance.runtime import harness
 from tests.jobs.lance.meddling import Died, Meddler, die, execute
 
 OLD = timedelta(days=20)
@@ -44,14 +44,14 @@ def test_a_hundred_old_versions_and_their_files_go(spark: SparkSession, tmp_path
 
     done = subject.serve("clean-versions")
 
-    assert done.process.reason == "100 of 110 versions are older than 14 days and held by nothing"
+    assert done.process.reason == "100 of 110 versions are older than 14d and held by nothing"
     assert lance_tables.versions(path) == list(range(101, 111))
     assert lance_tables.facts(path) == before
     assert (len(files), len(data_files(path))) == (108, 57), "those before the overwrite"
     assert (done.result["versions_removed"], done.result["changed"]) == (100, True)
     assert "100 versions older than" in done.reason
     assert isinstance(skip := subject.wants("clean-versions"), Skip)
-    assert skip.reason.startswith("0 of 10 versions are older than 14 days")
+    assert skip.reason.startswith("0 of 10 versions are older than 14d")
 
 
 @pytest.mark.spark

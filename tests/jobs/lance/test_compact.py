@@ -15,7 +15,7 @@ from lakehand.jobs.job import JobCanceled
 from lakehand.jobs.lance.rewriting import executor_function
 from lakehand.spi import Finding, Skip
 from tests import lance_tables
-from tests.formats.lance.rehearsing import harness
+from tests.formats.lance.runtime import harness
 from tests.jobs.lance.meddling import Died, Meddler, die, execute, seen_tasks
 
 pytestmark = pytest.mark.spark

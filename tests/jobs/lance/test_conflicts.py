@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from lakehand.jobs.lance.commits import IndicesChanged
 from lakehand.spi import Finding, Remedy, Skip
 from tests import lance_tables
-from tests.formats.lance.rehearsing import harness
+from tests.formats.lance.runtime import harness
 from tests.jobs.lance.meddling import Meddler, execute
 from tests.jobs.lance.test_compact import answers, make_indices
 

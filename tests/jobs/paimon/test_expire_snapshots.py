@@ -38,7 +38,7 @@ def test_old_snapshots_expire_and_the_rows_stay(spark: SparkSession, lake: Lake)
 
     wanted = service.wants("expire-snapshots")
     assert isinstance(wanted, TableProcess)
-    assert wanted.reason == "106 of 116 snapshots are older than 24 h and may go, the last 10 stay"
+    assert wanted.reason == "106 of 116 snapshots are older than 1d and may go, the last 10 stay"
     ended = service.finish(service.stored(wanted))
 
     assert ended.reason == "116 snapshots before, 10 now; the oldest is 107"
@@ -47,7 +47,7 @@ def test_old_snapshots_expire_and_the_rows_stay(spark: SparkSession, lake: Lake)
     assert lake.facts("history") == before
     again = service.wants("expire-snapshots")
     assert isinstance(again, Skip)
-    assert again.reason.startswith("0 of 10 snapshots are older than 24 h and may go")
+    assert again.reason.startswith("0 of 10 snapshots are older than 1d and may go")
 
 
 def test_a_dry_run_names_exactly_what_then_goes(spark: SparkSession, lake: Lake) -> None:

@@ -51,7 +51,7 @@ def test_old_files_that_nothing_refers_to_are_deleted_and_no_others(spark: Spark
 
     wanted = service.wants("remove-orphans")
     assert isinstance(wanted, TableProcess)
-    assert wanted.reason == "12 of 125 files are older than 3 d and belong to no snapshot: 72 B"
+    assert wanted.reason == "12 of 125 files are older than 3d and belong to no snapshot: 72 B"
     ended = service.finish(service.stored(wanted))
 
     assert ended.reason == "12 were deleted; 113 files belong to snapshots"
@@ -59,7 +59,7 @@ def test_old_files_that_nothing_refers_to_are_deleted_and_no_others(spark: Spark
     assert lake.facts("small_files") == before
     again = service.wants("remove-orphans")
     assert isinstance(again, Skip)
-    assert again.reason == "0 of 113 files are older than 3 d and belong to no snapshot; worth it from 1"
+    assert again.reason == "0 of 113 files are older than 3d and belong to no snapshot; worth it from 1"
 
 
 def test_files_of_tags_branches_and_old_snapshots_are_no_orphans(spark: SparkSession, lake: Lake) -> None:

@@ -1,29 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides when the manifests of a Delta table must be written anew, and tells from the table whether they were."""
+"""Decides when the manifests of a Delta table must be written anew, and verifies from the table that they were."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar
 
 from delta_manifest.manifests import Names, live_files, named_files, newest_version
-from lakehand.spi import (
-    METADATA_TRIGGER,
-    Action,
-    Finding,
-    Format,
-    Json,
-    ProcessTriggerStrategy,
-    Skip,
-    TableProcess,
-    TableRuntime,
-    Verdict,
-    health,
-)
-from lakehand.spi.kit import DecisionContext, FormatSettings, Need, PlanningFactory, choice_setting
+from lakehand.spi import METADATA_TRIGGER, Action, Format, Skip, TableProcess, Verdict, health
+from lakehand.spi.kit import DecisionContext, Effect, Need, PlanningFactory, choice_setting
+from lakehand.spi.kit.verdicts import done, not_done
 
 DELTA = Format("delta")
 GENERATE_MANIFEST = Action.register("generate-manifest")
 ENGINE = choice_setting("delta-manifest.engine", "where the manifests are written", "spark", "subprocess")
+STRATEGIES = {GENERATE_MANIFEST: METADATA_TRIGGER}
 JOBS = {"spark": "delta_manifest.jobs:generate_on_spark", "subprocess": "delta_manifest.jobs:generate_in_python"}
 VERSIONS_READ = 50  # by a verdict: a writer may have gone on since the job
 
@@ -31,13 +19,11 @@ VERSIONS_READ = 50  # by a verdict: a writer may have gone on since the job
 class DeltaManifestFactory(PlanningFactory[object]):
     """The default strategy suits it: manifests can only become wrong when the table changes."""
 
-    name: ClassVar[str] = "delta-manifest"
-    format: ClassVar[Format] = DELTA
-    strategies: ClassVar[Mapping[Action, ProcessTriggerStrategy]] = {GENERATE_MANIFEST: METADATA_TRIGGER}
+    name = "delta-manifest"
+    format = DELTA
+    strategies = STRATEGIES
+    rows = (ENGINE,)
     snapshot_type = object
-
-    def make_settings(self) -> FormatSettings:
-        return FormatSettings(ENGINE)
 
     def decide(self, context: DecisionContext[object]) -> Need | Skip:
         location = context.table.reference.location
@@ -47,26 +33,23 @@ class DeltaManifestFactory(PlanningFactory[object]):
         live, named = live_files(location, version), named_files(location)
         if live == named and not context.by_person:
             return Skip(reason=f"the manifest names all {len(live)} files of version {version}")
-        return Need(reason=told(live, named, version), parameters={"location": location, "version": version})
+        return Need(reason=describe(live, named, version), parameters={"location": location, "version": version})
 
     def process(self, context: DecisionContext[object], need: Need) -> TableProcess:
         engine = context.values[ENGINE]
         return replace(super().process(context, need), engine=engine, job=JOBS[engine], conflict_class="manifest")
 
-    def verify_effect(
-        self, table: TableRuntime, snapshot: object, process: TableProcess, result: Mapping[str, Json]
-    ) -> Verdict:
+    def verify_effect(self, effect: Effect[object]) -> Verdict:
         """Done when the manifests are those of a version that came after the decision: writers go on meanwhile."""
-        location, since = table.reference.location, int(str(process.parameters["version"]))
+        location, since = effect.table.reference.location, int(str(effect.parameters["version"]))
         named, newest = named_files(location), newest_version(location)
         for version in range(newest, max(since, newest - VERSIONS_READ) - 1, -1):
             if live_files(location, version) == named:
-                numbers: dict[str, Json] = {"changed": True, "files": len(named), "version": version}
                 reason = f"the manifest names all {len(named)} files of version {version}"
-                return Verdict(finding=Finding.DONE, reason=reason, numbers=numbers)
-        return Verdict(finding=Finding.NOT_DONE, reason=told(live_files(location, newest), named, newest))
+                return done(reason, {"files": len(named), "version": version})
+        return not_done(describe(live_files(location, newest), named, newest))
 
 
-def told(live: Names, named: Names, version: int) -> str:
+def describe(live: Names, named: Names, version: int) -> str:
     gone = f" and {len(named - live)} that are gone" if named - live else ""
     return f"the manifest names {len(live & named)} of {len(live)} files of version {version}{gone}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what a Delta table holds and what its manifests say that it holds. Files are told by their unique names."""
+"""Reads what a Delta table holds and what its manifests list. Files are told by their unique names."""
 
 from collections.abc import Iterator
 from urllib.parse import unquote

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One clock for the engine and its programs: that of the machine since it was started, which goes on while it sleeps.
 
-A mark is ``BOOT:NANOSECONDS``. A mark of another start of the machine says nothing about now.
+A heartbeat token is ``BOOT:NANOSECONDS``. A token of another start of the machine is worthless.
 """
 
 import time
@@ -27,7 +27,7 @@ def heartbeat_token() -> str:
 
 
 def end_of(grant: LeaseGrant) -> int:
-    """When the lease ends on this clock; NEVER begun when its mark is missing or not of this start."""
+    """When the lease ends on this clock; NEVER when its heartbeat token is missing or not of this start."""
     of, _, moment = (grant.heartbeat_token or "").partition(":")
     if of != boot() or not moment.isdecimal():
         return NEVER

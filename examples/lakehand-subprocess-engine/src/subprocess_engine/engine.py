@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine: one folder and one process per work. It keeps nothing in memory that the folders do not say."""
+"""The engine: one folder and one process per work. All of its state is in the folders."""
 
 import os
 import re
@@ -46,7 +46,7 @@ class SubprocessEngine(ExecuteEngine):
         self._starting = Lock()
 
     def close(self) -> None:
-        """The programs go on; whoever opens this home next finds them."""
+        """The programs go on, and the next engine with this home finds them."""
 
     @property
     def capacity(self) -> int:
@@ -79,7 +79,7 @@ class SubprocessEngine(ExecuteEngine):
         return {handle: self._status(self._folder(handle)) for handle in handles}
 
     def cancel(self, handle: Handle) -> None:
-        """Work that was not started ends here; a program that runs reads the wish."""
+        """Work that was not started ends here; a program that runs reads the request."""
         folder = self._folder(handle)
         if not folder.is_there:
             return
@@ -107,9 +107,7 @@ class SubprocessEngine(ExecuteEngine):
 
     def health(self) -> EngineHealth:
         running = sum(1 for _ in self._running())
-        return EngineHealth(
-            is_up=True, detail=f"{running} of {self.slots} places are taken", facts={"running": running}
-        )
+        return EngineHealth(is_up=True, detail=f"{running} of {self.slots} slots are taken", facts={"running": running})
 
     def _folder(self, handle: Handle) -> Folder:
         if not HANDLE.fullmatch(handle):
@@ -132,11 +130,11 @@ class SubprocessEngine(ExecuteEngine):
 
     def _start_what_can_go(self) -> None:
         with self._starting:
-            places = self.slots - sum(1 for _ in self._running())
+            free = self.slots - sum(1 for _ in self._running())
             for folder in self._folders():
-                if places > 0 and not folder.is_started and folder.lease_end - clocks.now() > LEAST:
+                if free > 0 and not folder.is_started and folder.lease_end - clocks.now() > LEAST:
                     with suppress(FileNotFoundError):  # forgotten meanwhile
-                        places -= self._start(folder)
+                        free -= self._start(folder)
 
     def _start(self, folder: Folder) -> bool:
         """Intent before effect: once ``started`` is there, a work without a living program is lost, not run again."""

@@ -3,9 +3,9 @@
 
 ``order.json``     the work; the folder appears with it, whole, by one rename
 ``lease.json``     when the lease ends, on the machine's clock
-``lock``           locked by the program as long as it lives: the kernel's own word on that
+``lock``           locked by the program as long as it lives, which the kernel guarantees
 ``started``        made before the program is: from here on the work is never started again
-``cancel``         a wish to stop
+``cancel``         a request to stop
 ``progress.json``  phase and notes
 ``outcome.json``   how it ended
 """
@@ -100,7 +100,7 @@ class Folder:
         draft.replace(self.root / f"{name}.json")
 
     def remove(self) -> None:
-        """Away by one rename first: whoever looks at it meanwhile sees all of it or nothing."""
+        """Renamed before it is deleted: a reader sees all of it or nothing."""
         gone = self.root.with_name(f".{self.root.name}.gone.{clocks.now()}")
         self.root.rename(gone)
         for file in gone.iterdir():

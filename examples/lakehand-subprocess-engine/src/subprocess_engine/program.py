@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program of one work: runs the job in its main thread while a guard watches the lease and the wish to stop."""
+"""The program of one work: runs the job in its main thread while a guard watches the lease and requests to stop."""
 
 import os
 import signal
@@ -17,21 +17,21 @@ from lakehand.jobs.job import Job, JobCanceled, Record
 from subprocess_engine import clocks
 from subprocess_engine.folder import Folder
 
-LOOK = 0.1  # seconds between two looks of the guard
+INTERVAL = 0.1  # seconds between two checks of the guard
 GRACE = 3.0  # seconds for a job to stop, before its process ends
 CANCELED = "canceled"
 LEASE_EXPIRED = "lease-expired"
 
 
 class NoSpark:
-    """In the place of a session."""
+    """Stands in for a session."""
 
     def __getattr__(self, name: str) -> Any:
         raise RuntimeError("the subprocess engine has no Spark session: this job needs the spark engine")
 
 
 class FolderRecord(Record):
-    """Writes down what the job tells."""
+    """Stores what the job reports."""
 
     def __init__(self, folder: Folder) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ def job_called(name: str) -> Callable[[Job], Any]:
 
 def watch(record: FolderRecord, is_over: Event) -> None:
     """Interrupt the main thread when it must stop, and end the process when it does not listen."""
-    while not is_over.wait(LOOK):
+    while not is_over.wait(INTERVAL):
         if record.stop_reason():
             os.kill(os.getpid(), signal.SIGTERM)
             if not is_over.wait(GRACE):

@@ -40,12 +40,8 @@ def load(state: LogState, log: Log, checkpoint: Checkpoint) -> None:
             else:
                 state.restore(action)
     for name in sidecars:
-        load_parquet(state, log, sidecar_path(log.folder, name))
+        load_parquet(state, log, name if "/" in name else f"{log.folder}/{SIDECARS}/{name}")
     state.drop_tombstones_of_live_files()
-
-
-def sidecar_path(folder: str, name: str) -> str:
-    return name if "/" in name else f"{folder}/{SIDECARS}/{name}"
 
 
 def load_parquet(state: LogState, log: Log, path: str) -> list[Mapping[str, Any]]:
@@ -66,7 +62,7 @@ def load_parquet(state: LogState, log: Log, path: str) -> list[Mapping[str, Any]
 
 
 def refuse_large(footer: Any, path: str) -> None:
-    """By what the footer says, before anything is unpacked."""
+    """By the footer, before anything is unpacked."""
     if footer.num_rows > MOST_ROWS:
         raise TooLarge(f"{path} has {footer.num_rows} rows; more than {MOST_ROWS} are not read")
     for number in range(footer.num_row_groups):
@@ -76,7 +72,7 @@ def refuse_large(footer: Any, path: str) -> None:
 
 
 def read_columns(file: Any, columns: list[str], path: str) -> Any:
-    """In batches: what a footer says need not be true, and a dictionary of one long value unpacks to any size."""
+    """In batches: a footer may be wrong, and a dictionary of one long value unpacks to any size."""
     from pyarrow import Table
 
     batches, size = [], 0
@@ -93,18 +89,15 @@ def live_files(table: Any, file: Any, path: str) -> Iterator[LiveFile]:
     if add is None:
         return
     deleted = numbers(add, "deletionVector", "cardinality", missing=-1)
-    rows = row_counts(file, path) if any(count >= 0 for count in deleted) else [-1] * len(deleted)
+    rows = [-1] * len(deleted)
+    if any(count >= 0 for count in deleted):  # the statistics are the bulk of a checkpoint
+        stats = texts(present(read_columns(file, ["add.path", "add.stats"], path), "add"), "stats")
+        rows = [row_count(text) for text in stats]
     yield from map(
         LiveFile, texts(add, "path"), numbers(add, "size"), numbers(add, "modificationTime"), partitions(add), deleted,
         [count if gone >= 0 else -1 for count, gone in zip(rows, deleted, strict=True)],
         [by or "" for by in texts(add, "clusteringProvider")],
     )  # fmt: skip
-
-
-def row_counts(file: Any, path: str) -> list[int]:
-    """Rows of each live file, for the tables with deletion vectors: the statistics are the bulk of a checkpoint."""
-    add = present(read_columns(file, ["add.path", "add.stats"], path), "add")
-    return [row_count(stats) for stats in texts(add, "stats")]
 
 
 def tombstones(table: Any) -> Iterator[Tombstone]:
@@ -145,7 +138,7 @@ def texts(rows: Any, name: str) -> list[Any]:
 
 
 def partitions(rows: Any) -> list[Partition]:
-    """The values of a map column; its keys and items lie one after the other, and offsets tell whose they are."""
+    """The values of a map column; its keys and items lie one after the other, and offsets mark the rows."""
     found = field_of(rows, "partitionValues")
     if found is None or not len(found.keys):
         return [()] * len(rows)
@@ -155,15 +148,11 @@ def partitions(rows: Any) -> list[Partition]:
 
 
 def other_actions(table: Any) -> Iterator[Mapping[str, Any]]:
+    """pyarrow gives a map, as the configuration of a table is, as a list of pairs."""
     from pyarrow import types
 
     for name in TABLE_COLUMNS:
         if name in table.column_names and types.is_struct(table.column(name).type):
             for value in table.column(name).drop_null().to_pylist():
-                yield {name: with_maps(value)}
-
-
-def with_maps(value: Mapping[str, Any]) -> dict[str, Any]:
-    """pyarrow gives a map as a list of pairs."""
-    maps = ("configuration",)
-    return {key: dict(one) if key in maps and one is not None else one for key, one in value.items()}
+                pairs = value.get("configuration")
+                yield {name: {**value, "configuration": dict(pairs)} if isinstance(pairs, list) else value}

@@ -1,100 +1,77 @@
 # SPDX-License-Identifier: Apache-2.0
 """The process factory of Delta: optimize, z-order, vacuum and purge, decided from the log."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from lakehand.formats.delta import verdicts
-from lakehand.formats.delta.failures import RULES
-from lakehand.formats.delta.log import info_of
-from lakehand.formats.delta.protocol import why_unknown
+from lakehand.formats.delta import settings, verdicts
 from lakehand.formats.delta.rewrites import decide_optimize, decide_purge
-from lakehand.formats.delta.settings import (
-    FEATURES,
-    FULL,
-    OPTIMIZE,
-    PURGE,
-    VACUUM,
-    Z_ORDER,
-    DeltaContext,
-    delta_settings,
-)
+from lakehand.formats.delta.settings import DeltaContext
 from lakehand.formats.delta.snapshot import DeltaSnapshot, tagged
 from lakehand.formats.delta.table import DELTA
-from lakehand.formats.delta.vacuum import LAST_FULL, START, decide_vacuum, vacuum_of
-from lakehand.formats.delta.z_order import CLUSTERED, clusters_of, decide_z_order
-from lakehand.spi import (
-    Action,
-    Finding,
-    Format,
-    Json,
-    ProcessTriggerStrategy,
-    Skip,
-    StateKey,
-    TableProcess,
-    TableRuntime,
-    Verdict,
-    at_fixed_rate,
-)
-from lakehand.spi.kit import BEFORE, FailureRule, FormatSettings, Need, PlanningFactory
+from lakehand.formats.delta.vacuum import LAST_FULL, decide_vacuum
+from lakehand.formats.delta.z_order import CLUSTERED, decide_z_order
+from lakehand.spi import Json, ProcessTriggerStrategy, Skip, at_fixed_rate
+from lakehand.spi.kit import BEFORE, ActionRow, Actions, Need, PlanningFactory
 
-DECISIONS: Mapping[Action, Callable[[DeltaContext], Need | Skip]] = {
-    OPTIMIZE: decide_optimize,
-    Z_ORDER: decide_z_order,
-    VACUUM: decide_vacuum,
-    PURGE: decide_purge,
-}
-REWRITES = ProcessTriggerStrategy(interval=timedelta(days=1), on_new_snapshot=True)
+READER, WRITER = 3, 7  # the newest protocol versions of Delta 3.3
+# Of Delta 3.3.3. Previews and commits that a catalog coordinates are left out: they need more than the engine has.
+FEATURES = frozenset(
+    {
+        "allowColumnDefaults", "appendOnly", "changeDataFeed", "checkConstraints", "checkpointProtection",
+        "clustering", "columnMapping", "deletionVectors", "domainMetadata", "generatedColumns", "icebergCompatV1",
+        "icebergCompatV2", "identityColumns", "inCommitTimestamp", "invariants", "rowTracking", "timestampNtz",
+        "typeWidening", "v2Checkpoint", "vacuumProtocolCheck",
+    }
+)  # fmt: skip
+OTHER_FORMATS = "delta.universalFormat.enabledFormats"
+ON_COMMIT = ProcessTriggerStrategy(interval=timedelta(days=1), on_new_snapshot=True)
+BY_TIME = at_fixed_rate(timedelta(hours=12))  # a vacuum's own two commits must not wake it
 
 
 class DeltaProcessFactory(PlanningFactory[DeltaSnapshot]):
-    name: ClassVar[str] = "delta"
-    format: ClassVar[Format] = DELTA
-    # A vacuum follows the clock, not commits: its own two commits must not wake it.
-    strategies: ClassVar[Mapping[Action, ProcessTriggerStrategy]] = {
-        OPTIMIZE: REWRITES, Z_ORDER: REWRITES, PURGE: REWRITES, VACUUM: at_fixed_rate(timedelta(hours=12)),
-    }  # fmt: skip
-    dry_runs: ClassVar[frozenset[Action]] = frozenset({VACUUM})
-    rules: ClassVar[tuple[FailureRule, ...]] = RULES
-    states: ClassVar[tuple[StateKey[Any], ...]] = (CLUSTERED, LAST_FULL)
+    name = "delta"
+    format = DELTA
+    actions: ClassVar[Actions] = {
+        settings.OPTIMIZE: ActionRow(strategy=ON_COMMIT, decide=decide_optimize, verify=verdicts.verify_rewrite),
+        settings.Z_ORDER: ActionRow(strategy=ON_COMMIT, decide=decide_z_order, verify=verdicts.verify_z_order),
+        settings.PURGE: ActionRow(strategy=ON_COMMIT, decide=decide_purge, verify=verdicts.verify_rewrite),
+        settings.VACUUM: ActionRow(
+            strategy=BY_TIME, decide=decide_vacuum, verify=verdicts.verify_vacuum, has_dry_run=True
+        ),
+    }
+    rows = settings.ROWS
+    rules = verdicts.RULES
+    states = (CLUSTERED, LAST_FULL)
     snapshot_type = DeltaSnapshot
 
-    def make_settings(self) -> FormatSettings:
-        return delta_settings()
-
     def decide(self, context: DeltaContext) -> Need | Skip:
-        features = {name.strip() for name in context.values[FEATURES].split(",")}
+        features = {name.strip() for name in context.values[settings.FEATURES].split(",")}
         if why := why_unknown(context.snapshot, features):
             return Skip(reason=why)
-        return DECISIONS[context.action](context)
+        return super().decide(context)
 
     def has_committed(self, context: DeltaContext) -> bool:
-        assert context.operation is not None
-        return bool(tagged(context.snapshot, context.operation.process.parameters))
+        return bool(tagged(context.snapshot, context.admitted_parameters))
 
     def parameters(self, context: DeltaContext, need: Need) -> Mapping[str, Json]:
         """A later attempt must find what the first may have committed, so that ``before`` stays as it was."""
         before = context.first(BEFORE, context.snapshot.headline)
         return {**need.parameters, BEFORE: before, "identity": context.snapshot.identity}
 
-    def verify_effect(
-        self, table: TableRuntime, snapshot: DeltaSnapshot, process: TableProcess, result: Mapping[str, Json]
-    ) -> Verdict:
-        verdict = verdicts.verify(snapshot, process, result)
-        if verdict.finding is Finding.DONE:
-            remember(table, snapshot, process)
-        return verdict
 
-
-def remember(table: TableRuntime, snapshot: DeltaSnapshot, process: TableProcess) -> None:
-    """What the log forgets after a month."""
-    if process.action == Z_ORDER:
-        columns = process.parameters.get("columns")
-        names = [str(name) for name in columns] if isinstance(columns, (list, tuple)) else []
-        table.update_state(CLUSTERED, lambda known: clusters_of(snapshot, names, known))
-    elif process.action == VACUUM and process.parameters.get("mode") == FULL:
-        commits = [commit for _, commit in tagged(snapshot, process.parameters)]
-        begun = [vacuum_of(one, info_of(one)) for one in commits if info_of(one).get("operation") == START]
-        if begun:
-            table.update_state(LAST_FULL, lambda known: max(known, begun[-1], key=lambda one: one.at))
+def why_unknown(snapshot: DeltaSnapshot, more: Collection[str]) -> str | None:
+    """Why the engine must not rewrite the table; ``more``: features that the operator knows the engine to have."""
+    protocol = snapshot.state.protocol
+    reader, writer = protocol.get("minReaderVersion") or 0, protocol.get("minWriterVersion") or 0
+    if reader > READER or writer > WRITER:
+        return (
+            f"the table wants protocol reader {reader}, writer {writer};"
+            f" the engine's Delta has reader {READER}, writer {WRITER}"
+        )
+    if unknown := sorted(snapshot.features - FEATURES - set(more)):
+        return f"the table has features that the engine's Delta may not know: {', '.join(unknown)}"
+    if formats := snapshot.configuration.get(OTHER_FORMATS):
+        return f"the table is also kept as {formats}: only an engine that writes both may rewrite it"
+    return None

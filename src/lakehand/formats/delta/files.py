@@ -18,7 +18,7 @@ class LiveFile(NamedTuple):
     modified: int  # milliseconds since 1970
     partition: Partition = ()
     deleted: int = -1  # rows that its deletion vector marks; -1: it has none
-    rows: int = -1  # told of files with a deletion vector; -1: unknown
+    rows: int = -1  # known for files with a deletion vector; -1: unknown
     clustered_by: str = ""  # who keeps it clustered, in tables with liquid clustering
 
     @property
@@ -29,7 +29,7 @@ class LiveFile(NamedTuple):
 class Tombstone(NamedTuple):
     path: str
     removed: int  # milliseconds since 1970
-    size: int  # 0 when the log does not tell
+    size: int  # 0 when the log does not have it
 
 
 def added_file(add: Mapping[str, Any]) -> LiveFile:
@@ -46,9 +46,7 @@ def added_file(add: Mapping[str, Any]) -> LiveFile:
 
 
 def removed_file(remove: Mapping[str, Any]) -> Tombstone:
-    return Tombstone(
-        path=remove["path"], removed=remove.get("deletionTimestamp") or 0, size=remove.get("size") or 0
-    )  # fmt: skip
+    return Tombstone(remove["path"], remove.get("deletionTimestamp") or 0, remove.get("size") or 0)
 
 
 def partition_of(values: Iterable[tuple[str, str | None]]) -> Partition:
@@ -72,17 +70,17 @@ class LogState:
 
     def apply(self, commit: Iterable[Mapping[str, Any]]) -> None:
         """Removals first: a commit that gives a file a new deletion vector removes and adds the same path."""
-        later = []
-        for action in commit:
+        for action in sorted(commit, key=lambda action: "remove" not in action):
             if "remove" in action:
-                self.remove(removed_file(action["remove"]))
-            else:
-                later.append(action)
-        for action in later:
-            self.apply_one(action)
+                self.files.pop(action["remove"]["path"], None)
+            self.restore(action)
 
-    def apply_one(self, action: Mapping[str, Any]) -> None:
-        if "add" in action:
+    def restore(self, action: Mapping[str, Any]) -> None:
+        """An action of a checkpoint: in any order, and a live file may have tombstones of its former vectors."""
+        if "remove" in action:
+            tombstone = removed_file(action["remove"])
+            self.tombstones[tombstone.path] = tombstone
+        elif "add" in action:
             file = added_file(action["add"])
             self.files[file.path] = file
             self.tombstones.pop(file.path, None)
@@ -93,19 +91,7 @@ class LogState:
         elif "domainMetadata" in action:
             self.domains[action["domainMetadata"]["domain"]] = action["domainMetadata"]
 
-    def restore(self, action: Mapping[str, Any]) -> None:
-        """An action of a checkpoint: in any order, and a live file may have tombstones of its former vectors."""
-        if "remove" in action:
-            tombstone = removed_file(action["remove"])
-            self.tombstones[tombstone.path] = tombstone
-        else:
-            self.apply_one(action)
-
     def drop_tombstones_of_live_files(self) -> None:
         """After a checkpoint: what lives has no tombstone."""
         for path in self.tombstones.keys() & self.files.keys():
             del self.tombstones[path]
-
-    def remove(self, tombstone: Tombstone) -> None:
-        self.files.pop(tombstone.path, None)
-        self.tombstones[tombstone.path] = tombstone

@@ -35,13 +35,14 @@ class Log:
     names: Collection[str]
 
     @staticmethod
-    def listed(storage: Storage, root: str, location: str) -> "Log":
+    def read(storage: Storage, root: str, location: str) -> "Log":
         folder = f"{root}/{FOLDER}"
         try:
             names = storage.names(folder)
         except (FileNotFoundError, NotADirectoryError):
             raise Invalid(f"there is no Delta table at {location}: it has no folder {FOLDER}") from None
-        log = Log(storage=storage, folder=folder, versions=commit_versions(names), names=names)
+        commits = (name[:20] for name in names if len(name) == 25 and name.endswith(".json") and name[:20].isdigit())
+        log = Log(storage=storage, folder=folder, versions=tuple(sorted(map(int, commits))), names=names)
         if not log.versions and not log.checkpoints:
             raise Invalid(f"there is no Delta table at {location}: its {FOLDER} has no commit and no checkpoint")
         return log
@@ -53,7 +54,7 @@ class Log:
 
     @property
     def newest_path(self) -> str:
-        """The file that tells whether the newest version is still the one that we saw."""
+        """The file of the newest version: if it was replaced, so was the table."""
         name = self.checkpoints[-1].names[0] if not self.versions else ""
         return f"{self.folder}/{name}" if name else commit_path(self.folder, self.newest)
 
@@ -119,12 +120,6 @@ def commit_path(folder: str, version: int) -> str:
     return f"{folder}/{version:020d}.json"
 
 
-def commit_versions(names: Iterable[str]) -> tuple[int, ...]:
-    return tuple(
-        sorted(int(name[:20]) for name in names if len(name) == 25 and name.endswith(".json") and name[:20].isdigit())
-    )
-
-
 def complete(names: Iterable[str]) -> Iterator[Checkpoint]:
     """Checkpoints of which all parts are there; of several for one version any will do."""
     parts: dict[tuple[int, int], list[str]] = {}
@@ -145,7 +140,7 @@ def read_commit(storage: Storage, path: str) -> Commit:
 
 
 def info_of(commit: Commit) -> Mapping[str, Any]:
-    """What a commit says of itself; writers need not say anything."""
+    """The ``commitInfo`` of a commit, which is optional."""
     for action in commit:
         if "commitInfo" in action:
             return action["commitInfo"] or {}
@@ -153,7 +148,7 @@ def info_of(commit: Commit) -> Mapping[str, Any]:
 
 
 def committed_at(commit: Commit) -> int:
-    """Milliseconds since 1970; 0 when the commit does not tell."""
+    """Milliseconds since 1970; 0 when the commit has no time."""
     info = info_of(commit)
     moment = info.get("inCommitTimestamp") or info.get("timestamp")
     return moment if isinstance(moment, int) else 0

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether files are worth rewriting: small ones are merged as Delta packs them, and deletion vectors are applied."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from lakehand.formats.delta import settings
 from lakehand.formats.delta.files import LiveFile, Partition
-from lakehand.formats.delta.settings import OPTIMIZE, PURGE, DeltaContext
+from lakehand.formats.delta.settings import DeltaContext
 from lakehand.formats.delta.snapshot import MOST_PARTITIONS, name_partitions
-from lakehand.spi import Skip, amount
+from lakehand.spi import Json, Skip, amount
 from lakehand.spi.kit import Need
 
 MANY = 50  # times the usual threshold: so many unclustered files are merged whatever their share
@@ -33,25 +34,28 @@ class Merge:
 def decide_optimize(context: DeltaContext) -> Need | Skip:
     if context.snapshot.clustering_columns:
         return decide_clustered(context)
-    target = settings.target_bytes(context.values, context.snapshot, OPTIMIZE)
-    limit = settings.small_bytes(context.values, target)
-    merges = list(merges_of(context.snapshot.files.values(), limit=limit, target=target))
-    told = numbers_in_words(context, merges, limit)
-    needed = context.values[settings.OPTIMIZE_MIN_FILES]
-    if not context.by_person and sum(merge.files for merge in merges) < needed:
-        return Skip(reason=f"{told}; {needed} would be worth it")
-    chosen = within(merges, context.values[settings.OPTIMIZE_MAX_BYTES])
-    return Need(
-        reason=told,
-        parameters={
-            "small_bytes": limit,
-            "target_bytes": target,
-            "partitions": name_partitions(context.snapshot, [merge.partition for merge in chosen]) if chosen else None,
-        },
-    )
+    target, limit = settings.target_bytes(context), small_bytes(context)
+    merges = sorted(merges_of(context.snapshot.files.values(), limit=limit, target=target), key=lambda one: -one.files)
+    text = describe(context, merges, limit)
+    least = context.values[settings.OPTIMIZE_MIN_FILES]
+    if not context.by_person and sum(merge.files for merge in merges) < least:
+        return Skip(reason=f"{text}; {least} would be worth it")
+    chosen = within({merge.partition: merge.size for merge in merges}, context.values[settings.OPTIMIZE_MAX_BYTES])
+    return rewrite(context, text, limit, name_partitions(context.snapshot, chosen) if chosen else None)
 
 
-def numbers_in_words(context: DeltaContext, merges: Sequence[Merge], limit: int) -> str:
+def small_bytes(context: DeltaContext) -> int:
+    """A file that is smaller is worth merging with others."""
+    return int(settings.target_bytes(context) * context.values[settings.SMALL_FILE_SHARE])
+
+
+def rewrite(context: DeltaContext, reason: str, small: int, partitions: Sequence[Json] | None, **more: Json) -> Need:
+    target = settings.target_bytes(context)
+    parameters = {"small_bytes": small, "target_bytes": target, "partitions": partitions, **more}
+    return Need(reason=reason, parameters=parameters)
+
+
+def describe(context: DeltaContext, merges: Sequence[Merge], limit: int) -> str:
     files = context.snapshot.files.values()
     small = sum(file.size < limit for file in files)
     mergeable, bins = sum(merge.files for merge in merges), sum(len(merge.bins) for merge in merges)
@@ -85,15 +89,13 @@ def pack(files: Iterable[LiveFile], target: int) -> Iterator[list[LiveFile]]:
         yield current
 
 
-def within(merges: Sequence[Merge], most: int) -> list[Merge]:
-    """The partitions with the most to merge, as many as one run may rewrite; the next run takes the others."""
-    chosen: list[Merge] = []
-    size = 0
-    for merge in sorted(merges, key=lambda merge: -merge.files)[:MOST_PARTITIONS]:
-        if chosen and size + merge.size > most:
+def within(sizes: Mapping[Partition, int], most: int) -> dict[Partition, int]:
+    """The first partitions, as many as one run may rewrite; the next run takes the others."""
+    chosen: dict[Partition, int] = {}
+    for partition, size in islice(sizes.items(), MOST_PARTITIONS):
+        if chosen and sum(chosen.values()) + size > most:
             break
-        chosen.append(merge)
-        size += merge.size
+        chosen[partition] = size
     return chosen
 
 
@@ -102,15 +104,12 @@ def decide_clustered(context: DeltaContext) -> Need | Skip:
     files = context.snapshot.files.values()
     loose = [file for file in files if not file.clustered_by]
     size, total = sum(file.size for file in loose), context.snapshot.size
-    told = f"{len(loose)} of {len(files)} files with {amount(size)} of {amount(total)} are not clustered yet"
-    needed = context.values[settings.OPTIMIZE_MIN_FILES]
-    share = context.values[settings.OPTIMIZE_UNCLUSTERED]
-    enough = len(loose) >= needed and (size >= share * total or len(loose) >= MANY * needed)
-    if not context.by_person and not enough:
-        return Skip(reason=f"{told}; {needed} files and {share:.0%} would be worth it")
-    target = settings.target_bytes(context.values, context.snapshot, OPTIMIZE)
-    limit = settings.small_bytes(context.values, target)
-    return Need(reason=told, parameters={"small_bytes": limit, "target_bytes": target, "partitions": None})
+    text = f"{len(loose)} of {len(files)} files with {amount(size)} of {amount(total)} are not clustered yet"
+    least, share = context.values[settings.OPTIMIZE_MIN_FILES], context.values[settings.OPTIMIZE_UNCLUSTERED]
+    is_enough = len(loose) >= least and (size >= share * total or len(loose) >= MANY * least)
+    if not context.by_person and not is_enough:
+        return Skip(reason=f"{text}; {least} files and {share:.0%} would be worth it")
+    return rewrite(context, text, small_bytes(context), None)
 
 
 def decide_purge(context: DeltaContext) -> Need | Skip:
@@ -120,13 +119,12 @@ def decide_purge(context: DeltaContext) -> Need | Skip:
     deleted, size = sum(file.deleted for file in files), sum(file.size for file in files)
     rows = sum(file.rows for file in files if file.rows >= 0)
     share = deleted / rows if rows else 1.0
-    told = (
+    text = (
         f"{len(files)} of {len(context.snapshot.files)} files have deletion vectors: {deleted} of {rows} rows in them"
         f" ({share:.1%}) are deleted, {amount(size)} to rewrite"
     )
-    least = context.values[settings.PURGE_MIN_FILES]
-    wanted = context.values[settings.PURGE_DELETED_SHARE]
+    least, wanted = context.values[settings.PURGE_MIN_FILES], context.values[settings.PURGE_DELETED_SHARE]
     if not context.by_person and (len(files) < least or share < wanted):
-        return Skip(reason=f"{told}; {least} files and {wanted:.0%} would be worth it")
-    target = settings.target_bytes(context.values, context.snapshot, PURGE)
-    return Need(reason=told, parameters={"small_bytes": target, "target_bytes": target})
+        return Skip(reason=f"{text}; {least} files and {wanted:.0%} would be worth it")
+    target = settings.target_bytes(context)
+    return Need(reason=text, parameters={"small_bytes": target, "target_bytes": target})

@@ -3,23 +3,8 @@
 
 from datetime import timedelta
 
-from lakehand.formats.delta import properties
 from lakehand.formats.delta.snapshot import RETENTION_FLOOR, SMALL_SHARE, TARGET, DeltaSnapshot
-from lakehand.spi import Action
-from lakehand.spi.kit import (
-    DecisionContext,
-    FormatSettings,
-    SetBy,
-    Values,
-    bytes_setting,
-    choice_setting,
-    columns_setting,
-    count_setting,
-    duration_setting,
-    share_setting,
-    switches,
-    text_setting,
-)
+from lakehand.spi import Action, kit
 
 OPTIMIZE = Action.register("optimize")
 Z_ORDER = Action.register("z-order")
@@ -28,82 +13,65 @@ PURGE = Action.register("purge")
 
 MB, GB = 1024**2, 1024**3
 LITE, FULL, AUTO = "lite", "full", "auto"
+DeltaContext = kit.DecisionContext[DeltaSnapshot]
 
 TARGET_BYTES = {
-    action: bytes_setting(
-        f"delta.{action}.target-file-bytes", "how large files should become", floor=1, set_by=SetBy.REQUEST,
+    action: kit.bytes_setting(
+        f"delta.{action}.target-file-bytes", "how large files should become", floor=1, set_by=kit.SetBy.REQUEST,
         default_text="the table's `delta.targetFileSize`, else 128MB",
     )
     for action in (OPTIMIZE, Z_ORDER, PURGE)
 }  # fmt: skip
-SMALL_FILE_SHARE = share_setting(
+SMALL_FILE_SHARE = kit.share_setting(
     "delta.optimize.small-file-share", "files below this share of the target are small", SMALL_SHARE
 )
-OPTIMIZE_MIN_FILES = count_setting("delta.optimize.min-files", "so many files must be mergeable", 20)
-OPTIMIZE_MAX_BYTES = bytes_setting(
+OPTIMIZE_MIN_FILES = kit.count_setting("delta.optimize.min-files", "so many files must be mergeable", 20)
+OPTIMIZE_MAX_BYTES = kit.bytes_setting(
     "delta.optimize.max-bytes", "what one run rewrites at most, in whole partitions; the next run goes on", 100 * GB
 )
-OPTIMIZE_UNCLUSTERED = share_setting(
-    "delta.optimize.unclustered-share",
-    "tables with liquid clustering: the share of bytes that is not clustered yet",
+OPTIMIZE_UNCLUSTERED = kit.share_setting(
+    "delta.optimize.unclustered-share", "tables with liquid clustering: the share of bytes that is not clustered yet",
     0.2,
+)  # fmt: skip
+Z_ORDER_COLUMNS = kit.columns_setting(
+    "delta.z-order.columns", "columns to order by. Without them nothing is ordered", set_by=kit.SetBy.REQUEST
 )
-Z_ORDER_COLUMNS = columns_setting(
-    "delta.z-order.columns", "columns to order by. Without them nothing is ordered", set_by=SetBy.REQUEST
+Z_ORDER_UNCLUSTERED = kit.share_setting(
+    "delta.z-order.unclustered-share", "the share of a partition that must be new", 0.2
 )
-Z_ORDER_UNCLUSTERED = share_setting("delta.z-order.unclustered-share", "the share of a partition that must be new", 0.2)
-Z_ORDER_MIN_BYTES = bytes_setting(
+Z_ORDER_MIN_BYTES = kit.bytes_setting(
     "delta.z-order.min-bytes", "smaller partitions are left alone: ordering two files is of no use", 256 * MB
 )
-Z_ORDER_MAX_BYTES = bytes_setting("delta.z-order.max-bytes", "as for optimize", 100 * GB)
-PURGE_MIN_FILES = count_setting("delta.purge.min-files", "so many files must have deletion vectors", 10)
-PURGE_DELETED_SHARE = share_setting("delta.purge.deleted-share", "and this share of their rows must be deleted", 0.05)
-VACUUM_MODE = choice_setting(
+Z_ORDER_MAX_BYTES = kit.bytes_setting("delta.z-order.max-bytes", "as for optimize", 100 * GB)
+PURGE_MIN_FILES = kit.count_setting("delta.purge.min-files", "so many files must have deletion vectors", 10)
+PURGE_DELETED_SHARE = kit.share_setting(
+    "delta.purge.deleted-share", "and this share of their rows must be deleted", 0.05
+)
+VACUUM_MODE = kit.choice_setting(
     "delta.vacuum.mode",
     "`lite`: by the log alone. `full`: by listing the folder. `auto`: lite where the log reaches back far enough",
-    AUTO, LITE, FULL, set_by=SetBy.REQUEST,
+    AUTO, LITE, FULL, set_by=kit.SetBy.REQUEST,
 )  # fmt: skip
-VACUUM_MIN_FILES = count_setting(
+VACUUM_MIN_FILES = kit.count_setting(
     "delta.vacuum.min-files", "so many removed files must be past their retention", 1, floor=1
 )
-VACUUM_RETAIN = duration_setting(
+VACUUM_RETAIN = kit.retention_setting(
     "delta.vacuum.retain", "keep removed files at least this long; the table's own retention counts when it is longer",
-    RETENTION_FLOOR, floor=RETENTION_FLOOR, is_retention=True, set_by=SetBy.REQUEST,
-    replaces=("delta.vacuum.retain-hours",), floor_replaces=("delta.vacuum.floor-hours",),
+    RETENTION_FLOOR, RETENTION_FLOOR, replaces=("delta.vacuum.retain-hours",),
+    floor_replaces=("delta.vacuum.floor-hours",),
 )  # fmt: skip
-VACUUM_FULL_INTERVAL = duration_setting(
+VACUUM_FULL_INTERVAL = kit.duration_setting(
     "delta.vacuum.full-interval",
     "a full vacuum so often, for files that no commit ever named; the first so long after registration; 0s: never",
     timedelta(days=30), replaces=("delta.vacuum.full-interval-days",),
 )  # fmt: skip
-FEATURES = text_setting(
+FEATURES = kit.text_setting(
     "delta.table-features", "table features that the engine's Delta has and Lakehand does not know, with commas",
-    set_by=SetBy.OPERATOR,
+    set_by=kit.SetBy.OPERATOR,
 )  # fmt: skip
+ROWS = (*kit.switches("delta", (OPTIMIZE, Z_ORDER, PURGE, VACUUM)), *kit.rows_in(globals()))
 
 
-DeltaContext = DecisionContext[DeltaSnapshot]
-
-
-def delta_settings() -> FormatSettings:
-    return FormatSettings(
-        *switches("delta", (OPTIMIZE, Z_ORDER, PURGE, VACUUM)), *TARGET_BYTES.values(), SMALL_FILE_SHARE,
-        OPTIMIZE_MIN_FILES, OPTIMIZE_MAX_BYTES, OPTIMIZE_UNCLUSTERED, Z_ORDER_COLUMNS, Z_ORDER_UNCLUSTERED,
-        Z_ORDER_MIN_BYTES, Z_ORDER_MAX_BYTES, PURGE_MIN_FILES, PURGE_DELETED_SHARE, VACUUM_MODE, VACUUM_MIN_FILES,
-        VACUUM_RETAIN, VACUUM_FULL_INTERVAL, FEATURES,
-    )  # fmt: skip
-
-
-def target_bytes(values: Values, snapshot: DeltaSnapshot, action: Action) -> int:
+def target_bytes(context: DeltaContext) -> int:
     """A request's, then our setting's, then the table's own idea of how large a file should be."""
-    return values.get(TARGET_BYTES[action]) or properties.target_size(snapshot.configuration) or TARGET
-
-
-def small_bytes(values: Values, target: int) -> int:
-    """A file that is smaller is worth merging with others."""
-    return int(target * values[SMALL_FILE_SHARE])
-
-
-def retention(values: Values, snapshot: DeltaSnapshot) -> timedelta:
-    """The longest of all: the floor, the table's property, our setting, the request."""
-    return max(values[VACUUM_RETAIN], properties.retention(snapshot.configuration))
+    return context.values.get(TARGET_BYTES[context.action]) or context.snapshot.target_bytes or TARGET

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Delta table at one moment: its log is listed, and everything else is read when someone asks for it."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from lakehand.formats.delta import checkpoints, properties
+from lakehand.formats.delta import checkpoints
 from lakehand.formats.delta.files import LiveFile, LogState, Partition
 from lakehand.formats.delta.log import Commit, Log, committed_at, info_of
-from lakehand.spi import Invalid, Json, health, size_histogram
+from lakehand.spi import Invalid, Json, health
+from lakehand.spi.kit.conversions import fields, milliseconds, moment_of
 from lakehand.storage import parse_json
 
-MB = 1024 * 1024
-TARGET = 128 * MB
+TARGET = 128 * health.MB
 SMALL_SHARE = 0.75  # of the target: smaller files are small
 RETENTION_FLOOR = timedelta(days=7)
 HEADLINE = (health.FILES, health.BYTES, health.SMALL_FILES, health.DELETION_VECTORS, "tombstones", "tombstone_bytes")
@@ -23,6 +24,9 @@ MOST_PARTITIONS = 200  # partitions in one statement
 # Values of other types are not read back by a cast as the log writes them, for instance in another time zone.
 TYPES = frozenset({"string", "date", "boolean", "byte", "short", "integer", "long"})
 PHYSICAL = "delta.columnMapping.physicalName"
+RETENTION = "delta.deletedFileRetentionDuration"
+_INTERVAL_PART = re.compile(r"(\d+)\s*(week|day|hour|minute|second|millisecond|microsecond)s?", re.IGNORECASE)
+_SIZE = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +50,7 @@ class DeltaSnapshot:
         for _, commit in self.log.commits(self.log.tail):
             state.apply(commit)
         if not state.protocol or not state.metadata:
-            raise OSError(f"the log of {self.location} tells no protocol or schema up to version {self.version}")
+            raise OSError(f"the log of {self.location} has no protocol or schema up to version {self.version}")
         return state
 
     @property
@@ -63,6 +67,21 @@ class DeltaSnapshot:
     def configuration(self) -> Mapping[str, str]:
         return self.state.metadata.get("configuration") or {}
 
+    @property
+    def retention(self) -> timedelta:
+        """How long the table keeps removed files. Raises Invalid when the interval cannot be parsed."""
+        text = self.configuration.get(RETENTION, "interval 7 days")
+        parts = _INTERVAL_PART.findall(text)
+        if not parts or _INTERVAL_PART.sub("", text).strip().lower() not in ("", "interval"):
+            raise Invalid(f"{RETENTION} is {text!r}, which is no interval such as 'interval 30 days'")
+        return sum((timedelta(**{f"{unit.lower()}s": int(count)}) for count, unit in parts), timedelta())
+
+    @property
+    def target_bytes(self) -> int | None:
+        """How large a file should be, if the table has a property for it."""
+        found = _SIZE.fullmatch(self.configuration.get("delta.targetFileSize", "").strip())
+        return int(found[1]) * 1024 ** ("kmgt".index(found[2].lower()) + 1 if found[2] else 0) if found else None
+
     @cached_property
     def partition_columns(self) -> tuple[str, ...]:
         return tuple(self.state.metadata.get("partitionColumns") or ())
@@ -70,10 +89,10 @@ class DeltaSnapshot:
     @cached_property
     def schema(self) -> tuple[Mapping[str, Any], ...]:
         """The columns, as the log describes them."""
-        document = self._parsed(self.state.metadata.get("schemaString"))
+        document = self._parse(self.state.metadata.get("schemaString"))
         return tuple(document.get("fields") or ())
 
-    def _parsed(self, text: str | None) -> Mapping[str, Any]:
+    def _parse(self, text: str | None) -> Mapping[str, Any]:
         """A document that the log holds as a text."""
         found = parse_json(text or "{}", f"the schema or a domain of {self.location}")
         return found if isinstance(found, dict) else {}
@@ -89,7 +108,7 @@ class DeltaSnapshot:
         domain = self.state.domains.get("delta.clustering") or {}
         if domain.get("removed"):
             return ()
-        columns = self._parsed(domain.get("configuration")).get("clusteringColumns") or ()
+        columns = self._parse(domain.get("configuration")).get("clusteringColumns") or ()
         return tuple(".".join(column) for column in columns)
 
     @property
@@ -100,11 +119,8 @@ class DeltaSnapshot:
     def with_vectors(self) -> list[LiveFile]:
         return [file for file in self.files.values() if file.has_vector]
 
-    def commits_after(self, version: int) -> Iterator[tuple[int, Commit]]:
-        yield from self.log.commits(self.log.after(version))
-
     def infos_backwards(self, down_to: int, most: int) -> Iterator[tuple[int, Commit, Mapping[str, Any]]]:
-        """The newest commits, newest first, and what they say of themselves."""
+        """The newest commits, newest first, each with its ``commitInfo``."""
         wanted = [version for version in reversed(self.log.versions) if version > down_to][:most]
         for version, commit in self.log.commits(wanted):
             yield version, commit, info_of(commit)
@@ -112,18 +128,14 @@ class DeltaSnapshot:
     @cached_property
     def numbers(self) -> Mapping[str, Json]:
         sizes = [file.size for file in self.files.values()]
-        limit = SMALL_SHARE * (properties.target_size(self.configuration) or TARGET)
-        small = [size for size in sizes if size < limit]
+        limit = SMALL_SHARE * (self.target_bytes or TARGET)
         return {
-            health.FILES: len(sizes),
-            health.BYTES: sum(sizes),
-            health.SMALL_FILES: len(small),
-            health.SMALL_BYTES: sum(small),
-            health.HISTOGRAM: size_histogram(sizes),
+            **health.file_numbers(sizes, [size for size in sizes if size < limit]),
             health.SNAPSHOTS: sum(version >= self.log.oldest for version in self.log.versions) or 1,
             health.OLDEST_SNAPSHOT: self._oldest_moment(),
             "version": self.version,
-            **self._vector_numbers(),
+            health.DELETION_VECTORS: len(self.with_vectors),
+            "deleted_rows": sum(file.deleted for file in self.with_vectors),
             **self._tombstone_numbers(),
         }
 
@@ -138,20 +150,15 @@ class DeltaSnapshot:
             moment = committed_at(self.log.commit(version))
         except FileNotFoundError:  # the log was cleaned up since we listed it
             return None
-        return iso(moment) if moment else None
-
-    def _vector_numbers(self) -> dict[str, Json]:
-        found = self.with_vectors
-        return {health.DELETION_VECTORS: len(found), "deleted_rows": sum(file.deleted for file in found)}
+        return moment_of(moment).isoformat() if moment else None
 
     def _tombstone_numbers(self) -> dict[str, Json]:
         """Of what the state remembers: checkpoints forget tombstones that are older than the retention."""
         tombstones = self.state.tombstones.values()
         try:
-            kept = max(properties.retention(self.configuration), RETENTION_FLOOR)
+            cutoff = milliseconds(self.read_at - max(self.retention, RETENTION_FLOOR))
         except Invalid:
             return {"tombstones": len(tombstones)}
-        cutoff = milliseconds(self.read_at - kept)
         old = [one for one in tombstones if one.removed < cutoff]
         return {
             "tombstones": len(tombstones),
@@ -161,44 +168,29 @@ class DeltaSnapshot:
         }
 
 
-def milliseconds(moment: datetime) -> int:
-    return int(moment.timestamp() * 1000)
-
-
-def moment_of(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
-
-
-def iso(milliseconds: int) -> str:
-    return moment_of(milliseconds).isoformat()
-
-
 def tagged(snapshot: DeltaSnapshot, parameters: Mapping[str, Json]) -> list[tuple[int, Commit]]:
     """The commits of an operation since it was first admitted, oldest first."""
-    wanted = f"{TAG_PREFIX}{parameters.get('operation_tag')}"
-    if not parameters.get("operation_tag"):
+    tag = parameters.get("operation_tag")
+    if not tag:
         return []
-    found = snapshot.commits_after(version_before(parameters))
-    return [(version, commit) for version, commit in found if info_of(commit).get("userMetadata") == wanted]
+    found = snapshot.log.commits(snapshot.log.after(version_before(parameters)))
+    return [
+        (version, commit) for version, commit in found if info_of(commit).get("userMetadata") == TAG_PREFIX + str(tag)
+    ]
 
 
 def version_before(parameters: Mapping[str, Json]) -> int:
-    before = parameters.get("before")
-    version = before.get("version") if isinstance(before, Mapping) else None
+    version = fields(parameters.get("before")).get("version")
     return version if isinstance(version, int) else -1
-
-
-def can_be_named(snapshot: DeltaSnapshot) -> bool:
-    kinds = partition_types(snapshot)
-    return bool(kinds) and all(kind in TYPES for _, kind in kinds.values())
 
 
 def name_partitions(snapshot: DeltaSnapshot, chosen: Collection[Partition]) -> Sequence[Json] | None:
     """The partitions as (column, type, value) triples; None: all of the table, without a condition."""
     every = {file.partition for file in snapshot.files.values()}
-    if not can_be_named(snapshot) or len(chosen) >= len(every) or not all(is_plain(one) for one in chosen):
-        return None
     kinds = partition_types(snapshot)
+    can_be_named = bool(kinds) and all(kind in TYPES for _, kind in kinds.values())
+    if not can_be_named or len(chosen) >= len(every) or not all(can_be_quoted(one) for one in chosen):
+        return None
     return [[[*kinds[key], value] for key, value in partition] for partition in chosen]
 
 
@@ -212,6 +204,5 @@ def partition_types(snapshot: DeltaSnapshot) -> Mapping[str, tuple[str, str]]:
     return known if len(known) == len(snapshot.partition_columns) else {}
 
 
-def is_plain(partition: Partition) -> bool:
-    """Whether the values can be quoted."""
+def can_be_quoted(partition: Partition) -> bool:
     return all(value is None or (value.isprintable() and "\\" not in value) for _, value in partition)

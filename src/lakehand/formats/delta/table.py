@@ -3,7 +3,6 @@
 
 from collections.abc import Collection, Mapping
 from datetime import datetime, timezone
-from typing import ClassVar
 
 from lakehand.formats.delta.log import ABSENT, FOLDER, Log, change_token_of, commit_path
 from lakehand.formats.delta.snapshot import DeltaSnapshot
@@ -17,7 +16,7 @@ MOST_KNOWN = 100_000
 class DeltaFormat(TableFormat):
     """Reads Delta tables with classic, multi-part and V2 checkpoints."""
 
-    format: ClassVar[Format] = DELTA
+    format = DELTA
 
     def __init__(self) -> None:
         self._storages = Storages({})
@@ -34,25 +33,20 @@ class DeltaFormat(TableFormat):
             sign = change_token_of(storage, commit_path(f"{root}/{FOLDER}", known))
             if sign != ABSENT:
                 return token_of(known, sign)
-        log = self._listed(reference.location, storage, root)
+        log = self._read_log(reference.location, storage, root)
         return token_of(log.newest, change_token_of(storage, log.newest_path))
 
     def inspect(self, reference: TableReference) -> DeltaSnapshot:
         storage, root = self._storages.of(reference.location)
-        log = self._listed(reference.location, storage, root)
-        sign = change_token_of(storage, log.newest_path)
-        return DeltaSnapshot(
-            token=token_of(log.newest, sign),
-            location=reference.location,
-            read_at=datetime.now(timezone.utc),
-            log=log,
-        )
+        log = self._read_log(reference.location, storage, root)
+        token = token_of(log.newest, change_token_of(storage, log.newest_path))
+        return DeltaSnapshot(token=token, location=reference.location, read_at=datetime.now(timezone.utc), log=log)
 
     def recognise(self, location: str, names: Collection[str]) -> bool:
         return FOLDER in names
 
-    def _listed(self, location: str, storage: Storage, root: str) -> Log:
-        log = Log.listed(storage, root, location)
+    def _read_log(self, location: str, storage: Storage, root: str) -> Log:
+        log = Log.read(storage, root, location)
         if len(self._newest) >= MOST_KNOWN:
             self._newest.clear()
         self._newest[location] = log.newest

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a table is worth vacuuming: removed files past their retention, told by the log, or a full one is due."""
+"""Whether a table is worth vacuuming: the log has removed files past their retention, or a full one is due."""
 
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from lakehand.formats.delta import settings
 from lakehand.formats.delta.files import removed_file
 from lakehand.formats.delta.log import Commit, committed_at
 from lakehand.formats.delta.settings import AUTO, FULL, LITE, DeltaContext
-from lakehand.formats.delta.snapshot import DeltaSnapshot, milliseconds, moment_of
+from lakehand.formats.delta.snapshot import DeltaSnapshot
 from lakehand.spi import Json, Skip, StateKey, amount
-from lakehand.spi.kit import Need
+from lakehand.spi.kit import Need, duration_text
+from lakehand.spi.kit.conversions import milliseconds, moment_of
 
 COMMITS_READ = 500  # commits; of more than that a sample is read
 LAST = "_last_vacuum_info"
@@ -26,63 +26,50 @@ _ABSOLUTE = re.compile(rf"/|{_SCHEME.pattern}")
 START, END = "VACUUM START", "VACUUM END"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastVacuum:
+class PastVacuum(NamedTuple):
     """A vacuum that came to its end, in milliseconds since 1970."""
 
     at: int = 0
     cutoff: int = 0  # files that were removed earlier are gone
 
 
-def encode(one: PastVacuum) -> str:
-    return f"{one.at},{one.cutoff}"
-
-
-def decode(text: str) -> PastVacuum:
-    at, cutoff = text.split(",")
-    return PastVacuum(at=int(at), cutoff=int(cutoff))
-
-
-LAST_FULL = StateKey(name="last-full-vacuum", default=PastVacuum(), encode=encode, decode=decode)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemovedFiles:
-    """What the log tells of files that were removed before a moment, and that no vacuum has seen since."""
+class RemovedFiles(NamedTuple):
+    """Files that the log removed before a moment, and that no vacuum has deleted since."""
 
     files: int
     size: int
-    commits: int  # so old, and newer than the last vacuum
-    outside: int = 0  # more of them by absolute paths outside of the table, which a vacuum leaves
-    is_estimate: bool = False
+    outside: int  # more of them by absolute paths outside of the table, which a vacuum leaves
+    is_estimate: bool
 
     def __str__(self) -> str:
         about = "about " if self.is_estimate else ""
         return f"{about}{self.files} removed files with {amount(self.size)}"
 
-    @property
-    def left(self) -> str:
-        return f"; {self.outside} more lie outside of the table and are left" if self.outside else ""
+
+LAST_FULL = StateKey(
+    name="last-full-vacuum", default=PastVacuum(),
+    encode=lambda one: f"{one.at},{one.cutoff}", decode=lambda text: PastVacuum(*map(int, text.split(","))),
+)  # fmt: skip
 
 
 def decide_vacuum(context: DeltaContext) -> Need | Skip:
-    kept = settings.retention(context.values, context.snapshot)
-    cutoff = context.table.now - kept
+    """The longest retention counts: the floor's, the table's, our setting's, the request's."""
+    retention = max(context.values[settings.VACUUM_RETAIN], context.snapshot.retention)
+    cutoff = context.table.now - retention
     removed = removed_for(context, milliseconds(cutoff))
-    hours = math.ceil(kept / timedelta(hours=1))
-    told = f"{removed} are older than {hours} h{removed.left}"
-    parameters: dict[str, Json] = {
-        "retain_hours": hours,
-        **({"left_outside": removed.outside} if removed.outside else {}),
-    }
-    mode, why_full = mode_of(context)
+    text = f"{removed} are older than {duration_text(retention)}"
+    parameters: dict[str, Json] = {"retain_hours": math.ceil(retention / timedelta(hours=1))}
+    if removed.outside:
+        text += f"; {removed.outside} more lie outside of the table and are left"
+        parameters["left_outside"] = removed.outside
     if not context.by_person and (why_due := full_due(context)):
-        return Need(reason=f"{why_due}; {told}", parameters={**parameters, "mode": FULL})
+        return Need(reason=f"{why_due}; {text}", parameters={**parameters, "mode": FULL})
     if not context.by_person and removed.files < context.values[settings.VACUUM_MIN_FILES]:
-        return Skip(reason=f"{told} since the last vacuum; {describe_waiting(context.snapshot, cutoff)}")
+        return Skip(reason=f"{text} since the last vacuum; {describe_waiting(context.snapshot, cutoff)}")
+    mode, why_full = mode_of(context)
     if mode == LITE and not can_be_lite(context.snapshot):
-        return Skip(reason=f"{told}; a lite vacuum is impossible, as the log no longer names all of them")
-    return Need(reason=f"{told}{why_full}", parameters={**parameters, "mode": mode})
+        return Skip(reason=f"{text}; a lite vacuum is impossible, as the log no longer names all of them")
+    return Need(reason=f"{text}{why_full}", parameters={**parameters, "mode": mode})
 
 
 def mode_of(context: DeltaContext) -> tuple[str, str]:
@@ -129,7 +116,7 @@ def removed_for(context: DeltaContext, cutoff: int) -> RemovedFiles:
 
 
 def past_vacuums(snapshot: DeltaSnapshot) -> Iterator[PastVacuum]:
-    """Vacuums that the newest commits tell of."""
+    """Vacuums in the newest commits."""
     is_over = False
     for _, commit, info in snapshot.infos_backwards(-1, COMMITS_READ):
         if info.get("operation") == END:
@@ -151,31 +138,26 @@ def removed_before(snapshot: DeltaSnapshot, cutoff: int, cleaned_until: int) -> 
     versions = snapshot.log.after(last_seen(snapshot))
     old = versions[: bisect_left(versions, cutoff, key=lambda v: committed_at(snapshot.log.commit(v)))]
     chosen = old[:: math.ceil(len(old) / COMMITS_READ)] if old else []
-    tombstones = removed_sizes(snapshot, (commit for _, commit in snapshot.log.commits(chosen)), cleaned_until, cutoff)
+    tombstones = removed_sizes(snapshot, chosen, cleaned_until, cutoff)
     own = [size for path, size in tombstones.items() if not is_outside(path, snapshot.location)]
     times = len(old) / len(chosen) if chosen else 1
     return RemovedFiles(
         files=round(len(own) * times),
         size=round(sum(own) * times),
-        commits=len(old),
         outside=round((len(tombstones) - len(own)) * times),
         is_estimate=len(chosen) < len(old),
     )
 
 
-def removed_sizes(
-    snapshot: DeltaSnapshot, commits: Iterable[Commit], cleaned_until: int, cutoff: int
-) -> dict[str, int]:
+def removed_sizes(snapshot: DeltaSnapshot, versions: Sequence[int], cleaned_until: int, cutoff: int) -> dict[str, int]:
     """The files, with sizes, that these commits removed after one moment, and that nobody touched after another."""
     state = snapshot.state
     found: dict[str, int] = {}
-    for commit in commits:
-        for action in commit:
-            if "remove" in action:
-                tombstone = removed_file(action["remove"])
-                newest = state.tombstones.get(tombstone.path, tombstone)
-                if tombstone.path not in state.files and cleaned_until <= newest.removed < cutoff:
-                    found[tombstone.path] = tombstone.size
+    actions = (action for _, commit in snapshot.log.commits(versions) for action in commit)
+    for tombstone in (removed_file(action["remove"]) for action in actions if "remove" in action):
+        newest = state.tombstones.get(tombstone.path, tombstone)
+        if tombstone.path not in state.files and cleaned_until <= newest.removed < cutoff:
+            found[tombstone.path] = tombstone.size
     return found
 
 

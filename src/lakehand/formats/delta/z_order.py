@@ -1,29 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a table is worth z-ordering: by how much of each partition was written since the last time.
 
-Delta does not mark ordered files. The files of a z-order were all written between two moments that its commit tells, so
-they are remembered as a window: in the state that we keep per table, and without one they are found again in the log.
+Delta does not record which files are ordered. Those of one z-order were written within a time window that its commit
+shows. Windows are kept in the table's state; without a state they are read from the log again.
 """
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from lakehand.formats.delta import settings
 from lakehand.formats.delta.files import LiveFile, Partition
 from lakehand.formats.delta.log import Commit
-from lakehand.formats.delta.settings import Z_ORDER, DeltaContext
-from lakehand.formats.delta.snapshot import MOST_PARTITIONS, DeltaSnapshot, name_partitions
-from lakehand.spi import Skip, StateKey, amount
+from lakehand.formats.delta.rewrites import rewrite, within
+from lakehand.formats.delta.settings import DeltaContext
+from lakehand.formats.delta.snapshot import DeltaSnapshot, name_partitions
+from lakehand.spi import Json, Skip, StateKey, amount
 from lakehand.spi.kit import Need
 
 COMMITS_READ = 500  # commits, newest first, for a z-order that we do not remember
 MOST_WINDOWS = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class Window(NamedTuple):
     version: int
     first: int  # milliseconds since 1970
     last: int
@@ -46,36 +46,32 @@ class Clusters:
     def hold(self, file: LiveFile) -> bool:
         return any(window.holds(file) for window in self.windows)
 
-    def joined(self, more: Iterable[Window], alive: Iterable[LiveFile]) -> "Clusters":
+    def with_windows(self, more: Iterable[Window], alive: Iterable[LiveFile]) -> "Clusters":
         """With new windows, and without those of which no file is left."""
         by_version = {window.version: window for window in (*self.windows, *more)}
         files = list(alive)
-        kept = [w for w in by_version.values() if any(w.holds(file) for file in files)]
-        kept.sort(key=lambda window: -window.version)
+        kept = sorted((w for w in by_version.values() if any(w.holds(file) for file in files)), reverse=True)
         return Clusters(columns=self.columns, windows=tuple(kept[:MOST_WINDOWS]))
-
-
-def encode(clusters: Clusters) -> str:
-    windows = [[window.version, window.first, window.last] for window in clusters.windows]
-    return json.dumps({"columns": clusters.columns, "windows": windows})
 
 
 def decode(text: str) -> Clusters:
     document = json.loads(text)
-    windows = (Window(version=v, first=first, last=last) for v, first, last in document["windows"])
-    return Clusters(columns=tuple(document["columns"]), windows=tuple(windows))
+    return Clusters(columns=tuple(document["columns"]), windows=tuple(Window(*one) for one in document["windows"]))
 
 
-CLUSTERED = StateKey(name="clustered", default=Clusters(), encode=encode, decode=decode)
+CLUSTERED = StateKey(
+    name="clustered", default=Clusters(), decode=decode,
+    encode=lambda known: json.dumps({"columns": known.columns, "windows": known.windows}),
+)  # fmt: skip
 
 
 def clusters_of(snapshot: DeltaSnapshot, columns: Sequence[str], known: Clusters) -> Clusters:
-    """What we remember, and what the log tells since then."""
+    """The known z-orders, and those in the log since then."""
     wanted = normalise(columns)
     start = known if known.columns == wanted and known.newest <= snapshot.version else Clusters(columns=wanted)
     found = snapshot.infos_backwards(start.newest, COMMITS_READ)
     more = [one for version, commit, info in found if (one := window_of(version, commit, info, wanted))]
-    return start.joined(more, snapshot.files.values())
+    return start.with_windows(more, snapshot.files.values())
 
 
 def window_of(version: int, commit: Commit, info: Mapping[str, Any], columns: tuple[str, ...]) -> Window | None:
@@ -110,48 +106,38 @@ class PartitionShare:
 
 
 def decide_z_order(context: DeltaContext) -> Need | Skip:
-    columns = context.values[settings.Z_ORDER_COLUMNS]
-    if why := why_impossible(context.snapshot, columns):
+    columns, snapshot = context.values[settings.Z_ORDER_COLUMNS], context.snapshot
+    if why := why_impossible(snapshot, columns):
         return Skip(reason=why)
     if context.by_person:
-        return need(context, columns, f"asked for; {amount(context.snapshot.size)} to rewrite", None)
+        return order(context, f"asked for; {amount(snapshot.size)} to rewrite", None)
     least = context.values[settings.Z_ORDER_MIN_BYTES]
-    if context.snapshot.size < least:
-        return Skip(reason=f"{amount(context.snapshot.size)} in all; {amount(least)} in a partition would be worth it")
-    clusters = clusters_of(context.snapshot, columns, context.table.state(CLUSTERED))
-    return decide_by_share(context, columns, shares_of(context.snapshot, clusters), least)
+    if snapshot.size < least:
+        return Skip(reason=f"{amount(snapshot.size)} in all; {amount(least)} in a partition would be worth it")
+    clusters = clusters_of(snapshot, columns, context.table.state(CLUSTERED))
+    return decide_by_share(context, shares_of(snapshot, clusters), least)
 
 
-def decide_by_share(
-    context: DeltaContext, columns: Sequence[str], shares: Sequence[PartitionShare], least: int
-) -> Need | Skip:
-    wanted = context.values[settings.Z_ORDER_UNCLUSTERED]
+def decide_by_share(context: DeltaContext, shares: Sequence[PartitionShare], least: int) -> Need | Skip:
+    wanted, columns = context.values[settings.Z_ORDER_UNCLUSTERED], context.values[settings.Z_ORDER_COLUMNS]
     loose, files = sum(one.loose_files for one in shares), sum(one.files for one in shares)
     size, total = sum(one.loose_size for one in shares), sum(one.size for one in shares)
-    told = (
-        f"{loose} of {files} files with {amount(size)} of {amount(total)} are not in the order of {', '.join(columns)}"
-    )
+    sizes = f"{amount(size)} of {amount(total)}"
+    text = f"{loose} of {files} files with {sizes} are not in the order of {', '.join(columns)}"
     due = [one for one in shares if one.size >= least and one.loose_size and one.loose_size >= wanted * one.size]
     if not due:
         where = f"no partition of at least {amount(least)} has" if len(shares) > 1 else "not"
-        return Skip(reason=f"{told}: {where} {wanted:.0%} of it")
-    chosen = within(due, context.values[settings.Z_ORDER_MAX_BYTES])
-    rewritten = amount(sum(one.size for one in chosen))
+        return Skip(reason=f"{text}: {where} {wanted:.0%} of it")
+    by_loose_size = {one.partition: one.size for one in sorted(due, key=lambda one: -one.loose_size)}
+    chosen = within(by_loose_size, context.values[settings.Z_ORDER_MAX_BYTES])
     where = f" in {len(chosen)} of {len(shares)} partitions" if len(shares) > 1 else ""
-    return need(context, columns, f"{told}: {rewritten} to rewrite{where}", [one.partition for one in chosen])
+    reason = f"{text}: {amount(sum(chosen.values()))} to rewrite{where}"
+    return order(context, reason, name_partitions(context.snapshot, chosen))
 
 
-def need(context: DeltaContext, columns: Sequence[str], reason: str, chosen: Sequence[Partition] | None) -> Need:
-    target = settings.target_bytes(context.values, context.snapshot, Z_ORDER)
-    return Need(
-        reason=reason,
-        parameters={
-            "columns": list(columns),
-            "small_bytes": target,
-            "target_bytes": target,
-            "partitions": name_partitions(context.snapshot, chosen) if chosen is not None else None,
-        },
-    )
+def order(context: DeltaContext, reason: str, partitions: Sequence[Json] | None) -> Need:
+    columns = list(context.values[settings.Z_ORDER_COLUMNS])
+    return rewrite(context, reason, settings.target_bytes(context), partitions, columns=columns)
 
 
 def why_impossible(snapshot: DeltaSnapshot, columns: Sequence[str]) -> str | None:
@@ -181,15 +167,3 @@ def shares_of(snapshot: DeltaSnapshot, clusters: Clusters) -> list[PartitionShar
         share.loose_files += is_loose
         share.loose_size += file.size if is_loose else 0
     return list(shares.values())
-
-
-def within(due: Sequence[PartitionShare], most: int) -> list[PartitionShare]:
-    """The partitions with the most to order, as many as one run may rewrite; the next run takes the others."""
-    chosen: list[PartitionShare] = []
-    size = 0
-    for share in sorted(due, key=lambda one: -one.loose_size)[:MOST_PARTITIONS]:
-        if chosen and size + share.size > most:
-            break
-        chosen.append(share)
-        size += share.size
-    return chosen

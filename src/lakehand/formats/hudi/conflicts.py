@@ -7,16 +7,18 @@ win; other writers never refuse.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import Any
+from itertools import takewhile
 
 from lakehand.domain.retries import back_off
 from lakehand.formats.hudi.locks import PREFER_WRITER, PREFIX, STRATEGY, NoLock, shared_lock
+from lakehand.formats.hudi.plans import Document, clustering_slices
 from lakehand.formats.hudi.snapshot import CLUSTERING, HudiSnapshot, PendingPlan
 from lakehand.formats.hudi.timeline import TimelineFile, in_order
-from lakehand.spi import Action, Failure, Instant, Json, Operation, Remedy, Skip, Status, TableConfig, TableRuntime
-from lakehand.spi.pauses import minutes
+from lakehand.spi import Failure, Instant, Json, Remedy, Skip, Status, TableConfig, TableRuntime
+from lakehand.spi.kit.conversions import fields
+from lakehand.spi.pauses import minutes, remaining
 
 LOST = "lost"  # in the result of a clustering: its plans that lost against a writer, each with the reason
 FIRST_BACK_OFF = timedelta(seconds=15)
@@ -29,10 +31,6 @@ WRITER_WINS: Mapping[str, str] = {
     f"{PREFIX}{STRATEGY}": PREFER_WRITER,
     "hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution": "true",
 }
-
-
-def conflict_options(action: Action) -> Mapping[str, str]:
-    return WRITER_WINS if action == CLUSTERING else {}
 
 
 def may_roll_back(config: TableConfig) -> bool:
@@ -59,55 +57,43 @@ def stale_failure(stale: Mapping[Instant, str]) -> Failure:
 def rolled_back_by(snapshot: HudiSnapshot, instant: Instant) -> TimelineFile | None:
     """The completed rollback that names this plan."""
     for file in snapshot.timeline.completed("rollback"):
-        if in_order(file.instant) > in_order(instant) and names_plan(snapshot, file, instant):
+        if in_order(file.instant) <= in_order(instant):
+            continue
+        try:
+            named = snapshot.document(file).get("commitsRollback")
+        except OSError:
+            continue
+        if isinstance(named, list) and instant in named:
             return file
     return None
 
 
-def names_plan(snapshot: HudiSnapshot, file: TimelineFile, instant: Instant) -> bool:
-    try:
-        named = snapshot.completed_document(file).get("commitsRollback")
-    except OSError:
-        return False
-    return isinstance(named, list) and instant in named
-
-
 def lost_plans(result: Mapping[str, Json]) -> dict[Instant, str]:
-    lost = result.get(LOST)
-    return {Instant(str(key)): str(why) for key, why in lost.items()} if isinstance(lost, Mapping) else {}
+    return {Instant(str(key)): str(why) for key, why in fields(result.get(LOST)).items()}
 
 
 def wait_after_losses(table: TableRuntime) -> Skip | None:
     """After clusterings that lost against a writer: wait, each time longer, and begin anew after a success."""
-    lost = in_a_row(table.operations(CLUSTERING))
+    since_success = takewhile(lambda o: o.status is not Status.SUCCEEDED, table.operations(CLUSTERING))
+    lost = [o for o in since_success if o.status is Status.DROPPED and lost_plans(o.result)]
     if not lost:
         return None
     wait = back_off(len(lost), first=FIRST_BACK_OFF, longest=LONGEST_BACK_OFF)
-    left = (lost[0].finished_at or lost[0].updated_at) + wait - table.now
-    if left <= timedelta():
+    left = remaining(lost[0], wait, table.now)
+    if left is None:
         return None
     times = f"the last {len(lost)} clusterings" if len(lost) > 1 else "the last clustering"
     why = f"{times} lost against a writer in the same files (operation {lost[0].id})"
-    return Skip(reason=f"{why}; next attempt in {format_wait(left)}", look_again=left)
-
-
-def in_a_row(operations: Sequence[Operation]) -> list[Operation]:
-    lost: list[Operation] = []
-    for operation in operations:
-        if operation.status is Status.SUCCEEDED:
-            break
-        if operation.status is Status.DROPPED and lost_plans(operation.result):
-            lost.append(operation)
-    return lost
-
-
-def format_wait(span: timedelta) -> str:
-    return f"{span.total_seconds():.0f} s" if span < timedelta(minutes=2) else minutes(span)
+    wait_text = f"{left.total_seconds():.0f} s" if left < timedelta(minutes=2) else minutes(left)
+    return Skip(reason=f"{why}; next attempt in {wait_text}", look_again=left)
 
 
 def why_stale(snapshot: HudiSnapshot, plan: PendingPlan) -> str | None:
     """Names a file of the plan's file groups that came after the plan; None: all is well."""
-    for folder, slices in by_folder(plan.document).items():
+    folders: dict[str, dict[str, Document]] = {}
+    for one in clustering_slices(plan.document):
+        folders.setdefault(one.get("partitionPath") or "", {})[one.get("fileId") or ""] = one
+    for folder, slices in folders.items():
         for name in names_in(snapshot, folder):
             found = _BASE.fullmatch(name) or _LOG.fullmatch(name)
             part = slices.get(found["group"]) if found else None
@@ -126,7 +112,7 @@ def names_in(snapshot: HudiSnapshot, folder: str) -> list[str]:
         return []
 
 
-def is_newer(snapshot: HudiSnapshot, plan: PendingPlan, part: Mapping[str, Any], name: str, instant: str) -> bool:
+def is_newer(snapshot: HudiSnapshot, plan: PendingPlan, part: Document, name: str, instant: str) -> bool:
     """Not in the plan, and written by a completed write that began after the slice's base file did.
 
     Such a write may have begun before the plan and ended after it. In layout 1 logs bear the time of their base file:
@@ -141,19 +127,6 @@ def is_newer(snapshot: HudiSnapshot, plan: PendingPlan, part: Mapping[str, Any],
     if snapshot.layout == 1 and name.startswith("."):
         return instant == base["instant"]
     return in_order(instant) > in_order(base["instant"]) and bool(snapshot.timeline.completed_at(instant))
-
-
-def by_folder(document: Mapping[str, Any]) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
-    """Partition → file group → slice."""
-    folders: dict[str, dict[str, Mapping[str, Any]]] = {}
-    for part in slices_of(document):
-        folders.setdefault(part.get("partitionPath") or "", {})[part.get("fileId") or ""] = part
-    return folders
-
-
-def slices_of(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    for group in (document.get("clusteringPlan") or {}).get("inputGroups") or []:
-        yield from group.get("slices") or []
 
 
 def file_name(path: str) -> str:

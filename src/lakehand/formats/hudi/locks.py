@@ -15,18 +15,10 @@ PREFIX = "hoodie.write.lock."
 SETTINGS = "[plugins.process-factories.hudi] of lakehand.toml"
 
 # Of every provider: how long and how often to wait.
-WAITING = frozenset(
-    {
-        "client.num_retries",
-        "client.wait_time_ms_between_retry",
-        "heartbeat_interval_ms",
-        "max_wait_time_ms_between_retry",
-        "num_retries",
-        "provider",
-        "wait_time_ms",
-        "wait_time_ms_between_retry",
-    }
-)
+WAITING = (
+    "client.num_retries", "client.wait_time_ms_between_retry", "heartbeat_interval_ms",
+    "max_wait_time_ms_between_retry", "num_retries", "provider", "wait_time_ms", "wait_time_ms_between_retry",
+)  # fmt: skip
 STRATEGY = "conflict.resolution.strategy"
 _TRANSACTION = "org.apache.hudi.client.transaction."
 PREFER_WRITER = f"{_TRANSACTION}PreferWriterConflictResolutionStrategy"
@@ -60,7 +52,7 @@ ATOMIC_CREATE = ("/", "file:", "hdfs:", "viewfs:")
 class Provider:
     needed: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
-    addresses: tuple[str, ...] = ()  # where the driver would connect to: for the operator of the service to say
+    addresses: tuple[str, ...] = ()  # what the driver connects to: only the operator may set them
 
     @property
     def keys(self) -> frozenset[str]:
@@ -79,7 +71,7 @@ _DYNAMO = Provider(
 PROVIDERS: Mapping[str, Provider] = {
     "FileSystemBasedLockProvider": Provider(optional=("filesystem.path", "filesystem.expire")),
     "StorageBasedLockProvider": Provider(
-        optional=("storage.validity.timeout.secs", "storage.renew.interval.secs", "storage.heartbeat.poll.secs"),
+        optional=("storage.validity.timeout.secs", "storage.renew.interval.secs", "storage.heartbeat.poll.secs")
     ),
     "ZookeeperBasedLockProvider": Provider(
         needed=("zookeeper.url", "zookeeper.base_path"),
@@ -95,32 +87,6 @@ PROVIDERS: Mapping[str, Provider] = {
     "DynamoDBBasedLockProvider": _DYNAMO,
     "DynamoDBBasedImplicitPartitionKeyLockProvider": _DYNAMO,
 }
-
-
-def why_refused(known: Provider, name: str, config: TableConfig) -> str | None:
-    """The first option that this provider does not have, or that only the operator of the service may set."""
-    for key in sorted(config.starting_with(PREFIX)):
-        short = key.removeprefix(PREFIX)
-        if short not in known.keys:
-            return (
-                f"{key} is no option of {name} that is passed on: remove it from the {config.origin(key)}'s properties"
-            )
-        if short in known.addresses and config.origin(key) != "plugin":
-            return (
-                f"{key} is an address that the service's driver connects to, which a table cannot name: "
-                f"set it for all tables in {SETTINGS}"
-            )
-    return why_bad_value(config)
-
-
-def why_bad_value(config: TableConfig) -> str | None:
-    strategy = config.text(PREFIX + STRATEGY)
-    if strategy and strategy not in STRATEGIES:
-        return f"{PREFIX}{STRATEGY} is {strategy!r}: only Hudi's own strategies are loaded"
-    path = config.text(f"{PREFIX}filesystem.path")
-    if ".." in path.split("/"):
-        return f"{PREFIX}filesystem.path is {path!r}: a path without '..' is needed"
-    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,12 +116,29 @@ def shared_lock(config: TableConfig) -> dict[str, str] | NoLock:
 
 def provider_options(known: Provider, name: str, config: TableConfig) -> dict[str, str] | NoLock:
     """Only keys that this provider has, each from where it may come."""
-    if refused := why_refused(known, name, config):
-        return NoLock(reason=refused)
-    missing = [f"{PREFIX}{key}" for key in known.needed if not config.text(f"{PREFIX}{key}")]
-    if missing:
+    options = dict(config.starting_with(PREFIX))
+    if why := next((why for key in sorted(options) if (why := why_refused(known, name, key, config))), None):
+        return NoLock(reason=why)
+    if missing := [f"{PREFIX}{key}" for key in known.needed if not config.text(f"{PREFIX}{key}")]:
         return NoLock(reason=f"{name} needs {', '.join(missing)} in the table's properties")
-    return dict(config.starting_with(PREFIX))
+    return options
+
+
+def why_refused(known: Provider, name: str, key: str, config: TableConfig) -> str | None:
+    """Why an option is not passed on: the provider has none such, or only the operator of the service may set it."""
+    short, value, origin = key.removeprefix(PREFIX), config.text(key), config.origin(key)
+    if short not in known.keys:
+        return f"{key} is no option of {name} that is passed on: remove it from the {origin}'s properties"
+    if short in known.addresses and origin != "plugin":
+        return (
+            f"{key} is an address that the service's driver connects to, which a table cannot name: "
+            f"set it for all tables in {SETTINGS}"
+        )
+    if short == STRATEGY and value and value not in STRATEGIES:
+        return f"{key} is {value!r}: only Hudi's own strategies are loaded"
+    if key == PATH and ".." in value.split("/"):
+        return f"{key} is {value!r}: a path without '..' is needed"
+    return None
 
 
 def own_lock(location: str, config: TableConfig) -> dict[str, str] | NoLock:

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans and commits: what the Avro and JSON documents of the timeline say about the size of a piece of work."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lakehand.spi import health
 from lakehand.storage import parse_json, read_records
 
-MEGABYTE = 1024 * 1024
+Document = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanSize:
-    """How much work a plan means. Bytes are what is read, as far as the plan tells."""
+    """How much work a plan means. Bytes are what is read, as far as the plan records it."""
 
     file_groups: int = 0
     files: int = 0
@@ -34,76 +35,72 @@ def read_document(content: bytes, path: str = "a document of the timeline") -> d
         raise OSError(f"{path} holds no record: {error}") from error
 
 
-def is_clustering(document: Mapping[str, Any]) -> bool:
+def is_clustering(document: Document) -> bool:
     """Layout 1 calls clustering and insert-overwrite alike: a clustering carries its plan."""
     return document.get("clusteringPlan") is not None
 
 
-def compaction_size(plan: Mapping[str, Any]) -> PlanSize:
+def clustering_groups(document: Document) -> Sequence[Document]:
+    return (document.get("clusteringPlan") or {}).get("inputGroups") or []
+
+
+def clustering_slices(document: Document) -> list[Document]:
+    return [part for group in clustering_groups(document) for part in group.get("slices") or []]
+
+
+def compaction_size(plan: Document) -> PlanSize:
     operations = plan.get("operations") or []
-    return PlanSize(
-        file_groups=len(operations),
-        files=sum(slice_files(o) for o in operations),
-        bytes=sum(read_bytes(o.get("metrics")) for o in operations),
-        partitions=len({o.get("partitionPath") for o in operations}),
-    )
+    return size_of(operations, operations)
 
 
-def clustering_size(document: Mapping[str, Any]) -> PlanSize:
-    groups = (document.get("clusteringPlan") or {}).get("inputGroups") or []
-    slices = [s for group in groups for s in group.get("slices") or []]
+def clustering_size(document: Document) -> PlanSize:
+    return size_of(clustering_slices(document), clustering_groups(document))
+
+
+def size_of(slices: Sequence[Document], measured: Sequence[Document]) -> PlanSize:
+    """``measured``: the parts of the plan that carry metrics."""
     return PlanSize(
         file_groups=len(slices),
-        files=sum(slice_files(s) for s in slices),
-        bytes=sum(read_bytes(group.get("metrics")) for group in groups),
+        files=sum(len(s.get("deltaFilePaths") or []) + bool(s.get("dataFilePath")) for s in slices),
+        bytes=sum(read_bytes(part.get("metrics") or {}) for part in measured),
         partitions=len({s.get("partitionPath") for s in slices}),
     )
 
 
-def clean_size(plan: Mapping[str, Any]) -> PlanSize:
+def clean_size(plan: Document) -> PlanSize:
     doomed = plan.get("filePathsToBeDeletedPerPartition") or plan.get("filesToBeDeletedPerPartition") or {}
     return PlanSize(files=sum(len(files or []) for files in doomed.values()), partitions=len(doomed))
 
 
-def slice_files(part: Mapping[str, Any]) -> int:
-    return len(part.get("deltaFilePaths") or []) + bool(part.get("dataFilePath"))
-
-
-def read_bytes(metrics: Mapping[str, float] | None) -> int:
+def read_bytes(metrics: Mapping[str, float]) -> int:
     """Plans count base files in whole megabytes and log files in bytes: the larger of the two is nearer."""
-    known = metrics or {}
-    return max(int(known.get("TOTAL_LOG_FILES_SIZE") or 0), int((known.get("TOTAL_IO_READ_MB") or 0) * MEGABYTE))
+    return max(int(metrics.get("TOTAL_LOG_FILES_SIZE") or 0), int((metrics.get("TOTAL_IO_READ_MB") or 0) * health.MB))
 
 
-def base_files(document: Mapping[str, Any]) -> Iterable[str]:
+def base_files(document: Document) -> Iterable[str]:
     """Base files that a plan reads, as paths below the table or absolute ones."""
-    groups = (document.get("clusteringPlan") or {}).get("inputGroups") or []
-    parts = [*(document.get("operations") or []), *(s for group in groups for s in group.get("slices") or [])]
-    for part in parts:
-        name = part.get("dataFilePath")
-        if name:
+    for part in [*(document.get("operations") or []), *clustering_slices(document)]:
+        if name := part.get("dataFilePath"):
             yield name if "/" in name else f"{part.get('partitionPath') or ''}/{name}".lstrip("/")
 
 
-def commit_numbers(document: Mapping[str, Any]) -> dict[str, int]:
+def write_stats(commit: Document) -> list[Document]:
+    return [stat for group in (commit.get("partitionToWriteStats") or {}).values() for stat in group or []]
+
+
+def replaced_groups(commit: Document) -> list[str]:
+    """The file groups that a replacecommit took out of the table."""
+    return [one for ids in (commit.get("partitionToReplaceFileIds") or {}).values() for one in ids or []]
+
+
+def commit_numbers(commit: Document) -> dict[str, int]:
     """What a completed commit wrote."""
-    stats = [s for group in (document.get("partitionToWriteStats") or {}).values() for s in group or []]
-    replaced = (document.get("partitionToReplaceFileIds") or {}).values()
+    stats = write_stats(commit)
     numbers = {
         "files_written": len(stats),
         "bytes_written": sum(int(s.get("fileSizeInBytes") or s.get("totalWriteBytes") or 0) for s in stats),
         "rows_written": sum(int(s.get("numWrites") or 0) for s in stats),
         "log_files_compacted": sum(int(s.get("totalLogFilesCompacted") or 0) for s in stats),
-        "file_groups_replaced": sum(len(ids or []) for ids in replaced),
+        "file_groups_replaced": len(replaced_groups(commit)),
     }
     return {key: value for key, value in numbers.items() if value}
-
-
-def replaced_groups(document: Mapping[str, Any]) -> Iterable[str]:
-    """The file groups that a replacecommit took out of the table."""
-    for ids in (document.get("partitionToReplaceFileIds") or {}).values():
-        yield from ids or []
-
-
-def clean_numbers(document: Mapping[str, Any]) -> dict[str, int]:
-    return {"files_deleted": int(document.get("totalFilesDeleted") or 0)}

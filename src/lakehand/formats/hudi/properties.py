@@ -33,10 +33,10 @@ def read_properties(storage: Storage, root: str, location: str) -> dict[str, str
 def parse(text: str) -> dict[str, str]:
     lines = (line.lstrip() for line in _CONTINUED.sub(r"\1", text).splitlines())
     pairs = (_PAIR.fullmatch(line) for line in lines if line and line[0] not in "#!")
-    return {unescaped(pair[1]): unescaped(pair[2]) for pair in pairs if pair}
+    return {unescape(pair[1]): unescape(pair[2]) for pair in pairs if pair}
 
 
-def unescaped(text: str) -> str:
+def unescape(text: str) -> str:
     return _ESCAPE.sub(lambda found: character(found[1]), text) if "\\" in text else text
 
 
@@ -49,5 +49,5 @@ def number(properties: Mapping[str, str], key: str, default: int) -> int:
     return int(text) if text.isdigit() else default
 
 
-def listed(properties: Mapping[str, str], key: str) -> tuple[str, ...]:
+def read_list(properties: Mapping[str, str], key: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in properties.get(key, "").split(",") if word.strip())

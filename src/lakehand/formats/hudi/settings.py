@@ -4,89 +4,58 @@
 import re
 from collections.abc import Mapping
 
-from lakehand.formats.hudi.snapshot import CLEAN, CLUSTERING, COMPACTION, HudiSnapshot
+from lakehand.formats.hudi.notifications import HudiNotifications
+from lakehand.formats.hudi.snapshot import ACTIONS, CLEAN, CLUSTERING, COMPACTION, HudiSnapshot
 from lakehand.formats.hudi.writer_options import KNOWN_VERSIONS
-from lakehand.spi import Action, Invalid, Json
-from lakehand.spi.kit import (
-    DecisionContext,
-    FormatSettings,
-    SetBy,
-    SettingRow,
-    Values,
-    choice_setting,
-    columns_setting,
-    count_setting,
-    flag_setting,
-    text_setting,
-)
+from lakehand.spi import Action, Invalid, Json, kit
 
-THRESHOLDS: Mapping[Action, SettingRow[int]] = {
-    COMPACTION: count_setting(
+HudiContext = kit.DecisionContext[HudiSnapshot]
+_COLUMN = re.compile(r"\w[\w.]*")
+
+THRESHOLDS: Mapping[Action, kit.SettingRow[int]] = {
+    COMPACTION: kit.count_setting(
         "hudi.compaction.delta-commits", "service scheduling: delta commits that make a compaction worth it", 5, floor=1
     ),
-    CLUSTERING: count_setting("hudi.clustering.commits", "commits that make a clustering worth it", 4, floor=1),
-    CLEAN: count_setting("hudi.clean.commits", "commits that make a clean worth it", 10, floor=1),
+    CLUSTERING: kit.count_setting("hudi.clustering.commits", "commits that make a clustering worth it", 4, floor=1),
+    CLEAN: kit.count_setting("hudi.clean.commits", "commits that make a clean worth it", 10, floor=1),
 }
-ORDER_COLUMNS = columns_setting("hudi.clustering.order-columns", "columns to sort by", set_by=SetBy.REQUEST)
-ORDER_STRATEGY = choice_setting(
-    "hudi.clustering.order-strategy", "how to sort", "linear", "z-order", "hilbert", set_by=SetBy.REQUEST
+ORDER_COLUMNS = kit.columns_setting("hudi.clustering.order-columns", "columns to sort by", set_by=kit.SetBy.REQUEST)
+ORDER_STRATEGY = kit.choice_setting(
+    "hudi.clustering.order-strategy", "how to sort", "linear", "z-order", "hilbert", set_by=kit.SetBy.REQUEST
 )
-RETAIN = count_setting(
-    "hudi.clean.retain-commits", "commits whose files stay readable", 10, floor=2, is_retention=True,
-    set_by=SetBy.REQUEST,
-)  # fmt: skip
-VERSIONS = text_setting(
+RETAIN = kit.retained_count_setting("hudi.clean.retain-commits", "commits whose files stay readable", 10, 2)
+VERSIONS = kit.text_setting(
     "hudi.table-versions", "the table versions that the engine's Hudi may write, with commas",
-    ",".join(str(version) for version in sorted(KNOWN_VERSIONS)), set_by=SetBy.OPERATOR,
+    ",".join(str(version) for version in sorted(KNOWN_VERSIONS)), set_by=kit.SetBy.OPERATOR,
 )  # fmt: skip
-LOCK = text_setting("hudi.lock", "`in-process`: rely on Lakehand's lease alone where the storage has no lock to offer")
+LOCK = kit.text_setting(
+    "hudi.lock", "`in-process`: rely on Lakehand's lease alone where the storage has no lock to offer"
+)
 # RFC-43's switches, as writers know them.
-ALL_SERVICES = flag_setting("hoodie.table.services.enable", "RFC-43's switch for all services of a table")
+ALL_SERVICES = kit.flag_setting("hoodie.table.services.enable", "RFC-43's switch for all services of a table")
 SERVICES = {
-    action: flag_setting(f"hoodie.table.service.{action}.enable", "the same for one action")
-    for action in (COMPACTION, CLUSTERING, CLEAN)
+    action: kit.flag_setting(f"hoodie.table.service.{action}.enable", "the same for one action") for action in ACTIONS
+}
+ROWS = kit.rows_in(globals())
+# Sizes and counts that properties and requests may set: nothing that loads a class or a file, or deletes sooner.
+TUNABLE = HudiNotifications.options | {
+    "hoodie.memory.merge.fraction",
+    "hoodie.parquet.block.size",
+    "hoodie.parquet.compression.codec",
+    "hoodie.parquet.compression.ratio",
+    "hoodie.parquet.page.size",
 }
 
-# Sizes and counts that properties and requests may set: nothing that loads a class or a file, or deletes sooner.
-TUNABLE = frozenset(
-    {
-        "hoodie.cleaner.parallelism",
-        "hoodie.clustering.plan.strategy.max.bytes.per.group",
-        "hoodie.clustering.plan.strategy.max.num.groups",
-        "hoodie.clustering.plan.strategy.small.file.limit",
-        "hoodie.clustering.plan.strategy.target.file.max.bytes",
-        "hoodie.compaction.lazy.block.read",
-        "hoodie.compaction.target.io",
-        "hoodie.memory.compaction.fraction",
-        "hoodie.memory.merge.fraction",
-        "hoodie.parquet.block.size",
-        "hoodie.parquet.compression.codec",
-        "hoodie.parquet.compression.ratio",
-        "hoodie.parquet.max.file.size",
-        "hoodie.parquet.page.size",
-        "hoodie.parquet.small.file.limit",
-    }
-)
-_COLUMN = re.compile(r"\w[\w.]*")
-HudiContext = DecisionContext[HudiSnapshot]
 
-
-def hudi_settings() -> FormatSettings:
-    return FormatSettings(
-        THRESHOLDS[COMPACTION], THRESHOLDS[CLUSTERING], ORDER_COLUMNS, ORDER_STRATEGY, THRESHOLDS[CLEAN], RETAIN,
-        VERSIONS, LOCK, ALL_SERVICES, *SERVICES.values(), passed_on=TUNABLE,
-    )  # fmt: skip
-
-
-def sent_by_writer(action: Action, parameters: Mapping[str, Json]) -> dict[str, str]:
+def options_of_writer(action: Action, parameters: Mapping[str, Json]) -> dict[str, str]:
     """What a writer sends along, or what an earlier admission kept: by key, and only what makes sense."""
     known = {COMPACTION: (), CLUSTERING: (ORDER_COLUMNS, ORDER_STRATEGY), CLEAN: (RETAIN,)}
-    rows: tuple[SettingRow[object], ...] = known[action]
+    rows: tuple[kit.SettingRow[object], ...] = known[action]
     found = {row: str(value) for row in rows if (value := parameters.get(row.option.replace("-", "_")))}
     return {row.key: text for row, text in found.items() if is_sensible(row, text)}
 
 
-def is_sensible(row: SettingRow[object], text: str) -> bool:
+def is_sensible(row: kit.SettingRow[object], text: str) -> bool:
     try:
         row.parse(text, "request")
     except Invalid:
@@ -94,14 +63,14 @@ def is_sensible(row: SettingRow[object], text: str) -> bool:
     return True
 
 
-def versions(values: Values) -> frozenset[int]:
+def versions(values: kit.Values) -> frozenset[int]:
     try:
         return frozenset(int(text) for text in values[VERSIONS].split(",") if text.strip()) or KNOWN_VERSIONS
     except ValueError:
-        raise Invalid(f"{VERSIONS.key} is {values[VERSIONS]!r}: say numbers such as 6,8,9") from None
+        raise Invalid(f"{VERSIONS.key} is {values[VERSIONS]!r}: use numbers such as 6,8,9") from None
 
 
-def order(values: Values) -> dict[str, Json]:
+def order(values: kit.Values) -> dict[str, Json]:
     """How a clustering that we plan sorts its rows; empty: as they come."""
     columns = values[ORDER_COLUMNS]
     if wrong := [one for one in columns if not _COLUMN.fullmatch(one)]:
@@ -109,5 +78,5 @@ def order(values: Values) -> dict[str, Json]:
     return {"order_columns": ",".join(columns), "order_strategy": values[ORDER_STRATEGY]} if columns else {}
 
 
-def tuned(options: Mapping[str, Json]) -> dict[str, str]:
+def tunable_options(options: Mapping[str, Json]) -> dict[str, str]:
     return {key: str(value) for key, value in options.items() if key in TUNABLE}

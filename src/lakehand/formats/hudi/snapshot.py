@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ from lakehand.storage import Storage
 COMPACTION = Action.register("compaction")
 CLUSTERING = Action.register("clustering")
 CLEAN = Action.register("clean")
+ACTIONS = (COMPACTION, CLUSTERING, CLEAN)
 
 _SIZES = {COMPACTION: plans.compaction_size, CLUSTERING: plans.clustering_size, CLEAN: plans.clean_size}
 _PLANS = {"compaction": COMPACTION, "clustering": CLUSTERING, "clean": CLEAN}
@@ -68,11 +69,11 @@ class HudiSnapshot:
     @property
     def metadata_partitions(self) -> tuple[str, ...]:
         """The parts of the metadata table that exist: ``files`` and the indexes."""
-        return properties.listed(self.properties, "hoodie.table.metadata.partitions")
+        return properties.read_list(self.properties, "hoodie.table.metadata.partitions")
 
     @property
     def unfinished_metadata_partitions(self) -> tuple[str, ...]:
-        return properties.listed(self.properties, "hoodie.table.metadata.partitions.inflight")
+        return properties.read_list(self.properties, "hoodie.table.metadata.partitions.inflight")
 
     @cached_property
     def pending(self) -> tuple[PendingPlan, ...]:
@@ -107,30 +108,21 @@ class HudiSnapshot:
     def index_definitions(self) -> Mapping[str, Any]:
         """How the indexes of the metadata table are defined, by name."""
         path = self.properties.get("hoodie.table.index.defs.path")
-        if not path:
-            return {}
-        try:
-            document = self._document(f"{self.root}/{path}")
-        except FileNotFoundError:
-            return {}
-        return dict(document.get("indexDefinitions") or {})
+        return (self._document(f"{self.root}/{path}") if path else {}).get("indexDefinitions") or {}
 
     def requested_document(self, instant: str) -> dict[str, Any]:
-        for file in self.timeline.requested_at(instant):
-            try:
-                return self._document(f"{self.timeline_folder}/{file.name}")
-            except FileNotFoundError:
-                continue
-        return {}
+        found = map(self.document, self.timeline.requested_at(instant))
+        return next((document for document in found if document), {})
 
-    def completed_document(self, file: TimelineFile) -> dict[str, Any]:
-        try:
-            return self._document(f"{self.timeline_folder}/{file.name}")
-        except FileNotFoundError:
-            return {}
+    def document(self, file: TimelineFile) -> dict[str, Any]:
+        return self._document(f"{self.timeline_folder}/{file.name}")
 
     def _document(self, path: str) -> dict[str, Any]:
-        return plans.read_document(self.storage.read(path), path)
+        """Empty when the file is gone."""
+        try:
+            return plans.read_document(self.storage.read(path), path)
+        except FileNotFoundError:
+            return {}
 
     @cached_property
     def numbers(self) -> Mapping[str, Json]:
@@ -152,12 +144,12 @@ class HudiSnapshot:
 
     def _file_numbers(self) -> dict[str, Json]:
         replacing = self.timeline.completed("replacecommit")
-        replaced = {group for file in replacing for group in plans.replaced_groups(self.completed_document(file))}
+        replaced = {group for file in replacing for group in plans.replaced_groups(self.document(file))}
         return live_files(self.storage.below(self.root), self.timeline, replaced).numbers
 
     def _snapshot_numbers(self) -> dict[str, Json]:
         writes = self.timeline.completed(*WRITES)
-        oldest = {health.OLDEST_SNAPSHOT: iso(writes[0].modified)} if writes else {}
+        oldest = {health.OLDEST_SNAPSHOT: writes[0].modified.isoformat(timespec="seconds")} if writes else {}
         return {health.SNAPSHOTS: len(writes), **oldest}
 
     def _pending_numbers(self) -> dict[str, Json]:
@@ -185,7 +177,3 @@ class HudiSnapshot:
             return True
         old = any(file.action == "replacecommit" for file in requested)
         return old and plans.is_clustering(self.requested_document(instant))
-
-
-def iso(moment: datetime) -> str:
-    return moment.astimezone(timezone.utc).isoformat(timespec="seconds")

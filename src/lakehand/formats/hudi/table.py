@@ -3,13 +3,12 @@
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
-from typing import ClassVar
 
 from lakehand.formats.hudi import properties
 from lakehand.formats.hudi.snapshot import HudiSnapshot
 from lakehand.formats.hudi.timeline import Timeline
 from lakehand.spi import Format, TableFormat, TableReference
-from lakehand.storage import Entry, Storage, Storages
+from lakehand.storage import Storage, Storages
 
 HUDI = Format("hudi")
 
@@ -17,7 +16,7 @@ HUDI = Format("hudi")
 class HudiFormat(TableFormat):
     """Reads Hudi tables of timeline layouts 1 and 2."""
 
-    format: ClassVar[Format] = HUDI
+    format = HUDI
 
     def __init__(self) -> None:
         self._storages = Storages({})
@@ -27,28 +26,29 @@ class HudiFormat(TableFormat):
         self._storages = Storages(properties)
 
     def probe(self, reference: TableReference) -> str:
-        location = reference.location
-        storage, root = self._storages.of(location)
-        known = self._folders.get(location)
+        storage, root = self._storages.of(reference.location)
+        known = self._folders.get(reference.location)
         if known is not None:
             try:
                 return token_of(storage.names(known), storage, root)
             except FileNotFoundError:
-                self._folders.pop(location, None)  # moved by an upgrade, or gone
-        return token_of(storage.names(self._folder_of(location, storage, root)), storage, root)
+                self._folders.pop(reference.location, None)  # moved by an upgrade, or gone
+        _, folder = self._read_properties(reference.location, storage, root)
+        return token_of(storage.names(folder), storage, root)
 
     def recognise(self, location: str, names: Collection[str]) -> bool:
         return properties.FOLDER in names
 
     def inspect(self, reference: TableReference) -> HudiSnapshot:
-        location = reference.location
-        storage, root = self._storages.of(location)
-        found = properties.read_properties(storage, root, location)
-        folder = self._folders[location] = timeline_folder(root, found)
-        entries = entries_of(storage, folder)
+        storage, root = self._storages.of(reference.location)
+        found, folder = self._read_properties(reference.location, storage, root)
+        try:
+            entries = storage.entries(folder)
+        except FileNotFoundError:
+            entries = []  # a table that was just created may not have the folder yet
         return HudiSnapshot(
             token=token_of((entry.name for entry in entries), storage, root),
-            location=location,
+            location=reference.location,
             properties=found,
             timeline=Timeline.of(entries),
             timeline_folder=folder,
@@ -56,29 +56,18 @@ class HudiFormat(TableFormat):
             storage=storage,
         )
 
-    def _folder_of(self, location: str, storage: Storage, root: str) -> str:
+    def _read_properties(self, location: str, storage: Storage, root: str) -> tuple[Mapping[str, str], str]:
+        """The properties, and the folder of the timeline."""
         found = properties.read_properties(storage, root, location)
-        folder = self._folders[location] = timeline_folder(root, found)
-        return folder
-
-
-def timeline_folder(root: str, found: Mapping[str, str]) -> str:
-    meta = f"{root}/{properties.FOLDER}"
-    if properties.number(found, "hoodie.timeline.layout.version", 1) < 2:
-        return meta
-    return f"{meta}/{found.get('hoodie.timeline.path') or 'timeline'}"
-
-
-def entries_of(storage: Storage, folder: str) -> list[Entry]:
-    """The files of the timeline; a table that was just created may not have the folder yet."""
-    try:
-        return storage.entries(folder)
-    except FileNotFoundError:
-        return []
+        folder = f"{root}/{properties.FOLDER}"
+        if properties.number(found, "hoodie.timeline.layout.version", 1) >= 2:
+            folder = f"{folder}/{found.get('hoodie.timeline.path') or 'timeline'}"
+        self._folders[location] = folder
+        return found, folder
 
 
 def token_of(names: Iterable[str], storage: Storage, root: str) -> str:
-    """Every step of the timeline has a file name of its own, so that the names alone tell a change."""
+    """Every step of the timeline has a file name of its own, so that a change always changes the names."""
     steps = sorted(name for name in names if name[:1].isdigit())
     change_token = storage.change_token(f"{root}/{properties.FOLDER}/{properties.FILE}")
     return hashlib.blake2b("\n".join([change_token, *steps]).encode(), digest_size=16).hexdigest()

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from lakehand.domain.words import Word
 from lakehand.spi import Instant
@@ -20,8 +21,7 @@ class State(Word):
     COMPLETED = "completed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimelineFile:
+class TimelineFile(NamedTuple):
     """One file of the timeline: an action of the table, or a step of it."""
 
     name: str
@@ -31,7 +31,7 @@ class TimelineFile:
     modified: datetime
 
 
-def parsed(entry: Entry) -> TimelineFile | None:
+def parse_entry(entry: Entry) -> TimelineFile | None:
     """The file behind a name; None for everything that is not part of the timeline."""
     found = _NAME.fullmatch(entry.name)
     if found is None:
@@ -56,7 +56,7 @@ class Timeline:
 
     @staticmethod
     def of(entries: Iterable[Entry]) -> "Timeline":
-        files = [file for entry in entries if (file := parsed(entry))]
+        files = [file for entry in entries if (file := parse_entry(entry))]
         return Timeline(files=tuple(sorted(files, key=lambda f: (in_order(f.instant), f.name))))
 
     def completed(self, *actions: str) -> list[TimelineFile]:
@@ -74,9 +74,6 @@ class Timeline:
             if file.instant not in done and (file.instant not in open_ones or file.state is State.INFLIGHT):
                 open_ones[file.instant] = file
         return list(open_ones.values())
-
-    def holds(self, instant: str) -> bool:
-        return any(f.instant == instant for f in self.files)
 
     def requested_at(self, instant: str) -> list[TimelineFile]:
         return [f for f in self.files if f.instant == instant and f.state is State.REQUESTED]

@@ -1,19 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the timeline says about a process: success is a completed file, whatever the engine says."""
+"""What the timeline says about a process: success is a completed file, whatever the engine says; and why one failed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 from lakehand.formats.hudi import plans
 from lakehand.formats.hudi.conflicts import lost_plans, rolled_back_by
 from lakehand.formats.hudi.decisions import PLAN_AND_EXECUTE
 from lakehand.formats.hudi.snapshot import CLEAN, HudiSnapshot
 from lakehand.formats.hudi.timeline import TimelineFile, in_order
-from lakehand.spi import Finding, Instant, Json, TableProcess, Verdict
+from lakehand.spi import Finding, Instant, Json, Remedy, TableProcess, Verdict, kit
+from lakehand.spi.kit.conversions import items
+from lakehand.spi.kit.verdicts import gone, not_done
+
+RULES = (
+    kit.rule(
+        r"due to heartbeat by concurrent writer/job", "heartbeat", Remedy.NOT_YET, delay=timedelta(seconds=30),
+        advice="another runner has the plan, or one that was killed in the last two minutes had it",
+    ),
+    kit.rule(
+        r"unable to acquire (the )?lock|HoodieLockException|FAILED_TO_ACQUIRE", "lock-held", Remedy.NOT_YET,
+        delay=timedelta(seconds=30), advice="someone holds the table's lock",
+    ),
+    kit.rule(r"rollbacks\.WriterBusy", "writer-busy", Remedy.NOT_YET, delay=timedelta(seconds=15)),
+    kit.rule(
+        r"instants is not exist|is not present as pending or already completed", "plan-not-pending",
+        delay=timedelta(seconds=5),
+    ),
+    kit.table_missing(r"TableNotFoundException", "Hudi"),
+    kit.class_missing(r"Unable to (instantiate|load) class"),
+    kit.rule(
+        r"HoodieUpgradeDowngradeException|unknown.{0,40}version|version.{0,60}not supported|unsupported.{0,40}version",
+        "version-unknown", Remedy.FATAL, advice="the table is newer or older than the engine's Hudi can write",
+    ),
+    kit.rule(
+        r"HoodieClusteringUpdateException|WriteConflictException|ConcurrentModificationException", "write-conflict"
+    ),
+)  # fmt: skip
 
 
-def verify(snapshot: HudiSnapshot, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
-    instants = texts(result.get("instants"))
+def verify(effect: kit.Effect[HudiSnapshot]) -> Verdict:
+    snapshot, process, result = effect.snapshot, effect.process, effect.result
+    instants = instants_in(result.get("instants"))
     if not snapshot.timeline.files:
         return Verdict(finding=Finding.UNREADABLE, reason="the timeline is empty, which no table with a plan can be")
     if lost := lost_plans(result):
@@ -23,7 +52,7 @@ def verify(snapshot: HudiSnapshot, process: TableProcess, result: Mapping[str, J
         return about_plan(snapshot, process, instant, is_claimed=instant in instants)
     if instants:
         return about_plans(snapshot, process, instants)
-    return about_nothing(snapshot, process) if "instants" in result else after_a_loss(snapshot, process)
+    return about_nothing(snapshot, process, has_ended="instants" in result)
 
 
 def about_lost(
@@ -32,10 +61,10 @@ def about_lost(
     """Gone, unless a plan is still there; what else the same run completed counts as its work."""
     left = [plan.instant for plan in snapshot.pending_of(process.action) if plan.instant in lost]
     if left:
-        return Verdict(finding=Finding.NOT_DONE, reason=f"{process.action} plan {left[0]} is still pending")
+        return not_done(f"{process.action} plan {left[0]} is still pending")
     reason = "; ".join(lost.values())
     if not instants:
-        return Verdict(finding=Finding.GONE, reason=reason)
+        return gone(reason)
     verdict = about_plans(snapshot, process, instants)
     return replace(verdict, reason=f"{verdict.reason}; {reason}")
 
@@ -52,7 +81,7 @@ def about_plan(snapshot: HudiSnapshot, process: TableProcess, instant: Instant, 
         reason = f"{process.action} {instant} is completed as {done[0].name}"
         return Verdict(finding=Finding.DONE, reason=reason, numbers=numbers_of(snapshot, process, done))
     if any(plan.instant == instant for plan in snapshot.pending_of(process.action)):
-        return Verdict(finding=Finding.NOT_DONE, reason=f"{process.action} plan {instant} is still pending")
+        return not_done(f"{process.action} plan {instant} is still pending")
     return about_absent(snapshot, process, instant, is_claimed=is_claimed)
 
 
@@ -63,10 +92,8 @@ def about_absent(snapshot: HudiSnapshot, process: TableProcess, instant: Instant
         reason = f"{process.action} {instant} was completed, and archived since: the active timeline begins at {oldest}"
         return Verdict(finding=Finding.DONE, reason=reason)
     if rollback := rolled_back_by(snapshot, instant):
-        reason = f"{process.action} plan {instant} was rolled back by someone else ({rollback.name})"
-        return Verdict(finding=Finding.GONE, reason=reason)
-    reason = f"{process.action} plan {instant} is gone from the timeline, which begins at {oldest}"
-    return Verdict(finding=Finding.GONE, reason=reason)
+        return gone(f"{process.action} plan {instant} was rolled back by someone else ({rollback.name})")
+    return gone(f"{process.action} plan {instant} is gone from the timeline, which begins at {oldest}")
 
 
 def about_plans(snapshot: HudiSnapshot, process: TableProcess, instants: Sequence[Instant]) -> Verdict:
@@ -80,22 +107,19 @@ def about_plans(snapshot: HudiSnapshot, process: TableProcess, instants: Sequenc
     return Verdict(finding=Finding.DONE, reason=reason, numbers=numbers_of(snapshot, process, done))
 
 
-def about_nothing(snapshot: HudiSnapshot, process: TableProcess) -> Verdict:
-    """The job came to its end without work: believed only if no plan is left."""
-    if left := snapshot.pending_of(process.action):
-        return Verdict(finding=Finding.NOT_DONE, reason=f"{process.action} plan {left[0].instant} is pending")
-    return Verdict(finding=Finding.DONE, reason=f"nothing to do: Hudi made no {process.action} plan")
+def about_nothing(snapshot: HudiSnapshot, process: TableProcess, *, has_ended: bool) -> Verdict:
+    """A job that ended without work is believed if no plan is left.
 
-
-def after_a_loss(snapshot: HudiSnapshot, process: TableProcess) -> Verdict:
-    """No result: what was not there at admission and is completed now is the effect."""
+    Without a result, what was not there at admission and is completed now is the effect.
+    """
     if left := snapshot.pending_of(process.action):
-        return Verdict(finding=Finding.NOT_DONE, reason=f"{process.action} plan {left[0].instant} is pending")
-    before = set(texts(process.parameters.get("before")))
-    new = [instant for instant in snapshot.instants_of(process.action) if instant not in before]
-    if new:
+        return not_done(f"{process.action} plan {left[0].instant} is pending")
+    if has_ended:
+        return Verdict(finding=Finding.DONE, reason=f"nothing to do: Hudi made no {process.action} plan")
+    before = instants_in(process.parameters.get("before"))
+    if new := [instant for instant in snapshot.instants_of(process.action) if instant not in before]:
         return about_plans(snapshot, process, new)
-    return Verdict(finding=Finding.NOT_DONE, reason=f"no {process.action} was planned or completed")
+    return not_done(f"no {process.action} was planned or completed")
 
 
 def numbers_of(snapshot: HudiSnapshot, process: TableProcess, done: Sequence[TimelineFile]) -> dict[str, Json]:
@@ -103,13 +127,14 @@ def numbers_of(snapshot: HudiSnapshot, process: TableProcess, done: Sequence[Tim
     total: dict[str, int] = {}
     for file in done:
         try:
-            document = snapshot.completed_document(file)
+            document = snapshot.document(file)
         except OSError:
             continue
-        counted = plans.clean_numbers(document) if process.action == CLEAN else plans.commit_numbers(document)
+        deleted = {"files_deleted": int(document.get("totalFilesDeleted") or 0)}
+        counted = deleted if process.action == CLEAN else plans.commit_numbers(document)
         total = {key: total.get(key, 0) + counted.get(key, 0) for key in {**total, **counted}}
     return {"completed": [file.name for file in done], **total}
 
 
-def texts(value: Json) -> list[Instant]:
-    return [Instant(str(item)) for item in value] if isinstance(value, (list, tuple)) else []
+def instants_in(value: Json) -> list[Instant]:
+    return [Instant(str(item)) for item in items(value)]

@@ -85,12 +85,7 @@ def is_known_index(name: str) -> bool:
 
 def writer_options(table: HudiSnapshot) -> dict[str, str]:
     """All options of an execution that come from the table itself."""
-    return {
-        **ALONE,
-        "hoodie.write.table.version": str(table.version),
-        **identity(table.properties),
-        **metadata(table),
-    }
+    return {**ALONE, "hoodie.write.table.version": str(table.version), **identity(table.properties), **metadata(table)}
 
 
 def identity(properties: Mapping[str, str]) -> dict[str, str]:

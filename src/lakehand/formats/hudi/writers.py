@@ -45,30 +45,26 @@ def refused_write(table: TableRuntime, snapshot: HudiSnapshot) -> TimelineFile |
     """Hudi's default strategy refuses an update before the write is inflight: only its request stays."""
     instants = [file.instant for file in snapshot.timeline.files]
     for file in snapshot.timeline.files:
-        is_alone = file.action in PLAIN_WRITES and file.state is State.REQUESTED and instants.count(file.instant) == 1
-        is_old = is_alone and table.now - file.modified > GIVEN_UP
-        if is_old and was_beside_clustering(snapshot, file):
+        is_write = file.action in PLAIN_WRITES and file.state is State.REQUESTED
+        is_alone = is_write and instants.count(file.instant) == 1
+        if is_alone and table.now - file.modified > GIVEN_UP and was_beside_clustering(snapshot, file):
             return file
     return None
 
 
 def was_beside_clustering(snapshot: HudiSnapshot, write: TimelineFile) -> bool:
+    no_end_yet = write.modified + GIVEN_UP
     pending = [plan.instant for plan in snapshot.pending_of(CLUSTERING)]
     for instant in [*pending, *snapshot.instants_of(CLUSTERING)]:
         began = min((f.modified for f in snapshot.timeline.requested_at(instant)), default=write.modified)
-        ended = max((f.modified for f in snapshot.timeline.completed_at(instant)), default=no_end_yet(write))
+        ended = max((f.modified for f in snapshot.timeline.completed_at(instant)), default=no_end_yet)
         if began < write.modified < ended:
             return True
     return False
 
 
-def no_end_yet(write: TimelineFile) -> datetime:
-    """After the write: for a clustering that has no end yet."""
-    return write.modified + GIVEN_UP
-
-
 def codec_options(snapshot: HudiSnapshot, action: Action) -> dict[str, str]:
-    """Write base files as the table's writer does; nothing where that cannot be told."""
+    """Compress base files as the table's writer does; empty when that is unknown."""
     if action == CLEAN:
         return {}
     found = (codec_of(snapshot, file) for file in islice(base_files(snapshot, action), FILES_TRIED))
@@ -79,15 +75,12 @@ def codec_options(snapshot: HudiSnapshot, action: Action) -> dict[str, str]:
 def base_files(snapshot: HudiSnapshot, action: Action) -> Iterator[str]:
     """Paths of parquet files below the table, the likeliest first."""
     for plan in snapshot.pending_of(action):
-        yield from (below(snapshot, path) for path in plans.base_files(plan.document) if path.endswith(".parquet"))
-    for commit in snapshot.timeline.completed(*WRITES)[: -COMMITS_READ - 1 : -1]:
-        stats = (snapshot.completed_document(commit).get("partitionToWriteStats") or {}).values()
-        paths = (str(stat.get("path") or "") for group in stats for stat in group or [])
+        paths = (path.removeprefix(snapshot.location).lstrip("/") for path in plans.base_files(plan.document))
         yield from (path for path in paths if path.endswith(".parquet"))
-
-
-def below(snapshot: HudiSnapshot, path: str) -> str:
-    return path.removeprefix(snapshot.location).lstrip("/")
+    for commit in snapshot.timeline.completed(*WRITES)[: -COMMITS_READ - 1 : -1]:
+        stats = plans.write_stats(snapshot.document(commit))
+        paths = (str(stat.get("path") or "") for stat in stats)
+        yield from (path for path in paths if path.endswith(".parquet"))
 
 
 def codec_of(snapshot: HudiSnapshot, path: str) -> str | None:
@@ -101,22 +94,19 @@ def codec_of(snapshot: HudiSnapshot, path: str) -> str | None:
         return None
 
 
-def tolerance(config: TableConfig) -> timedelta:
-    """How old a heartbeat may be before Hudi takes its runner for dead: two minutes, unless the table differs."""
-    return timedelta(milliseconds=config.number(INTERVAL, HUDIS_INTERVAL)) * config.number(MISSES, HUDIS_MISSES)
-
-
 def heartbeat_options(config: TableConfig) -> dict[str, str]:
-    """What the table says about heartbeats; it must be the same for all who run its plans."""
+    """The table's options of heartbeats: all who run its plans must use the same."""
     return {key: str(config.number(key, 0)) for key in (INTERVAL, MISSES) if key in config.settings}
 
 
 def fresh_for(snapshot: HudiSnapshot, instant: Instant, now: datetime, config: TableConfig) -> timedelta | None:
     """How much longer a plan's heartbeat counts as fresh; None when there is none or it is old."""
     try:
-        beats = snapshot.storage.entries(f"{snapshot.root}/{HEARTBEATS}")
+        heartbeats = snapshot.storage.entries(f"{snapshot.root}/{HEARTBEATS}")
     except FileNotFoundError:
         return None
-    seen = max((entry.modified for entry in beats if entry.name == instant), default=None)
-    left = tolerance(config) - (now - seen) if seen else timedelta()
+    newest = max((entry.modified for entry in heartbeats if entry.name == instant), default=None)
+    # How old a heartbeat may be before Hudi takes its runner for dead: two minutes, unless the table differs.
+    interval = timedelta(milliseconds=config.number(INTERVAL, HUDIS_INTERVAL))
+    left = interval * config.number(MISSES, HUDIS_MISSES) - (now - newest) if newest else timedelta()
     return left if left > timedelta() else None

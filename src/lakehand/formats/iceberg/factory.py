@@ -5,62 +5,62 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import ClassVar
 
-from lakehand.formats.iceberg import decisions, verdicts
-from lakehand.formats.iceberg.failures import RULES
-from lakehand.formats.iceberg.settings import IcebergContext, iceberg_settings
-from lakehand.formats.iceberg.snapshot import (
-    EXPIRE_SNAPSHOTS,
-    REMOVE_ORPHANS,
-    REWRITE_DATA,
-    REWRITE_MANIFESTS,
-    REWRITE_POSITION_DELETES,
-    IcebergSnapshot,
-)
+from lakehand.formats.iceberg import decisions, needs, settings, snapshot, verdicts
+from lakehand.formats.iceberg.settings import IcebergContext
+from lakehand.formats.iceberg.snapshot import IcebergSnapshot
 from lakehand.formats.iceberg.table import ICEBERG
-from lakehand.spi import (
-    Action,
-    Format,
-    Json,
-    ProcessTriggerStrategy,
-    Skip,
-    TableProcess,
-    TableRuntime,
-    Verdict,
-    at_fixed_rate,
-)
-from lakehand.spi.kit import FailureRule, FormatSettings, Need, PlanningFactory
+from lakehand.spi import Json, ProcessTriggerStrategy, Skip, at_fixed_rate
+from lakehand.spi.kit import BEFORE, ActionRow, Actions, Need, PlanningFactory
 
 # Rewrites follow commits; what only time makes necessary follows time.
 ON_COMMIT = ProcessTriggerStrategy(interval=timedelta(days=1), on_new_snapshot=True)
 
 
 class IcebergProcessFactory(PlanningFactory[IcebergSnapshot]):
-    name: ClassVar[str] = "iceberg"
-    format: ClassVar[Format] = ICEBERG
-    strategies: ClassVar[Mapping[Action, ProcessTriggerStrategy]] = {
-        REWRITE_DATA: ON_COMMIT,
-        REWRITE_POSITION_DELETES: ON_COMMIT,
-        REWRITE_MANIFESTS: ON_COMMIT,
-        EXPIRE_SNAPSHOTS: at_fixed_rate(timedelta(hours=6)),
-        REMOVE_ORPHANS: at_fixed_rate(timedelta(days=1), parallelism=2),
-    }
-    dry_runs: ClassVar[frozenset[Action]] = frozenset({EXPIRE_SNAPSHOTS, REMOVE_ORPHANS})
-    rules: ClassVar[tuple[FailureRule, ...]] = RULES
+    name = "iceberg"
+    format = ICEBERG
+    actions: ClassVar[Actions] = {
+        snapshot.REWRITE_DATA: ActionRow(
+            strategy=ON_COMMIT, decide=needs.decide_data, limits=needs.data_options, verify=verdicts.verify_rewrite
+        ),
+        snapshot.REWRITE_POSITION_DELETES: ActionRow(
+            strategy=ON_COMMIT, decide=needs.decide_position_deletes, limits=needs.delete_options,
+            verify=verdicts.verify_rewrite,
+        ),
+        snapshot.REWRITE_MANIFESTS: ActionRow(
+            strategy=ON_COMMIT, decide=needs.decide_manifests, verify=verdicts.verify_rewrite
+        ),
+        snapshot.EXPIRE_SNAPSHOTS: ActionRow(
+            strategy=at_fixed_rate(timedelta(hours=6)), decide=decisions.decide_expiry, limits=decisions.expiry_limits,
+            verify=verdicts.verify_expiry, has_dry_run=True,
+        ),
+        snapshot.REMOVE_ORPHANS: ActionRow(
+            strategy=at_fixed_rate(timedelta(days=1), parallelism=2), decide=decisions.decide_orphans,
+            limits=decisions.orphan_limits, verify=verdicts.verify_orphans, has_dry_run=True,
+        ),
+    }  # fmt: skip
+    rows = settings.ROWS
+    rules = verdicts.RULES
     snapshot_type = IcebergSnapshot
 
-    def make_settings(self) -> FormatSettings:
-        return iceberg_settings()
-
     def decide(self, context: IcebergContext) -> Need | Skip:
-        return decisions.decide(context)
+        if why := decisions.why_never(context.snapshot, context.action):
+            return Skip(reason=why)
+        if context.by_person or decisions.has_committed(context):
+            return Need(reason="")
+        return super().decide(context)
 
     def not_now(self, context: IcebergContext) -> Skip | None:
         return decisions.not_now(context)
 
     def parameters(self, context: IcebergContext, need: Need) -> Mapping[str, Json]:
-        return decisions.parameters(context)
-
-    def verify_effect(
-        self, table: TableRuntime, snapshot: IcebergSnapshot, process: TableProcess, result: Mapping[str, Json]
-    ) -> Verdict:
-        return verdicts.verify(snapshot, process, result)
+        current, reference = context.snapshot.current, context.table.reference
+        return {
+            "catalog": reference.catalog.name if reference.catalog else "",
+            "namespace": reference.db_name if reference.catalog else "",
+            "table": reference.table_name if reference.catalog else "",
+            "identity": context.snapshot.identity,
+            BEFORE: current.id if current else None,
+            "seen": context.snapshot.totals(),
+            **super().parameters(context, need),
+        }

@@ -8,10 +8,10 @@ from functools import lru_cache
 from threading import Lock
 from typing import Any, NamedTuple
 
-from lakehand.storage.avro import checked_avro, schema_text
+from lakehand.storage import read_records
 
 DATA, POSITION_DELETES, EQUALITY_DELETES = 0, 1, 2
-DELETED = 2  # the status of an entry that only says what is gone
+DELETED = 2  # the status of an entry for a file that is gone
 FILE_PATH = 2147483546  # the column of a position delete file that names data files
 REMEMBERED = 200_000  # files of manifests that are kept in memory
 
@@ -107,10 +107,9 @@ def content_file(entry: Mapping[str, Any], manifest: Manifest) -> ContentFile:
 
 
 def reference_of(file: Mapping[str, Any]) -> str | None:
-    """Told in a field of its own, or by equal bounds of the column that names data files."""
-    told = file.get("referenced_data_file")
-    if told:
-        return str(told)
+    """The only data file that a delete file is about: from its own field, or from equal bounds of the path column."""
+    if path := file.get("referenced_data_file"):
+        return str(path)
     lower, upper = (bound(file.get(name)) for name in ("lower_bounds", "upper_bounds"))
     return lower.decode() if lower is not None and lower == upper else None
 
@@ -119,18 +118,9 @@ def bound(pairs: Sequence[Mapping[str, Any]] | None) -> bytes | None:
     return next((pair["value"] for pair in pairs or () if pair["key"] == FILE_PATH), None)
 
 
-def records(data: bytes, wanted: frozenset[str], path: str = "an Avro file of the metadata") -> Iterator[Any]:
+def records(data: bytes, wanted: frozenset[str], path: str) -> Iterator[Any]:
     """Only the wanted fields. The file is checked before its schema is used."""
-    import fastavro  # costs 20 ms, and a probe does not need it
-
-    checked = checked_avro(data, path)
-    try:
-        written = schema_text(checked.getvalue())
-        yield from fastavro.reader(checked, reader_schema=projected(written, wanted))
-    except OSError:
-        raise
-    except Exception as error:  # fastavro has many ways to dislike a file
-        raise OSError(f"{path} cannot be read: {type(error).__name__}: {error}") from error
+    return read_records(data, path, projection=lambda written: projected(written, wanted))
 
 
 @lru_cache(maxsize=128)

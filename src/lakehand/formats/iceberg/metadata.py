@@ -28,26 +28,16 @@ def current(storage: Storage, root: str, location: str) -> str:
         return newest(storage, folder, location)
     except ValueError as error:
         raise OSError(f"{folder}/{HINT} is no number: {error}") from error
-    name = named(storage, folder, version)
+    name = find_version(storage, folder, version)
     if name is None:
         return newest(storage, folder, location)
-    while (following := named(storage, folder, version + 1)) is not None:
+    while (following := find_version(storage, folder, version + 1)) is not None:
         version, name = version + 1, following
     return name
 
 
-def named(storage: Storage, folder: str, version: int) -> str | None:
-    return next((n for n in (f"v{version}{suffix}" for suffix in SUFFIXES) if exists(storage, f"{folder}/{n}")), None)
-
-
-def exists(storage: Storage, path: str) -> bool:
-    if storage.is_local:
-        return storage.change_token(path) != "absent"
-    try:
-        storage.open(path).close()
-    except FileNotFoundError:
-        return False
-    return True
+def find_version(storage: Storage, folder: str, version: int) -> str | None:
+    return next((n for n in (f"v{version}{suffix}" for suffix in SUFFIXES) if storage.exists(f"{folder}/{n}")), None)
 
 
 def newest(storage: Storage, folder: str, location: str) -> str:

@@ -1,39 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a table's files need, in numbers. Pure; what was just rewritten is never found again."""
+"""Whether data files, delete files and manifests are worth rewriting. What was just rewritten never is again."""
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from math import ceil
-from typing import Any
 
+from lakehand.formats.iceberg import settings
 from lakehand.formats.iceberg.manifests import EQUALITY_DELETES, ContentFile
-from lakehand.formats.iceberg.settings import DataRules, DeleteRules, ManifestRules
-from lakehand.formats.iceberg.snapshot import IcebergSnapshot
-from lakehand.spi import Skip, amount
+from lakehand.formats.iceberg.settings import IcebergContext
+from lakehand.formats.iceberg.snapshot import SMALL_SHARE, IcebergSnapshot, whole_number
+from lakehand.spi import Json, Skip, amount, health
 from lakehand.spi.kit import Need
 
+DELETES_TARGET_BYTES = 64 * health.MB
+MANIFEST_TARGET_BYTES = 8 * health.MB
 
-def data_need(snapshot: IcebergSnapshot, rules: DataRules) -> Need | Skip:
-    heavy = heavy_files(snapshot, rules)
-    small = [file for file in snapshot.data_files if file.size < rules.small]
-    groups = grouped(
-        (file for file in snapshot.data_files if file.size < rules.small or file.path in heavy), snapshot.spec
+
+def target_bytes(context: IcebergContext) -> int:
+    return context.values.get(settings.TARGET) or context.snapshot.target_bytes
+
+
+def small_bytes(context: IcebergContext) -> int:
+    return int(target_bytes(context) * SMALL_SHARE)
+
+
+def decide_data(context: IcebergContext) -> Need | Skip:
+    files, limit, least = context.snapshot.data_files, small_bytes(context), context.values[settings.MIN_INPUT_FILES]
+    heavy = heavy_files(context)
+    groups = group_by_partition(
+        (file for file in files if file.size < limit or file.path in heavy), context.snapshot.spec
     )
     worth = [
         group
         for group in groups.values()
-        if is_worth(group, rules.min_files, rules.target) or has_heavy_file(group, heavy)
+        if is_worth(group, least, target_bytes(context)) or any(file.path in heavy for file in group)
     ]
-    told = f"{len(small)} of {len(snapshot.data_files)} files are under {amount(rules.small)}"
-    told += describe_heavy(heavy, rules)
+    text = f"{sum(file.size < limit for file in files)} of {len(files)} files are under {amount(limit)}"
+    text += describe_heavy(context, heavy)
     if not worth:
         most = max((len(group) for group in groups.values()), default=0)
-        return Skip(reason=f"{told}; at most {most} in one partition, {rules.min_files} are worth it")
+        return Skip(reason=f"{text}; at most {most} in one partition, {least} are worth it")
     chosen = [file for group in worth for file in group]
-    size = amount(sum(file.size for file in chosen))
-    where = f"{len(chosen)} files in {len(worth)} of {max(len(partitions(snapshot)), 1)} partitions"
-    return Need(reason=f"{told}: {size} to rewrite, {where}")
+    size, partitions = amount(sum(file.size for file in chosen)), {file.group for file in files}
+    where = f"{len(chosen)} files in {len(worth)} of {max(len(partitions), 1)} partitions"
+    return Need(reason=f"{text}: {size} to rewrite, {where}")
+
+
+def data_options(context: IcebergContext) -> dict[str, Json]:
+    """The thresholds of the decision, as Iceberg's own planner knows them."""
+    values = context.values
+    options = {
+        "target-file-size-bytes": str(target_bytes(context)),
+        "min-file-size-bytes": str(small_bytes(context)),
+        "min-input-files": str(values[settings.MIN_INPUT_FILES]),
+        "delete-file-threshold": str(values[settings.DELETE_FILES]),
+        "delete-ratio-threshold": str(values[settings.DELETE_RATIO]),
+        "max-files-to-rewrite": str(values[settings.MAX_FILES]),
+        "remove-dangling-deletes": "true",
+        "use-starting-sequence-number": "true",
+        **rewrite_all(context),
+    }
+    return {"rewrite": options, "order": settings.order(values)}
+
+
+def rewrite_all(context: IcebergContext) -> dict[str, str]:
+    """For one request, never a setting: it would rewrite everything again and again."""
+    return {"rewrite-all": "true"} if context.values[settings.REWRITE_ALL[context.action]] else {}
 
 
 def is_worth(group: Sequence[ContentFile], least: int, target: int) -> bool:
@@ -45,17 +78,14 @@ def outputs(size: int, target: int) -> int:
     return max(ceil(size / max(target, 1)), 1)
 
 
-def has_heavy_file(group: Sequence[ContentFile], heavy: Mapping[str, str]) -> bool:
-    return any(file.path in heavy for file in group)
-
-
-def describe_heavy(heavy: Mapping[str, str], rules: DataRules) -> str:
+def describe_heavy(context: IcebergContext, heavy: Collection[str]) -> str:
     if not heavy:
         return ""
-    return f"; {len(heavy)} have {rules.delete_files} delete files or {rules.delete_ratio:.0%} of their rows deleted"
+    count, ratio = context.values[settings.DELETE_FILES], context.values[settings.DELETE_RATIO]
+    return f"; {len(heavy)} have {count} delete files or {ratio:.0%} of their rows deleted"
 
 
-def grouped(files: Iterable[ContentFile], spec: int) -> Mapping[Hashable, list[ContentFile]]:
+def group_by_partition(files: Iterable[ContentFile], spec: int) -> Mapping[Hashable, list[ContentFile]]:
     """By partition; files of older partition specs are one group, as in Iceberg's own rewrite."""
     groups: dict[Hashable, list[ContentFile]] = defaultdict(list)
     for file in files:
@@ -63,24 +93,18 @@ def grouped(files: Iterable[ContentFile], spec: int) -> Mapping[Hashable, list[C
     return groups
 
 
-def partitions(snapshot: IcebergSnapshot) -> set[tuple[Any, ...]]:
-    return {file.group for file in snapshot.data_files}
-
-
-def heavy_files(snapshot: IcebergSnapshot, rules: DataRules) -> Mapping[str, str]:
-    """Data files that a reader must merge with too many deletes, by path."""
-    if not snapshot.delete_files:
-        return {}
-    deletes = DeleteIndex(snapshot)
-    return {
-        file.path: "deletes"
-        for file in snapshot.data_files
-        if deletes.count(file) >= rules.delete_files or deletes.ratio(file) >= rules.delete_ratio
-    }
+def heavy_files(context: IcebergContext) -> frozenset[str]:
+    """Paths of data files that a reader must merge with too many deletes."""
+    if not context.snapshot.delete_files:
+        return frozenset()
+    deletes = DeleteIndex(context.snapshot)
+    count, ratio = context.values[settings.DELETE_FILES], context.values[settings.DELETE_RATIO]
+    files = context.snapshot.data_files
+    return frozenset(file.path for file in files if deletes.count(file) >= count or deletes.ratio(file) >= ratio)
 
 
 class DeleteIndex:
-    """Which delete files apply to which data files, told by their partitions and sequence numbers."""
+    """Which delete files apply to which data files, by their partitions and sequence numbers."""
 
     def __init__(self, snapshot: IcebergSnapshot) -> None:
         self._own: dict[str, list[ContentFile]] = defaultdict(list)
@@ -111,44 +135,53 @@ class DeleteIndex:
         return min(deleted / file.rows, 1.0) if file.rows else 0.0
 
 
-def deletes_need(snapshot: IcebergSnapshot, rules: DeleteRules) -> Need | Skip:
+def decide_position_deletes(context: IcebergContext) -> Need | Skip:
+    snapshot, least = context.snapshot, context.values[settings.DELETES_MIN_INPUT_FILES]
     files = snapshot.position_deletes
     if not files:
         vectors = sum(file.is_vector for file in snapshot.delete_files)
         more = f"; its {vectors} deletion vectors need no merging" if vectors else ""
         return Skip(reason=f"the table has no position delete files{more}")
     live = {file.path for file in snapshot.data_files}
-    groups = grouped(files, snapshot.spec).values()
-    worth = [group for group in groups if merges(group, rules, live)]
+    groups = group_by_partition(files, snapshot.spec).values()
+    worth = [group for group in groups if is_worth_merging(snapshot, group, least, live)]
     dangling = sum(file.reference is not None and file.reference not in live for file in files)
-    told = f"{len(files)} position delete files for {len(live)} data files, {dangling} of them dangling"
+    text = f"{len(files)} position delete files for {len(live)} data files, {dangling} of them dangling"
     if not worth:
         most = max(len(group) for group in groups)
-        reason = f"{told}; at most {most} in one partition, and {rules.min_files} that become half as many are worth it"
-        return Skip(reason=reason)
+        return Skip(
+            reason=f"{text}; at most {most} in one partition, and {least} that become half as many are worth it"
+        )
     count = sum(len(group) for group in worth)
     size = amount(sum(file.size for group in worth for file in group))
-    return Need(reason=f"{told}: {count} in {len(worth)} partitions to merge, {size}")
+    return Need(reason=f"{text}: {count} in {len(worth)} partitions to merge, {size}")
 
 
-def merges(group: Sequence[ContentFile], rules: DeleteRules, live: set[str]) -> bool:
-    """With one delete file per data file, only doubles, dangling ones and those about many data files can go."""
-    small = [file for file in group if file.size < rules.target * 0.75]
-    if not rules.by_file:
-        return is_worth(small, rules.min_files, rules.target)
+def delete_options(context: IcebergContext) -> dict[str, Json]:
+    return {
+        "rewrite": {"min-input-files": str(context.values[settings.DELETES_MIN_INPUT_FILES]), **rewrite_all(context)}
+    }
+
+
+def is_worth_merging(snapshot: IcebergSnapshot, group: Sequence[ContentFile], least: int, live: set[str]) -> bool:
+    """With one delete file per data file, which is Spark's default, only doubles, dangling ones and those about many
+    data files can go."""
+    target = whole_number(snapshot.properties, "write.delete.target-file-size-bytes", DELETES_TARGET_BYTES)
+    small = [file for file in group if file.size < target * SMALL_SHARE]
+    if snapshot.version <= 2 and snapshot.properties.get("write.delete.granularity", "file").lower() != "file":
+        return is_worth(small, least, target)
     references = {file.reference for file in small if file.reference in live}
     is_shared = any(file.reference is None for file in small)
-    after = len(references) + is_shared
-    return len(small) >= rules.min_files and len(small) >= 2 * after
+    return len(small) >= least and len(small) >= 2 * (len(references) + is_shared)
 
 
-def manifests_need(snapshot: IcebergSnapshot, rules: ManifestRules) -> Need | Skip:
+def decide_manifests(context: IcebergContext) -> Need | Skip:
+    snapshot, least = context.snapshot, context.values[settings.MIN_MANIFESTS]
+    target = whole_number(snapshot.properties, "commit.manifest.target-size-bytes", MANIFEST_TARGET_BYTES)
     mine = [manifest for manifest in snapshot.manifests if manifest.spec == snapshot.spec]
     sizes = {kind: [m.size for m in mine if m.holds_deletes is kind] for kind in (False, True)}
-    after = sum(outputs(sum(found), rules.target) for found in sizes.values() if found)
-    size = sum(manifest.size for manifest in mine)
-    told = f"{len(mine)} manifests of {amount(size)} in all, {after} would do"
-    is_there = len(mine) >= rules.min_manifests and len(mine) >= 2 * after
-    if is_there:
-        return Need(reason=told)
-    return Skip(reason=f"{told}; {rules.min_manifests} that become half as many are worth it")
+    after = sum(outputs(sum(found), target) for found in sizes.values() if found)
+    text = f"{len(mine)} manifests of {amount(sum(manifest.size for manifest in mine))} in all, {after} would do"
+    if len(mine) >= least and len(mine) >= 2 * after:
+        return Need(reason=text)
+    return Skip(reason=f"{text}; {least} that become half as many are worth it")

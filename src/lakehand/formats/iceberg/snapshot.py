@@ -2,8 +2,9 @@
 """An Iceberg table at one moment: its metadata file; manifests are opened only when someone asks for files."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,7 +18,8 @@ from lakehand.formats.iceberg.manifests import (
     read_files,
     read_list,
 )
-from lakehand.spi import Action, Json, health, size_histogram
+from lakehand.spi import Action, Json, health
+from lakehand.spi.kit.conversions import moment_of
 from lakehand.storage import Storages
 
 REWRITE_DATA = Action.register("rewrite-data")
@@ -25,6 +27,7 @@ REWRITE_POSITION_DELETES = Action.register("rewrite-position-deletes")
 REWRITE_MANIFESTS = Action.register("rewrite-manifests")
 EXPIRE_SNAPSHOTS = Action.register("expire-snapshots")
 REMOVE_ORPHANS = Action.register("remove-orphans")
+ACTIONS = (REWRITE_DATA, REWRITE_POSITION_DELETES, REWRITE_MANIFESTS, EXPIRE_SNAPSHOTS, REMOVE_ORPHANS)
 
 TAG = "lakehand-operation"  # in a snapshot's summary: the operation that made it
 MAIN = "main"
@@ -45,7 +48,7 @@ class SnapshotCommit(NamedTuple):
 
     @property
     def time(self) -> datetime:
-        return datetime.fromtimestamp(self.at / 1000, timezone.utc)
+        return moment_of(self.at)
 
 
 class Ref(NamedTuple):
@@ -76,8 +79,8 @@ class IcebergSnapshot:
     @property
     def identity(self) -> str | None:
         """What stays when the table is moved or renamed; tables of version 1 may have none."""
-        told = self.metadata.get("table-uuid")
-        return None if told is None else str(told)
+        identifier = self.metadata.get("table-uuid")
+        return None if identifier is None else str(identifier)
 
     @property
     def properties(self) -> Mapping[str, str]:
@@ -93,10 +96,10 @@ class IcebergSnapshot:
 
     @cached_property
     def refs(self) -> Mapping[str, Ref]:
-        told = self.metadata.get("refs")
-        if told is None:
+        refs = self.metadata.get("refs")
+        if refs is None:
             return {} if self.current is None else {MAIN: Ref(self.current.id, True, None, None)}
-        return {name: ref_of(ref) for name, ref in told.items()}
+        return {name: ref_of(ref) for name, ref in refs.items()}
 
     @property
     def current(self) -> SnapshotCommit | None:
@@ -138,16 +141,11 @@ class IcebergSnapshot:
 
     @cached_property
     def numbers(self) -> Mapping[str, Json]:
-        sizes = [file.size for file in self.data_files]
-        small = [size for size in sizes if size < self.target_bytes * SMALL_SHARE]
+        sizes, limit = [file.size for file in self.data_files], self.target_bytes * SMALL_SHARE
         vectors = sum(file.is_vector for file in self.delete_files)
         return {
             "format_version": self.version,
-            health.FILES: len(sizes),
-            health.BYTES: sum(sizes),
-            health.SMALL_FILES: len(small),
-            health.SMALL_BYTES: sum(small),
-            health.HISTOGRAM: size_histogram(sizes),
+            **health.file_numbers(sizes, [size for size in sizes if size < limit]),
             health.ROWS: sum(file.rows for file in self.data_files),
             health.DELETE_FILES: len(self.delete_files) - vectors,
             health.DELETION_VECTORS: vectors,
@@ -170,22 +168,16 @@ class IcebergSnapshot:
         """Counts that the current snapshot's summary has, without opening any file."""
         summary = self.current.summary if self.current else {}
         named = {"files": "total-data-files", "delete_files": "total-delete-files", "rows": "total-records"}
-        return {
-            **{key: whole_number(summary, name, 0) for key, name in named.items()},
-            "snapshots": len(self.commits),
-        }
+        return {**{key: whole_number(summary, name, 0) for key, name in named.items()}, "snapshots": len(self.commits)}
 
     def _files_of(self, manifests: Sequence[Manifest]) -> Iterator[Sequence[ContentFile]]:
         unread = [manifest for manifest in manifests if self.cache.get(manifest.path) is None]
-        is_remote = not self.storages.of(self.metadata_location)[0].is_local
-        if is_remote and len(unread) > 2:
-            from concurrent.futures import ThreadPoolExecutor
-
+        if len(unread) > 2 and not self.storages.of(self.metadata_location)[0].is_local:
             with ThreadPoolExecutor(READERS) as pool:
-                list(pool.map(self._opened, unread))
-        return map(self._opened, manifests)
+                list(pool.map(self._read_manifest, unread))
+        return map(self._read_manifest, manifests)
 
-    def _opened(self, manifest: Manifest) -> Sequence[ContentFile]:
+    def _read_manifest(self, manifest: Manifest) -> Sequence[ContentFile]:
         files = self.cache.get(manifest.path)
         if files is None:
             files = read_files(self._read(manifest.path), manifest)
@@ -193,11 +185,11 @@ class IcebergSnapshot:
         return files
 
     def _read(self, location: str) -> bytes:
-        storage, path = self.storages.of(resolved(location, self.metadata_location))
+        storage, path = self.storages.of(resolve(location, self.metadata_location))
         return storage.read(path)
 
 
-def resolved(location: str, beside: str) -> str:
+def resolve(location: str, beside: str) -> str:
     """A path without a scheme means the storage of the metadata that names it."""
     scheme, separator, rest = beside.partition("://")
     if not location.startswith("/") or not separator or scheme == "file":

@@ -2,8 +2,7 @@
 """The format plugin: a table's sign of change is the name of its metadata file, and its snapshot one read of that."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import NamedTuple
 
 from lakehand.formats.iceberg import metadata
 from lakehand.formats.iceberg.catalogs import Catalogs
@@ -14,13 +13,12 @@ from lakehand.storage import Storages
 
 ICEBERG = Format("iceberg")
 NEEDS_CATALOG = (
-    "its metadata is kept by a catalog, and only that can be told of a new one: name the catalog in the settings "
+    "its metadata is kept by a catalog, and only the catalog can commit to it: name the catalog in the settings "
     "([catalogs.NAME]) and register the table by it"
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataLocation:
+class MetadataLocation(NamedTuple):
     """Where a table's metadata is now."""
 
     metadata: str
@@ -32,7 +30,7 @@ class MetadataLocation:
 class IcebergFormat(TableFormat):
     """Reads Iceberg tables of the format versions 1 to 3: in Hadoop layout by path, all others by their catalog."""
 
-    format: ClassVar[Format] = ICEBERG
+    format = ICEBERG
 
     def __init__(self) -> None:
         self._storages = Storages({})
@@ -43,10 +41,10 @@ class IcebergFormat(TableFormat):
         self._storages = Storages(properties)
 
     def probe(self, reference: TableReference) -> str:
-        return self._found(reference).token
+        return self._locate(reference).token
 
     def inspect(self, reference: TableReference) -> IcebergSnapshot:
-        found = self._found(reference)
+        found = self._locate(reference)
         return IcebergSnapshot(
             token=found.token,
             location=reference.location,
@@ -66,7 +64,7 @@ class IcebergFormat(TableFormat):
     def tables(self, catalog: Catalog) -> Iterator[TableReference]:
         return self._catalogs.tables(catalog)
 
-    def _found(self, reference: TableReference) -> MetadataLocation:
+    def _locate(self, reference: TableReference) -> MetadataLocation:
         if reference.catalog is None:
             return by_path(self._storages, reference.location, is_own=False)
         storages = self._catalogs.storages(reference.catalog)
@@ -81,10 +79,9 @@ def by_path(storages: Storages, location: str, *, is_own: bool) -> MetadataLocat
     storage, root = storages.of(location)
     name = metadata.current(storage, root, location)
     change_token = storage.change_token(f"{root}/{metadata.FOLDER}/{name}")
-    read_only = "" if is_own or metadata.is_versioned(name) else NEEDS_CATALOG
     return MetadataLocation(
         metadata=f"{location}/{metadata.FOLDER}/{name}",
         token=f"{name}:{change_token}" if change_token else name,
         storages=storages,
-        why_read_only=read_only,
+        why_read_only="" if is_own or metadata.is_versioned(name) else NEEDS_CATALOG,
     )

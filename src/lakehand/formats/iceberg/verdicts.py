@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the metadata says about a process: our tag in a snapshot, or the snapshots that are no longer there."""
+"""What the metadata says about a process: our tag in a snapshot, or snapshots that are gone; and why one failed."""
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 
 from lakehand.formats.iceberg.snapshot import (
-    EXPIRE_SNAPSHOTS,
-    REMOVE_ORPHANS,
     REWRITE_DATA,
     REWRITE_MANIFESTS,
     REWRITE_POSITION_DELETES,
@@ -13,9 +12,9 @@ from lakehand.formats.iceberg.snapshot import (
     SnapshotCommit,
     whole_number,
 )
-from lakehand.spi import Finding, Json, TableProcess, Verdict
-from lakehand.spi.kit import left_outside
-from lakehand.spi.pauses import CHANGED
+from lakehand.spi import Json, Remedy, Verdict, kit
+from lakehand.spi.kit.conversions import fields, whole_numbers
+from lakehand.spi.kit.verdicts import done, left_outside, not_done
 
 COUNTED = {
     "added_files": "added-data-files",
@@ -25,87 +24,81 @@ COUNTED = {
     "added_manifests": "manifests-created",
     "removed_manifests": "manifests-replaced",
 }
+KINDS = {REWRITE_MANIFESTS: ("manifests", "manifests"), REWRITE_POSITION_DELETES: ("delete files", "delete_files")}
+IcebergEffect = kit.Effect[IcebergSnapshot]
+
+FIRST_WAIT = timedelta(minutes=1)  # after a conflict; doubled with each, so that writers get through
+LONGEST_WAIT = timedelta(minutes=30)
+RULES = (
+    kit.rule(
+        r"CommitStateUnknown", "commit-unknown", Remedy.NOT_YET, delay=timedelta(minutes=2),
+        advice="the catalog did not say whether it committed: the table is asked again before anything is done",
+    ),
+    kit.rule(
+        r"Cannot commit rewrite because of|ValidationException|CommitFailedException|CommitConflict",
+        "write-conflict", delay=FIRST_WAIT, longest_delay=LONGEST_WAIT,
+        advice="a writer was faster: the next attempt plans anew",
+    ),
+    kit.table_missing(r"NoSuchTableException|NoSuchNamespaceException|Table does not exist", "Iceberg"),
+    kit.class_missing(r"UnsupportedFileSystem|No FileSystem for scheme|Cannot initialize (Catalog|FileIO)"),
+    kit.rule(r"(?<!Class)NotFoundException", "file-missing"),
+)  # fmt: skip
 
 
-def verify(snapshot: IcebergSnapshot, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
-    if process.action == EXPIRE_SNAPSHOTS:
-        return about_expiry(snapshot, process, result)
-    if process.action == REMOVE_ORPHANS:
-        return about_orphans(snapshot, process, result)
-    return about_rewrite(snapshot, process, result)
-
-
-def about_rewrite(snapshot: IcebergSnapshot, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
+def verify_rewrite(effect: IcebergEffect) -> Verdict:
     """The tag decides. A job that found nothing to do is believed, since then there is nothing to find."""
-    tag = str(process.parameters.get("operation_tag") or "")
-    commits = snapshot.tagged(tag) if tag else []
-    if commits:
-        numbers = rewrite_numbers(snapshot, process, commits)
-        return Verdict(finding=Finding.DONE, reason=describe_rewrite(process, numbers, commits), numbers=numbers)
-    if result.get("rewritten") == 0:
-        reason = f"nothing to do: Iceberg found nothing for {process.action}"
-        return Verdict(finding=Finding.DONE, reason=reason, numbers={CHANGED: False, "after": snapshot.totals()})
-    return Verdict(finding=Finding.NOT_DONE, reason=f"no snapshot carries the tag {tag}: nothing was committed")
+    tag = str(effect.parameters.get(kit.TAG) or "")
+    if commits := effect.snapshot.tagged(tag) if tag else []:
+        numbers = rewrite_numbers(effect, commits)
+        return done(describe_rewrite(effect, numbers, commits), numbers)
+    if effect.result.get("rewritten") == 0:
+        reason = f"nothing to do: Iceberg found nothing for {effect.process.action}"
+        return done(reason, {"after": effect.snapshot.totals()}, changed=False)
+    return not_done(f"no snapshot carries the tag {tag}: nothing was committed")
 
 
-def rewrite_numbers(
-    snapshot: IcebergSnapshot, process: TableProcess, commits: Sequence[SnapshotCommit]
-) -> dict[str, Json]:
+def totals(effect: IcebergEffect) -> dict[str, Json]:
+    return {"before": effect.parameters.get("seen") or {}, "after": effect.snapshot.totals()}
+
+
+def rewrite_numbers(effect: IcebergEffect, commits: Sequence[SnapshotCommit]) -> dict[str, Json]:
     counted = {key: sum(whole_number(c.summary, name, 0) for c in commits) for key, name in COUNTED.items()}
     return {
-        CHANGED: True,
-        "before": process.parameters.get("seen") or {},
-        "after": snapshot.totals(),
+        **totals(effect),
         "committed": [commit.id for commit in commits],
         **{key: count for key, count in counted.items() if count},
     }
 
 
-def describe_rewrite(process: TableProcess, numbers: Mapping[str, Json], commits: Sequence[SnapshotCommit]) -> str:
-    kind, key = ("manifests", "manifests") if process.action == REWRITE_MANIFESTS else ("data files", "files")
-    if process.action == REWRITE_POSITION_DELETES:
-        kind, key = "delete files", "delete_files"
+def describe_rewrite(effect: IcebergEffect, numbers: Mapping[str, Json], commits: Sequence[SnapshotCommit]) -> str:
+    kind, key = KINDS.get(effect.process.action, ("data files", "files"))
     became = f"{numbers.get(f'removed_{key}', 0)} {kind} became {numbers.get(f'added_{key}', 0)}"
-    left, there = (count_of(numbers.get(when), "delete_files") for when in ("after", "before"))
-    deletes = f", {there} delete files became {left}" if process.action == REWRITE_DATA and there else ""
+    left, there = (int(str(fields(numbers[when]).get("delete_files", 0))) for when in ("after", "before"))
+    deletes = f", {there} delete files became {left}" if effect.process.action == REWRITE_DATA and there else ""
     return f"{became}{deletes} in snapshot {', '.join(str(commit.id) for commit in commits)}"
 
 
-def count_of(totals: Json, key: str) -> int:
-    return int(str(totals.get(key, 0))) if isinstance(totals, Mapping) else 0
-
-
-def about_expiry(snapshot: IcebergSnapshot, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
-    asked = numbers_in(process.parameters.get("expire"))
+def verify_expiry(effect: IcebergEffect) -> Verdict:
+    snapshot, result = effect.snapshot, effect.result
+    expected, kept = whole_numbers(effect.parameters.get("expire")), whole_numbers(result.get("kept"))
     heads = {ref.snapshot for ref in snapshot.refs.values()}
-    kept = set(numbers_in(result.get("kept")))
-    left = [one for one in asked if one in snapshot.commits]
-    stuck = [one for one in left if one not in heads and one not in kept]
-    if stuck:
-        return Verdict(finding=Finding.NOT_DONE, reason=f"{len(stuck)} of {len(asked)} snapshots are still there")
-    gone = len(asked) - len(left)
+    left = [one for one in expected if one in snapshot.commits]
+    if stuck := [one for one in left if one not in heads and one not in kept]:
+        return not_done(f"{len(stuck)} of {len(expected)} snapshots are still there")
+    gone = len(expected) - len(left)
     deleted = {key: result[key] for key in ("deleted_files", "left_outside") if key in result}
-    numbers: dict[str, Json] = {
-        CHANGED: gone > 0, "expired": gone, "before": process.parameters.get("seen") or {},
-        "after": snapshot.totals(), **deleted,
-    }  # fmt: skip
-    if not asked:
-        return Verdict(finding=Finding.DONE, reason="nothing to do: no snapshot may go", numbers=numbers)
+    numbers = {"expired": gone, **totals(effect), **deleted}
+    if not expected:
+        return done("nothing to do: no snapshot may go", numbers, changed=False)
     held = f"; {len(left)} got a branch or tag meanwhile" if left else ""
     reason = f"{gone} snapshots were expired, {len(snapshot.commits)} are left{held}{left_outside(result)}"
-    return Verdict(finding=Finding.DONE, reason=reason, numbers=numbers)
+    return done(reason, numbers, changed=gone > 0)
 
 
-def about_orphans(snapshot: IcebergSnapshot, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
-    """Metadata knows nothing of orphans: the job's word counts, if the table can still be read in full."""
-    deleted = result.get("deleted_files")
+def verify_orphans(effect: IcebergEffect) -> Verdict:
+    """Metadata knows nothing of orphans: the job's result counts, if the table can still be read in full."""
+    deleted = effect.result.get("deleted_files")
     if not isinstance(deleted, int):
-        return Verdict(finding=Finding.NOT_DONE, reason="the removal did not come to its end; the next takes the rest")
-    files = len(snapshot.files)
-    reason = f"{deleted} orphans were deleted; the table's {files} files are listed as before"
-    numbers: dict[str, Json] = {CHANGED: deleted > 0, "before": process.parameters.get("seen") or {}}
-    return Verdict(finding=Finding.DONE, reason=reason, numbers={**numbers, "after": snapshot.totals()})
-
-
-def numbers_in(value: Json) -> list[int]:
-    return [item for item in value if isinstance(item, int)] if isinstance(value, (list, tuple)) else []
+        return not_done("the removal did not come to its end; the next takes the rest")
+    reason = f"{deleted} orphans were deleted; the table's {len(effect.snapshot.files)} files are listed as before"
+    return done(reason, totals(effect), changed=deleted > 0)

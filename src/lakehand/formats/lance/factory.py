@@ -5,49 +5,40 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import ClassVar
 
-from lakehand.formats.lance import decisions, verdicts
-from lakehand.formats.lance.failures import RULES
-from lakehand.formats.lance.settings import COOL_DOWN, LanceContext, lance_settings
+from lakehand.formats.lance import decisions, settings, verdicts
+from lakehand.formats.lance.settings import LanceContext
 from lakehand.formats.lance.snapshot import CLEAN_VERSIONS, COMPACT, LanceSnapshot
 from lakehand.formats.lance.table import LANCE
-from lakehand.spi import (
-    Action,
-    Format,
-    Json,
-    ProcessTriggerStrategy,
-    Skip,
-    TableProcess,
-    TableRuntime,
-    Verdict,
-    at_fixed_rate,
-)
-from lakehand.spi.kit import FailureRule, FormatSettings, Need, PlanningFactory, Values
+from lakehand.spi import Json, ProcessTriggerStrategy, Skip, at_fixed_rate
+from lakehand.spi.kit import BEFORE, ActionRow, Actions, Need, PlanningFactory
+
+DAY = timedelta(days=1)
 
 
 class LanceProcessFactory(PlanningFactory[LanceSnapshot]):
-    name: ClassVar[str] = "lance"
-    format: ClassVar[Format] = LANCE
-    strategies: ClassVar[Mapping[Action, ProcessTriggerStrategy]] = {
-        COMPACT: ProcessTriggerStrategy(interval=timedelta(days=1), on_new_snapshot=True),
-        CLEAN_VERSIONS: at_fixed_rate(timedelta(days=1)),
-    }
-    dry_runs: ClassVar[frozenset[Action]] = frozenset({CLEAN_VERSIONS})
-    rules: ClassVar[tuple[FailureRule, ...]] = RULES
+    name = "lance"
+    format = LANCE
+    actions: ClassVar[Actions] = {
+        COMPACT: ActionRow(
+            strategy=ProcessTriggerStrategy(interval=DAY, on_new_snapshot=True), decide=decisions.decide_compact,
+            limits=decisions.compaction_limits, verify=verdicts.verify_rewrite,
+        ),
+        CLEAN_VERSIONS: ActionRow(
+            strategy=at_fixed_rate(DAY), decide=decisions.decide_clean, limits=decisions.cleaning_limits,
+            verify=verdicts.verify_cleaning, has_dry_run=True,
+        ),
+    }  # fmt: skip
+    rows = settings.ROWS
+    rules = verdicts.RULES
     snapshot_type = LanceSnapshot
 
-    def make_settings(self) -> FormatSettings:
-        return lance_settings()
-
-    def cool_down(self, values: Values, action: Action) -> timedelta:
-        return values[COOL_DOWN[action]]
+    def cool_down(self, context: LanceContext) -> timedelta:
+        return context.values[settings.COOL_DOWN[context.action]]
 
     def decide(self, context: LanceContext) -> Need | Skip:
-        return decisions.decide(context)
+        need = super().decide(context)
+        return Need(reason=f"asked for; {need.reason}") if context.by_person and isinstance(need, Skip) else need
 
     def parameters(self, context: LanceContext, need: Need) -> Mapping[str, Json]:
-        return decisions.parameters(context)
-
-    def verify_effect(
-        self, table: TableRuntime, snapshot: LanceSnapshot, process: TableProcess, result: Mapping[str, Json]
-    ) -> Verdict:
-        return verdicts.verify(snapshot, process, result)
+        limits = super().parameters(context, need)
+        return {BEFORE: context.snapshot.version, "identity": context.snapshot.identity, **limits}

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manifests of a table, one per version: their names alone tell the versions, so that a probe costs one listing."""
+"""The manifests of a table, one per version: their names hold the versions, so that a probe costs one listing."""
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from os import SEEK_END
+from typing import NamedTuple
 
 from lakehand.spi import Invalid
 from lakehand.storage import Storage
@@ -16,8 +15,7 @@ _NAME = re.compile(r"(\d{1,20})\.manifest")
 _LAST = 2**64 - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Version:
+class Version(NamedTuple):
     number: int
     made_at: datetime  # when its manifest was written: never earlier than the commit
 
@@ -33,23 +31,18 @@ def version_of(name: str) -> int | None:
     return _LAST - int(found[1]) if len(found[1]) == 20 else int(found[1])
 
 
-def newest(storage: Storage, root: str, location: str) -> tuple[int, str]:
-    """The latest version, and the sign of change that it gives."""
-    version, path = newest_file(storage, root, location)
-    return version, token_of(storage, version, path)
-
-
-def token_of(storage: Storage, version: int, path: str) -> str:
-    return f"{version}:{storage.change_token(path)}".rstrip(":")
-
-
-def newest_file(storage: Storage, root: str, location: str) -> tuple[int, str]:
-    """The latest version and the path of its manifest."""
-    named = {version: name for name in names(storage, root, location) if (version := version_of(name)) is not None}
+def newest(storage: Storage, root: str, location: str) -> tuple[int, str, str]:
+    """The latest version, the path of its manifest, and the sign of change that it gives."""
+    try:
+        names = storage.names(f"{root}/{FOLDER}")
+    except (FileNotFoundError, NotADirectoryError):
+        raise Invalid(f"there is no Lance table at {location}: it has no folder {FOLDER}") from None
+    named = {version: name for name in names if (version := version_of(name)) is not None}
     if not named:
         raise Invalid(f"{location} is no Lance table: its folder {FOLDER} holds no manifest")
     version = max(named)
-    return version, f"{root}/{FOLDER}/{named[version]}"
+    path = f"{root}/{FOLDER}/{named[version]}"
+    return version, path, f"{version}:{storage.change_token(path)}".rstrip(":")
 
 
 def check_readable(storage: Storage, root: str, path: str) -> None:
@@ -61,13 +54,6 @@ def check_readable(storage: Storage, root: str, path: str) -> None:
         raise OSError(f"{odd}; Lakehand reads regular files only, and follows no link below a table")
     with storage.open(path) as file:
         refuse_giants(path, file.seek(0, SEEK_END))
-
-
-def names(storage: Storage, root: str, location: str) -> Iterable[str]:
-    try:
-        return storage.names(f"{root}/{FOLDER}")
-    except (FileNotFoundError, NotADirectoryError):
-        raise Invalid(f"there is no Lance table at {location}: it has no folder {FOLDER}") from None
 
 
 def history(storage: Storage, root: str) -> tuple[Version, ...]:

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Lance table at one version: fragments, history and what holds old versions are read only when someone asks."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from lakehand.formats.lance import fragments, manifests
-from lakehand.formats.lance.fragments import Fragment, FragmentPlan
+from lakehand.formats.lance import manifests
 from lakehand.formats.lance.manifests import Version
-from lakehand.spi import Action, Json, health, size_histogram
+from lakehand.spi import Action, Json, health
 from lakehand.storage import Storage
 
 COMPACT = Action.register("compact")
@@ -19,7 +19,42 @@ CLEAN_VERSIONS = Action.register("clean-versions")
 TARGET_ROWS = 1_048_576
 TARGET_BYTES = 4 * 1024**3
 DELETED_SHARE = 0.1
+FULL = 0.75  # of the target: such a fragment is left alone, or each rewrite would drag it along
 OWN_TARGET = "lance.compaction.target_rows_per_fragment"  # a table may carry Lance's own setting in its manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fragment:
+    """A piece that a Lance table is made of."""
+
+    id: int
+    rows: int  # in its files, deleted ones included
+    deleted: int
+    sizes: tuple[int, ...]  # of its data files
+    has_deletions: bool
+
+    @property
+    def bytes(self) -> int:
+        return sum(self.sizes)
+
+    @property
+    def deleted_share(self) -> float:
+        return self.deleted / self.rows if self.rows else 0.0
+
+    def is_full(self, target_rows: int, deleted_share: float) -> bool:
+        """The job leaves out the same ones: keep the two alike."""
+        return self.rows >= target_rows * FULL and self.deleted_share <= deleted_share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FragmentPlan:
+    """What Lance would rewrite."""
+
+    fragments: tuple[Fragment, ...]
+
+    @property
+    def bytes(self) -> int:
+        return sum(fragment.bytes for fragment in self.fragments)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +70,7 @@ class LanceSnapshot:
 
     @cached_property
     def fragments(self) -> tuple[Fragment, ...]:
-        return tuple(fragments.fragment_of(f.metadata, self._size_of) for f in self.dataset.get_fragments())
+        return tuple(fragment_of(f.metadata, self._size_of) for f in self.dataset.get_fragments())
 
     @cached_property
     def history(self) -> tuple[Version, ...]:
@@ -55,7 +90,7 @@ class LanceSnapshot:
 
     @cached_property
     def identity(self) -> dict[str, Json]:
-        """What tells this table from another one at its location, for as long as this version is kept.
+        """Distinguishes this table from another one at its location, for as long as this version is kept.
 
         A Lance table has no identity of its own: no id in its manifests, and its first version is cleaned away.
         """
@@ -87,7 +122,7 @@ class LanceSnapshot:
     def plan(self, target_rows: int, deleted_share: float) -> FragmentPlan:
         known = self._plans.get((target_rows, deleted_share))
         if known is None:
-            known = fragments.plan(self.dataset, self.fragments, target_rows=target_rows, deleted_share=deleted_share)
+            known = make_plan(self.dataset, self.fragments, target_rows=target_rows, deleted_share=deleted_share)
             self._plans[target_rows, deleted_share] = known
         return known
 
@@ -105,11 +140,7 @@ class LanceSnapshot:
         worth = self.plan(self.target_rows(TARGET_ROWS, TARGET_BYTES), DELETED_SHARE)
         sizes = [size for fragment in self.fragments for size in fragment.sizes]
         return {
-            health.FILES: len(sizes),
-            health.BYTES: sum(sizes),
-            health.SMALL_FILES: worth.files,
-            health.SMALL_BYTES: worth.bytes,
-            health.HISTOGRAM: size_histogram(sizes),
+            **health.file_numbers(sizes, [size for fragment in worth.fragments for size in fragment.sizes]),
             health.DELETION_VECTORS: sum(fragment.has_deletions for fragment in self.fragments),
             health.ROWS: self.physical_rows - self.deleted_rows,
             health.SNAPSHOTS: len(self.history),
@@ -119,6 +150,16 @@ class LanceSnapshot:
             "version": self.version,
             "held_versions": len(self.held),
             "indices": len(self.indices),
+        }
+
+    def totals(self) -> dict[str, Json]:
+        """What a rewrite changes."""
+        return {
+            "fragments": len(self.fragments),
+            "files": sum(len(f.sizes) for f in self.fragments),
+            "bytes": self.bytes,
+            "deleted_rows": self.deleted_rows,
+            "rows": self.physical_rows - self.deleted_rows,
         }
 
     def _size_of(self, name: str) -> int:
@@ -142,3 +183,32 @@ def root_version(branch: Mapping[str, Any]) -> int:
     """The version of the main line that a branch grew from, also through other branches."""
     line = branch.get("branch_identifier") or [(branch["parent_version"], "")]
     return int(line[0][0])
+
+
+def fragment_of(metadata: Any, size_of: Callable[[str], int]) -> Fragment:
+    """``size_of`` is asked for files of old writers, which did not write sizes down."""
+    deletions = metadata.deletion_file
+    return Fragment(
+        id=metadata.id,
+        rows=metadata.physical_rows or 0,
+        deleted=(deletions.num_deleted_rows or 0) if deletions else 0,
+        sizes=tuple(file.file_size_bytes or size_of(file.path) for file in metadata.files),
+        has_deletions=deletions is not None,
+    )
+
+
+def make_plan(dataset: Any, fragments: Sequence[Fragment], *, target_rows: int, deleted_share: float) -> FragmentPlan:
+    """Asks Lance itself, which merges adjacent fragments only: what it would not rewrite is no candidate."""
+    from lance.optimize import Compaction
+
+    found: Any = Compaction.plan(
+        dataset,
+        {
+            "target_rows_per_fragment": target_rows,
+            "materialize_deletions_threshold": deleted_share,
+            "excluded_fragment_ids": [f.id for f in fragments if f.is_full(target_rows, deleted_share)],
+        },
+    )
+    # The library makes objects of all that it knows of each fragment; their numbers are a sixth of that work.
+    ids = {fragment["id"] for task in found.tasks for fragment in json.loads(task.json())["task"]["fragments"]}
+    return FragmentPlan(fragments=tuple(f for f in fragments if f.id in ids))

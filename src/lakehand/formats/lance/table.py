@@ -4,7 +4,7 @@
 import os
 import re
 from collections.abc import Collection, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from lakehand.formats.lance import manifests
 from lakehand.formats.lance.snapshot import LanceSnapshot
@@ -19,7 +19,7 @@ _ALIAS = re.compile(r"s3[an]://")
 class LanceFormat(TableFormat):
     """Reads Lance tables with manifests of both namings."""
 
-    format: ClassVar[Format] = LANCE
+    format = LANCE
 
     def __init__(self) -> None:
         self._storages = Storages({})
@@ -31,16 +31,15 @@ class LanceFormat(TableFormat):
 
     def probe(self, reference: TableReference) -> str:
         storage, root = self._storages.of(reference.location)
-        return manifests.newest(storage, root, reference.location)[1]
+        return manifests.newest(storage, root, reference.location)[2]
 
     def recognise(self, location: str, names: Collection[str]) -> bool:
         return manifests.FOLDER in names
 
     def inspect(self, reference: TableReference) -> LanceSnapshot:
         storage, root = self._storages.of(reference.location)
-        version, path = manifests.newest_file(storage, root, reference.location)
+        version, path, token = manifests.newest(storage, root, reference.location)
         manifests.check_readable(storage, root, path)
-        token = manifests.token_of(storage, version, path)
         dataset = open_dataset(reference.location, version, self._options)
         return LanceSnapshot(
             token=token, location=reference.location, version=version, dataset=dataset, root=root, storage=storage

@@ -1,21 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the table says about a process: a rewrite in its history, which carries our tag, or versions that are gone."""
+"""What the table says about a process: a rewrite with our tag, or versions that are gone; and why an attempt failed."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime, timezone
-from typing import Any
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any, NamedTuple
 
-from lakehand.formats.lance.decisions import state_of
-from lakehand.formats.lance.snapshot import COMPACT, LanceSnapshot
-from lakehand.spi import Finding, Json, TableProcess, Verdict
+from lakehand.formats.lance.snapshot import LanceSnapshot
+from lakehand.spi import Json, Remedy, Verdict, kit
+from lakehand.spi.kit.conversions import fields, moment_of, whole_number
+from lakehand.spi.kit.verdicts import done, gone, not_done
 
 TAG = "lakehand-operation"  # a property of the transaction; the job writes the same
 VERSIONS_READ = 10_000  # versions
+LanceEffect = kit.Effect[LanceSnapshot]
+RULES = (
+    kit.rule(r"LiveFileInDanger", "live-file", Remedy.FATAL, advice="nothing was deleted: report this table to us"),
+    kit.rule(
+        r"commit conflict|CommitConflictError|incompatible transaction|preempted by|too many concurrent writers",
+        "write-conflict", delay=timedelta(minutes=1), advice="a writer committed first; the next attempt plans anew",
+    ),
+    kit.rule(
+        r"No module named '?lance|ModuleNotFoundError", "library-missing", Remedy.FATAL,
+        advice="pylance must be installed where the driver and its executors run",
+    ),
+    kit.table_missing(r"Dataset at path .{0,1024} was not found|TableNotFound", "Lance"),
+    kit.rule(r"Not found|NoSuchFile|FileNotFound", "file-missing", advice="a file went while it was read"),
+)  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rewrite:
+class Rewrite(NamedTuple):
     version: int
     tag: str = ""
     removed: int | None = None  # fragments; None: Lance's library cannot read this transaction
@@ -24,10 +37,8 @@ class Rewrite:
 
 def rewrites_since(dataset: Any, before: int) -> Iterator[Rewrite]:
     """All rewrites after a version, oldest first."""
-    for version in range(max(before, dataset.version - VERSIONS_READ) + 1, dataset.version + 1):
-        rewrite = rewrite_at(dataset, version)
-        if rewrite is not None:
-            yield rewrite
+    versions = range(max(before, dataset.version - VERSIONS_READ) + 1, dataset.version + 1)
+    yield from (rewrite for version in versions if (rewrite := rewrite_at(dataset, version)) is not None)
 
 
 def rewrite_at(dataset: Any, version: int) -> Rewrite | None:
@@ -50,75 +61,67 @@ def rewrite_at(dataset: Any, version: int) -> Rewrite | None:
     )
 
 
-def verify(snapshot: LanceSnapshot, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
-    before = whole(process.parameters.get("before"))
-    if snapshot.version < before:
-        reason = f"version {before} was seen and the latest is {snapshot.version}: the table was made anew"
-        return Verdict(finding=Finding.GONE, reason=reason)
-    if process.action == COMPACT:
-        return about_rewrite(snapshot, process, result, before)
-    return about_cleaning(snapshot, process, result)
+def why_gone(effect: LanceEffect) -> str | None:
+    before, version = whole_number(effect.parameters.get(kit.BEFORE)), effect.snapshot.version
+    return (
+        f"version {before} was seen and the latest is {version}: the table was made anew" if version < before else None
+    )
 
 
-def about_rewrite(snapshot: LanceSnapshot, process: TableProcess, result: Mapping[str, Json], before: int) -> Verdict:
+def verify_rewrite(effect: LanceEffect) -> Verdict:
+    if why := why_gone(effect):
+        return gone(why)
+    snapshot, before, tag = (
+        effect.snapshot,
+        whole_number(effect.parameters.get(kit.BEFORE)),
+        effect.parameters.get(kit.TAG),
+    )
     found = list(rewrites_since(snapshot.dataset, before))
-    ours = [one for one in found if one.tag == process.parameters.get("operation_tag") and one.tag]
-    told = [one for one in found if one.version == result.get("version")]
-    # A rewrite that remapped indices carries no tag: after a loss nobody can tell whose it was.
-    nameless = [one for one in found if not one.tag] if process.parameters.get("is_indexed") else []
-    if done := ours or told or nameless:
-        whose = "" if ours or told else " by a rewrite whose author Lance does not tell"
-        return rewrite_verdict(snapshot, process, done[-1], whose)
-    if result.get("tasks") == 0:
-        reason = f"nothing to do: Lance planned no rewrite of version {result.get('read_version')}"
-        return Verdict(finding=Finding.DONE, reason=reason, numbers={"changed": False, **change(snapshot, process)})
+    ours = [one for one in found if one.tag and one.tag == tag]
+    ours = ours or [one for one in found if one.version == effect.result.get("version")]
+    # A rewrite that remapped indices carries no tag: without a result nobody knows whose it was.
+    nameless = [one for one in found if not one.tag] if effect.parameters.get("is_indexed") else []
+    if commits := ours or nameless:
+        whose = "" if ours else " by a rewrite whose author Lance does not record"
+        return rewrite_verdict(effect, commits[-1], whose)
+    if effect.result.get("tasks") == 0:
+        reason = f"nothing to do: Lance planned no rewrite of version {effect.result.get('read_version')}"
+        return done(reason, change(effect), changed=False)
     others = f"; {len(found)} rewrites of others since" if found else ""
-    reason = f"no version from {before + 1} to {snapshot.version} is a rewrite of ours{others}"
-    return Verdict(finding=Finding.NOT_DONE, reason=reason)
+    return not_done(f"no version from {before + 1} to {snapshot.version} is a rewrite of ours{others}")
 
 
-def rewrite_verdict(snapshot: LanceSnapshot, process: TableProcess, done: Rewrite, whose: str) -> Verdict:
-    numbers = change(snapshot, process)
-    counts = f"{done.removed} fragments became {done.added}" if done.removed is not None else "fragments were merged"
-    reason = f"{counts} in version {done.version}{whose}: {len(snapshot.fragments)} fragments now"
-    return Verdict(finding=Finding.DONE, reason=reason, numbers={"changed": True, "version": done.version, **numbers})
+def rewrite_verdict(effect: LanceEffect, rewrite: Rewrite, whose: str) -> Verdict:
+    merged = "fragments were merged"
+    counts = f"{rewrite.removed} fragments became {rewrite.added}" if rewrite.removed is not None else merged
+    reason = f"{counts} in version {rewrite.version}{whose}: {len(effect.snapshot.fragments)} fragments now"
+    return done(reason, {"version": rewrite.version, **change(effect)})
 
 
-def change(snapshot: LanceSnapshot, process: TableProcess) -> dict[str, Json]:
-    seen = process.parameters.get("seen")
-    before = seen if isinstance(seen, Mapping) else {}
+def change(effect: LanceEffect) -> dict[str, Json]:
     return {
-        **{f"{key}_before": value for key, value in before.items()},
-        **{f"{key}_after": value for key, value in state_of(snapshot).items()},
+        **{f"{key}_before": value for key, value in fields(effect.parameters.get("seen")).items()},
+        **{f"{key}_after": value for key, value in effect.snapshot.totals().items()},
     }
 
 
-def about_cleaning(snapshot: LanceSnapshot, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
-    cutoff = datetime.fromtimestamp(whole(process.parameters.get("cutoff_ms")) / 1000, timezone.utc)
-    left = snapshot.expired(cutoff, whole(process.parameters.get("retain_versions")))
-    seen = process.parameters.get("seen")
-    before = whole(seen.get("expired")) if isinstance(seen, Mapping) else 0
-    removed = whole(result.get("versions_removed"))
+def verify_cleaning(effect: LanceEffect) -> Verdict:
+    if why := why_gone(effect):
+        return gone(why)
+    snapshot, parameters, result = effect.snapshot, effect.parameters, effect.result
+    cutoff = moment_of(whole_number(parameters.get("cutoff_ms")))
+    left = len(snapshot.expired(cutoff, whole_number(parameters.get("retain_versions"))))
+    before = whole_number(fields(parameters.get("seen")).get("expired"))
+    removed = whole_number(result.get("versions_removed"))
     numbers: dict[str, Json] = {
-        "changed": removed > 0 or whole(result.get("files_removed")) > 0 or before > len(left),
+        "changed": removed > 0 or whole_number(result.get("files_removed")) > 0 or before > left,
         "expired_before": before,
-        "expired_after": len(left),
+        "expired_after": left,
         "versions_after": len(snapshot.history),
     }
-    # Lance goes by the time in the manifest, we by the file's: its word counts where the two differ.
-    if not left or result.get("expired_after") == 0:
-        reason = (
-            f"{removed or before} versions older than {cutoff:%Y-%m-%d %H:%M} UTC are gone; {describe_kept(snapshot)}"
-        )
-        return Verdict(finding=Finding.DONE, reason=reason, numbers=numbers)
-    reason = f"{len(left)} of {before} versions older than {cutoff:%Y-%m-%d %H:%M} UTC are still there"
-    return Verdict(finding=Finding.NOT_DONE, reason=reason, numbers=numbers)
-
-
-def describe_kept(snapshot: LanceSnapshot) -> str:
+    age = f"versions older than {cutoff:%Y-%m-%d %H:%M} UTC"
+    # Lance goes by the time in the manifest, we by the file's: its result counts where the two differ.
+    if left and result.get("expired_after") != 0:
+        return not_done(f"{left} of {before} {age} are still there", numbers)
     held = f", {len(snapshot.held)} held by tags and branches" if snapshot.held else ""
-    return f"{len(snapshot.history)} are kept{held}"
-
-
-def whole(value: Json) -> int:
-    return value if isinstance(value, int) else 0
+    return done(f"{removed or before} {age} are gone; {len(snapshot.history)} are kept{held}", numbers)

@@ -3,15 +3,12 @@
 
 import hashlib
 import json
-from collections import Counter
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lakehand.formats.paimon import settings
-from lakehand.formats.paimon.layout import Document
-from lakehand.formats.paimon.manifests import PaimonFile
 from lakehand.formats.paimon.schema import TableKind
 from lakehand.formats.paimon.settings import AUTO, FULL, MINOR, SORT, PaimonContext, SortOrder
-from lakehand.formats.paimon.snapshot import OURS, Bucket, PaimonSnapshot, sorted_runs
+from lakehand.formats.paimon.snapshot import OURS, PaimonSnapshot, sorted_runs
 from lakehand.spi import Json, Skip, StateKey, TableRuntime, amount
 from lakehand.spi.kit import Need, Values
 
@@ -20,8 +17,7 @@ BOTTOM_HEAVY = 0.2  # a minor compaction pays while no more than this share of t
 SORTED: StateKey[dict[str, int]] = StateKey(name="sorted", default={}, encode=json.dumps, decode=json.loads)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionPlan:
+class CompactionPlan(NamedTuple):
     strategy: str
     reason: str
     is_needed: bool
@@ -32,20 +28,14 @@ def decide_compact(context: PaimonContext) -> Need | Skip:
     if why := why_never(context.snapshot):
         return Skip(reason=why)
     plan = make_plan(context)
-    if not plan.is_needed and not context.by_person:
+    if (not plan.is_needed and not context.by_person) or (plan.strategy == SORT and plan.order is None):
         return Skip(reason=plan.reason)
-    if plan.strategy == SORT and plan.order is None:
-        return Skip(reason=plan.reason)
-    if not context.is_confirmed and (why := why_not_beside_writers(context.snapshot, context.values)):
-        return Skip(reason=not_beside(context, plan, why))
-    return Need(reason=plan.reason, parameters={"strategy": plan.strategy})
-
-
-def not_beside(context: PaimonContext, plan: CompactionPlan, why: str) -> str:
+    if context.is_confirmed or not (why := why_not_beside_writers(context.snapshot, context.values)):
+        return Need(reason=plan.reason, parameters={"strategy": plan.strategy})
     if not context.by_person:
-        return f"{plan.reason}; not compacted: {why}"
+        return Skip(reason=f"{plan.reason}; not compacted: {why}")
     command = f"lakehand operations submit {context.table.table.id} {context.action} --confirm"
-    return f"{why}. To do it all the same: {command}"
+    return Skip(reason=f"{why}. To do it all the same: {command}")
 
 
 def compaction_limits(context: PaimonContext) -> dict[str, Json]:
@@ -53,7 +43,8 @@ def compaction_limits(context: PaimonContext) -> dict[str, Json]:
     return {
         "strategy": plan.strategy,
         "kind": str(context.snapshot.schema.kind),
-        "counts": counts_of(context.snapshot),
+        # How many small files each partition has, most first: from this the job plans its rounds.
+        "counts": [count for _, count in context.snapshot.small_counts.most_common(MOST_COUNTS) if count > 1],
         "min_files": 2 if plan.strategy == FULL else context.values[settings.MIN_FILES],
         "order_strategy": plan.order.strategy if plan.order else None,
         "order_columns": list(plan.order.columns) if plan.order else None,
@@ -123,14 +114,16 @@ def choose_merge(snapshot: PaimonSnapshot, values: Values, can_pick: bool) -> st
 
 def plan_sort(context: PaimonContext) -> CompactionPlan:
     snapshot, schema, least = context.snapshot, context.snapshot.schema, context.values[settings.MIN_FILES]
+    why = ""
     if schema.kind is not TableKind.APPEND:
         why = f"a {schema.kind} table cannot be sorted: set {settings.STRATEGY.key} to {AUTO}, {MINOR} or {FULL}"
-        return CompactionPlan(strategy=SORT, reason=why, is_needed=False)
-    if schema.has_deletion_vectors:
+    elif schema.has_deletion_vectors:
         why = "a table with deletion vectors cannot be sorted: the vectors would lose their files"
+    if why:
         return CompactionPlan(strategy=SORT, reason=why, is_needed=False)
-    order = settings.order(context.values, schema.columns, schema.partition_keys)
-    unsorted = unsorted_files(context.table, snapshot, order)
+    order = settings.order(context)
+    until = sorted_until(context.table, snapshot, order)
+    unsorted = [file for file in snapshot.files if file.created > until]
     size, total = sum(file.size for file in unsorted), sum(file.size for file in snapshot.files) or 1
     needed = context.values[settings.UNSORTED_SHARE]
     reason = (
@@ -139,17 +132,6 @@ def plan_sort(context: PaimonContext) -> CompactionPlan:
     )
     is_needed = size >= needed * total and len(unsorted) >= least
     return CompactionPlan(strategy=SORT, reason=reason, is_needed=is_needed, order=order)
-
-
-def counts_of(snapshot: PaimonSnapshot) -> list[Json]:
-    """How many small files each partition has, most first: from this the job plans its rounds."""
-    counts: Counter[Bucket] = snapshot.small_counts
-    return [count for _, count in counts.most_common(MOST_COUNTS) if count > 1]
-
-
-def unsorted_files(table: TableRuntime, snapshot: PaimonSnapshot, order: SortOrder) -> list[PaimonFile]:
-    until = sorted_until(table, snapshot, order)
-    return [file for file in snapshot.files if file.created > until]
 
 
 def sorted_until(table: TableRuntime, snapshot: PaimonSnapshot, order: SortOrder) -> int:
@@ -175,9 +157,9 @@ def order_suffix(order: SortOrder) -> str:
 
 def why_not_beside_writers(snapshot: PaimonSnapshot, values: Values) -> str | None:
     """Why a compaction could hurt a writer, or the rows."""
-    if not values[settings.BESIDE_WRITER] and (why := who_compacts(snapshot)):
+    if not values[settings.BESIDE_WRITER] and (why := why_writers_compact(snapshot)):
         return f"{why}; to compact beside it: {settings.BESIDE_WRITER.key}=true"
-    if not values[settings.BESIDE_ROW_CHANGES] and (why := who_changes_rows(snapshot)):
+    if not values[settings.BESIDE_ROW_CHANGES] and (why := why_rows_change(snapshot)):
         return (
             f"{why}. Paimon 0.9 does not check a DELETE, UPDATE or MERGE of a table without a key against a compaction "
             f"at the same time: rows would come back or double. If none runs meanwhile: "
@@ -186,35 +168,27 @@ def why_not_beside_writers(snapshot: PaimonSnapshot, values: Values) -> str | No
     return None
 
 
-def who_compacts(snapshot: PaimonSnapshot) -> str | None:
-    """Without buckets no Spark writer compacts: there it is told by the history."""
+def why_writers_compact(snapshot: PaimonSnapshot) -> str | None:
+    """Why a second compaction would conflict. Without buckets Spark's writers do not compact: the history shows it."""
     if snapshot.schema.is_write_only:
         return None
     if snapshot.schema.kind is not TableKind.APPEND:
         return "its writers compact, since the table is not write-only, and the later of two compactions fails"
-    others = [one for one in snapshot.recent if one.get("commitKind") == "COMPACT" and not is_ours(one)]
-    if others:
-        return f"a writer compacts: snapshot {others[0]['id']} is its work, and the table is not write-only"
+    for one in snapshot.recent:
+        if one.get("commitKind") == "COMPACT" and not str(one.get("commitUser")).startswith(OURS):
+            return f"a writer compacts: snapshot {one['id']} is its work, and the table is not write-only"
     return None
 
 
-def who_changes_rows(snapshot: PaimonSnapshot) -> str | None:
+def why_rows_change(snapshot: PaimonSnapshot) -> str | None:
     if snapshot.schema.primary_keys:
         return None
     if snapshot.schema.has_deletion_vectors:
         return "the table has deletion vectors"
     for document in snapshot.recent:
-        if document.get("commitKind") == "APPEND" and deleted(snapshot, document):
-            return f"snapshot {document['id']} changed rows in place"
+        try:
+            if document.get("commitKind") == "APPEND" and snapshot.manifests.deleted_files(document):
+                return f"snapshot {document['id']} changed rows in place"
+        except FileNotFoundError:  # expired since it was listed
+            continue
     return None
-
-
-def deleted(snapshot: PaimonSnapshot, document: Document) -> int:
-    try:
-        return snapshot.manifests.deleted_files(document)
-    except FileNotFoundError:  # expired since it was listed
-        return 0
-
-
-def is_ours(document: Document) -> bool:
-    return str(document.get("commitUser")).startswith(OURS)

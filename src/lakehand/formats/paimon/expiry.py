@@ -11,7 +11,8 @@ from lakehand.formats.paimon.layout import SNAPSHOT, Document, Layout
 from lakehand.formats.paimon.settings import EXPIRE, PaimonContext
 from lakehand.formats.paimon.snapshot import PaimonSnapshot, moment
 from lakehand.spi import Invalid, Json, Skip, TableRuntime
-from lakehand.spi.kit import Need
+from lakehand.spi.kit import Need, duration_text
+from lakehand.spi.kit.conversions import milliseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +28,8 @@ class Expiry:
 
     def describe(self, snapshot: PaimonSnapshot) -> str:
         held = f"; {self.held}" if self.held else ""
-        return (
-            f"{self.count} of {len(snapshot.ids)} snapshots are older than {span(self.age)} and may go, the last "
-            f"{self.retained} stay{held}"
-        )
+        old = f"{self.count} of {len(snapshot.ids)} snapshots are older than {duration_text(self.age)}"
+        return f"{old} and may go, the last {self.retained} stay{held}"
 
 
 def decide_expire(context: PaimonContext) -> Need | Skip:
@@ -38,8 +37,7 @@ def decide_expire(context: PaimonContext) -> Need | Skip:
         return Skip(reason="the table has no snapshot: nothing can expire")
     found = expirable(context)
     least = context.values[settings.EXPIRE_AT_LEAST] if context.operation is None else 1
-    is_again = context.operation is not None and context.operation.run_times > 0
-    if found.count < least and not context.by_person and not is_again:
+    if found.count < least and not context.by_person and not context.was_tried:
         return Skip(reason=f"{found.describe(context.snapshot)}; worth it from {least}")
     return Need(reason=found.describe(context.snapshot))
 
@@ -86,13 +84,13 @@ def expirable(context: PaimonContext) -> Expiry:
 
 def first_younger(snapshot: PaimonSnapshot, cutoff: datetime) -> int:
     """Times grow with the numbers, so that a few reads find the border."""
-    found = bisect_left(snapshot.ids, True, key=lambda number: is_younger(snapshot, number, cutoff))
+
+    def is_younger(number: int) -> bool:
+        document = snapshot.document(number)
+        return document is not None and moment(document) >= cutoff
+
+    found = bisect_left(snapshot.ids, True, key=is_younger)
     return snapshot.ids[found] if found < len(snapshot.ids) else snapshot.latest
-
-
-def is_younger(snapshot: PaimonSnapshot, number: int, cutoff: datetime) -> bool:
-    document = snapshot.document(number)
-    return document is not None and moment(document) >= cutoff
 
 
 def holders(table: TableRuntime, snapshot: PaimonSnapshot) -> Iterator[tuple[int, str]]:
@@ -106,15 +104,6 @@ def holders(table: TableRuntime, snapshot: PaimonSnapshot) -> Iterator[tuple[int
         before = operation.process.parameters.get("before")
         if not operation.status.is_final and isinstance(before, int) and operation.process.action != EXPIRE:
             yield before, f"operation {operation.id}"
-
-
-def span(age: timedelta) -> str:
-    hours = age.total_seconds() / 3600
-    return f"{hours / 24:g} d" if hours >= 48 else f"{hours:g} h"
-
-
-def milliseconds(moment: datetime) -> int:
-    return int(moment.timestamp() * 1000)
 
 
 def held_by_branches(snapshot: PaimonSnapshot) -> Iterator[tuple[int, str]]:
@@ -141,9 +130,7 @@ def needed_by(snapshot: PaimonSnapshot, branch: Layout, tags: list[Document]) ->
 
 def is_of_main(snapshot: PaimonSnapshot, document: Document) -> bool:
     """A branch begins with a copy of a snapshot of the main line; its own commits have other manifest lists."""
-    if document["id"] not in snapshot.ids:
-        return False
-    same = snapshot.document(document["id"])
+    same = snapshot.document(document["id"]) if document["id"] in snapshot.ids else None
     return same is not None and is_among([same], document)
 
 

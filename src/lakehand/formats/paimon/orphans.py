@@ -9,41 +9,35 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from lakehand.formats.paimon import settings
-from lakehand.formats.paimon.expiry import milliseconds, span
-from lakehand.formats.paimon.layout import SNAPSHOT, Document, Layout
-from lakehand.formats.paimon.manifests import Manifests, PaimonManifest
+from lakehand.formats.paimon.layout import SNAPSHOT, Document, Layout, Manifests, PaimonManifest
 from lakehand.formats.paimon.settings import ORPHANS, PaimonContext
 from lakehand.formats.paimon.snapshot import PaimonSnapshot
 from lakehand.spi import Invalid, Json, Skip, Status, TableRuntime, amount
-from lakehand.spi.kit import Need
+from lakehand.spi.kit import Need, duration_text
+from lakehand.spi.kit.conversions import milliseconds
 from lakehand.storage import Entry
 
 UNCOUNTED_EVERY = timedelta(days=7)  # for tables too large to be counted by a decision
 LISTS = ("baseManifestList", "deltaManifestList", "changelogManifestList")
 METADATA_FOLDERS = ("manifest", "index", "statistics")
 BUCKET = "bucket-"
-OUTLIVED = "outlived"  # our own mark on the document of a changelog
+OUTLIVED = "outlived"  # our own field in the document of a changelog
 
 
 def decide_orphans(context: PaimonContext) -> Need | Skip:
-    if context.by_person or (context.operation is not None and context.operation.run_times > 0):
+    if context.by_person or context.was_tried:
         return Need(reason="")
     age = context.values[settings.OLDER_THAN]
     try:
-        found = count_orphans(context.snapshot, context.table.now - age, context.values[settings.LOOK_FILES])
+        found = count_orphans(context.snapshot, context.table.now - age, context.values[settings.MOST_FILES])
     except TooMany as many:
         return decide_uncounted(context.table, str(many))
     except OSError as error:
         return Skip(reason=f"nothing is deleted while its metadata cannot be read: {error}")
-    least = context.values[settings.ORPHANS_AT_LEAST]
-    if found.files < least:
-        return Skip(reason=f"{describe(found, age)}; worth it from {least}")
-    return Need(reason=describe(found, age))
-
-
-def describe(found: "OrphanCount", age: timedelta) -> str:
-    size = f": {amount(found.bytes)}" if found.files else ""
-    return f"{found.files} of {found.listed} files are older than {span(age)} and belong to no snapshot{size}"
+    least, size = context.values[settings.ORPHANS_AT_LEAST], f": {amount(found.bytes)}" if found.files else ""
+    where = f"{found.files} of {found.listed} files are older than {duration_text(age)}"
+    text = f"{where} and belong to no snapshot{size}"
+    return Need(reason=text) if found.files >= least else Skip(reason=f"{text}; worth it from {least}")
 
 
 def decide_uncounted(table: TableRuntime, many: str) -> Need | Skip:
@@ -56,7 +50,7 @@ def decide_uncounted(table: TableRuntime, many: str) -> Need | Skip:
 
 def orphan_limits(context: PaimonContext) -> dict[str, Json]:
     try:
-        used_names(context.snapshot, context.values[settings.LOOK_FILES])
+        used_names(context.snapshot, context.values[settings.MOST_FILES])
     except TooMany:
         pass  # the job reads them all, and stops at the first that it cannot read
     except OSError as error:
@@ -124,11 +118,13 @@ def used_names(snapshot: PaimonSnapshot, limit: int) -> set[str]:
     for count, document in enumerate(roots(snapshot.layout)):
         if count >= limit:
             raise TooMany(f"more than {limit} snapshots")
-        used |= own_names(document)
+        used |= {str(document[key]) for key in (*LISTS, "indexManifest", "statistics") if document.get(key)}
         for manifest in manifests_of(snapshot.manifests, document):
             if manifest.name not in read:
                 read.add(manifest.name)
-                used |= names_in(snapshot.manifests, manifest)
+                # Deleted files, too: an older snapshot may still read them.
+                files = [entry.file for entry in snapshot.manifests.entries(manifest)]
+                used |= {name for file in files for name in (file.name, *file.extra)}
         if index := document.get("indexManifest"):
             used |= {str(one["_FILE_NAME"]) for one in snapshot.manifests.records(index)}
     return used | read
@@ -157,12 +153,3 @@ def roots(layout: Layout) -> Iterator[Document]:
     yield from ({**one, OUTLIVED: True, "indexManifest": None} for one in layout.changelogs())
     for branch in layout.branches().values():
         yield from roots(branch)
-
-
-def own_names(document: Document) -> set[str]:
-    return {str(document[key]) for key in (*LISTS, "indexManifest", "statistics") if document.get(key)}
-
-
-def names_in(manifests: Manifests, manifest: PaimonManifest) -> set[str]:
-    """Deleted files, too: an older snapshot may still read them."""
-    return {one for entry in manifests.entries(manifest) for one in (entry.file.name, *entry.file.extra)}

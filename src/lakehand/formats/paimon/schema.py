@@ -45,7 +45,7 @@ class TableSchema:
 
     @property
     def bucket(self) -> int:
-        """Tables of before 0.8 that say nothing have one bucket."""
+        """Before 0.8 the default was one bucket."""
         return self.number("bucket", 1 if self.version <= 1 else -1)
 
     @property
@@ -72,7 +72,7 @@ class TableSchema:
 
     @property
     def retained(self) -> int:
-        """How many snapshots the table's owner wants to keep; 0: nothing is said."""
+        """How many snapshots the table's owner wants to keep; 0: not set."""
         return self.number("snapshot.num-retained.min", 0)
 
     @property
@@ -88,7 +88,7 @@ class TableSchema:
             raise Invalid(f"the table's option {key} is {text!r}, which is no number") from None
 
 
-def parsed(data: bytes, path: str) -> TableSchema:
+def parse_schema(data: bytes, path: str) -> TableSchema:
     try:
         document: dict[str, Any] = parse_json(data, path)
         return TableSchema(

@@ -5,13 +5,13 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime
 from functools import cached_property
 
-from lakehand.formats.paimon.layout import Document, Layout
-from lakehand.formats.paimon.manifests import Content, Manifests, PaimonFile
+from lakehand.formats.paimon.layout import Content, Document, Layout, Manifests, PaimonFile
 from lakehand.formats.paimon.schema import TableSchema
-from lakehand.spi import Json, health, size_histogram
+from lakehand.spi import Json, health
+from lakehand.spi.kit.conversions import moment_of
 from lakehand.storage import Storage
 
 OURS = "lakehand-"  # what the commit users of our rewrites begin with
@@ -114,11 +114,7 @@ class PaimonSnapshot:
         return {
             "kind": str(self.schema.kind),
             "write_only": self.schema.is_write_only,
-            health.FILES: len(self.files),
-            health.BYTES: sum(file.size for file in self.files),
-            health.SMALL_FILES: len(self.small),
-            health.SMALL_BYTES: sum(file.size for file in self.small),
-            health.HISTOGRAM: size_histogram(file.size for file in self.files),
+            **health.file_numbers([file.size for file in self.files], [file.size for file in self.small]),
             "buckets": len(self.buckets),
             **self._row_numbers(),
             **self._history_numbers(),
@@ -155,4 +151,4 @@ def sorted_runs(files: tuple[PaimonFile, ...]) -> int:
 
 
 def moment(document: Document) -> datetime:
-    return datetime.fromtimestamp(document["timeMillis"] / 1000, timezone.utc)
+    return moment_of(document["timeMillis"])

@@ -2,7 +2,6 @@
 """The format plugin: a table's sign of change by two listings, and its snapshot by one more read."""
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import ClassVar
 
 from lakehand.formats.paimon import schema
 from lakehand.formats.paimon.layout import SNAPSHOT, Layout
@@ -18,7 +17,7 @@ DATABASE = ".db"
 class PaimonFormat(TableFormat):
     """Reads Paimon tables of 0.5 to 0.9: snapshots in JSON, manifests in Avro."""
 
-    format: ClassVar[Format] = PAIMON
+    format = PAIMON
 
     def __init__(self) -> None:
         self._storages = Storages({})
@@ -34,7 +33,7 @@ class PaimonFormat(TableFormat):
         layout = self._layout(reference.location)
         schemas = schemas_of(layout, reference.location)
         path = f"{layout.root}/{SCHEMA}/{SCHEMA}-{schemas[-1]}"
-        found = schema.parsed(layout.storage.read(path), path)
+        found = schema.parse_schema(layout.storage.read(path), path)
         if (kind := found.options.get("manifest.format", "avro")) != "avro":
             raise Invalid(
                 f"{reference.location} has manifests in {kind}; Lakehand reads those in avro, Paimon's default"

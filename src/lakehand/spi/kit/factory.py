@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The process factory of a format: settings, pauses, admission, refusals, dry runs and failures in one way.
 
-A format brings its rows, its failure rules, and three functions: read (its snapshot), ``decide`` and ``verify_effect``.
+A format brings its setting rows, its failure rules, and for each action how to ``decide`` and how to ``verify``.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, ClassVar, Generic, TypeVar
@@ -20,13 +20,14 @@ from lakehand.spi.factories import ProcessFactory, ProcessTriggerStrategy
 from lakehand.spi.kit.failures import REFUSED, FailureRule, classify
 from lakehand.spi.kit.rows import SettingRow
 from lakehand.spi.kit.settings import FormatSettings, Values
-from lakehand.spi.kit.verdicts import dry_run_verdict
+from lakehand.spi.kit.verdicts import dry_run_verdict, gone
 from lakehand.spi.pauses import COOL_DOWN, DRY_RUN, pause
 from lakehand.spi.runtimes import StateKey, TableRuntime
 
 S = TypeVar("S")
 CONFIRM = "confirm"  # in the parameters of a request: do it although the job finds it implausible
 BEFORE = "before"  # in the parameters of a process: the table as the first attempt found it
+TAG = "operation_tag"  # in the parameters of a process: what its commits carry
 KEPT = ("resource", "parallelism", "options")  # of a request: for engines that size each job, and for the next attempt
 OWN_ORIGIN = "coordinator"
 Admission = TableProcess | Skip | Drop | Failure
@@ -55,9 +56,7 @@ class DecisionContext(Generic[S]):
     @property
     def snapshot(self) -> S:
         """Read at the first call, and the same for the whole decision."""
-        snapshot = self.table.snapshot()
-        assert isinstance(snapshot, self.snapshot_type)
-        return snapshot
+        return snapshot_of(self.table, self.snapshot_type)
 
     @property
     def by_person(self) -> bool:
@@ -65,14 +64,49 @@ class DecisionContext(Generic[S]):
         return self.operation is not None and is_by_person(self.operation)
 
     @property
-    def was_admitted(self) -> bool:
-        """Whether the parameters are ours, and not only what someone asked for."""
-        return self.operation is not None and was_admitted(self.operation)
+    def was_tried(self) -> bool:
+        """Whether an earlier attempt of the operation has started."""
+        return self.operation is not None and self.operation.run_times > 0
+
+    @property
+    def admitted_parameters(self) -> Mapping[str, Json]:
+        """The parameters that an earlier admission stored; empty when this is the first."""
+        operation = self.operation
+        if operation is None or not operation.process.job or operation.process.parameters.get(TAG) != operation.tag:
+            return {}
+        return operation.process.parameters
 
     def first(self, key: str, now: Json) -> Json:
         """A parameter as the first admission stored it; ``now`` when this is the first."""
-        assert self.operation is not None
-        return self.operation.process.parameters.get(key, now) if self.was_admitted else now
+        return self.admitted_parameters.get(key, now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect(Generic[S]):
+    """What one verdict reads: the table after an attempt, its process, and the engine's result, if there is one."""
+
+    table: TableRuntime
+    snapshot: S
+    process: TableProcess
+    result: Mapping[str, Json]
+
+    @property
+    def parameters(self) -> Mapping[str, Json]:
+        return self.process.parameters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionRow(Generic[S]):
+    """One action of a format: when it is evaluated, what it needs, what its job must know, and what it has done."""
+
+    strategy: ProcessTriggerStrategy
+    decide: Callable[[DecisionContext[S]], Need | Skip]
+    verify: Callable[[Effect[S]], Verdict]
+    limits: Callable[[DecisionContext[S]], Mapping[str, Json]] = lambda context: {}  # beside the need's parameters
+    has_dry_run: bool = False
+
+
+Actions = Mapping[Action, ActionRow[Any]]
 
 
 class FormatFactory(ProcessFactory, Generic[S]):
@@ -81,6 +115,7 @@ class FormatFactory(ProcessFactory, Generic[S]):
     format: ClassVar[Format]
     strategies: ClassVar[Mapping[Action, ProcessTriggerStrategy]]
     dry_runs: ClassVar[frozenset[Action]] = frozenset()
+    rows: ClassVar[Sequence[SettingRow[Any]]] = ()  # its settings
     rules: ClassVar[Sequence[FailureRule]] = ()
     states: ClassVar[Sequence[StateKey[Any]]] = ()  # what it keeps per table
     snapshot_type: type[S]
@@ -88,21 +123,16 @@ class FormatFactory(ProcessFactory, Generic[S]):
     def __init__(self) -> None:
         self.settings = self.make_settings()
 
-    @abstractmethod
     def make_settings(self) -> FormatSettings:
         """The rows of the format, before the operator's properties are known."""
+        return FormatSettings(*self.rows)
 
     @abstractmethod
-    def verify_effect(
-        self, table: TableRuntime, snapshot: S, process: TableProcess, result: Mapping[str, Json]
-    ) -> Verdict: ...
+    def verify_effect(self, effect: Effect[S]) -> Verdict: ...
 
     def switches(self, action: Action) -> Sequence[SettingRow[bool]]:
         """The settings that switch an action off."""
         return [row for row in self.settings.rows if row.key == f"{self.name}.{action}.enabled"]
-
-    def job_of(self, action: Action) -> str:
-        return f"{self.name}.{action.replace('-', '_')}"
 
     def open(self, properties: Mapping[str, str]) -> None:
         self.settings.open(properties)
@@ -120,31 +150,26 @@ class FormatFactory(ProcessFactory, Generic[S]):
         return self.dry_runs
 
     def context(self, table: TableRuntime, action: Action, operation: Operation | None = None) -> DecisionContext[S]:
-        """Options, confirming and trying out are for people: what the service thought of itself carries none."""
-        asked = operation.process.parameters if operation and is_by_person(operation) else {}
+        """Options, confirming and dry runs are for people: what the service planned itself has none."""
+        requested = operation.process.parameters if operation and is_by_person(operation) else {}
         return DecisionContext(
             table=table, action=action, operation=operation, snapshot_type=self.snapshot_type,
             values=self.settings.of(table.config, self.options_of(action, operation) if operation else {}),
-            is_dry_run=flag(asked, DRY_RUN), is_confirmed=flag(asked, CONFIRM),
+            is_dry_run=flag(requested, DRY_RUN), is_confirmed=flag(requested, CONFIRM),
         )  # fmt: skip
 
     def options_of(self, action: Action, operation: Operation) -> Mapping[str, str]:
         """The options of a request, by key; an unknown one is refused."""
         return self.settings.options_of(action, operation.process.parameters) if is_by_person(operation) else {}
 
-    def snapshot_of(self, table: TableRuntime) -> S:
-        snapshot = table.snapshot()
-        assert isinstance(snapshot, self.snapshot_type)
-        return snapshot
-
     def verify(self, table: TableRuntime, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
         try:
-            snapshot = self.snapshot_of(table)
+            snapshot = snapshot_of(table, self.snapshot_type)
             if process.parameters.get(DRY_RUN):
                 return dry_run_verdict(process, result)
-            return self.verify_effect(table, snapshot, process, result)
+            return self.verify_effect(Effect(table=table, snapshot=snapshot, process=process, result=result))
         except Invalid as error:
-            return Verdict(finding=Finding.GONE, reason=str(error))
+            return gone(str(error))
         except OSError as error:
             return Verdict(finding=Finding.UNREADABLE, reason=f"the table cannot be read: {error}")
 
@@ -159,13 +184,26 @@ class FormatFactory(ProcessFactory, Generic[S]):
 
 
 class PlanningFactory(FormatFactory[S]):
-    """For a format whose work the factory plans itself: pauses, then a decision, which admission repeats."""
+    """For a format whose work the factory plans itself: pauses, then a decision, which admission repeats.
 
-    @abstractmethod
+    A factory with ``actions`` needs no ``strategies``, ``dry_runs``, ``decide`` and ``verify_effect``.
+    """
+
+    actions: ClassVar[Actions] = {}
+
+    def __init_subclass__(cls) -> None:
+        if cls.actions:
+            cls.strategies = {action: row.strategy for action, row in cls.actions.items()}
+            cls.dry_runs = frozenset(action for action, row in cls.actions.items() if row.has_dry_run)
+
     def decide(self, context: DecisionContext[S]) -> Need | Skip:
         """What the table needs. For a person only what is impossible is a ``Skip``."""
+        return self.actions[context.action].decide(context)
 
-    def cool_down(self, values: Values, action: Action) -> timedelta:
+    def verify_effect(self, effect: Effect[S]) -> Verdict:
+        return self.actions[effect.process.action].verify(effect)
+
+    def cool_down(self, context: DecisionContext[S]) -> timedelta:
         """The pause after a run that changed nothing."""
         return COOL_DOWN
 
@@ -174,8 +212,9 @@ class PlanningFactory(FormatFactory[S]):
         return False
 
     def parameters(self, context: DecisionContext[S], need: Need) -> Mapping[str, Json]:
-        """What the job must know beside what every job is told; ``identity`` and ``before`` among it."""
-        return need.parameters
+        """What the job must know beside what every job gets; ``identity`` and ``before`` among it."""
+        limits = self.actions[context.action].limits(context) if context.action in self.actions else {}
+        return {**need.parameters, **limits}
 
     def trigger(self, table: TableRuntime, action: Action) -> TableProcess | Skip:
         try:
@@ -185,27 +224,25 @@ class PlanningFactory(FormatFactory[S]):
         except Invalid as error:
             return Skip(reason=str(error))
         table.snapshot()  # a table that cannot be read is no decision
-        return self._wanted(context)
+        return self._decide_now(context)
 
     def waiting(self, context: DecisionContext[S]) -> Skip | None:
         """Why nothing is decided now, without reading the table."""
         if off := context.values.switched_off(*self.switches(context.action)):
             return Skip(reason=off)
-        return pause(context.table, context.action, cool_down=self.cool_down(context.values, context.action))
+        return pause(context.table, context.action, cool_down=self.cool_down(context))
 
-    def _wanted(self, context: DecisionContext[S]) -> TableProcess | Skip:
+    def _decide_now(self, context: DecisionContext[S]) -> TableProcess | Skip:
         try:
-            answer = self.decide(context)
+            need = self.decide(context)
         except Invalid as error:
             return Skip(reason=str(error))
-        if isinstance(answer, Skip):
-            return answer
-        if waiting := self.not_now(context):
-            return waiting
-        return self.process(context, answer)
+        if isinstance(need, Skip):
+            return need
+        return self.not_now(context) or self.process(context, need)
 
     def process(self, context: DecisionContext[S], need: Need) -> TableProcess:
-        job = self.job_of(context.action)
+        job = f"{self.name}.{context.action.replace('-', '_')}"
         return TableProcess(action=context.action, job=job, parameters=dict(need.parameters), reason=need.reason)
 
     def admit(self, table: TableRuntime, operation: Operation) -> Admission:
@@ -213,20 +250,20 @@ class PlanningFactory(FormatFactory[S]):
         try:
             return self._admit(self.context(table, operation.process.action, operation), operation)
         except Invalid as error:
-            return refused(operation, str(error))
+            return refusal(operation, str(error))
 
     def _admit(self, context: DecisionContext[S], operation: Operation) -> Admission:
-        if context.was_admitted and self.has_committed(context):
+        if context.admitted_parameters and self.has_committed(context):
             return operation.process
         if off := context.values.switched_off(*self.switches(context.action)):
-            return refused(operation, off)
+            return refusal(operation, off)
         if context.is_dry_run and context.action not in self.dry_runs:
-            return refused(operation, f"{context.action} has no dry run: it deletes nothing")
+            return refusal(operation, f"{context.action} has no dry run: it deletes nothing")
         need = self.decide(context)
         if isinstance(need, Need):
             waiting = None if context.by_person else self.not_now(context)
             return waiting or self._complete(context, operation, need)
-        return refused(operation, need.reason if context.by_person else f"no longer needed: {need.reason}")
+        return refusal(operation, need.reason if context.by_person else f"no longer needed: {need.reason}")
 
     def not_now(self, context: DecisionContext[S]) -> Skip | None:
         """Why what is needed waits. What a person asks for is done at once."""
@@ -234,12 +271,12 @@ class PlanningFactory(FormatFactory[S]):
 
     def _complete(self, context: DecisionContext[S], operation: Operation, need: Need) -> TableProcess:
         """The process with all that the job needs, from the table as it is now."""
-        asked = operation.process.parameters
+        requested = operation.process.parameters
         parameters: dict[str, Json] = {
-            **{key: asked[key] for key in KEPT if key in asked and context.by_person},
+            **{key: requested[key] for key in KEPT if key in requested and context.by_person},
             **self.parameters(context, need),
             "location": context.table.table.location,
-            "operation_tag": operation.tag,
+            TAG: operation.tag,
             DRY_RUN: context.is_dry_run,
             CONFIRM: context.is_confirmed,
         }
@@ -248,7 +285,13 @@ class PlanningFactory(FormatFactory[S]):
         return replace(stored, job=wanted.job, parameters=parameters, reason=operation.process.reason or need.reason)
 
 
-def refused(operation: Operation, why: str) -> Drop | Failure:
+def snapshot_of(table: TableRuntime, kind: type[S]) -> S:
+    snapshot = table.snapshot()
+    assert isinstance(snapshot, kind)
+    return snapshot
+
+
+def refusal(operation: Operation, why: str) -> Drop | Failure:
     """What a person asked for and cannot have fails; what the service planned itself is dropped."""
     if is_by_person(operation):
         return Failure(reason=REFUSED, message=why, remedy=Remedy.FATAL)
@@ -259,13 +302,9 @@ def is_by_person(operation: Operation) -> bool:
     return operation.origin != OWN_ORIGIN
 
 
-def was_admitted(operation: Operation) -> bool:
-    return bool(operation.process.job) and operation.process.parameters.get("operation_tag") == operation.tag
-
-
 def flag(parameters: Mapping[str, Json], name: str) -> bool:
     """Only a plain true is a yes."""
     value = parameters.get(name, False)
     if not isinstance(value, bool):
-        raise Invalid(f"{name} is {value!r} (from request): say true or false")
+        raise Invalid(f"{name} is {value!r} (from request): use true or false")
     return value

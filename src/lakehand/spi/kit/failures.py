@@ -46,6 +46,15 @@ def rule(
     )  # fmt: skip
 
 
+def class_missing(pattern: str) -> FailureRule:
+    advice = "the table needs a class that the driver does not have: add its jar to the engine"
+    return rule(pattern, "class-missing", Remedy.FATAL, advice=advice)
+
+
+def table_missing(pattern: str, format: str) -> FailureRule:
+    return rule(pattern, "table-missing", Remedy.FATAL, advice=f"there is no {format} table at the location")
+
+
 SAFETY_RULES = (
     rule(
         r"\bImplausibleShare\b", "implausible-share", Remedy.FATAL,
@@ -55,10 +64,7 @@ SAFETY_RULES = (
     rule(r"\b(BelowFloor|UnsafeRequest)\b", REFUSED, Remedy.FATAL, advice="nothing was deleted"),
 )  # fmt: skip
 ENGINE_RULES = (
-    rule(
-        r"ClassNotFoundException|NoClassDefFoundError|NoSuchMethodError", "class-missing", Remedy.FATAL,
-        advice="the table needs a class that the driver does not have: add its jar to the engine",
-    ),
+    class_missing(r"ClassNotFoundException|NoClassDefFoundError|NoSuchMethodError"),
     rule(
         r"OutOfMemoryError|Java heap space|MemoryError|exit(ed with)? code 137", "out-of-memory",
         advice="give the driver or its executors more memory",
@@ -79,5 +85,5 @@ def classify(rules: Sequence[FailureRule], table: Table, operation: Operation, s
     if known is None:
         return Failure(reason=status.error_class.rpartition(".")[2] or "failed", message=message)
     advice = known.advice.format(table=table.id, action=operation.process.action)
-    told = f"{message} ({advice})" if advice else message
-    return Failure(reason=known.reason, message=told, remedy=known.remedy, delay=known.delay_of(operation))
+    text = f"{message} ({advice})" if advice else message
+    return Failure(reason=known.reason, message=text, remedy=known.remedy, delay=known.delay_of(operation))

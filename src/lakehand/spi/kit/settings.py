@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings of one format: its rows with the operator's properties, and the values that count for one table."""
+"""The settings of a format: what the operator set, what a request asks for, and the values that count for one table."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -31,13 +31,11 @@ class FormatSettings:
         """Check every property of ours; the operator's floors can only raise those in the code."""
         config = layered((OPERATOR, properties))
         self.refuse_old(config)
-        for row in self.rows:
-            if row.key in properties:
-                row.parse(properties[row.key], OPERATOR)
+        values = {row.key: read(config, row) for row in self.rows}
         self._properties = config
         for row in self.rows:
             if row.is_retention:
-                raised = self._read(config, self._row(row.key + FLOOR))
+                raised = values[row.key + FLOOR]
                 self._floors[row.key] = row.floor if raised is None else max(raised, row.floor)
 
     def of(self, config: TableConfig, options: Mapping[str, str] | None = None) -> "Values":
@@ -48,15 +46,15 @@ class FormatSettings:
         """A key that lost its unit is never ignored: a retention that does not count would be dangerous."""
         for old in self._old.keys() & config.settings.keys():
             row = self._old[old]
-            raise Invalid(f"{old} (from {config.origin(old)}) is now {row.key}: say {row.hint}")
+            raise Invalid(f"{old} (from {config.origin(old)}) is now {row.key}: use {row.hint}")
 
     def options_of(self, action: Action, parameters: Mapping[str, Json]) -> dict[str, str]:
         """What a request asks for, by key; an option that the action does not have is refused, not ignored."""
-        asked = parameters.get("options") or {}
-        if not isinstance(asked, Mapping):
-            raise Invalid(f"options are names with values, not {asked!r}")
-        named = {str(name): value for name, value in asked.items() if name not in self.passed_on}
-        found = {self._option(action, name): plain(name, value) for name, value in named.items()}
+        options = parameters.get("options") or {}
+        if not isinstance(options, Mapping):
+            raise Invalid(f"options are names with values, not {options!r}")
+        named = {str(name): value for name, value in options.items() if name not in self.passed_on}
+        found = {self._option(action, name): option_text(name, value) for name, value in named.items()}
         for row, text in found.items():
             row.parse(text, REQUEST, row.option)
         return {row.key: text for row, text in found.items()}
@@ -69,23 +67,16 @@ class FormatSettings:
             if option in (row.option, row.key):
                 return row
             if option in {one for old in row.replaces for one in (old, old.rpartition(".")[2])}:
-                raise Invalid(f"the option {name} is now {row.option}: say {row.hint}")
+                raise Invalid(f"the option {name} is now {row.option}: use {row.hint}")
         can = ", ".join(sorted(row.option for row in rows)) or "none"
         raise Invalid(f"{action} has no option {name!r}; it has {can}")
 
     def floor(self, row: SettingRow[T]) -> T | None:
         return self._floors.get(row.key)
 
-    def operators(self, row: SettingRow[T]) -> T | None:
+    def operator_value(self, row: SettingRow[T]) -> T | None:
         """What the operator set for all tables."""
-        return self._read(self._properties, row)
-
-    def _row(self, key: str) -> SettingRow[Any]:
-        return next(row for row in self.rows if row.key == key)
-
-    def _read(self, config: TableConfig, row: SettingRow[T]) -> T | None:
-        found = config.settings.get(row.key)
-        return row.parse(found.value, found.origin) if found else None
+        return read(self._properties, row)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,22 +95,22 @@ class Values:
 
     def get(self, row: SettingRow[T]) -> T | None:
         """None: nobody has set it, and it has no default. Retention: the longest of all, which no request shortens."""
-        asked = self._asked(row)
-        said = self._set(row)
-        said = row.default if said is None else said
-        if said is None and asked is None:
+        requested = self._requested(row)
+        configured = self._configured(row)
+        configured = row.default if configured is None else configured
+        if configured is None and requested is None:
             return None
         floor = self.settings.floor(row)
-        set_values = (said, asked, floor) if row.is_retention or asked is None else (asked, floor)
-        known: list[Any] = [one for one in set_values if one is not None]
+        counting = (configured, requested, floor) if row.is_retention or requested is None else (requested, floor)
+        known: list[Any] = [one for one in counting if one is not None]
         value: T = max(known)
         return value
 
-    def is_asked(self, row: SettingRow[Any]) -> bool:
+    def is_requested(self, row: SettingRow[Any]) -> bool:
         return row.key in self.options
 
     def origin(self, row: SettingRow[Any]) -> str:
-        return REQUEST if self.is_asked(row) else self.config.origin(row.key)
+        return REQUEST if self.is_requested(row) else self.config.origin(row.key)
 
     def switched_off(self, *switches: SettingRow[bool]) -> str | None:
         for row in switches:
@@ -127,15 +118,19 @@ class Values:
                 return f"{row.key} is false (from {self.origin(row)})"
         return None
 
-    def _set(self, row: SettingRow[T]) -> T | None:
+    def _configured(self, row: SettingRow[T]) -> T | None:
         if row.set_by is SetBy.OPERATOR:
-            return self.settings.operators(row)
-        found = self.config.settings.get(row.key) if row.set_by is not SetBy.REQUEST_ONLY else None
-        return row.parse(found.value, found.origin) if found else None
+            return self.settings.operator_value(row)
+        return read(self.config, row) if row.set_by is not SetBy.REQUEST_ONLY else None
 
-    def _asked(self, row: SettingRow[T]) -> T | None:
+    def _requested(self, row: SettingRow[T]) -> T | None:
         text = self.options.get(row.key)
         return row.parse(text, REQUEST, row.option) if text is not None else None
+
+
+def read(config: TableConfig, row: SettingRow[T]) -> T | None:
+    found = config.settings.get(row.key)
+    return row.parse(found.value, found.origin) if found else None
 
 
 def with_floors(rows: Iterable[SettingRow[Any]]) -> Iterable[SettingRow[Any]]:
@@ -154,12 +149,12 @@ def switches(format: str, actions: Iterable[str]) -> list[SettingRow[bool]]:
     return [flag_setting(f"{format}.{one}.enabled", "false: the action is off, for requests too") for one in actions]
 
 
-def plain(name: str, value: Json) -> str:
+def option_text(name: str, value: Json) -> str:
     """An option as text: JSON has numbers and flags where a property has only text."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in value):
         return ",".join(str(one) for one in value)
     if not isinstance(value, (str, int, float)):
-        raise Invalid(f"{name} is {value!r} (from request): say one value")
+        raise Invalid(f"{name} is {value!r} (from request): use one value")
     return str(value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verdict on a dry run, in one wording for all formats."""
+"""Verdicts, and their wording where it is the same for all formats."""
 
 from collections.abc import Mapping
 
@@ -9,16 +9,29 @@ from lakehand.spi.pauses import CHANGED
 SHOWN = 3  # names in a reason; the result has more
 
 
+def done(reason: str, numbers: Mapping[str, Json] | None = None, *, changed: bool = True) -> Verdict:
+    """``changed=False``: nothing was to be done, so that the action pauses for a while."""
+    return Verdict(finding=Finding.DONE, reason=reason, numbers={CHANGED: changed, **(numbers or {})})
+
+
+def not_done(reason: str, numbers: Mapping[str, Json] | None = None) -> Verdict:
+    return Verdict(finding=Finding.NOT_DONE, reason=reason, numbers=numbers or {})
+
+
+def gone(reason: str) -> Verdict:
+    return Verdict(finding=Finding.GONE, reason=reason)
+
+
 def dry_run_verdict(process: TableProcess, result: Mapping[str, Json]) -> Verdict:
     count = result.get("would_delete_files")
     if isinstance(count, bool) or not isinstance(count, int):
-        return Verdict(finding=Finding.NOT_DONE, reason="the dry run did not come to its end")
+        return not_done("the dry run did not come to its end")
     reason = f"dry run: {process.action} would delete {count} files; nothing was deleted{left_outside(result)}"
-    return Verdict(finding=Finding.DONE, reason=reason, numbers={CHANGED: False})
+    return done(reason, changed=False)
 
 
 def left_outside(result: Mapping[str, Json]) -> str:
-    """Files that are not the table's, so that an operator can say whose they are; empty when there are none."""
+    """Names files outside of the table that were not deleted, for the operator to check; empty when there are none."""
     count, names = result.get("left_outside"), result.get("left_outside_files")
     if not count or not isinstance(names, (list, tuple)):
         return ""
