@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehand.jobs.boundary import OutsideTable
-from lakehand.jobs.iceberg import deletions, neighbours, outside, reachable
+from lakehand.jobs.iceberg import outside, reachable
 from lakehand.jobs.paths import canonical
 from lakehand.testing.harness import PluginHarness
 from tests import iceberg_tables as iceberg
@@ -267,15 +267,15 @@ def test_a_folder_that_becomes_a_link_after_the_expiry_leads_no_deletion_out(lak
         data.symlink_to(theirs)
 
     replace_all(lake)
-    refused(lake, "expire-snapshots", f"{data} is a link to {theirs}", {"looking": swap})
+    refused(lake, "expire-snapshots", f"{data} is a link to {theirs}", {"finding": swap})
 
     lake.put_back()
     replace_all(lake)
-    whole, deletions.BATCH = deletions.BATCH, 1
+    whole, outside.BATCH = outside.BATCH, 1
     try:
         refused(lake, "expire-snapshots", "names 1 files outside .* not ours to delete", {"deleted": swap})
     finally:
-        deletions.BATCH = whole
+        outside.BATCH = whole
     assert fingerprint(theirs) == before
     shutil.rmtree(theirs)
 
@@ -330,6 +330,6 @@ def test_markers_are_listed_through_the_tables_own_file_access(lake: Lake) -> No
     (lake.table / ".hoodie" / "hoodie.properties").write_text("")
     io = opened(lake.warehouse, lake.table).io()
 
-    found = set(neighbours.files_of(io, f"{lake.table}/"))
+    found = set(outside.list_prefix(io, f"{lake.table}/"))
 
     assert {".hoodie/hoodie.properties", "metadata/version-hint.text"} <= found

@@ -78,7 +78,7 @@ def assert_lost(served: Service, process: TableProcess, result: dict[str, Any], 
 def test_a_plan_that_a_writer_overtook_is_rolled_back_and_the_next_one_is_done(
     kind: str, table_type: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rollbacks, "PATIENCE", 0.0)
+    monkeypatch.setattr(rollbacks, "TIMEOUT", 0.0)
     path = tmp_path / "orders"
     with writer(kind, spark, path, table_type) as write:
         write(1)

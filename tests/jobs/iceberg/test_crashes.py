@@ -60,7 +60,7 @@ def test_an_expiry_that_dies_after_its_commit_leaves_orphans_that_a_sweep_finds(
     snapshots = len(iceberg.snapshot_ids(rewritten))
 
     with pytest.raises(Killed):
-        execute(service, operation, looking=die)
+        execute(service, operation, finding=die)
 
     verdict = service.verdict(operation, {})
     assert (verdict.finding, verdict.numbers["expired"]) == (Finding.DONE, snapshots - 1)

@@ -92,7 +92,7 @@ def test_an_expired_file_that_is_committed_anew_before_the_deletion_stays(
     old = next(f for f in small if f.parent.name == "p=p0" and not f.name.endswith("deletes.parquet"))
 
     operation = admitted(service, "expire-snapshots")
-    execute(service, operation, looking=lambda: adopt(warehouse, rewritten, old))
+    execute(service, operation, finding=lambda: adopt(warehouse, rewritten, old))
 
     assert old in iceberg.data_files(rewritten)
     assert len(iceberg.data_files(rewritten)) == 3

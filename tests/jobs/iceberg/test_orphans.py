@@ -80,7 +80,7 @@ def test_a_file_that_is_committed_after_the_listing_stays(
     slow = history / "data" / "p=p0" / "slow.parquet"
     shutil.copy2(next(file for file in iceberg.data_files(history) if file.parent.name == "p=p0"), slow)
 
-    result = execute(service, admitted(service, "remove-orphans"), looking=lambda: adopt(warehouse, history, slow))
+    result = execute(service, admitted(service, "remove-orphans"), finding=lambda: adopt(warehouse, history, slow))
 
     assert result["deleted_files"] == 0
     assert slow.exists()

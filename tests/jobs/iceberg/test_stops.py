@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehand.jobs.attempt import job_called
-from lakehand.jobs.iceberg import deletions
+from lakehand.jobs.iceberg import outside
 from lakehand.jobs.job import Job, JobCanceled, Record
 from tests import iceberg_tables as iceberg
 from tests.iceberg_tables import Warehouse
@@ -51,9 +51,9 @@ def test_a_sweep_that_is_told_to_stop_goes_no_further(
     spark: SparkSession, history: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = [junk(history, f"data/{number}.parquet") for number in range(3)]
-    monkeypatch.setattr(deletions, "BATCH", 1)
+    monkeypatch.setattr(outside, "BATCH", 1)
     with pytest.raises(JobCanceled):
-        run(spark, "remove_orphans", history, stop="looking")
+        run(spark, "remove_orphans", history, stop="finding")
     assert sum(file.exists() for file in left) == 3
 
     with pytest.raises(JobCanceled):

@@ -182,7 +182,7 @@ def test_a_job_refuses_parameters_below_the_floor(wrong: dict[str, Any], spark: 
     service = harness(spark, lake.path("history"))
     admitted = service.admitted(service.asked("expire-snapshots"))
 
-    with pytest.raises(Exception, match=r"whole numbers|stay") as caught:
+    with pytest.raises(Exception, match=r"whole number|milliseconds|1 h is deleted") as caught:
         run(spark, {**admitted.process.parameters, **wrong})
 
     assert service.failure(admitted, caught.value).reason == "refused"

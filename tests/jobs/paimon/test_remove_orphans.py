@@ -175,7 +175,7 @@ def test_a_job_refuses_to_look_at_young_files(wrong: Any, spark: SparkSession, l
     if wrong in (0, -1) and wrong is not True:
         assert run(spark, parameters)["deleted_files"] == 0, "nothing is that old"
         return
-    with pytest.raises(Exception, match=r"milliseconds|3 days") as caught:
+    with pytest.raises(Exception, match=r"milliseconds|72 h") as caught:
         run(spark, parameters)
     assert service.failure(admitted, caught.value).reason == "refused"
 

@@ -9,10 +9,10 @@ from lakehand.jobs.job import Job
 
 
 def run(job: Job) -> dict[str, Any]:
-    return run_rewrite(job, lambda table: tables.actions(job.session).rewriteManifests(table), counted)
+    return run_rewrite(job, lambda table: tables.actions(job.session).rewriteManifests(table), count)
 
 
-def counted(outcome: Any) -> dict[str, int]:
+def count(outcome: Any) -> dict[str, int]:
     return {
         "rewritten": sum(1 for _ in outcome.rewrittenManifests()),
         "added": sum(1 for _ in outcome.addedManifests()),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Merges position delete files, and leaves out what points to data files that are gone."""
+"""Merges position delete files, and drops entries for data files that are gone."""
 
 from typing import Any
 
@@ -9,10 +9,10 @@ from lakehand.jobs.job import Job
 
 
 def run(job: Job) -> dict[str, Any]:
-    return run_rewrite(job, lambda table: tables.actions(job.session).rewritePositionDeletes(table), counted)
+    return run_rewrite(job, lambda table: tables.actions(job.session).rewritePositionDeletes(table), count)
 
 
-def counted(outcome: Any) -> dict[str, int]:
+def count(outcome: Any) -> dict[str, int]:
     return {
         "rewritten": outcome.rewrittenDeleteFilesCount(),
         "added": outcome.addedDeleteFilesCount(),

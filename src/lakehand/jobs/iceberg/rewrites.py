@@ -4,11 +4,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from lakehand.jobs.iceberg import commits, outside, tables
+from lakehand.jobs.iceberg import outside, tables
 from lakehand.jobs.job import Job
-from lakehand.jobs.safety import UnsafeRequest
+from lakehand.jobs.safety import UnsafeRequest, operation_tag
 
-# Of Iceberg's options. Commits in several parts are not among them: after a loss, nobody could tell how much was done.
+# Of Iceberg's options. Commits in several parts are not among them: after a crash, nobody could tell how much was done.
 OPTIONS = frozenset(
     {
         "delete-file-threshold",
@@ -25,8 +25,8 @@ OPTIONS = frozenset(
 
 
 def run_rewrite(job: Job, begin: Callable[[Any], Any], count: Callable[[Any], dict[str, int]]) -> dict[str, Any]:
-    """``begin`` makes the action for a table; ``count`` says what it did, ``rewritten`` among it."""
-    tag = tag_of(job)
+    """``begin`` makes the action for a table; ``count`` returns what it did, with the key ``rewritten``."""
+    tag = operation_tag(job.parameters)
     job.phase("reading the table")
     table = tables.load(job)
     if done := tables.tagged(job.session, table, tag):
@@ -38,17 +38,10 @@ def run_rewrite(job: Job, begin: Callable[[Any], Any], count: Callable[[Any], di
     outside.refuse_foreign_files(job, table)
     action = with_options(begin(table), job.parameters.get("rewrite") or {}).snapshotProperty(tables.TAG, tag)
     job.phase("rewriting")
-    commits.check_commit(job, table)
+    tables.check_commit(job, table)
     outcome = action.execute()
     job.phase("committed")
     return count(outcome)
-
-
-def tag_of(job: Job) -> str:
-    tag = job.parameters.get("operation_tag")
-    if not isinstance(tag, str) or not tag:
-        raise UnsafeRequest("the work has no operation tag: without one, nobody could tell whether it was done")
-    return tag
 
 
 def with_options(action: Any, options: dict[str, str]) -> Any:
