@@ -99,7 +99,7 @@ def list_stored(session: "SparkSession", folder: str) -> list[ListedFile]:
 def files_below(session: "SparkSession", location: str) -> Iterator[str]:
     """Every file below, relative to the location: one flat listing where the store has one."""
     files, path = hadoop(session, location)
-    found, start = files.listFiles(path, True), len(path_part(location).rstrip("/")) + 1
+    found, start = files.listFiles(path, True), len(path_part(location)) + 1
     while found.hasNext():
         yield str(found.next().getPath().toUri().getPath())[start:]
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from lakehand.jobs.attempt import job_called
 from lakehand.jobs.job import Job
 from lakehand.spi import Drop, Failure, Finding, Remedy, Skip, TableProcess
-from lakehand.testing.folders import untouched
+from lakehand.testing import untouched
 from tests import paimon_tables as paimon
 from tests.jobs.paimon.conftest import Make
 from tests.jobs.paimon.service import harness

@@ -7,6 +7,7 @@ made after our checks adds no names to it.
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePosixPath
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -65,20 +66,15 @@ def is_hidden(path: str, partition_columns: Sequence[str]) -> bool:
 
 def refuse_tables_around(job: Job, files: Sequence[str]) -> None:
     """For an object store, where nothing walks over all files: lists each folder that a file would be deleted from."""
-    start = len(path_part(job.boundary.real).rstrip("/")) + 1
+    start = len(path_part(job.boundary.real)) + 1
     folders = sorted(folders_of(path_part(file)[start:] for file in files))
     job.boundary.refuse_tables_below("delta", (file for folder in folders for file in marker_files(job, folder)))
 
 
 def folders_of(files: Iterable[str]) -> set[str]:
     """All folders between the table and the files, relative to the table."""
-    found: set[str] = set()
-    for file in files:
-        folder = file.rpartition("/")[0]
-        while folder and folder not in found:
-            found.add(folder)
-            folder = folder.rpartition("/")[0]
-    return found
+    folders = {PurePosixPath(file.rpartition("/")[0]) for file in files}
+    return {str(one) for folder in folders for one in (folder, *folder.parents)} - {"."}
 
 
 def marker_files(job: Job, folder: str) -> Iterator[str]:

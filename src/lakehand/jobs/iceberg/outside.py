@@ -129,7 +129,7 @@ def marked_files(job: Job, table: Any) -> Iterator[str]:
 
 
 def list_prefix(io: Any, root: str) -> Iterator[str]:
-    start = len(path_part(root).rstrip("/")) + 1
+    start = len(path_part(root)) + 1
     for found in io.listPrefix(root.rstrip("/") + "/").iterator():
         yield path_part(str(found.location()))[start:]
 

@@ -7,7 +7,6 @@ is kept when the metadata names the same path in another bucket. Which files may
 there the bucket counts (``outside``). On local disks a table may be known by a link: keys have the folder's real name.
 """
 
-import re
 from functools import reduce
 from typing import Any
 
@@ -16,6 +15,7 @@ from pyspark.sql import functions as sql
 
 from lakehand.jobs.iceberg import tables
 from lakehand.jobs.job import Job
+from lakehand.jobs.paths import path_part
 from lakehand.jobs.safety import UnsafeRequest
 from lakehand.jobs.spark import jvm
 
@@ -28,11 +28,6 @@ TOTALS = ("total-data-files", "total-delete-files")
 def key(column: str) -> Column:
     """The path alone, for the reason above."""
     return sql.regexp_replace(sql.regexp_replace(sql.col(column), STORE, ""), "/+", "/")
-
-
-def path_of(location: str) -> str:
-    """The key of one path."""
-    return re.sub("/+", "/", re.sub(STORE, "", location)).rstrip("/")
 
 
 def content(job: Job, table: Any) -> DataFrame:
@@ -75,20 +70,15 @@ def metadata_table(session: SparkSession, table: Any, kind: str) -> DataFrame:
 
 
 def texts(session: SparkSession, paths: list[str]) -> DataFrame:
-    """Without Python workers, which a plain ``createDataFrame`` would start."""
-    rows = ", ".join(f"({literal(path)})" for path in paths) or "(cast(null as string))"
+    """Paths of any characters, without Python workers, which a plain ``createDataFrame`` would start."""
+    rows = ", ".join(f"(decode(unhex('{path.encode().hex()}'), 'UTF-8'))" for path in paths) or "(cast(null as string))"
     return session.sql(f"SELECT path FROM VALUES {rows} AS t(path) WHERE path IS NOT NULL")  # noqa: S608 - quoted
 
 
-def literal(text: str) -> str:
-    """Of any characters: paths in metadata may have some that cannot be quoted."""
-    return "decode(unhex('" + text.encode().hex() + "'), 'UTF-8')"
-
-
 def keyed(job: Job, table: Any, frame: DataFrame) -> DataFrame:
-    plain, real = key("path"), path_of(job.boundary.real)
+    plain, real = key("path"), path_part(job.boundary.real)
     whole = plain
-    for name in {path_of(str(table.location())), path_of(job.boundary.location)} - {real}:
+    for name in {path_part(str(table.location())), path_part(job.boundary.location)} - {real}:
         renamed = sql.concat(sql.lit(real), plain.substr(len(name) + 1, LONGEST))
         whole = sql.when(plain.startswith(f"{name}/"), renamed).otherwise(whole)
     return frame.withColumn("key", whole)

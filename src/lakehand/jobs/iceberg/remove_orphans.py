@@ -8,6 +8,7 @@ from pyspark.sql import functions as sql
 
 from lakehand.jobs.iceberg import outside, reachable, tables
 from lakehand.jobs.job import Job
+from lakehand.jobs.paths import path_part
 from lakehand.jobs.safety import UnsafeRequest, cut_off, refuse_implausible
 
 LEAST_HOURS = 72
@@ -52,6 +53,6 @@ def unreferenced(job: Job, table: Any, listed: DataFrame) -> DataFrame:
 
 def data_keys(table: Any, live: DataFrame) -> DataFrame:
     """What shows whether paths are spelled alike: data, since metadata is always found where it says that it is."""
-    folder = reachable.path_of(tables.real_location(tables.metadata_folder(table)))
+    folder = path_part(tables.real_location(tables.metadata_folder(table)))
     data = live.where(~sql.col("key").startswith(f"{folder}/"))
     return live if data.isEmpty() else data

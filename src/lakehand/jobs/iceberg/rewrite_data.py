@@ -1,31 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rewrites data files: small ones into larger ones, those with many deletes without them; sorted if so configured."""
 
+from functools import partial
 from typing import Any
 
-from lakehand.jobs.iceberg import tables
 from lakehand.jobs.iceberg.rewrites import run_rewrite
 from lakehand.jobs.job import Job
 from lakehand.jobs.spark import java_array, jvm
 
+COUNTS = {
+    "rewritten": "rewrittenDataFilesCount",
+    "added": "addedDataFilesCount",
+    "rewritten_bytes": "rewrittenBytesCount",
+}
+
 
 def run(job: Job) -> dict[str, Any]:
-    def begin(table: Any) -> Any:
-        action = tables.actions(job.session).rewriteDataFiles(table)
-        return with_order(job, table, action, job.parameters.get("order") or {})
-
-    return run_rewrite(job, begin, count)
+    return run_rewrite(job, "rewriteDataFiles", COUNTS, partial(with_order, job))
 
 
-def count(outcome: Any) -> dict[str, int]:
-    return {
-        "rewritten": outcome.rewrittenDataFilesCount(),
-        "added": outcome.addedDataFilesCount(),
-        "rewritten_bytes": outcome.rewrittenBytesCount(),
-    }
-
-
-def with_order(job: Job, table: Any, action: Any, order: dict[str, Any]) -> Any:
+def with_order(job: Job, table: Any, action: Any) -> Any:
+    order = job.parameters.get("order") or {}
     if "z_order" in order:
         return action.zOrder(java_array(job.session, jvm(job.session).java.lang.String, order["z_order"]))
     if "sort" in order:

@@ -3,18 +3,15 @@
 
 from typing import Any
 
-from lakehand.jobs.iceberg import tables
 from lakehand.jobs.iceberg.rewrites import run_rewrite
 from lakehand.jobs.job import Job
 
+COUNTS = {
+    "rewritten": "rewrittenDeleteFilesCount",
+    "added": "addedDeleteFilesCount",
+    "rewritten_bytes": "rewrittenBytesCount",
+}
+
 
 def run(job: Job) -> dict[str, Any]:
-    return run_rewrite(job, lambda table: tables.actions(job.session).rewritePositionDeletes(table), count)
-
-
-def count(outcome: Any) -> dict[str, int]:
-    return {
-        "rewritten": outcome.rewrittenDeleteFilesCount(),
-        "added": outcome.addedDeleteFilesCount(),
-        "rewritten_bytes": outcome.rewrittenBytesCount(),
-    }
+    return run_rewrite(job, "rewritePositionDeletes", COUNTS)

@@ -63,8 +63,10 @@ def open_admitted(job: Job, source: Source) -> Any:
     if not isinstance(admitted, dict) or not isinstance(admitted.get("version"), int):
         raise OutsideTable(f"the work does not say which table it was admitted for: {admitted!r}")
     version = admitted["version"]
-    found = {"version": version, "transaction": transaction_of(dataset, version)}
-    job.boundary.refuse_other_table(found, admitted)
+    rows = (row for row in tracked_files(dataset, version) if row["version"] == version)
+    files = (str(row["path"]).rpartition("/")[2] for row in rows if row["type"] == "transaction file")
+    transaction = next(files, "")  # none in a version that is not there, or that an old writer made
+    job.boundary.refuse_other_table({"version": version, "transaction": transaction}, admitted)
     return dataset
 
 
@@ -74,14 +76,6 @@ def check_commit(job: Job, source: Source) -> None:
     dataset = open_admitted(job, source)
     if any(key.startswith(AUTO_CLEANUP) for key in dataset.config()):
         open_for_listing(job, source)
-
-
-def transaction_of(dataset: Any, version: int) -> str:
-    """The name of the transaction's file; empty for a version that is not there, or that an old writer made."""
-    for row in tracked_files(dataset, version):
-        if row["version"] == version and row["type"] == "transaction file":
-            return str(row["path"]).rpartition("/")[2]
-    return ""
 
 
 def refuse_foreign_files(boundary: JobBoundary, dataset: Any) -> None:

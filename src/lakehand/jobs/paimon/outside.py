@@ -16,13 +16,14 @@ from lakehand.jobs.boundary import JobBoundary, OutsideTable
 from lakehand.jobs.job import Job
 from lakehand.jobs.paimon.tables import Target
 from lakehand.jobs.paths import canonical
-from lakehand.jobs.spark import read_stream
+from lakehand.jobs.spark import ListedFile, list_folder, read_file
 
 SCHEMA, PATH, BRANCH, MAIN = "schema", "path", "branch", "main"
 # Paimon 0.9 does not know these options, and would search for the table's files where they are not.
 NEWER = ("data-file.path-directory", "data-file.external-paths", "global-index.external-path", "object-location")
 FREE = ("fields.", "comment")  # values that are data, not settings
 _BRANCH = re.compile(r"branch/branch-[^/]+")
+_SCHEMA = re.compile(r"schema-[0-9]+")
 _WHOLE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 _BETWEEN = re.compile(r"[,;\s]+")
 
@@ -37,12 +38,17 @@ class TableGuard:
     def check(self, *, lists: bool = False) -> Any:
         """First of all, and right before each commit or delete. ``lists``: the action takes files by where they lie.
 
-        Returns the table, which is opened only after its folder was checked.
+        Returns the table, which is opened only after its folder and schemas were checked.
         """
         boundary = self.job.boundary
-        check_folder(boundary, self.target, lists=lists)
+        if lists:  # one walk over all files, by Hadoop's file systems: finds links and other tables
+            boundary.check_path()
+            files = boundary.files(self.target.session)
+            boundary.refuse_tables_below("paimon", files, also_own=lambda folder: bool(_BRANCH.fullmatch(folder)))
+        else:
+            boundary.check()  # no walk over an object store
+        check_schemas(self.job)
         table = self.target.load()
-        check_schemas(self.job, self.target, table)
         real, found = canonical(boundary.real), boundary.real_path(str(table.location().toString()))
         if found != real:
             raise OutsideTable(f"Paimon finds this table at {found}, and the work was admitted for {real}")
@@ -89,31 +95,24 @@ def manifest_lists(snapshot: Any) -> list[str]:
     return [str(name) for name in names if name]
 
 
-def check_folder(boundary: JobBoundary, target: Target, *, lists: bool) -> None:
-    """One walk over all files serves both checks; where nothing is listed, an object store is not walked at all."""
-    if not lists:
-        boundary.check()
-        return
-    boundary.check_path()
-    files = boundary.files(target.session)  # by Hadoop's file systems: the table is not opened yet
-    boundary.refuse_tables_below("paimon", files, also_own=lambda folder: bool(_BRANCH.fullmatch(folder)))
-
-
-def check_schemas(job: Job, target: Target, table: Any) -> None:
+def check_schemas(job: Job) -> None:
     """The first schema is the table's identity; the options of all of them stay inside."""
-    root = job.boundary.real
-    own = numbers_of(names_in(target, table, f"{root}/{SCHEMA}"))
-    branches = [name for name in names_in(target, table, f"{root}/{BRANCH}") if name.startswith(f"{BRANCH}-")]
-    first = content(target, table, f"{root}/{SCHEMA}/{SCHEMA}-{own[0]}") if own else b""
-    found = f"{SCHEMA}-{own[0]}:{hashlib.sha256(first).hexdigest()}" if own else "none"
-    admitted = job.parameters.get("identity")
+    root, admitted = job.boundary.real, job.parameters.get("identity")
+    own = schemas_in(job, f"{root}/{SCHEMA}")
+    found = f"{own[0].name}:{hashlib.sha256(read_file(job.session, own[0].path)).hexdigest()}" if own else "none"
     if not isinstance(admitted, str) or not admitted:
         raise OutsideTable(f"the work does not say which table it was admitted for: {admitted!r}")
     job.boundary.refuse_other_table(found, admitted)
-    for folder in [SCHEMA, *(f"{BRANCH}/{name}/{SCHEMA}" for name in branches)]:
-        for number in numbers_of(names_in(target, table, f"{root}/{folder}")):
-            path = f"{root}/{folder}/{SCHEMA}-{number}"
-            refuse_odd_options(job.boundary, json.loads(content(target, table, path)).get("options") or {}, path)
+    branches = [one.path for one in list_folder(job.session, f"{root}/{BRANCH}") if one.name.startswith(f"{BRANCH}-")]
+    for schema in [*own, *(one for branch in branches for one in schemas_in(job, f"{branch}/{SCHEMA}"))]:
+        options = json.loads(read_file(job.session, schema.path)).get("options") or {}
+        refuse_odd_options(job.boundary, options, schema.path)
+
+
+def schemas_in(job: Job, folder: str) -> list[ListedFile]:
+    """By their numbers."""
+    found = [one for one in list_folder(job.session, folder) if _SCHEMA.fullmatch(one.name)]
+    return sorted(found, key=lambda one: int(one.name.removeprefix(f"{SCHEMA}-")))
 
 
 def refuse_odd_options(boundary: JobBoundary, options: Mapping[str, Any], where: str) -> None:
@@ -161,18 +160,3 @@ def refuse_odd_names(names: Iterable[str | None], where: str) -> None:
                 f"{where} names the file {name!r}, which would lead out of its folder: nothing is read, rewritten or"
                 " deleted by such a table. Restore the metadata that was there before"
             )
-
-
-def numbers_of(names: Iterable[str]) -> list[int]:
-    """The numbers of the schemas among the names of files."""
-    found = (name.removeprefix(f"{SCHEMA}-") for name in names if name.startswith(f"{SCHEMA}-"))
-    return sorted(int(name) for name in found if name.isdigit())
-
-
-def names_in(target: Target, table: Any, folder: str) -> list[str]:
-    path, files = target.jvm.org.apache.paimon.fs.Path(folder), table.fileIO()
-    return [one.getPath().getName() for one in files.listStatus(path)] if files.exists(path) else []
-
-
-def content(target: Target, table: Any, path: str) -> bytes:
-    return read_stream(table.fileIO().newInputStream(target.jvm.org.apache.paimon.fs.Path(path)))
