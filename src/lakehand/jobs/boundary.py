@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a job may touch: the files of the table that was admitted, and nothing else.
 
-A link, a nested table, a path in the metadata or another folder in the table's place could lead a job out of its table.
+A link, a nested table, a path in the metadata or a folder that was swapped could lead a job out of its table.
 Every job checks its boundary first, and again right before it commits or deletes.
 """
 

@@ -74,7 +74,7 @@ class PluginHarness:
         answer = self.factory.admit(self.runtime(left_out=operation.id), operation)
         assert isinstance(answer, spi.TableProcess), answer
         bounded = replace(answer, parameters={**answer.parameters, "boundary": self.boundary()})
-        return self.kept(replace(operation, process=bounded, run_times=operation.run_times + 1))
+        return self.remember(replace(operation, process=bounded, run_times=operation.run_times + 1))
 
     def boundary(self) -> dict[str, spi.Json]:
         """As the dispatcher draws it: with the table's own folder as the only warehouse, where none is named."""
@@ -98,17 +98,17 @@ class PluginHarness:
         verdict = self.verdict(operation, result)
         assert verdict.finding is spi.Finding.DONE, verdict
         ended = replace(operation, status=spi.Status.SUCCEEDED, reason=verdict.reason, finished_at=self.now())
-        return self.kept(replace(ended, result={**result, **verdict.numbers}))
+        return self.remember(replace(ended, result={**result, **verdict.numbers}))
 
     def failure(self, operation: spi.Operation, error: BaseException) -> spi.Failure:
         """What the factory makes of an error that the job raised."""
         causes = import_module("lakehand.jobs.causes")
-        cause = causes.telling(causes.causes_of(error))
+        cause = causes.main_cause(causes.causes_of(error))
         status = spi.EngineStatus(state=spi.EngineState.FAILED, error_class=cause.name, message=cause.message)
         return self.factory.classify(self.runtime(), operation, status)
 
     def serve(self, action: str) -> spi.Operation:
-        """What the coordinator and its fellows do with a table that needs the action: to the end."""
+        """What the service does with a table that needs the action, to the end."""
         wanted = self.wants(action)
         assert isinstance(wanted, spi.TableProcess), wanted
         return self.finish(self.stored(wanted))
@@ -117,6 +117,6 @@ class PluginHarness:
         admitted = self.admitted(operation)
         return self.settled(admitted, self.execute(admitted))
 
-    def kept(self, operation: spi.Operation) -> spi.Operation:
+    def remember(self, operation: spi.Operation) -> spi.Operation:
         self.history = [operation if o.id == operation.id else o for o in self.history]
         return operation

@@ -71,7 +71,7 @@ def open_admitted(job: Job, source: Source) -> Any:
 
 
 def check_commit(job: Job, source: Source) -> None:
-    """Right before a commit. One that cleans up, which Lance cannot be told to leave out, lists and deletes as well."""
+    """Right before a commit. A commit that cleans up, which Lance has no switch for, lists and deletes as well."""
     job.boundary.check()
     dataset = open_admitted(job, source)
     if any(key.startswith(AUTO_CLEANUP) for key in dataset.config()):

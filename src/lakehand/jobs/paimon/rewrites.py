@@ -11,7 +11,7 @@ from lakehand.jobs.paimon.outside import TableGuard
 from lakehand.jobs.paimon.tables import Target
 
 BATCH = 9223372036854775807  # the commit identifier of batch jobs
-GIVEN_UP = ("conflicts detected", "not previously added")  # surely not committed
+REFUSED = ("conflicts detected", "not previously added")  # surely not committed
 
 
 def merge_in_driver(guard: TableGuard, user: str) -> None:
@@ -80,7 +80,7 @@ def sort(guard: TableGuard, user: str) -> None:
     try:
         commit(table, f"{user}_{given['sign']}", as_compaction(target, splits, written))
     except Exception as error:
-        if any(word in str(error) for word in GIVEN_UP):  # its files belong to nobody
+        if any(text in str(error) for text in REFUSED):  # its files belong to nobody
             with closing(table.newCommit(user)) as made:
                 made.abort(written)
         raise
