@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delta tables whose logs name files elsewhere, and tables that are exchanged: each job stops, and says why.
+"""Delta tables whose logs name files elsewhere, and tables that are exchanged: each job stops with the reason.
 
 Delta itself was seen to delete by ``..``, by ``%2E%2E``, by the folder of a deletion vector, and through links.
 """
@@ -164,11 +164,11 @@ def test_a_link_made_in_the_middle_of_a_full_vacuum_stops_it(
 ) -> None:
     real = listing.live_files
 
-    def meddling(job: Job) -> list[str]:
+    def attack(job: Job) -> list[str]:
         (table / "more").symlink_to(victims)
         return real(job)
 
-    monkeypatch.setattr(listing, "live_files", meddling)
+    monkeypatch.setattr(listing, "live_files", attack)
     before, files = fingerprint(victims), delta.data_files(table)
     with pytest.raises(OutsideTable, match=f"{table}/more is a link to {victims}"):
         run(spark, "vacuum", parameters(table, mode="full", confirm=True))
@@ -180,12 +180,12 @@ def test_a_link_made_after_the_last_check_adds_no_file_to_a_full_vacuum(
 ) -> None:
     calls = []
 
-    def meddling(job: Job, found: list[str]) -> None:
+    def attack(job: Job, found: list[str]) -> None:
         calls.append(found)
         if len(calls) == 2:
             (table / "more").symlink_to(victims)
 
-    monkeypatch.setattr(vacuum, "check_list", meddling)
+    monkeypatch.setattr(vacuum, "check_list", attack)
     before = fingerprint(victims)
     run(spark, "vacuum", parameters(table, mode="full", confirm=True))
     assert fingerprint(victims) == before
@@ -212,7 +212,7 @@ def test_metadata_of_iceberg_beside_the_log_stops_a_vacuum(spark: SparkSession, 
 
 
 def test_a_table_around_a_file_is_found_without_a_walk(spark: SparkSession, table: Path, template: Path) -> None:
-    """As a lite vacuum looks on object stores."""
+    """As a lite vacuum checks it on object stores."""
     job = Job(spark.newSession(), parameters(table))
     with nested(table / "p=1" / "inner", template):
         listing.refuse_tables_around(job, [f"file:{table}/a.parquet", f"file:{table}/p=1/b.parquet"])

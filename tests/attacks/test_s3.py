@@ -138,8 +138,8 @@ def test_a_paimon_option_that_moves_the_data_to_another_bucket_changes_nothing_a
     """Paimon's jobs do not open tables in buckets yet, so that the option is not even read. On disk it is named."""
     table = upload(pair)
     newest = sorted(s3.keys(LAKE, f"{table.prefix}/schema/schema-"))[-1]
-    honest = s3.get(LAKE, newest)
-    document = json.loads(honest)
+    original = s3.get(LAKE, newest)
+    document = json.loads(original)
     elsewhere = {**document["options"], "path": f"s3a://{SECRET}/{table.prefix}"}
     s3.put(LAKE, newest, json.dumps({**document, "options": elsewhere}).encode())
     before = s3.everything()
@@ -148,7 +148,7 @@ def test_a_paimon_option_that_moves_the_data_to_another_bucket_changes_nothing_a
             table.harness.execute(table.operation)
         assert s3.everything() == before
     finally:
-        s3.put(LAKE, newest, honest)
+        s3.put(LAKE, newest, original)
 
 
 class Events:
@@ -177,12 +177,12 @@ class Events:
     @contextmanager
     def with_metadata(self, **changed: Any) -> Iterator[None]:
         key = self.metadata_key
-        honest = self.s3.get(LAKE, key)
-        self.s3.put(LAKE, key, json.dumps({**json.loads(honest), **changed}).encode())
+        original = self.s3.get(LAKE, key)
+        self.s3.put(LAKE, key, json.dumps({**json.loads(original), **changed}).encode())
         try:
             yield
         finally:
-            self.s3.put(LAKE, key, honest)
+            self.s3.put(LAKE, key, original)
 
     def run(self, action: str, **parameters: Any) -> Any:
         given = {
@@ -227,7 +227,7 @@ def events(spark: SparkSession, s3: Server) -> Events:
 
 
 @pytest.mark.parametrize("action", ["rewrite_data", "rewrite_manifests", "expire_snapshots", "remove_orphans"])
-def test_an_iceberg_table_that_says_that_it_is_in_another_bucket_is_not_worked_on(events: Events, action: str) -> None:
+def test_an_iceberg_table_whose_metadata_names_another_bucket_is_not_worked_on(events: Events, action: str) -> None:
     """The same path, another bucket."""
     with events.with_metadata(location=f"s3a://{SECRET}/db/events"):
         assert f"s3a://{SECRET}/db/events" in events.stopped(action)
@@ -250,10 +250,10 @@ def test_an_iceberg_expiry_leaves_a_file_of_another_bucket_at_the_same_path(s3: 
     events.name_and_forget(f"s3a://{SECRET}/{foreign}")
     document, before = events.metadata, s3.keys(SECRET)
     old = [one["snapshot-id"] for one in document["snapshots"] if one["snapshot-id"] != document["current-snapshot-id"]]
-    told = events.run("expire_snapshots", expire=old, older_than=int((time.time() - 2 * 86_400) * 1000))
-    assert sorted(told["expired"]) == sorted(old)
+    result = events.run("expire_snapshots", expire=old, older_than=int((time.time() - 2 * 86_400) * 1000))
+    assert sorted(result["expired"]) == sorted(old)
     assert s3.keys(SECRET) == before
-    assert f"s3a://{SECRET}/{foreign}" in str(told)
+    assert f"s3a://{SECRET}/{foreign}" in str(result)
 
 
 def job(session: SparkSession, name: str, parameters: dict[str, Any]) -> object:

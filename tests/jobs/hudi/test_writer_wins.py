@@ -54,12 +54,12 @@ def write_under_way(path: Path) -> Iterator[None]:
     """What a writer leaves in the table when it begins."""
     timeline = path / ".hoodie" / "timeline"
     begun = (timeline if timeline.exists() else path / ".hoodie") / f"{LATER}.commit.requested"
-    beat = path / ".hoodie" / ".heartbeat" / LATER
-    beat.parent.mkdir(exist_ok=True)
-    for file in (beat, begun):
+    heartbeat = path / ".hoodie" / ".heartbeat" / LATER
+    heartbeat.parent.mkdir(exist_ok=True)
+    for file in (heartbeat, begun):
         file.touch()
     yield
-    for file in (begun, beat):
+    for file in (begun, heartbeat):
         file.unlink()
 
 
