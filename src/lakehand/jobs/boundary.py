@@ -121,27 +121,17 @@ class JobBoundary:
 
 def boundary_of(parameters: dict[str, Any]) -> JobBoundary:
     """Without a boundary nothing is done: the service gives one to every operation."""
-    given = parameters.get("boundary")
+    given: Any = parameters.get("boundary")
     try:
-        assert isinstance(given, dict)
-        boundary = JobBoundary(
-            location=text(given["location"]),
-            real=text(given["real"]),
-            warehouses=tuple(text(one) for one in given["warehouses"]),
-            extra=tuple(text(one) for one in given.get("extra") or ()),
-            folder=str(given.get("folder") or ""),
-        )
-    except (AssertionError, KeyError, TypeError, ValueError) as error:
+        warehouses, extra = tuple(given["warehouses"]), tuple(given.get("extra") or ())
+        boundary = JobBoundary(given["location"], given["real"], warehouses, extra, str(given.get("folder") or ""))
+        if not all(isinstance(one, str) and one for one in (boundary.location, boundary.real, *warehouses, *extra)):
+            raise TypeError("each location is a text")
+    except (AttributeError, KeyError, TypeError) as error:
         raise OutsideTable(f"the work came without a boundary, so nothing is touched: {given!r}") from error
     if boundary.is_local and not boundary.folder:
         raise OutsideTable(f"the boundary of {boundary.real} does not say which folder was admitted")
     return boundary
-
-
-def text(value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise ValueError(f"{value!r} is no location")
-    return value
 
 
 def walk(root: str) -> Iterator[tuple[str, "os.DirEntry[str] | None"]]:

@@ -75,9 +75,8 @@ def own_commits(job: Job) -> list[dict[str, Any]]:
 
 def history(job: Job, count: int) -> list[dict[str, Any]]:
     rows = job.session.sql(f"DESCRIBE HISTORY {table_name(job)} LIMIT {count}")
-    return [
-        row.asDict() for row in rows.select("version", "operation", "operationParameters", "userMetadata").collect()
-    ]
+    chosen = rows.select("version", "operation", "operationParameters", "userMetadata")
+    return [row.asDict() for row in chosen.collect()]
 
 
 def newest_version(job: Job) -> Any:

@@ -113,7 +113,8 @@ def named_in(document: Any) -> Iterator[str]:
             names = ((folder, name) for folder, found in value.items() for name in found or () if isinstance(name, str))
             yield from (name if ABSOLUTE.match(name) else f"{folder}/{name}".lstrip("/") for folder, name in names)
         elif key in PATHS:
-            yield from (one for one in texts(value) if one)
+            found = value if isinstance(value, (dict, list)) else [value]
+            yield from (one for one in found if isinstance(one, str) and one)
         elif isinstance(value, str) and (ABSOLUTE.match(value) or ".." in value.split("/")):
             yield value
 
@@ -130,13 +131,6 @@ def pairs(document: Any, key: str = "") -> Iterator[tuple[str, Any]]:
     elif isinstance(document, list):
         for value in document:
             yield from pairs(value, "" if isinstance(value, (dict, list)) else key)
-
-
-def texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (dict, list)):
-        yield from (one for one in value if isinstance(one, str))
 
 
 def pending_documents(job: Job, folder: str) -> Iterator[tuple[str, Any]]:
