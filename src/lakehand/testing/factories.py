@@ -61,10 +61,11 @@ class ProcessFactoryContract:
         assert subject.factory.dry_run_actions() <= every
 
     def test_a_decision_asked_for_twice_is_the_same_and_writes_nothing(self, subject: PluginHarness) -> None:
+        now = subject.now()
+        frozen = replace(subject, now=lambda: now)
         for action in actions_of(subject):
-            now = subject.now()
             with untouched(Path(subject.spec.location)):
-                answers = [subject.factory.trigger(runtime_at(subject, now), action) for _ in range(2)]
+                answers = [frozen.wants(action) for _ in range(2)]
             assert answers[0] == answers[1], f"{action} is decided differently the second time"
 
     def test_a_decision_is_a_process_or_a_skip_and_says_why(self, subject: PluginHarness) -> None:
@@ -168,10 +169,6 @@ def check_verdict(verdict: Any) -> None:
 def moved(subject: PluginHarness, reference: spi.TableReference) -> spi.DetachedRuntime:
     """A runtime of the table, were it there."""
     return replace(subject, spec=replace(subject.spec, location=reference.location), reference=reference).runtime()
-
-
-def runtime_at(subject: PluginHarness, now: Any) -> spi.DetachedRuntime:
-    return replace(subject, now=lambda: now).runtime()
 
 
 def has_words(reason: str) -> bool:

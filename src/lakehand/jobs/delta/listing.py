@@ -67,14 +67,9 @@ def is_hidden(path: str, partition_columns: Sequence[str]) -> bool:
 def refuse_tables_around(job: Job, files: Sequence[str]) -> None:
     """For an object store, where nothing walks over all files: lists each folder that a file would be deleted from."""
     start = len(path_part(job.boundary.real)) + 1
-    folders = sorted(folders_of(path_part(file)[start:] for file in files))
-    job.boundary.refuse_tables_below("delta", (file for folder in folders for file in marker_files(job, folder)))
-
-
-def folders_of(files: Iterable[str]) -> set[str]:
-    """All folders between the table and the files, relative to the table."""
-    folders = {PurePosixPath(file.rpartition("/")[0]) for file in files}
-    return {str(one) for folder in folders for one in (folder, *folder.parents)} - {"."}
+    folders = {PurePosixPath(path_part(file)[start:]).parent for file in files}
+    between = sorted({str(one) for folder in folders for one in (folder, *folder.parents)} - {"."})
+    job.boundary.refuse_tables_below("delta", (file for folder in between for file in marker_files(job, folder)))
 
 
 def marker_files(job: Job, folder: str) -> Iterator[str]:

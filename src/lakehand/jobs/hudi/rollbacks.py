@@ -27,17 +27,14 @@ def loss(job: Job, location: str, instant: str, error: Exception) -> str | None:
     job.check()
     if not timelines.holds(job.session, location, instant):
         return f"clustering plan {instant} was rolled back by someone else while it ran, most likely a writer"
-    if not (is_conflict(error) and job.parameters.get("may_roll_back")):
+    is_conflict = any(cause.name.endswith(CONFLICTS) for cause in causes_of(error))
+    if not (is_conflict and job.parameters.get("may_roll_back")):
         return None
     if instant not in timelines.pending(job.session, location, "clustering"):
         return None  # completed after all
     job.log(f"{instant} met a writer: {causes_of(error)[-1].message}")
     roll_back(job, location, instant)
     return f"clustering plan {instant} met a writer in the same files; the writer won, and the plan was rolled back"
-
-
-def is_conflict(error: Exception) -> bool:
-    return any(cause.name.endswith(CONFLICTS) for cause in causes_of(error))
 
 
 def roll_back(job: Job, location: str, instant: str) -> None:

@@ -48,7 +48,10 @@ def open_for_listing(job: Job, source: Source) -> Any:
     """Before Lance lists and deletes: neither links nor other tables below this one; its own branches may be there."""
     boundary = job.boundary
     boundary.check_path()
-    files = list(boundary.files(None) if boundary.is_local else files_in_store(source.open()))
+    if boundary.is_local:
+        files = list(boundary.files(None))
+    else:  # by Lance's own client, which has the credentials
+        files = [path for batch in source.open().all_files() for path in batch.column("path").to_pylist()]
     branches = {f"tree/{unquote(match[1])}" for file in files if (match := _BRANCH.fullmatch(file))}
     boundary.refuse_tables_below("lance", files, also_own=branches.__contains__)
     return open_admitted(job, source)
@@ -105,9 +108,3 @@ def odd_files(boundary: JobBoundary, rows: Iterable[dict[str, Any]]) -> Iterator
         is_whole = name.startswith("/") or has_scheme(name)
         if is_whole or ".." in path or canonical(base) != own:
             yield name if is_whole else f"{base}/{path}"
-
-
-def files_in_store(dataset: Any) -> Iterator[str]:
-    """By Lance's own client, which has the credentials."""
-    for batch in dataset.all_files():
-        yield from batch.column("path").to_pylist()

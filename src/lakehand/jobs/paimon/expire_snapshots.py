@@ -2,7 +2,7 @@
 """Expires old snapshots, in steps, from the oldest on; Paimon itself keeps what tags and consumers need."""
 
 import time
-from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any
 
 from lakehand.jobs.job import Job
@@ -57,8 +57,8 @@ def list_expired(guard: TableGuard, table: Any, until: int, oldest: int) -> dict
     """What would go: the snapshots, and the data files that no later snapshot and no tag reads."""
     guard.job.phase("listing what would go")
     manager = table.snapshotManager()
-    first = manager.earliestSnapshotId()
-    numbers = list(old_ones(manager, first, until, oldest)) if first is not None else []
+    there = range(manager.earliestSnapshotId() or until, until)
+    numbers = list(takewhile(lambda number: manager.snapshot(number).timeMillis() < oldest, there))
     files = [(manager.snapshotPath(number).toString(), 0) for number in numbers]
     for number in numbers:
         guard.job.check()
@@ -71,13 +71,6 @@ def list_expired(guard: TableGuard, table: Any, until: int, oldest: int) -> dict
 def consumed_until(target: Target, table: Any) -> int:
     consumers = target.jvm.org.apache.paimon.consumer.ConsumerManager(table.fileIO(), table.location())
     return int(consumers.minNextSnapshot().orElse(MOST))
-
-
-def old_ones(manager: Any, first: int, until: int, oldest: int) -> Iterator[int]:
-    for number in range(first, until):
-        if manager.snapshot(number).timeMillis() >= oldest:
-            return
-        yield number
 
 
 def deleted_by(table: Any, snapshot: Any) -> list[tuple[str, int]]:
