@@ -6,6 +6,7 @@ Small files are listed and read by Python where they are on local disks: calls i
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,10 +114,8 @@ def read_file(session: "SparkSession", path: str) -> bytes:
 
 def read_stream(stream: Any) -> bytes:
     """All bytes of a Java stream."""
-    try:
+    with closing(stream):
         return bytes(stream.readAllBytes())
-    finally:
-        stream.close()
 
 
 def hadoop(session: "SparkSession", location: str) -> tuple[Any, Any]:
