@@ -21,6 +21,7 @@ from lakehand.spi import Operation
 from lakehand.testing.harness import boundary_parameter
 from tests import s3_server
 from tests.attacks.scene import FORMATS, LISTING, Scenes
+from tests.attacks.test_hudi_paths import INSTANT, avro, clean_plan
 from tests.s3_server import Server
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
@@ -132,23 +133,33 @@ PAIMON = ("paimon-compact", "paimon-expire-snapshots", "paimon-remove-orphans")
 
 
 @pytest.mark.parametrize("pair", PAIMON)
-def test_a_paimon_option_that_moves_the_data_to_another_bucket_changes_nothing_anywhere(
+def test_a_paimon_option_that_moves_the_data_to_another_bucket_is_named_and_not_obeyed(
     s3: Server, upload: Callable[[str], Uploaded], pair: str
 ) -> None:
-    """Paimon's jobs do not open tables in buckets yet, so that the option is not even read. On disk it is named."""
+    """Seen before Paimon opens the table, which its jobs do not do in buckets yet."""
     table = upload(pair)
-    newest = sorted(s3.keys(LAKE, f"{table.prefix}/schema/schema-"))[-1]
-    original = s3.get(LAKE, newest)
-    document = json.loads(original)
-    elsewhere = {**document["options"], "path": f"s3a://{SECRET}/{table.prefix}"}
-    s3.put(LAKE, newest, json.dumps({**document, "options": elsewhere}).encode())
-    before = s3.everything()
+    number = len(s3.keys(LAKE, f"{table.prefix}/schema/schema-"))
+    document = json.loads(s3.get(LAKE, f"{table.prefix}/schema/schema-{number - 1}"))
+    document["options"]["path"], document["id"] = f"s3a://{SECRET}/{table.prefix}", number
+    added = f"{table.prefix}/schema/schema-{number}"
+    s3.put(LAKE, added, json.dumps(document).encode())
     try:
-        with pytest.raises(Exception, match=f"{table.location}"):
-            table.harness.execute(table.operation)
-        assert s3.everything() == before
+        assert f"schema-{number} has the option path='s3a://{SECRET}/{table.prefix}'" in table.stopped()
     finally:
-        s3.put(LAKE, newest, original)
+        s3.remove(LAKE, added)
+
+
+@pytest.mark.parametrize("pair", ["hudi-compaction", "hudi-clustering", "hudi-clean"])
+def test_a_hudi_plan_that_names_a_file_of_another_bucket_is_not_executed(
+    spark: SparkSession, s3: Server, upload: Callable[[str], Uploaded], pair: str
+) -> None:
+    table, name = upload(pair), f"{INSTANT}.clean.requested"
+    plan = avro(spark, "HoodieCleanerPlan", clean_plan(FOREIGN["path"]))
+    s3.put(LAKE, f"{table.prefix}/.hoodie/timeline/{name}", plan)
+    try:
+        assert f"not ours to delete or rewrite for {name}: {FOREIGN['path']}" in table.stopped()
+    finally:
+        s3.remove(LAKE, f"{table.prefix}/.hoodie/timeline/{name}")
 
 
 class Events:
