@@ -71,7 +71,7 @@ class Scene:
 
 
 class Scenes:
-    """Each table is made once: an attack that is warded off leaves it as it was, for the next one."""
+    """Each table is made once: an attack that fails leaves it as it was, for the next one."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark, self.outside = spark, folder / "outside"

@@ -37,7 +37,7 @@ def nothing_changes(scene: Scene) -> Iterator[None]:
 
 
 def stopped(scene: Scene, meddle: Callable[[], object] = lambda: None, location: Path | None = None) -> str:
-    """What the job says; the attack happens before the admission, or by ``meddle`` right after it."""
+    """The error of the job; the attack happens before the admission, or by ``meddle`` right after it."""
     harness = scene.harness(location)
     operation = scene.admitted(harness)
     meddle()
@@ -52,7 +52,7 @@ def test_a_link_below_the_root_is_named_and_not_followed(scenes: Scenes, pair: s
     scene = scenes.get(pair)
     target = scene.outside / "victims" / ("important.txt" if inside.endswith(".parquet") else "")
     harness = scene.harness()
-    operation = scene.admitted(harness)  # before: some readers do not even look at a table with a link
+    operation = scene.admitted(harness)  # before: some readers do not even open a table with a link
     with linked(scene.table / inside, target), nothing_changes(scene), pytest.raises(OutsideTable) as caught:
         harness.execute(operation)
     assert f"{scene.table / inside} is a link to {target}" in str(caught.value)
@@ -76,7 +76,7 @@ def test_a_link_that_is_swapped_after_the_admission_leads_nowhere(scenes: Scenes
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-def test_another_folder_in_the_place_of_the_table_is_not_worked_on(scenes: Scenes, pair: str) -> None:
+def test_another_folder_at_the_location_of_the_table_is_not_worked_on(scenes: Scenes, pair: str) -> None:
     scene = scenes.get(pair)
     moved = scene.outside / "moved"
 

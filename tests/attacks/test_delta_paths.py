@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delta tables whose logs name files elsewhere, and tables that are exchanged: each job stops, and says why.
+"""Delta tables whose logs name files elsewhere, and tables that are exchanged: each job stops with the reason.
 
 Delta itself was seen to delete by ``..``, by ``%2E%2E``, by the folder of a deletion vector, and through links.
 """
@@ -19,8 +19,7 @@ from pyspark.sql import SparkSession
 from lakehand.formats.delta import DeltaFormat, DeltaProcessFactory
 from lakehand.jobs.attempt import job_called
 from lakehand.jobs.boundary import OutsideTable
-from lakehand.jobs.delta import nested as nested_tables
-from lakehand.jobs.delta import orphans, vacuum
+from lakehand.jobs.delta import listing, vacuum
 from lakehand.jobs.job import Job
 from lakehand.spi import Format, TableSpec
 from lakehand.testing.harness import PluginHarness, boundary_parameter
@@ -163,13 +162,13 @@ def test_removed_files_by_absolute_paths_are_left_and_counted(spark: SparkSessio
 def test_a_link_made_in_the_middle_of_a_full_vacuum_stops_it(
     spark: SparkSession, table: Path, victims: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = orphans.live_files
+    real = listing.live_files
 
-    def meddling(job: Job) -> list[str]:
+    def attack(job: Job) -> list[str]:
         (table / "more").symlink_to(victims)
-        return look(job)
+        return real(job)
 
-    monkeypatch.setattr(orphans, "live_files", meddling)
+    monkeypatch.setattr(listing, "live_files", attack)
     before, files = fingerprint(victims), delta.data_files(table)
     with pytest.raises(OutsideTable, match=f"{table}/more is a link to {victims}"):
         run(spark, "vacuum", parameters(table, mode="full", confirm=True))
@@ -181,12 +180,12 @@ def test_a_link_made_after_the_last_check_adds_no_file_to_a_full_vacuum(
 ) -> None:
     calls = []
 
-    def meddling(job: Job, found: list[str]) -> None:
+    def attack(job: Job, found: list[str]) -> None:
         calls.append(found)
         if len(calls) == 2:
             (table / "more").symlink_to(victims)
 
-    monkeypatch.setattr(vacuum, "check_list", meddling)
+    monkeypatch.setattr(vacuum, "check_list", attack)
     before = fingerprint(victims)
     run(spark, "vacuum", parameters(table, mode="full", confirm=True))
     assert fingerprint(victims) == before
@@ -213,12 +212,12 @@ def test_metadata_of_iceberg_beside_the_log_stops_a_vacuum(spark: SparkSession, 
 
 
 def test_a_table_around_a_file_is_found_without_a_walk(spark: SparkSession, table: Path, template: Path) -> None:
-    """As a lite vacuum looks on object stores."""
+    """As a lite vacuum checks it on object stores."""
     job = Job(spark.newSession(), parameters(table))
     with nested(table / "p=1" / "inner", template):
-        nested_tables.refuse_tables_around(job, [f"file:{table}/a.parquet", f"file:{table}/p=1/b.parquet"])
+        listing.refuse_tables_around(job, [f"file:{table}/a.parquet", f"file:{table}/p=1/b.parquet"])
         with pytest.raises(OutsideTable, match=f"a delta table lies below this one, at {table}/p=1/inner"):
-            nested_tables.refuse_tables_around(job, [f"file:{table}/p=1/inner/day=1/b.parquet"])
+            listing.refuse_tables_around(job, [f"file:{table}/p=1/inner/day=1/b.parquet"])
 
 
 def test_another_table_in_the_same_folder_stops_every_job(spark: SparkSession, table: Path, tmp_path: Path) -> None:

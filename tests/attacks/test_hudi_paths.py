@@ -56,7 +56,7 @@ class Target:
         self.planted.clear()
 
     def stopped(self, action: str) -> str:
-        """What the job says; nothing changes, neither outside nor in the table."""
+        """The error of the job; nothing changes, neither outside nor in the table."""
         before = fingerprint(self.table.parents[1])
         with pytest.raises(OutsideTable) as caught:
             Service(spark=self.spark, path=self.table).execute(self.processes[action])
@@ -83,7 +83,7 @@ def target(made: Target) -> Iterator[Target]:
 
 
 def avro(spark: SparkSession, model: str, record: dict[str, Any]) -> bytes:
-    """A document as Hudi writes it, with defaults for what is not said."""
+    """A document as Hudi writes it, with defaults for the rest."""
     java: Any = spark.sparkContext._jvm
     schema = json.loads(str(getattr(java.org.apache.hudi.avro.model, model).getClassSchema().toString()))
     stream = io.BytesIO()
@@ -132,7 +132,7 @@ PLANS: dict[str, tuple[str, str, Callable[[Path], dict[str, Any]]]] = {
 
 @pytest.mark.parametrize("attack", PLANS)
 @pytest.mark.parametrize("action", ACTIONS)
-def test_a_plan_that_names_files_outside_is_not_believed(target: Target, action: str, attack: str) -> None:
+def test_a_plan_that_names_files_outside_is_not_executed(target: Target, action: str, attack: str) -> None:
     kind, model, record = PLANS[attack]
     name = f"{INSTANT}.{kind}.requested"
     target.plant(f"timeline/{name}", avro(target.spark, model, record(target.victim)))

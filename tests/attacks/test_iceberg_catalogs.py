@@ -53,8 +53,8 @@ class Lake:
 
     def service(self, name: str, **properties: str) -> PluginHarness:
         reference = self.reference(name)
-        told = {key.replace("_", "-"): value for key, value in properties.items()}
-        service = harness(self.spark, Path(reference.location), told)
+        named = {key.replace("_", "-"): value for key, value in properties.items()}
+        service = harness(self.spark, Path(reference.location), named)
         service.reference = reference
         service.spec = replace(service.spec, catalog="lake", db_name="db", table_name=name)
         return service
@@ -110,7 +110,7 @@ def test_an_entry_that_points_to_another_table_is_not_followed(lake: Lake) -> No
         lake.point("ours", ours)
 
 
-def test_another_table_under_the_same_name_in_the_same_place_is_not_touched(lake: Lake) -> None:
+def test_another_table_under_the_same_name_at_the_same_location_is_not_touched(lake: Lake) -> None:
     lake.make("again")
     service = lake.service("again")
     operations = [service.admitted(service.asked(action)) for action in ACTIONS]

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehand.jobs.boundary import OutsideTable
-from lakehand.jobs.iceberg import deletions, neighbours, outside, reachable
+from lakehand.jobs.iceberg import outside, reachable
 from lakehand.jobs.paths import canonical
 from lakehand.testing.harness import PluginHarness
 from tests import iceberg_tables as iceberg
@@ -95,8 +95,8 @@ class Lake:
 
     def set(self, **properties: str) -> None:
         document = iceberg.metadata(self.table)
-        told = {key.replace("__", "-").replace("_", "."): value for key, value in properties.items()}
-        iceberg.edit(self.table, {**document, "properties": {**document["properties"], **told}})
+        named = {key.replace("__", "-").replace("_", "."): value for key, value in properties.items()}
+        iceberg.edit(self.table, {**document, "properties": {**document["properties"], **named}})
 
     def outside(self) -> dict[str, str]:
         """Everything that is not the table's."""
@@ -161,9 +161,9 @@ def test_expiry_leaves_and_reports_every_foreign_file_that_it_would_delete(lake:
     count = len(FOREIGN) - 1 + 1  # two spell the same file; and the statistics
     assert (dry.result["left_outside"], done.result["left_outside"]) == (count, count)
     assert f"{lake.others}/victim.parquet" in str(done.result["left_outside_files"])
-    for told in (dry.reason, done.reason):
-        assert f"; {count} files were left, for instance " in told
-        assert "extra-locations" in told
+    for reason in (dry.reason, done.reason):
+        assert f"; {count} files were left, for instance " in reason
+        assert "extra-locations" in reason
     assert not any("victim" in str(path) for path in dry.result["would_delete"])  # type: ignore[union-attr]
     assert done.result["deleted_files"] == dry.result["would_delete_files"] != 0
     assert lake.warehouse.checksum(lake.table) == rows
@@ -238,7 +238,7 @@ def test_a_link_that_is_made_in_the_middle_stops_the_job(action: str, lake: Lake
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_another_table_in_the_place_stops_the_job_at_its_start_and_in_the_middle(action: str, lake: Lake) -> None:
+def test_another_table_at_the_location_stops_the_job_at_its_start_and_in_the_middle(action: str, lake: Lake) -> None:
     other = "11111111-2222-3333-4444-555555555555"
 
     def swap() -> None:
@@ -267,15 +267,15 @@ def test_a_folder_that_becomes_a_link_after_the_expiry_leads_no_deletion_out(lak
         data.symlink_to(theirs)
 
     replace_all(lake)
-    refused(lake, "expire-snapshots", f"{data} is a link to {theirs}", {"looking": swap})
+    refused(lake, "expire-snapshots", f"{data} is a link to {theirs}", {"finding": swap})
 
     lake.put_back()
     replace_all(lake)
-    whole, deletions.BATCH = deletions.BATCH, 1
+    whole, outside.BATCH = outside.BATCH, 1
     try:
         refused(lake, "expire-snapshots", "names 1 files outside .* not ours to delete", {"deleted": swap})
     finally:
-        deletions.BATCH = whole
+        outside.BATCH = whole
     assert fingerprint(theirs) == before
     shutil.rmtree(theirs)
 
@@ -330,6 +330,6 @@ def test_markers_are_listed_through_the_tables_own_file_access(lake: Lake) -> No
     (lake.table / ".hoodie" / "hoodie.properties").write_text("")
     io = opened(lake.warehouse, lake.table).io()
 
-    found = set(neighbours.files_of(io, f"{lake.table}/"))
+    found = set(outside.list_prefix(io, f"{lake.table}/"))
 
     assert {".hoodie/hoodie.properties", "metadata/version-hint.text"} <= found

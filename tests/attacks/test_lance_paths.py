@@ -83,7 +83,7 @@ def stopped(subject: PluginHarness, operation: Operation) -> str:
 def test_a_link_in_a_folder_that_lance_lists_is_named_and_not_followed(
     table: Path, victim: Path, action: str, inside: str
 ) -> None:
-    subject, operation = admitted(table, action)  # before: the reader does not even look at a table with a link
+    subject, operation = admitted(table, action)  # before: the reader does not even open a table with a link
     if (table / inside).exists():
         shutil.copytree(table / inside, victim / "taken")
         shutil.rmtree(table / inside)
@@ -123,7 +123,7 @@ def test_branches_are_parts_of_the_table_and_do_not_stop_it(table: Path) -> None
 def test_a_table_whose_commits_clean_up_is_not_compacted_above_another_one(
     spark: SparkSession, table: Path, victim: Path
 ) -> None:
-    """Lance cannot be told to leave the clean-up out, which would take the inner table's files for its own."""
+    """Lance has no switch to leave the clean-up out, which would take the inner table's files for its own."""
     lance.dataset(str(table)).update_config({"lance.auto_cleanup.interval": "1", "lance.auto_cleanup.older_than": "1d"})
     shutil.copytree(victim, table / "data" / "in")
     make_old(table / "data" / "in")

@@ -17,7 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehand.jobs.boundary import JobBoundary, OutsideTable
-from lakehand.jobs.paimon.options import refuse_odd_options
+from lakehand.jobs.paimon.outside import refuse_odd_options
 from lakehand.spi import Operation
 from lakehand.storage import read_records
 from lakehand.testing.harness import PluginHarness

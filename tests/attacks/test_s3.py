@@ -21,6 +21,7 @@ from lakehand.spi import Operation
 from lakehand.testing.harness import boundary_parameter
 from tests import s3_server
 from tests.attacks.scene import FORMATS, LISTING, Scenes
+from tests.attacks.test_hudi_paths import INSTANT, avro, clean_plan
 from tests.s3_server import Server
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
@@ -132,23 +133,33 @@ PAIMON = ("paimon-compact", "paimon-expire-snapshots", "paimon-remove-orphans")
 
 
 @pytest.mark.parametrize("pair", PAIMON)
-def test_a_paimon_option_that_moves_the_data_to_another_bucket_changes_nothing_anywhere(
+def test_a_paimon_option_that_moves_the_data_to_another_bucket_is_named_and_not_obeyed(
     s3: Server, upload: Callable[[str], Uploaded], pair: str
 ) -> None:
-    """Paimon's jobs do not open tables in buckets yet, so that the option is not even read. On disk it is named."""
+    """Seen before Paimon opens the table, which its jobs do not do in buckets yet."""
     table = upload(pair)
-    newest = sorted(s3.keys(LAKE, f"{table.prefix}/schema/schema-"))[-1]
-    honest = s3.get(LAKE, newest)
-    document = json.loads(honest)
-    elsewhere = {**document["options"], "path": f"s3a://{SECRET}/{table.prefix}"}
-    s3.put(LAKE, newest, json.dumps({**document, "options": elsewhere}).encode())
-    before = s3.everything()
+    number = len(s3.keys(LAKE, f"{table.prefix}/schema/schema-"))
+    document = json.loads(s3.get(LAKE, f"{table.prefix}/schema/schema-{number - 1}"))
+    document["options"]["path"], document["id"] = f"s3a://{SECRET}/{table.prefix}", number
+    added = f"{table.prefix}/schema/schema-{number}"
+    s3.put(LAKE, added, json.dumps(document).encode())
     try:
-        with pytest.raises(Exception, match=f"{table.location}"):
-            table.harness.execute(table.operation)
-        assert s3.everything() == before
+        assert f"schema-{number} has the option path='s3a://{SECRET}/{table.prefix}'" in table.stopped()
     finally:
-        s3.put(LAKE, newest, honest)
+        s3.remove(LAKE, added)
+
+
+@pytest.mark.parametrize("pair", ["hudi-compaction", "hudi-clustering", "hudi-clean"])
+def test_a_hudi_plan_that_names_a_file_of_another_bucket_is_not_executed(
+    spark: SparkSession, s3: Server, upload: Callable[[str], Uploaded], pair: str
+) -> None:
+    table, name = upload(pair), f"{INSTANT}.clean.requested"
+    plan = avro(spark, "HoodieCleanerPlan", clean_plan(FOREIGN["path"]))
+    s3.put(LAKE, f"{table.prefix}/.hoodie/timeline/{name}", plan)
+    try:
+        assert f"not ours to delete or rewrite for {name}: {FOREIGN['path']}" in table.stopped()
+    finally:
+        s3.remove(LAKE, f"{table.prefix}/.hoodie/timeline/{name}")
 
 
 class Events:
@@ -177,12 +188,12 @@ class Events:
     @contextmanager
     def with_metadata(self, **changed: Any) -> Iterator[None]:
         key = self.metadata_key
-        honest = self.s3.get(LAKE, key)
-        self.s3.put(LAKE, key, json.dumps({**json.loads(honest), **changed}).encode())
+        original = self.s3.get(LAKE, key)
+        self.s3.put(LAKE, key, json.dumps({**json.loads(original), **changed}).encode())
         try:
             yield
         finally:
-            self.s3.put(LAKE, key, honest)
+            self.s3.put(LAKE, key, original)
 
     def run(self, action: str, **parameters: Any) -> Any:
         given = {
@@ -227,7 +238,7 @@ def events(spark: SparkSession, s3: Server) -> Events:
 
 
 @pytest.mark.parametrize("action", ["rewrite_data", "rewrite_manifests", "expire_snapshots", "remove_orphans"])
-def test_an_iceberg_table_that_says_that_it_is_in_another_bucket_is_not_worked_on(events: Events, action: str) -> None:
+def test_an_iceberg_table_whose_metadata_names_another_bucket_is_not_worked_on(events: Events, action: str) -> None:
     """The same path, another bucket."""
     with events.with_metadata(location=f"s3a://{SECRET}/db/events"):
         assert f"s3a://{SECRET}/db/events" in events.stopped(action)
@@ -250,10 +261,10 @@ def test_an_iceberg_expiry_leaves_a_file_of_another_bucket_at_the_same_path(s3: 
     events.name_and_forget(f"s3a://{SECRET}/{foreign}")
     document, before = events.metadata, s3.keys(SECRET)
     old = [one["snapshot-id"] for one in document["snapshots"] if one["snapshot-id"] != document["current-snapshot-id"]]
-    told = events.run("expire_snapshots", expire=old, older_than=int((time.time() - 2 * 86_400) * 1000))
-    assert sorted(told["expired"]) == sorted(old)
+    result = events.run("expire_snapshots", expire=old, older_than=int((time.time() - 2 * 86_400) * 1000))
+    assert sorted(result["expired"]) == sorted(old)
     assert s3.keys(SECRET) == before
-    assert f"s3a://{SECRET}/{foreign}" in str(told)
+    assert f"s3a://{SECRET}/{foreign}" in str(result)
 
 
 def job(session: SparkSession, name: str, parameters: dict[str, Any]) -> object:

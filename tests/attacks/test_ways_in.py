@@ -75,14 +75,14 @@ def test_maintain_does_not_leave_a_table_by_a_link(tmp_path: Path, outside: Path
     (orders / LINK).symlink_to(outside / "victims")
     before = fingerprint(outside)
 
-    code, told = maintained(orders, tmp_path)
+    code, report = maintained(orders, tmp_path)
 
-    assert (code, [one["status"] for one in told["operations"]]) == (1, ["failed"])
-    assert f"{orders}/{LINK} is a link to {outside}/victims" in told["operations"][0]["reason"]
+    assert (code, [one["status"] for one in report["operations"]]) == (1, ["failed"])
+    assert f"{orders}/{LINK} is a link to {outside}/victims" in report["operations"][0]["reason"]
     assert (fingerprint(outside), lost.exists()) == (before, True)
     (orders / LINK).unlink()
-    code, told = maintained(orders, tmp_path)
-    assert (code, [one["status"] for one in told["operations"]]) == (0, ["succeeded"])
+    code, report = maintained(orders, tmp_path)
+    assert (code, [one["status"] for one in report["operations"]]) == (0, ["succeeded"])
     assert (fingerprint(outside), lost.exists()) == (before, False)
 
 

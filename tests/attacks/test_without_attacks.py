@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wards let honest work through: the last test of each table that was attacked before."""
+"""Without an attack every action is done: the last test of each table that was attacked before."""
 
 from contextlib import ExitStack
 from pathlib import Path

@@ -68,7 +68,7 @@ def test_a_link_that_was_swapped_since_the_admission_stops_the_job(table: Path, 
 
 
 @pytest.mark.parametrize("by_link", [True, False])
-def test_another_folder_in_the_tables_place_stops_the_job(table: Path, tmp_path: Path, by_link: bool) -> None:
+def test_another_folder_at_the_tables_location_stops_the_job(table: Path, tmp_path: Path, by_link: bool) -> None:
     boundary = drawn(table)
     table.rename(tmp_path / "moved")
     if by_link:

@@ -6,22 +6,22 @@ from typing import Any
 
 import pytest
 
-from lakehand.jobs.causes import CHAIN_LIMIT, Cause, causes_of, java_causes, telling
+from lakehand.jobs.causes import CHAIN_LIMIT, Cause, causes_of, java_causes, main_cause
 
 
-def test_the_deepest_cause_of_a_library_is_telling() -> None:
+def test_the_deepest_cause_of_a_library_is_the_main_one() -> None:
     chain = [
         Cause("org.apache.spark.SparkException", "Job aborted"),
         Cause("org.apache.hudi.exception.HoodieException", "outer"),
         Cause("org.apache.hudi.exception.HoodieLockException", "held"),
         Cause("java.io.IOException", "closed"),
     ]
-    assert telling(chain).message == "held"
+    assert main_cause(chain).message == "held"
 
 
-def test_the_root_is_telling_where_all_are_general() -> None:
+def test_the_root_is_the_main_cause_where_all_are_general() -> None:
     chain = [Cause("org.apache.spark.SparkException", "aborted"), Cause("java.io.IOException", "disk full")]
-    assert telling(chain).name == "java.io.IOException"
+    assert main_cause(chain).name == "java.io.IOException"
 
 
 def test_a_python_error_is_named_with_what_caused_it() -> None:

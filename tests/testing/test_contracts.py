@@ -138,7 +138,7 @@ BAD_FACTORIES: Mapping[str, tuple[type[Factory], str]] = {
     ),
     "a failure without words": (
         made(classify=lambda *_: Failure(reason="x", message="")),
-        "test_a_failure_that_nobody_foresaw_is_told_in_words",
+        "test_an_unforeseen_failure_has_a_message",
     ),
     "a recovery that forgets": (made(recover=recovered), "test_a_stored_process_is_recovered_as_it_was"),
 }  # fmt: skip
@@ -213,19 +213,19 @@ def folder_of_anyone(self: Reader, location: str, names: Collection[str]) -> boo
 
 BAD_READERS: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "a sign by chance": (
-        {"probe": lambda *_: str(random.random())}, "test_the_sign_of_change_stays_while_nothing_changes",
+        {"probe": lambda *_: str(random.random())}, "test_the_token_stays_while_nothing_changes",
     ),
     "a sign that never changes": (
-        {"probe": lambda *_: "here"}, "test_the_sign_changes_with_every_commit_for_readers_old_and_new",
+        {"probe": lambda *_: "here"}, "test_the_token_changes_with_every_commit_for_old_and_new_readers",
     ),
     "an inspection with another sign": (
-        {"inspect": inspecting(token="mine")}, "test_an_inspection_carries_the_sign_of_the_table_that_it_saw",
+        {"inspect": inspecting(token="mine")}, "test_an_inspection_has_the_token_of_the_table_that_it_read",
     ),
     "numbers under unknown names only": (
-        {"inspect": inspecting(numbers={"happiness": 7})}, "test_health_is_told_in_numbers_whose_names_are_known",
+        {"inspect": inspecting(numbers={"happiness": 7})}, "test_health_is_reported_in_numbers_whose_names_are_known",
     ),
     "a number that is none": (
-        {"inspect": inspecting(numbers={"files": "many"})}, "test_health_is_told_in_numbers_whose_names_are_known",
+        {"inspect": inspecting(numbers={"files": "many"})}, "test_health_is_reported_in_numbers_whose_names_are_known",
     ),
     "an error of its own for storage": (
         {"probe": swallowing(HudiFormat.probe)}, "test_an_unreadable_table_is_an_operating_system_error",

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from lakehand.jobs.causes import causes_of, telling
+from lakehand.jobs.causes import causes_of, main_cause
 from lakehand.jobs.job import Job, JobCanceled, Record
 from lakehand.jobs.leases import Leases, clock
 from lakehand.jobs.spool import Spool
@@ -111,7 +111,7 @@ class JobAttempt(Record):
         reason = self.stop_reason()
         self.write("".join(traceback.format_exception(type(error), error, error.__traceback__)))
         causes = causes_of(error)
-        cause = telling(causes)
+        cause = main_cause(causes)
         if reason == LEASE_EXPIRED:
             message = "the lease ran out before the job ended"
             return {"state": "failed", "error_class": LEASE_EXPIRED, "message": message}

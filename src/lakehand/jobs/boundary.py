@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a job may touch: the files of the table that was admitted, and nothing else.
 
-A link, a nested table, a path in the metadata or another folder in the table's place could lead a job out of its table.
+A link, a nested table, a path in the metadata or a folder that was swapped could lead a job out of its table.
 Every job checks its boundary first, and again right before it commits or deletes.
 """
 
@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lakehand.jobs.paths import canonical, has_scheme, is_below, path_part
+from lakehand.jobs import spark
+from lakehand.jobs.paths import canonical, has_scheme, is_below
 
 SHOWN = 3
 # A file that only a table has, relative to the folder of that table; what is before it names the table.
@@ -35,7 +36,7 @@ class JobBoundary:
     location: str  # as the table is registered
     real: str  # where that led, with all links followed: what a job gives to its engine
     warehouses: tuple[str, ...] = ()
-    extra: tuple[str, ...] = ()  # prefixes that an operator named for this table besides
+    extra: tuple[str, ...] = ()  # more prefixes that an operator named for this table
     folder: str = ""  # device and inode of the table's folder, on this machine's disks
 
     @property
@@ -46,7 +47,7 @@ class JobBoundary:
         """Raise unless the table is the folder that was admitted, with nothing but folders and plain files below it."""
         self.check_path()
         if self.is_local:
-            for _ in files_below(self.real):
+            for _ in walk(self.real):
                 pass
 
     def check_path(self) -> None:
@@ -67,7 +68,7 @@ class JobBoundary:
         return real is not None and any(is_below(real, prefix) for prefix in (self.real, *self.extra))
 
     def real_path(self, path: str) -> str | None:
-        """One spelling, with links followed; None for a path that climbs, which no sane metadata has."""
+        """One spelling, with links followed; None for a path with ``..``, which sound metadata never has."""
         whole = canonical(path)
         if not has_scheme(path) and not path.startswith("/"):
             whole = canonical(f"{self.real}/{path}")
@@ -106,59 +107,54 @@ class JobBoundary:
             for folder, kind in tables_marked_by(file):
                 if (folder, kind) == ("", own) or (also_own is not None and folder and also_own(folder)):
                     continue
-                what = (
-                    f"a {kind} table lies below this one, at {self.real}/{folder}"
-                    if folder
-                    else (f"a {kind} table has the same folder as this {own} table, {self.real}")
-                )
+                what = f"a {kind} table has the same folder as this {own} table, {self.real}"
+                if folder:
+                    what = f"a {kind} table lies below this one, at {self.real}/{folder}"
                 raise OutsideTable(f"{what} ({file}): nothing is listed or deleted here until one of them is moved")
 
     def files(self, session: Any) -> Iterator[str]:
         """All files below the table, relative to it, hidden ones too; on this machine links are refused on the way."""
-        return files_below(self.real) if self.is_local else files_in_store(session, self.real)
+        if not self.is_local:
+            return spark.files_below(session, self.real)
+        return (path for path, entry in walk(self.real) if entry is not None)
 
 
 def boundary_of(parameters: dict[str, Any]) -> JobBoundary:
     """Without a boundary nothing is done: the service gives one to every operation."""
-    given = parameters.get("boundary")
+    given: Any = parameters.get("boundary")
     try:
-        assert isinstance(given, dict)
-        drawn = JobBoundary(
-            location=text(given["location"]),
-            real=text(given["real"]),
-            warehouses=tuple(text(one) for one in given["warehouses"]),
-            extra=tuple(text(one) for one in given.get("extra") or ()),
-            folder=str(given.get("folder") or ""),
-        )
-    except (AssertionError, KeyError, TypeError, ValueError) as error:
+        warehouses, extra = tuple(given["warehouses"]), tuple(given.get("extra") or ())
+        boundary = JobBoundary(given["location"], given["real"], warehouses, extra, str(given.get("folder") or ""))
+        if not all(isinstance(one, str) and one for one in (boundary.location, boundary.real, *warehouses, *extra)):
+            raise TypeError("each location is a text")
+    except (AttributeError, KeyError, TypeError) as error:
         raise OutsideTable(f"the work came without a boundary, so nothing is touched: {given!r}") from error
-    if drawn.is_local and not drawn.folder:
-        raise OutsideTable(f"the boundary of {drawn.real} does not say which folder was admitted")
-    return drawn
+    if boundary.is_local and not boundary.folder:
+        raise OutsideTable(f"the boundary of {boundary.real} does not say which folder was admitted")
+    return boundary
 
 
-def text(value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise ValueError(f"{value!r} is no location")
-    return value
+def walk(root: str) -> Iterator[tuple[str, "os.DirEntry[str] | None"]]:
+    """Every file, and every empty folder with None, relative to the root.
 
-
-def files_below(root: str) -> Iterator[str]:
-    """Every file, relative to the root. A link, a pipe or a device raises: a job that met one would leave the table."""
+    A link, a pipe or a device raises: a job that met one would leave the table.
+    """
     waiting = [""]
     while waiting:
         inside = waiting.pop()
         try:
-            with os.scandir(f"{root}/{inside}") as entries:
-                found = list(entries)
+            with os.scandir(f"{root}/{inside}") as found:
+                entries = list(found)
         except FileNotFoundError:  # a writer's temporary folder
             continue
-        for entry in found:
+        if inside and not entries:
+            yield inside.rstrip("/"), None
+        for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 waiting.append(f"{inside}{entry.name}/")
                 continue
             refuse_odd(entry)
-            yield inside + entry.name
+            yield inside + entry.name, entry
 
 
 def refuse_odd(entry: "os.DirEntry[str]") -> None:
@@ -177,16 +173,6 @@ def target_of(link: str) -> str:
         return os.readlink(link)  # noqa: PTH115 - as everywhere here
     except OSError:
         return "somewhere else"
-
-
-def files_in_store(session: Any, location: str) -> Iterator[str]:
-    """By Hadoop's file systems: one flat listing where the store has one."""
-    jvm = session.sparkContext._jvm
-    path = jvm.org.apache.hadoop.fs.Path(location)
-    found = path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf()).listFiles(path, True)
-    start = len(path_part(location).rstrip("/")) + 1
-    while found.hasNext():
-        yield str(found.next().getPath().toUri().getPath())[start:]
 
 
 def tables_marked_by(file: str) -> Iterator[tuple[str, str]]:

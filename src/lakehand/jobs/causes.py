@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an exception is about: the most telling class of its chain of causes, Java's included, and its message."""
+"""What an exception is about: the most specific class of its chain of causes, Java's included, and its message."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 MESSAGE_LIMIT = 4096
 CHAIN_LIMIT = 32
-GENERAL = ("java.", "javax.", "scala.", "org.apache.spark.", "py4j.")  # say where, seldom what
+GENERAL = ("java.", "javax.", "scala.", "org.apache.spark.", "py4j.")  # they say where, seldom what
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ def causes_of(error: BaseException) -> list[Cause]:
     return chain
 
 
-def telling(causes: list[Cause]) -> Cause:
+def main_cause(causes: list[Cause]) -> Cause:
     """The deepest cause of a library of its own; where there is none, the root."""
     special = [cause for cause in causes if not cause.name.startswith(GENERAL)]
     return special[-1] if special else causes[-1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a job is given: a session of its own, its parameters, ways to tell how far it is and to hear of its end."""
+"""What a job gets: a session of its own, its parameters, and ways to report progress and to learn that it must stop."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,7 +17,7 @@ class JobCanceled(Exception):
 
 @dataclass
 class Record:
-    """What a running attempt tells. This one only remembers; the driver's own also writes it down."""
+    """What a running attempt reports. This one keeps it in memory; the driver's own also writes it to files."""
 
     phase: str = ""
     notes: dict[str, Any] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class Record:
         return ""
 
     def publish(self) -> None:
-        """Show what changed to whoever watches."""
+        """Make what changed visible outside of the job."""
 
     def write(self, text: str) -> None:
         self.lines.append(text)
@@ -47,13 +47,13 @@ class Job:
         return boundary_of(self.parameters)
 
     def phase(self, text: str) -> None:
-        """Say what happens now."""
+        """Report what happens now."""
         self.record.phase = text
         self.record.write(text)
         self.record.publish()
 
     def note(self, key: str, value: Any) -> None:
-        """Publish a fact at once; it can be read even if the driver dies in the next moment."""
+        """Publish a fact at once: it can be read even if the driver dies in the next moment."""
         self.record.notes[key] = value
         self.record.write(f"{key} = {value}")
         self.record.publish()

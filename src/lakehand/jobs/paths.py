@@ -27,9 +27,9 @@ def has_scheme(location: str) -> bool:
 
 
 def path_part(location: str) -> str:
-    """The path of a location within its store."""
+    """The path of a location within its store, without a slash at its end."""
     whole = canonical(location)
-    return whole if whole.startswith("/") else "/" + whole.split("://", 1)[1].partition("/")[2]
+    return (whole if whole.startswith("/") else "/" + whole.split("://", 1)[1].partition("/")[2]).rstrip("/")
 
 
 def slashes(path: str) -> str:

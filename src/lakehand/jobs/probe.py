@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job that touches no table: proves that Spark runs, and can be slow, fail or not listen for whoever tests an engine.
+"""A job that touches no table: proves that Spark runs, and for tests of engines can be slow, fail or ignore cancels.
 
 Parameters, all optional: ``rows``, ``partitions``, ``pause`` (milliseconds per row, inside the tasks), ``fail`` (a
-message to fail with, inside a task), ``deaf`` (seconds in which the job hears nothing), ``notes``.
+message to fail with, inside a task), ``deaf`` (seconds in which the job ignores everything), ``notes``.
 """
 
 import time

@@ -11,18 +11,14 @@ import pytest
 pytest.register_assert_rewrite(
     "lakehand.testing.engines",
     "lakehand.testing.factories",
-    "lakehand.testing.folders",
     "lakehand.testing.formats",
     "lakehand.testing.harness",
 )
 
-from lakehand.testing.engines import EngineUnderTest, ExecuteEngineContract
+from lakehand.testing.engines import EngineUnderTest, ExecuteEngineContract, eventually
 from lakehand.testing.factories import ProcessFactoryContract
-from lakehand.testing.folders import untouched
-from lakehand.testing.formats import FormatUnderTest, TableFormatContract
+from lakehand.testing.formats import FormatUnderTest, TableFormatContract, installed_format, untouched
 from lakehand.testing.harness import PluginHarness
-from lakehand.testing.installed import installed_format
-from lakehand.testing.patience import eventually
 
 __all__ = [
     "EngineUnderTest",

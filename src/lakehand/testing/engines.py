@@ -1,41 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every engine must do. A test class inherits the contract and provides the fixture ``subject``."""
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 from uuid import uuid4
 
-from lakehand.spi import (
-    EngineState,
-    EngineStatus,
-    ExecuteEngine,
-    Handle,
-    Json,
-    LeaseGrant,
-    Unavailable,
-    Work,
-)
-from lakehand.testing.patience import eventually
+from lakehand.spi import EngineState, EngineStatus, ExecuteEngine, Handle, Json, LeaseGrant, Unavailable, Work
 
 LONG = timedelta(minutes=10)
 SHORT = timedelta(seconds=3)
 NO_TIME = timedelta(milliseconds=1)
 THREADS = 6
 
+T = TypeVar("T")
 _run = uuid4().hex[:6]  # a home may outlive the tests
 _numbers = count(1)
+
+
+def eventually(condition: Callable[[], T], within: float = 120.0) -> T:
+    """The first true result of the condition; fails when there is none within so many seconds."""
+    deadline = time.monotonic() + within
+    while not (result := condition()):
+        assert time.monotonic() < deadline, f"not true within {within} s"
+        time.sleep(0.02)
+    return result
 
 
 class EngineUnderTest(ABC):
     """An open engine, and the things that its tests need to do to it."""
 
     engine: ExecuteEngine
-    clock_survives_a_crash: ClassVar[bool] = False  # marks from before still mean something afterwards
+    clock_survives_a_crash: ClassVar[bool] = False  # heartbeat tokens from before are still valid
 
     @abstractmethod
     def reopen(self) -> None:
@@ -80,7 +81,7 @@ class EngineUnderTest(ABC):
         return eventually(tended) or ""
 
     def submit(self, work: Work, *, time_to_live: timedelta = LONG, heartbeat_token: str | None = None) -> Handle:
-        """With the engine's present mark, unless an other one is given; an empty one is none."""
+        """With the engine's current heartbeat token, unless another is given; an empty one means none."""
         handle = Handle(f"test-{_run}-{next(_numbers)}")
         self.again(work, handle, time_to_live=time_to_live, heartbeat_token=heartbeat_token)
         return handle
@@ -183,7 +184,7 @@ class ExecuteEngineContract:
         assert whole.startswith(subject.engine.logs(handle, limit=10))
         assert subject.engine.logs(handle, offset=10) == whole[10:]
 
-    def test_running_work_tells_how_far_it_is(self, subject: EngineUnderTest) -> None:
+    def test_running_work_reports_its_progress(self, subject: EngineUnderTest) -> None:
         handle = subject.submit(subject.slow)
 
         def has_begun() -> bool:
@@ -210,7 +211,7 @@ class ExecuteEngineContract:
 
         assert subject.runs(handle) == 0
 
-    def test_work_without_a_mark_waits_for_a_renewal_that_has_one(self, subject: EngineUnderTest) -> None:
+    def test_work_without_a_heartbeat_token_waits_for_a_renewal_with_one(self, subject: EngineUnderTest) -> None:
         handle = subject.submit(subject.work(), heartbeat_token="")
         subject.run(subject.work())
         assert subject.state(handle) is EngineState.QUEUED
@@ -224,7 +225,7 @@ class ExecuteEngineContract:
 
         assert subject.state(handle) is EngineState.QUEUED
 
-    def test_a_mark_of_another_time_starts_nothing(self, subject: EngineUnderTest) -> None:
+    def test_a_heartbeat_token_of_another_run_starts_nothing(self, subject: EngineUnderTest) -> None:
         handle = subject.submit(subject.work(), heartbeat_token="another:1")  # noqa: S106
         subject.run(subject.work())
 
@@ -259,7 +260,7 @@ class ExecuteEngineContract:
         assert subject.state(handle) is EngineState.SUCCEEDED
         assert subject.runs(handle) == 1
 
-    def test_after_a_crash_running_work_is_lost_and_waiting_work_needs_a_new_mark_to_run(
+    def test_after_a_crash_running_work_is_lost_and_waiting_work_needs_a_new_token(
         self, subject: EngineUnderTest
     ) -> None:
         running = subject.submit(subject.work(rows=40_000, pause=10, notes={"instant": "20261115"}))

@@ -9,36 +9,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from lakehand import spi
 from lakehand.domain.actions import LONGEST
-from lakehand.spi import (
-    Action,
-    DetachedRuntime,
-    Drop,
-    EngineState,
-    EngineStatus,
-    Failure,
-    Finding,
-    Json,
-    Operation,
-    ProcessTriggerStrategy,
-    Skip,
-    TableProcess,
-    TableReference,
-    Verdict,
-)
-from lakehand.testing.folders import unreadable_folder, untouched
+from lakehand.testing.formats import unreadable_folder, untouched
 from lakehand.testing.harness import PluginHarness
 
-ENDED = EngineStatus(state=EngineState.FAILED, error_class="SomeError", message="something that nobody foresaw")
+ENDED = spi.EngineStatus(state=spi.EngineState.FAILED, error_class="SomeError", message="something unforeseen")
 
 
 class ProcessFactoryContract:
-    def unreadable(self, subject: PluginHarness) -> TableReference:
+    def unreadable(self, subject: PluginHarness) -> spi.TableReference:
         """Where a table is that cannot be read. Override it where a broken folder is not the way."""
-        return TableReference(location=str(unreadable_folder(Path(subject.spec.location))))
+        return spi.TableReference(location=str(unreadable_folder(Path(subject.spec.location))))
 
-    def missing(self, subject: PluginHarness) -> TableReference:
-        return TableReference(location=f"{subject.spec.location}-that-was-dropped")
+    def missing(self, subject: PluginHarness) -> spi.TableReference:
+        return spi.TableReference(location=f"{subject.spec.location}-that-was-dropped")
 
     def test_it_has_a_name(self, subject: PluginHarness) -> None:
         name = subject.factory.name
@@ -51,17 +36,17 @@ class ProcessFactoryContract:
         for actions in supported.values():
             assert isinstance(actions, frozenset)
             for action in actions:
-                assert isinstance(action, Action), f"{action!r} is a text: make it with Action.register"
+                assert isinstance(action, spi.Action), f"{action!r} is a text: make it with Action.register"
                 assert action.is_registered, f"{action} is not registered: make it with Action.register"
                 assert len(action) <= LONGEST
 
     def test_its_strategies_can_come_true(self, subject: PluginHarness) -> None:
         for action in actions_of(subject):
             strategy = subject.factory.trigger_strategy(subject.format.format, action)
-            assert isinstance(strategy, ProcessTriggerStrategy), action
+            assert isinstance(strategy, spi.ProcessTriggerStrategy), action
             assert strategy.parallelism >= 0, action
             assert strategy.interval is None or strategy.interval.total_seconds() > 0, action
-            assert strategy.interval or strategy.on_new_snapshot, f"{action} would never be looked at"
+            assert strategy.interval or strategy.on_new_snapshot, f"{action} would never be evaluated"
 
     def test_its_state_survives_being_stored(self, subject: PluginHarness) -> None:
         keys = subject.factory.required_states()
@@ -76,18 +61,19 @@ class ProcessFactoryContract:
         assert subject.factory.dry_run_actions() <= every
 
     def test_a_decision_asked_for_twice_is_the_same_and_writes_nothing(self, subject: PluginHarness) -> None:
+        now = subject.now()
+        frozen = replace(subject, now=lambda: now)
         for action in actions_of(subject):
-            now = subject.now()
             with untouched(Path(subject.spec.location)):
-                answers = [subject.factory.trigger(runtime_at(subject, now), action) for _ in range(2)]
+                answers = [frozen.wants(action) for _ in range(2)]
             assert answers[0] == answers[1], f"{action} is decided differently the second time"
 
     def test_a_decision_is_a_process_or_a_skip_and_says_why(self, subject: PluginHarness) -> None:
         for action in actions_of(subject):
             answer = subject.wants(action)
-            assert isinstance(answer, (TableProcess, Skip)), f"{action}: {type(answer).__name__}"
+            assert isinstance(answer, (spi.TableProcess, spi.Skip)), f"{action}: {type(answer).__name__}"
             assert has_words(answer.reason), f"{action} gives no reason"
-            if isinstance(answer, TableProcess):
+            if isinstance(answer, spi.TableProcess):
                 assert answer.action == action
                 assert answer.job, f"{action}: a process that is wanted has a job"
                 assert is_json(answer.parameters), f"{action}: the parameters are no JSON"
@@ -106,27 +92,29 @@ class ProcessFactoryContract:
     def test_without_a_result_an_untouched_table_does_not_show_the_effect(self, subject: PluginHarness) -> None:
         for operation in wanted(subject):
             answer = admitted(subject, operation)
-            if isinstance(answer, TableProcess):
+            if isinstance(answer, spi.TableProcess):
                 verdict = subject.factory.verify(subject.runtime(), answer, {})
                 check_verdict(verdict)
-                assert verdict.finding in (Finding.NOT_DONE, Finding.GONE), f"{operation.process.action}: {verdict}"
+                assert verdict.finding in (spi.Finding.NOT_DONE, spi.Finding.GONE), (
+                    f"{operation.process.action}: {verdict}"
+                )
 
     def test_a_table_that_cannot_be_read_is_unreadable_and_not_undone(self, subject: PluginHarness) -> None:
         for process in processes(subject):
             verdict = subject.factory.verify(moved(subject, self.unreadable(subject)), process, {})
             check_verdict(verdict)
-            assert verdict.finding is Finding.UNREADABLE, f"{process.action}: {verdict}"
+            assert verdict.finding is spi.Finding.UNREADABLE, f"{process.action}: {verdict}"
 
     def test_a_table_that_was_dropped_is_gone(self, subject: PluginHarness) -> None:
         for process in processes(subject):
             verdict = subject.factory.verify(moved(subject, self.missing(subject)), process, {})
             check_verdict(verdict)
-            assert verdict.finding is Finding.GONE, f"{process.action}: {verdict}"
+            assert verdict.finding is spi.Finding.GONE, f"{process.action}: {verdict}"
 
-    def test_a_failure_that_nobody_foresaw_is_told_in_words(self, subject: PluginHarness) -> None:
+    def test_an_unforeseen_failure_has_a_message(self, subject: PluginHarness) -> None:
         for operation in [subject.stored(process) for process in processes(subject)]:
             failure = subject.factory.classify(subject.runtime(), operation, ENDED)
-            assert isinstance(failure, Failure)
+            assert isinstance(failure, spi.Failure)
             assert failure.reason
             assert has_words(failure.message)
 
@@ -137,61 +125,57 @@ class ProcessFactoryContract:
             assert subject.factory.recover(subject.runtime(), stored) == stored.process
 
 
-def actions_of(subject: PluginHarness) -> list[Action]:
+def actions_of(subject: PluginHarness) -> list[spi.Action]:
     return sorted(subject.factory.supported_actions().get(subject.format.format, ()))
 
 
-def wanted(subject: PluginHarness) -> list[Operation]:
+def wanted(subject: PluginHarness) -> list[spi.Operation]:
     """An operation for each action that the table needs now."""
     answers = [subject.wants(action) for action in actions_of(subject)]
-    return [subject.stored(answer) for answer in answers if isinstance(answer, TableProcess)]
+    return [subject.stored(answer) for answer in answers if isinstance(answer, spi.TableProcess)]
 
 
-def processes(subject: PluginHarness) -> list[TableProcess]:
+def processes(subject: PluginHarness) -> list[spi.TableProcess]:
     """For each action the process that an engine would get now: what the table needs, or what a person asks for."""
     requests = [*wanted(subject), *(subject.asked(action) for action in actions_of(subject))]
     answers = {o.process.action: admitted(subject, o) for o in reversed(requests)}
-    found = [answer for answer in answers.values() if isinstance(answer, TableProcess)]
+    found = [answer for answer in answers.values() if isinstance(answer, spi.TableProcess)]
     assert found, f"the table needs nothing, and nothing can be asked for: {answers}"
     return found
 
 
-def admitted(subject: PluginHarness, operation: Operation) -> TableProcess | Skip | Drop | Failure:
+def admitted(subject: PluginHarness, operation: spi.Operation) -> spi.TableProcess | spi.Skip | spi.Drop | spi.Failure:
     with untouched(Path(subject.spec.location)):
         return subject.factory.admit(subject.runtime(left_out=operation.id), operation)
 
 
-def check_admission(operation: Operation, answer: object) -> None:
+def check_admission(operation: spi.Operation, answer: object) -> None:
     action = operation.process.action
-    assert isinstance(answer, (TableProcess, Skip, Drop, Failure)), f"{action}: {type(answer).__name__}"
-    if isinstance(answer, TableProcess):
+    assert isinstance(answer, (spi.TableProcess, spi.Skip, spi.Drop, spi.Failure)), f"{action}: {type(answer).__name__}"
+    if isinstance(answer, spi.TableProcess):
         assert answer.action == action
         assert answer.job, f"{action}: an admitted process names its job"
         assert is_json(answer.parameters), f"{action}: the parameters are no JSON"
     else:
-        assert has_words(answer.message if isinstance(answer, Failure) else answer.reason), f"{action}: no reason"
+        assert has_words(answer.message if isinstance(answer, spi.Failure) else answer.reason), f"{action}: no reason"
 
 
 def check_verdict(verdict: Any) -> None:
-    assert isinstance(verdict, Verdict)
+    assert isinstance(verdict, spi.Verdict)
     assert has_words(verdict.reason)
     assert is_json(verdict.numbers)
 
 
-def moved(subject: PluginHarness, reference: TableReference) -> DetachedRuntime:
+def moved(subject: PluginHarness, reference: spi.TableReference) -> spi.DetachedRuntime:
     """A runtime of the table, were it there."""
     return replace(subject, spec=replace(subject.spec, location=reference.location), reference=reference).runtime()
-
-
-def runtime_at(subject: PluginHarness, now: Any) -> DetachedRuntime:
-    return replace(subject, now=lambda: now).runtime()
 
 
 def has_words(reason: str) -> bool:
     return any(len(word) > 1 and word[0].isalpha() for word in reason.split())
 
 
-def is_json(value: Json) -> bool:
+def is_json(value: spi.Json) -> bool:
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every table format must do. A test class inherits the contract and provides the fixture ``subject``."""
+"""What every table format must do. A test class inherits the contract and provides the fixture ``subject``.
+
+Also for tests of plugins: installed formats, unreadable folders, and a check that nothing in a folder changed.
+"""
 
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
 from lakehand.spi import Invalid, Json, TableFormat, TableReference, health
-from lakehand.testing.folders import unreadable_folder, untouched
 
 THREADS = 8
 COUNTS = frozenset(
@@ -33,6 +37,39 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
     "nothing": (),
     "files": ("part-00000.parquet",),
 }
+
+
+@contextmanager
+def untouched(folder: Path) -> Iterator[None]:
+    """Fails when a file of the folder is changed, added or removed meanwhile."""
+    before = file_states(folder)
+    yield
+    after = file_states(folder)
+    changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    assert not changed, f"reading wrote to {folder}: {changed[:10]}"
+
+
+def file_states(folder: Path) -> dict[str, tuple[int, int]]:
+    """Size and time of the last change of everything in a folder."""
+    found = ((path, path.lstat()) for path in (folder, *folder.rglob("*")))
+    return {str(path.relative_to(folder)): (stat.st_size, stat.st_mtime_ns) for path, stat in found}
+
+
+def unreadable_folder(beside: Path) -> Path:
+    """A folder that is there and cannot be read, not even by root: a link to itself."""
+    loop = beside.with_name(f"{beside.name}-unreadable")
+    if not loop.is_symlink():
+        loop.symlink_to(loop)
+    return loop
+
+
+def installed_format(name: str, properties: Mapping[str, str] | None = None) -> TableFormat:
+    """The format of that name, open, as the service would load it."""
+    [entry] = entry_points(group="lakehand.table_formats", name=name)
+    plugin = entry.load()()
+    assert isinstance(plugin, TableFormat), f"{entry.value} is no TableFormat"
+    plugin.open(properties or {})
+    return plugin
 
 
 class FormatUnderTest(ABC):
@@ -58,28 +95,28 @@ class FormatUnderTest(ABC):
 
 
 class TableFormatContract:
-    def test_the_sign_of_change_stays_while_nothing_changes(self, subject: FormatUnderTest) -> None:
+    def test_the_token_stays_while_nothing_changes(self, subject: FormatUnderTest) -> None:
         reader = subject.reader()
-        signs = [
+        tokens = [
             reader.probe(subject.reference),
             reader.probe(subject.reference),
             subject.reader().probe(subject.reference),
         ]
 
-        assert signs[0]
-        assert signs == [signs[0]] * 3
+        assert tokens[0]
+        assert tokens == [tokens[0]] * 3
 
-    def test_the_sign_changes_with_every_commit_for_readers_old_and_new(self, subject: FormatUnderTest) -> None:
+    def test_the_token_changes_with_every_commit_for_old_and_new_readers(self, subject: FormatUnderTest) -> None:
         reader = subject.reader()
-        signs = [reader.probe(subject.reference)]
+        tokens = [reader.probe(subject.reference)]
         for _ in range(3):
             subject.commit()
-            signs.append(reader.probe(subject.reference))
-            assert subject.reader().probe(subject.reference) == signs[-1]
+            tokens.append(reader.probe(subject.reference))
+            assert subject.reader().probe(subject.reference) == tokens[-1]
 
-        assert len(set(signs)) == 4
+        assert len(set(tokens)) == 4
 
-    def test_an_inspection_carries_the_sign_of_the_table_that_it_saw(self, subject: FormatUnderTest) -> None:
+    def test_an_inspection_has_the_token_of_the_table_that_it_read(self, subject: FormatUnderTest) -> None:
         reader = subject.reader()
         first = reader.inspect(subject.reference)
         assert first.token == reader.probe(subject.reference)
@@ -87,11 +124,11 @@ class TableFormatContract:
         subject.commit()
         assert reader.inspect(subject.reference).token == reader.probe(subject.reference) != first.token
 
-    def test_health_is_told_in_numbers_whose_names_are_known(self, subject: FormatUnderTest) -> None:
+    def test_health_is_reported_in_numbers_whose_names_are_known(self, subject: FormatUnderTest) -> None:
         numbers = subject.reader().inspect(subject.reference).numbers
 
         assert json.loads(json.dumps(dict(numbers), allow_nan=False)) == numbers, "numbers are not JSON"
-        assert KNOWN.intersection(numbers), f"none of {sorted(KNOWN)} is told"
+        assert KNOWN.intersection(numbers), f"none of {sorted(KNOWN)} is reported"
         for name in KNOWN.intersection(numbers):
             assert is_sound(name, numbers[name]), f"{name} is {numbers[name]!r}"
 
@@ -141,10 +178,10 @@ class TableFormatContract:
         with ThreadPoolExecutor(THREADS) as pool:
             probes = [pool.submit(reader.probe, reference) for _ in range(4 * THREADS)]
             inspections = [pool.submit(reader.inspect, reference) for _ in range(2 * THREADS)]
-            signs = {one.result() for one in probes} | {one.result().token for one in inspections}
+            tokens = {one.result() for one in probes} | {one.result().token for one in inspections}
             numbers = [dict(one.result().numbers) for one in inspections]
 
-        assert len(signs) == 1
+        assert len(tokens) == 1
         assert numbers == [numbers[0]] * len(numbers)
 
     def test_reading_writes_nothing(self, subject: FormatUnderTest) -> None:

@@ -127,7 +127,7 @@ def test_a_run_that_changed_nothing_is_followed_by_a_pause(tmp_path: Path) -> No
     wanted = subject.wants("compact")
     assert isinstance(wanted, TableProcess)
     ended = replace(subject.stored(wanted), status=Status.SUCCEEDED, result={"changed": False})
-    subject.kept(replace(ended, finished_at=subject.now()))
+    subject.remember(replace(ended, finished_at=subject.now()))
 
     assert "found nothing to change" in subject.wants("compact").reason
 

@@ -10,8 +10,7 @@ from lance.optimize import Compaction
 
 from lakehand.formats.lance.verdicts import TAG, rewrites_since
 from lakehand.jobs.lance.commits import TAG as WRITTEN
-from lakehand.jobs.lance.commits import commit
-from lakehand.jobs.lance.rewriting import options_for
+from lakehand.jobs.lance.commits import commit, options_for
 from lakehand.spi import Finding, Operation
 from lakehand.testing.harness import PluginHarness
 from tests import lance_tables

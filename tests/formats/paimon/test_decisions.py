@@ -259,7 +259,7 @@ def test_a_run_that_changed_nothing_is_not_repeated_for_a_while(tmp_path: Path) 
     service = harness(made.root)
     admitted = service.admitted(service.stored(TableProcess(action=COMPACT, job="paimon.compact")))
     verdict = service.verdict(admitted, {"snapshots": []})
-    service.kept(replace(admitted, status=Status.SUCCEEDED, result=verdict.numbers, finished_at=NOON))
+    service.remember(replace(admitted, status=Status.SUCCEEDED, result=verdict.numbers, finished_at=NOON))
 
     assert skipped(service, "compact") == "operation 1 found nothing to change; next in 6 h"
 

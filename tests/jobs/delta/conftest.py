@@ -74,9 +74,9 @@ def old(spark: SparkSession, old_template: Path, tmp_path: Path) -> Iterator[Pat
 def harness_for(spark: SparkSession) -> HarnessFor:
     def harness(path: Path, **properties: str) -> PluginHarness:
         """Settings without their ``delta.``, with ``__`` for dots and ``_`` for hyphens."""
-        told = {f"delta.{k.replace('__', '.').replace('_', '-')}": v for k, v in properties.items()}
+        named = {f"delta.{k.replace('__', '.').replace('_', '-')}": v for k, v in properties.items()}
         spec = TableSpec(
-            location=str(path), format=Format("delta"), db_name="shop", table_name="payments", properties=told,
+            location=str(path), format=Format("delta"), db_name="shop", table_name="payments", properties=named,
             action_types=frozenset(map(Action, ("optimize", "z-order", "vacuum", "purge"))),
         )  # fmt: skip
         return PluginHarness(factory=DeltaProcessFactory(), format=DeltaFormat(), spec=spec, session=spark)

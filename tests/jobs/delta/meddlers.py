@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stepping into the middle of a Delta transaction: Delta tells an observer how far it is, and waits for it."""
+"""Stepping into the middle of a Delta transaction: Delta notifies an observer of each step, and waits for it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -40,7 +40,7 @@ def test_an_append_in_the_middle_of_our_rewrite_is_kept(
     assert done.result["rows_in"] == done.result["rows_out"]
 
 
-def test_a_delete_in_the_middle_of_our_rewrite_wins_and_we_try_again(
+def test_a_delete_in_the_middle_of_our_rewrite_wins_and_we_retry(
     spark: SparkSession, spoiled: Path, harness_for: HarnessFor
 ) -> None:
     table = harness_for(spoiled)
@@ -88,7 +88,7 @@ def test_a_writer_whose_delete_loses_to_our_rewrite_is_not_starved(
     assert delta.facts(spark, spoiled)[0] == 1800
     delta.delete(writer, spoiled, "id % 10 = 7")
     assert delta.facts(spark, spoiled)[0] == 1600
-    assert isinstance(table.wants("optimize"), Skip), "the writer's next try meets nobody"
+    assert isinstance(table.wants("optimize"), Skip), "the writer's next attempt meets nobody"
     assert isinstance(table.wants("purge"), Skip)
 
 

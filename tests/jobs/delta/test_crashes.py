@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The job dies in the middle, or after its commit and before it can say so: one rewrite, and the table tells."""
+"""The job dies in the middle, or after its commit and before it can report it: one rewrite, and the table shows it."""
 
 from pathlib import Path
 
@@ -50,14 +50,14 @@ def test_a_job_that_dies_after_its_commit_is_done_and_not_done_twice(
     table.execute(operation)  # and the result is lost
     delta.append(spark, spoiled, number=50, rows=10)
 
-    told = table.verdict(operation, {})
+    verdict = table.verdict(operation, {})
     again = table.admitted(operation)
     result = table.execute(again)
 
-    assert told.finding is Finding.DONE
-    assert told.numbers["changed"] is True
+    assert verdict.finding is Finding.DONE
+    assert verdict.numbers["changed"] is True
     assert result["already_done"] is True
-    assert table.verdict(again, result).numbers["versions"] == told.numbers["versions"]
+    assert table.verdict(again, result).numbers["versions"] == verdict.numbers["versions"]
     assert delta.operations(spoiled).count(REWRITES[action]) == 1
     assert delta.facts(spark, spoiled)[0] == facts[0] + 10
 

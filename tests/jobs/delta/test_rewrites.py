@@ -21,7 +21,7 @@ def serve(spark: SparkSession, harness: PluginHarness, path: Path, action: str) 
     done = harness.serve(action)
     assert delta.facts(spark, path) == facts
     assert delta.described(path) == described
-    assert harness.verdict(done, {}).numbers["changed"] is True, "the log alone must tell"
+    assert harness.verdict(done, {}).numbers["changed"] is True, "the log alone must show it"
     assert isinstance(harness.wants(action), Skip), "what was done must not be wanted again"
     return done
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from lakehand.jobs.attempt import job_called
 from lakehand.jobs.boundary import OutsideTable
-from lakehand.jobs.delta.orphans import LiveFileListed
+from lakehand.jobs.delta.listing import LiveFileListed
 from lakehand.jobs.job import Job
 from lakehand.jobs.safety import BelowFloor, ImplausibleShare
 from lakehand.spi import Remedy, Skip, TableProcess
@@ -106,7 +106,7 @@ def test_too_many_files_that_nobody_removed_are_deleted_only_when_a_person_confi
     assert delta.data_files(old) == delta.live_files(old)
 
 
-def test_a_table_that_keeps_longer_loses_nothing_whoever_asks(
+def test_a_table_that_keeps_longer_loses_nothing_on_any_request(
     spark: SparkSession, old: Path, harness_for: HarnessFor
 ) -> None:
     keep = "SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 30 days')"
@@ -127,7 +127,7 @@ def test_a_table_that_keeps_longer_loses_nothing_whoever_asks(
     assert delta.data_files(old) == here
 
 
-def odd_place(real: str) -> dict[str, Any]:
+def odd_boundary(real: str) -> dict[str, Any]:
     return {"location": real, "real": real, "warehouses": ["/", "x`"], "folder": "1:1"}
 
 
@@ -136,8 +136,8 @@ def odd_place(real: str) -> dict[str, Any]:
     [
         {"retain_hours": 167}, {"retain_hours": 0}, {"retain_hours": -1}, {"retain_hours": "168"},
         {"retain_hours": 1e9}, {"retain_hours": True}, {"retain_hours": None}, {"mode": "lite RETAIN 0 HOURS --"},
-        {"mode": None}, {"boundary": odd_place("x` RETAIN 0 HOURS\n--")}, {"boundary": odd_place("/x`\n--")},
-        {"boundary": odd_place("")}, {"boundary": None}, {"operation_tag": "a'b"}, {"operation_tag": None},
+        {"mode": None}, {"boundary": odd_boundary("x` RETAIN 0 HOURS\n--")}, {"boundary": odd_boundary("/x`\n--")},
+        {"boundary": odd_boundary("")}, {"boundary": None}, {"operation_tag": "a'b"}, {"operation_tag": None},
     ],
 )  # fmt: skip
 def test_odd_parameters_given_straight_to_the_job_are_refused(
@@ -163,7 +163,7 @@ def test_a_list_that_names_a_live_file_stops_everything(
     table = harness_for(old)
     operation = table.admitted(table.stored(wanted(table)))
     doomed = sorted(here - delta.live_files(old))[0]
-    monkeypatch.setattr("lakehand.jobs.delta.orphans.live_files", lambda job: [f"file:{old}/{doomed}"])
+    monkeypatch.setattr("lakehand.jobs.delta.listing.live_files", lambda job: [f"file:{old}/{doomed}"])
 
     with pytest.raises(LiveFileListed, match="1 of 40 files"):
         table.execute(operation)

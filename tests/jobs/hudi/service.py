@@ -70,7 +70,7 @@ class Service:
         verdict = self.verdict(process, result)
         assert verdict.finding is Finding.DONE, verdict
         assert isinstance(self.wants(action), Skip), "what was done must not be wanted again"
-        assert self.verdict(process, {}).finding is Finding.DONE, "the timeline alone must tell"
+        assert self.verdict(process, {}).finding is Finding.DONE, "the timeline alone must show it"
         assert result["instants"], verdict
         assert all(len(hudi.completed(self.path, instant)) == 1 for instant in result["instants"])
         instants: list[str] = result["instants"]
@@ -80,12 +80,12 @@ class Service:
 @contextmanager
 def unchanged(spark: SparkSession, path: Path) -> Iterator[None]:
     """Rows, properties, indexes and the metadata table are the same before and after."""
-    before = picture(spark, path)
+    before = table_state(spark, path)
     yield
-    assert picture(spark, path) == before
+    assert table_state(spark, path) == before
 
 
-def picture(spark: SparkSession, path: Path) -> dict[str, Any]:
+def table_state(spark: SparkSession, path: Path) -> dict[str, Any]:
     definitions = path / ".hoodie" / ".index_defs" / "index.json"
     metadata = path / ".hoodie" / "metadata"
     return {

@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehand.jobs.boundary import OutsideTable
-from lakehand.jobs.hudi.calls import instant_of, literal, refuse_foreign_lock, statement
+from lakehand.jobs.hudi.calls import instant_of, statement
+from lakehand.jobs.hudi.checks import refuse_foreign_lock
 from lakehand.jobs.job import Job
+from lakehand.jobs.spark import literal
 from lakehand.testing.harness import boundary_parameter
 
 printable = st.text(st.characters(exclude_categories=["C", "Z"], exclude_characters="\\"), max_size=30)

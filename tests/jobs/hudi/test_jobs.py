@@ -148,7 +148,7 @@ def test_two_runners_at_once_complete_a_plan_once(spark: SparkSession, tmp_path:
     assert service.verdict(process, {}).finding is Finding.DONE
 
 
-def test_nothing_to_do_is_said_and_not_repeated(spark: SparkSession, tmp_path: Path) -> None:
+def test_nothing_to_do_is_reported_and_not_repeated(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "small"
     hudi.make_table(spark, path, table_type=hudi.COPY_ON_WRITE, commits=2, options={**LOCKING, **METADATA["off"]})
     unsorted = {key: value for key, value in SERVICE.items() if "order" not in key}

@@ -54,12 +54,12 @@ def write_under_way(path: Path) -> Iterator[None]:
     """What a writer leaves in the table when it begins."""
     timeline = path / ".hoodie" / "timeline"
     begun = (timeline if timeline.exists() else path / ".hoodie") / f"{LATER}.commit.requested"
-    beat = path / ".hoodie" / ".heartbeat" / LATER
-    beat.parent.mkdir(exist_ok=True)
-    for file in (beat, begun):
+    heartbeat = path / ".hoodie" / ".heartbeat" / LATER
+    heartbeat.parent.mkdir(exist_ok=True)
+    for file in (heartbeat, begun):
         file.touch()
     yield
-    for file in (begun, beat):
+    for file in (begun, heartbeat):
         file.unlink()
 
 
@@ -78,7 +78,7 @@ def assert_lost(served: Service, process: TableProcess, result: dict[str, Any], 
 def test_a_plan_that_a_writer_overtook_is_rolled_back_and_the_next_one_is_done(
     kind: str, table_type: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rollbacks, "PATIENCE", 0.0)
+    monkeypatch.setattr(rollbacks, "TIMEOUT", 0.0)
     path = tmp_path / "orders"
     with writer(kind, spark, path, table_type) as write:
         write(1)

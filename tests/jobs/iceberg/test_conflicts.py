@@ -18,7 +18,7 @@ from tests.jobs.iceberg.conftest import Damaged
 from tests.jobs.iceberg.service import admitted, execute, harness, skipped
 
 pytestmark = pytest.mark.spark
-PATIENCE = 120  # seconds
+TIMEOUT = 120  # seconds
 
 
 @pytest.mark.parametrize("action", ["rewrite-data", "rewrite-manifests"])
@@ -36,7 +36,7 @@ def test_rows_that_are_appended_in_the_middle_stay(
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_a_delete_in_the_middle_wins_and_the_next_try_plans_anew(
+def test_a_delete_in_the_middle_wins_and_the_next_attempt_plans_anew(
     version: int, spark: SparkSession, warehouse: Warehouse, damaged: Damaged
 ) -> None:
     table = damaged(version)
@@ -104,7 +104,7 @@ def test_an_append_that_began_before_our_merge_of_deletes_ends_with_the_right_ro
 
 
 def rest(wants: Callable[[str], object], warehouse: Warehouse, table: Path) -> str:
-    """What is said when the table needs the next rewrite at once."""
+    """The reason when the table needs the next rewrite at once."""
     for number in range(5):
         warehouse.append(table, rows=2, start=6000 + number * 10)
     return skipped(wants("rewrite-data"))  # type: ignore[arg-type]
@@ -142,7 +142,7 @@ def writing(warehouse: Warehouse, statement: str, folder: Path) -> Iterator["Fut
     warehouse.session.udf.register("held", latch(str(folder)), "boolean")
     with ThreadPoolExecutor(1) as pool:
         writer: Future[object] = pool.submit(warehouse.sql, statement)
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while not (folder / "started").exists() and not writer.done() and time.monotonic() < deadline:
             time.sleep(0.05)
         assert (folder / "started").exists(), writer.exception() if writer.done() else "the writer does not start"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drivers that die: whenever it is, there is one rewrite, the rows are right, and the metadata tells the truth."""
+"""Drivers that die: whenever it is, there is one rewrite, the rows are right, and the metadata shows what was done."""
 
 from pathlib import Path
 
@@ -52,7 +52,7 @@ def test_a_driver_that_dies_after_the_commit_has_done_it_and_nobody_does_it_agai
     assert iceberg.operations(history).count("replace") == 1
 
 
-def test_an_expiry_that_dies_after_its_commit_leaves_orphans_that_a_sweep_finds(
+def test_an_expiry_that_dies_after_its_commit_leaves_orphans_that_are_found_later(
     spark: SparkSession, warehouse: Warehouse, rewritten: Path
 ) -> None:
     service, before = harness(spark, rewritten), warehouse.checksum(rewritten)
@@ -60,19 +60,19 @@ def test_an_expiry_that_dies_after_its_commit_leaves_orphans_that_a_sweep_finds(
     snapshots = len(iceberg.snapshot_ids(rewritten))
 
     with pytest.raises(Killed):
-        execute(service, operation, looking=die)
+        execute(service, operation, finding=die)
 
     verdict = service.verdict(operation, {})
     assert (verdict.finding, verdict.numbers["expired"]) == (Finding.DONE, snapshots - 1)
     assert iceberg.data_files(rewritten) == there
     service.history.clear()
-    swept = service.finish(service.asked("remove-orphans", confirm=True))
-    assert int(str(swept.result["deleted_files"])) >= len(there) - 2
+    removed = service.finish(service.asked("remove-orphans", confirm=True))
+    assert int(str(removed.result["deleted_files"])) >= len(there) - 2
     assert len(iceberg.data_files(rewritten)) == 2
     assert warehouse.checksum(rewritten) == before
 
 
-def test_a_sweep_that_dies_is_done_again(spark: SparkSession, warehouse: Warehouse, history: Path) -> None:
+def test_a_removal_of_orphans_that_dies_is_done_again(spark: SparkSession, warehouse: Warehouse, history: Path) -> None:
     junk = history / "data" / "junk.parquet"
     junk.write_bytes(b"junk")
     iceberg.age_file(junk, 10)

@@ -40,8 +40,8 @@ def test_old_snapshots_go_with_the_files_that_only_they_need(
 ) -> None:
     service, before = harness(spark, rewritten), warehouse.checksum(rewritten)
     count = len(iceberg.snapshot_ids(rewritten))
-    said = f"{count - 1} of {count} snapshots are older than 5d and nobody holds them"
-    assert reason(service.wants("expire-snapshots")).startswith(said)
+    expected = f"{count - 1} of {count} snapshots are older than 5d and nobody holds them"
+    assert reason(service.wants("expire-snapshots")).startswith(expected)
 
     done = service.serve("expire-snapshots")
 
@@ -56,11 +56,11 @@ def test_old_snapshots_go_with_the_files_that_only_they_need(
 def test_a_dry_run_lists_and_deletes_nothing(spark: SparkSession, rewritten: Path) -> None:
     service, there = harness(spark, rewritten), set(iceberg.files(rewritten))
 
-    told = service.finish(service.asked("expire-snapshots", dry_run=True)).result
+    result = service.finish(service.asked("expire-snapshots", dry_run=True)).result
 
-    listed = told["would_delete"]
+    listed = result["would_delete"]
     assert isinstance(listed, list)
-    assert len(listed) == told["would_delete_files"]
+    assert len(listed) == result["would_delete_files"]
     assert {Path(str(path)) for path in listed} >= iceberg.data_files(rewritten) - newest_files(rewritten)
     assert set(iceberg.files(rewritten)) == there
 

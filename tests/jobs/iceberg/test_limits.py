@@ -27,7 +27,7 @@ def expire(service: PluginHarness, table: Path, **parameters: Any) -> dict[str, 
     return execute_raw(service, "iceberg.expire_snapshots", found)
 
 
-def sweep(service: PluginHarness, table: Path) -> dict[str, Any]:
+def remove_orphans(service: PluginHarness, table: Path) -> dict[str, Any]:
     found = given(table, older_than=now() - 80 * HOUR, confirm=True)
     return execute_raw(service, "iceberg.remove_orphans", found)
 
@@ -59,9 +59,9 @@ def test_the_newest_checkpoint_of_each_flink_sink_stays(spark: SparkSession, his
         document["snapshots"][at]["summary"] |= {"flink.job-id": job, "flink.operator-id": sink}
     iceberg.edit(history, document)
 
-    told = expire(harness(spark, history), history, expire=ids[:5], dry_run=True)
+    result = expire(harness(spark, history), history, expire=ids[:5], dry_run=True)
 
-    assert (told["expired"], told["kept"]) == ([ids[0], ids[4]], ids[1:4])
+    assert (result["expired"], result["kept"]) == ([ids[0], ids[4]], ids[1:4])
 
 
 def test_a_service_whose_clock_is_ahead_expires_nothing_of_the_last_day(spark: SparkSession, history: Path) -> None:
@@ -69,9 +69,9 @@ def test_a_service_whose_clock_is_ahead_expires_nothing_of_the_last_day(spark: S
     document["snapshots"][3]["timestamp-ms"] = now() - 24 * HOUR + 3 * MINUTE
     iceberg.edit(history, document)
 
-    told = expire(harness(spark, history), history, expire=ids[2:4], older_than=now() - 24 * HOUR + 6 * MINUTE)
+    result = expire(harness(spark, history), history, expire=ids[2:4], older_than=now() - 24 * HOUR + 6 * MINUTE)
 
-    assert (told["expired"], told["kept"]) == ([ids[2]], [ids[3]])
+    assert (result["expired"], result["kept"]) == ([ids[2]], [ids[3]])
 
 
 def test_the_last_snapshots_of_a_table_without_a_current_one_stay(spark: SparkSession, history: Path) -> None:
@@ -92,25 +92,30 @@ def test_an_expired_file_that_is_committed_anew_before_the_deletion_stays(
     old = next(f for f in small if f.parent.name == "p=p0" and not f.name.endswith("deletes.parquet"))
 
     operation = admitted(service, "expire-snapshots")
-    execute(service, operation, looking=lambda: adopt(warehouse, rewritten, old))
+    execute(service, operation, finding=lambda: adopt(warehouse, rewritten, old))
 
     assert old in iceberg.data_files(rewritten)
     assert len(iceberg.data_files(rewritten)) == 3
     assert warehouse.checksum(rewritten)[0] > count
 
 
-MARKS = ["_delta_log/00000000000000000000.json", ".hoodie/hoodie.properties", "_versions/1.manifest", "snapshot/LATEST"]
+MARKERS = [
+    "_delta_log/00000000000000000000.json",
+    ".hoodie/hoodie.properties",
+    "_versions/1.manifest",
+    "snapshot/LATEST",
+]
 
 
-@pytest.mark.parametrize("mark", MARKS)
-def test_nothing_is_deleted_where_a_table_of_another_format_has_the_same_place(
-    mark: str, spark: SparkSession, history: Path
+@pytest.mark.parametrize("marker", MARKERS)
+def test_nothing_is_deleted_where_a_table_of_another_format_has_the_same_folder(
+    marker: str, spark: SparkSession, history: Path
 ) -> None:
-    theirs = [junk(history, mark), junk(history, "data/theirs.parquet")]
+    theirs = [junk(history, marker), junk(history, "data/theirs.parquet")]
     service, ids = harness(spark, history), snapshots(history)
 
     with pytest.raises(Exception, match="table has the same folder as this iceberg table"):
-        sweep(service, history)
+        remove_orphans(service, history)
     with pytest.raises(Exception, match="table has the same folder as this iceberg table"):
         expire(service, history, expire=ids[:3])
 
@@ -135,14 +140,14 @@ def test_where_metadata_cannot_be_read_nothing_is_deleted(
     there = set(iceberg.files(history))
 
     with pytest.raises(Exception, match=r"does not exist|was cut off"):
-        sweep(service, history)
+        remove_orphans(service, history)
     with pytest.raises(Exception, match=r"does not exist|was cut off"):
         expire(service, history, expire=ids[:3])
 
     assert set(iceberg.files(history)) >= there
 
 
-def test_a_table_that_calls_its_data_by_another_name_is_not_swept(spark: SparkSession, warehouse: Warehouse) -> None:
+def test_a_table_that_calls_its_data_by_another_name_loses_nothing(spark: SparkSession, warehouse: Warehouse) -> None:
     table, alias = warehouse.folder / "aliased", warehouse.folder.parent / "alias of data"
     (table / "data").mkdir(parents=True)
     alias.unlink(missing_ok=True)
@@ -154,6 +159,6 @@ def test_a_table_that_calls_its_data_by_another_name_is_not_swept(spark: SparkSe
     assert iceberg.data_files(table)
 
     with pytest.raises(Exception, match="seems to spell paths differently"):
-        sweep(harness(spark, table), table)
+        remove_orphans(harness(spark, table), table)
 
     assert set(iceberg.files(table)) == there

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sweeping real tables: what nobody refers to goes when it is old, and nothing else, however the request is put."""
+"""Removing orphans of real tables: what nothing refers to goes when it is old, and nothing else, whatever is asked."""
 
 import shutil
 import time
@@ -80,7 +80,7 @@ def test_a_file_that_is_committed_after_the_listing_stays(
     slow = history / "data" / "p=p0" / "slow.parquet"
     shutil.copy2(next(file for file in iceberg.data_files(history) if file.parent.name == "p=p0"), slow)
 
-    result = execute(service, admitted(service, "remove-orphans"), looking=lambda: adopt(warehouse, history, slow))
+    result = execute(service, admitted(service, "remove-orphans"), finding=lambda: adopt(warehouse, history, slow))
 
     assert result["deleted_files"] == 0
     assert slow.exists()
@@ -120,7 +120,7 @@ def test_young_files_stay_whatever_the_settings_and_the_request_say(spark: Spark
     assert young.exists()
 
 
-def test_a_request_sweeps_nothing_that_the_settings_call_young(spark: SparkSession, history: Path) -> None:
+def test_a_request_removes_nothing_that_the_settings_call_young(spark: SparkSession, history: Path) -> None:
     waiting = junk(history, "data/waiting.parquet", days=10)
     service = harness(spark, history, {"iceberg.remove-orphans.older-than": "480h"})
 
@@ -130,7 +130,7 @@ def test_a_request_sweeps_nothing_that_the_settings_call_young(spark: SparkSessi
     assert waiting.exists()
 
 
-NEIGHBOURS = [
+NESTED_TABLES = [
     "inner/metadata/v1.metadata.json",
     "inner/metadata/version-hint.text",
     "a/b/_delta_log/0.json",
@@ -142,10 +142,10 @@ NEIGHBOURS = [
 ]
 
 
-@pytest.mark.parametrize("mark", NEIGHBOURS)
-def test_nothing_is_swept_where_another_table_lies_within(mark: str, spark: SparkSession, history: Path) -> None:
-    junk(history, mark)
-    theirs = junk(history, f"{mark.partition('/')[0]}/b/data.parquet")
+@pytest.mark.parametrize("marker", NESTED_TABLES)
+def test_nothing_is_removed_where_another_table_lies_within(marker: str, spark: SparkSession, history: Path) -> None:
+    junk(history, marker)
+    theirs = junk(history, f"{marker.partition('/')[0]}/b/data.parquet")
     service = harness(spark, history)
     operation = admitted(service, "remove-orphans")
 
@@ -157,7 +157,7 @@ def test_nothing_is_swept_where_another_table_lies_within(mark: str, spark: Spar
 
 
 @pytest.mark.parametrize("is_known_by_link", [True, False])
-def test_a_table_behind_a_link_is_swept_where_it_really_is(
+def test_orphans_behind_a_link_are_removed_where_they_really_are(
     is_known_by_link: bool, spark: SparkSession, warehouse: Warehouse, history: Path
 ) -> None:
     alias, before = history.parent / "alias", warehouse.checksum(history)
@@ -178,7 +178,7 @@ def test_a_table_behind_a_link_is_swept_where_it_really_is(
     alias.unlink()
 
 
-def test_a_table_that_has_forgotten_its_history_is_not_swept(spark: SparkSession, history: Path) -> None:
+def test_nothing_is_removed_from_a_table_that_lost_its_history(spark: SparkSession, history: Path) -> None:
     nothing = {"snapshots": [], "refs": {}, "current-snapshot-id": -1, "metadata-log": [], "snapshot-log": []}
     iceberg.edit(history, {**iceberg.metadata(history), **nothing})
     there = set(iceberg.files(history))

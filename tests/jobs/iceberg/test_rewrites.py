@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 
 
 def served(service: PluginHarness, warehouse: Warehouse, table: Path, action: str) -> Operation:
-    """Done to the end, with all rows as they were, and told by the metadata alone."""
+    """Done to the end, with all rows as they were, and shown by the metadata alone."""
     before = warehouse.checksum(table)
     done = service.serve(action)
     assert warehouse.checksum(table) == before

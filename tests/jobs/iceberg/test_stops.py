@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs that are told to stop: nothing is committed or deleted after that, and nothing odd is begun at all."""
+"""Jobs that must stop: nothing is committed or deleted after that, and nothing odd is begun at all."""
 
 import time
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehand.jobs.attempt import job_called
-from lakehand.jobs.iceberg import deletions
+from lakehand.jobs.iceberg import outside
 from lakehand.jobs.job import Job, JobCanceled, Record
 from tests import iceberg_tables as iceberg
 from tests.iceberg_tables import Warehouse
@@ -23,7 +23,7 @@ REWRITES = ["rewrite_data", "rewrite_position_deletes", "rewrite_manifests"]
 
 @dataclass
 class Stopped(Record):
-    """Told to stop when the job comes to a phase that begins with a word."""
+    """Must stop when the job comes to a phase that begins with a word."""
 
     word: str = ""
 
@@ -32,13 +32,15 @@ class Stopped(Record):
 
 
 def run(spark: SparkSession, job: str, table: Path, stop: str = "", **parameters: Any) -> dict[str, Any]:
-    told = given(table, **{"operation_tag": "7-x", "older_than": int(time.time() * 1000) - 100 * HOUR, **parameters})
-    found: dict[str, Any] = job_called(f"iceberg.{job}")(Job(spark.newSession(), told, record=Stopped(word=stop)))
+    complete = given(
+        table, **{"operation_tag": "7-x", "older_than": int(time.time() * 1000) - 100 * HOUR, **parameters}
+    )
+    found: dict[str, Any] = job_called(f"iceberg.{job}")(Job(spark.newSession(), complete, record=Stopped(word=stop)))
     return found
 
 
 @pytest.mark.parametrize("job", [*REWRITES, "expire_snapshots"])
-def test_a_job_that_is_told_to_stop_commits_nothing(job: str, spark: SparkSession, history: Path) -> None:
+def test_a_job_that_must_stop_commits_nothing(job: str, spark: SparkSession, history: Path) -> None:
     ids, there = iceberg.snapshot_ids(history), set(iceberg.files(history))
 
     with pytest.raises(JobCanceled):
@@ -47,13 +49,13 @@ def test_a_job_that_is_told_to_stop_commits_nothing(job: str, spark: SparkSessio
     assert (iceberg.snapshot_ids(history), set(iceberg.files(history))) == (ids, there)
 
 
-def test_a_sweep_that_is_told_to_stop_goes_no_further(
+def test_a_removal_of_orphans_that_must_stop_goes_no_further(
     spark: SparkSession, history: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = [junk(history, f"data/{number}.parquet") for number in range(3)]
-    monkeypatch.setattr(deletions, "BATCH", 1)
+    monkeypatch.setattr(outside, "BATCH", 1)
     with pytest.raises(JobCanceled):
-        run(spark, "remove_orphans", history, stop="looking")
+        run(spark, "remove_orphans", history, stop="finding")
     assert sum(file.exists() for file in left) == 3
 
     with pytest.raises(JobCanceled):
@@ -77,7 +79,7 @@ def test_work_that_nobody_could_recognise_later_is_not_begun(job: str, spark: Sp
     assert set(iceberg.files(history)) == there
 
 
-def test_only_the_own_tag_says_that_the_work_is_done(spark: SparkSession, warehouse: Warehouse, history: Path) -> None:
+def test_only_the_own_tag_shows_that_the_work_is_done(spark: SparkSession, warehouse: Warehouse, history: Path) -> None:
     everything = {"rewrite-all": "true"}
     assert run(spark, "rewrite_data", history, rewrite=everything)["rewritten"] == 24
     assert run(spark, "rewrite_data", history, operation_tag="7-y", rewrite=everything)["rewritten"] == 2

@@ -46,13 +46,13 @@ def die() -> None:
 
 def seen_tasks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many tasks each rewrite was given, from now on."""
-    compact = import_module("lakehand.jobs.lance.compact")
+    commits = import_module("lakehand.jobs.lance.commits")
     counts: list[int] = []
-    real = compact.rewritten
+    real = commits.rewrite
 
     def counted(context: Any, source: Any, tasks: list[Any]) -> list[Any]:
         counts.append(len(tasks))
         return list(real(context, source, tasks))
 
-    monkeypatch.setattr(compact, "rewritten", counted)
+    monkeypatch.setattr(commits, "rewrite", counted)
     return counts

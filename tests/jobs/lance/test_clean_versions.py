@@ -16,7 +16,7 @@ from lakehand.formats.lance import LanceProcessFactory
 from lakehand.jobs.lance.clean_versions import LiveFileInDanger, limits_of, refuse_live_files
 from lakehand.jobs.safety import BelowFloor
 from lakehand.spi import EngineState, EngineStatus, Finding, Json, Remedy, Skip
-from lakehand.testing.folders import untouched
+from lakehand.testing import untouched
 from tests import lance_tables
 from tests.formats.classifying import failure_of
 from tests.formats.lance.runtime import harness

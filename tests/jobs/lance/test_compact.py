@@ -12,7 +12,7 @@ from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import SparkSession
 
 from lakehand.jobs.job import JobCanceled
-from lakehand.jobs.lance.rewriting import executor_function
+from lakehand.jobs.lance.commits import executor_function
 from lakehand.spi import Finding, Skip
 from tests import lance_tables
 from tests.formats.lance.runtime import harness

@@ -84,7 +84,7 @@ def test_an_append_table_is_sorted_once_for_each_order(order: str, spark: SparkS
     assert isinstance(again, Skip)
     assert again.reason.startswith(f"0 of 5 files (0% of the bytes) are not sorted by {order}(v,id)")
     other = harness(spark, lake.path("partitions"), **{**requests, "compact__order_columns": "id"})
-    assert isinstance(other.wants("compact"), TableProcess), "another order is another wish"
+    assert isinstance(other.wants("compact"), TableProcess), "another order is another request"
 
 
 def test_a_table_of_a_catalog_is_compacted_through_it(spark: SparkSession, lake_with: Make) -> None:

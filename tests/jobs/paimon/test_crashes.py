@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A driver that dies in the middle of a job, or right after its commit: one rewrite, all rows, and the truth told."""
+"""A driver that dies in the middle of a job, or right after its commit: one rewrite, all rows, and a true verdict."""
 
 from pathlib import Path
 

@@ -104,7 +104,7 @@ def test_a_branch_that_lost_its_tag_reads_its_rows_after_an_expiry(spark: SparkS
     straight = {**admitted.process.parameters, "until": 116}
     run(spark, straight)
 
-    assert min(ids(lake)) == 70, "the job looks at branches itself"
+    assert min(ids(lake)) == 70, "the job checks branches itself"
     assert lake.sql("SELECT count(1) FROM {shop}.`history$branch_b`")[0][0] == 70
 
 
@@ -182,7 +182,7 @@ def test_a_job_refuses_parameters_below_the_floor(wrong: dict[str, Any], spark: 
     service = harness(spark, lake.path("history"))
     admitted = service.admitted(service.asked("expire-snapshots"))
 
-    with pytest.raises(Exception, match=r"whole numbers|stay") as caught:
+    with pytest.raises(Exception, match=r"whole number|milliseconds|1 h is deleted") as caught:
         run(spark, {**admitted.process.parameters, **wrong})
 
     assert service.failure(admitted, caught.value).reason == "refused"

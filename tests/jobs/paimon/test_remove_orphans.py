@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from lakehand.jobs.attempt import job_called
 from lakehand.jobs.job import Job
 from lakehand.spi import Drop, Failure, Finding, Remedy, Skip, TableProcess
-from lakehand.testing.folders import untouched
+from lakehand.testing import untouched
 from tests import paimon_tables as paimon
 from tests.jobs.paimon.conftest import Make
 from tests.jobs.paimon.service import harness
@@ -119,7 +119,7 @@ def test_a_manifest_that_is_missing_makes_no_file_an_orphan(spark: SparkSession,
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "error"),
     [
         ("last entries cut off", "not everything that refers to files"),
         ("header cut off", "EOFException"),
@@ -127,7 +127,7 @@ def test_a_manifest_that_is_missing_makes_no_file_an_orphan(spark: SparkSession,
     ],
 )
 def test_metadata_that_is_not_whole_makes_no_file_an_orphan(
-    damage: str, told: str, spark: SparkSession, lake: Lake
+    damage: str, error: str, spark: SparkSession, lake: Lake
 ) -> None:
     path = lake.path("small_files")
     service = harness(spark, path)
@@ -140,14 +140,14 @@ def test_metadata_that_is_not_whole_makes_no_file_an_orphan(
         longest = max(lists, key=lambda f: f.stat().st_size)  # others have no entries, only a header
         longest.write_bytes(longest.read_bytes()[: -30 if damage == "last entries cut off" else 100])
 
-    with untouched(path), pytest.raises(Exception, match=told):
+    with untouched(path), pytest.raises(Exception, match=error):
         run(spark, {**admitted.process.parameters, "confirm": True})
 
     assert isinstance(harness(spark, path).wants("remove-orphans"), Skip)
     assert isinstance(service.factory.admit(service.runtime(), service.asked("remove-orphans")), Failure)
 
 
-def test_too_many_orphans_are_not_believed_unless_someone_confirms(spark: SparkSession, lake: Lake) -> None:
+def test_too_many_orphans_are_deleted_only_if_someone_confirms(spark: SparkSession, lake: Lake) -> None:
     path = lake.path("small_files")
     plant(path, 60, days=5)
     service = harness(spark, path)
@@ -167,7 +167,7 @@ def test_too_many_orphans_are_not_believed_unless_someone_confirms(spark: SparkS
     [0, -1, "soon", None, True, int(time.time() * 1000), 10**15],
     ids=["0", "-1", "soon", "none", "true", "now", "never"],
 )
-def test_a_job_refuses_to_look_at_young_files(wrong: Any, spark: SparkSession, lake: Lake) -> None:
+def test_a_job_refuses_to_delete_young_files(wrong: Any, spark: SparkSession, lake: Lake) -> None:
     service = harness(spark, lake.path("small_files"))
     admitted = service.admitted(service.asked("remove-orphans"))
     parameters = {**admitted.process.parameters, "older_than": wrong, "confirm": True}
@@ -175,7 +175,7 @@ def test_a_job_refuses_to_look_at_young_files(wrong: Any, spark: SparkSession, l
     if wrong in (0, -1) and wrong is not True:
         assert run(spark, parameters)["deleted_files"] == 0, "nothing is that old"
         return
-    with pytest.raises(Exception, match=r"milliseconds|3 days") as caught:
+    with pytest.raises(Exception, match=r"milliseconds|72 h") as caught:
         run(spark, parameters)
     assert service.failure(admitted, caught.value).reason == "refused"
 

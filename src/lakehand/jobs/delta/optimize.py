@@ -3,10 +3,9 @@
 
 from typing import Any
 
-from lakehand.jobs.delta import rewrites, statements
+from lakehand.jobs.delta import rewrites, tables
 from lakehand.jobs.job import Job
 
 
 def run(job: Job) -> dict[str, Any]:
-    where = statements.where(job.parameters.get("partitions"))
-    return rewrites.rewrite(job, f"OPTIMIZE {statements.table_at(job.boundary.real)}{where}")
+    return rewrites.rewrite(job, f"OPTIMIZE {tables.table_name(job)}{tables.where(job.parameters.get('partitions'))}")

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from lakehand.jobs.delta import rewrites, statements
+from lakehand.jobs.delta import rewrites, tables
 from lakehand.jobs.job import Job
 
 
@@ -11,7 +11,6 @@ def run(job: Job) -> dict[str, Any]:
     columns = job.parameters["columns"]
     if not columns:
         raise ValueError("there are no columns to order by")
-    where = statements.where(job.parameters.get("partitions"))
-    order = ", ".join(statements.column(one) for one in columns)
-    table = statements.table_at(job.boundary.real)
-    return rewrites.rewrite(job, f"OPTIMIZE {table}{where} ZORDER BY ({order})")
+    order = ", ".join(tables.column(one) for one in columns)
+    where = tables.where(job.parameters.get("partitions"))
+    return rewrites.rewrite(job, f"OPTIMIZE {tables.table_name(job)}{where} ZORDER BY ({order})")

@@ -1,32 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of Hudi's procedures: every value is quoted, and what cannot be quoted is refused."""
+"""Calls of Hudi's procedures, each value quoted or refused; and what compaction and clustering do with their plans."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from lakehand.jobs.boundary import OutsideTable
+from lakehand.jobs.hudi import checks, timelines
 from lakehand.jobs.job import Job
-from lakehand.jobs.paths import is_below
+from lakehand.jobs.spark import literal
 
 Value = str | int | bool
 _INSTANT = re.compile(r"\d{14}|\d{17}")
 _KEY = re.compile(r"hoodie\.[A-Za-z0-9_.-]{1,200}")
-_LOCK_PATH = "hoodie.write.lock.filesystem.path"
 _WORD = re.compile(r"[a-z_]+")
-
-
-def literal(value: Value) -> str:
-    """A value as Spark SQL reads it back unchanged."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
-    if not value.isprintable() or "\\" in value:
-        raise ValueError(f"{value!r} cannot be quoted: it has a backslash or a control character")
-    return "'" + value.replace("'", "\\'") + "'"
 
 
 def statement(procedure: str, arguments: Mapping[str, Value]) -> str:
@@ -59,20 +47,32 @@ def use_options(session: SparkSession, options: Mapping[str, str]) -> dict[str, 
     return {"options": f"hoodie.write.lock.provider={provider}"} if provider else {}
 
 
-def refuse_foreign_lock(job: Job) -> None:
-    """Hudi creates the folder of its file lock, wherever that is."""
-    path = job.parameters["options"].get(_LOCK_PATH, "")
-    if not path or path == job.parameters.get("operators_lock_path"):
-        return
-    real = job.boundary.real_path(path)
-    if real is None or not any(is_below(real, prefix) for prefix in (job.boundary.real, *job.boundary.warehouses)):
-        raise OutsideTable(
-            f"{_LOCK_PATH} is {path}, which is in no warehouse: name a folder inside the table or its warehouse, "
-            "or let the operator of the service set it for all tables"
-        )
+def run_plans(
+    job: Job, kind: str, *, plan: Callable[[], object], execute: Callable[[str], list[dict[str, Any]]]
+) -> dict[str, Any]:
+    """Execute one named plan; or all pending ones, and only if there are none make a plan and execute that."""
+    planned: list[str] = []
+    if job.parameters["mode"] == "execute":
+        instants = [instant_of(job.parameters["instant"])]
+    else:
+        job.phase("finding pending plans")
+        instants = timelines.pending(job.session, job.boundary.real, kind)
+        if not instants and job.parameters.get("may_plan"):
+            job.check()
+            job.phase("planning")
+            plan()
+            instants = planned = timelines.pending(job.session, job.boundary.real, kind)
+            job.note("planned", planned)
+    rows: list[dict[str, Any]] = []
+    for instant in instants:
+        job.check()
+        checks.check_again(job)
+        job.phase(f"executing {instant}")
+        rows += [json_row(row) for row in execute(instant)]
+    return {"instants": instants, "planned": planned, "rows": rows}
 
 
-def plain(row: Mapping[str, Any]) -> dict[str, Any]:
+def json_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row whose values JSON knows."""
     return {
         key: value if isinstance(value, (int, float, str, type(None))) else str(value) for key, value in row.items()

@@ -3,13 +3,12 @@
 
 from typing import Any
 
-from lakehand.jobs.hudi import calls, entry, rollbacks, work
+from lakehand.jobs.hudi import calls, checks, rollbacks
 from lakehand.jobs.job import Job
 
 
 def run(job: Job) -> dict[str, Any]:
-    location, parameters = entry.enter(job), job.parameters
-    calls.refuse_foreign_lock(job)
+    location, parameters = checks.enter(job), job.parameters
     options = calls.use_options(job.session, parameters["options"])
     lost = rollbacks.roll_back_stale(job, location, parameters.get("stale") or {})
 
@@ -34,7 +33,7 @@ def run(job: Job) -> dict[str, Any]:
             lost[instant] = why
             return []
 
-    done = work.run_plans(job, "clustering", plan=plan, execute=execute)
+    done = calls.run_plans(job, "clustering", plan=plan, execute=execute)
     return {**done, "instants": [each for each in done["instants"] if each not in lost], "lost": lost}
 
 

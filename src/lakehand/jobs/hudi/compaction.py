@@ -3,17 +3,16 @@
 
 from typing import Any
 
-from lakehand.jobs.hudi import calls, entry, work
+from lakehand.jobs.hudi import calls, checks
 from lakehand.jobs.job import Job
 
 
 def run(job: Job) -> dict[str, Any]:
-    location = entry.enter(job)
-    calls.refuse_foreign_lock(job)
+    location = checks.enter(job)
     options = calls.use_options(job.session, job.parameters["options"])
 
     def plan() -> None:
-        # The decision to plan was made by whoever sent us: one delta commit is enough.
+        # The service has decided to plan: one delta commit is enough.
         job.session.conf.set("hoodie.compact.inline.trigger.strategy", "NUM_COMMITS")
         job.session.conf.set("hoodie.compact.inline.max.delta.commits", "1")
         calls.call(job.session, "run_compaction", {"op": "schedule", "path": location, **options})
@@ -22,4 +21,4 @@ def run(job: Job) -> dict[str, Any]:
         arguments = {"op": "execute", "path": location, "instants": instant, **options}
         return calls.call(job.session, "run_compaction", arguments)
 
-    return work.run_plans(job, "compaction", plan=plan, execute=execute)
+    return calls.run_plans(job, "compaction", plan=plan, execute=execute)

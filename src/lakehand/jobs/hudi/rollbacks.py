@@ -1,27 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of a clustering plan that met a writer: rolled back under the table's lock, or found to be gone."""
+"""A clustering plan that conflicts with a writer: rolled back under the table's lock, unless it is already gone."""
 
 import time
 from typing import Any
 
 from lakehand.jobs.causes import causes_of
-from lakehand.jobs.hudi import entry, files, timelines
-from lakehand.jobs.hudi.clients import write_client
+from lakehand.jobs.hudi import checks, timelines
 from lakehand.jobs.job import Job
+from lakehand.jobs.spark import list_folder
 
 CONFLICTS = ("HoodieWriteConflictException", "ConcurrentModificationException")
-
-
-PATIENCE, POLL = 60.0, 0.2  # seconds to wait for writes that are under way, and between two looks
+TIMEOUT, POLL = 60.0, 0.2  # seconds to wait for writes that are under way, and between two checks
 FRESH = 120.0  # seconds: an older heartbeat is a dead writer's
 
 
 class WriterBusy(Exception):
-    """A write is under way, and the plan is not taken away from under it."""
+    """A write is under way: it may still read the plan, which is not rolled back yet."""
 
 
 class NotRolledBack(Exception):
-    """The plan that cannot succeed any more is still there."""
+    """The plan cannot succeed any more, and is still pending."""
 
 
 def loss(job: Job, location: str, instant: str, error: Exception) -> str | None:
@@ -29,7 +27,8 @@ def loss(job: Job, location: str, instant: str, error: Exception) -> str | None:
     job.check()
     if not timelines.holds(job.session, location, instant):
         return f"clustering plan {instant} was rolled back by someone else while it ran, most likely a writer"
-    if not (is_conflict(error) and job.parameters.get("may_roll_back")):
+    is_conflict = any(cause.name.endswith(CONFLICTS) for cause in causes_of(error))
+    if not (is_conflict and job.parameters.get("may_roll_back")):
         return None
     if instant not in timelines.pending(job.session, location, "clustering"):
         return None  # completed after all
@@ -38,17 +37,13 @@ def loss(job: Job, location: str, instant: str, error: Exception) -> str | None:
     return f"clustering plan {instant} met a writer in the same files; the writer won, and the plan was rolled back"
 
 
-def is_conflict(error: Exception) -> bool:
-    return any(cause.name.endswith(CONFLICTS) for cause in causes_of(error))
-
-
 def roll_back(job: Job, location: str, instant: str) -> None:
     """Hudi takes the table's lock for it, and removes what the plan has written."""
     wait_for_writes(job, location)
     job.check()
-    entry.check_again(job)
+    checks.check_again(job)
     job.phase(f"rolling back {instant}")
-    with write_client(job.session, location) as client:
+    with timelines.write_client(job.session, location) as client:
         client.rollback(instant)
     if instant in timelines.pending(job.session, location, "clustering"):
         raise NotRolledBack(f"clustering plan {instant} is still pending after its rollback")
@@ -56,7 +51,7 @@ def roll_back(job: Job, location: str, instant: str) -> None:
 
 def wait_for_writes(job: Job, location: str) -> None:
     """A writer reads the plans that it listed when it began: if one vanishes meanwhile, its statement fails."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while writes := writes_under_way(job, location):
         job.check()
         if time.monotonic() > deadline:
@@ -67,7 +62,7 @@ def wait_for_writes(job: Job, location: str) -> None:
 def writes_under_way(job: Job, location: str) -> list[str]:
     """Those with a fresh heartbeat: under a common lock every writer has one."""
     oldest = time.time() - FRESH
-    heartbeats = files.list_folder(job, f"{location}/.hoodie/.heartbeat")
+    heartbeats = list_folder(job.session, f"{location}/.hoodie/.heartbeat")
     alive = {file.name for file in heartbeats if file.modified > oldest}
     return [instant for instant in timelines.pending_writes(job.session, location) if instant in alive] if alive else []
 

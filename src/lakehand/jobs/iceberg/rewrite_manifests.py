@@ -3,17 +3,11 @@
 
 from typing import Any
 
-from lakehand.jobs.iceberg import tables
 from lakehand.jobs.iceberg.rewrites import run_rewrite
 from lakehand.jobs.job import Job
 
+COUNTS = {"rewritten": "rewrittenManifests", "added": "addedManifests"}
+
 
 def run(job: Job) -> dict[str, Any]:
-    return run_rewrite(job, lambda table: tables.actions(job.session).rewriteManifests(table), counted)
-
-
-def counted(outcome: Any) -> dict[str, int]:
-    return {
-        "rewritten": sum(1 for _ in outcome.rewrittenManifests()),
-        "added": sum(1 for _ in outcome.addedManifests()),
-    }
+    return run_rewrite(job, "rewriteManifests", COUNTS)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compacts a table: packs small files, merges sorted runs, or sorts; every commit carries the operation tag."""
+"""Compacts a table: packs small files, merges sorted runs, or sorts; every commit has the operation tag."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lakehand.jobs.job import Job
-from lakehand.jobs.paimon import merging, sorting
+from lakehand.jobs.paimon import rewrites
 from lakehand.jobs.paimon.outside import TableGuard
-from lakehand.jobs.paimon.tables import committed, target_of, user_of
+from lakehand.jobs.paimon.tables import own_commits, target_of, user_of
 
 MOST_ROUNDS = 24
 FOREVER = "2147483647"
@@ -24,39 +24,37 @@ NOTHING_ELSE = {
 
 def run(job: Job) -> dict[str, Any]:
     given = job.parameters
-    target, user, before = target_of(job), user_of(given["operation_tag"]), int(given["before"])
+    target, user, before = target_of(job), user_of(job), int(given["before"])
     guard = TableGuard(job, target)
-    if done := committed(guard.check(), user, before):
+    if done := own_commits(guard.check(), user, before):
         return {"snapshots": done, "already_done": True}
     guard.check_newest(target.load())
     if given["strategy"] == "sort":
-        sorting.sort(guard, user)
+        rewrites.sort(guard, user)
     elif given["kind"] == "append":
         pack(guard, user)
     elif given["strategy"] == "minor":
-        merging.merge_in_driver(guard, user)
+        rewrites.merge_in_driver(guard, user)
     else:
         merge(guard, user)
-    snapshots = committed(target.load(), user, before)
+    snapshots = own_commits(target.load(), user, before)
     job.note("committed", snapshots)
     return {"snapshots": snapshots, "strategy": given["strategy"]}
 
 
 def pack(guard: TableGuard, user: str) -> None:
     """One call packs whole bins only, so that a table takes some rounds, each with a smaller bin."""
-    job = guard.job
-    least = int(job.parameters["min_files"])
-    for files in bins(job.parameters["counts"], least):
-        job.check()
-        job.phase(f"packing {files} small files into one")
-        check_call(guard)
-        guard.target.compact(
+    least = int(guard.job.parameters["min_files"])
+    for files in bins(guard.job.parameters["counts"], least):
+        call(
+            guard,
+            f"packing {files} small files into one",
             {
                 "commit.user-prefix": user,
                 "write-only": "true",  # packing works all the same, and the commit does nothing else
                 "compaction.min.file-num": str(least),
                 "compaction.max.file-num": str(files),
-            }
+            },
         )
 
 
@@ -75,14 +73,14 @@ def bins(counts: Sequence[int], least: int) -> Iterator[int]:
         left = [count for count in packed if count >= least]
 
 
-def check_call(guard: TableGuard) -> None:
-    """Paimon plans, rewrites and commits in one call: this is the last moment to look."""
-    guard.check_newest(guard.check())
-
-
 def merge(guard: TableGuard, user: str) -> None:
     """All sorted runs of each bucket into one, on the executors."""
+    call(guard, "merging all runs of each bucket", {"commit.user-prefix": user, **NOTHING_ELSE})
+
+
+def call(guard: TableGuard, phase: str, options: dict[str, str]) -> None:
+    """Paimon plans, rewrites and commits in one call: this is the last moment for checks."""
     guard.job.check()
-    guard.job.phase("merging all runs of each bucket")
-    check_call(guard)
-    guard.target.compact({"commit.user-prefix": user, **NOTHING_ELSE})
+    guard.job.phase(phase)
+    guard.check_newest(guard.check())
+    guard.target.compact(options)

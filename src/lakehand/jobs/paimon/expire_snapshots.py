@@ -2,29 +2,30 @@
 """Expires old snapshots, in steps, from the oldest on; Paimon itself keeps what tags and consumers need."""
 
 import time
-from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any
 
 from lakehand.jobs.job import Job
-from lakehand.jobs.paimon.branches import first_needed
 from lakehand.jobs.paimon.outside import TableGuard
+from lakehand.jobs.paimon.references import first_needed_by_branches
 from lakehand.jobs.paimon.tables import Target, target_of
-from lakehand.jobs.safety import BelowFloor
+from lakehand.jobs.safety import cut_off, whole_number, would_delete
 
-LEAST_AGE = 3600  # seconds
-STEP = 100  # snapshots between two looks at whether the job may go on
+LEAST_HOURS = 1
+STEP = 100  # snapshots between two checks whether the job may go on
 MOST = 2147483647
-SHOWN = 1000
 
 
 def run(job: Job) -> dict[str, Any]:
-    until, cutoff, retained = checked(job.parameters)
+    until = whole_number(job.parameters.get("until"), "until", 0)
+    retained = whole_number(job.parameters.get("retain_last"), "retain_last")
+    oldest = cut_off(job.parameters.get("cutoff"), LEAST_HOURS)
     target = target_of(job)
     guard = TableGuard(job, target)
     table = guard.check()
-    until = min([until, *first_needed(table)])
+    until = min([until, *first_needed_by_branches(table)])
     if job.parameters.get("dry_run"):
-        return listed(guard, table, min(until, consumed_until(target, table)), cutoff)
+        return list_expired(guard, table, min(until, consumed_until(target, table)), oldest)
     expired = 0
     while (earliest := table.snapshotManager().earliestSnapshotId()) is not None and earliest < until:
         job.check()
@@ -32,7 +33,7 @@ def run(job: Job) -> dict[str, Any]:
         most = min(until - earliest, STEP)
         guard.check()
         guard.check_history(table, earliest, earliest + most)
-        done = expire(target, table, cutoff=cutoff, retained=retained, most=most)
+        done = expire(target, table, oldest=oldest, retained=retained, most=most)
         expired += done
         job.note("expired", expired)
         if not done:
@@ -40,24 +41,9 @@ def run(job: Job) -> dict[str, Any]:
     return {"expired": expired}
 
 
-def checked(parameters: dict[str, Any]) -> tuple[int, int, int]:
-    """The limits; whatever is under the floor is refused, wherever it comes from."""
-    until, cutoff, retained = (parameters.get(key) for key in ("until", "cutoff", "retain_last"))
-    if not all(isinstance(one, int) and not isinstance(one, bool) for one in (until, cutoff, retained)):
-        raise BelowFloor("until, cutoff and retain_last are whole numbers")
-    assert isinstance(until, int)
-    assert isinstance(cutoff, int)
-    assert isinstance(retained, int)
-    if retained < 1:
-        raise BelowFloor(f"at least 1 snapshot stays, and retain_last is {retained}")
-    if cutoff > (time.time() - LEAST_AGE) * 1000:
-        raise BelowFloor(f"snapshots of the last {LEAST_AGE} seconds stay, and the cutoff is younger")
-    return until, cutoff, retained
-
-
-def expire(target: Target, table: Any, *, cutoff: int, retained: int, most: int) -> int:
+def expire(target: Target, table: Any, *, oldest: int, retained: int, most: int) -> int:
     jvm = target.jvm
-    age = jvm.java.time.Duration.ofMillis(int(time.time() * 1000) - cutoff)
+    age = jvm.java.time.Duration.ofMillis(int(time.time() * 1000) - oldest)
     builder = jvm.org.apache.paimon.options.ExpireConfig.builder()
     builder.snapshotRetainMax(MOST).snapshotRetainMin(retained).snapshotTimeRetain(age).snapshotMaxDeletes(most)
     options = table.coreOptions()
@@ -67,36 +53,24 @@ def expire(target: Target, table: Any, *, cutoff: int, retained: int, most: int)
     return int(table.newExpireSnapshots().config(builder.build()).expire())
 
 
-def listed(guard: TableGuard, table: Any, until: int, cutoff: int) -> dict[str, Any]:
+def list_expired(guard: TableGuard, table: Any, until: int, oldest: int) -> dict[str, Any]:
     """What would go: the snapshots, and the data files that no later snapshot and no tag reads."""
-    job = guard.job
-    job.phase("listing what would go")
+    guard.job.phase("listing what would go")
     manager = table.snapshotManager()
-    first = manager.earliestSnapshotId()
-    numbers = list(old_ones(manager, first, until, cutoff)) if first is not None else []
-    paths = [(manager.snapshotPath(number).toString(), 0) for number in numbers]
-    for number in [n + 1 for n in numbers]:
-        job.check()
-        guard.check_history(table, number - 1, number)
-        paths += deleted_by(table, manager.snapshot(number))
-    return {
-        "would_delete": [path for path, _ in paths[:SHOWN]],
-        "would_delete_files": len(paths),
-        "would_delete_bytes": sum(size for _, size in paths),
-        "would_expire": len(numbers),
-    }
+    there = range(manager.earliestSnapshotId() or until, until)
+    numbers = list(takewhile(lambda number: manager.snapshot(number).timeMillis() < oldest, there))
+    files = [(manager.snapshotPath(number).toString(), 0) for number in numbers]
+    for number in numbers:
+        guard.job.check()
+        guard.check_history(table, number, number + 1)
+        files += deleted_by(table, manager.snapshot(number + 1))
+    report = would_delete([path for path, _ in files], size=sum(size for _, size in files))
+    return {**report, "would_expire": len(numbers)}
 
 
 def consumed_until(target: Target, table: Any) -> int:
     consumers = target.jvm.org.apache.paimon.consumer.ConsumerManager(table.fileIO(), table.location())
     return int(consumers.minNextSnapshot().orElse(MOST))
-
-
-def old_ones(manager: Any, first: int, until: int, cutoff: int) -> Iterator[int]:
-    for number in range(first, until):
-        if manager.snapshot(number).timeMillis() >= cutoff:
-            return
-        yield number
 
 
 def deleted_by(table: Any, snapshot: Any) -> list[tuple[str, int]]:

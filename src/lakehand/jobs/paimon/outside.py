@@ -9,40 +9,47 @@ the schema move the data, too. Here every name must be a plain one, and every op
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from lakehand.jobs.boundary import JobBoundary, OutsideTable
 from lakehand.jobs.job import Job
-from lakehand.jobs.paimon.options import refuse_odd_options
 from lakehand.jobs.paimon.tables import Target
 from lakehand.jobs.paths import canonical
+from lakehand.jobs.spark import ListedFile, list_folder, read_file
 
-FORMAT = "paimon"
-SCHEMA, BRANCH = "schema", "branch"
+SCHEMA, PATH, BRANCH, MAIN = "schema", "path", "branch", "main"
+# Paimon 0.9 does not know these options, and would search for the table's files where they are not.
+NEWER = ("data-file.path-directory", "data-file.external-paths", "global-index.external-path", "object-location")
+FREE = ("fields.", "comment")  # values that are data, not settings
 _BRANCH = re.compile(r"branch/branch-[^/]+")
+_SCHEMA = re.compile(r"schema-[0-9]+")
+_WHOLE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
+_BETWEEN = re.compile(r"[,;\s]+")
 
 
 class TableGuard:
-    """Looks at what a job is about to use. Manifests that were looked at once are not read again."""
+    """Checks what a job is about to use. Manifests that were checked once are not read again."""
 
     def __init__(self, job: Job, target: Target) -> None:
         self.job, self.target = job, target
         self.read: set[str] = set()
 
-    @property
-    def boundary(self) -> JobBoundary:
-        return self.job.boundary
-
     def check(self, *, lists: bool = False) -> Any:
         """First of all, and right before each commit or delete. ``lists``: the action takes files by where they lie.
 
-        Answers with the table, which is opened only after its folder was looked at.
+        Returns the table, which is opened only after its folder and schemas were checked.
         """
-        check_folder(self.boundary, self.target, lists=lists)
+        boundary = self.job.boundary
+        if lists:  # one walk over all files, by Hadoop's file systems: finds links and other tables
+            boundary.check_path()
+            files = boundary.files(self.target.session)
+            boundary.refuse_tables_below("paimon", files, also_own=lambda folder: bool(_BRANCH.fullmatch(folder)))
+        else:
+            boundary.check()  # no walk over an object store
+        check_schemas(self.job)
         table = self.target.load()
-        check_schemas(self.job, self.target, table)
-        real, found = canonical(self.boundary.real), self.boundary.real_path(str(table.location().toString()))
+        real, found = canonical(boundary.real), boundary.real_path(str(table.location().toString()))
         if found != real:
             raise OutsideTable(f"Paimon finds this table at {found}, and the work was admitted for {real}")
         return table
@@ -61,13 +68,11 @@ class TableGuard:
                 self.check_snapshot(store, manager.snapshot(number))
 
     def check_snapshot(self, store: Any, snapshot: Any) -> None:
-        where = f"snapshot {snapshot.id()}"
-        lists = [snapshot.baseManifestList(), snapshot.deltaManifestList(), snapshot.changelogManifestList()]
-        index = snapshot.indexManifest()
-        refuse_odd_names([*lists, index, snapshot.statistics()], where)
+        lists, index = manifest_lists(snapshot), snapshot.indexManifest()
+        refuse_odd_names([*lists, index, snapshot.statistics()], f"snapshot {snapshot.id()}")
         reader = store.manifestListFactory().create()
         for name in lists:
-            if name and name not in self.read and reader.exists(name):
+            if name not in self.read and reader.exists(name):
                 self.read.add(name)
                 self.check_manifests(store, name, reader.readWithIOException(name))
         if index and index not in self.read and store.newIndexFileHandler().existsManifest(index):
@@ -80,44 +85,62 @@ class TableGuard:
         for name in names_of(self.target, metas, listed_in, "fileName"):
             if name not in self.read and reader.exists(name):
                 self.read.add(name)
-                refuse_odd_entries(self.target, reader.readWithIOException(name), name)
+                entries = reader.readWithIOException(name)
+                names_of(self.target, entries, name, "file", "fileName")
+                refuse_odd_names(self.target.texts(entries, "file", "extraFiles"), name)
 
 
-def check_folder(boundary: JobBoundary, target: Target, *, lists: bool) -> None:
-    """One walk over all files serves both checks; where nothing is listed, an object store is not walked at all."""
-    if not lists:
-        boundary.check()
-        return
-    boundary.check_path()
-    files = boundary.files(target.session)  # by Hadoop's file systems: the table is not opened yet
-    boundary.refuse_tables_below(FORMAT, files, also_own=lambda folder: bool(_BRANCH.fullmatch(folder)))
+def manifest_lists(snapshot: Any) -> list[str]:
+    names = (snapshot.baseManifestList(), snapshot.deltaManifestList(), snapshot.changelogManifestList())
+    return [str(name) for name in names if name]
 
 
-def check_schemas(job: Job, target: Target, table: Any) -> None:
+def check_schemas(job: Job) -> None:
     """The first schema is the table's identity; the options of all of them stay inside."""
-    root = job.boundary.real
-    own = numbered(names_in(target, table, f"{root}/{SCHEMA}"))
-    branches = [name for name in names_in(target, table, f"{root}/{BRANCH}") if name.startswith(f"{BRANCH}-")]
-    first = content(target, table, f"{root}/{SCHEMA}/{SCHEMA}-{own[0]}") if own else b""
-    found = f"{SCHEMA}-{own[0]}:{hashlib.sha256(first).hexdigest()}" if own else "none"
-    admitted = job.parameters.get("identity")
+    root, admitted = job.boundary.real, job.parameters.get("identity")
+    own = schemas_in(job, f"{root}/{SCHEMA}")
+    found = f"{own[0].name}:{hashlib.sha256(read_file(job.session, own[0].path)).hexdigest()}" if own else "none"
     if not isinstance(admitted, str) or not admitted:
         raise OutsideTable(f"the work does not say which table it was admitted for: {admitted!r}")
     job.boundary.refuse_other_table(found, admitted)
-    for folder in [SCHEMA, *(f"{BRANCH}/{name}/{SCHEMA}" for name in branches)]:
-        for number in numbered(names_in(target, table, f"{root}/{folder}")):
-            path = f"{root}/{folder}/{SCHEMA}-{number}"
-            refuse_odd_options(job.boundary, options_of(content(target, table, path)), path)
+    branches = [one.path for one in list_folder(job.session, f"{root}/{BRANCH}") if one.name.startswith(f"{BRANCH}-")]
+    for schema in [*own, *(one for branch in branches for one in schemas_in(job, f"{branch}/{SCHEMA}"))]:
+        options = json.loads(read_file(job.session, schema.path)).get("options") or {}
+        refuse_odd_options(job.boundary, options, schema.path)
 
 
-def options_of(data: bytes) -> dict[str, str]:
-    found = json.loads(data).get("options") or {}
-    return {str(key): str(value) for key, value in found.items()}
+def schemas_in(job: Job, folder: str) -> list[ListedFile]:
+    """By their numbers."""
+    found = [one for one in list_folder(job.session, folder) if _SCHEMA.fullmatch(one.name)]
+    return sorted(found, key=lambda one: int(one.name.removeprefix(f"{SCHEMA}-")))
 
 
-def refuse_odd_entries(target: Target, entries: Any, where: str) -> None:
-    names_of(target, entries, where, "file", "fileName")
-    refuse_odd_names(target.texts(entries, "file", "extraFiles"), where)
+def refuse_odd_options(boundary: JobBoundary, options: Mapping[str, Any], where: str) -> None:
+    """Options of a schema that place files outside of the table."""
+    for key, value in ((key, str(value)) for key, value in options.items()):
+        if why := why_odd(boundary, key, value):
+            raise OutsideTable(
+                f"{where} has the option {key}={value!r}, {why}: nothing is done to such a table. Remove the option"
+            )
+
+
+def why_odd(boundary: JobBoundary, key: str, value: str) -> str:
+    if key == PATH and boundary.real_path(value) != canonical(boundary.real):
+        return f"and the table is at {boundary.real}"
+    if key == BRANCH and value != MAIN:
+        return "which makes a branch the main line"
+    if key.startswith(NEWER):
+        return "which places files where Paimon 0.9 does not look for them"
+    if not key.startswith(FREE) and any(not boundary.holds(path) for path in paths_in(value)):
+        return "which leads out of the table"
+    return ""
+
+
+def paths_in(value: str) -> Iterator[str]:
+    """Parts that look like paths: whole ones, and relative ones with ``..``."""
+    for part in _BETWEEN.split(value):
+        if _WHOLE.match(part) or ".." in part.split("/"):
+            yield part
 
 
 def names_of(target: Target, entries: Any, where: str, *calls: str) -> list[str]:
@@ -137,21 +160,3 @@ def refuse_odd_names(names: Iterable[str | None], where: str) -> None:
                 f"{where} names the file {name!r}, which would lead out of its folder: nothing is read, rewritten or"
                 " deleted by such a table. Restore the metadata that was there before"
             )
-
-
-def numbered(names: Iterable[str]) -> list[int]:
-    found = (name.removeprefix(f"{SCHEMA}-") for name in names if name.startswith(f"{SCHEMA}-"))
-    return sorted(int(name) for name in found if name.isdigit())
-
-
-def names_in(target: Target, table: Any, folder: str) -> list[str]:
-    path, files = target.jvm.org.apache.paimon.fs.Path(folder), table.fileIO()
-    return [one.getPath().getName() for one in files.listStatus(path)] if files.exists(path) else []
-
-
-def content(target: Target, table: Any, path: str) -> bytes:
-    stream = table.fileIO().newInputStream(target.jvm.org.apache.paimon.fs.Path(path))
-    try:
-        return bytes(stream.readAllBytes())
-    finally:
-        stream.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every file name that a table's snapshots, tags, changelogs and branches hold. What cannot be read is never empty.
+"""What a table's snapshots, tags, changelogs and branches refer to. What cannot be read is never taken for empty.
 
 Paimon takes a manifest or a list that was cut short for a shorter one, so that each is counted a second way.
 """
@@ -7,14 +7,16 @@ Paimon takes a manifest or a list that was cut short for a shorter one, so that 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from typing import Any
 
 from lakehand.jobs.boundary import OutsideTable
-from lakehand.jobs.paimon import containers
-from lakehand.jobs.paimon.outside import TableGuard
+from lakehand.jobs.paimon.outside import MAIN, TableGuard, manifest_lists
+from lakehand.jobs.paimon.tables import snapshots
 from lakehand.jobs.safety import SafetyError
+from lakehand.jobs.spark import read_stream
 
-MAIN = "main"
+MAGIC, SYNC = b"Obj\x01", 16
 _WORD = re.compile(r"[\w.=-]+")
 
 
@@ -39,9 +41,9 @@ def used_names(guard: TableGuard, table: Any) -> set[str]:
     with reading():
         for store in stores(table):
             for snapshot in roots(store):
-                used |= named_by(store, snapshot, lists_of(snapshot), read)
+                used |= named_by(store, snapshot, set(manifest_lists(snapshot)), read)
             for changelog in store.snapshotManager().safelyGetAllChangelogs():
-                used |= named_by(store, changelog, left_of(store, changelog), read)
+                used |= named_by(store, changelog, lists_left(store, changelog), read)
     return used | read
 
 
@@ -62,11 +64,8 @@ def stores(table: Any) -> Iterator[Any]:
 
 
 def roots(store: Any) -> Iterator[Any]:
-    """Snapshots by their numbers and not by what is there: one that is missing in between is an error."""
-    manager = store.snapshotManager()
-    latest, earliest = manager.latestSnapshotId(), manager.earliestSnapshotId()
-    if latest is not None:
-        yield from (manager.snapshot(number) for number in range(earliest, latest + 1))
+    """All snapshots and tags."""
+    yield from snapshots(store.snapshotManager())
     yield from store.newTagManager().taggedSnapshots()
 
 
@@ -74,45 +73,116 @@ def named_by(store: Any, snapshot: Any, names: set[str], read: set[str]) -> set[
     """``read`` are the manifests that were opened before: snapshots share most of them."""
     lists, manifests = store.manifestListFactory().create(), store.manifestFileFactory().create()
     used = {*names, *(name for name in (snapshot.indexManifest(), snapshot.statistics()) if name)}
-    metas = [meta for name in names for meta in whole(store, name, lists.readWithIOException(name))]
+    metas = [meta for name in names for meta in check_whole(store, name, lists.readWithIOException(name))]
     if not metas and (snapshot.totalRecordCount() or 0) > 0:
         raise MetadataUnreadable(f"snapshot {snapshot.id()} has rows and no manifest")
     for meta in metas:
         if (manifest := meta.fileName()) not in read:
             read.add(manifest)
             entries = manifests.readWithIOException(manifest)
-            counted(manifest, entries.size(), meta.numAddedFiles() + meta.numDeletedFiles())
+            check_count(manifest, entries.size(), meta.numAddedFiles() + meta.numDeletedFiles())
             used |= words(entries)
     index = snapshot.indexManifest()
     if index and store.newIndexFileHandler().existsManifest(index):
-        used |= words(whole(store, index, store.newIndexFileHandler().readManifestWithIOException(index)))
+        used |= words(check_whole(store, index, store.newIndexFileHandler().readManifestWithIOException(index)))
     return used
 
 
-def whole(store: Any, name: str, entries: Any) -> Any:
+def check_whole(store: Any, name: str, entries: Any) -> Any:
     """The entries of a list that nothing else counts, if its file holds as many."""
     path = store.pathFactory().toManifestListPath(name)  # of index manifests, too: they lie in the same folder
-    counted(name, entries.size(), containers.count(containers.content(store, path)))
+    content = read_stream(store.snapshotManager().fileIO().newInputStream(path))
+    check_count(name, entries.size(), count_records(content))
     return entries
 
 
-def counted(name: str, found: int, expected: int) -> None:
+def check_count(name: str, found: int, expected: int) -> None:
     if found != expected:
         raise MetadataUnreadable(f"{name} is not whole: {found} of {expected} entries can be read")
 
 
-def lists_of(snapshot: Any) -> set[str]:
-    names = (snapshot.baseManifestList(), snapshot.deltaManifestList(), snapshot.changelogManifestList())
-    return {str(name) for name in names if name}
-
-
-def left_of(store: Any, changelog: Any) -> set[str]:
+def lists_left(store: Any, changelog: Any) -> set[str]:
     """Of a changelog that outlives its snapshot only the lists that Paimon has kept."""
     lists = store.manifestListFactory().create()
     kept = changelog.changelogManifestList()
-    return {name for name in lists_of(changelog) if name == kept or lists.exists(name)}
+    return {name for name in manifest_lists(changelog) if name == kept or lists.exists(name)}
 
 
 def words(entries: Any) -> set[str]:
     """One text per manifest instead of a call per file: every word of it may be the name of a file."""
     return set(_WORD.findall(entries.toString()))
+
+
+def first_needed_by_branches(table: Any) -> list[int]:
+    """For each branch the first snapshot of the main line that must stay; none where a tag keeps it anyhow.
+
+    Checked right before an expiry: Paimon does not check it at all.
+    """
+    tagged = delta_lists(table.tagManager().taggedSnapshots())
+    main = table.snapshotManager()
+    branches = table.branchManager().branches()
+    found = (needed_by(list(roots(table.switchToBranch(name).store())), main, tagged) for name in branches)
+    return [number for number in found if number is not None]
+
+
+def needed_by(branch: list[Any], main: Any, tagged: set[str]) -> int | None:
+    if not branch:
+        return None
+    untagged = [one.id() for one in branch if is_of(main, one) and one.deltaManifestList() not in tagged]
+    if untagged:
+        return int(min(untagged))
+    if delta_lists(branch) & tagged or min(one.id() for one in branch) == 1:
+        return None
+    return int(main.earliestSnapshotId())
+
+
+def is_of(main: Any, snapshot: Any) -> bool:
+    """Whether a branch began with this snapshot of the main line."""
+    if not main.snapshotExists(snapshot.id()):
+        return False
+    return bool(main.snapshot(snapshot.id()).deltaManifestList() == snapshot.deltaManifestList())
+
+
+def delta_lists(found: Any) -> set[str]:
+    return {str(one.deltaManifestList()) for one in found}
+
+
+def count_records(data: bytes) -> int:
+    """How many records an Avro file holds, by walking over its blocks: a file that ends too early is an error."""
+    stream = BytesIO(data)
+    if take(stream, len(MAGIC)) != MAGIC:
+        raise MetadataUnreadable("it is no Avro file")
+    skip_header(stream)
+    sync = take(stream, SYNC)
+    records = 0
+    while stream.tell() < len(data):
+        records += read_number(stream)
+        take(stream, read_number(stream))
+        if take(stream, SYNC) != sync:
+            raise MetadataUnreadable("a block does not end where it says")
+    return records
+
+
+def skip_header(stream: BytesIO) -> None:
+    """A map of names and bytes, in blocks; the last block is empty."""
+    while pairs := read_number(stream):
+        if pairs < 0:
+            read_number(stream)  # the block's size in bytes
+        for _ in range(2 * abs(pairs)):
+            take(stream, read_number(stream))
+
+
+def read_number(stream: BytesIO) -> int:
+    value, shift, byte = 0, 0, 0x80
+    while byte & 0x80:
+        byte = take(stream, 1)[0]
+        value |= (byte & 0x7F) << shift
+        shift += 7
+    return (value >> 1) ^ -(value & 1)
+
+
+def take(stream: BytesIO, size: int) -> bytes:
+    found = stream.read(size) if size >= 0 else b""
+    if len(found) != size:
+        raise MetadataUnreadable("it was cut short")
+    return found

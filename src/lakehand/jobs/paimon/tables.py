@@ -5,7 +5,7 @@ import atexit
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -13,11 +13,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from lakehand.jobs.job import Job
+from lakehand.jobs.safety import operation_tag
+from lakehand.jobs.spark import activate, identifier, java_array, jvm, literal
 
-CATALOG = "lakehand_paimon"  # of this session only: knows no tables of its own, and finds them by path
+CATALOG = "lakehand_paimon"  # of this session only: has no tables of its own, and finds them by path
 BY_PATH = "paimon"
 _CATALOG = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
-_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:-]{0,120}")
 _OPTION = re.compile(r"[A-Za-z0-9 ._:-]+")
 
 
@@ -32,7 +33,7 @@ class Target:
 
     @property
     def jvm(self) -> Any:
-        return self.session.sparkContext._jvm
+        return jvm(self.session)
 
     @property
     def spark_catalog(self) -> Any:
@@ -52,15 +53,16 @@ class Target:
         return table.copy({key.replace("_", "-"): value for key, value in options.items()}) if options else table
 
     def array(self, kind: Any, items: list[Any]) -> Any:
-        made = self.session.sparkContext._gateway.new_array(kind, len(items))  # type: ignore[union-attr]
-        for place, item in enumerate(items):
-            made[place] = item
-        return made
+        return java_array(self.session, kind, items)
+
+    def partition_bytes(self, split: Any) -> bytes:
+        """The partition of a split, as a key."""
+        return bytes(self.jvm.org.apache.paimon.utils.SerializationUtils.serializeBinaryRow(split.partition()))
 
     def texts(self, entries: Any, *calls: str) -> list[str]:
-        """What a chain of calls answers for each entry of a Java list, as texts: one call from here for all of them.
+        """What a chain of calls returns for each entry of a Java list, as texts: one call from here for all of them.
 
-        A list as an answer counts for its items. A text with a comma in it may come in two pieces.
+        A list as a result counts for its items. A text with a comma in it may come in two pieces.
         """
         if entries.isEmpty():
             return []
@@ -71,69 +73,58 @@ class Target:
             handle = step if handle is None else methods.MethodHandles.filterReturnValue(handle, step)
         operator = self.jvm.java.lang.Class.forName("java.util.function.UnaryOperator")
         chain = handle.asType(methods.MethodType.genericMethodType(1))  # type: ignore[union-attr]
-        answers = self.jvm.java.util.ArrayList(entries)
-        answers.replaceAll(methods.MethodHandleProxies.asInterfaceInstance(operator, chain))
-        return [text for text in re.split(r", |[\[\]]", str(answers.toString())) if text]
+        results = self.jvm.java.util.ArrayList(entries)
+        results.replaceAll(methods.MethodHandleProxies.asInterfaceInstance(operator, chain))
+        return [text for text in re.split(r", |[\[\]]", str(results.toString())) if text]
 
     def compact(self, options: Mapping[str, str]) -> None:
         """Paimon's procedure, with options for this call alone."""
-        table = literal(f"{quoted(self.namespace)}.{quoted(self.name)}")
+        table = literal(f"{identifier(self.namespace)}.{identifier(self.name)}")
         self.session.sql(
-            f"CALL {self.catalog}.sys.compact(table => {table}, options => {literal(joined(options))})"
+            f"CALL {self.catalog}.sys.compact(table => {table}, options => {literal(option_list(options))})"
         ).collect()
 
 
 def target_of(job: Job) -> Target:
-    given = job.parameters
-    # Spark looks for catalogs, and Paimon for settings, in the session that is active in this thread.
-    job.session.sparkContext._jvm.SparkSession.setActiveSession(job.session._jsparkSession)  # type: ignore[union-attr]
+    given, session = job.parameters, job.session
+    activate(session)
     if given.get("catalog"):
         if not _CATALOG.fullmatch(str(given["catalog"])):
             raise ValueError(f"{given['catalog']!r} is no name of a catalog")
-        return Target(job.session, str(given["catalog"]), str(given["db_name"]), str(given["table_name"]))
-    location = job.boundary.real  # never the registered one: a link there may lead elsewhere by now
-    job.session.conf.set(f"spark.sql.catalog.{CATALOG}", "org.apache.paimon.spark.SparkCatalog")
+        return Target(session, str(given["catalog"]), str(given["db_name"]), str(given["table_name"]))
+    session.conf.set(f"spark.sql.catalog.{CATALOG}", "org.apache.paimon.spark.SparkCatalog")
     # A catalog of Paimon's makes a database in its warehouse: not beside other people's tables.
-    job.session.conf.set(f"spark.sql.catalog.{CATALOG}.warehouse", f"file:{scratch()}")
-    return Target(job.session, CATALOG, BY_PATH, location)
+    session.conf.set(f"spark.sql.catalog.{CATALOG}.warehouse", f"file:{scratch_folder()}")
+    # Never the registered location: a link there may lead elsewhere by now.
+    return Target(session, CATALOG, BY_PATH, job.boundary.real)
 
 
 @cache
-def scratch() -> str:
-    """A folder of this driver's own, gone when it ends."""
+def scratch_folder() -> str:
+    """A folder of this driver's own, removed when it ends."""
     folder = tempfile.mkdtemp(prefix="lakehand-paimon-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
-def quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
-def literal(text: str) -> str:
-    if not text.isprintable() or "\\" in text:
-        raise ValueError(f"{text!r} cannot be quoted: it has a backslash or a control character")
-    return "'" + text.replace("'", "\\'") + "'"
-
-
-def joined(options: Mapping[str, str]) -> str:
+def option_list(options: Mapping[str, str]) -> str:
     if wrong := [key for key, value in options.items() if not (_OPTION.fullmatch(key) and _OPTION.fullmatch(value))]:
         raise ValueError(f"the value of {wrong[0]} cannot be passed on: {options[wrong[0]]!r}")
     return ",".join(f"{key}={value}" for key, value in options.items())
 
 
-def user_of(tag: Any) -> str:
-    """What the commit users of an operation begin with; Paimon adds more after a line."""
-    if not isinstance(tag, str) or not _TAG.fullmatch(tag):
-        raise ValueError(f"{tag!r} is no operation tag")
-    return f"lakehand-{tag}"
+def user_of(job: Job) -> str:
+    """What the commit users of an operation begin with; Paimon adds more after an underscore."""
+    return f"lakehand-{operation_tag(job.parameters)}"
 
 
-def committed(table: Any, user: str, after: int) -> list[int]:
-    """The snapshots that an operation has committed so far."""
-    manager = table.snapshotManager()
+def snapshots(manager: Any, after: int = 0) -> Iterator[Any]:
+    """By their numbers and not by what is there: one that is missing in between is an error."""
     latest, earliest = manager.latestSnapshotId(), manager.earliestSnapshotId()
-    if latest is None or earliest is None:
-        return []
-    numbers = range(max(after + 1, earliest), latest + 1)
-    return [n for n in numbers if manager.snapshot(n).commitUser().startswith(f"{user}_")]
+    if latest is not None and earliest is not None:
+        yield from (manager.snapshot(number) for number in range(max(after + 1, earliest), latest + 1))
+
+
+def own_commits(table: Any, user: str, after: int) -> list[int]:
+    """The snapshots that an operation has committed so far."""
+    return [one.id() for one in snapshots(table.snapshotManager(), after) if one.commitUser().startswith(f"{user}_")]

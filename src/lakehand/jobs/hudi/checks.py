@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a table's pending plans, markers and properties name: Hudi deletes, reads and loads whatever stands there.
+"""What every Hudi job checks before it touches a table, and again before it executes a plan.
 
-A plan of the timeline is a file that anybody with access to the table can write, and Hudi believes it: a clean deletes
+A plan of the timeline is a file that anybody with access to the table can write, and Hudi trusts it: a clean deletes
 the paths in its plan, a clustering reads them, a rollback deletes what markers name, a strategy's class is loaded.
 """
 
@@ -12,9 +12,14 @@ from contextlib import suppress
 from typing import Any
 
 from lakehand.jobs.boundary import OutsideTable
-from lakehand.jobs.hudi import files
+from lakehand.jobs.hudi import timelines
 from lakehand.jobs.job import Job
+from lakehand.jobs.paths import is_below
+from lakehand.jobs.spark import jvm, list_folder, read_file
 
+METADATA_TABLE = ".hoodie/metadata"
+IDENTITY = ("hoodie.database.name", "hoodie.table.name", "hoodie.table.type")
+LOCK_PATH = "hoodie.write.lock.filesystem.path"
 PENDING = re.compile(r"\d+\.[a-z]+\.(requested|inflight)|\d+\.inflight")
 ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 PATHS = frozenset(
@@ -25,29 +30,73 @@ BY_PARTITION = frozenset({"filesToBeDeletedPerPartition", "filePathsToBeDeletedP
 CLASSES = frozenset({"strategyClassName", "compactorClassName"})
 TRUSTED = "org.apache.hudi."  # a class name is code: only Hudi's own is loaded
 FREE_TEXT = frozenset({"extraMetadata", "schema"})
-PLACES = ("hoodie.timeline.path", "hoodie.timeline.history.path", "hoodie.archivelog.folder")
-FOREIGN = "hoodie.bootstrap.base.path"
+FOLDERS = ("hoodie.timeline.path", "hoodie.timeline.history.path", "hoodie.archivelog.folder")
+BOOTSTRAP = "hoodie.bootstrap.base.path"
 MARKER_FILES = "MARKERS"
 
 
-def refuse_outside(job: Job, client: Any) -> None:
-    """Look at everything that is pending, not only at what is asked for: an execution rolls back what others left."""
-    refuse_places(job, client.getTableConfig().getProps())
-    for path, document in pending_documents(job, str(client.getTimelinePath().toString())):
+def enter(job: Job) -> str:
+    """The location to work on. Hudi plans by listing folders, so that no other table may lie below this one."""
+    job.boundary.check_path()
+    job.boundary.refuse_tables_below("hudi", job.boundary.files(job.session), also_own=is_own)
+    check_table(job)
+    refuse_foreign_lock(job)
+    return job.boundary.real
+
+
+def check_again(job: Job) -> None:
+    """Before a plan is executed: it may have been made since, by us or by somebody else."""
+    job.boundary.check()
+    check_table(job)
+
+
+def is_own(folder: str) -> bool:
+    return folder == METADATA_TABLE or folder.startswith(f"{METADATA_TABLE}/")
+
+
+def check_table(job: Job) -> None:
+    """It is the table that was admitted, and names no file outside of it.
+
+    Hudi gives its tables no identifier: names and type must do. On local disks the folder's inode counts, too.
+    """
+    client = timelines.meta_client(job.session, job.boundary.real)
+    properties = client.getTableConfig().getProps()
+    found = " ".join(str(properties.getProperty(key) or "-") for key in IDENTITY)
+    job.boundary.refuse_other_table(found, job.parameters.get("identity"))
+    refuse_foreign_folders(job, properties)
+    refuse_outside(job, str(client.getTimelinePath().toString()))
+
+
+def refuse_foreign_lock(job: Job) -> None:
+    """Hudi creates the folder of its file lock, wherever that is."""
+    path = job.parameters["options"].get(LOCK_PATH, "")
+    if not path or path == job.parameters.get("operators_lock_path"):
+        return
+    real = job.boundary.real_path(path)
+    if real is None or not any(is_below(real, prefix) for prefix in (job.boundary.real, *job.boundary.warehouses)):
+        raise OutsideTable(
+            f"{LOCK_PATH} is {path}, which is in no warehouse: name a folder inside the table or its warehouse, "
+            "or let the operator of the service set it for all tables"
+        )
+
+
+def refuse_foreign_folders(job: Job, properties: Any) -> None:
+    """The table's own folders are relative to .hoodie; a bootstrapped table has its data somewhere else."""
+    for key in FOLDERS:
+        value = str(properties.getProperty(key) or ".")
+        if not job.boundary.holds(value if ABSOLUTE.match(value) else f".hoodie/{value}"):
+            raise OutsideTable(f"the table's {key} is {value!r}, which is no folder of the table")
+    if base := properties.getProperty(BOOTSTRAP):
+        job.boundary.refuse_outside([str(base)], doing="rewrite (it is a bootstrapped table)")
+
+
+def refuse_outside(job: Job, timeline: str) -> None:
+    """Check everything that is pending, not only what is asked for: an execution rolls back what others left."""
+    for path, document in pending_documents(job, timeline):
         job.boundary.refuse_outside(named_in(document), doing=f"delete or rewrite for {path}")
         refuse_classes(path, document)
     for path, line in marker_lines(job):
         job.boundary.refuse_outside([line.partition(".marker.")[0]], doing=f"roll back for {path}")
-
-
-def refuse_places(job: Job, properties: Any) -> None:
-    """The table's own folders are relative to .hoodie; a bootstrapped table has its data somewhere else."""
-    for key in PLACES:
-        value = str(properties.getProperty(key) or ".")
-        if not job.boundary.holds(value if ABSOLUTE.match(value) else f".hoodie/{value}"):
-            raise OutsideTable(f"the table's {key} is {value!r}, which is no folder of the table")
-    if base := properties.getProperty(FOREIGN):
-        job.boundary.refuse_outside([str(base)], doing="rewrite (it is a bootstrapped table)")
 
 
 def refuse_classes(path: str, document: Any) -> None:
@@ -64,13 +113,14 @@ def named_in(document: Any) -> Iterator[str]:
             names = ((folder, name) for folder, found in value.items() for name in found or () if isinstance(name, str))
             yield from (name if ABSOLUTE.match(name) else f"{folder}/{name}".lstrip("/") for folder, name in names)
         elif key in PATHS:
-            yield from (one for one in texts(value) if one)
+            found = value if isinstance(value, (dict, list)) else [value]
+            yield from (one for one in found if isinstance(one, str) and one)
         elif isinstance(value, str) and (ABSOLUTE.match(value) or ".." in value.split("/")):
             yield value
 
 
 def pairs(document: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Each value with the name that it has, at any depth; free text is not looked into."""
+    """Each value with its name, at any depth; free text is skipped."""
     if key in FREE_TEXT:
         return
     if key:
@@ -83,15 +133,8 @@ def pairs(document: Any, key: str = "") -> Iterator[tuple[str, Any]]:
             yield from pairs(value, "" if isinstance(value, (dict, list)) else key)
 
 
-def texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (dict, list)):
-        yield from (one for one in value if isinstance(one, str))
-
-
 def pending_documents(job: Job, folder: str) -> Iterator[tuple[str, Any]]:
-    for file in files.list_folder(job, folder):
+    for file in list_folder(job.session, folder):
         if PENDING.fullmatch(file.name) and file.size:
             with suppress(FileNotFoundError):  # its writer has completed or rolled it back meanwhile
                 yield file.name, read_document(job, file.path)
@@ -99,7 +142,7 @@ def pending_documents(job: Job, folder: str) -> Iterator[tuple[str, Any]]:
 
 def read_document(job: Job, path: str) -> Any:
     """Avro by its own schema, or JSON."""
-    content = files.read_file(job, path)
+    content = read_file(job.session, path)
     try:
         return json.loads(content if content[:4] != b"Obj\x01" else avro_as_json(job, content))
     except ValueError as error:
@@ -107,16 +150,15 @@ def read_document(job: Job, path: str) -> Any:
 
 
 def avro_as_json(job: Job, content: bytes) -> str:
-    java = files.java(job)
-    avro = java.org.apache.avro
-    stream = java.java.io.ByteArrayInputStream(content)
+    java = jvm(job.session)
+    avro, stream = java.org.apache.avro, java.java.io.ByteArrayInputStream(content)
     records = avro.file.DataFileStream(stream, avro.generic.GenericDatumReader())
     return str(records.next().toString()) if records.hasNext() else "{}"
 
 
 def marker_lines(job: Job) -> Iterator[tuple[str, str]]:
-    for folder in files.list_folder(job, f"{job.boundary.real}/.hoodie/.temp"):
-        for file in files.list_folder(job, folder.path) if folder.is_folder else ():
+    for folder in list_folder(job.session, f"{job.boundary.real}/.hoodie/.temp"):
+        for file in list_folder(job.session, folder.path) if folder.is_folder else ():
             if file.name.startswith(MARKER_FILES) and not file.is_folder and not file.name.endswith(".type"):
-                text = files.read_file(job, file.path).decode(errors="surrogateescape")
+                text = read_file(job.session, file.path).decode(errors="surrogateescape")
                 yield from ((file.name, line) for line in text.splitlines() if line)
