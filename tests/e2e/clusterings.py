@@ -6,8 +6,9 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.service import RunningService, wait_for
 from tests.hudi_tables import completed, instant_files, timeline
+from tests.kit.polling import wait_for
+from tests.kit.service import RunningService
 
 INFLIGHT = ("clustering", "replacecommit")
 

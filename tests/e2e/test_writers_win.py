@@ -12,8 +12,9 @@ from lakehand.writer import file_lock
 from tests import hudi_client
 from tests.e2e import clusterings
 from tests.e2e.conftest import Start
-from tests.e2e.service import RunningService, wait_for
 from tests.e2e.writers import KINDS, Writer, facts, live_writer
+from tests.kit.polling import wait_for
+from tests.kit.service import RunningService
 
 pytestmark = [
     pytest.mark.spark,
