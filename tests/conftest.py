@@ -17,9 +17,17 @@ if TYPE_CHECKING:
 
 from tests.databases import Server, ServerMissing, mariadb, postgresql
 
+# A JVM that lives for a minute gains nothing from the optimising compiler and a parallel collector. Hudi measures
+# objects with JOL, which starts two more JVMs to attach to its own, and fails.
+QUICK_JAVA = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+    " -Djol.skipDynamicAttach=true -Djol.skipHotspotSAAttach=true"
+)
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """The many processes that tests start compile each module once, also where Python may not write beside it."""
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK_JAVA)
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         folder = tempfile.TemporaryDirectory(prefix="lakehand-tests-compiled-", ignore_cleanup_errors=True)
         os.environ["PYTHONPYCACHEPREFIX"] = folder.name
@@ -28,8 +36,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whoever asks for a database server says so, and need not say it twice."""
+    """A test that uses a database server is marked so. Processes share work by file, since a file shares its tables."""
     for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
         if {"postgresql_server", "mariadb_server"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.database)
 
