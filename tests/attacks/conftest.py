@@ -12,15 +12,6 @@ from tests.kit.templates import made_once
 from tests.paimon_tables import Lake
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All attacks on the tables of one format run in one process, since they share these tables."""
-    for item in items:
-        pair = getattr(item, "callspec", None) and item.callspec.params.get("pair")  # type: ignore[attr-defined]
-        if pair:
-            item.add_marker(pytest.mark.xdist_group(f"attacks on {pair.partition('-')[0]}"))
-
-
 @pytest.fixture(scope="session")
 def scenes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Scenes:
     folder = tmp_path_factory.mktemp("attacks")
