@@ -6,8 +6,7 @@ import select
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -23,6 +22,7 @@ from lakehand.app.connections import Bounds, client_group
 from lakehand.rest import ApiContext
 from lakehand.store import open_store
 from tests.app.test_server import Process
+from tests.kit.polling import wait_for
 from tests.rest.parts import context_over, items, serving, wire
 
 PATIENCE = 30.0  # seconds
@@ -62,13 +62,6 @@ def rest_of_answer(connection: socket.socket) -> bytes:
     return said
 
 
-def eventually(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def closed(sockets: list[socket.socket]) -> int:
     readable, _, _ = select.select(sockets, [], [], 0)
     return len(readable)
@@ -93,7 +86,7 @@ def test_a_head_is_not_given_more_time_for_sending_a_byte_now_and_then(context: 
                 return True
             return closed([slow]) == 1
 
-        eventually(is_cut)
+        wait_for(is_cut, "the connection to be cut", PATIENCE)
 
 
 def test_a_connection_that_sends_nothing_is_cut_off_in_time(context: ApiContext) -> None:
@@ -122,7 +115,7 @@ def test_an_answer_that_nobody_reads_is_cut_off_in_time(context: ApiContext) -> 
                 deaf.send(b"GET /api/v1/openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
             return 'reason="slow-reader"' in client.get("/metrics").text
 
-        eventually(is_cut)
+        wait_for(is_cut, "the connection to be cut", PATIENCE)
 
 
 @pytest.mark.parametrize("begin", [b"", HALF_A_HEAD, HALF_A_BODY])
@@ -135,7 +128,7 @@ def test_half_open_requests_make_room_for_whole_ones(
             with httpx.Client(base_url=client.base_url) as fresh:
                 assert fresh.get("/health/live").status_code == 200
                 assert fresh.get(wire()).json()["stored"] is True
-        eventually(lambda: closed(sockets) >= 40)
+        wait_for(lambda: closed(sockets) >= 40, "sockets to be closed", PATIENCE)
         assert 'reason="connections"' in client.get("/metrics").text
 
     [line] = [r for r in caplog.records if r.__dict__.get("refused") == "connections"]
@@ -155,7 +148,7 @@ def test_a_request_that_is_being_answered_is_not_closed_for_another(context: Api
         served = pool.submit(client.get, "/health/ready")
         assert begun.wait(PATIENCE)
         with half_open(client, 10, HALF_A_HEAD) as sockets:
-            eventually(lambda: closed(sockets) >= 7)
+            wait_for(lambda: closed(sockets) >= 7, "sockets to be closed", PATIENCE)
             go_on.set()
             assert served.result().status_code in (200, 503)
 
