@@ -30,6 +30,7 @@ EAGER = {
     "hudi.clustering.order-columns": "ts",
     "hudi.clean.commits": "4",
     "hudi.clean.retain-commits": "4",
+    "hoodie.client.heartbeat.interval_in_ms": "5000",  # Hudi takes a runner for dead after twice that
 }
 
 
