@@ -24,6 +24,9 @@ QUICK_JAVA = (
     " -Djol.skipDynamicAttach=true -Djol.skipHotspotSAAttach=true"
 )
 
+# Compiling a query takes longer than a short one runs.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """The many processes that tests start compile each module once, also where Python may not write beside it."""
@@ -64,7 +67,7 @@ def spark() -> "Iterator[SparkSession]":
     """One Spark session with all formats, for all tests that write or read tables themselves."""
     from tests.spark_session import start_session  # tests without Spark do not wait for its import
 
-    session = start_session()
+    session = start_session(**INTERPRETED)
     yield session
     session.stop()
 
