@@ -25,8 +25,8 @@ else
 	@$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m spark
 endif
 
-test-fast: $(SETUP) ## the fast tests: no Spark, no database server
-	@$(PYTEST) -n 4 -m "not spark and not database and not long" $(ARGS)
+test-fast: $(SETUP) ## the fast tests: no Spark, no database server, no service
+	@$(PYTEST) -n 2 -m "not spark and not database and not long" $(ARGS)
 
 check: $(SETUP) ## format, lint, types and the import map
 	@.venv/bin/ruff format --check

@@ -18,6 +18,7 @@ from lakehand.app.server import warn_if_open
 from lakehand.app.settings import Settings
 from tests.kit.polling import wait_for
 
+pytestmark = pytest.mark.long
 PROGRAM = """
 import sys
 from lakehand.app.server import serve

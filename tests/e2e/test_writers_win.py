@@ -18,7 +18,7 @@ from tests.kit.service import RunningService
 
 pytestmark = [
     pytest.mark.spark,
-    # As long as `python -m bench writers` for its three writers, and not yet seen passing as a whole.
+    # Three minutes on two cores: three writers, each of which meets a killed driver.
     pytest.mark.skipif(not os.environ.get("LAKEHAND_TEST_WRITERS"), reason="LAKEHAND_TEST_WRITERS=1 runs it"),
     pytest.mark.timeout(1200),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
