@@ -17,16 +17,16 @@ $(SETUP): pyproject.toml requirements/build.txt requirements/runtime.txt require
 demo: $(SETUP) ## watch tables of five formats become healthy (KEEP=1 keeps it running, FORMATS=hudi,delta shows less)
 	@.venv/bin/lakehand demo $(if $(KEEP),--keep) $(if $(FORMATS),--formats $(FORMATS))
 
-test: $(SETUP) ## all tests: those without Spark in parallel, then those with it (ARGS=... runs pytest with them)
+test: $(SETUP) ## all tests, in two processes: those without Spark, then those with it (ARGS=... runs pytest with them)
 ifdef ARGS
 	@$(PYTEST) $(ARGS)
 else
 	@$(PYTEST) -n 2 -m "not spark"
-	@$(PYTEST) -m spark
+	@$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m spark
 endif
 
-test-fast: $(SETUP) ## the fast tests: no Spark, no database server
-	@$(PYTEST) -n 4 -m "not spark and not database and not long" $(ARGS)
+test-fast: $(SETUP) ## the fast tests: no Spark, no database server, no service
+	@$(PYTEST) -n 2 -m "not spark and not database and not long" $(ARGS)
 
 check: $(SETUP) ## format, lint, types and the import map
 	@.venv/bin/ruff format --check

@@ -19,7 +19,8 @@ from lakehand.engines.spark.command import as_properties_file, driver_command
 from lakehand.engines.spark.jars import ensure_jars, spark_home
 from lakehand.engines.spark.java import java_home
 from lakehand.engines.spark.settings import read_settings
-from tests.e2e.service import RunningService, wait_for
+from tests.kit.polling import wait_for
+from tests.kit.service import RunningService
 
 PROGRAM = Path(__file__).with_name("compactions.py")
 PATIENCE = 1800.0

@@ -15,7 +15,8 @@ from lakehand.domain.tables import TableSpec
 from lakehand.formats.hudi.snapshot import ACTIONS
 from lakehand.formats.hudi.table import HUDI
 from lakehand.store import migrate, open_store
-from tests.e2e.service import RunningService, wait_for
+from tests.kit.polling import wait_for
+from tests.kit.service import RunningService
 
 TABLES = 10_000
 LOOKS = "lakehand_tables_looked_at_total"

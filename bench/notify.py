@@ -14,7 +14,7 @@ from bench.load import BARE, FRESH, REPEATED, ROUTED, Order, Seen, drive
 from bench.report import Figure, say
 from bench.service import port_of, serving
 from tests.databases import postgresql
-from tests.e2e.service import RunningService
+from tests.kit.service import RunningService
 
 CONNECTIONS = 16
 TABLES = 1000  # of each, a hundred plans may wait: beyond that, dropping would be measured

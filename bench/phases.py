@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from tests.e2e.service import RunningService
+from tests.kit.service import RunningService
 
 
 def phases_of(service: RunningService, locations: set[str], threads: int) -> dict[str, float]:

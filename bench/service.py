@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.e2e.service import RunningService
+from tests.kit.service import RunningService
 
 
 @contextmanager

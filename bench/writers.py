@@ -10,9 +10,10 @@ from bench.report import Figure
 from bench.service import serving
 from lakehand.writer import file_lock
 from tests.e2e import clusterings
-from tests.e2e.service import RunningService, wait_for
 from tests.e2e.writers import KINDS, LOGGING, METADATA, Writer, facts, live_writer
 from tests.hudi_tables import start_session
+from tests.kit.polling import wait_for
+from tests.kit.service import RunningService
 
 ROUNDS, KILLS, PAUSE = 30, 3, 3.0  # seconds between two statements: the pace of the load, nothing waits for it
 PROPERTIES = {

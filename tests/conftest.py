@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,18 +17,36 @@ if TYPE_CHECKING:
 
 from tests.databases import Server, ServerMissing, mariadb, postgresql
 
+# A JVM that lives for a minute gains nothing from the optimising compiler and a parallel collector. Hudi measures
+# objects with JOL, which starts two more JVMs to attach to its own, and fails.
+QUICK_JAVA = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+    " -Djol.skipDynamicAttach=true -Djol.skipHotspotSAAttach=true"
+)
+
+# Compiling a query takes longer than a short one runs.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """The many processes that tests start compile each module once, also where Python may not write beside it."""
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK_JAVA)
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         folder = tempfile.TemporaryDirectory(prefix="lakehand-tests-compiled-", ignore_cleanup_errors=True)
         os.environ["PYTHONPYCACHEPREFIX"] = folder.name
         config.add_cleanup(folder.cleanup)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    from tests.kit.scheduling import SharedTables  # not where pytest runs without xdist
+
+    return SharedTables(config, log) if config.getoption("dist") == "loadfile" else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whoever asks for a database server says so, and need not say it twice."""
+    """A test that uses a database server is marked so."""
     for item in items:
         if {"postgresql_server", "mariadb_server"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.database)
@@ -49,7 +67,7 @@ def spark() -> "Iterator[SparkSession]":
     """One Spark session with all formats, for all tests that write or read tables themselves."""
     from tests.spark_session import start_session  # tests without Spark do not wait for its import
 
-    session = start_session()
+    session = start_session(**INTERPRETED)
     yield session
     session.stop()
 

@@ -6,8 +6,7 @@ import select
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -23,6 +22,7 @@ from lakehand.app.connections import Bounds, client_group
 from lakehand.rest import ApiContext
 from lakehand.store import open_store
 from tests.app.test_server import Process
+from tests.kit.polling import wait_for
 from tests.rest.parts import context_over, items, serving, wire
 
 TIMEOUT = 30.0  # seconds
@@ -62,13 +62,6 @@ def rest_of_answer(connection: socket.socket) -> bytes:
     return reply
 
 
-def eventually(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + TIMEOUT
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def closed(sockets: list[socket.socket]) -> int:
     readable, _, _ = select.select(sockets, [], [], 0)
     return len(readable)
@@ -93,7 +86,7 @@ def test_a_head_is_not_given_more_time_for_sending_a_byte_now_and_then(context: 
                 return True
             return closed([slow]) == 1
 
-        eventually(is_cut)
+        wait_for(is_cut, "the connection to be cut", TIMEOUT)
 
 
 def test_a_connection_that_sends_nothing_is_cut_off_in_time(context: ApiContext) -> None:
@@ -111,6 +104,7 @@ def test_a_body_that_does_not_end_is_cut_off_in_time_and_changes_nothing(context
         assert 'reason="slow-body"' in client.get("/metrics").text
 
 
+@pytest.mark.long
 def test_an_answer_that_nobody_reads_is_cut_off_in_time(context: ApiContext) -> None:
     with serving(context, Bounds(reading=0.2)) as client, socket.socket() as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -122,7 +116,7 @@ def test_an_answer_that_nobody_reads_is_cut_off_in_time(context: ApiContext) -> 
                 deaf.send(b"GET /api/v1/openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
             return 'reason="slow-reader"' in client.get("/metrics").text
 
-        eventually(is_cut)
+        wait_for(is_cut, "the connection to be cut", TIMEOUT)
 
 
 @pytest.mark.parametrize("begin", [b"", HALF_A_HEAD, HALF_A_BODY])
@@ -135,7 +129,7 @@ def test_half_open_requests_make_room_for_whole_ones(
             with httpx.Client(base_url=client.base_url) as fresh:
                 assert fresh.get("/health/live").status_code == 200
                 assert fresh.get(wire()).json()["stored"] is True
-        eventually(lambda: closed(sockets) >= 40)
+        wait_for(lambda: closed(sockets) >= 40, "sockets to be closed", TIMEOUT)
         assert 'reason="connections"' in client.get("/metrics").text
 
     [line] = [r for r in caplog.records if r.__dict__.get("refused") == "connections"]
@@ -155,7 +149,7 @@ def test_a_request_that_is_being_answered_is_not_closed_for_another(context: Api
         served = pool.submit(client.get, "/health/ready")
         assert begun.wait(TIMEOUT)
         with half_open(client, 10, HALF_A_HEAD) as sockets:
-            eventually(lambda: closed(sockets) >= 7)
+            wait_for(lambda: closed(sockets) >= 7, "sockets to be closed", TIMEOUT)
             go_on.set()
             assert served.result().status_code in (200, 503)
 
@@ -168,6 +162,7 @@ def test_requests_that_are_sent_all_at_once_are_bounded(context: ApiContext) -> 
         assert client.get("/health/live").status_code == 200
 
 
+@pytest.mark.long
 def test_a_thousand_half_open_requests_shut_nobody_out(tmp_path: Path) -> None:
     """With as many open files as most systems allow."""
     process = Process(tmp_path / "home", limit_files=1024)
@@ -185,6 +180,7 @@ def test_a_thousand_half_open_requests_shut_nobody_out(tmp_path: Path) -> None:
     assert "too many connections" in errors
 
 
+@pytest.mark.long
 def test_the_limit_on_open_files_is_raised_or_the_bound_is_lowered() -> None:
     program = (
         "import resource; from lakehand.app.connections import Bounds, fitting;"

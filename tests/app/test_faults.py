@@ -11,8 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.e2e.service import RunningService, wait_for
+from tests.kit.polling import wait_for
+from tests.kit.service import RunningService
 
+pytestmark = pytest.mark.long
 INSTANT = "20260101000000000"
 
 

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +16,9 @@ from pydantic import SecretStr
 
 from lakehand.app.server import warn_if_open
 from lakehand.app.settings import Settings
+from tests.kit.polling import wait_for
 
+pytestmark = pytest.mark.long
 PROGRAM = """
 import sys
 from lakehand.app.server import serve
@@ -37,14 +38,14 @@ class Process:
         )  # fmt: skip
 
     def url(self) -> str:
-        deadline = time.monotonic() + TIMEOUT
-        while not (self.home / "address.json").exists():
-            assert self.process.poll() is None, self.process.communicate()
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_for(self.has_address, "the address", TIMEOUT, pace=0.02)
         address = json.loads((self.home / "address.json").read_text())
         assert address["pid"] == self.process.pid
         return str(address["url"])
+
+    def has_address(self) -> bool:
+        assert self.process.poll() is None, self.process.communicate()
+        return (self.home / "address.json").exists()
 
     def end(self, number: signal.Signals) -> tuple[int, str, str]:
         self.process.send_signal(number)

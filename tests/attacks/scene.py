@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from lakehand.formats.delta import DeltaFormat, DeltaProcessFactory
@@ -51,6 +52,7 @@ class Scene:
     action: str
     table: Path
     outside: Path
+    made_with: object  # what a reader saw when the table was made
 
     def harness(self, location: Path | None = None) -> PluginHarness:
         reader, factory = PLUGINS[self.need.format]
@@ -73,16 +75,20 @@ class Scene:
 class Scenes:
     """Each table is made once: an attack that fails leaves it as it was, for the next one."""
 
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, factory: pytest.TempPathFactory) -> None:
         self.spark, self.outside = spark, folder / "outside"
-        self.spoiler = Spoiler(spark, folder / "lake")
-        self.made: dict[Need, Path] = {}
+        self.spoiler = Spoiler(spark, folder / "lake", factory)
+        self.made: dict[Need, tuple[Path, object]] = {}
 
     def get(self, pair: str) -> Scene:
         need, action = PAIRS[pair]
         if need not in self.made:
-            self.made[need] = self.spoiler.make(need)
-        return Scene(spark=self.spark, need=need, action=action, table=self.made[need], outside=self.outside)
+            table = self.spoiler.make(need)
+            self.made[need] = table, need.facts(self.spark, table)
+        table, facts = self.made[need]
+        return Scene(
+            spark=self.spark, need=need, action=action, table=table, outside=self.outside, made_with=facts
+        )  # fmt: skip
 
 
 def fingerprint(folder: Path, *, but: Path | None = None) -> dict[str, str]:

@@ -18,7 +18,8 @@ from lakehand.jobs.paths import canonical
 from lakehand.testing.harness import PluginHarness
 from tests import iceberg_tables as iceberg
 from tests.attacks.scene import fingerprint
-from tests.jobs.iceberg.service import Hook, execute, harness, opened
+from tests.jobs.iceberg.service import execute, harness, opened
+from tests.kit.interruptions import Hook
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 REWRITES = ("rewrite-data", "rewrite-position-deletes", "rewrite-manifests")

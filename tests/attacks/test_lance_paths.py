@@ -24,7 +24,7 @@ from lakehand.testing.harness import PluginHarness, boundary_parameter
 from tests import lance_tables, s3_server
 from tests.attacks.scene import fingerprint, make_old
 from tests.formats.lance.runtime import harness
-from tests.jobs.lance.meddling import Meddler, execute
+from tests.jobs.lance.meddling import execute
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 ACTIONS = ("compact", "clean-versions")
@@ -293,7 +293,7 @@ def test_what_happens_in_the_middle_of_the_job_is_seen_before_it_commits_or_dele
         outside.update(fingerprint(top))
 
     with pytest.raises(OutsideTable) as caught:
-        execute(subject, operation, Meddler(MOMENTS[action], meddle))
+        execute(subject, operation, MOMENTS[action], meddle)
     said = {"link": "is a link to", "folder": "is another folder now", "content": "another table is at"}
     assert said[attack] in str(caught.value)
     assert fingerprint(top) == outside

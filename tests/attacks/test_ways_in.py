@@ -15,7 +15,8 @@ import pytest
 from tests import small_tables
 from tests.attacks.scene import OLD, fingerprint, make_old
 from tests.e2e.conftest import Start, lake, start_service
-from tests.e2e.service import RunningService, wait_for
+from tests.kit.polling import wait_for
+from tests.kit.service import RunningService
 
 __all__ = ["lake", "start_service"]
 

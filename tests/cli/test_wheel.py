@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
@@ -17,6 +16,7 @@ from venv import EnvBuilder
 import pytest
 
 from tests import small_tables
+from tests.kit.polling import wait_for
 
 pytestmark = pytest.mark.long
 ROOT = Path(__file__).parents[2]
@@ -98,11 +98,9 @@ def test_tables_of_every_format_are_checked(elsewhere: Path, tmp_path: Path) -> 
 def served(elsewhere: Path, tmp_path: Path) -> Iterator[str]:
     command = [str(elsewhere / "env" / "bin" / "lakehand"), "serve", "--port", "0", "--warehouse", str(tmp_path)]
     with subprocess.Popen(command, cwd=elsewhere, env=environment(elsewhere), stdout=subprocess.DEVNULL) as process:
-        address, deadline = elsewhere / "home" / "address.json", time.monotonic() + TIMEOUT
-        while not address.exists():
-            assert process.poll() is None, "the service ended"
-            assert time.monotonic() < deadline, "the service did not answer in time"
-            time.sleep(0.05)
+        address = elsewhere / "home" / "address.json"
+        wait_for(lambda: address.exists() or process.poll() is not None, "the service to answer", TIMEOUT, pace=0.05)
+        assert process.poll() is None, "the service ended"
         yield str(json.loads(address.read_text())["url"])
         process.send_signal(signal.SIGTERM)
     assert process.returncode == 0

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import ClassVar
 
@@ -21,6 +20,7 @@ from lakehand.demo.tables import demo_tables
 from lakehand.domain.references import TableReference
 from lakehand.spi import Format, Json, TableFormat
 from tests.demo.snapshots import a_snapshot, an_outcome
+from tests.kit.polling import wait_for
 
 
 def shown(outcomes: list[TableOutcome], width: int = 140) -> str:
@@ -147,11 +147,8 @@ def processes_of(folder: Path) -> list[int]:
 
 
 def gone(folder: Path) -> bool:
-    """Whether nothing is left that was started there; what was ended may take a moment to vanish."""
-    deadline = time.monotonic() + 30
-    while processes_of(folder) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return not processes_of(folder)
+    """Nothing is left that was started there; what was ended may take a moment to vanish."""
+    return wait_for(lambda: not processes_of(folder), f"the processes of {folder} to end", 30, pace=0.05)
 
 
 @pytest.mark.spark

@@ -6,8 +6,9 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.service import RunningService, wait_for
 from tests.hudi_tables import completed, instant_files, timeline
+from tests.kit.polling import wait_for
+from tests.kit.service import RunningService
 
 INFLIGHT = ("clustering", "replacecommit")
 
@@ -32,14 +33,18 @@ def is_pending(path: Path, instant: str) -> bool:
 
 def done(path: Path) -> list[str]:
     """Completed clusterings; these tables have no other replacecommits."""
+    if not timeline(path).is_dir():
+        return []
     return [f[1] for f in instant_files(path) if f[3] == "replacecommit" and not f[4]]
 
 
 def kill_in_the_middle(service: RunningService, path: Path, table: int) -> str | None:
     """Kill the driver in the middle of a clustering of a table that is paused then. None: it was quicker."""
-    instant = wait_for(lambda: in_the_middle(path), f"a clustering of {path.name}", pace=0.01)
+    known = done(path)
+    wait_for(lambda: in_the_middle(path) or done(path) != known, f"a clustering of {path.name}", pace=0.01)
     signal_driver(service, signal.SIGSTOP)
-    if not is_pending(path, instant):
+    instant = in_the_middle(path)
+    if instant is None:
         signal_driver(service, signal.SIGCONT)
         return None
     service.post(f"/api/v1/tables/{table}/pause")

@@ -9,8 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests import hudi_tables
-from tests.e2e.service import RunningService
 from tests.e2e.tables import make_heavy_table
+from tests.kit.service import RunningService
+from tests.kit.templates import made_once
 
 Start = Callable[..., RunningService]
 
@@ -18,8 +19,10 @@ Start = Callable[..., RunningService]
 @pytest.fixture(scope="session")
 def light_table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small table with one pending compaction plan."""
-    path = tmp_path_factory.mktemp("light") / "light"
-    hudi_tables.make_table(spark, path, commits=3, options=hudi_tables.scheduling_compaction(2))
+    options = hudi_tables.scheduling_compaction(2)
+    path = made_once(
+        tmp_path_factory, "light", lambda path: hudi_tables.make_table(spark, path, commits=3, options=options)
+    )
     assert [action for _, action in hudi_tables.pending(path)] == ["compaction"]
     return path
 
@@ -27,9 +30,7 @@ def light_table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
 @pytest.fixture(scope="session")
 def heavy_table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table whose one pending compaction takes many seconds."""
-    path = tmp_path_factory.mktemp("heavy") / "heavy"
-    make_heavy_table(spark, path)
-    return path
+    return made_once(tmp_path_factory, "heavy", lambda path: make_heavy_table(spark, path))
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import pytest
 from pyspark.sql import SparkSession
 
 from tests import delta_tables as delta
@@ -19,6 +20,7 @@ from tests import iceberg_tables as iceberg
 from tests import lance_tables
 from tests import paimon_tables as paimon
 from tests.jobs.hudi.service import LOCKING, SERVICE
+from tests.kit.templates import made_once
 from tests.paimon_tables import Lake, Writer
 
 ORPHANS, DAYS = 12, 10
@@ -42,21 +44,24 @@ class Need:
 
 
 class Spoiler:
-    """Makes tables, each kind once and then by copying, where a format's tables hold no absolute paths."""
+    """Makes tables in a lake: copies of templates, where a format's tables hold no absolute paths."""
 
-    def __init__(self, spark: SparkSession, lake: Path) -> None:
-        self.spark, self.lake = spark, lake
-        self.made: dict[object, Path] = {}
+    def __init__(self, spark: SparkSession, lake: Path, factory: pytest.TempPathFactory) -> None:
+        self.spark, self.lake, self.factory = spark, lake, factory
 
     def make(self, need: Need) -> Path:
-        path, known = need.reference(self.lake), self.made.get(need.spoil)
-        if known is None or need.format == "iceberg":
+        path = need.reference(self.lake)
+        if need.format == "iceberg":
             need.spoil(self.spark, path)
-            self.made[need.spoil] = Path(shutil.copytree(path, self.lake.parent / f"like {path.name}"))
         else:
-            shutil.copytree(known, path)
+            shutil.copytree(self.template(need), path)
         need.further(path)
         return path
+
+    def template(self, need: Need) -> Path:
+        own = replace(need, name=need.spoil.__name__)
+        made = made_once(self.factory, f"spoiled/{own.name}", lambda lake: own.spoil(self.spark, own.reference(lake)))
+        return own.reference(made)
 
 
 def settings(**properties: str) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 
 from tests.e2e.conftest import Start
 from tests.e2e.formats import DAMAGES, Damage, Facts, table_reference
-from tests.e2e.service import RunningService, wait_for
+from tests.kit.polling import wait_for
+from tests.kit.service import RunningService
 
 pytestmark = pytest.mark.spark
 HEAVY = 40_000  # rows of each commit: a rewrite that can be caught in the middle

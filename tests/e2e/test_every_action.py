@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 
 from tests.e2e.conftest import Start
 from tests.e2e.every_action import NEEDS, Need, Spoiler
-from tests.e2e.service import RunningService, wait_for
+from tests.kit.polling import wait_for
+from tests.kit.service import RunningService
 from tests.listeners import PortWatch
 
 pytestmark = [
@@ -24,10 +25,14 @@ pytestmark = [
 
 
 def test_every_action_of_every_format_is_decided_upon_done_once_and_not_wanted_again(
-    spark: SparkSession, lake: Path, start_service: Start, record_property: Callable[[str, object], None]
+    spark: SparkSession,
+    lake: Path,
+    start_service: Start,
+    tmp_path_factory: pytest.TempPathFactory,
+    record_property: Callable[[str, object], None],
 ) -> None:
     assert Counter(need.format for need in NEEDS) == dict.fromkeys(("hudi", "iceberg", "delta", "paimon", "lance"), 4)
-    spoiler = Spoiler(spark, lake)
+    spoiler = Spoiler(spark, lake, tmp_path_factory)
     before = {need: need.facts(spark, spoiler.make(need)) for need in NEEDS}
     service = start_service(spark='{"threads": "4"}')
     served = [one for need in NEEDS for one in register(service, need, lake)]

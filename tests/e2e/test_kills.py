@@ -11,8 +11,9 @@ from pyspark.sql import SparkSession
 
 from tests import hudi_tables
 from tests.e2e.conftest import Start
-from tests.e2e.service import RunningService, wait_for
 from tests.e2e.tables import HEAVY_FACTS, heavy_facts
+from tests.kit.polling import wait_for
+from tests.kit.service import RunningService
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 QUICK_HEARTBEAT = {"hoodie.client.heartbeat.interval_in_ms": "5000"}  # Hudi takes a runner for dead after twice that

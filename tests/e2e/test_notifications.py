@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 
 from tests import hudi_client, hudi_tables
 from tests.e2e.conftest import Start
-from tests.e2e.service import RunningService, wait_for
+from tests.kit.polling import wait_for
+from tests.kit.service import RunningService
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 COMMITS, ROWS = 5, 20

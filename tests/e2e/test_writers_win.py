@@ -12,12 +12,13 @@ from lakehand.writer import file_lock
 from tests import hudi_client
 from tests.e2e import clusterings
 from tests.e2e.conftest import Start
-from tests.e2e.service import RunningService, wait_for
 from tests.e2e.writers import KINDS, Writer, facts, live_writer
+from tests.kit.polling import wait_for
+from tests.kit.service import RunningService
 
 pytestmark = [
     pytest.mark.spark,
-    # As long as `python -m bench writers` for its three writers, and not yet seen passing as a whole.
+    # Three minutes on two cores: three writers, each of which meets a killed driver.
     pytest.mark.skipif(not os.environ.get("LAKEHAND_TEST_WRITERS"), reason="LAKEHAND_TEST_WRITERS=1 runs it"),
     pytest.mark.timeout(1200),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
@@ -29,6 +30,7 @@ EAGER = {
     "hudi.clustering.order-columns": "ts",
     "hudi.clean.commits": "4",
     "hudi.clean.retain-commits": "4",
+    "hoodie.client.heartbeat.interval_in_ms": "5000",  # Hudi takes a runner for dead after twice that
 }
 
 

@@ -12,9 +12,10 @@ import pytest
 from deltalake import write_deltalake
 
 from tests.e2e.conftest import Start
-from tests.e2e.service import RunningService, wait_for
 from tests.examples.conftest import SUBPROCESS, SiteFolder, make_orders
 from tests.examples.test_installed import manifest_lines, plugins_of
+from tests.kit.polling import wait_for
+from tests.kit.service import RunningService
 
 pytestmark = pytest.mark.long
 GOOD = "generate-manifest"
@@ -115,7 +116,7 @@ def differences(service: RunningService) -> dict[str, Any]:
 
 def wait_for_all(service: RunningService) -> None:
     try:
-        wait_for(lambda: not differences(service), "every broken plugin to be shown", patience=150)
+        wait_for(lambda: not differences(service), "every broken plugin to be shown", timeout=150)
     except AssertionError:
         assert differences(service) == {}
 

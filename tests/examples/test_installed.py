@@ -13,8 +13,9 @@ import pytest
 from deltalake import write_deltalake
 
 from tests.e2e.conftest import Start
-from tests.e2e.service import RunningService, wait_for
 from tests.examples.conftest import EXAMPLES, SUBPROCESS, SiteFolder
+from tests.kit.polling import wait_for
+from tests.kit.service import RunningService
 
 pytestmark = pytest.mark.long
 ACTION = "generate-manifest"

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.service import RunningService, wait_for
 from tests.examples.conftest import SiteFolder
+from tests.kit.polling import wait_for
+from tests.kit.service import RunningService
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
 TUTORIAL = PAGE.partition("\n## Tutorial\n")[2].partition("\n## ")[0]

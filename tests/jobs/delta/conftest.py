@@ -14,49 +14,45 @@ from lakehand.formats.delta import DeltaFormat, DeltaProcessFactory
 from lakehand.spi import Action, Format, TableSpec
 from lakehand.testing.harness import PluginHarness
 from tests import delta_tables as delta
+from tests.kit.templates import made_once
 
 
-def collected(make: Callable[[], None]) -> None:
+def collected(make: Callable[[Path], None]) -> Callable[[Path], None]:
     """pyspark leaves sockets to the collector: those of a fixture are collected in it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        make()
-        gc.collect()
+
+    def make_and_collect(path: Path) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            make(path)
+            gc.collect()
+
+    return make_and_collect
 
 
 HarnessFor = Callable[..., PluginHarness]
 
 
-@pytest.fixture(scope="package")
-def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("templates")
-
-
-@pytest.fixture(scope="package")
-def spoiled_template(spark: SparkSession, templates: Path) -> Path:
+@pytest.fixture(scope="session")
+def spoiled_template(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """100 small files, most of which have a deletion vector."""
-    path = templates / "spoiled"
 
-    def make() -> None:
+    def make(path: Path) -> None:
         delta.make_table(spark, path)
         delta.delete(spark, path, "id % 10 = 3")
 
-    collected(make)
-    return path
+    return made_once(tmp_path_factory, "delta/spoiled", collected(make))
 
 
-@pytest.fixture(scope="package")
-def old_template(spark: SparkSession, templates: Path) -> Path:
+@pytest.fixture(scope="session")
+def old_template(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Ten days ago 40 files became one."""
-    path = templates / "old"
 
-    def make() -> None:
+    def make(path: Path) -> None:
         delta.make_table(spark, path, commits=2)
         spark.newSession().sql(f"OPTIMIZE {delta.quoted(path)}").collect()
         delta.age(spark, path, 10)
 
-    collected(make)
-    return path
+    return made_once(tmp_path_factory, "delta/old", collected(make))
 
 
 @pytest.fixture

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The service in small for Iceberg tables, with hooks: something happens just when the job says where it is."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,34 +9,13 @@ from pyspark.sql import SparkSession
 
 from lakehand.formats.iceberg import IcebergFormat, IcebergProcessFactory
 from lakehand.formats.iceberg.table import ICEBERG
-from lakehand.jobs.attempt import job_called
 from lakehand.jobs.iceberg import tables
-from lakehand.jobs.job import Job, Record
+from lakehand.jobs.job import Job
 from lakehand.spi import Operation, Skip, TableProcess, TableSpec
 from lakehand.testing.harness import PluginHarness, boundary_parameter
 from tests import iceberg_tables as iceberg
 from tests.iceberg_tables import Warehouse
-
-Hook = Callable[[], object]
-
-
-class Killed(BaseException):
-    """The driver dies here."""
-
-
-@dataclass
-class Watched(Record):
-    """Does something once, at the first phase that begins with a word."""
-
-    hooks: dict[str, Hook] = field(default_factory=dict)
-
-    def publish(self) -> None:
-        for word in [word for word in self.hooks if self.phase.startswith(word)]:
-            self.hooks.pop(word)()
-
-
-def die() -> None:
-    raise Killed
+from tests.kit.interruptions import Hook, Interruptions, run_job
 
 
 def harness(spark: SparkSession, path: Path, properties: Mapping[str, str] | None = None) -> PluginHarness:
@@ -59,13 +37,7 @@ def execute_raw(
     conf: Mapping[str, str] | None = None,
     **hooks: Hook,
 ) -> dict[str, Any]:
-    assert service.session is not None
-    session, record = service.session.newSession(), Watched(hooks=dict(hooks))
-    for key, value in (conf or {}).items():
-        session.conf.set(key, value)
-    result: dict[str, Any] = job_called(job)(Job(session, dict(parameters), record=record))
-    assert not record.hooks, f"the job never came to {list(record.hooks)}"
-    return result
+    return run_job(service.session, job, parameters, Interruptions(hooks=dict(hooks)), conf)
 
 
 def reason(answer: TableProcess | Skip) -> str:

@@ -10,7 +10,8 @@ from lakehand.spi import Finding
 from tests import iceberg_tables as iceberg
 from tests.iceberg_tables import Warehouse
 from tests.jobs.iceberg.conftest import Damaged
-from tests.jobs.iceberg.service import Killed, admitted, die, execute, harness
+from tests.jobs.iceberg.service import admitted, execute, harness
+from tests.kit.interruptions import Killed, die
 
 pytestmark = pytest.mark.spark
 

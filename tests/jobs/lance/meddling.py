@@ -1,47 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job whose record meddles: it calls a function when the job comes to a phase or publishes a note."""
+"""A Lance job that is interrupted at a step that a test names."""
 
-from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 import pytest
 
-from lakehand.jobs.attempt import job_called
-from lakehand.jobs.job import Job, Record
 from lakehand.spi import Operation
 from lakehand.testing.harness import PluginHarness
+from tests.kit.interruptions import Hook, Interruptions, run_job
 
 
-class Died(BaseException):
-    """The driver is gone: nothing after this line runs, and nobody writes a result."""
-
-
-class Meddler(Record):
-    def __init__(self, moment: str, meddle: Callable[[], Any]) -> None:
-        super().__init__()
-        self.moment, self.meddle, self.is_done = moment, meddle, False
-        self.reason = ""
-
-    def stop_reason(self) -> str:
-        return self.reason
-
-    def publish(self) -> None:
-        if not self.is_done and (self.phase == self.moment or self.moment in self.notes):
-            self.is_done = True
-            self.meddle()
-
-
-def execute(subject: PluginHarness, operation: Operation, record: Record) -> dict[str, Any]:
-    assert subject.session is not None
-    parameters = dict(operation.process.parameters)
-    job = Job(session=subject.session.newSession(), parameters=parameters, handle="1-1", record=record)
-    result: dict[str, Any] = job_called(operation.process.job)(job)
-    return result
-
-
-def die() -> None:
-    raise Died
+def execute(subject: PluginHarness, operation: Operation, step: str, act: Hook) -> dict[str, Any]:
+    """Run the job, with the act when it comes to a phase or note."""
+    process = operation.process
+    return run_job(subject.session, process.job, process.parameters, Interruptions(hooks={step: act}))
 
 
 def seen_tasks(monkeypatch: pytest.MonkeyPatch) -> list[int]:

@@ -20,7 +20,8 @@ from lakehand.testing import untouched
 from tests import lance_tables
 from tests.formats.classifying import failure_of
 from tests.formats.lance.runtime import harness
-from tests.jobs.lance.meddling import Died, Meddler, die, execute
+from tests.jobs.lance.meddling import execute
+from tests.kit.interruptions import Killed, die
 
 OLD = timedelta(days=20)
 
@@ -176,8 +177,8 @@ def test_a_job_that_dies_before_it_deletes_is_repeated_and_one_that_dies_after_i
     subject, before = harness(path, session=spark), lance_tables.facts(path)
     wanted = subject.asked("clean-versions")
     operation = subject.admitted(wanted)
-    with pytest.raises(Died):
-        execute(subject, operation, Meddler("removing 100 versions", die))
+    with pytest.raises(Killed):
+        execute(subject, operation, "removing 100 versions", die)
     assert subject.verdict(operation, {}).finding is Finding.NOT_DONE
     subject.execute(operation)
 
@@ -195,7 +196,7 @@ def test_an_append_in_the_middle_of_a_cleaning_is_kept(spark: SparkSession, tmp_
     subject, rows = harness(path, session=spark), lance_tables.facts(path)[0]
     operation = subject.admitted(subject.asked("clean-versions"))
 
-    result = execute(subject, operation, Meddler("removing 100 versions", lambda: lance_tables.append(path, 90_000)))
+    result = execute(subject, operation, "removing 100 versions", lambda: lance_tables.append(path, 90_000))
 
     assert subject.settled(operation, result).result["changed"] is True
     assert lance_tables.facts(path)[0] == rows + 10

@@ -16,7 +16,8 @@ from lakehand.jobs.lance.commits import executor_function
 from lakehand.spi import Finding, Skip
 from tests import lance_tables
 from tests.formats.lance.runtime import harness
-from tests.jobs.lance.meddling import Died, Meddler, die, execute, seen_tasks
+from tests.jobs.lance.meddling import execute, seen_tasks
+from tests.kit.interruptions import Interruptions, Killed, die, run_job
 
 pytestmark = pytest.mark.spark
 
@@ -142,8 +143,8 @@ def test_a_driver_that_dies_before_the_commit_has_done_nothing(
     subject, before = harness(path, session=spark), lance_tables.facts(path)
     operation = subject.admitted(subject.asked("compact"))
 
-    with pytest.raises(Died):
-        execute(subject, operation, Meddler("committing", die))
+    with pytest.raises(Killed):
+        execute(subject, operation, "committing", die)
 
     assert subject.verdict(operation, {}).finding is Finding.NOT_DONE
     assert len(lance_tables.fragments(path)) == 12
@@ -160,8 +161,8 @@ def test_a_driver_that_dies_right_after_the_commit_is_not_repeated(
         make_indices(path)
     subject, before = harness(path, session=spark), lance_tables.facts(path)
     operation = subject.admitted(subject.asked("compact"))
-    with pytest.raises(Died):
-        execute(subject, operation, Meddler("version", die))
+    with pytest.raises(Killed):
+        execute(subject, operation, "version", die)
     version = lance_tables.latest(path)
 
     assert subject.verdict(operation, {}).finding is Finding.DONE
@@ -176,10 +177,11 @@ def test_a_job_that_must_stop_commits_nothing(spark: SparkSession, tmp_path: Pat
     path = lance_tables.make_table(tmp_path / "t", fragments=12)
     subject = harness(path, session=spark)
     operation = subject.admitted(subject.asked("compact"))
-    record = Meddler("rewriting 12 fragments in 1 tasks", lambda: setattr(record, "reason", "canceled"))
+    record = Interruptions()
+    record.hooks["rewriting 12 fragments in 1 tasks"] = lambda: setattr(record, "reason", "canceled")
 
     with pytest.raises(JobCanceled):
-        execute(subject, operation, record)
+        run_job(spark, operation.process.job, operation.process.parameters, record)
 
     assert lance_tables.latest(path) == 12
 

@@ -13,7 +13,7 @@ from lakehand.jobs.lance.commits import IndicesChanged
 from lakehand.spi import Finding, Remedy, Skip
 from tests import lance_tables
 from tests.formats.lance.runtime import harness
-from tests.jobs.lance.meddling import Meddler, execute
+from tests.jobs.lance.meddling import execute
 from tests.jobs.lance.test_compact import answers, make_indices
 
 pytestmark = pytest.mark.spark
@@ -37,7 +37,7 @@ def test_an_append_in_the_middle_is_kept_and_does_not_disturb(
     subject = harness(path, session=spark)
     operation = subject.admitted(subject.asked("compact"))
 
-    result = execute(subject, operation, Meddler("committing", lambda: HARMLESS["append"](path)))
+    result = execute(subject, operation, "committing", lambda: HARMLESS["append"](path))
 
     HARMLESS["append"](twin)
     assert lance_tables.facts(path) == lance_tables.facts(twin)
@@ -53,7 +53,7 @@ def test_a_writer_that_is_first_wins_and_we_plan_anew(spark: SparkSession, tmp_p
     operation = subject.admitted(subject.asked("compact"))
 
     with pytest.raises(OSError, match=r"(?i)conflict|incompatible") as caught:
-        execute(subject, operation, Meddler("committing", lambda: CONFLICTING[write](path)))
+        execute(subject, operation, "committing", lambda: CONFLICTING[write](path))
 
     CONFLICTING[write](twin)
     assert lance_tables.facts(path) == lance_tables.facts(twin)
@@ -73,7 +73,7 @@ def test_a_delete_in_a_few_fragments_costs_only_their_part_of_the_work(
     subject = harness(path, session=spark)
     operation = subject.admitted(subject.asked("compact"))
 
-    result = execute(subject, operation, Meddler("committing", lambda: lance_tables.delete(path, "id in (1, 2, 11)")))
+    result = execute(subject, operation, "committing", lambda: lance_tables.delete(path, "id in (1, 2, 11)"))
 
     lance_tables.delete(twin, "id in (1, 2, 11)")
     assert (lance_tables.facts(path), answers(path)) == (lance_tables.facts(twin), answers(twin))
@@ -96,7 +96,7 @@ def test_somebody_who_defers_the_remapping_of_indices_meanwhile_is_noticed(spark
         lance.dataset(str(path)).optimize.compact_files(target_rows_per_fragment=20, defer_index_remap=True)
 
     with pytest.raises(IndicesChanged) as caught:
-        execute(subject, operation, Meddler("committing", defer))
+        execute(subject, operation, "committing", defer)
 
     lance_tables.append(twin, 5000)
     assert subject.failure(operation, caught.value).reason == "write-conflict"

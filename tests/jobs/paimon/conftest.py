@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests import paimon_tables as paimon
+from tests.kit.templates import made_once
 from tests.paimon_tables import Lake, Writer
 
 Make = Callable[[str], Lake]
@@ -53,12 +54,10 @@ TEMPLATES = {make.__name__: make for make in (small_files, partitions, keyed, hi
 
 @pytest.fixture(scope="session")
 def templates(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    lake = Lake(spark, tmp_path_factory.mktemp("paimon"))
-
     def made(name: str) -> Path:
-        if not lake.path(name).exists():
-            TEMPLATES[name](lake, name)
-        return lake.path(name)
+        make = TEMPLATES[name]
+        folder = made_once(tmp_path_factory, f"paimon/{name}", lambda folder: make(Lake(spark, folder), name))
+        return Lake(spark, folder).path(name)
 
     return made
 

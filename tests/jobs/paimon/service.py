@@ -1,23 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """A harness of a Paimon table, and jobs that are stopped or disturbed at a step that a test names."""
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from lakehand.formats.paimon import PaimonFormat, PaimonProcessFactory
 from lakehand.formats.paimon.table import PAIMON
-from lakehand.jobs.attempt import job_called
-from lakehand.jobs.job import Job, Record
 from lakehand.spi import Operation, TableSpec
 from lakehand.testing.harness import PluginHarness
+from tests.kit.interruptions import Hook, Interruptions, Killed, die, run_job
+from tests.kit.polling import wait_for
 
 
 def harness(spark: SparkSession, path: Path, **properties: str) -> PluginHarness:
@@ -28,43 +27,15 @@ def harness(spark: SparkSession, path: Path, **properties: str) -> PluginHarness
     return PluginHarness(factory=factory, format=PaimonFormat(), spec=spec, session=spark)
 
 
-class Killed(Exception):
-    """The driver died."""
-
-
-@dataclass
-class Disturbed(Record):
-    """Does something once, when the job says that it begins a certain step."""
-
-    step: str = ""
-    act: Callable[[], Any] = lambda: None
-    is_over: bool = False
-
-    def publish(self) -> None:
-        told = {self.phase, *self.notes}
-        if not self.is_over and any(one.startswith(self.step) for one in told):
-            self.is_over = True
-            self.act()
-
-
-def disturbed(spark: SparkSession, operation: Operation, step: str, act: Callable[[], Any]) -> dict[str, Any]:
+def disturbed(spark: SparkSession, operation: Operation, step: str, act: Hook) -> dict[str, Any]:
     """Run an admitted operation's job, with the act at the beginning of the step."""
-    record = Disturbed(step=step, act=act)
-    job = Job(spark.newSession(), json.loads(json.dumps(operation.process.parameters)), handle="7-1", record=record)
-    result: dict[str, Any] = job_called(operation.process.job)(job)
-    assert record.is_over, f"the job never came to {step!r}: {record.lines}"
-    return result
+    process = operation.process
+    return run_job(spark, process.job, process.parameters, Interruptions(hooks={step: act}))
 
 
 def killed(spark: SparkSession, operation: Operation, step: str) -> None:
-    def die() -> None:
-        raise Killed(step)
-
-    try:
+    with pytest.raises(Killed):
         disturbed(spark, operation, step, die)
-    except Killed:
-        return
-    raise AssertionError("the job went on")
 
 
 @contextmanager
@@ -80,7 +51,7 @@ def held_back(spark: SparkSession, folder: Path) -> Iterator[None]:
     cores = spark.sparkContext.defaultParallelism
     blocker = Thread(target=lambda: spark.sparkContext.parallelize(range(cores), cores).foreach(wait))
     blocker.start()
-    wait_until(lambda: running_tasks(spark) >= cores)
+    wait_for(lambda: running_tasks(spark) >= cores, "tasks that wait", 60, pace=0.02)
     try:
         yield
     finally:
@@ -101,7 +72,8 @@ def disturbed_plan(spark: SparkSession, folder: Path, run: Callable[[], Any], ac
     with held_back(spark, folder):
         worker = Thread(target=work)
         worker.start()
-        wait_until(lambda: len(spark.sparkContext.statusTracker().getActiveJobsIds()) > 1 or bool(answer))
+        tracker = spark.sparkContext.statusTracker()
+        wait_for(lambda: len(tracker.getActiveJobsIds()) > 1 or bool(answer), "its Spark job", 60, pace=0.02)
         assert not answer, f"it ended without a Spark job: {answer}"
         act()
     worker.join()
@@ -114,10 +86,3 @@ def running_tasks(spark: SparkSession) -> int:
     tracker = spark.sparkContext.statusTracker()
     stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
     return sum(stage.numActiveTasks for stage in stages if stage is not None)
-
-
-def wait_until(is_so: Callable[[], bool], seconds: float = 60) -> None:
-    until = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < until, "it did not come"
-        time.sleep(0.02)

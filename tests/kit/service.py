@@ -7,28 +7,16 @@ import signal
 import ssl
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 import psutil
 
-T = TypeVar("T")
-PATIENCE = 240.0  # seconds until a condition that never comes true fails the test
+from tests.kit.polling import wait_for
+
 TLS = ssl.create_default_context()  # reading the certificates takes longer than a request: once is enough
-
-
-def wait_for(question: Callable[[], T | None], what: str, patience: float = PATIENCE, pace: float = 0.1) -> T:
-    """Ask until there is an answer. The pause only spares the processor; nothing depends on its length."""
-    deadline = time.monotonic() + patience
-    while True:
-        if answer := question():
-            return answer
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {patience:.0f} s for {what}")
-        time.sleep(pace)
 
 
 class RunningService:
