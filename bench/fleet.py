@@ -23,7 +23,7 @@ from tests.kit.polling import wait_for
 from tests.kit.service import RunningService
 
 PROGRAM = Path(__file__).with_name("compactions.py")
-PATIENCE = 1800.0
+TIMEOUT = 1800.0
 ASK_EVERY = 1.0  # seconds: asking costs the two cores that the service and Spark need
 
 
@@ -104,11 +104,11 @@ class Fleet:
         home = self.folder / f"home-{next(self.numbers)}"
         with serving(home, self.folder / "lake") as service, httpx.Client(base_url=service.url) as writer:
             notify(writer, warm_up, self.instant)
-            wait_for(lambda: succeeded(service) == 1, "the first compaction", PATIENCE)
+            wait_for(lambda: succeeded(service) == 1, "the first compaction", TIMEOUT)
             began = time.time()
             for path in paths:
                 notify(writer, path, self.instant)
-            wait_for(lambda: succeeded(service) == 1 + self.tables, "all compactions", PATIENCE, pace=ASK_EVERY)
+            wait_for(lambda: succeeded(service) == 1 + self.tables, "all compactions", TIMEOUT, pace=ASK_EVERY)
             seconds = last_end(service) - began
             self.phases.append(phases_of(service, {str(path) for path in paths}, read_settings({}).threads))
         check_compacted(paths, self.instant)

@@ -20,7 +20,7 @@ from tests.kit.service import RunningService
 
 TABLES = 10_000
 LOOKS = "lakehand_tables_looked_at_total"
-PATIENCE = 1200.0
+TIMEOUT = 1200.0
 SAMPLE = 1.0  # seconds
 
 
@@ -30,9 +30,9 @@ def run(folder: Path, *, quick: bool) -> list[Figure]:
     say(f"idle: making and registering {count} tables")
     register(f"sqlite:///{folder / 'lakehand.db'}", make_tables(lake, count))
     with serving(home, lake, database=f"sqlite:///{folder / 'lakehand.db'}") as service:
-        wait_for(lambda: looks(service) >= count, "every table to be looked at", PATIENCE)
+        wait_for(lambda: looks(service) >= count, "every table to be looked at", TIMEOUT)
         process = psutil.Process(service.process.pid) if service.process else psutil.Process()
-        wait_for(lambda: process.cpu_percent(interval=3) < 50, "the first looks to be over", PATIENCE)
+        wait_for(lambda: process.cpu_percent(interval=3) < 50, "the first looks to be over", TIMEOUT)
         say(f"idle: every table was looked at; measuring {seconds:.0f} s")
         return measure(service, process, count, seconds)
 

@@ -18,7 +18,7 @@ from sqlalchemy import URL, NullPool, create_engine, make_url, text
 from sqlalchemy.exc import DBAPIError
 
 IS_ROOT = os.geteuid() == 0
-PATIENCE = 60  # seconds for a server to answer
+TIMEOUT = 60  # seconds for a server to answer
 Command = list[str | Path]
 SBIN = ":/usr/local/sbin:/usr/sbin:/sbin"
 
@@ -139,11 +139,11 @@ def running(command: Command, url: URL, log: Path, user: str | None) -> Iterator
         yield
     finally:
         process.terminate() if "mariadbd" in str(command[0]) else process.send_signal(2)
-        process.wait(timeout=PATIENCE)
+        process.wait(timeout=TIMEOUT)
 
 
 def wait_until(condition: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not condition():
         if process.poll() is not None or time.monotonic() > deadline:
             raise RuntimeError(f"the server did not start: {log.read_text(errors='replace')[-2000:]}")

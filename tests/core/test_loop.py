@@ -10,7 +10,7 @@ import pytest
 from lakehand.core.loop import Loop
 from tests.core.world import Counting
 
-PATIENCE = 30.0
+TIMEOUT = 30.0
 
 
 @pytest.fixture
@@ -39,10 +39,10 @@ def test_a_loop_runs_until_there_is_no_more_and_then_when_it_is_rung(
         return next(answers)
 
     loop = start(step)
-    assert all(turns.acquire(timeout=PATIENCE) for _ in range(3))
+    assert all(turns.acquire(timeout=TIMEOUT) for _ in range(3))
     assert not turns.acquire(blocking=False)
     loop.wake()
-    assert turns.acquire(timeout=PATIENCE)
+    assert turns.acquire(timeout=TIMEOUT)
 
 
 def test_an_error_ends_the_turn_and_never_the_loop(start: Callable[[Callable[[], bool]], Loop]) -> None:
@@ -53,6 +53,6 @@ def test_an_error_ends_the_turn_and_never_the_loop(start: Callable[[Callable[[],
         raise ValueError("on purpose")
 
     loop = start(step)
-    assert turns.acquire(timeout=PATIENCE)
+    assert turns.acquire(timeout=TIMEOUT)
     loop.wake()
-    assert turns.acquire(timeout=PATIENCE)
+    assert turns.acquire(timeout=TIMEOUT)

@@ -13,7 +13,7 @@ from lakehand.core.plugin_calls.breakers import MOST_ABANDONED, MOST_HUNG, Circu
 from lakehand.core.plugin_calls.pools import WorkerPools, call_plugin, own_code
 from lakehand.core.plugin_calls.proxies import anything
 from lakehand.domain.errors import PluginBroken, PluginStuck
-from tests.core.waiting import PATIENCE, a_while_later, eventually
+from tests.core.waiting import TIMEOUT, a_while_later, eventually
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def submit_call(
         return work()
 
     pools.submit("pool", lambda: answers.put(call_plugin(plugin, "", "trigger", anything, noted)), left)
-    assert begun.wait(PATIENCE)
+    assert begun.wait(TIMEOUT)
     return answers
 
 
@@ -56,7 +56,7 @@ def test_what_is_submitted_is_run(pools: WorkerPools) -> None:
     done: Queue[int] = Queue()
     for n in range(50):
         pools.submit("pool", lambda n=n: done.put(n), lambda _: None)  # type: ignore[misc]
-    assert sorted(done.get(timeout=PATIENCE) for _ in range(50)) == list(range(50))
+    assert sorted(done.get(timeout=TIMEOUT) for _ in range(50)) == list(range(50))
     assert eventually(lambda: not pools.busy())
 
 
@@ -65,7 +65,7 @@ def test_a_task_that_fails_ends_no_thread(pools: WorkerPools) -> None:
     for n in range(10):
         pools.submit("pool", lambda: 1 / 0, lambda _: None)  # type: ignore[arg-type]
         pools.submit("pool", lambda n=n: done.put(n), lambda _: None)  # type: ignore[misc]
-    assert len([done.get(timeout=PATIENCE) for _ in range(10)]) == 10
+    assert len([done.get(timeout=TIMEOUT) for _ in range(10)]) == 10
 
 
 def test_a_call_that_hangs_is_abandoned_and_others_go_on(
@@ -77,10 +77,10 @@ def test_a_call_that_hangs_is_abandoned_and_others_go_on(
     pools.abandon_overdue()
     assert left.empty()
     pools.abandon_overdue(a_while_later())
-    assert "odd.trigger had not come back" in left.get(timeout=PATIENCE)
+    assert "odd.trigger had not come back" in left.get(timeout=TIMEOUT)
     done = threading.Event()
     pools.submit("pool", done.set, lambda _: None)
-    assert done.wait(PATIENCE)
+    assert done.wait(TIMEOUT)
 
 
 def test_the_result_of_an_abandoned_call_is_not_used(
@@ -115,10 +115,10 @@ def test_an_endless_loop_is_abandoned_and_replaced(
     assert plugin.state()[0] == "stuck"  # it would only do it again
     done = threading.Event()
     pools.submit("pool", done.set, lambda _: None)
-    assert done.wait(PATIENCE)
+    assert done.wait(TIMEOUT)
     assert ended.empty()
     gate.set()
-    assert ended.get(timeout=PATIENCE) is None
+    assert ended.get(timeout=TIMEOUT) is None
     assert eventually(lambda: not plugin._hanging)
 
 
@@ -168,7 +168,7 @@ def test_our_own_code_is_never_abandoned(pools: WorkerPools, plugin: CircuitBrea
     pools.abandon_overdue(a_while_later())
     assert left.empty()
     gate.set()
-    assert answers.get(timeout=PATIENCE) == "answered"
+    assert answers.get(timeout=TIMEOUT) == "answered"
     assert plugin.state() == ("on", "")
 
 
@@ -188,7 +188,7 @@ def is_inside(pools: WorkerPools, method: str) -> bool:
 def test_closing_waits_for_no_abandoned_call(pools: WorkerPools, plugin: CircuitBreaker, gate: threading.Event) -> None:
     submit_call(pools, plugin, gate.wait, lambda _: None)
     pools.abandon_overdue(a_while_later())
-    pools.close(timeout=PATIENCE)  # returns at once: what was left does not count
+    pools.close(timeout=TIMEOUT)  # returns at once: what was left does not count
     assert not pools.busy()
 
 
@@ -263,4 +263,4 @@ def test_an_exit_in_a_plugin_ends_nothing_of_ours(pools: WorkerPools, plugin: Ci
             answers.put(error)
 
     pools.submit("pool", task, lambda _: None)
-    assert "odd.trigger failed: SystemExit: 1" in str(answers.get(timeout=PATIENCE))
+    assert "odd.trigger failed: SystemExit: 1" in str(answers.get(timeout=TIMEOUT))

@@ -41,7 +41,7 @@ def test_a_job_that_says_done_without_effect_has_failed_and_is_tried_again(world
     again = world.the_operation(table)
     assert (again.status, again.failure and again.failure.reason) == (Status.PENDING, "no-effect")
     assert again.not_before > world.clock.now()
-    assert "next try at" in again.reason
+    assert "next attempt at" in again.reason
 
 
 def test_a_job_that_failed_after_its_commit_has_succeeded(world: World) -> None:

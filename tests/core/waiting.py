@@ -4,11 +4,11 @@
 import time
 from collections.abc import Callable
 
-PATIENCE = 30.0  # seconds; only a test that fails waits so long
+TIMEOUT = 30.0  # seconds; only a test that fails waits so long
 
 
 def eventually(is_so: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not is_so() and time.monotonic() < deadline:
         time.sleep(0.005)
     return is_so()

@@ -11,9 +11,9 @@ from lakehand.domain.retries import RetryPolicy, back_off
 POLICY = RetryPolicy(max_attempts=3, first_delay=timedelta(seconds=10), longest_delay=timedelta(seconds=60))
 
 
-def delay(remedy: Remedy, run_times: int, patience: int = 0, chance: float = 0.0) -> timedelta | None:
+def delay(remedy: Remedy, run_times: int, deferrals: int = 0, random: float = 0.0) -> timedelta | None:
     failure = Failure(reason="x", message="x", remedy=remedy)
-    return POLICY.delay(failure, run_times=run_times, patience=patience, chance=chance)
+    return POLICY.delay(failure, run_times=run_times, deferrals=deferrals, random=random)
 
 
 def test_the_wait_doubles_until_the_attempts_are_used_up() -> None:
@@ -21,7 +21,7 @@ def test_the_wait_doubles_until_the_attempts_are_used_up() -> None:
 
 
 def test_jitter_spreads_the_attempts() -> None:
-    assert delay(Remedy.RETRY, 1, chance=0.5) == timedelta(seconds=11)
+    assert delay(Remedy.RETRY, 1, random=0.5) == timedelta(seconds=11)
 
 
 def test_a_fatal_failure_is_not_retried() -> None:
@@ -29,19 +29,19 @@ def test_a_fatal_failure_is_not_retried() -> None:
 
 
 def test_not_yet_uses_up_no_attempt() -> None:
-    assert delay(Remedy.NOT_YET, run_times=40, patience=39) == timedelta(seconds=30)
-    assert delay(Remedy.RETRY, run_times=41, patience=40) == timedelta(seconds=10)
+    assert delay(Remedy.NOT_YET, run_times=40, deferrals=39) == timedelta(seconds=30)
+    assert delay(Remedy.RETRY, run_times=41, deferrals=40) == timedelta(seconds=10)
 
 
 def test_deferrals_are_limited() -> None:
-    assert delay(Remedy.NOT_YET, run_times=121, patience=120) is None
+    assert delay(Remedy.NOT_YET, run_times=121, deferrals=120) is None
 
 
 @pytest.mark.parametrize("run_times", [1, 5, 50, 5000])
 def test_no_wait_is_longer_than_the_longest(run_times: int) -> None:
     policy = RetryPolicy(max_attempts=10_000)
     failure = Failure(reason="x", message="x")
-    wait = policy.delay(failure, run_times=run_times, patience=0, chance=0.999)
+    wait = policy.delay(failure, run_times=run_times, deferrals=0, random=0.999)
     assert wait is not None
     assert wait <= policy.longest_delay * 1.2
 

@@ -103,7 +103,7 @@ def test_the_holder_writes_what_became_of_it(store: Store) -> None:
     failure = Failure(reason="lock-held", message="held", remedy=Remedy.NOT_YET, delay=timedelta(seconds=5))
     moved = replace(
         claimed.moved_to(Status.SUBMITTED, at=NOON, reason="sent"),
-        process=replace(claimed.process, job="hudi.compaction"), run_times=1, patience=2, handle=Handle("h-1"),
+        process=replace(claimed.process, job="hudi.compaction"), run_times=1, deferrals=2, handle=Handle("h-1"),
         progress={"done": 1}, result={"files": 3}, failure=failure, submitted_at=NOON, started_at=NOON + MINUTE,
     )  # fmt: skip
 

@@ -73,7 +73,7 @@ class Completer:
 
     def fail_or_retry(self, operation: Operation, failure: Failure, status: EngineStatus, now: datetime) -> Operation:
         wait = self.policy.delay(
-            failure, run_times=operation.run_times, patience=operation.patience, chance=self.ids.random()
+            failure, run_times=operation.run_times, deferrals=operation.deferrals, random=self.ids.random()
         )
         self.metrics.attempt_failed(operation.process.action, failure.reason)
         if wait is None:
@@ -153,12 +153,11 @@ def outside_table(status: EngineStatus) -> Failure:
 
 def returned(operation: Operation, failure: Failure, now: datetime, wait: timedelta) -> Operation:
     """Back to PENDING, with a visible next attempt."""
-    is_patient = failure.remedy is Remedy.NOT_YET
-    next_try = now + wait
-    why = f"attempt {operation.run_times}: {failure.message}; next try at {next_try:%H:%M:%S} UTC"
+    again = now + wait
+    why = f"attempt {operation.run_times}: {failure.message}; next attempt at {again:%H:%M:%S} UTC"
     return replace(
         operation.moved_to(Status.PENDING, at=now, reason=why),
-        not_before=next_try, failure=failure, patience=operation.patience + is_patient,
+        not_before=again, failure=failure, deferrals=operation.deferrals + (failure.remedy is Remedy.NOT_YET),
     )  # fmt: skip
 
 

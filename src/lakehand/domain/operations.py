@@ -96,7 +96,7 @@ class Operation:
     owner: str = "default"
     origin: str = "coordinator"
     run_times: int = 0  # attempts started so far
-    patience: int = 0  # "not yet" answers so far; they use up no attempt
+    deferrals: int = 0  # "not yet" answers so far; they use up no attempt
     not_before: datetime  # no attempt earlier than this
     lease: Lease | None = None
     handle: Handle | None = None  # the engine's name of the current or last attempt
@@ -137,7 +137,7 @@ class Operation:
             )
         return replace(
             self, status=Status.PENDING, reason=reason, updated_at=at, finished_at=None, not_before=at, run_times=0,
-            patience=0, cancel_requested=False, is_deleted=False, failure=None, handle=None,
+            deferrals=0, cancel_requested=False, is_deleted=False, failure=None, handle=None,
         )  # fmt: skip
 
 

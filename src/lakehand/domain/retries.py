@@ -20,21 +20,23 @@ class RetryPolicy:
     first_delay: timedelta = timedelta(seconds=30)
     factor: float = 2.0
     longest_delay: timedelta = timedelta(hours=1)
-    jitter: float = 0.2  # the share of the delay that chance adds
+    jitter: float = 0.2  # the share of the delay that is random
     not_yet_delay: timedelta = timedelta(seconds=30)
     max_patience: int = 120
 
-    def delay(self, failure: Failure, *, run_times: int, patience: int, chance: float) -> timedelta | None:
-        """How long to wait before the next attempt; None to stop trying. ``chance`` is in [0, 1)."""
+    def delay(self, failure: Failure, *, run_times: int, deferrals: int, random: float) -> timedelta | None:
+        """How long to wait before the next attempt; None to stop trying. ``random`` is in [0, 1)."""
         if failure.remedy is Remedy.FATAL:
             return None
         if failure.remedy is Remedy.NOT_YET:
-            return self._jittered(failure.delay or self.not_yet_delay, chance) if patience < self.max_patience else None
-        attempts = run_times - patience
+            return (
+                self._jittered(failure.delay or self.not_yet_delay, random) if deferrals < self.max_patience else None
+            )
+        attempts = run_times - deferrals
         if attempts >= self.max_attempts:
             return None
         wait = back_off(attempts, first=self.first_delay, longest=self.longest_delay, factor=self.factor)
-        return self._jittered(failure.delay or wait, chance)
+        return self._jittered(failure.delay or wait, random)
 
-    def _jittered(self, delay: timedelta, chance: float) -> timedelta:
-        return delay * (1 + self.jitter * chance)
+    def _jittered(self, delay: timedelta, random: float) -> timedelta:
+        return delay * (1 + self.jitter * random)
