@@ -60,6 +60,12 @@ FORMATS: Mapping[str, FormatConf] = {
     "lance": FormatConf(settings={}),
 }
 
+JAVA_OPTIONS = (
+    "-XX:+ExitOnOutOfMemoryError",
+    # Hudi measures objects with JOL, which else starts further JVMs to attach to this one, and estimates without them.
+    "-Djol.skipDynamicAttach=true",
+    "-Djol.skipHotspotSAAttach=true",
+)
 # Lists that user settings extend instead of replacing.
 LISTS = {
     "spark.sql.extensions": ",",
@@ -137,7 +143,7 @@ def driver_properties(
         "spark.app.name": "lakehand",
         "spark.master": settings.master,
         "spark.driver.memory": settings.driver_memory,
-        "spark.driver.extraJavaOptions": " ".join(["-XX:+ExitOnOutOfMemoryError", *java.options]),
+        "spark.driver.extraJavaOptions": " ".join([*JAVA_OPTIONS, *java.options]),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.ui.retainedJobs": "500",
