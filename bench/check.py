@@ -11,7 +11,7 @@ from statistics import median
 
 from bench.check_tables import Subject, subjects
 from bench.mixed_tables import MixedLake, spoiled_iceberg
-from bench.report import Figure, say
+from bench.report import Figure, print_line
 from lakehand.domain.references import TableReference
 from lakehand.domain.tables import Format
 from lakehand.local.check import CheckedTable, TableChecker
@@ -25,11 +25,11 @@ COMMAND = (sys.executable, "-m", "lakehand.cli", "check")
 
 def run(folder: Path, *, quick: bool) -> list[Figure]:
     files, tables, rounds = (100, 60, 3) if quick else (FILES, TABLES, 15)
-    say(f"check: making a table of {files} files of each format")
+    print_line(f"check: making a table of {files} files of each format")
     figures: list[Figure] = []
     for subject in subjects(folder / "big", files):
         figures += compare(subject, files, rounds)
-    say(f"check: making {tables} tables under one folder")
+    print_line(f"check: making {tables} tables under one folder")
     MixedLake(folder=folder / "many", template=spoiled_iceberg(folder / "shared")).make(tables)
     return figures + many(folder / "many", tables)
 
@@ -43,12 +43,12 @@ def compare(subject: Subject, files: int, rounds: int) -> list[Figure]:
     pairs = [(look(subject).seconds, seconds(subject.counted)) for _ in range(rounds)]
     ours, their = (median(side) for side in zip(*pairs, strict=True))
     whole = median(seconds(lambda: command(subject.path)) for _ in range(max(rounds // 5, 1)))
-    told = f"{subject.format}, {files} files"
+    subject_name = f"{subject.format}, {files} files"
     return [
-        Figure(bench="check", name=f"{told}: a look, all decisions included", value=ours * 1000, unit="ms"),
-        Figure(bench="check", name=f"{told}: listed by {subject.library}", value=their * 1000, unit="ms"),
-        Figure(bench="check", name=f"{told}: look / listing", value=ours / their, at_most=3),
-        Figure(bench="check", name=f"{told}: the whole command", value=whole, unit="s", at_most=1),
+        Figure(bench="check", name=f"{subject_name}: read, all decisions included", value=ours * 1000, unit="ms"),
+        Figure(bench="check", name=f"{subject_name}: listed by {subject.library}", value=their * 1000, unit="ms"),
+        Figure(bench="check", name=f"{subject_name}: reading / listing", value=ours / their, at_most=3),
+        Figure(bench="check", name=f"{subject_name}: the whole command", value=whole, unit="s", at_most=1),
     ]
 
 

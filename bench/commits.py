@@ -18,13 +18,13 @@ def commit_rate(url: str, seconds: float) -> float:
     database.write(lambda tx: tx.execute(MAKE))
     try:
         with database.writer.connect() as connection:
-            return counted(connection, seconds)
+            return count(connection, seconds)
     finally:
         database.write(lambda tx: tx.execute(DROP))
         database.close()
 
 
-def counted(connection: Connection, seconds: float) -> float:
+def count(connection: Connection, seconds: float) -> float:
     began, n = time.perf_counter(), 0
     while time.perf_counter() - began < seconds:
         connection.execute(ADD, {"n": n})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deciding at scale: one sweep of the coordinator over thousands of tables, beside a bare script that only probes."""
+"""Deciding at scale: one pass of prober and coordinator over thousands of tables, beside a script that only probes."""
 
 import time
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from sqlalchemy import Row, create_engine, text
 
 from bench.mixed_tables import MadeTable, MixedLake
-from bench.report import Figure, say
+from bench.report import Figure, print_line
 from lakehand.app.settings import Settings
 from lakehand.app.wiring import THREADS, Service, build
 from lakehand.core.ports import OperationFilter
@@ -31,14 +31,14 @@ BATCH = 500
 def run(folder: Path, *, quick: bool) -> list[Figure]:
     count = 1000 if quick else TABLES
     lake = MixedLake.at(folder / "lake")
-    say(f"decide: making {count} tables of three formats")
+    print_line(f"decide: making {count} tables of three formats")
     made = lake.make(count)
     url = f"sqlite:///{folder / 'lakehand.db'}"
     migrate.upgrade(url)
     service = build(Settings(home=folder / "home", database=SecretStr(url), warehouses=[str(folder / "lake")]))
     try:
         register(service, made)
-        sweep(service)  # the first looks inspect every table: that is no sweep for changes
+        run_pass(service)  # the first evaluations inspect every table: that pass is not for changes
         return measured(service, lake, made, url)
     finally:
         service.stop()
@@ -64,23 +64,23 @@ def measured(service: Service, lake: MixedLake, made: Sequence[MadeTable], url: 
             lake.spoil(table)
         make_due(url)
         began = service.store.clock.now()
-        ours.append(len(made) / sweep(service))
+        ours.append(len(made) / run_pass(service))
         stored = stored_since(service, began)
         delays += [(one.created_at - began).total_seconds() for one in stored]
-        say(f"decide: round {number + 1}: {len(stored)} operations for {len(spoiled)} changed tables")
+        print_line(f"decide: round {number + 1}: {len(stored)} operations for {len(spoiled)} changed tables")
         if len({one.table for one in stored}) < len(spoiled):
             raise RuntimeError("a change was not found")
     late = sorted(delays)[int(0.95 * (len(delays) - 1))]
     share = 100 * median(mine / its for mine, its in zip(ours, bare, strict=True))
     return [
-        Figure(bench="decide", name=f"{len(made)} tables, 1 % changed: looked at", value=median(ours), unit="/s"),
+        Figure(bench="decide", name=f"{len(made)} tables, 1 % changed: probed", value=median(ours), unit="/s"),
         Figure(bench="decide", name="a bare script, same probes and threads", value=median(bare), unit="/s"),
         Figure(bench="decide", name="share of the bare script", value=share, unit="%", at_least=50),
-        Figure(bench="decide", name="from a change to pending, one sweep, p95", value=late, unit="s"),
+        Figure(bench="decide", name="from a change to pending, one pass, p95", value=late, unit="s"),
     ]
 
 
-def sweep(service: Service) -> float:
+def run_pass(service: Service) -> float:
     """LeaseGrant nothing is due: what the loops that find and decide do, without their pauses."""
     began = time.perf_counter()
     prober, coordinator = service.loops["prober"], service.loops["coordinator"]

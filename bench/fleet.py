@@ -13,7 +13,7 @@ import httpx
 
 from bench.fleet_tables import check_compacted, copies, instant_of, order_of, write_template
 from bench.phases import moment, phases_of
-from bench.report import Figure, say
+from bench.report import Figure, print_line
 from bench.service import serving
 from lakehand.engines.spark.command import as_properties_file, driver_command
 from lakehand.engines.spark.jars import ensure_jars, spark_home
@@ -39,7 +39,7 @@ class Fleet:
     phases: list[dict[str, float]] = field(default_factory=list)
 
     def run(self) -> list[Figure]:
-        say(f"fleet: writing a Hudi table; {self.tables} copies of it are compacted in three ways")
+        print_line(f"fleet: writing a Hudi table; {self.tables} copies of it are compacted in three ways")
         self.template = self.folder / "template"
         write_template(self.template)
         self.instant = instant_of(self.template)
@@ -71,14 +71,14 @@ class Fleet:
             self.submit([path], warm_up=[], threads=1)
             taken.append(time.perf_counter() - began)
             check_compacted([path], self.instant)
-            say(f"fleet: cold spark-submit {taken[-1]:.1f} s")
+            print_line(f"fleet: cold spark-submit {taken[-1]:.1f} s")
         return mean(taken) * self.tables
 
     def loop_seconds(self) -> float:
         [warm_up], paths = self.fresh(1), self.fresh(self.tables)
         seconds = self.submit(paths, warm_up=[warm_up], threads=read_settings({}).threads)
         check_compacted(paths, self.instant)
-        say(f"fleet: warm loop {seconds:.1f} s")
+        print_line(f"fleet: warm loop {seconds:.1f} s")
         return seconds
 
     def submit(self, paths: Sequence[Path], *, warm_up: Sequence[Path], threads: int) -> float:
@@ -112,7 +112,7 @@ class Fleet:
             seconds = last_end(service) - began
             self.phases.append(phases_of(service, {str(path) for path in paths}, read_settings({}).threads))
         check_compacted(paths, self.instant)
-        say(f"fleet: service {seconds:.1f} s")
+        print_line(f"fleet: service {seconds:.1f} s")
         return seconds
 
     def figures(self, cold: float, loop: float, service: float) -> list[Figure]:

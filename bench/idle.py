@@ -9,7 +9,7 @@ import httpx
 import psutil
 
 from bench.idle_tables import make_tables
-from bench.report import Figure, say
+from bench.report import Figure, print_line
 from bench.service import serving
 from lakehand.domain.tables import TableSpec
 from lakehand.formats.hudi.snapshot import ACTIONS
@@ -27,13 +27,13 @@ SAMPLE = 1.0  # seconds
 def run(folder: Path, *, quick: bool) -> list[Figure]:
     count, seconds = (1000, 20.0) if quick else (TABLES, 120.0)
     lake, home = folder / "lake", folder / "home"
-    say(f"idle: making and registering {count} tables")
+    print_line(f"idle: making and registering {count} tables")
     register(f"sqlite:///{folder / 'lakehand.db'}", make_tables(lake, count))
     with serving(home, lake, database=f"sqlite:///{folder / 'lakehand.db'}") as service:
-        wait_for(lambda: looks(service) >= count, "every table to be looked at", TIMEOUT)
+        wait_for(lambda: looks(service) >= count, "every table to be probed", TIMEOUT)
         process = psutil.Process(service.process.pid) if service.process else psutil.Process()
         wait_for(lambda: process.cpu_percent(interval=3) < 50, "the first looks to be over", TIMEOUT)
-        say(f"idle: every table was looked at; measuring {seconds:.0f} s")
+        print_line(f"idle: every table was probed; measuring {seconds:.0f} s")
         return measure(service, process, count, seconds)
 
 
@@ -66,6 +66,6 @@ def measure(service: RunningService, process: psutil.Process, count: int, second
             bench="idle", name=f"processor, {count} tables, {seconds:.0f} s", value=100 * share, unit="%", at_most=5
         ),
         Figure(bench="idle", name="memory (RSS), most", value=most / 1e6, unit="MB", at_most=300),
-        Figure(bench="idle", name="tables looked at", value=looked / took, unit="/s"),
+        Figure(bench="idle", name="tables probed", value=looked / took, unit="/s"),
         Figure(bench="idle", name="drivers running", value=float(service.driver() is not None)),
     ]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The load: keep-alive connections that each ask, wait for the answer and ask again. A process of its own, kept lean.
 
-``python -m bench.load ORDER`` reads an order as JSON and prints what it saw as JSON.
+``python -m bench.load LOAD`` reads a load as JSON and prints what it saw as JSON.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ STORED = b'"stored":true'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class Load:
     port: int
     kind: str
     seconds: float
@@ -49,9 +49,9 @@ class Seen:
         return self.answers / self.seconds
 
 
-def drive(order: Order) -> Seen:
+def drive(load: Load) -> Seen:
     """Run the load in its own process."""
-    command = [sys.executable, "-m", "bench.load", json.dumps(asdict(order))]
+    command = [sys.executable, "-m", "bench.load", json.dumps(asdict(load))]
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"the load failed: {done.stderr.decode(errors='replace')[-2000:]}")
@@ -110,15 +110,15 @@ def answer_size(data: bytes) -> int | None:
     return end + 4 + int(data[at + 16 : data.find(b"\r\n", at)])
 
 
-def asking(order: Order) -> Ask:
+def asking(load: Load) -> Ask:
     """What the next request is. An empty handler gets requests of the same shape and size."""
-    path = PATHS.get(order.kind, "/v1/hoodie/service/compact")
-    parts = [request_parts(path, location) for location in order.locations]
-    choose = random.Random(order.first).choice
-    if order.kind == REPEATED:
+    path = PATHS.get(load.kind, "/v1/hoodie/service/compact")
+    parts = [request_parts(path, location) for location in load.locations]
+    choose = random.Random(load.first).choice
+    if load.kind == REPEATED:
         few = [head + instant(0) + tail for head, tail in parts]
         return lambda: choose(few)
-    numbers = count(order.first)
+    numbers = count(load.first)
 
     def fresh() -> bytes:
         head, tail = choose(parts)
@@ -148,14 +148,14 @@ def instant(number: int) -> bytes:
     return b"2024%02d%02d%02d%02d%02d%03d" % (days // 28 % 12 + 1, days % 28 + 1, hour, minute, second, millis)
 
 
-async def run(order: Order) -> dict[str, Any]:
+async def run(load: Load) -> dict[str, Any]:
     latencies: array[float] = array("d")
-    loop, ask = asyncio.get_running_loop(), asking(order)
+    loop, ask = asyncio.get_running_loop(), asking(load)
     began = time.perf_counter()
-    until = began + order.seconds
+    until = began + load.seconds
     opened = [
-        await loop.create_connection(lambda: Connection(ask, latencies, until), "127.0.0.1", order.port)
-        for _ in range(order.connections)
+        await loop.create_connection(lambda: Connection(ask, latencies, until), "127.0.0.1", load.port)
+        for _ in range(load.connections)
     ]
     connections = [connection for _, connection in opened]
     await asyncio.gather(*(connection.closed for connection in connections))
@@ -163,18 +163,18 @@ async def run(order: Order) -> dict[str, Any]:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return {
         "answers": len(latencies),
-        "not_stored": 0 if order.kind in PATHS else sum(connection.not_stored for connection in connections),
+        "not_stored": 0 if load.kind in PATHS else sum(connection.not_stored for connection in connections),
         "seconds": took,
         "cpu": usage.ru_utime + usage.ru_stime,
         "latencies": sorted(latencies),
     }
 
 
-def main(order: Order) -> None:
+def main(load: Load) -> None:
     loop = uvloop.new_event_loop()
-    json.dump(loop.run_until_complete(run(order)), sys.stdout)
+    json.dump(loop.run_until_complete(run(load)), sys.stdout)
     loop.close()
 
 
 if __name__ == "__main__":
-    main(Order(**json.loads(sys.argv[1])))
+    main(Load(**json.loads(sys.argv[1])))

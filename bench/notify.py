@@ -10,8 +10,8 @@ import httpx
 import psutil
 
 from bench.commits import commit_rate
-from bench.load import BARE, FRESH, REPEATED, ROUTED, Order, Seen, drive
-from bench.report import Figure, say
+from bench.load import BARE, FRESH, REPEATED, ROUTED, Load, Seen, drive
+from bench.report import Figure, print_line
 from bench.service import port_of, serving
 from tests.databases import postgresql
 from tests.kit.service import RunningService
@@ -58,15 +58,15 @@ class Notify:
         self.processor[kind] += after.user + after.system - before.user - before.system
 
     def load(self, kind: str, port: int, locations: list[str]) -> None:
-        order = Order(
+        load = Load(
             port=port, kind=kind, seconds=self.seconds, connections=CONNECTIONS, locations=locations, first=self.stored
         )
-        seen = drive(order)
+        seen = drive(load)
         if seen.not_stored:
             raise RuntimeError(f"{seen.not_stored} of {seen.answers} notifications were not stored")
         self.stored += seen.answers if kind == FRESH else 0
         self.seen[kind].append(seen)
-        say(
+        print_line(
             f"notify on {self.database}: {NAMES[kind]}: {seen.rate:,.0f}/s, p99 {1000 * p99([seen]):.1f} ms, "
             f"load used {100 * seen.cpu / seen.seconds:.0f} % of a core"
         )

@@ -53,7 +53,7 @@ class Trace:
         threading.setprofile(self.profile)
         sys.setprofile(self.profile)
         for name in ("read", "write"):
-            setattr(Database, name, self.counted(f"{name}s", getattr(Database, name)))
+            setattr(Database, name, self.count_calls(f"{name}s", getattr(Database, name)))
 
     def profile(self, frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
@@ -66,7 +66,7 @@ class Trace:
             caller = caller.f_back
         self.crossings += caller is not None and package(caller.f_code.co_filename) != package(code.co_filename)
 
-    def counted(self, name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
+    def count_calls(self, name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any, **kwargs: Any) -> Any:
             setattr(self, name, getattr(self, name) + self.is_on)
             return inner(*args, **kwargs)
@@ -104,7 +104,7 @@ def follow_delta(service: Service, table: Path, trace: Trace) -> None:
     step(service, "coordinator")
     for _ in range(SMALL_FILES):
         write_deltalake(str(table), rows, mode="append")
-    Rows(service).make_probes_due()
+    OperationRows(service).make_probes_due()
     trace.is_on = True
     step(service, "prober")
     run_until_succeeded(service, table, trace)
@@ -113,7 +113,7 @@ def follow_delta(service: Service, table: Path, trace: Trace) -> None:
 def run_until_succeeded(service: Service, table: Path, trace: Trace) -> None:
     """Each step is traced until the database shows what it led to; the waiting for Spark is not."""
     step(service, "coordinator")
-    rows = Rows(service)
+    rows = OperationRows(service)
     rows.wait_for(table, lambda status: True)
     step(service, "dispatcher")
     handle = rows.wait_for(table, lambda status: status != "pending")[1]
@@ -127,7 +127,7 @@ def run_until_succeeded(service: Service, table: Path, trace: Trace) -> None:
         raise SystemExit(f"the operation of {table} is {status}")
 
 
-class Rows:
+class OperationRows:
     """The operations, read past our own code, which is being counted."""
 
     def __init__(self, service: Service) -> None:

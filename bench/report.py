@@ -48,12 +48,12 @@ def show(figures: Sequence[Figure]) -> None:
     table = Table("bench", "figure", "value", "goal", "", title="Measured here, side by side")
     table.columns[2].justify = "right"
     for figure in figures:
-        value = f"{figure.value:,.{places(figure.value)}f}{figure.suffix}"
+        value = f"{figure.value:,.{decimals(figure.value)}f}{figure.suffix}"
         table.add_row(figure.bench, figure.name, value, figure.goal, VERDICTS[figure.is_reached])
     console.print(table)
 
 
-def places(value: float) -> int:
+def decimals(value: float) -> int:
     return 0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else 2
 
 
@@ -62,6 +62,6 @@ def store(figures: Sequence[Figure], file: Path) -> None:
     file.write_text(json.dumps(rows, indent=2) + "\n")
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     """Progress: one line when something begins or was learnt."""
     console.print(f"[dim]·[/] {text}")

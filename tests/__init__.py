@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tests; they mirror the rooms of src/lakehand."""
+"""The tests; they mirror the packages of src/lakehand."""

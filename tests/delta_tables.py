@@ -31,9 +31,9 @@ def make_table(
 ) -> None:
     """A table after some appends, each of so many small files (in each partition)."""
     by = " PARTITIONED BY (p)" if partitioned else ""
-    told = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
+    settings = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
     columns = "(id bigint, p string, v bigint, note string)"
-    session.sql(f"CREATE TABLE {quoted(path)} {columns} USING delta{by} TBLPROPERTIES ({told})")
+    session.sql(f"CREATE TABLE {quoted(path)} {columns} USING delta{by} TBLPROPERTIES ({settings})")
     for number in range(commits):
         append(session, path, number=number, files=files)
 

@@ -33,8 +33,8 @@ class Warehouse:
         return f"{self.catalog}.`{table.name}`"
 
     def create(self, table: Path, *, version: int = 2, partitioned: bool = True, **properties: str) -> Path:
-        told = {"format-version": str(version), **PLAIN, **{k.replace("_", "."): v for k, v in properties.items()}}
-        pairs = ", ".join(f"'{key}'='{value}'" for key, value in told.items())
+        settings = {"format-version": str(version), **PLAIN, **{k.replace("_", "."): v for k, v in properties.items()}}
+        pairs = ", ".join(f"'{key}'='{value}'" for key, value in settings.items())
         parts = "PARTITIONED BY (p)" if partitioned else ""
         columns = "id bigint, p string, v double, note string"
         self.sql(f"CREATE TABLE {self.name(table)} ({columns}) USING iceberg {parts} TBLPROPERTIES ({pairs})")

@@ -41,7 +41,7 @@ def test_a_port_is_open_to_others_unless_it_is_on_loopback(address: str, is_open
     assert bool(ports.open_to_others) is is_open
 
 
-def test_the_ports_of_another_session_are_not_told() -> None:
+def test_the_ports_of_another_session_are_not_reported() -> None:
     with serve_on("127.0.0.1") as server:
         assert server.stdout is not None
         assert server.stdin is not None

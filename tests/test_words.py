@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Private words that this project once had for patterns with a known name: they stay out of code, messages and docs.
-
-``python -m tests.test_words`` counts what is left of the words that are still being replaced, by package.
-"""
+"""Private words that this project once had for patterns with a known name: they stay out of code, messages and docs."""
 
 import re
-import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -57,10 +52,8 @@ RETIRED = {
     r"demo\.(?:cast|ending|feed|performance|picture|stage|story)": "demo tables, teardown, events, run, snapshot",
     r"hudi\.mirror|mirror_options": "writer options",
     r"Secrets\.chance|\.ring\(": "id source, wake",
-}
-# Still being replaced: a row moves up when nothing is left of it. What is stored or public keeps its name: the columns
-# patience, place, beat_time and look_time, boot and beat in driver.json, max_patience, tables look, look_again.
-RETIRING = {
+    # What is stored or public keeps its name: the columns patience, place, beat_time and look_time, boot and beat in
+    # driver.json, the setting max_patience, `tables look`, look_again, next_try.
     r"PATIENCE\w*|testing\.patience|patience: float|is_patient": "timeout, deferral count",
     r"told_\w+|\w+_told|told(?= =)|\{told\}": "description, report",
     r"marks?_of|mark: str|moment\(mark|(?:a|another|present|no|new) mark|marks (?:from|that)": "heartbeat token",
@@ -80,15 +73,10 @@ RETIRING = {
     r"sp(?:eaks?|oke|oken|eaking)": "send, notify, understand",
     r"besides": "other, also",
     r"class Rows": "compiled statements",
-    r"def (?:told|counted|kept|asked|seen|said|shown|made|wanted|taken|called|settled)": "a verb, or a noun",
 }
 
 
-def pattern_of(words: Iterable[str]) -> re.Pattern[str]:
-    return re.compile("|".join(rf"(?<![\w-])(?:{word})(?![\w])" for word in words))
-
-
-PATTERN = pattern_of(RETIRED)
+PATTERN = re.compile("|".join(rf"(?<![\w-])(?:{word})(?![\w])" for word in RETIRED))
 
 
 def texts() -> Iterator[Path]:
@@ -98,32 +86,12 @@ def texts() -> Iterator[Path]:
             yield path
 
 
-def retired_words(path: Path, pattern: re.Pattern[str] = PATTERN) -> Iterator[str]:
+def retired_words(path: Path) -> Iterator[str]:
     for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
-        yield from (f"{path.relative_to(ROOT)}:{number}: {found[0]}" for found in pattern.finditer(line))
-
-
-def package_of(path: Path) -> str:
-    parts = path.relative_to(ROOT).parts
-    return "/".join(parts[2:3]) if parts[0] == "src" else parts[0]
+        yield from (f"{path.relative_to(ROOT)}:{number}: {found[0]}" for found in PATTERN.finditer(line))
 
 
 @pytest.mark.parametrize("folder", [".", *READ])
 def test_retired_words_stay_retired(folder: str) -> None:
     own = [p for p in texts() if p.relative_to(ROOT).parts[0] == folder or (folder == "." and p.parent == ROOT)]
     assert [word for path in own for word in retired_words(path)] == []
-
-
-def print_retiring() -> None:
-    for word, better in RETIRING.items():
-        pattern = pattern_of([word])
-        left = Counter({path: len(list(retired_words(path, pattern))) for path in texts()})
-        by_package: Counter[str] = Counter()
-        for path, count in left.items():
-            by_package[package_of(path)] += count
-        counts = ", ".join(f"{package} {count}" for package, count in by_package.most_common() if count)
-        sys.stdout.write(f"{sum(left.values()):4}  {word}  ({better}): {counts or 'none left'}\n")
-
-
-if __name__ == "__main__":
-    print_retiring()

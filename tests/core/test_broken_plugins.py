@@ -44,7 +44,7 @@ def two_planned(world: World) -> tuple[Table, Table]:
 WRONG_TRIGGERS = {
     "raises": (raising, "pretend.trigger failed: ValueError: on purpose"),
     "returns nothing": (answering(None), "pretend.trigger returned NoneType, not one of: TableProcess, Skip"),
-    "speaks of another action": (answering(TableProcess(action=CLEAN)), "a process of 'clean' when it was asked about"),
+    "names another action": (answering(TableProcess(action=CLEAN)), "a process of 'clean' when it was asked about"),
     "has no parameters": (answering(TableProcess(action=COMPACTION, parameters=None)), "parameters are none"),  # type: ignore[arg-type]
     "has an odd instant": (answering(TableProcess(action=COMPACTION, instant=7)), "with the instant 7"),  # type: ignore[arg-type]
     "skips without a reason": (answering(Skip(reason=None)), "returned a Skip without a reason"),  # type: ignore[arg-type]

@@ -24,7 +24,7 @@ def tables(*names: str) -> list[Table]:
     return [table(number, name) for number, name in enumerate(names, 1)]
 
 
-def places(*names: str) -> list[TableReference]:
+def references(*names: str) -> list[TableReference]:
     return [reference(name) for name in names]
 
 
@@ -37,7 +37,7 @@ def outcome(changes: CatalogChanges) -> tuple[list[str], list[str], list[str]]:
 
 
 def test_what_is_new_comes_and_what_was_dropped_goes() -> None:
-    changes = changes_of(places("a", "b", "new"), tables("a", "b", "old"), {})
+    changes = changes_of(references("a", "b", "new"), tables("a", "b", "old"), {})
 
     assert outcome(changes) == (["new"], ["old"], [])
 
@@ -58,8 +58,8 @@ def test_an_empty_list_is_believed_when_a_person_says_so() -> None:
 def test_where_most_are_missing_the_second_look_decides() -> None:
     known = tables("a", "b", "c")
 
-    first = changes_of(places("a"), known, {})
-    second = changes_of(places("a"), known, {known[1].id: 1, known[2].id: 1})
+    first = changes_of(references("a"), known, {})
+    second = changes_of(references("a"), known, {known[1].id: 1, known[2].id: 1})
 
     assert outcome(first) == ([], [], ["b", "c"])
     assert "2 of 3" in first.why_kept

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table can always say why something runs, why not, and when it will be looked at again."""
+"""A table can always say why something runs, why not, and when it will be evaluated again."""
 
 from lakehand.core.explain import Explainer, Explanation
 from lakehand.domain.tables import TableChanges, TableId
@@ -21,10 +21,10 @@ def test_a_quiet_table_says_why_nothing_runs_and_when_it_is_looked_at_again(worl
     table = world.add_table()
     assert compaction(world, table.id) == "registered, not evaluated yet"
     world.turn()
-    told = explain(world, table.id)
-    assert (told.summary, compaction(world, table.id)) == ("nothing to do", "no pending plan")
-    assert told.next_look is not None
-    assert told.next_look > world.clock.now()
+    explanation = explain(world, table.id)
+    assert (explanation.summary, compaction(world, table.id)) == ("nothing to do", "no pending plan")
+    assert explanation.next_look is not None
+    assert explanation.next_look > world.clock.now()
 
 
 def test_an_action_that_is_not_wanted_says_how_to_want_it(world: World) -> None:
@@ -36,7 +36,7 @@ def test_an_action_that_is_not_wanted_says_how_to_want_it(world: World) -> None:
 def test_a_waiting_operation_names_the_rule_that_holds_it(world: World) -> None:
     table = world.add_table()
     world.tables.plan(table.location, T1)
-    world.engine.places = 0
+    world.engine.slots = 0
     world.monitor.run_once()
     world.turn()
     assert "all 0 slots are taken" in compaction(world, table.id)

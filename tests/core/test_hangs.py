@@ -260,7 +260,7 @@ def test_an_endless_admission_keeps_no_other_operation(world: World, gate: Gate)
 
 def test_what_is_in_flight_counts_as_running(world: World, gate: Gate) -> None:
     bad, good = two_pending(world)
-    world.engine.places = 1
+    world.engine.slots = 1
     world.monitor.run_once()
     hang_for(world, gate, bad, "admit")
     hang_for(world, gate, good, "admit")

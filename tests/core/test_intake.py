@@ -20,7 +20,7 @@ from tests.store.given import table_count
 T1 = "20261115110000000"
 
 
-def tell(world: World, **values: Any) -> Receipt:
+def notify(world: World, **values: Any) -> Receipt:
     defaults: dict[str, Any] = {
         "source": "wire",
         "location": "/lake/trips",
@@ -50,22 +50,22 @@ def test_the_same_request_a_thousand_times_is_one_operation(world: World) -> Non
 
 
 def test_a_first_compact_request_registers_the_table_for_compaction_alone(world: World) -> None:
-    receipt = tell(world)
+    receipt = notify(world)
     assert receipt.stored
     assert receipt.table is not None
     assert world.store.tables.get(receipt.table).spec.action_types == {COMPACTION}
 
 
 def test_a_request_for_an_action_that_is_not_wanted_is_a_hint_that_explains(world: World) -> None:
-    tell(world, instants=())
-    assert tell(world, action=CLEAN).stored
+    notify(world, instants=())
+    assert notify(world, action=CLEAN).stored
     assert stored(world) == []
     [(message, _)] = messages(world, "intake.hint")
     assert "--actions +clean" in message
 
 
 def test_a_clean_request_registers_no_stranger(world: World) -> None:
-    receipt = tell(world, action=CLEAN)
+    receipt = notify(world, action=CLEAN)
     assert not receipt.stored
     assert "lakehand tables add /lake/trips" in receipt.message
 
@@ -73,15 +73,15 @@ def test_a_clean_request_registers_no_stranger(world: World) -> None:
 @pytest.mark.parametrize(
     "location", ["/etc/passwd", "/lake/../etc", "/lakeside/t", "/lake/%2e%2e/x", "s3://lake/t", "", "lake/t"]
 )
-def test_a_location_outside_of_the_warehouses_is_refused_and_told(world: World, location: str) -> None:
-    assert not tell(world, location=location).stored
+def test_a_location_outside_of_the_warehouses_is_refused_and_reported(world: World, location: str) -> None:
+    assert not notify(world, location=location).stored
     assert len(messages(world, "intake.refused")) == 1
     assert table_count(world.store) == 0
 
 
 def test_equal_problems_are_one_event_with_a_count(world: World) -> None:
     for _ in range(7):
-        tell(world, location="/etc/t")
+        notify(world, location="/etc/t")
     [(_, times)] = messages(world, "intake.refused")
     assert times == 7
 
@@ -90,12 +90,12 @@ def test_equal_problems_are_one_event_with_a_count(world: World) -> None:
     "instant", ["", "x", "2026", "' OR 1=1 --", "20261115110000", "29991231235959000", "２０２６１１１５１１００００"]
 )
 def test_only_instants_that_can_be_true_become_operations(world: World, instant: str) -> None:
-    tell(world, instants=(instant,))
+    notify(world, instants=(instant,))
     assert [o.instant for o in stored(world)] == ([instant] if instant == "20261115110000" else [])
 
 
 def test_a_flood_of_instants_is_bounded(world: World) -> None:
-    tell(world, instants=tuple(f"202611151100{n:05d}" for n in range(1500)))
+    notify(world, instants=tuple(f"202611151100{n:05d}" for n in range(1500)))
     table = world.store.tables.by_locations(["/lake/trips"])["/lake/trips"]
     found = [o.instant for o in world.store.operations.of_table(table.id, recent=0)]
     assert found == [f"202611151100{n:05d}" for n in range(999, 899, -1)], "the newest hundred of the first thousand"
@@ -108,18 +108,18 @@ def test_extra_parameters_pass_by_allow_list_only(world: World) -> None:
         "hoodie.datasource.write.payload.class": "evil.Payload",
         "hoodie.parquet.max.file.size": "1; DROP TABLE x",
     }
-    tell(world, extra_parameters=extra)
+    notify(world, extra_parameters=extra)
     [operation] = stored(world)
     assert operation.process.parameters["options"] == {"hoodie.compaction.target.io": "512"}
     assert len(messages(world, "intake.parameter-refused")) == 3
 
 
 def test_a_flood_of_new_tables_is_stopped_and_known_tables_are_not(world: World) -> None:
-    tell(world)
+    notify(world)
     object.__setattr__(world.intake, "rate_limiter", RateLimiter(per_minute=2))
-    receipts = [tell(world, location=f"/lake/t{n}").stored for n in range(4)]
+    receipts = [notify(world, location=f"/lake/t{n}").stored for n in range(4)]
     assert receipts == [True, True, False, False]
-    assert tell(world).stored
+    assert notify(world).stored
 
 
 def test_the_bound_on_new_tables_is_per_minute() -> None:
@@ -137,24 +137,24 @@ def test_one_bad_notification_harms_no_other_in_its_batch(world: World) -> None:
 
 
 def test_a_callback_may_bring_the_actions_of_an_unknown_table(world: World) -> None:
-    receipt = tell(world, source="callback", action=None, instants=(), register=actions(["compaction", "clean"]))
+    receipt = notify(world, source="callback", action=None, instants=(), register=actions(["compaction", "clean"]))
     assert receipt.table is not None
     assert world.store.tables.get(receipt.table).spec.action_types == {COMPACTION, CLEAN}
 
 
 def test_an_action_that_nobody_knows_is_only_a_hint(world: World) -> None:
-    tell(world, instants=())
-    tell(world, action=Action("frobnicate"))
+    notify(world, instants=())
+    notify(world, action=Action("frobnicate"))
     assert stored(world) == []
 
 
 def test_names_that_are_too_long_or_unprintable_are_refused(world: World) -> None:
-    assert not tell(world, table_name="x" * 251).stored
-    assert not tell(world, db_name="a\x00b").stored
+    assert not notify(world, table_name="x" * 251).stored
+    assert not notify(world, db_name="a\x00b").stored
 
 
 def test_a_remembered_table_that_was_removed_is_not_brought_back_by_a_callback(world: World) -> None:
-    tell(world)
+    notify(world)
     intake = replace(world.intake, cache=IntakeCache(store=world.store, keep=timedelta(hours=1)))
     callback = Notification(source="callback", location="/lake/trips", table_name="trips")
     [known] = intake.record([callback])

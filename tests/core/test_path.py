@@ -40,11 +40,11 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     for name in ("read", "write"):
         well = getattr(Database, name)
 
-        def counted(self: Database, work: Any, name: str = name, well: Any = well) -> Any:
+        def count(self: Database, work: Any, name: str = name, well: Any = well) -> Any:
             counts[name] += 1
             return well(self, work)
 
-        monkeypatch.setattr(Database, name, counted)
+        monkeypatch.setattr(Database, name, count)
     return counts
 
 

@@ -25,7 +25,7 @@ HEARTBEAT = timedelta(minutes=10)
 
 @pytest.fixture
 def table(world: World) -> Table:
-    """A table of two actions that was looked at, and whose heartbeat is over."""
+    """A table of two actions that was probed, and whose heartbeat is over."""
     made = world.add_table(action_types=BOTH)
     world.coordinator.run_once()
     world.clock.pass_by(minutes=11)
@@ -188,9 +188,9 @@ def test_a_probe_that_hangs_is_abandoned_and_those_behind_it_come_soon(threads: 
     threads.clock.pass_by(seconds=30)
     assert eventually(lambda: all_have_an_operation(threads, tables))
     assert hanging.waiting == 1
-    told = schedules(threads, bad)["compaction"].last_reason
-    assert told.startswith("the last evaluation has not returned yet: set aside since ")
-    assert "hudi.probe had not come back after" in told
+    text = schedules(threads, bad)["compaction"].last_reason
+    assert text.startswith("the last evaluation has not returned yet: set aside since ")
+    assert "hudi.probe had not come back after" in text
     hanging.opened.set()
     assert eventually(lambda: not threads.plugins.formats[HUDI].breaker._hanging)  # type: ignore[attr-defined]
 

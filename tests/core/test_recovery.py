@@ -178,14 +178,14 @@ def switched_off(world: World) -> World:
 
 def test_operations_of_a_plugin_that_is_off_wait_and_say_for_what(world: World) -> None:
     pending, live = two_planned(world)
-    world.engine.places = 1
+    world.engine.slots = 1
     world.monitor.run_once()
     world.turn()
     on = world.plugins
     first, second = (pending, live) if world.the_operation(pending).status is Status.PENDING else (live, pending)
     switched_off(world)
     world.engine.says(EngineState.FAILED)
-    world.engine.places = 8
+    world.engine.slots = 8
     for _ in range(2):
         world.turn()
     assert world.the_operation(first).status is Status.PENDING
@@ -227,7 +227,7 @@ def test_schedules_and_state_survive_that_their_plugin_is_off_for_a_while(world:
 
 def test_operations_of_an_engine_that_is_off_wait_and_say_for_what(world: World) -> None:
     pending, live = two_planned(world)
-    world.engine.places = 1
+    world.engine.slots = 1
     world.monitor.run_once()
     world.turn()
     world.plugins = replace(world.plugins, engines={})

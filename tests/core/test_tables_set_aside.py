@@ -124,21 +124,21 @@ def test_a_table_that_is_set_aside_says_since_when_and_why_and_when_it_is_tried_
     world.clock.pass_by(minutes=11)
     world.coordinator.run_once()
     explainer = Explainer(store=world.store, plugins=world.plugins, waits=dict)
-    [told] = [a.now for a in explainer.explain(table.id).actions if a.action == COMPACTION]
-    assert "set aside since " in told
-    assert "hudi.probe had not come back after" in told
-    assert "it is tried again when that call has ended" in told
+    [text] = [a.now for a in explainer.explain(table.id).actions if a.action == COMPACTION]
+    assert "set aside since " in text
+    assert "hudi.probe had not come back after" in text
+    assert "it is tried again when that call has ended" in text
     bad.opened.set()  # the calls end; the table stays aside for a minute, counted from the hang
     breaker: Any = world.plugins.formats[HUDI].breaker  # type: ignore[attr-defined]
     assert eventually(lambda: not breaker._hanging)
-    assert eventually(lambda: tried_again_told(world, table))
+    assert eventually(lambda: shows_next_attempt(world, table))
 
 
-def tried_again_told(world: World, table: Table) -> bool:
+def shows_next_attempt(world: World, table: Table) -> bool:
     world.clock.pass_by(minutes=11)
     world.coordinator.run_once()
-    told = reason(world, table)
-    return "hudi is not asked to probe /lake/bad0: set aside since" in told and "; it is tried again at " in told
+    text = reason(world, table)
+    return "hudi is not asked to probe /lake/bad0: set aside since" in text and "; it is tried again at " in text
 
 
 def test_an_operation_of_a_table_that_hangs_keeps_no_other_from_its_verdict(world: World) -> None:

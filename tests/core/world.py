@@ -179,7 +179,7 @@ class PretendEngine(ExecuteEngine):
         self.canceled: list[Handle] = []
         self.forgotten: list[Handle] = []
         self.beat = 0
-        self.places = 8
+        self.slots = 8
         self.is_deaf = False
 
     def open(self, properties: Mapping[str, str], context: EngineContext) -> None: ...
@@ -188,7 +188,7 @@ class PretendEngine(ExecuteEngine):
 
     @property
     def capacity(self) -> int:
-        return self.places
+        return self.slots
 
     def heartbeat_token(self) -> str | None:
         self.beat += 1

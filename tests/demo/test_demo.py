@@ -23,7 +23,7 @@ from tests.demo.snapshots import a_snapshot, an_outcome
 from tests.kit.polling import wait_for
 
 
-def shown(outcomes: list[TableOutcome], width: int = 140) -> str:
+def render(outcomes: list[TableOutcome], width: int = 140) -> str:
     console = Console(width=width)
     with console.capture() as captured:
         console.print(comparison(outcomes, width))
@@ -83,7 +83,7 @@ def test_a_broken_promise_is_seen_and_names_its_table(outcome: TableOutcome, bro
 
 
 def test_the_comparison_says_which_tables_are_fixed() -> None:
-    rows = shown(
+    rows = render(
         [an_outcome(a_snapshot(files=1)), an_outcome(a_snapshot(files=9, log_files=4), name="ill")]
     ).splitlines()
 
@@ -92,7 +92,7 @@ def test_the_comparison_says_which_tables_are_fixed() -> None:
 
 
 def test_the_comparison_fits_a_narrow_screen() -> None:
-    reported = shown([an_outcome(a_snapshot(files=1), name="payments")], width=80)
+    reported = render([an_outcome(a_snapshot(files=1), name="payments")], width=80)
 
     assert "…" not in reported
     assert all(word in reported for word in ("payments", "hudi", "compaction", "→ 1", "equal", "fixed"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Back-off grows, ends, and "not yet" costs no try."""
+"""Back-off grows, ends, and "not yet" costs no attempt."""
 
 from datetime import timedelta
 

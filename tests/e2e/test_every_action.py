@@ -49,9 +49,9 @@ def test_every_action_of_every_format_is_decided_upon_done_once_and_not_wanted_a
     for one in served:
         one.look_again()
     for one in served:
-        told = one.story()
-        record_property(str(one), " | ".join(told))
-        assert all(re.search(r"\d", sentence) for sentence in told), told
+        text = one.story()
+        record_property(str(one), " | ".join(text))
+        assert all(re.search(r"\d", sentence) for sentence in text), text
     assert {need: need.facts(spark, need.reference(lake)) for need in NEEDS} == before
 
 
@@ -90,7 +90,7 @@ class Served:
         return next(one for one in actions if one["action"] == self.action)
 
     def is_at_rest(self) -> bool:
-        """It was done, and looked at since."""
+        """It was done, and evaluated since."""
         now = self.explained()
         last = now["last_finished"]
         return last is not None and not now["unfinished"] and now["last_look"] > last["finished_at"]
@@ -102,7 +102,7 @@ class Served:
         wait_for(lambda: self.explained()["last_look"] > last and self.is_at_rest(), f"another look for {self}")
 
     def story(self) -> list[str]:
-        """Why it was done, what was done, and why it is not done again: once, at the first try, with an effect."""
+        """Why it was done, what was done, and why it is not done again: once, at the first attempt, with an effect."""
         found = self.service.operations(table=self.table, action=self.action)
         # What an unfinished rewrite of the same table began with goes after it.
         assert len(found) == 1 or (self.action == "expire-snapshots" and len(found) == 2), found

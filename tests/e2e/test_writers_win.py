@@ -86,7 +86,7 @@ def meet_a_killed_clustering(service: RunningService, rounds: Rounds, lock: Path
     rounds.write(2)
     assert clusterings.is_pending(path, killed)
     service.post(f"/api/v1/tables/{table}/resume")
-    wait_for(lambda: told_of(service, path, killed), f"clustering {killed} of {path.name} to be given up")
+    wait_for(lambda: is_reported(service, path, killed), f"clustering {killed} of {path.name} to be given up")
     assert not clusterings.is_pending(path, killed)
 
 
@@ -94,7 +94,7 @@ def wait_done(path: Path) -> None:
     wait_for(lambda: clusterings.done(path), f"a clustering of {path.name} to be done")
 
 
-def told_of(service: RunningService, path: Path, instant: str) -> bool:
+def is_reported(service: RunningService, path: Path, instant: str) -> bool:
     """Whether an operation has ended well and says that this plan was rolled back."""
     ended = [o for o in service.operations(location=str(path), action="clustering") if o["status"] in ENDED_WELL]
     return any(instant in o["reason"] and "rolled back" in o["reason"] for o in ended)

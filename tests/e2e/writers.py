@@ -112,12 +112,12 @@ class ElsewhereWriter:
     """Spark with another Hudi, in a process of its own."""
 
     path: Path
-    orders: IO[str]
+    commands: IO[str]
     answers: IO[str]
     value: str = "v"
 
     def write(self, number: int) -> str | None:
-        print(number, file=self.orders, flush=True)
+        print(number, file=self.commands, flush=True)
         for line in self.answers:
             if line.startswith("{"):
                 answer: dict[str, str | None] = json.loads(line)
@@ -172,7 +172,7 @@ def elsewhere(path: Path, options: Mapping[str, str]) -> Iterator[ElsewhereWrite
     with Popen(command, cwd=root, env=environment, stdin=PIPE, stdout=PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        yield ElsewhereWriter(path=path, orders=process.stdin, answers=process.stdout)
+        yield ElsewhereWriter(path=path, commands=process.stdin, answers=process.stdout)
         process.stdin.close()
 
 

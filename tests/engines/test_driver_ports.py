@@ -141,9 +141,9 @@ def test_everything_that_a_driver_listens_on_is_loopback(driver: SparkEngine) ->
 
 def test_the_secret_is_in_no_file_no_environment_and_on_no_command_line(driver: SparkEngine) -> None:
     for pid in members_of(session_of(driver)):
-        told = Path(f"/proc/{pid}/cmdline").read_bytes() + Path(f"/proc/{pid}/environ").read_bytes()
-        assert b"authenticate.secret" not in told
-        assert b"_SPARK_AUTH_SECRET" not in told
+        visible = Path(f"/proc/{pid}/cmdline").read_bytes() + Path(f"/proc/{pid}/environ").read_bytes()
+        assert b"authenticate.secret" not in visible
+        assert b"_SPARK_AUTH_SECRET" not in visible
     written = [file for file in driver.home.rglob("*") if file.is_file() and file.stat().st_size < 1 << 20]
     assert driver.home / "spark.properties" in written
     assert [file for file in written if b"authenticate.secret" in file.read_bytes()] == []

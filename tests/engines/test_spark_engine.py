@@ -42,8 +42,8 @@ class SparkUnderTest(EngineUnderTest):
         self.reopen()
 
     def has_begun(self, progress: Mapping[str, Json]) -> bool:
-        told = (progress.get("phase"), progress.get("tasks_total")) == ("counting", 400)
-        return told and super().has_begun(progress)
+        is_counting = (progress.get("phase"), progress.get("tasks_total")) == ("counting", 400)
+        return is_counting and super().has_begun(progress)
 
     def runs(self, handle: Handle) -> int:
         return self.engine.logs(handle).count("probe on db.probe")

@@ -89,7 +89,7 @@ WITHOUT_DRY_RUN = [
 ]  # fmt: skip
 
 
-def asked(action: str, **parameters: Json) -> Operation:
+def request(action: str, **parameters: Json) -> Operation:
     """As the API stores it, without an instant: Hudi's is a request for a plan of our own."""
     process = TableProcess(action=Action(action), parameters={"mode": "plan-and-execute", **parameters})
     return Operation(
@@ -108,31 +108,31 @@ def refusal(name: str, folder: Path, operation: Operation, **properties: str) ->
 
 @pytest.mark.parametrize(("name", "action", "option", "low"), DESTRUCTIVE)
 def test_an_unknown_option_is_refused(name: str, action: str, option: str, low: str, tmp_path: Path) -> None:
-    message = refusal(name, tmp_path, asked(action, options={"no-such": "1"}))
+    message = refusal(name, tmp_path, request(action, options={"no-such": "1"}))
     assert message.startswith(f"{action} has no option 'no-such'; it has ")
     assert option in message
 
 
 @pytest.mark.parametrize(("name", "action", "option", "low"), DESTRUCTIVE)
 def test_a_value_that_makes_no_sense_is_refused(name: str, action: str, option: str, low: str, tmp_path: Path) -> None:
-    message = refusal(name, tmp_path, asked(action, options={option: "soon"}))
+    message = refusal(name, tmp_path, request(action, options={option: "soon"}))
     assert message.startswith(f"{option} is 'soon' (from request): use a ")
 
 
 @pytest.mark.parametrize(("name", "action", "option", "low"), DESTRUCTIVE)
 def test_an_action_that_is_off_is_refused(name: str, action: str, option: str, low: str, tmp_path: Path) -> None:
     key = f"hoodie.table.service.{action}.enable" if name == "hudi" else f"{name}.{action}.enabled"
-    assert refusal(name, tmp_path, asked(action), **{key: "false"}) == f"{key} is false (from table)"
+    assert refusal(name, tmp_path, request(action), **{key: "false"}) == f"{key} is false (from table)"
 
 
 @pytest.mark.parametrize(("name", "action"), WITHOUT_DRY_RUN)
 def test_a_dry_run_of_an_action_without_one_is_refused(name: str, action: str, tmp_path: Path) -> None:
-    assert refusal(name, tmp_path, asked(action, dry_run=True)).startswith(f"{action} has no dry run")
+    assert refusal(name, tmp_path, request(action, dry_run=True)).startswith(f"{action} has no dry run")
 
 
 @pytest.mark.parametrize(("name", "action", "option", "low"), DESTRUCTIVE)
 def test_flags_are_true_or_false(name: str, action: str, option: str, low: str, tmp_path: Path) -> None:
-    message = refusal(name, tmp_path, asked(action, confirm="yes"))
+    message = refusal(name, tmp_path, request(action, confirm="yes"))
     assert message == "confirm is 'yes' (from request): use true or false"
 
 
@@ -143,7 +143,7 @@ def test_a_request_below_the_floor_keeps_what_the_table_keeps(
     factory, table = MAKE[name](tmp_path, {})
     admitted: list[dict[str, Any]] = []
     for options in ({}, {option: low}):
-        answer = factory.admit(table, asked(action, options=options))
+        answer = factory.admit(table, request(action, options=options))
         assert isinstance(answer, TableProcess), answer
         admitted.append({**answer.parameters, "options": None})
     assert admitted[0] == admitted[1]
@@ -183,5 +183,5 @@ def test_the_message_about_an_implausible_share_names_the_failure_and_then_the_r
     ],
 )
 def test_a_key_that_lost_its_unit_names_the_new_one(name: str, action: str, old: str, new: str, tmp_path: Path) -> None:
-    message = refusal(name, tmp_path, asked(action), **{old: "200"})
+    message = refusal(name, tmp_path, request(action), **{old: "200"})
     assert message == f"{old} (from table) is now {new}: use a duration such as 7d, 36h or 90s"

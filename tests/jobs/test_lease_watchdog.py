@@ -22,7 +22,7 @@ class Late:
 
 
 class Watched:
-    """A family in which nobody is killed."""
+    """A process group in which nobody is killed."""
 
     def __init__(self, *, is_orphaned: bool = False) -> None:
         self.is_orphaned = is_orphaned

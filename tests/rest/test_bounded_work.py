@@ -61,7 +61,7 @@ def test_all_pending_instants_fit_into_one_address(client: httpx.Client, count: 
     address = wire(instant=",".join(str(FIRST + number) for number in range(count)))
     assert len(address) < LONGEST_QUERY
 
-    answer = asked(client, address)
+    answer = send(client, address)
 
     assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
     assert b'"stored":true' in answer
@@ -71,7 +71,7 @@ def test_all_pending_instants_fit_into_one_address(client: httpx.Client, count: 
 
 @pytest.mark.parametrize("size", [LONGEST_QUERY, 1_000_000, 5_000_000])
 def test_an_address_over_the_bound_is_answered_with_200_and_noted(client: httpx.Client, size: int) -> None:
-    long = asked(client, wire(instant="2" * size))
+    long = send(client, wire(instant="2" * size))
 
     assert long.startswith(b"HTTP/1.1 200 OK\r\n")
     assert b'"stored": false' in long
@@ -80,7 +80,7 @@ def test_an_address_over_the_bound_is_answered_with_200_and_noted(client: httpx.
     assert items(client, "/api/v1/tables") == []
 
 
-def asked(client: httpx.Client, address: str) -> bytes:
+def send(client: httpx.Client, address: str) -> bytes:
     """httpx itself takes no address of this length."""
     with socket.create_connection((client.base_url.host, client.base_url.port or 0)) as connection:
         connection.settimeout(30)

@@ -23,7 +23,7 @@ ClientOf = Callable[[ApiContext], httpx.Client]
 COMMIT = {"commitTime": INSTANT, "tableName": "trips", "basePath": LOCATION}
 
 
-def asked(client: httpx.Client, address: str) -> dict[str, object]:
+def send(client: httpx.Client, address: str) -> dict[str, object]:
     """Ask as a writer does, and get what harms no writer."""
     return read(client.get(address))
 
@@ -42,7 +42,7 @@ def read(answer: httpx.Response) -> dict[str, object]:
 
 
 def test_the_first_request_registers_the_table_for_compaction_alone(client: httpx.Client) -> None:
-    assert asked(client, wire())["stored"] is True
+    assert send(client, wire())["stored"] is True
 
     [table] = items(client, "/api/v1/tables")
     assert (table["location"], table["action_types"], table["table_name"]) == (LOCATION, ["compaction"], "trips")
@@ -52,26 +52,26 @@ def test_the_first_request_registers_the_table_for_compaction_alone(client: http
 
 def test_the_same_request_a_thousand_times_is_one_operation(client: httpx.Client) -> None:
     with ThreadPoolExecutor(16) as pool:
-        answers = list(pool.map(lambda _: asked(client, wire()), range(1000)))
+        answers = list(pool.map(lambda _: send(client, wire()), range(1000)))
 
     assert all(answer["stored"] for answer in answers)
     assert len(items(client, "/api/v1/operations")) == 1
 
 
 def test_a_list_of_instants_is_an_operation_each(client: httpx.Client) -> None:
-    asked(client, wire(instant=f"{INSTANT},20261114191013983"))
+    send(client, wire(instant=f"{INSTANT},20261114191013983"))
 
     assert len(items(client, "/api/v1/operations")) == 2
 
 
 def test_a_request_without_instants_only_wakes(client: httpx.Client) -> None:
-    assert asked(client, wire(instant=""))["stored"] is True
+    assert send(client, wire(instant=""))["stored"] is True
 
     assert items(client, "/api/v1/operations") == []
 
 
 def test_resource_and_parallelism_are_kept(client: httpx.Client) -> None:
-    asked(client, wire(resource="8g:4g", parallelism="7"))
+    send(client, wire(resource="8g:4g", parallelism="7"))
 
     [operation] = items(client, "/api/v1/operations")
     parameters = client.get(f"/api/v1/operations/{operation['id']}").json()["parameters"]
@@ -82,14 +82,14 @@ def test_resource_and_parallelism_are_kept(client: httpx.Client) -> None:
 def test_what_a_table_is_not_registered_for_is_a_hint(client: httpx.Client, kind: str) -> None:
     add_table(client)
 
-    assert asked(client, wire(kind))["stored"] is True
+    assert send(client, wire(kind))["stored"] is True
 
     assert items(client, "/api/v1/operations") == []
     assert "intake.hint" in kinds(client)
 
 
 def test_an_unknown_table_is_not_registered_by_cluster_or_clean(client: httpx.Client) -> None:
-    answer = asked(client, wire("cluster"))
+    answer = send(client, wire("cluster"))
 
     assert answer["stored"] is False
     assert "lakehand tables add" in str(answer["message"])
@@ -127,7 +127,7 @@ def test_client_and_callback_mean_one_table(client: httpx.Client, scenario: str,
 
 def test_what_the_writer_deploys_is_kept_without_its_spark_settings(client: httpx.Client) -> None:
     for request in recordings()["database-and-deployment"].requests:
-        asked(client, request.target)
+        send(client, request.target)
 
     [table] = items(client, "/api/v1/tables")
     assert (table["db_name"], table["owner"], table["queue"]) == ("sales", "ana", "night jobs")
@@ -221,7 +221,7 @@ def test_a_callback_that_makes_no_sense_is_answered_and_noted(client: httpx.Clie
     ],
 )
 def test_what_is_wrong_is_answered_with_200_and_noted(client: httpx.Client, address: str, kind: str) -> None:
-    asked(client, address)
+    send(client, address)
 
     assert kind in kinds(client)
 
@@ -229,12 +229,12 @@ def test_what_is_wrong_is_answered_with_200_and_noted(client: httpx.Client, addr
 def test_requests_without_the_token_are_answered_and_stored_nowhere(context: ApiContext, client_of: ClientOf) -> None:
     client = client_of(with_security(context, wire_token="open-sesame"))
 
-    assert asked(client, wire())["stored"] is False
-    assert asked(client, wire(token="guessed"))["stored"] is False
+    assert send(client, wire())["stored"] is False
+    assert send(client, wire(token="guessed"))["stored"] is False
     assert items(client, "/api/v1/tables") == []
     assert "wire.unauthorized" in kinds(client)
 
-    assert asked(client, wire(token="open-sesame"))["stored"] is True
+    assert send(client, wire(token="open-sesame"))["stored"] is True
 
 
 def test_a_callback_needs_its_key_or_the_token(context: ApiContext, client_of: ClientOf) -> None:
@@ -253,8 +253,8 @@ def test_secrets_appear_nowhere(context: ApiContext, client_of: ClientOf, caplog
     client = client_of(with_security(context, wire_token="open-sesame", callback_key="key-sesame"))
     reply = []
     for token in ("wrong-sesame", "open-sesame"):
-        reply.append(asked(client, wire("explode", token=token)))
-        reply.append(asked(client, wire(token=token, basepath="/elsewhere")))
+        reply.append(send(client, wire("explode", token=token)))
+        reply.append(send(client, wire(token=token, basepath="/elsewhere")))
         reply.append(read(client.post(CALLBACK, content=b"{", headers={"HUDI-CALLBACK-KEY": token})))
 
     logged = [record.getMessage() for record in caplog.records if not record.name.startswith("http")]
@@ -285,7 +285,7 @@ def away(intake: Intake, hang: threading.Event | None = None) -> Away:
 def test_writers_are_answered_while_the_database_is_away(context: ApiContext, client_of: ClientOf) -> None:
     client = client_of(replace(context, intake=away(context.intake)))
 
-    assert asked(client, wire())["stored"] is False
+    assert send(client, wire())["stored"] is False
     assert posted(client, COMMIT)["stored"] is False
 
 
@@ -295,25 +295,25 @@ def test_writers_are_answered_while_the_database_hangs_and_it_is_stored_later(
     hang = threading.Event()
     client = client_of(replace(context, intake=away(context.intake, hang)))
 
-    assert asked(client, wire())["stored"] is False
+    assert send(client, wire())["stored"] is False
     assert client.get("/health/live").status_code == 200
     hang.set()
 
-    assert asked(client, wire(instant=""))["stored"] is True
+    assert send(client, wire(instant=""))["stored"] is True
     assert len(items(client, "/api/v1/operations")) == 1
 
 
 def test_a_flood_of_new_tables_is_bounded(store: SqlStore, client_of: ClientOf) -> None:
     client = client_of(context_over(store, per_minute=5))
 
-    stored = [asked(client, wire(basepath=f"/data/t{n}", table_name=f"t{n}"))["stored"] for n in range(20)]
+    stored = [send(client, wire(basepath=f"/data/t{n}", table_name=f"t{n}"))["stored"] for n in range(20)]
 
     assert stored.count(True) == len(items(client, "/api/v1/tables")) == 5
 
 
 def test_a_flood_of_different_troubles_is_bounded(client: httpx.Client) -> None:
     for number in range(300):
-        asked(client, wire(f"odd{number}"))
+        send(client, wire(f"odd{number}"))
 
     found = items(client, "/api/v1/events?limit=1000")
     assert len(found) <= 201

@@ -182,7 +182,7 @@ def test_an_id_that_is_none_is_refused(client: httpx.Client, id: str) -> None:
         assert client.get(f"{path}/{id}").status_code in (404, 422)
 
 
-def shown(client: httpx.Client, id: int) -> dict[str, Any]:
+def show(client: httpx.Client, id: int) -> dict[str, Any]:
     detail: dict[str, Any] = client.get(f"/api/v1/operations/{id}").json()
     return detail
 
@@ -190,7 +190,7 @@ def shown(client: httpx.Client, id: int) -> dict[str, Any]:
 def test_a_dry_run_is_stored_as_such(client: httpx.Client) -> None:
     add_table(client, action_types=["clean"])
 
-    operation = shown(client, add_operation(client, action="clean", instant=None, dry_run=True)["id"])
+    operation = show(client, add_operation(client, action="clean", instant=None, dry_run=True)["id"])
 
     assert operation["parameters"]["dry_run"] is True
     assert "a dry run of clean" in operation["events"][0]["message"]
@@ -212,7 +212,7 @@ def test_whoever_confirms_is_recorded(client_of: Callable[[ApiContext], httpx.Cl
     client.headers["Authorization"] = "Bearer secret"
     add_table(client, action_types=["clean"])
 
-    operation = shown(client, add_operation(client, action="clean", instant=None, confirm=True)["id"])
+    operation = show(client, add_operation(client, action="clean", instant=None, confirm=True)["id"])
 
     assert operation["parameters"]["confirm"] is True
     assert (operation["events"][0]["kind"], operation["events"][0]["detail"]) == ("operation.confirmed", {"by": "ann"})
@@ -222,7 +222,7 @@ def test_whoever_confirms_is_recorded(client_of: Callable[[ApiContext], httpx.Cl
 def test_options_arrive_among_options_whatever_they_are_called(client: httpx.Client, word: str) -> None:
     add_table(client)
 
-    operation = shown(client, add_operation(client, options={word: "true"}, instant=None)["id"])
+    operation = show(client, add_operation(client, options={word: "true"}, instant=None)["id"])
 
     assert operation["parameters"] == {"options": {word: "true"}, "mode": "plan-and-execute"}
 

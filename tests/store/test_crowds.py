@@ -129,14 +129,14 @@ def counting(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cost]
     """Statements as the driver sees them, and operations as they are made from rows."""
     cost, convert = Cost(), to_operation
 
-    def counted(row: Any) -> Any:
+    def count_row(row: Any) -> Any:
         cost.rows += 1
         return convert(row)
 
     def count(*_: Any) -> None:
         cost.statements += 1
 
-    monkeypatch.setattr("lakehand.store.operation_reads.to_operation", counted)
+    monkeypatch.setattr("lakehand.store.operation_reads.to_operation", count_row)
     engine = store.operations.database.engine
     listening.listen(engine, "before_cursor_execute", count)
     yield cost

@@ -10,7 +10,7 @@ from lakehand.domain.operations import Status
 from tests.store.given import HOUR, MINUTE, NOON, a_finished_operation, a_running_operation, a_table
 
 
-def say(store: Store, *messages: str, at: int = 0, **values: object) -> None:
+def record(store: Store, *messages: str, at: int = 0, **values: object) -> None:
     events = [Event(kind="test.said", message=m, **values) for m in messages]  # type: ignore[arg-type]
     store.events.add(events, now=NOON + at * MINUTE)
 
@@ -33,10 +33,10 @@ def test_an_event_comes_back_as_it_was_stored(store: Store) -> None:
 
 def test_the_newest_come_first_page_by_page(store: Store) -> None:
     for n in range(3):
-        say(store, f"{n}a", f"{n}b", at=n)
+        record(store, f"{n}a", f"{n}b", at=n)
 
     first = store.events.list(limit=4)
-    say(store, "newer", at=9)
+    record(store, "newer", at=9)
     second = store.events.list(limit=4, cursor=first.next)
 
     assert [e.event.message for e in (*first.items, *second.items)] == ["2b", "2a", "1b", "1a", "0b", "0a"]
@@ -46,9 +46,9 @@ def test_the_newest_come_first_page_by_page(store: Store) -> None:
 
 
 def test_repeats_are_one_row_with_a_count_and_the_last_word(store: Store) -> None:
-    say(store, "first", fingerprint="same")
-    say(store, "other", at=1)
-    say(store, "second", "third", at=2, fingerprint="same")
+    record(store, "first", fingerprint="same")
+    record(store, "other", at=1)
+    record(store, "second", "third", at=2, fingerprint="same")
 
     newest, older = store.events.list().items
 
@@ -59,22 +59,22 @@ def test_repeats_are_one_row_with_a_count_and_the_last_word(store: Store) -> Non
 
 @pytest.mark.parametrize("fingerprint", ["x" * 4000, "ü" * 300, "\ud800"])
 def test_any_fingerprint_will_do(store: Store, fingerprint: str) -> None:
-    say(store, "one", fingerprint=fingerprint)
-    say(store, "two", fingerprint=fingerprint)
-    say(store, "else", fingerprint=fingerprint + "!")
+    record(store, "one", fingerprint=fingerprint)
+    record(store, "two", fingerprint=fingerprint)
+    record(store, "else", fingerprint=fingerprint + "!")
 
     assert sorted((e.event.message, e.times) for e in store.events.list().items) == [("else", 1), ("two", 2)]
 
 
 def test_fingerprints_that_differ_in_case_differ(store: Store) -> None:
-    say(store, "small", fingerprint="a")
-    say(store, "tall", fingerprint="A")
+    record(store, "small", fingerprint="a")
+    record(store, "tall", fingerprint="A")
 
     assert len(store.events.list().items) == 2
 
 
 def test_any_text_can_be_stored(store: Store) -> None:
-    say(store, "zero \x00, half \ud800, " + "long" * 50_000)
+    record(store, "zero \x00, half \ud800, " + "long" * 50_000)
 
     [message] = messages(store)
     assert message.startswith("zero \N{REPLACEMENT CHARACTER}, half ?, long")
@@ -103,7 +103,7 @@ def test_events_are_found_by_table_operation_and_kind(store: Store) -> None:
 
 def test_old_events_go_in_bounded_steps_the_oldest_first(store: Store) -> None:
     for n in range(5):
-        say(store, str(n), at=n)
+        record(store, str(n), at=n)
 
     assert store.events.remove_before(NOON + 4 * MINUTE, limit=3) == 3
     assert messages(store) == ["4", "3"]
@@ -112,8 +112,8 @@ def test_old_events_go_in_bounded_steps_the_oldest_first(store: Store) -> None:
 
 
 def test_a_repeated_event_is_as_old_as_its_last_time(store: Store) -> None:
-    say(store, "again", fingerprint="f")
-    say(store, "again", at=2, fingerprint="f")
+    record(store, "again", fingerprint="f")
+    record(store, "again", at=2, fingerprint="f")
 
     assert store.events.remove_before(NOON + MINUTE, limit=9) == 0
 
@@ -121,8 +121,8 @@ def test_a_repeated_event_is_as_old_as_its_last_time(store: Store) -> None:
 def test_what_belongs_to_an_unfinished_operation_is_kept(store: Store) -> None:
     running = a_running_operation(store, a_table(store, "/w/1"))
     done = a_finished_operation(store, a_table(store, "/w/2"), status=Status.SUCCEEDED)
-    say(store, "needed", operation=running.id)
-    say(store, "old", operation=done.id)
+    record(store, "needed", operation=running.id)
+    record(store, "old", operation=done.id)
 
     assert store.events.remove_before(NOON + HOUR, limit=9) == 1
     assert messages(store) == ["needed"]

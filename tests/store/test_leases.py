@@ -29,7 +29,7 @@ from tests.store.given import (
 )
 
 
-def taken(store: Store, operation: Operation) -> Operation:
+def take(store: Store, operation: Operation) -> Operation:
     taker = store.operations.take_over(operation, holder=TWO, now=NOON + HOUR, time_to_live=MINUTE)
     assert taker is not None
     return taker
@@ -106,7 +106,7 @@ def test_a_holder_cannot_move_into_a_taken_slot(store: Store) -> None:
 
 def test_a_late_holder_can_write_nothing(store: Store) -> None:
     late = a_running_operation(store)
-    taker = taken(store, late)
+    taker = take(store, late)
 
     with pytest.raises(LeaseLost):
         store.operations.save(
@@ -134,7 +134,7 @@ def test_a_late_claimer_can_write_nothing(store: Store) -> None:
 def test_a_lease_is_prolonged_while_it_is_ours(store: Store) -> None:
     table, other = a_table(store), a_table(store, "/w/other")
     ours, lost = a_running_operation(store, table), a_running_operation(store, other)
-    taken(store, lost)
+    take(store, lost)
     leases = {o.id: o.lease.token for o in (ours, lost) if o.lease}
 
     kept = store.operations.renew(leases, now=NOON + HOUR, time_to_live=MINUTE)
@@ -183,7 +183,7 @@ def test_late_operations_are_those_past_lease_and_margin_the_latest_first(store:
 def test_a_take_over_brings_a_fresh_token_and_keeps_the_rest(store: Store) -> None:
     late = a_running_operation(store)
 
-    taker = taken(store, late)
+    taker = take(store, late)
 
     assert taker.lease is not None
     assert late.lease is not None
@@ -194,7 +194,7 @@ def test_a_take_over_brings_a_fresh_token_and_keeps_the_rest(store: Store) -> No
 
 def test_one_of_two_takers_wins(store: Store) -> None:
     late = a_running_operation(store)
-    taken(store, late)
+    take(store, late)
 
     assert store.operations.take_over(late, holder=ONE, now=NOON + HOUR, time_to_live=MINUTE) is None
 
@@ -237,10 +237,10 @@ def test_every_live_operation_is_busy(store: Store) -> None:
 def test_no_two_operations_have_the_same_dispatch_slot(store: Store) -> None:
     tables = [a_table(store, f"/w/t{n}") for n in range(3)]
     pending = [a_pending_operation(store, table) for table in tables]
-    places = ["hudi:compaction#0", "hudi:compaction#1"]
+    slots = ["hudi:compaction#0", "hudi:compaction#1"]
 
     claims = [
-        store.operations.claim(o, holder=ONE, now=NOON, time_to_live=MINUTE, dispatch_slots=places) for o in pending
+        store.operations.claim(o, holder=ONE, now=NOON, time_to_live=MINUTE, dispatch_slots=slots) for o in pending
     ]
 
     assert [claim is not None for claim in claims] == [True, True, False]
@@ -265,7 +265,7 @@ def test_whoever_takes_an_operation_over_keeps_its_place(store: Store) -> None:
     first, second = (a_pending_operation(store, a_table(store, f"/w/t{n}")) for n in range(2))
     held = store.operations.claim(first, holder=ONE, now=NOON, time_to_live=MINUTE, dispatch_slots=["p#0"])
     assert held is not None
-    taken(store, held)
+    take(store, held)
 
     assert (
         store.operations.claim(second, holder=ONE, now=NOON + HOUR, time_to_live=MINUTE, dispatch_slots=["p#0"]) is None

@@ -38,7 +38,7 @@ class Factory(HudiProcessFactory):
     """Hudi's own, as someone might have written it."""
 
 
-def made(**members: Any) -> type[Factory]:
+def make_factory(**members: Any) -> type[Factory]:
     return type("BadFactory", (Factory,), members)
 
 
@@ -74,73 +74,73 @@ def unstorable(answer: TableProcess | Skip) -> Any:
 
 
 BAD_FACTORIES: Mapping[str, tuple[type[Factory], str]] = {
-    "no name": (made(name=""), "test_it_has_a_name"),
+    "no name": (make_factory(name=""), "test_it_has_a_name"),
     "an action that nobody registered": (
-        made(supported_actions=lambda _: {HUDI: frozenset({UNHEARD})}),
+        make_factory(supported_actions=lambda _: {HUDI: frozenset({UNHEARD})}),
         "test_its_actions_are_registered_words_of_at_most_32_characters",
     ),
     "an action that is a text": (
-        made(supported_actions=lambda _: {HUDI: frozenset({"compaction"})}),
+        make_factory(supported_actions=lambda _: {HUDI: frozenset({"compaction"})}),
         "test_its_actions_are_registered_words_of_at_most_32_characters",
     ),
     "nothing for its format": (
-        made(supported_actions=lambda _: {}), "test_its_actions_are_registered_words_of_at_most_32_characters",
+        make_factory(supported_actions=lambda _: {}), "test_its_actions_are_registered_words_of_at_most_32_characters",
     ),
     "a strategy that never asks": (
-        made(trigger_strategy=lambda *_: ProcessTriggerStrategy(on_new_snapshot=False)),
+        make_factory(trigger_strategy=lambda *_: ProcessTriggerStrategy(on_new_snapshot=False)),
         "test_its_strategies_can_come_true",
     ),
     "an interval of nothing": (
-        made(trigger_strategy=lambda *_: ProcessTriggerStrategy(interval=timedelta())),
+        make_factory(trigger_strategy=lambda *_: ProcessTriggerStrategy(interval=timedelta())),
         "test_its_strategies_can_come_true",
     ),
     "state that does not survive": (
-        made(required_states=lambda _: {StateKey(name="seen", default=7, encode=str, decode=forgetful)}),
+        make_factory(required_states=lambda _: {StateKey(name="seen", default=7, encode=str, decode=forgetful)}),
         "test_its_state_survives_being_stored",
     ),
     "a dry run of another's action": (
-        made(dry_run_actions=lambda _: frozenset({UNHEARD})), "test_its_dry_runs_are_among_its_actions",
+        make_factory(dry_run_actions=lambda _: frozenset({UNHEARD})), "test_its_dry_runs_are_among_its_actions",
     ),
     "a decision by chance": (
-        made(trigger=decided(lambda answer: replace(answer, reason=f"{answer.reason} {random.random()}"))),
+        make_factory(trigger=decided(lambda answer: replace(answer, reason=f"{answer.reason} {random.random()}"))),
         "test_a_decision_asked_for_twice_is_the_same_and_writes_nothing",
     ),
     "a decision that writes": (
-        made(trigger=writing), "test_a_decision_asked_for_twice_is_the_same_and_writes_nothing",
+        make_factory(trigger=writing), "test_a_decision_asked_for_twice_is_the_same_and_writes_nothing",
     ),
     "a decision that is no answer": (
-        made(trigger=decided(lambda answer: None)), "test_a_decision_is_a_process_or_a_skip_and_says_why",
+        make_factory(trigger=decided(lambda answer: None)), "test_a_decision_is_a_process_or_a_skip_and_says_why",
     ),
     "a decision without words": (
-        made(trigger=decided(lambda answer: Skip(reason="17 4"))),
+        make_factory(trigger=decided(lambda answer: Skip(reason="17 4"))),
         "test_a_decision_is_a_process_or_a_skip_and_says_why",
     ),
     "parameters that cannot be stored": (
-        made(trigger=decided(unstorable)),
+        make_factory(trigger=decided(unstorable)),
         "test_a_decision_is_a_process_or_a_skip_and_says_why",
     ),
     "an admission without a job": (
-        made(admit=lambda _, table, operation: replace(operation.process, job="")),
+        make_factory(admit=lambda _, table, operation: replace(operation.process, job="")),
         "test_what_is_wanted_is_admitted_as_a_whole_process_or_refused_with_a_reason",
     ),
     "a refusal without a reason": (
-        made(admit=lambda *_: Failure(reason="no", message="")),
+        make_factory(admit=lambda *_: Failure(reason="no", message="")),
         "test_what_a_person_asks_for_is_admitted_or_refused_with_a_reason",
     ),
     "success without effect": (
-        made(verify=verdict(Finding.DONE)), "test_without_a_result_an_untouched_table_does_not_show_the_effect",
+        make_factory(verify=verdict(Finding.DONE)), "test_without_a_result_an_untouched_table_does_not_show_the_effect",
     ),
     "an unreadable table that is undone": (
-        made(verify=verdict(Finding.NOT_DONE)), "test_a_table_that_cannot_be_read_is_unreadable_and_not_undone",
+        make_factory(verify=verdict(Finding.NOT_DONE)), "test_a_table_that_cannot_be_read_is_unreadable_and_not_undone",
     ),
     "a dropped table that is unreadable": (
-        made(verify=verdict(Finding.UNREADABLE)), "test_a_table_that_was_dropped_is_gone",
+        make_factory(verify=verdict(Finding.UNREADABLE)), "test_a_table_that_was_dropped_is_gone",
     ),
     "a failure without words": (
-        made(classify=lambda *_: Failure(reason="x", message="")),
+        make_factory(classify=lambda *_: Failure(reason="x", message="")),
         "test_an_unforeseen_failure_has_a_message",
     ),
-    "a recovery that forgets": (made(recover=recovered), "test_a_stored_process_is_recovered_as_it_was"),
+    "a recovery that forgets": (make_factory(recover=recovered), "test_a_stored_process_is_recovered_as_it_was"),
 }  # fmt: skip
 
 

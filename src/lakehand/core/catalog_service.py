@@ -104,15 +104,15 @@ class CatalogService:
         self, served: ServedCatalog, changes: CatalogChanges, count: int, *, dry_run: bool, by: str
     ) -> SyncReport:
         refused: dict[str, str] = {}
-        added = [called(reference) for reference in changes.add]
+        added = [name_of(reference) for reference in changes.add]
         if not dry_run:
             self.count_missing(served.catalog.name, changes)
             self.retire(changes.retire, served.catalog, by)
             self.rename(changes.rename, served.catalog, refused, by)
-            added = [called(reference) for reference in changes.add if self.add(served, reference, refused, by)]
+            added = [name_of(reference) for reference in changes.add if self.add(served, reference, refused, by)]
         return SyncReport(
             catalog=served.catalog.name, at=self.store.clock.now(), dry_run=dry_run, tables=count, added=added,
-            renamed=[f"{one.table.name} → {called(one.reference)}" for one in changes.rename], refused=refused,
+            renamed=[f"{one.table.name} → {name_of(one.reference)}" for one in changes.rename], refused=refused,
             retired=[table.name for table in changes.retire], missing=[table.name for table in changes.missing],
             problem=changes.why_kept,
         )  # fmt: skip
@@ -128,7 +128,7 @@ class CatalogService:
     def rename(self, renames: Sequence[Rename], catalog: Catalog, refused: dict[str, str], by: str) -> None:
         """Remove all old names before adding new ones: a name may pass from one table to another."""
         for one in renames:
-            self.remove(one.table, f"is called {called(one.reference)} in the catalog {catalog.name} now", by)
+            self.remove(one.table, f"is called {name_of(one.reference)} in the catalog {catalog.name} now", by)
         for one in renames:
             spec = replace(one.table.spec, db_name=one.reference.db_name, table_name=one.reference.table_name)
             self.try_to_add(spec, refused, by)
@@ -187,7 +187,7 @@ def without_secrets(text: str, catalog: Catalog) -> str:
     return _URL_PASSWORD.sub(r"\1***@", text)
 
 
-def called(reference: TableReference) -> str:
+def name_of(reference: TableReference) -> str:
     return f"{reference.db_name}.{reference.table_name}" if reference.db_name else reference.table_name
 
 

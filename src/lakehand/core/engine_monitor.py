@@ -21,7 +21,7 @@ from lakehand.spi.engines import EngineState, EngineStatus, ExecuteEngine, Lease
 
 log = logging.getLogger(__name__)
 PROGRESS_EVERY = 2.0  # seconds between two stored progresses of one operation
-RETRY = 5.0  # seconds between two tries with a table that could not be read, or an engine that took no work
+RETRY = 5.0  # seconds between two attempts at a table that could not be read, or an engine that took no work
 Statuses = Mapping[Handle, EngineStatus]
 
 

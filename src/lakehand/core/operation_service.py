@@ -140,9 +140,9 @@ class OperationService:
         """Remove every unfinished operation of a table: those that wait in batches, then the few that are held."""
         removed = end_all_waiting(self.store, table.id, reason=f"removed by {by}")
         if removed:
-            told = f"{len(removed)} waiting operations of {table.name} were removed by {by}"
+            message = f"{len(removed)} waiting operations of {table.name} were removed by {by}"
             self.store.events.add(
-                [Event(kind="operation.cleared", message=told, table=table.id, detail={"by": by})],
+                [Event(kind="operation.cleared", message=message, table=table.id, detail={"by": by})],
                 now=self.store.clock.now(),
             )
         held = [o for o in self.store.operations.of_table(table.id, recent=0) if o.status in UNFINISHED]

@@ -64,19 +64,19 @@ def show_operation(id: PathId, context: Context, _caller: Caller) -> OperationDe
 @router.post("/{id}/cancel")
 def cancel_operation(id: PathId, context: Context, caller: Caller) -> OperationAnswer:
     """Cancel it. A running one ends when its engine has stopped it."""
-    return shown(context, context.operations.cancel(OperationId(id), by=caller))
+    return answer_of(context, context.operations.cancel(OperationId(id), by=caller))
 
 
 @router.post("/{id}/retry")
 def retry_operation(id: PathId, context: Context, caller: Caller) -> OperationAnswer:
     """Retry a failed, canceled or dropped operation, with all its attempts restored."""
-    return shown(context, context.operations.retry(OperationId(id), by=caller))
+    return answer_of(context, context.operations.retry(OperationId(id), by=caller))
 
 
 @router.delete("/{id}")
 def remove_operation(id: PathId, context: Context, caller: Caller) -> OperationAnswer:
     """Remove it from the service; a running one is canceled first."""
-    return shown(context, context.operations.cancel(OperationId(id), by=caller, delete=True))
+    return answer_of(context, context.operations.cancel(OperationId(id), by=caller, delete=True))
 
 
 @router.get("/{id}/logs")
@@ -113,5 +113,5 @@ def read_statuses(text: str) -> Collection[Status]:
     return [Status(word) for word in words]
 
 
-def shown(context: ApiContext, operation: Operation) -> OperationAnswer:
+def answer_of(context: ApiContext, operation: Operation) -> OperationAnswer:
     return OperationAnswer.of(operation, context.operations.show(operation.id).table)

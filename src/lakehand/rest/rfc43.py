@@ -16,7 +16,7 @@ from lakehand.rest.access import Context, Writer
 from lakehand.rest.context import ApiContext
 from lakehand.rest.fields import Location, Name, Priority, Properties, Seconds
 from lakehand.rest.operation_shapes import OperationAnswer
-from lakehand.rest.operations import shown
+from lakehand.rest.operations import answer_of
 from lakehand.rest.parameters import read_instant, read_options, read_parallelism, read_resource
 from lakehand.rest.table_shapes import NewTable, TableAnswer
 from lakehand.rest.wire_requests import ACTIONS
@@ -98,7 +98,7 @@ def remove(service: Service, request: RemoveRequest, context: Context, writer: W
     """Remove an operation whose plan was rolled back or is no longer wanted; if it runs, cancel it."""
     table = known_table(request, context.tables)
     instant = read_instant(request.instant, context.intake.rules)
-    return shown(context, context.operations.remove(table, instant, by=writer))
+    return answer_of(context, context.operations.remove(table, instant, by=writer))
 
 
 @router.post(

@@ -64,10 +64,10 @@ def test_a_job_that_found_nothing_succeeds_and_changed_nothing(tmp_path: Path) -
 def test_rows_that_were_lost_on_the_way_are_reported(tmp_path: Path) -> None:
     table = LogTable(tmp_path / "t", adds(30, MB))
     harness, operation = admitted(table)
-    stones = [remove(f"part-{n}.parquet", days_ago=0) for n in range(30)]
-    for stone in stones:
-        stone["remove"]["stats"] = '{"numRecords": 10}'
-    table.commit(add("merged", MB, rows=299), *stones, operation="OPTIMIZE", **tag(operation))
+    tombstones = [remove(f"part-{n}.parquet", days_ago=0) for n in range(30)]
+    for tombstone in tombstones:
+        tombstone["remove"]["stats"] = '{"numRecords": 10}'
+    table.commit(add("merged", MB, rows=299), *tombstones, operation="OPTIMIZE", **tag(operation))
     assert "300 rows went in and 299 came out: check the table" in harness.verdict(operation, {}).reason
 
 

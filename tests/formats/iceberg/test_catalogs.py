@@ -61,11 +61,11 @@ def test_a_jdbc_catalog_on_postgresql_is_read_with_the_address_that_spark_has(
 ) -> None:
     library = filled(postgresql_url, tmp_path)
     url = library.engine.url
-    spoken = f"jdbc:postgresql://{url.host or ''}{f':{url.port}' if url.port else ''}/{url.database}"
+    java_url = f"jdbc:postgresql://{url.host or ''}{f':{url.port}' if url.port else ''}/{url.database}"
     hidden = {"reader.uri": postgresql_url} if not url.host else {}
     secret = {"jdbc.user": url.username or "", "jdbc.password": url.password or ""}
     known = {key: value for key, value in secret.items() if value}
-    reader = check(jdbc(spoken, **known, **hidden), library, tmp_path)
+    reader = check(jdbc(java_url, **known, **hidden), library, tmp_path)
     for engine in (library.engine, reader._catalogs._open["lake"]):
         engine.dispose()
 

@@ -44,7 +44,7 @@ def test_a_delete_in_the_middle_of_our_rewrite_wins_and_we_retry(
     spark: SparkSession, spoiled: Path, harness_for: HarnessFor
 ) -> None:
     table = harness_for(spoiled)
-    operation = table.admitted(table.stored(wanted(table)))
+    operation = table.admitted(table.stored(trigger(table)))
 
     with meddling(spark, deleting(spark, spoiled)), pytest.raises(Exception, match="DELTA_CONCURRENT") as lost:
         table.execute(operation)
@@ -66,7 +66,7 @@ def test_a_rewrite_in_the_middle_of_an_append_harms_nobody(
 ) -> None:
     table = harness_for(spoiled)
 
-    with meddling(spark, elsewhere(lambda: kept(table.serve("optimize")))):
+    with meddling(spark, elsewhere(lambda: keep(table.serve("optimize")))):
         delta.append(spark.newSession(), spoiled, number=50)
 
     assert delta.facts(spark, spoiled)[0] == 1800 + delta.ROWS_EACH
@@ -80,7 +80,7 @@ def test_a_writer_whose_delete_loses_to_our_rewrite_is_not_starved(
     writer = spark.newSession()
 
     with (
-        meddling(spark, elsewhere(lambda: kept(table.serve("optimize")))),
+        meddling(spark, elsewhere(lambda: keep(table.serve("optimize")))),
         pytest.raises(Exception, match="DELTA_CONCURRENT"),
     ):
         delta.delete(writer, spoiled, "id % 10 = 7")
@@ -92,11 +92,11 @@ def test_a_writer_whose_delete_loses_to_our_rewrite_is_not_starved(
     assert isinstance(table.wants("purge"), Skip)
 
 
-def wanted(table: PluginHarness) -> TableProcess:
+def trigger(table: PluginHarness) -> TableProcess:
     answer = table.wants("optimize")
     assert isinstance(answer, TableProcess), answer
     return answer
 
 
-def kept(_: object) -> None:
+def keep(_: object) -> None:
     """A change has no answer."""

@@ -26,7 +26,7 @@ def serve(spark: SparkSession, harness: PluginHarness, path: Path, action: str) 
     return done
 
 
-def wanted(harness: PluginHarness, action: str) -> str:
+def trigger(harness: PluginHarness, action: str) -> str:
     answer = harness.wants(action)
     assert isinstance(answer, TableProcess), answer
     return answer.reason
@@ -46,7 +46,7 @@ def test_a_hundred_small_files_with_deletion_vectors_become_one(
     spark: SparkSession, spoiled: Path, harness_for: HarnessFor
 ) -> None:
     table = harness_for(spoiled)
-    assert wanted(table, "optimize").startswith("100 of 100 files are under 96.0 MB: ")
+    assert trigger(table, "optimize").startswith("100 of 100 files are under 96.0 MB: ")
 
     done = serve(spark, table, spoiled, "optimize")
 
@@ -63,7 +63,7 @@ def test_deletion_vectors_are_purged_and_no_other_file_is_touched(
     delta.append(spark, spoiled, number=10)
     whole = delta.live_files(spoiled, without_vectors=True)
     table = harness_for(spoiled)
-    assert "of 101 files have deletion vectors: 200 of " in wanted(table, "purge")
+    assert "of 101 files have deletion vectors: 200 of " in trigger(table, "purge")
 
     done = serve(spark, table, spoiled, "purge")
 
@@ -77,7 +77,7 @@ def test_a_z_order_is_repeated_only_when_enough_was_written_since(
     spark: SparkSession, spoiled: Path, harness_for: HarnessFor
 ) -> None:
     table = harness_for(spoiled, z_order__columns="id, p", z_order__min_bytes="1", z_order__target_file_bytes="65536")
-    assert wanted(table, "z-order").startswith("100 of 100 files with ")
+    assert trigger(table, "z-order").startswith("100 of 100 files with ")
 
     done = serve(spark, table, spoiled, "z-order")
     assert after(done)["files"] > 1, "several files, each with ids of its own"
@@ -86,7 +86,7 @@ def test_a_z_order_is_repeated_only_when_enough_was_written_since(
     delta.append(spark, spoiled, number=20, rows=100)
     assert skipped(table, "z-order").startswith(f"1 of {after(done)['files'] + 1} files with ")
     delta.append(spark, spoiled, number=6, files=4, rows=600)
-    assert "to rewrite" in wanted(table, "z-order")
+    assert "to rewrite" in trigger(table, "z-order")
 
 
 def test_only_the_partitions_that_need_it_are_z_ordered(
@@ -98,7 +98,7 @@ def test_only_the_partitions_that_need_it_are_z_ordered(
     serve(spark, table, path, "z-order")
     ordered = delta.live_files(path)
     delta.frame(spark, 7, 400).where("p = 'p 1'").write.format("delta").mode("append").save(str(path))
-    assert "in 1 of 2 partitions" in wanted(table, "z-order")
+    assert "in 1 of 2 partitions" in trigger(table, "z-order")
 
     serve(spark, table, path, "z-order")
 
@@ -113,7 +113,7 @@ def test_a_partitioned_table_is_merged_within_its_partitions(
     properties = {"delta.columnMapping.mode": "name", "delta.appendOnly": "true", "delta.enableChangeDataFeed": "true"}
     delta.make_table(spark, path, commits=3, files=4, partitioned=True, properties=properties)
     table = harness_for(path, optimize__max_bytes="1")
-    assert "24 files to rewrite into 2" in wanted(table, "optimize")
+    assert "24 files to rewrite into 2" in trigger(table, "optimize")
 
     first = table.serve("optimize")
     assert (first.result["files_removed"], first.result["files_added"]) == (12, 1), "one partition in each run"
@@ -147,7 +147,7 @@ def test_liquid_clustering_is_kept_by_optimize(spark: SparkSession, tmp_path: Pa
     )
     delta.append(spark, path, number=1, files=25)
     table = harness_for(path, z_order__columns="v")
-    assert wanted(table, "optimize").startswith("25 of 25 files with ")
+    assert trigger(table, "optimize").startswith("25 of 25 files with ")
     assert skipped(table, "z-order") == "the table has liquid clustering by id: optimize keeps it"
 
     serve(spark, table, path, "optimize")

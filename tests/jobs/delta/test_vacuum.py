@@ -32,7 +32,7 @@ def orphan(path: Path, name: str, *, days: int) -> Path:
     return file
 
 
-def wanted(harness: PluginHarness) -> TableProcess:
+def trigger(harness: PluginHarness) -> TableProcess:
     answer = harness.wants("vacuum")
     assert isinstance(answer, TableProcess), answer
     return answer
@@ -51,7 +51,7 @@ def test_removed_files_go_when_their_time_has_come_and_the_younger_stay(
     spark.newSession().sql(f"OPTIMIZE {delta.quoted(old)}").collect()
     facts, described, here = delta.facts(spark, old), delta.described(old), delta.data_files(old)
     table = harness_for(old)
-    assert wanted(table).reason.startswith("40 removed files with ")
+    assert trigger(table).reason.startswith("40 removed files with ")
 
     listed = table.finish(table.asked("vacuum", dry_run=True))
     assert (listed.result["would_delete_files"], listed.result["changed"]) == (40, False)
@@ -91,7 +91,7 @@ def test_too_many_files_that_nobody_removed_are_deleted_only_when_a_person_confi
 ) -> None:
     lost = [orphan(old, f"part-lost-{number}.parquet", days=30) for number in range(30)]
     table = harness_for(old, vacuum__mode="full")
-    operation = table.admitted(table.stored(wanted(table)))
+    operation = table.admitted(table.stored(trigger(table)))
 
     with pytest.raises(ImplausibleShare, match=r"30 of 71 files \(42%\)") as stopped:
         table.execute(operation)
@@ -161,7 +161,7 @@ def test_a_list_that_names_a_live_file_stops_everything(
 ) -> None:
     here = delta.data_files(old)
     table = harness_for(old)
-    operation = table.admitted(table.stored(wanted(table)))
+    operation = table.admitted(table.stored(trigger(table)))
     doomed = sorted(here - delta.live_files(old))[0]
     monkeypatch.setattr("lakehand.jobs.delta.listing.live_files", lambda job: [f"file:{old}/{doomed}"])
 

@@ -23,9 +23,9 @@ def seen_tasks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counts: list[int] = []
     real = commits.rewrite
 
-    def counted(context: Any, source: Any, tasks: list[Any]) -> list[Any]:
+    def count_tasks(context: Any, source: Any, tasks: list[Any]) -> list[Any]:
         counts.append(len(tasks))
         return list(real(context, source, tasks))
 
-    monkeypatch.setattr(commits, "rewrite", counted)
+    monkeypatch.setattr(commits, "rewrite", count_tasks)
     return counts

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Damaged Paimon tables, each made once: a test copies the one that it spoils further."""
+"""Damaged Paimon tables, each make once: a test copies the one that it spoils further."""
 
 import shutil
 from collections.abc import Callable
@@ -54,12 +54,12 @@ TEMPLATES = {make.__name__: make for make in (small_files, partitions, keyed, hi
 
 @pytest.fixture(scope="session")
 def templates(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    def made(name: str) -> Path:
+    def make(name: str) -> Path:
         make = TEMPLATES[name]
         folder = made_once(tmp_path_factory, f"paimon/{name}", lambda folder: make(Lake(spark, folder), name))
         return Lake(spark, folder).path(name)
 
-    return made
+    return make
 
 
 @pytest.fixture

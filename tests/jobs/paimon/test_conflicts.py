@@ -23,7 +23,7 @@ def kinds(path: Path) -> list[str]:
     return [one["commitKind"] for one in paimon.snapshots(path)]
 
 
-def wanted(service: PluginHarness) -> Operation:
+def new_operation(service: PluginHarness) -> Operation:
     answer = service.wants("compact")
     assert not isinstance(answer, Skip), answer
     return service.admitted(service.stored(answer))
@@ -35,7 +35,7 @@ def test_rows_that_are_appended_while_small_files_are_packed_stay(
     lake = lake_with("small_files")
     path, before = lake.path("small_files"), lake.facts("small_files")
     service, writer = harness(spark, path), Writer(spark, path)
-    operation = wanted(service)
+    operation = new_operation(service)
 
     result = disturbed_plan(spark, tmp_path, lambda: service.execute(operation), lambda: writer.append(NEW))
 
@@ -64,7 +64,7 @@ def test_a_packing_gives_way_to_a_delete_of_rows_and_is_planned_anew(
     lake = lake_with("small_files")
     path = lake.path("small_files")
     service = harness(spark, path, compact__beside_row_changes="true")
-    operation, delete = wanted(service), Writer(spark, path).delete_files(3)
+    operation, delete = new_operation(service), Writer(spark, path).delete_files(3)
 
     with pytest.raises(Exception, match="conflicts detected") as caught:
         disturbed_plan(spark, tmp_path, lambda: service.execute(operation), delete)
@@ -86,7 +86,7 @@ def test_rows_that_are_written_or_deleted_by_key_while_runs_are_merged_stay_so(
     path, before = lake.path("keyed"), lake.facts("keyed")
     service, writer = harness(spark, path, compact__strategy="minor"), Writer(spark, path)
     ids, change = (range(200, 205), -5) if deleted else (NEW, 5)
-    operation = wanted(service)
+    operation = new_operation(service)
 
     result = disturbed(spark, operation, "committing", lambda: writer.append(ids, deleted=deleted))
 
@@ -103,7 +103,7 @@ def test_a_delete_by_key_that_began_before_a_full_merge_and_commits_after_it_cou
     path, before = lake.path("keyed"), lake.facts("keyed")
     service, writer = harness(spark, path, compact__strategy="full"), Writer(spark, path)
     commit = writer.prepare(range(200, 205), deleted=True)
-    operation = wanted(service)
+    operation = new_operation(service)
 
     result = disturbed_plan(spark, tmp_path, lambda: service.execute(operation), lambda: writer.append(NEW))
     commit()
@@ -117,7 +117,7 @@ def test_rows_that_are_appended_while_a_table_is_sorted_stay(spark: SparkSession
     lake = lake_with("small_files")
     path, before = lake.path("small_files"), lake.facts("small_files")
     service = harness(spark, path, **SORT)
-    operation = wanted(service)
+    operation = new_operation(service)
 
     result = disturbed(spark, operation, "committing", lambda: Writer(spark, path).append(NEW))
 
@@ -130,7 +130,7 @@ def test_a_sort_gives_way_to_a_delete_of_rows_and_leaves_no_file_behind(spark: S
     lake = lake_with("small_files")
     path = lake.path("small_files")
     service = harness(spark, path, compact__beside_row_changes="true", **SORT)
-    operation, data = wanted(service), path / "bucket-0"
+    operation, data = new_operation(service), path / "bucket-0"
 
     def delete() -> None:
         delete.files = len(list(data.iterdir()))  # type: ignore[attr-defined]
@@ -152,7 +152,7 @@ def test_a_sort_gives_way_to_a_delete_of_rows_and_leaves_no_file_behind(spark: S
 def test_an_overwrite_wins_whether_it_comes_before_a_sort_or_after_it(spark: SparkSession, lake_with: Make) -> None:
     lake = lake_with("small_files")
     path, service = lake.path("small_files"), harness(spark, lake.path("small_files"), **SORT)
-    operation = wanted(service)
+    operation = new_operation(service)
     overwrite = "INSERT OVERWRITE {shop}.small_files VALUES (1, 7, 'p', 'n')"
 
     with pytest.raises(Exception, match="conflicts detected"):
@@ -170,7 +170,7 @@ def test_two_runners_of_one_operation_rewrite_once(spark: SparkSession, lake_wit
     lake = lake_with("small_files")
     path, before = lake.path("small_files"), lake.facts("small_files")
     service = harness(spark, path, **SORT)
-    operation = wanted(service)
+    operation = new_operation(service)
 
     with pytest.raises(Exception, match="conflicts detected"):
         disturbed(spark, operation, "committing", lambda: service.execute(operation))

@@ -27,7 +27,7 @@ def rewrites(path: Path) -> int:
     return [one["commitKind"] for one in paimon.snapshots(path)].count("COMPACT")
 
 
-def wanted(service: PluginHarness, action: str = "compact") -> Operation:
+def new_operation(service: PluginHarness, action: str = "compact") -> Operation:
     answer = service.wants(action)
     assert isinstance(answer, TableProcess), answer
     return service.admitted(service.stored(answer))
@@ -41,7 +41,7 @@ def test_a_driver_that_dies_before_the_commit_has_done_nothing_and_the_next_atte
     lake = lake_with(table)
     before = lake.facts(table)
     service = harness(spark, lake.path(table), **properties)
-    operation = wanted(service)
+    operation = new_operation(service)
 
     killed(spark, operation, step)
     assert service.verdict(operation, {}).finding is Finding.NOT_DONE
@@ -59,7 +59,7 @@ def test_a_driver_that_dies_after_the_commit_has_done_it_and_the_next_attempt_do
     lake = lake_with(table)
     before = lake.facts(table)
     service = harness(spark, lake.path(table), **properties)
-    operation = wanted(service)
+    operation = new_operation(service)
 
     killed(spark, operation, "committed")
     verdict = service.verdict(operation, {})
@@ -77,7 +77,7 @@ def test_a_driver_that_dies_between_two_rounds_has_done_some_and_the_next_decisi
     lake = lake_with("partitions")
     before = lake.facts("partitions")
     service = harness(spark, lake.path("partitions"))
-    operation = wanted(service)
+    operation = new_operation(service)
     counts = operation.process.parameters["counts"]
     assert isinstance(counts, list)
     first, second, *_ = bins(counts, 5)
@@ -101,7 +101,7 @@ def test_an_expiry_that_was_cut_short_goes_on_where_it_stopped(
     path, before = lake.path("history"), lake.facts("history")
     paimon.age(path, 2)
     service = harness(spark, path)
-    operation = wanted(service, "expire-snapshots")
+    operation = new_operation(service, "expire-snapshots")
 
     killed(spark, operation, "expired")
     assert len(paimon.snapshots(path)) == 116 - 20

@@ -26,7 +26,7 @@ _BRANCH = re.compile(r"_refs/branches/([^/]+)\.json")
 @dataclass(frozen=True)
 class Source:
     uri: str
-    options: dict[str, str] = field(repr=False)  # of Lance's storage client, besides the environment
+    options: dict[str, str] = field(repr=False)  # of Lance's storage client, in addition to the environment
 
     def open(self) -> Any:
         import lance  # in functions only: see commits.executor_function
