@@ -202,7 +202,7 @@ def test_a_full_pool_defers_the_rest_and_keeps_their_wake_ups(world: World, monk
     world.coordinator.run_once()
     monkeypatch.setattr(world.evaluate_pools, "has_room", lambda _: False)
     table = world.add_table("slow1", format=SLOW)
-    world.table_service.look_now(table.id)
+    world.table_service.evaluate_now(table.id)
     world.coordinator.run_once()
     [schedule] = world.store.schedules.of_table(table.id)
     assert (schedule.last_look, schedule.wakes, schedule.token) == (None, 1, None)

@@ -112,7 +112,7 @@ def test_the_coordinator_uses_the_token_that_the_prober_has_just_stored(world: W
 def test_a_stored_token_that_is_old_or_seen_already_is_not_used(world: World) -> None:
     table = a_quiet_table(world)
     world.tables.plan(table.location, T1)
-    world.table_service.look_now(table.id)
+    world.table_service.evaluate_now(table.id)
     world.coordinator.run_once()
     assert world.the_operation(table).instant == T1, "the stored token was from before the change"
 

@@ -130,7 +130,7 @@ def test_tables_that_were_registered_together_are_not_probed_together_for_ever(w
 
 
 def test_an_evaluation_counts_as_a_probe(world: World, table: Table) -> None:
-    world.table_service.look_now(table.id)
+    world.table_service.evaluate_now(table.id)
     world.coordinator.run_once()
     world.tables.probes = 0
     world.prober.run_once()

@@ -103,7 +103,7 @@ def test_neither_a_commit_nor_a_word_of_the_writer_hurries_a_strategy_of_the_clo
 def test_a_person_hurries_a_strategy_of_the_clock(world: World, hourly: Table) -> None:
     world.look()
     world.clock.pass_by(minutes=5)
-    world.table_service.look_now(hourly.id)
+    world.table_service.evaluate_now(hourly.id)
     world.look()
     assert cleans(world) == [timedelta(), 5 * MINUTE]
 

@@ -115,12 +115,12 @@ class TableService:
         kind, text = ("table.retired", f"{why} and is served no more") if why else ("table.removed", removed_by(by))
         self.note(table, kind, f"{table.name} {text}", by)
 
-    def look_now(self, id: TableId, *, by: str = SERVICE) -> Table:
+    def evaluate_now(self, id: TableId, *, by: str = SERVICE) -> Table:
         """Evaluate the table at once, changed or not."""
         table = self.get(id)
         now = self.store.clock.now()
         self.store.schedules.wake([id], now=now, decide=True)
-        self.store.events.add([look_event(table, by)], now=now)
+        self.store.events.add([evaluation_event(table, by)], now=now)
         self.wake()
         return table
 
@@ -154,11 +154,11 @@ def removed_by(name: str) -> str:
     return f"was removed from the service by {name}; its data is untouched"
 
 
-def look_event(table: Table, by: str) -> Event:
+def evaluation_event(table: Table, by: str) -> Event:
     """Counted in one row per table and person: a script may ask every minute."""
     return Event(
-        kind="table.look", message=f"a look at {table.name} was asked for by {by}", table=table.id, detail={"by": by},
-        fingerprint=f"table.look:{table.id}:{by}",
+        kind="table.look", message=f"an evaluation of {table.name} was asked for by {by}", table=table.id,
+        detail={"by": by}, fingerprint=f"table.look:{table.id}:{by}",
     )  # fmt: skip
 
 

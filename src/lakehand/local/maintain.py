@@ -62,7 +62,7 @@ class OneShotRun:
                 self.table, action, None, {}, origin=PERSON, dry_run=request.dry_run, confirm=request.confirm
             )
         if not request.actions:
-            self.service.tables.look_now(self.table.id)
+            self.service.tables.evaluate_now(self.table.id)
         is_over = self.are_ended if request.actions else self.is_settled
         while not is_over(known := self.operations()):
             on_change(known)

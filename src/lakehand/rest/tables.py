@@ -75,7 +75,7 @@ def explain_table(id: PathId, context: Context, _caller: Caller) -> ExplanationA
 @router.post("/{id}/look", status_code=202)
 def evaluate_table(id: PathId, context: Context, caller: Caller) -> TableAnswer:
     """Evaluate the table now."""
-    return TableAnswer.of(context.tables.look_now(TableId(id), by=caller))
+    return TableAnswer.of(context.tables.evaluate_now(TableId(id), by=caller))
 
 
 @router.post("/{id}/clear")
