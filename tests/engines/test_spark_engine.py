@@ -77,10 +77,10 @@ class TestSparkEngine(ExecuteEngineContract):
         handle = subject.submit(subject.work(deaf=600), time_to_live=timedelta(seconds=3))
         subject.wait_for(handle, EngineState.LOST)
 
-        assert "goes on" in subject.engine.process.exit_reason()
+        assert "still runs" in subject.engine.process.exit_reason()
         subject.reopen()
 
-    def test_a_driver_stops_when_it_is_told_and_starts_when_there_is_work(self, subject: SparkUnderTest) -> None:
+    def test_a_driver_stops_when_it_is_asked_and_starts_when_there_is_work(self, subject: SparkUnderTest) -> None:
         subject.heartbeat_token()
         subject.engine.stop()
         assert not subject.engine.health().is_up
