@@ -68,12 +68,12 @@ class RequestParser:
 
     def parse_whole(self, request: WireRequest) -> Notification | RefusedNotification:
         if len(request.query) > LONGEST_QUERY:
-            message = f"the query of a {shorten(request.kind)} request is longer than {LONGEST_QUERY} bytes: "
+            message = f"the query of a {quote(request.kind)} request is longer than {LONGEST_QUERY} bytes: "
             message += "nothing of it is stored, and the table is probed later, at its heartbeat timeout"
             return refused("wire.too-long", message)
         query = parse_query(request.query)
         if query is None:
-            return refused("wire.unreadable", f"the query of a {shorten(request.kind)} request cannot be read")
+            return refused("wire.unreadable", f"the query of a {quote(request.kind)} request cannot be read")
         if request.kind == "callback":
             return self.parse_callback(request, query)
         return self.parse_request(request, query)
@@ -81,15 +81,15 @@ class RequestParser:
     def parse_request(self, request: WireRequest, query: Mapping[str, str]) -> Notification | RefusedNotification:
         kind = request.kind
         if not self.security.admits_wire(query.get("token", "")):
-            return unauthorized(f"a {shorten(kind)} request of Hudi's client came without the right token", request)
+            return unauthorized(f"a {quote(kind)} request of Hudi's client came without the right token", request)
         if kind not in ACTIONS:
-            return refused("wire.unknown-path", f"nothing is served at /v1/hoodie/service/{shorten(kind)}")
+            return refused("wire.unknown-path", f"nothing is served at /v1/hoodie/service/{quote(kind)}")
         if query.get("action", "REQUEST").upper() != "REQUEST":
-            return refused("wire.unknown-action", f"a {kind} request asks for {shorten(query['action'])}, not REQUEST")
+            return refused("wire.unknown-action", f"a {kind} request asks for {quote(query['action'])}, not REQUEST")
         warnings = []
         engine = query.get("execution_engine", "").lower()
         if engine and engine not in self.engines:
-            message = f"the engine {shorten(engine)} is not known here; the service's own is used"
+            message = f"the engine {quote(engine)} is not known here; the service's own is used"
             warnings.append(Event.counted("wire.unknown-engine", message))
         return Notification(
             source="wire",
@@ -165,7 +165,7 @@ def parse_actions(text: str, warnings: list[Event]) -> frozenset[Action]:
     """The known actions among these names; the others become warnings."""
     found = {name: known_action(name) for name in split(text, ",")[:MOST_PARAMETERS]}
     warnings += [
-        Event.counted("wire.unknown-action", f"nobody knows the action {shorten(name)}")
+        Event.counted("wire.unknown-action", f"nobody knows the action {quote(name)}")
         for name, action in found.items()
         if action is None
     ]
@@ -191,6 +191,6 @@ def refused(kind: str, message: str) -> RefusedNotification:
     return RefusedNotification(message, Event.counted(kind, message))
 
 
-def shorten(text: str) -> str:
+def quote(text: str) -> str:
     """A wrong value in ASCII, which every database and terminal can show."""
     return ascii(text[:SHOWN])
