@@ -47,6 +47,10 @@ tbl = Table(
     Column("probe_token", Word),  # of the instance that claimed the last probe
     Column("location_key", Digest, nullable=False),
     Column("name_key", Digest),  # only while registered, only with a db_name, and only for the first of that name
+    Column("problem", sa.Text),  # why it cannot be read; NULL while it can
+    *optional(Millis, "problem_time"),  # since when
+    *optional(Millis, "health_time"),  # of the newest point of its health, whose numbers follow
+    *optional(sa.BigInteger, "files", "small_files", "bytes", "small_bytes"),
     UniqueConstraint("location_key", name="uq_tbl_location"),
     UniqueConstraint("name_key", name="uq_tbl_name"),
     Index("ix_tbl_names", "db_name", "table_name"),
@@ -119,7 +123,9 @@ schedule = Table(
     Column("lease_holder", Key),
     Column("lease_token", Word),
     Column("lease_until", Millis),
+    Column("failed_operation", Id),  # the last operation of this action, if it failed for good
     Index("ix_schedule_due", "due"),
+    Index("ix_schedule_failed", "failed_operation"),
     Index("ix_schedule_lease", "lease_until", "due"),
     **ON_MYSQL,
 )
@@ -160,5 +166,38 @@ instance = Table(
     *required(Word, "version"),
     *required(Millis, "start_time", "beat_time"),
     *required(Document, "detail"),
+    **ON_MYSQL,
+)
+
+# A round-robin archive: each tier has a fixed number of slots, which newer points overwrite.
+health_point = Table(
+    "health_point",
+    metadata,
+    Column("tbl_id", Id, ForeignKey("tbl.id", name="fk_health_point_tbl"), primary_key=True, autoincrement=False),
+    Column("tier", Number, primary_key=True, autoincrement=False),
+    Column("slot", Number, primary_key=True, autoincrement=False),
+    *required(Millis, "point_time"),
+    *required(sa.Text, "numbers"),
+    Index("ix_health_point_time", "point_time"),
+    **ON_MYSQL,
+)
+
+fleet_point = Table(
+    "fleet_point",
+    metadata,
+    Column("point_time", Millis, primary_key=True, autoincrement=False),
+    Column("owner", Key, primary_key=True),
+    *required(sa.BigInteger, "tables", "files", "small_files", "bytes", "small_bytes"),
+    **ON_MYSQL,
+)
+
+# What finished operations did, counted when they end: a million rows are never read for a page.
+operation_hour = Table(
+    "operation_hour",
+    metadata,
+    Column("hour", Millis, primary_key=True, autoincrement=False),
+    Column("action", Word, primary_key=True),
+    Column("status", Word, primary_key=True),
+    *required(sa.BigInteger, "operations", "attempts", "files_removed", "bytes_rewritten", "wait_millis", "run_millis"),
     **ON_MYSQL,
 )
