@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The dashboard: pages that the service renders itself. They call the services of the core, as the API does."""
+
+from lakehand.web.app import build_pages
+from lakehand.web.context import PageContext
+from lakehand.web.live import LiveFeed
+from lakehand.web.sessions import Sessions
+
+__all__ = ["LiveFeed", "PageContext", "Sessions", "build_pages"]

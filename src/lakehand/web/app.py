@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the app of the pages: routes, errors as pages, static files."""
+
+import logging
+from importlib.util import find_spec
+from pathlib import Path
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from lakehand.domain.errors import LakehandError
+from lakehand.web import access, catalogs, events, fleet, operations, service, sign_in, start, table_forms, tables
+from lakehand.web.context import PageContext
+from lakehand.web.errors import describe
+from lakehand.web.rendering import FOLDER, HEADERS, Renderer
+
+log = logging.getLogger(__name__)
+ROUTERS = [
+    module.router for module in (fleet, tables, table_forms, operations, catalogs, events, service, start, sign_in)
+]
+FIRST_PARTS = frozenset(
+    {
+        "", "tables", "operations", "catalogs", "events", "service", "start", "sign-in", "sign-out", "live", "static",
+        "favicon.ico",
+    }
+)  # fmt: skip
+KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
+
+
+class PageApp:
+    """The pages as an ASGI app that knows its own paths."""
+
+    def __init__(self, context: PageContext) -> None:
+        self.app = build_app(Renderer(context=context))
+
+    def has(self, path: str) -> bool:
+        return path[1:].partition("/")[0] in FIRST_PARTS
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.app(scope, receive, send)
+
+
+def build_pages(context: PageContext) -> PageApp:
+    return PageApp(context)
+
+
+def build_app(renderer: Renderer) -> FastAPI:
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    app.state.renderer = renderer
+    for router in ROUTERS:
+        app.include_router(router)
+    app.add_api_route(f"{renderer.static}/{{name}}", static_file, include_in_schema=False)
+    app.add_exception_handler(access.SignInNeeded, access.lead_to_sign_in)
+    for kind in (LakehandError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, problem_page)
+    return app
+
+
+async def static_file(name: str) -> Response:
+    """Our own files, and the chart library from its package. The address has the version in it."""
+    file = chart_library() if name == "plotly.js" else FOLDER / "static" / name
+    if "/" in name or not file.is_file() or file.suffix not in KINDS:
+        raise HTTPException(404)
+    return FileResponse(file, headers=FOR_EVER, media_type=KINDS[file.suffix])
+
+
+def chart_library() -> Path:
+    """Found without importing the package."""
+    found = find_spec("plotly")
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).parent / "package_data" / "plotly.min.js"
+
+
+async def problem_page(request: Request, error: Exception) -> Response:
+    status, message = describe(error)
+    if status >= 500:
+        log.warning("a page failed", extra={"path": request.url.path, "error": str(error)}, exc_info=error)
+    renderer: Renderer = request.app.state.renderer
+    try:
+        return renderer.page(request, "problem.html", status=status, error=message)
+    except LakehandError:  # the database is away: the page asks it for the time
+        return Response(message, status, headers=HEADERS, media_type="text/plain")

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads what a form sent. The bounds of bodies and the check for foreign pages are in front of every route."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+from urllib.parse import parse_qs
+
+from fastapi import Depends, Request
+
+from lakehand.domain.errors import Invalid
+
+MOST_FIELDS = 2000
+LONGEST = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class FormFields:
+    values: Mapping[str, Sequence[str]]
+
+    def text(self, name: str) -> str:
+        found = self.values.get(name, [""])[-1].strip()
+        if len(found) > LONGEST or not found.isprintable():
+            raise Invalid(f"{name} is too long, or has characters that cannot be shown")
+        return found
+
+    def number(self, name: str) -> int:
+        try:
+            return int(self.text(name))
+        except ValueError:
+            raise Invalid(f"{name} is {self.text(name)[:80]!a}: use a whole number") from None
+
+    def flag(self, name: str) -> bool:
+        return self.text(name) == "1"
+
+    def all(self, name: str) -> Sequence[str]:
+        return self.values.get(name, [])
+
+
+async def form_of(request: Request) -> FormFields:
+    try:
+        text = (await request.body()).decode()
+        return FormFields(parse_qs(text, keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict"))
+    except ValueError as error:
+        raise Invalid(f"the form cannot be read: {error}") from error
+
+
+Form = Annotated[FormFields, Depends(form_of)]

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The list of operations, and the page of one operation with its cancel and retry."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, Field
+from starlette.responses import RedirectResponse, Response
+
+from lakehand.core.operation_service import OperationDetail
+from lakehand.core.ports import OperationFilter
+from lakehand.domain.actions import Action
+from lakehand.domain.errors import LakehandError
+from lakehand.domain.numbers import LARGEST_ID
+from lakehand.domain.operations import REOPENABLE, Operation, OperationId, Status
+from lakehand.domain.processes import Json
+from lakehand.domain.tables import TableId
+from lakehand.web.access import Caller, Context, Pages
+from lakehand.web.context import PageContext
+from lakehand.web.errors import status_of
+from lakehand.web.rendering import HEADERS, Renderer
+from lakehand.web.tables import PathId
+from lakehand.web.texts import amount, number
+from lakehand.web.timeline import timeline
+
+router = APIRouter()
+PAGE = 50
+LOG_BYTES = 16_384
+
+
+class OperationsQuery(BaseModel):
+    """The filters of the list, from its address."""
+
+    table: int | None = Field(default=None, ge=1, le=LARGEST_ID)
+    status: str = Field(default="", max_length=20)
+    action: str = Field(default="", max_length=64)
+    owner: str = Field(default="", max_length=250)
+    queue: str = Field(default="", max_length=250)
+    cursor: str | None = Field(default=None, max_length=500)
+
+    def filter(self) -> OperationFilter:
+        statuses = [Status(self.status)] if self.status in {str(status) for status in Status} else []
+        return OperationFilter(
+            table=None if self.table is None else TableId(self.table), statuses=statuses,
+            action=Action(self.action) if self.action else None, owner=self.owner or None, queue=self.queue or None,
+        )  # fmt: skip
+
+    def at(self, cursor: str | None) -> str:
+        given = self.model_dump(exclude={"cursor"}) | {"cursor": cursor}
+        return urlencode({key: str(value) for key, value in given.items() if value})
+
+
+@router.get("/operations")
+def list_operations(
+    request: Request, query: Annotated[OperationsQuery, Query()], pages: Pages, context: Context, _caller: Caller
+) -> Response:
+    page = context.operations.list(query.filter(), limit=PAGE, cursor=query.cursor)
+    return pages.page(
+        request, "operations.html", section="/operations", watch="" if query.cursor else "fleet",
+        wanted=query, page=page,
+        table=context.tables.get(TableId(query.table)) if query.table else None,
+        statuses=list(Status),
+        actions=sorted({pair.action for plugin in context.plugins() for pair in plugin.strategies}),
+        choices=context.fleet.choices(),
+        is_filtered=bool(query.at(None)),
+        is_later=query.cursor is not None,
+        first=query.at(None),
+        after=query.at(page.next) if page.next else "",
+    )  # fmt: skip
+
+
+@router.get("/operations/{id}")
+def show_operation(id: PathId, request: Request, pages: Pages, context: Context, _caller: Caller) -> Response:
+    return operation_page(request, pages, context, OperationId(id))
+
+
+@router.post("/operations/{id}/cancel")
+def cancel(id: PathId, request: Request, pages: Pages, context: Context, caller: Caller) -> Response:
+    context.operations.cancel(OperationId(id), by=caller)
+    return RedirectResponse(f"/operations/{id}", 303, headers=HEADERS)
+
+
+@router.post("/operations/{id}/retry")
+def retry(id: PathId, request: Request, pages: Pages, context: Context, caller: Caller) -> Response:
+    try:
+        context.operations.retry(OperationId(id), by=caller)
+    except LakehandError as error:
+        if status_of(error) != 409:
+            raise
+        return operation_page(request, pages, context, OperationId(id), status=409, error=str(error))
+    return RedirectResponse(f"/operations/{id}", 303, headers=HEADERS)
+
+
+def operation_page(
+    request: Request, pages: Renderer, context: PageContext, id: OperationId, **more: Any
+) -> Response:
+    detail = context.operations.show(id)
+    operation, now = detail.operation, context.clock.estimate()
+    log, no_log = end_of_log(context, operation)
+    return pages.page(
+        request, "operation.html", **{"status": 200, **more}, section="/operations", watch=f"operation:{id}",
+        operation=operation, table=detail.table, attempts=detail.attempts, events=detail.events,
+        timeline=timeline_of(detail, now),
+        can_cancel=not operation.status.is_final and not operation.cancel_requested,
+        can_retry=operation.status in REOPENABLE,
+        result=list(numbers(operation.result)),
+        log=log, no_log=no_log,
+    )  # fmt: skip
+
+
+def timeline_of(detail: OperationDetail, now: datetime) -> object:
+    operation = detail.operation
+    return timeline(operation.created_at, operation.finished_at or now, detail.attempts, now)
+
+
+def end_of_log(context: PageContext, operation: Operation) -> tuple[str, str]:
+    """The end of the last attempt's log; or why there is none."""
+    try:
+        return context.operations.log_end(operation.id, most=LOG_BYTES), "The log is empty so far."
+    except LakehandError as error:
+        return "", f"There is none: {error}"
+    except OSError as error:
+        return "", f"It cannot be read: {error}"
+
+
+def numbers(result: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+    """What an operation reports, in words; lists are shown elsewhere."""
+    for name, value in result.items():
+        if isinstance(value, bool | str):
+            yield name.replace("_", " "), str(value).lower() if isinstance(value, bool) else value
+        elif isinstance(value, int | float):
+            yield name.replace("_", " "), amount(value) if "bytes" in name else number(value)

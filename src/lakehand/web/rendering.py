@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Renders templates, and sets the headers that keep a page to itself."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, StreamingResponse
+
+from lakehand.web.context import PageContext
+from lakehand.web.texts import FILTERS, shown
+
+FOLDER = Path(__file__).parent
+# The chart library adds an empty style element and one constant one; their hashes admit these and no other.
+CHART_STYLES = (
+    "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=' 'sha256-ji27qzEtxXZW+7dun6UwjHXJ18e6WAin1VvNtkzIE/o='"
+)
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        f"style-src 'self' {CHART_STYLES}",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+def environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, finalize=shown,
+        trim_blocks=True, lstrip_blocks=True, auto_reload=False,
+    )  # fmt: skip
+    made.filters.update(FILTERS)
+    return made
+
+
+def static_version() -> str:
+    """Changes with any file, so that browsers may keep them for ever."""
+    digest = hashlib.sha256()
+    for file in sorted((FOLDER / "static").iterdir()):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Renderer:
+    context: PageContext
+    environment: Environment = field(default_factory=environment)
+    static: str = field(default_factory=lambda: f"/static/{static_version()}")
+
+    def page(
+        self, request: Request, template: str, *, status: int = 200, section: str = "", watch: str = "", **values: Any
+    ) -> HTMLResponse:
+        text = self.environment.get_template(template).render(self.values(request, section, watch) | values)
+        return HTMLResponse(text, status, headers=HEADERS)
+
+    def stream(
+        self, request: Request, template: str, *, section: str = "", **values: Any
+    ) -> StreamingResponse:
+        """Send the page while its values are still being found."""
+        whole = self.environment.get_template(template)
+        return StreamingResponse(
+            chunks(whole.generate(self.values(request, section, "") | values)), headers=HEADERS, media_type="text/html"
+        )
+
+    def values(self, request: Request, section: str, watch: str) -> Mapping[str, Any]:
+        sessions, caller = self.context.sessions, getattr(request.state, "caller", None)
+        return {
+            "static": self.static,
+            "version": self.context.version,
+            "now": self.context.clock.estimate(),
+            "section": section,
+            "watch": watch,
+            "caller": caller,
+            "can_sign_out": caller is not None and not sessions.is_open,
+            "error": "",
+            "search": "",
+        }
+
+
+def chunks(parts: Iterator[str]) -> Iterator[str]:
+    """Whole lines: a browser shows what it has."""
+    waiting: list[str] = []
+    for part in parts:
+        waiting.append(part)
+        if "\n" in part:
+            yield "".join(waiting)
+            waiting.clear()
+    yield "".join(waiting)

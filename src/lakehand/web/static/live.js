@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps a page true while it is open: the service sends a word when something changed, and the parts that are
+// marked with data-live are fetched again. Forms and everything else stay as they are.
+import { refreshTimes } from "./times.js";
+
+const PAUSE = 1000; // milliseconds between two fetches at least
+const seen = new Map(); // id of a part → its text as the service sent it
+
+function parts() {
+  return [...document.querySelectorAll("[data-live][id]")];
+}
+
+// Relative times differ at every fetch, and the page keeps them fresh by itself.
+function textOf(part) {
+  return part.outerHTML.replace(/(<time[^>]*>)[^<]*/g, "$1");
+}
+
+export function rememberParts() {
+  for (const part of parts()) seen.set(part.id, textOf(part));
+}
+
+function isBeingTyped(part) {
+  return part.contains(document.activeElement) && document.activeElement.matches("input, select, textarea");
+}
+
+function replacePart(old, fresh) {
+  const open = [...old.querySelectorAll("details[id]")].map((one) => [one.id, one.open]);
+  const focused = old.contains(document.activeElement) ? document.activeElement.id : "";
+  const now = document.importNode(fresh, true);
+  old.replaceWith(now);
+  for (const [id, isOpen] of open) {
+    const details = document.getElementById(id);
+    if (details) details.open = isOpen;
+  }
+  if (focused) document.getElementById(focused)?.focus();
+}
+
+async function refresh() {
+  const answer = await fetch(location.href, { credentials: "same-origin" });
+  if (!answer.ok || answer.redirected) return false;
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  let isChanged = false;
+  for (const old of parts()) {
+    const next = fresh.getElementById(old.id);
+    if (!next || seen.get(old.id) === textOf(next) || isBeingTyped(old)) continue;
+    seen.set(old.id, textOf(next));
+    replacePart(old, next);
+    isChanged = true;
+  }
+  if (isChanged) refreshTimes();
+  return isChanged;
+}
+
+export function watchPage(onChange) {
+  const topic = document.body.dataset.watch;
+  const state = document.getElementById("live-state");
+  if (!topic || !state) return;
+  let isBusy = false;
+  let isWanted = false;
+  const run = async () => {
+    isWanted = true;
+    if (isBusy) return;
+    isBusy = true;
+    while (isWanted) {
+      isWanted = false;
+      try {
+        if (await refresh()) onChange();
+      } catch {
+        // The service is away: the event stream connects again by itself.
+      }
+      await new Promise((resolve) => setTimeout(resolve, PAUSE));
+    }
+    isBusy = false;
+  };
+  const stream = new EventSource(`/live?about=${encodeURIComponent(topic)}`);
+  stream.addEventListener("changed", run);
+  stream.addEventListener("open", () => {
+    state.textContent = "live";
+    run(); // something may have changed since the page was made
+  });
+  stream.addEventListener("error", () => (state.textContent = "not connected: trying again"));
+}

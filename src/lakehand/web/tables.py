@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The list of tables, and the page of one table."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from lakehand.core.ports import TableFilter
+from lakehand.domain.actions import Action
+from lakehand.domain.fleet import TableSort, TableState
+from lakehand.domain.numbers import LARGEST_ID
+from lakehand.domain.processes import Json
+from lakehand.domain.tables import Table, TableId
+from lakehand.spi import health
+from lakehand.spi.pauses import DRY_RUN
+from lakehand.web.access import Caller, Context, Pages
+from lakehand.web.context import PageContext
+from lakehand.web.health_charts import files_chart, sizes_chart
+from lakehand.web.rendering import Renderer
+from lakehand.web.texts import amount, number
+
+router = APIRouter()
+PAGE = 50
+RECENT = 20
+FARTHEST = 1_000_000
+PathId = Annotated[int, Path(ge=1, le=LARGEST_ID)]
+# What the numbers of a table are called, and how they are written.
+NUMBERS = {
+    health.FILES: ("files", number),
+    health.BYTES: ("data", amount),
+    health.SMALL_FILES: ("small files", number),
+    health.SMALL_BYTES: ("data in small files", amount),
+    health.DELETE_FILES: ("delete files", number),
+    health.DELETION_VECTORS: ("deletion vectors", number),
+    health.LOG_FILES: ("log files", number),
+    health.SNAPSHOTS: ("snapshots", number),
+    health.PENDING_PLANS: ("pending plans", number),
+    health.ROWS: ("rows", number),
+}
+
+
+class TablesQuery(BaseModel):
+    """The filters of the list, from its address."""
+
+    search: str = Field(default="", max_length=250)
+    state: str = Field(default="", max_length=20)
+    format: str = Field(default="", max_length=250)
+    catalog: str = Field(default="", max_length=250)
+    owner: str = Field(default="", max_length=250)
+    queue: str = Field(default="", max_length=250)
+    sort: TableSort = TableSort.STATE
+    first: int = Field(default=0, ge=0, le=FARTHEST)
+
+    def filter(self) -> TableFilter:
+        given = {name: getattr(self, name) or None for name in ("search", "format", "catalog", "owner", "queue")}
+        known = self.state in {str(state) for state in TableState}
+        return TableFilter(**given, state=TableState(self.state) if known else None)
+
+    def at(self, first: int) -> str:
+        """The address of another page of the same list."""
+        given = {key: str(value) for key, value in self.model_dump().items() if value and key != "first"}
+        return urlencode({**given, "first": str(first)})
+
+
+@router.get("/tables")
+def list_tables(
+    request: Request, query: Annotated[TablesQuery, Query()], pages: Pages, context: Context, _caller: Caller
+) -> Response:
+    wanted = query.filter()
+    descending = query.sort in (TableSort.FILES, TableSort.SMALL_FILES, TableSort.BYTES, TableSort.UPDATED)
+    page = context.fleet.tables(wanted, sort=query.sort, descending=descending, limit=PAGE, offset=query.first)
+    after = query.first + PAGE
+    return pages.page(
+        request, "tables.html", section="/tables", watch="fleet",
+        wanted=query, search=query.search, page=page, first=query.first,
+        summary=context.fleet.summary(),
+        choices=context.fleet.choices(),
+        all_states=list(TableState),
+        sorts=list(TableSort),
+        is_filtered=wanted != TableFilter(),
+        before=query.at(max(query.first - PAGE, 0)) if query.first else None,
+        after=query.at(after) if after < page.total else None,
+    )  # fmt: skip
+
+
+@router.get("/tables/{id}")
+def show_table(id: PathId, request: Request, pages: Pages, context: Context, _caller: Caller) -> Response:
+    return table_page(request, pages, context, context.tables.get(TableId(id)))
+
+
+def table_page(request: Request, pages: Renderer, context: PageContext, table: Table, **more: Any) -> Response:
+    explanation = context.explainer.explain(table.id)
+    history = context.health.history(table.id)
+    rows = context.fleet.tables(TableFilter(location=table.location), limit=1).items
+    newest = history.points[-1].numbers if history.points else {}
+    return pages.page(
+        request, "table.html", **{"status": 200, **more}, section="/tables", watch=f"table:{table.id}",
+        table=table,
+        state=rows[0].state if rows else TableState.NEW,
+        now_text=explanation.summary,
+        explanation=explanation,
+        dry_runs=dry_runs(context, table),
+        files_chart=files_chart(history),
+        sizes_chart=sizes_chart(history),
+        numbers=list(shown_numbers(newest)),
+        operations=[(operation, table) for operation in context.operations.of_table(table.id, recent=RECENT)],
+        settings=context.settings_of(table),
+    )  # fmt: skip
+
+
+@router.get("/tables/{id}/run/{action}")
+def prepare_run(
+    id: PathId, action: str, request: Request, pages: Pages, context: Context, _caller: Caller
+) -> Response:
+    """For an action that deletes: see first what it would delete."""
+    table = context.tables.get(TableId(id))
+    context.operations.check_possible(table, Action(action), dry_run=False, confirm=False)
+    earlier = (o for o in context.operations.of_table(table.id, recent=RECENT) if is_dry_run(o.process, action))
+    return pages.page(
+        request, "run.html", section="/tables", watch=f"table:{table.id}",
+        table=table, action=action, dry_run=next(earlier, None),
+    )  # fmt: skip
+
+
+def is_dry_run(process: Any, action: str) -> bool:
+    return process.action == action and bool(process.parameters.get(DRY_RUN))
+
+
+def dry_runs(context: PageContext, table: Table) -> frozenset[str]:
+    """The actions of the table that can list beforehand what they would delete."""
+    pairs = (pair for plugin in context.plugins() for pair in plugin.strategies if pair.is_used and pair.dry_run)
+    return frozenset(pair.action for pair in pairs if pair.format == table.format)
+
+
+def shown_numbers(numbers: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+    for key, (name, write) in NUMBERS.items():
+        value = numbers.get(key)
+        if isinstance(value, int):
+            yield name, write(value)

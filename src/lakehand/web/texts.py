@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Words, numbers and times as pages show them."""
+
+import re
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from markupsafe import Markup
+
+from lakehand.domain.texts import visible
+from lakehand.spi.health import amount as bytes_text
+
+SHAPES = {
+    "healthy": "●", "needs-work": "▲", "working": "◐", "failed": "■", "paused": "‖", "unreadable": "?", "new": "○",
+    "succeeded": "●", "pending": "▲", "submitted": "◐", "running": "◐", "canceling": "◐", "unknown": "?",
+    "canceled": "‖", "dropped": "‖", "on": "●", "off": "‖", "broken": "■", "failing": "■", "stuck": "■", "slow": "▲",
+}  # fmt: skip
+WORDS = {"needs-work": "need work", "small_files": "small files", "unreadable": "cannot be read", "new": "not evaluated yet"}
+BRIEF = 200  # characters of a reason in a list
+DASH = "–"
+
+
+def shape(word: object) -> str:
+    """Readable without colour."""
+    return SHAPES.get(str(word), "·")
+
+
+def words(word: object) -> str:
+    return WORDS.get(str(word), str(word))
+
+
+def number(value: float | None) -> str:
+    """12 481, with narrow spaces that do not break."""
+    return DASH if value is None else f"{value:,}".replace(",", "\u202f")
+
+
+def amount(value: float | None) -> str:
+    return DASH if value is None else bytes_text(value)
+
+
+def span(value: timedelta | float | None) -> str:
+    """340 ms, 12 s, 3 min, 5 h, 2 d."""
+    if value is None:
+        return DASH
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if seconds < 1:
+        return f"{round(seconds * 1000)} ms"
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+
+
+def ago(moment: datetime, now: datetime) -> str:
+    seconds = (now - moment).total_seconds()
+    if abs(seconds) < 1:
+        return "now"
+    return f"{span(seconds)} ago" if seconds > 0 else f"in {span(-seconds)}"
+
+
+def iso(moment: datetime) -> str:
+    return moment.astimezone(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def took(one: Any, now: datetime) -> str:
+    """How long an operation or an attempt ran, so far or in all."""
+    begun = one.started_at
+    return DASH if begun is None else span(max((one.finished_at or now) - begun, timedelta()))
+
+
+def brief(text: str) -> str:
+    """A reason for a list: errors of engines can fill a screen, so only their first sentence."""
+    text = text.strip()
+    if len(text) <= BRIEF and "\n" not in text:
+        return text
+    sentence = re.split(r"(?<=[.!?])\s|\n", text, maxsplit=1)[0]
+    return f"{sentence[:BRIEF].rstrip()} …"
+
+
+def shown(value: Any) -> Any:
+    """Text may come from a stranger's table: characters that hide or reorder others are escaped."""
+    if isinstance(value, Markup):
+        return value
+    return visible(value, keep="\n\t\u202f") if isinstance(value, str) else value
+
+
+FILTERS = {
+    one.__name__: one for one in (shape, words, number, amount, span, ago, iso, took, brief)
+}
