@@ -9,6 +9,7 @@ from typing import Any
 from lakehand.core.completer import Completer
 from lakehand.core.coordinator import Coordinator
 from lakehand.core.dispatcher import Dispatcher
+from lakehand.core.health_reader import HealthReader
 from lakehand.core.intake import Intake
 from lakehand.core.monitor import Monitor
 from lakehand.core.operation_service import OperationService
@@ -318,24 +319,28 @@ class World:
         )  # fmt: skip
         ids = Numbered(self.holder)
         nothing = lambda: None  # noqa: E731
-        self.pools = [self.make_pools() for _ in range(4)]
-        self.evaluate_pools, self.dispatch_pools, self.engine_pools, self.complete_pools = self.pools
+        self.pools = [self.make_pools() for _ in range(5)]
+        self.evaluate_pools, self.dispatch_pools, self.engine_pools, self.complete_pools = self.pools[:4]
+        self.count_pools = self.pools[4]
         shared: dict[str, Any] = {"store": self.store, "metrics": self.metrics, "holder": self.holder}
         self.recovery = Recovery(plugins=self.plugins, runtimes=runtimes, since=self.clock.now())
+        self.health = HealthReader(plugins=self.plugins, pools=self.count_pools)
         self.prober = Prober(
             store=self.store, plugins=self.plugins, runtimes=runtimes, metrics=self.metrics,
             pools=self.evaluate_pools, on_change=nothing,
         )  # fmt: skip
         self.coordinator = Coordinator(
-            plugins=self.plugins, runtimes=runtimes, pools=self.evaluate_pools, on_stored=nothing, **shared
-        )
+            plugins=self.plugins, runtimes=runtimes, pools=self.evaluate_pools, health=self.health, on_stored=nothing,
+            **shared,
+        )  # fmt: skip
         self.dispatcher = Dispatcher(
             plugins=self.plugins, runtimes=runtimes, ids=ids, time_to_live=TIME_TO_LIVE, limits=self.limits,
             pools=self.dispatch_pools, recovery=self.recovery, on_submitted=nothing, **shared,
         )  # fmt: skip
         completer = Completer(
             store=self.store, plugins=self.plugins, runtimes=runtimes, metrics=self.metrics, ids=ids,
-            recovery=self.recovery, policy=RetryPolicy(max_attempts=3), on_completed=nothing,
+            recovery=self.recovery, policy=RetryPolicy(max_attempts=3), health=self.health,
+            on_completed=nothing,
         )  # fmt: skip
         self.monitor = Monitor(
             plugins=self.plugins, completer=completer, recovery=self.recovery, time_to_live=TIME_TO_LIVE,

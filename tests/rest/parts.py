@@ -19,6 +19,7 @@ from lakehand.app.bounded_http import bounded_http
 from lakehand.app.connections import Bounds, Connections
 from lakehand.core.catalog_service import CatalogService, ServedCatalog
 from lakehand.core.explain import Explainer
+from lakehand.core.health_service import HealthService
 from lakehand.core.intake import Intake
 from lakehand.core.operation_service import OperationService
 from lakehand.core.plugins import Plugins
@@ -158,6 +159,7 @@ def context_over(
         catalogs=CatalogService(store=store, plugins=on, tables=tables, catalogs=served),
         operations=OperationService(store=store, plugins=on, wake=silent),
         explainer=Explainer(store=store, plugins=on, waits=dict),
+        health=HealthService(store=store),
         intake=Intake(
             store=store, warehouses=warehouses, heartbeat_timeout=timedelta(minutes=10), wake=silent,
             rules=HudiNotifications(),

@@ -134,6 +134,7 @@ def api_context(service: Service) -> ApiContext:
         tables=service.tables,
         operations=service.operations,
         explainer=service.explainer,
+        health=service.health,
         catalogs=service.catalogs,
         intake=service.intake,
         events=service.store.events,

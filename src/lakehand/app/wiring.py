@@ -22,6 +22,8 @@ from lakehand.core.coordinator import Coordinator
 from lakehand.core.dispatcher import Dispatcher
 from lakehand.core.engine_supervisor import EngineSupervisor
 from lakehand.core.explain import Explainer
+from lakehand.core.health_reader import HealthReader
+from lakehand.core.health_service import HealthService
 from lakehand.core.history_cleaner import HistoryCleaner
 from lakehand.core.intake import Intake
 from lakehand.core.intake_cache import IntakeCache
@@ -77,6 +79,7 @@ class Service:
         )  # fmt: skip
         self.recovery = Recovery(plugins=plugins, runtimes=self.runtimes, since=store.clock.now())
         self.make_pools()
+        self.health_reader = HealthReader(plugins=plugins, pools=self.count_pools)
         self.tables = TableService(
             store=store, plugins=plugins, warehouses=warehouses, check_path=check_path,
             wake=self.wake_up("coordinator"),
@@ -93,6 +96,7 @@ class Service:
             rate_limiter=RateLimiter(per_minute=settings.new_tables_per_minute),
             wake=self.wake_up("coordinator", "dispatcher"), cache=IntakeCache(store=store, keep=CACHE_TIME),
         )  # fmt: skip
+        self.health = HealthService(store=store)
         self.make_loops()
 
     def make_pools(self) -> None:
@@ -101,7 +105,10 @@ class Service:
         self.evaluate_pools = WorkerPools(purpose="evaluate", size=THREADS, timeout=EVALUATE_TIMEOUT)
         self.dispatch_pools = WorkerPools(purpose="dispatch", size=FEW, timeout=min(ADMIT_TIMEOUT, lease * 0.75))
         self.complete_pools = WorkerPools(purpose="complete", size=FEW, timeout=VERIFY_TIMEOUT)
-        self.pools = (self.engine_pools, self.evaluate_pools, self.dispatch_pools, self.complete_pools)
+        self.count_pools = WorkerPools(purpose="count", size=FEW, timeout=EVALUATE_TIMEOUT)
+        self.pools = (
+            self.engine_pools, self.evaluate_pools, self.dispatch_pools, self.complete_pools, self.count_pools
+        )  # fmt: skip
 
     def make_loops(self) -> None:
         settings, dispatcher, monitor = self.settings, self.build_dispatcher(), self.build_monitor()
@@ -115,7 +122,7 @@ class Service:
         )
         coordinator = Coordinator(
             **self.shared, runtimes=self.runtimes, holder=self.identity.id, pools=self.evaluate_pools,
-            on_stored=self.wake_up("dispatcher"),
+            health=self.health_reader, on_stored=self.wake_up("dispatcher"),
         )  # fmt: skip
         supervisor = EngineSupervisor(
             **self.shared, holder=self.identity.id, host=os.uname().nodename, version=lakehand.__version__,
@@ -146,7 +153,7 @@ class Service:
     def build_monitor(self) -> Monitor:
         completer = Completer(
             **self.shared, runtimes=self.runtimes, ids=SystemIdSource(), policy=self.settings.retry_policy(),
-            recovery=self.recovery, on_completed=self.wake_up("dispatcher", "coordinator"),
+            recovery=self.recovery, health=self.health_reader, on_completed=self.wake_up("dispatcher", "coordinator"),
         )  # fmt: skip
         return Monitor(
             **self.shared, completer=completer, recovery=self.recovery, holder=self.identity.id,

@@ -6,20 +6,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from lakehand.core.health_reader import HealthReader
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import IdSource, Metrics, Store
 from lakehand.core.recovery import Recovery
-from lakehand.core.runtimes import Runtimes, StoredRuntime
+from lakehand.core.runtimes import Runtimes, Seen, StoredRuntime
 from lakehand.domain.errors import LakehandError, LocationRefused
 from lakehand.domain.events import operation_event
 from lakehand.domain.operations import AttemptEnd, Operation, Status
 from lakehand.domain.processes import Failure, Finding, Remedy, Verdict
 from lakehand.domain.retries import RetryPolicy
+from lakehand.domain.tables import Table
 from lakehand.spi.engines import EngineState, EngineStatus
 from lakehand.spi.factories import ProcessFactory
 
 log = logging.getLogger(__name__)
 AT_ONCE = timedelta(seconds=1)
+HEALTH_WAIT = 1.0  # seconds
 OUTSIDE_TABLE = "lakehand.jobs.boundary.OutsideTable"
 
 
@@ -32,21 +35,23 @@ class Completer:
     ids: IdSource
     recovery: Recovery
     policy: RetryPolicy
+    health: HealthReader
     on_completed: Callable[[], None]
 
     def complete(self, operation: Operation, status: EngineStatus) -> Operation:
         """Move an operation whose attempt is over to the status that the table shows."""
         now = self.store.clock.estimate()
-        table = self.store.tables.get(operation.table)
+        table, seen = self.store.tables.get(operation.table), Seen()
         try:
             factory = self.plugins.factory(table.format, operation.process.action)
-            runtime = self.runtimes.open(table, factory, now=now)
+            runtime = self.runtimes.open(table, factory, now=now, seen=seen)
         except LakehandError as error:
             return self.without_table(operation, status, error, now)
         verdict = verify(factory, runtime, operation, status)
         if verdict.finding is Finding.UNREADABLE:
             return mark_unknown(self.store, operation, verdict.reason, keep_canceling=False)
         if verdict.finding is Finding.DONE:
+            self.read_health(table, seen, now)
             return self.end(operation, Status.SUCCEEDED, status, verdict=verdict, reason=verdict.reason, now=now)
         if verdict.finding is Finding.GONE:
             return self.end(operation, Status.DROPPED, status, verdict=verdict, reason=verdict.reason, now=now)
@@ -54,6 +59,11 @@ class Completer:
             return self.end(operation, Status.CANCELED, status, verdict=verdict, reason="stopped as asked", now=now)
         failure = self.recovery.failure(operation) or failure_of(factory, runtime, operation, status, verdict)
         return self.fail_or_retry(operation, failure, status, now)
+
+    def read_health(self, table: Table, seen: Seen, now: datetime) -> None:
+        """What the operation made of the table, if that is counted in time; if not, the coordinator stores it."""
+        if seen.snapshot is not None:
+            self.health.start(table, seen.snapshot, now, always=True).wait(HEALTH_WAIT)
 
     def without_table(
         self, operation: Operation, status: EngineStatus, error: LakehandError, now: datetime
@@ -93,8 +103,9 @@ class Completer:
         word = "retried" if operation.status is Status.PENDING else str(operation.status)
         event = operation_event(operation, f"operation.{word}", operation.reason)
         saved = self.store.operations.save(
-            operation, now=now, ended=ended or None, event=event, release=True, wake=True
-        )
+            operation, now=now, ended=ended or None, event=event, release=True, wake=True,
+            health=self.health.take(operation.table),
+        )  # fmt: skip
         log.info(word, extra={"operation": saved.id, "status": saved.status, "reason": saved.reason})
         self.recovery.forget(operation)
         if saved.status.is_final:

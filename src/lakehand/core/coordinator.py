@@ -23,6 +23,7 @@ from lakehand.core.evaluations import (
     undecided,
     unreadable,
 )
+from lakehand.core.health_reader import HealthReader
 from lakehand.core.plugin_calls.pools import Task, WaitGroup, WorkerPools, set_aside
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Metrics, Store
@@ -39,6 +40,7 @@ log = logging.getLogger(__name__)
 BATCH = 2000
 TIME_TO_LIVE = timedelta(minutes=2)
 WAIT = 1.0  # seconds for the evaluations of a batch, before the others are stored without the slow ones
+COUNT_WAIT = 0.05  # seconds for the numbers of a batch; those that take longer are stored with a later one
 MOST_WAITING = 100  # operations of one table and action that may wait
 NOT_RETURNED = "the last evaluation has not returned yet"
 
@@ -49,6 +51,7 @@ class Probed(NamedTuple):
     evaluation: TableEvaluation
     token: str | None  # None: it could not be read
     again: timedelta  # until the next probe
+    problem: str = ""  # why it could not be read
 
     @property
     def is_change(self) -> bool:
@@ -68,6 +71,7 @@ class Coordinator:
     metrics: Metrics
     holder: InstanceId
     pools: WorkerPools
+    health: HealthReader
     on_stored: Callable[[], None]
     _results: deque[EvaluationResult] = field(default_factory=deque)
     _probed: deque[Probed] = field(default_factory=deque)
@@ -155,7 +159,7 @@ class Coordinator:
 
     def report_unreadable(self, whole: TableEvaluation, error: Exception | str) -> None:
         reason, again = unreadable(whole.table, error)
-        self._probed.append(Probed(whole, None, again))
+        self._probed.append(Probed(whole, None, again, reason))
         self._results.extend(undecided(s, reason, again=again, now=whole.now) for s in whole.schedules)
 
     def ask_factories(self, whole: TableEvaluation) -> None:
@@ -207,6 +211,8 @@ class Coordinator:
                 self._results.append(result)
         finally:
             self.end_flight(part.key)
+        if seen.snapshot is not None:
+            self.health.start(part.whole.table, seen.snapshot, part.whole.now)
         part.whole.group.done()
 
     def factory_abandoned(self, part: FactoryEvaluation, why: str) -> None:
@@ -267,16 +273,23 @@ class Coordinator:
 
     def take_finished(self) -> tuple[list[EvaluationResult], list[Probed]]:
         results = [self._results.popleft() for _ in range(len(self._results))]
+        if results:
+            self.health.wait(COUNT_WAIT)
         return results, [self._probed.popleft() for _ in range(len(self._probed))]
 
     def store_results(self, results: Sequence[EvaluationResult], probed: Sequence[Probed]) -> None:
-        if not results and not probed:
+        problems = {p.evaluation.table.id: p.problem for p in probed if p.problem}
+        health = self.health.take_all(only_late=not results and not probed)
+        if not results and not probed and not health:
             return
         changed = [p for p in probed if p.is_change]
         tokens = {p.evaluation.table.id: p.token for p in changed if p.token is not None}
         next_due = {p.evaluation.table.id: p.evaluation.now + p.again for p in probed}
         woken = [pair for p in changed for pair in self.other_actions(p.evaluation)]
-        self.store.probes.finish(next_due, tokens, woken=woken, results=results, now=self.store.clock.estimate())
+        self.store.probes.finish(
+            next_due, tokens, woken=woken, results=results, problems=problems, health=health,
+            now=self.store.clock.estimate(),
+        )  # fmt: skip
         self.metrics.probed(len(probed), len(tokens))
         if any(result.started for result in results):
             self.on_stored()

@@ -140,7 +140,11 @@ def unreadable(table: Table, error: Exception | str) -> tuple[str, timedelta]:
     """The reason, and when to try again: at the heartbeat, or earlier when the plugin is called again."""
     whole = table.spec.heartbeat_timeout
     again = wait_for_plugin(table.id, error) if isinstance(error, PluginStuck) else whole
-    return f"{table.location} cannot be read: {error}", min(again, whole)
+    return unreadable_text(table.location, error), min(again, whole)
+
+
+def unreadable_text(location: str, error: Exception | str) -> str:
+    return f"{location} cannot be read: {error}"
 
 
 def failed(table: Table, schedule: Schedule, error: Exception, now: datetime) -> EvaluationResult:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Removes finished operations, events and instances that are older than the history is kept."""
+"""Removes finished operations, events, health points and instances that are older than the history is kept."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -20,5 +20,6 @@ class HistoryCleaner:
         before = now - self.keep_history
         removed = self.store.operations.remove_finished(before=before, limit=BATCH)
         forgotten = self.store.events.remove_before(before, limit=BATCH)
+        points = self.store.health.remove_before(before, limit=BATCH)
         self.store.instances.remove_before(before)
-        return BATCH in (removed, forgotten)
+        return BATCH in (removed, forgotten, points)

@@ -8,6 +8,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from lakehand.domain.actions import Action
 from lakehand.domain.events import Event, StoredEvent
+from lakehand.domain.health import HealthPoint
 from lakehand.domain.notifications import InboxRow
 from lakehand.domain.operations import (
     Attempt,
@@ -98,6 +99,17 @@ class OperationFilter:
     queue: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationEnd:
+    """How and when an operation ended. Small, since a page shows hundreds of them."""
+
+    id: OperationId
+    action: Action
+    status: Status
+    finished_at: datetime
+    result: Mapping[str, Json]
+
+
 class Tables(Protocol):
     def get(self, id: TableId) -> Table:
         """Raises NotFound. A removed table is found, with ``removed`` set."""
@@ -136,6 +148,9 @@ class Operations(Protocol):
     def of_table(self, table: TableId, *, recent: int, waiting: int = 1000) -> Sequence[Operation]:
         """Live operations, the ``waiting`` oldest pending and the ``recent`` newest finished ones, newest first."""
 
+    def ends(self, table: TableId, *, limit: int) -> Sequence[OperationEnd]:
+        """The newest finished operations, newest first."""
+
     def unfinished(self, table: TableId) -> Mapping[str, int]:
         """How many operations of each action are not finished."""
 
@@ -167,12 +182,13 @@ class Operations(Protocol):
 
     def save(
         self, operation: Operation, *, now: datetime, attempt: Attempt | None = None, ended: AttemptEnd | None = None,
-        event: Event | None = None, release: bool = False, wake: bool = False,
+        event: Event | None = None, release: bool = False, wake: bool = False, health: HealthPoint | None = None,
     ) -> Operation:  # fmt: skip
         """Write the row, its attempt (one row per handle) and an event in one transaction, fenced by the lease's token.
 
         ``ended`` ends the attempt with that handle. ``release`` gives the lease and the slot back; a final row always
-        does. ``wake`` wakes all schedules of its table. Raises LeaseLost. ``cancel_requested`` and ``is_deleted``
+        does. ``wake`` wakes all schedules of its table. ``health``: a point to store. The schedule of its action knows
+        an operation that FAILED, until one of them succeeds. Raises LeaseLost. ``cancel_requested`` and ``is_deleted``
         belong to others and are not written here; a row that is released although its cancellation was requested
         ends right here, since no holder would see the request. Returns the row as stored.
         """
@@ -196,7 +212,8 @@ class Operations(Protocol):
     def request_cancel(self, id: OperationId, *, now: datetime, event: Event, delete: bool = False) -> Operation:
         """Request the cancellation of an operation. Without a lease it ends at once; else the holder sees a flag.
 
-        ``delete`` marks it as removed from the service too (RFC-43's is_deleted). A finished one stays as it is.
+        ``delete`` marks it as removed from the service too (RFC-43's is_deleted). A finished one stays as it is, but
+        its schedule forgets that it failed.
         """
 
     def reopen(self, operation: Operation, *, now: datetime, event: Event) -> Operation:
@@ -233,11 +250,15 @@ class Probes(Protocol):
     def finish(
         self, next_due: Mapping[TableId, datetime], tokens: Mapping[TableId, str], *, now: datetime,
         woken: Collection[tuple[TableId, Action]] = (), results: Sequence[EvaluationResult] = (),
+        problems: Mapping[TableId, str] | None = None, health: Mapping[TableId, HealthPoint] | None = None,
     ) -> None:  # fmt: skip
         """Store when probed tables are due again, the tokens of changed ones, and wake these schedules.
 
         All in one transaction: a crash cannot store a token and lose the wake-up. Not fenced: of two instances that
         probed a table, each wakes the schedules for the change that it saw. ``results``: as for ``Schedules.finish``.
+
+        ``problems``: why probed tables could not be read; the first time is kept while a problem lasts, and a table
+        of ``next_due`` without one has none any more. ``health``: points to store, of whichever tables.
         """
 
     def defer(self, tables: Collection[TableId], *, until: datetime) -> None:
@@ -295,6 +316,15 @@ class Events(Protocol):
     def remove_before(self, before: datetime, *, limit: int) -> int: ...
 
 
+class HealthHistory(Protocol):
+    """The points that ``Probes.finish`` and ``Operations.save`` wrote, a few hundred for each table at most."""
+
+    def of_table(self, table: TableId, since: datetime | None = None) -> Sequence[HealthPoint]:
+        """Oldest first, the sparser the older."""
+
+    def remove_before(self, before: datetime, *, limit: int) -> int: ...
+
+
 class States(Protocol):
     def get(self, table: TableId, factory: str, key: str) -> str | None: ...
 
@@ -334,6 +364,7 @@ class Store(Protocol):
     events: Events
     states: States
     instances: Instances
+    health: HealthHistory
 
     def problem(self) -> str:
         """Why nothing can be stored right now; empty while writes work, as far as is known."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from lakehand.core.evaluations import DEFERRAL, STALE, reading_pool, wait_for_plugin
+from lakehand.core.evaluations import DEFERRAL, STALE, reading_pool, unreadable_text, wait_for_plugin
 from lakehand.core.plugin_calls.pools import Task, WaitGroup, WorkerPools, set_aside
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import DueProbe, Metrics, Store
@@ -131,7 +131,8 @@ class Prober:
         woken = list(self.change_driven(tables.values()))
         tokens = {one.probe.table: one.token for one in waking if one.token is not None}
         next_due = {one.probe.table: now + one.next_probe for one in results if not one.is_deferred}
-        self.store.probes.finish(next_due, tokens, woken=woken, now=now)
+        problems = {one.probe.table: unreadable_text(one.probe.location, one.error) for one in results if one.error}
+        self.store.probes.finish(next_due, tokens, woken=woken, problems=problems, now=now)
         self.store.probes.defer([one.probe.table for one in results if one.is_deferred], until=now + DEFERRAL)
         self.metrics.probed(len(next_due), len(tokens))
         if woken:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from lakehand.domain.actions import Action
-from lakehand.domain.operations import LeaseToken
+from lakehand.domain.operations import LeaseToken, OperationId
 from lakehand.domain.tables import TableId
 
 
@@ -25,6 +25,7 @@ class Schedule:
     seen_token: str | None = None  # the table's change token at the last decision
     last_reason: str = ""
     token: LeaseToken | None = None  # set while an instance evaluates it
+    failed_operation: OperationId | None = None  # its last operation, if that failed for good
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

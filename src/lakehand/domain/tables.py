@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import NewType
 
 from lakehand.domain.actions import Action
+from lakehand.domain.health import HealthPoint
 from lakehand.domain.words import Word
 
 TableId = NewType("TableId", int)
@@ -53,6 +54,9 @@ class Table:
     created_at: datetime
     updated_at: datetime
     probe_due: datetime | None = None  # next probe without a notification
+    problem: str = ""  # why it cannot be read; empty while it can
+    problem_since: datetime | None = None
+    health: HealthPoint | None = None  # its newest numbers: files, small_files, bytes, small_bytes
 
     @property
     def location(self) -> str:

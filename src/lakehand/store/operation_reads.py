@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, case, func, or_, select
 
-from lakehand.core.ports import OperationFilter, Page
+from lakehand.core.ports import OperationEnd, OperationFilter, Page
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import NotFound
 from lakehand.domain.operations import LIVE, UNFINISHED, Attempt, Operation, OperationId, Status
@@ -16,7 +16,9 @@ from lakehand.domain.rules import Busy, Candidate, DispatchQueue
 from lakehand.domain.tables import Format, TableId
 from lakehand.store.clock import to_millis, to_time
 from lakehand.store.database import Database
+from lakehand.store.documents import from_document
 from lakehand.store.events import EventWriter
+from lakehand.store.health import HealthWriter
 from lakehand.store.operation_rows import to_attempt, to_operation
 from lakehand.store.paging import read_page
 from lakehand.store.schema import Id, Millis, attempt, operation, tbl
@@ -79,12 +81,14 @@ UNFINISHED_COUNTS = (
     .group_by(c.action)
 )
 FINISHED_OF = NEWEST.where(c.status.not_in(UNFINISHED_WORDS)).limit(bindparam("recent"))
+ENDS_OF = FINISHED_OF.with_only_columns(c.operation_id, c.action, c.status, c.finish_time, c.result)
 
 
 class OperationReads:
-    def __init__(self, database: Database, events: EventWriter) -> None:
+    def __init__(self, database: Database, events: EventWriter, health: HealthWriter) -> None:
         self.database = database
         self.events = events
+        self.health = health
 
     def get(self, id: OperationId) -> Operation:
         return self.database.read(lambda tx: to_operation(row_of(tx, id)))
@@ -103,6 +107,10 @@ class OperationReads:
         # One may have moved on between two of these reads.
         found = {row.operation_id: to_operation(row) for row in self.database.read(read)}
         return [found[key] for key in sorted(found, reverse=True)]
+
+    def ends(self, table: TableId, *, limit: int) -> Sequence[OperationEnd]:
+        rows = self.database.read(lambda tx: tx.execute(ENDS_OF, {"table": table, "recent": limit}).all())
+        return [to_end(row) for row in rows if row.finish_time is not None]
 
     def unfinished(self, table: TableId) -> Mapping[str, int]:
         rows = self.database.read(lambda tx: tx.execute(UNFINISHED_COUNTS, {"table": table}).all())
@@ -137,6 +145,13 @@ def row_of(tx: Connection, id: OperationId, *, lock: bool = False) -> Row[Any]:
     if row is None:
         raise NotFound(f"there is no operation {id}")
     return row
+
+
+def to_end(row: Row[Any]) -> OperationEnd:
+    return OperationEnd(
+        id=OperationId(row.operation_id), action=Action(row.action), status=Status(row.status),
+        finished_at=to_time(row.finish_time), result=from_document(row.result),
+    )  # fmt: skip
 
 
 def to_busy(row: Row[Any]) -> Busy:

@@ -10,6 +10,7 @@ from sqlalchemy.exc import IntegrityError
 
 from lakehand.domain.errors import Conflict, IllegalStep, LeaseLost, NotFound
 from lakehand.domain.events import Event
+from lakehand.domain.health import HealthPoint
 from lakehand.domain.operations import REOPENABLE, Attempt, AttemptEnd, NewOperation, Operation, OperationId, Status
 from lakehand.domain.tables import TableId
 from lakehand.store.clock import to_millis
@@ -17,7 +18,7 @@ from lakehand.store.documents import storable_text
 from lakehand.store.leases import OperationLeases
 from lakehand.store.operation_reads import UNFINISHED_WORDS, row_of
 from lakehand.store.operation_rows import RELEASED, about, attempt_row, end_row, new_row, saved_row, to_operation
-from lakehand.store.schedules import WAKE
+from lakehand.store.schedules import WAKE, forget_failures, note_failure
 from lakehand.store.schedules import wake as wake_tables
 from lakehand.store.schema import attempt as attempts
 from lakehand.store.schema import event as events
@@ -52,7 +53,7 @@ class SqlOperations(OperationLeases):
 
     def save(
         self, operation: Operation, *, now: datetime, attempt: Attempt | None = None, ended: AttemptEnd | None = None,
-        event: Event | None = None, release: bool = False, wake: bool = False,
+        event: Event | None = None, release: bool = False, wake: bool = False, health: HealthPoint | None = None,
     ) -> Operation:  # fmt: skip
         if operation.lease is None:
             raise LeaseLost(f"operation {operation.id} is written without a lease")
@@ -70,6 +71,8 @@ class SqlOperations(OperationLeases):
                 tx.execute(update(attempts).where(same).values(end_row(ended, ended.at)))
             if wake:
                 wake_tables(tx, WAKE, [operation.table], at)
+            note_failure(tx, operation)
+            self.health.write(tx, {operation.table: health} if health else {})
             self.note(tx, event, operation.id, operation.table, at)
             row = row_of(tx, operation.id)
             return self.end(tx, row, at) if release and is_unwanted(row) else row
@@ -91,6 +94,8 @@ class SqlOperations(OperationLeases):
         def write(tx: Connection) -> Row[Any]:
             row = row_of(tx, id, lock=True)
             if row.status in FINISHED_WORDS:
+                if delete:
+                    forget_failures(tx, [id])
                 return row
             flagged = {"cancel_requested": True, "update_time": at} | ({"is_deleted": True} if delete else {})
             tx.execute(update(operations).where(c.operation_id == id).values(flagged))
@@ -131,6 +136,7 @@ class SqlOperations(OperationLeases):
             change = update(operations).where(c.operation_id == operation.id, can_reopen).values(values)
             if tx.execute(change).rowcount == 0:
                 raise Conflict(f"operation {operation.id} is {row_of(tx, operation.id).status} by now")
+            forget_failures(tx, [operation.id])
             self.note(tx, event, operation.id, operation.table, at)
             return row_of(tx, operation.id)
 
@@ -147,6 +153,7 @@ class SqlOperations(OperationLeases):
             tx.execute(delete(operations).where(c.operation_id.in_(seen), is_old))
             gone = seen - set(tx.scalars(select(c.operation_id).where(c.operation_id.in_(seen))))
             tx.execute(delete(events).where(events.c.operation_id.in_(gone)))
+            forget_failures(tx, gone)
             return len(gone)
 
         return self.database.write(write)

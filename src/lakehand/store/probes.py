@@ -4,21 +4,26 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Connection, and_, bindparam, select, update
+from sqlalchemy import Connection, and_, bindparam, func, select, update
 
 from lakehand.core.ports import DueProbe
 from lakehand.domain.actions import Action
+from lakehand.domain.health import HealthPoint
 from lakehand.domain.schedules import EvaluationResult
 from lakehand.domain.tables import TableId
 from lakehand.store.clock import span_to_millis, to_millis
 from lakehand.store.compiled_statements import ListStatement
 from lakehand.store.database import Database
+from lakehand.store.documents import storable_text
+from lakehand.store.health import HealthWriter
 from lakehand.store.schedules import finish_schedules, wake_actions
 from lakehand.store.schema import Id, Millis, tbl
 
 c = tbl.c
+LONGEST_PROBLEM = 2000  # characters
 NOW = bindparam("now", type_=Millis)
 NEXT = bindparam("next", type_=Millis)
 IS_DUE = and_(c.probe_due <= NOW, c.paused.is_(False), c.removed.is_(False))
@@ -30,7 +35,15 @@ CLAIM = ListStatement(
 )
 WHAT = (c.id, c.format, c.base_path, c.catalog, c.db_name, c.table_name, c.heartbeat_timeout, c.change_token)
 CLAIMED = ListStatement(lambda tables: select(*WHAT).where(c.id.in_(tables), c.probe_token == bindparam("token")), [Id])
-PROBED = ListStatement(lambda tables: update(tbl).where(c.id.in_(tables)).values(look_time=NOW, probe_due=NEXT), [Id])
+READ: dict[str, Any] = {"problem": None, "problem_time": None}
+PROBED = ListStatement(
+    lambda tables: update(tbl).where(c.id.in_(tables)).values(look_time=NOW, probe_due=NEXT, **READ), [Id]
+)
+UNREADABLE = (
+    update(tbl)
+    .where(c.id == bindparam("table"))
+    .values(look_time=NOW, probe_due=NEXT, problem=bindparam("why"), problem_time=func.coalesce(c.problem_time, NOW))
+)
 DEFER = ListStatement(lambda tables: update(tbl).where(c.id.in_(tables)).values(probe_due=NEXT), [Id])
 CHANGED = update(tbl).where(c.id == bindparam("table")).values(change_token=bindparam("seen"), change_time=NOW)
 
@@ -38,6 +51,7 @@ CHANGED = update(tbl).where(c.id == bindparam("table")).values(change_token=bind
 @dataclass(frozen=True, slots=True)
 class SqlProbes:
     database: Database
+    health: HealthWriter
 
     def claim_due(self, *, now: datetime, time_to_live: timedelta, limit: int) -> Sequence[DueProbe]:
         at = to_millis(now)
@@ -53,24 +67,33 @@ class SqlProbes:
     def finish(
         self, next_due: Mapping[TableId, datetime], tokens: Mapping[TableId, str], *, now: datetime,
         woken: Collection[tuple[TableId, Action]] = (), results: Sequence[EvaluationResult] = (),
+        problems: Mapping[TableId, str] | None = None, health: Mapping[TableId, HealthPoint] | None = None,
     ) -> None:  # fmt: skip
-        at = to_millis(now)
+        at, problems, health = to_millis(now), problems or {}, health or {}
         changed = [{"table": table, "seen": tokens[table], "now": at} for table in sorted(tokens)]
+        unreadable = [problem_row(t, problems[t], next_due[t], at) for t in sorted(problems)]
         together: dict[datetime, list[TableId]] = {}
-        for table, due in next_due.items():
-            together.setdefault(due, []).append(table)
+        for table in next_due.keys() - problems.keys():
+            together.setdefault(next_due[table], []).append(table)
 
         def write(tx: Connection) -> None:
             for due, tables in together.items():
                 PROBED.run(tx, sorted(tables), now=at, next=to_millis(due))
+            if unreadable:
+                tx.execute(UNREADABLE, unreadable)
             if changed:
                 tx.execute(CHANGED, changed)
+            self.health.write(tx, health)
             wake_actions(tx, woken, at)
             finish_schedules(tx, results, at)
 
-        if next_due or changed or woken or results:
+        if next_due or changed or woken or results or health:
             self.database.write(write)
 
     def defer(self, tables: Collection[TableId], *, until: datetime) -> None:
         if tables:
             self.database.write(lambda tx: DEFER.run(tx, sorted(tables), next=to_millis(until)))
+
+
+def problem_row(table: TableId, why: str, next_due: datetime, now: int) -> dict[str, Any]:
+    return {"table": table, "why": storable_text(why)[:LONGEST_PROBLEM], "next": to_millis(next_due), "now": now}

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from lakehand.core.ports import DueSchedules
 from lakehand.domain.actions import Action
-from lakehand.domain.operations import InstanceId
+from lakehand.domain.operations import InstanceId, Operation, OperationId, Status
 from lakehand.domain.schedules import EvaluationResult, Schedule
 from lakehand.domain.tables import Format, TableId
 from lakehand.spi.factories import ProcessTriggerStrategy
@@ -147,6 +147,23 @@ def wake(tx: sa.Connection, statement: sa.Update, tables: Collection[TableId], n
         tx.execute(statement.where(c.tbl_id.in_(TABLES)), {"tables": part, "now": now})
 
 
+def note_failure(tx: sa.Connection, ended: Operation) -> None:
+    """A schedule knows the operation that failed for good, until one of its action succeeds."""
+    if ended.status in (Status.FAILED, Status.SUCCEEDED):
+        own = sa.and_(c.tbl_id == ended.table, c.action == str(ended.process.action))
+        if ended.status is Status.SUCCEEDED:
+            tx.execute(sa.update(schedule).where(own, c.failed_operation.is_not(None)).values(failed_operation=None))
+        else:
+            tx.execute(sa.update(schedule).where(own).values(failed_operation=ended.id))
+
+
+def forget_failures(tx: sa.Connection, operations: Collection[OperationId]) -> None:
+    """Someone has dealt with these failed operations, or they are gone."""
+    if operations:
+        known = c.failed_operation.in_(sorted(operations))
+        tx.execute(sa.update(schedule).where(known).values(failed_operation=None))
+
+
 def misfits(strategy: ProcessTriggerStrategy | None, now: int) -> sa.ColumnElement[bool]:
     if strategy is None:
         return sa.true()
@@ -177,9 +194,9 @@ def result_row(result: EvaluationResult, now: int) -> dict[str, Any]:
 
 def to_schedule(row: sa.Row[Any]) -> Schedule:
     """By position, in the order of the schema."""
-    table, action, due, wakes, start, look, decision, ask, seen, reason, _, token, _, _ = row
+    table, action, due, wakes, start, look, decision, ask, seen, reason, _, token, _, failed = row
     return Schedule(
         table=table, action=Action(action), due=to_time(due), wakes=wakes, last_start=to_time(start),
         last_look=to_time(look), last_decision=to_time(decision), decide_at=to_time(ask), seen_token=seen,
-        last_reason=reason, token=token,
+        last_reason=reason, token=token, failed_operation=failed,
     )  # fmt: skip

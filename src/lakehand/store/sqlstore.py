@@ -5,6 +5,7 @@ from lakehand.core.ports import Store
 from lakehand.store.clock import DatabaseClock
 from lakehand.store.database import Database
 from lakehand.store.events import EventWriter, SqlEvents
+from lakehand.store.health import HealthWriter, SqlHealthHistory
 from lakehand.store.inbox import SqlInbox
 from lakehand.store.instances import SqlInstances
 from lakehand.store.operations import SqlOperations
@@ -18,17 +19,18 @@ class SqlStore(Store):
     """The store for SQLite, PostgreSQL and MySQL or MariaDB. The ports say what each method promises."""
 
     def __init__(self, database: Database) -> None:
-        events = EventWriter(database.dialect)
+        events, health = EventWriter(database.dialect), HealthWriter(database.dialect)
         self.database = database
         self.clock = DatabaseClock(database)
         self.tables = SqlTables(database)
-        self.operations = SqlOperations(database, events)
-        self.probes = SqlProbes(database)
+        self.operations = SqlOperations(database, events, health)
+        self.probes = SqlProbes(database, health)
         self.schedules = SqlSchedules(database)
         self.inbox = SqlInbox(database, events)
         self.events = SqlEvents(database, events)
         self.states = SqlStates(database)
         self.instances = SqlInstances(database)
+        self.health = SqlHealthHistory(database)
 
     def problem(self) -> str:
         return self.database.problem

@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import Row
 
 from lakehand.domain.actions import Action, actions
+from lakehand.domain.health import HealthPoint
 from lakehand.domain.locations import location_key
 from lakehand.domain.tables import Scheduling, Table, TableChanges, TableId, TableSpec
 from lakehand.store.clock import span_to_millis, to_time
@@ -23,6 +24,7 @@ SPEC = (
     "db_name", "table_name", "owner", "queue", "catalog", "location", "action_types", "properties", "priority",
     "format", "scheduling", "heartbeat_timeout",
 )  # fmt: skip
+HEALTH = ("files", "small_files", "bytes", "small_bytes")  # the newest numbers of a table, in the order of the schema
 
 
 def name_key(db_name: str, table_name: str, catalog: str = "") -> str | None:
@@ -78,7 +80,8 @@ def new_row(spec: TableSpec, now: int) -> dict[str, Any]:
 
 def revived_row(spec: TableSpec, now: int) -> dict[str, Any]:
     """A table that is registered again keeps only its id and history."""
-    return spec_row(spec, now) | {"change_token": None}
+    forgotten = ("change_token", "problem", "problem_time", "health_time", *HEALTH)
+    return spec_row(spec, now) | dict.fromkeys(forgotten)
 
 
 def changed_row(changes: TableChanges, now: int) -> dict[str, Any]:
@@ -99,8 +102,16 @@ def to_table(row: Row[Any]) -> Table:
     return Table(
         id=TableId(row[0]), spec=to_spec(row[1:13]), paused=bool(paused), removed=bool(removed), change_token=token,
         changed_at=to_time(changed), looked_at=to_time(looked), notified_at=to_time(notified),
-        created_at=to_time(created), updated_at=to_time(updated), probe_due=to_time(probe),
+        created_at=to_time(created), updated_at=to_time(updated), probe_due=to_time(probe), problem=row[25] or "",
+        problem_since=to_time(row[26]), health=to_health(*row[27:32]),
     )  # fmt: skip
+
+
+def to_health(at: int | None, *counts: int | None) -> HealthPoint | None:
+    if at is None:
+        return None
+    known = {name: count for name, count in zip(HEALTH, counts, strict=True) if count is not None}
+    return HealthPoint(at=to_time(at), numbers=known)
 
 
 @lru_cache(maxsize=20_000)

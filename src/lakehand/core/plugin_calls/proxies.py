@@ -109,12 +109,17 @@ class FormatProxy(PluginProxy, TableFormat):
         self.inner: TableFormat = inner
         self.format = inner.format  # type: ignore[misc]
         self.breaker = CircuitBreaker(kind="table-format", name=name or str(inner.format))
+        # Its own: a table whose numbers take too long to count is still probed, inspected and served.
+        self.counting = CircuitBreaker(kind="table-format", name=self.breaker.name)
 
     def probe(self, reference: TableReference) -> str:
         return call_plugin(self.breaker, reference.location, "probe", check_token, self.inner.probe, reference)
 
     def inspect(self, reference: TableReference) -> TableSnapshot:
         return call_plugin(self.breaker, reference.location, "inspect", check_snapshot, self.inner.inspect, reference)
+
+    def read_numbers(self, location: str, snapshot: TableSnapshot) -> Mapping[str, Json]:
+        return call_plugin(self.counting, location, "numbers", check_numbers, lambda: snapshot.numbers)
 
 
 @forwards(ExecuteEngine)
@@ -283,6 +288,11 @@ def check_snapshot(result: Any) -> None:
     """Does not read the numbers: counting them may list the whole table."""
     if not hasattr(result, "token") or getattr_static(result, "numbers", None) is None:
         raise PluginBroken(f"returned {kind(result)}, which has no token and no numbers")
+
+
+def check_numbers(result: Any) -> None:
+    if not is_a(result, Mapping):
+        raise PluginBroken(f"is {kind(result)}, not names and numbers")
 
 
 def check_capacity(result: Any) -> None:
