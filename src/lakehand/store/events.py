@@ -35,7 +35,7 @@ class EventWriter:
 
     def __post_init__(self) -> None:
         last = ["message", "detail", "event_time"]
-        self.insert_counted = BatchInsert(upsert(self.dialect, event, "fingerprint", set_=last, add=["times"]))
+        self.insert_counted = BatchInsert(upsert(self.dialect, event, ["fingerprint"], set_=last, add=["times"]))
         self.insert_plain = BatchInsert(insert(event))
 
     def write(self, tx: Connection, events: Iterable[Event], now: int) -> None:
