@@ -22,6 +22,8 @@ from lakehand.core.coordinator import Coordinator
 from lakehand.core.dispatcher import Dispatcher
 from lakehand.core.engine_supervisor import EngineSupervisor
 from lakehand.core.explain import Explainer
+from lakehand.core.fleet_recorder import FleetRecorder
+from lakehand.core.fleet_service import FleetService
 from lakehand.core.health_reader import HealthReader
 from lakehand.core.health_service import HealthService
 from lakehand.core.history_cleaner import HistoryCleaner
@@ -46,7 +48,7 @@ from lakehand.store import migrate, open_store
 
 BUSY_PACE, IDLE_PACE = 0.1, 1.0  # seconds between two rounds of the monitor
 DISPATCH_PACE, COORDINATE_PACE, PROBE_PACE, RESCUE_PACE = 1.0, 1.0, 1.0, 5.0
-SUPERVISE_PACE, ALIVE_PACE, CLEAN_PACE = 1.0, 20.0, 600.0
+SUPERVISE_PACE, ALIVE_PACE, CLEAN_PACE, RECORD_PACE = 1.0, 20.0, 600.0, 60.0
 THREADS = 8  # that evaluate tables of one format at once
 FEW = 4  # for other calls into one plugin
 # Seconds for one call into a plugin before it is abandoned. Less than a lease, where one is held meanwhile.
@@ -91,6 +93,7 @@ class Service:
             heartbeat_timeout=settings.heartbeat_timeout,
         )  # fmt: skip
         self.operations = OperationService(store=store, plugins=plugins, wake=self.wake_up("dispatcher", "monitor"))
+        self.fleet = FleetService(store=store)
         self.intake = Intake(
             store=store, warehouses=warehouses, heartbeat_timeout=settings.heartbeat_timeout, rules=HUDI_NOTIFICATIONS,
             rate_limiter=RateLimiter(per_minute=settings.new_tables_per_minute),
@@ -129,6 +132,7 @@ class Service:
             pools=self.pools,
         )  # fmt: skip
         cleaner = HistoryCleaner(store=self.store, keep_history=settings.keep_history)
+        recorder = FleetRecorder(store=self.store, keep_history=settings.keep_history)
         steps: dict[str, tuple[Callable[[], bool], Callable[[], float]]] = {
             "prober": (prober.run_once, lambda: PROBE_PACE),
             "coordinator": (coordinator.run_once, lambda: COORDINATE_PACE),
@@ -138,6 +142,7 @@ class Service:
             "engine-supervisor": (supervisor.run_once, lambda: SUPERVISE_PACE),
             "alive": (supervisor.report_alive, lambda: ALIVE_PACE),
             "history-cleaner": (cleaner.run_once, lambda: CLEAN_PACE),
+            "fleet-recorder": (recorder.run_once, lambda: RECORD_PACE),
             "catalogs": (self.catalogs.run_once, settings.catalog_sync.total_seconds),
         }
         for name, (step, pace) in steps.items():

@@ -8,6 +8,16 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from lakehand.domain.actions import Action
 from lakehand.domain.events import Event, StoredEvent
+from lakehand.domain.fleet import (
+    FleetChoices,
+    FleetProblems,
+    FleetSummary,
+    FleetTables,
+    FleetTrend,
+    OperationCounts,
+    TableSort,
+    TableState,
+)
 from lakehand.domain.health import HealthPoint
 from lakehand.domain.notifications import InboxRow
 from lakehand.domain.operations import (
@@ -87,6 +97,8 @@ class TableFilter:
     catalog: str | None = None
     paused: bool | None = None
     removed: bool = False
+    state: TableState | None = None
+    search: str | None = None  # a part of db_name.table_name or of the location, in any case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,6 +364,40 @@ class Instances(Protocol):
     def remove_before(self, before: datetime) -> int: ...
 
 
+class Fleet(Protocol):
+    """Numbers over all registered tables and all operations. No call reads finished operations one by one."""
+
+    def summary(self, filter: TableFilter) -> FleetSummary: ...
+
+    def choices(self, *, limit: int) -> FleetChoices:
+        """At most ``limit`` values of each kind."""
+
+    def tables(
+        self, filter: TableFilter, *, sort: TableSort, descending: bool, limit: int, offset: int
+    ) -> FleetTables: ...
+
+    def problems(self, *, limit: int) -> FleetProblems:
+        """Failed and unreadable tables that are not paused, newest first; one item per failed action."""
+
+    def running(self) -> Mapping[str, int]:
+        """Live operations per queue."""
+
+    def trend(self, *, since: datetime, owners: int) -> FleetTrend:
+        """Recorded points, with those of so many owners."""
+
+    def counts(self, *, since: datetime) -> Sequence[OperationCounts]:
+        """What ended since then, per hour and status, oldest first. It is counted by ``Operations`` as it ends."""
+
+    def record(self, *, at: datetime, owners: int) -> bool:
+        """Store the totals of the fleet and of so many owners under this time. False if they are stored already."""
+
+    def point_times(self) -> Sequence[datetime]: ...
+
+    def remove_points(self, times: Sequence[datetime]) -> None: ...
+
+    def remove_counts(self, *, before: datetime) -> int: ...
+
+
 class Store(Protocol):
     """All of the above over one database."""
 
@@ -365,6 +411,7 @@ class Store(Protocol):
     states: States
     instances: Instances
     health: HealthHistory
+    fleet: Fleet
 
     def problem(self) -> str:
         """Why nothing can be stored right now; empty while writes work, as far as is known."""

@@ -21,6 +21,10 @@ PENDING_PLANS = "pending_plans"
 OLDEST_PENDING = "oldest_pending"  # ISO 8601, UTC
 ROWS = "rows"
 
+# A verdict's ``numbers`` uses these names where they are known; they are added up over all operations.
+FILES_REMOVED = "files_removed"  # files that readers no longer see, or that were deleted; what replaced them counts not
+BYTES_REWRITTEN = "bytes_rewritten"  # of the data that was read and written anew, as it was before
+
 MB = 1024 * 1024
 _EDGES = (1 * MB, 8 * MB, 32 * MB, 128 * MB, 512 * MB)
 SIZE_CLASSES = ("< 1 MB", "1-8 MB", "8-32 MB", "32-128 MB", "128-512 MB", ">= 512 MB")

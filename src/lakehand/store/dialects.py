@@ -26,8 +26,8 @@ def insert_missing(dialect: str, table: Table) -> Insert:
     return statement
 
 
-def upsert(dialect: str, table: Table, key: Sequence[str], set_: Sequence[str], add: Sequence[str] = ()) -> Insert:
-    """Insert rows; if the key exists, set some columns to the new values and add the new numbers to others."""
+def upsert(dialect: str, table: Table, keys: Sequence[str], set_: Sequence[str], add: Sequence[str] = ()) -> Insert:
+    """Insert rows; if one has the same keys, set some of its columns to the new values, and add to others."""
     statement: Insert
     if dialect == "mysql":
         onto = mysql.insert(table)
@@ -36,7 +36,7 @@ def upsert(dialect: str, table: Table, key: Sequence[str], set_: Sequence[str], 
     else:
         conflicting = _ON_CONFLICT[dialect](table)
         fresh = conflicting.excluded
-        statement = conflicting.on_conflict_do_update(index_elements=key, set_=changes(table, fresh, set_, add))
+        statement = conflicting.on_conflict_do_update(index_elements=list(keys), set_=changes(table, fresh, set_, add))
     return statement
 
 

@@ -14,8 +14,11 @@ from lakehand.domain.health import HealthPoint
 from lakehand.domain.operations import REOPENABLE, Attempt, AttemptEnd, NewOperation, Operation, OperationId, Status
 from lakehand.domain.tables import TableId
 from lakehand.store.clock import to_millis
+from lakehand.store.database import Database
 from lakehand.store.documents import storable_text
+from lakehand.store.events import EventWriter
 from lakehand.store.leases import OperationLeases
+from lakehand.store.operation_hours import OperationHours, canceled_row, ended_row, retried_row
 from lakehand.store.operation_reads import UNFINISHED_WORDS, row_of
 from lakehand.store.operation_rows import RELEASED, about, attempt_row, end_row, new_row, saved_row, to_operation
 from lakehand.store.schedules import WAKE, forget_failures, note_failure
@@ -32,6 +35,10 @@ CANCELED = RELEASED | {"status": Status.CANCELED.value, "cancel_requested": True
 
 
 class SqlOperations(OperationLeases):
+    def __init__(self, database: Database, events: EventWriter) -> None:
+        super().__init__(database, events)
+        self.hours = OperationHours(database.dialect)
+
     def add(self, new: NewOperation, *, now: datetime, event: Event | None = None) -> tuple[Operation, bool]:
         is_a_plan = new.process.instant is not None  # it may be stored already; an instant of ours is new
         known = self.find(new.table, new.instant) if is_a_plan else None
@@ -75,7 +82,10 @@ class SqlOperations(OperationLeases):
             self.health.write(tx, {operation.table: health} if health else {})
             self.note(tx, event, operation.id, operation.table, at)
             row = row_of(tx, operation.id)
-            return self.end(tx, row, at) if release and is_unwanted(row) else row
+            if release and is_unwanted(row):
+                return self.end(tx, row, at)
+            self.hours.count(tx, count_rows(operation, at, has_run=ended is not None))
+            return row
 
         try:
             return to_operation(self.database.write(write))
@@ -112,12 +122,15 @@ class SqlOperations(OperationLeases):
         waits = and_(c.tbl_id == table, c.status == Status.PENDING.value, is_free)
         ended = CANCELED | {"is_deleted": True, "reason": storable_text(reason), "update_time": at, "finish_time": at}
         # Locked: of two services, the second sees none of the rows that the first has ended.
-        oldest = select(c.operation_id).where(waits).order_by(c.operation_id).limit(limit).with_for_update()
+        counted = (c.operation_id, c.action, c.run_times, c.schedule_time)
+        oldest = select(*counted).where(waits).order_by(c.operation_id).limit(limit).with_for_update()
 
         def write(tx: Connection) -> Sequence[OperationId]:
-            seen = [OperationId(number) for number in tx.scalars(oldest)]
+            rows = tx.execute(oldest).all()
+            seen = [OperationId(row.operation_id) for row in rows]
             if seen:
                 tx.execute(update(operations).where(c.operation_id.in_(seen), waits).values(ended))
+            self.hours.count(tx, (canceled_row(row, at) for row in rows))
             return seen
 
         return self.database.write(write)
@@ -125,6 +138,7 @@ class SqlOperations(OperationLeases):
     def end(self, tx: Connection, row: Row[Any], at: int, reason: str = "canceled on request") -> Row[Any]:
         values = CANCELED | {"reason": reason, "update_time": at, "finish_time": at}
         tx.execute(update(operations).where(c.operation_id == row.operation_id).values(values))
+        self.hours.count(tx, [canceled_row(row, at)])
         return row_of(tx, row.operation_id)
 
     def reopen(self, operation: Operation, *, now: datetime, event: Event) -> Operation:
@@ -161,6 +175,13 @@ class SqlOperations(OperationLeases):
     def note(self, tx: Connection, event: Event | None, id: OperationId, table: TableId, at: int) -> None:
         if event is not None:
             self.events.write(tx, [about(event, id, table)], at)
+
+
+def count_rows(operation: Operation, at: int, *, has_run: bool) -> list[dict[str, Any]]:
+    """What to count for this step: an end, or an attempt that is followed by another one; else nothing."""
+    if operation.status.is_final:
+        return [ended_row(operation, at=at, has_run=has_run)]
+    return [retried_row(operation, at=at)] if has_run and operation.status is Status.PENDING else []
 
 
 def is_unwanted(row: Row[Any]) -> bool:

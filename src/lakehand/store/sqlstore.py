@@ -5,6 +5,7 @@ from lakehand.core.ports import Store
 from lakehand.store.clock import DatabaseClock
 from lakehand.store.database import Database
 from lakehand.store.events import EventWriter, SqlEvents
+from lakehand.store.fleet import SqlFleet
 from lakehand.store.health import HealthWriter, SqlHealthHistory
 from lakehand.store.inbox import SqlInbox
 from lakehand.store.instances import SqlInstances
@@ -31,6 +32,7 @@ class SqlStore(Store):
         self.states = SqlStates(database)
         self.instances = SqlInstances(database)
         self.health = SqlHealthHistory(database)
+        self.fleet = SqlFleet(database)
 
     def problem(self) -> str:
         return self.database.problem

@@ -20,6 +20,7 @@ from lakehand.store.dialects import insert_missing
 from lakehand.store.paging import read_page
 from lakehand.store.schema import Digest, Id, schedule, tbl
 from lakehand.store.table_rows import changed_row, key_of, new_row, revived_row, schedule_rows, split_actions, to_table
+from lakehand.store.table_states import has_state, matches
 
 T = TypeVar("T")
 SAME = ("db_name", "table_name", "owner", "queue", "format", "catalog")
@@ -149,6 +150,10 @@ def conditions(filter: TableFilter) -> Sequence[ColumnElement[bool]]:
         same.append(tbl.c.location_key == key_of(filter.location))
     if filter.paused is not None:
         same.append(tbl.c.paused.is_(filter.paused))
+    if filter.state is not None:
+        same.append(has_state(filter.state))
+    if filter.search:
+        same.append(matches(filter.search))
     return [*same, tbl.c.removed.is_(filter.removed)]
 
 
