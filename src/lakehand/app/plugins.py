@@ -17,6 +17,7 @@ from lakehand.domain.tables import Format
 from lakehand.spi.engines import EngineContext, ExecuteEngine
 from lakehand.spi.factories import ProcessFactory, ProcessTriggerStrategy
 from lakehand.spi.formats import TableFormat
+from lakehand.spi.kit import FormatFactory, FormatSettings
 
 log = logging.getLogger(__name__)
 GROUPS = {
@@ -49,6 +50,7 @@ class Loaded:
     plugin: Any = None
     config: PluginConfig = PluginConfig()
     strategies: Mapping[Pair, ProcessTriggerStrategy] = field(default_factory=dict)
+    settings: FormatSettings | None = None  # of a factory that is built with the kit
 
     @property
     def priority(self) -> int:
@@ -84,6 +86,7 @@ def load(
         engines={name: one.plugin for name, one in run.items()},
         strategies={pair: one.strategies[pair] for pair, one in pairs.items()},
         properties={one.plugin.name: one.config.properties for one in factories if one.plugin},
+        settings={one.plugin.name: one.settings for one in factories if one.plugin and one.settings},
         reports=(
             *(report_with_rival(one, read) for one in formats),
             *(report_with_pairs(one, pairs) for one in factories),
@@ -139,7 +142,8 @@ def opened(kind: str, entry: EntryPoint, config: PluginConfig, open_plugin: Open
         proxy.breaker.name = entry.name
         strategies = strategies_of(proxy) if kind == "process-factory" else {}
         listed = report(kind, entry, "on", priority=config.priority, pairs=pairs_of(proxy), strategies=strategies)
-        return Loaded(report=listed, plugin=proxy, config=config, strategies=strategies)
+        settings = plugin.settings if isinstance(plugin, FormatFactory) else None
+        return Loaded(report=listed, plugin=proxy, config=config, strategies=strategies, settings=settings)
     except (Exception, SystemExit) as error:
         log.warning("a plugin is broken and stays off", exc_info=True, extra={"plugin": entry.name, "kind": kind})
         return Loaded(report=report(kind, entry, "broken", f"{type(error).__name__}: {error}", config.priority))

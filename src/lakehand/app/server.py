@@ -8,6 +8,7 @@ import platform
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
@@ -20,18 +21,26 @@ from lakehand.app.connections import Bounds, Connections, fitting
 from lakehand.app.home import owner_only_files
 from lakehand.app.settings import Settings
 from lakehand.app.wiring import Service
+from lakehand.core.table_settings import effective_settings
 from lakehand.domain.errors import Unavailable
 from lakehand.observe import logs
 from lakehand.rest import ApiContext, Security, ServiceInfo, build_app
 from lakehand.rest.hosts import Hosts
 from lakehand.rest.refusals import Refusals
+from lakehand.web import LiveFeed, NoDiscovery, PageContext, Sessions, TableDiscovery, build_pages
 
 log = logging.getLogger(__name__)
 BACKLOG = 2048
 GRACE = 5  # seconds for requests in flight when the service ends
 
+Discovery = Callable[[Service], TableDiscovery]  # how tables are found for the dashboard's first page
 
-def serve(settings: Settings) -> None:
+
+def no_discovery(_service: Service) -> TableDiscovery:
+    return NoDiscovery()
+
+
+def serve(settings: Settings, discovery: Discovery | None = None) -> None:
     """Serve until SIGTERM or SIGINT. The Spark driver keeps running, unless ``stop_driver`` is set."""
     logs.set_up(settings.log_level, settings.log_format)
     report_config(settings)
@@ -39,14 +48,16 @@ def serve(settings: Settings) -> None:
     signals = Signals()
     with owner_only_files() as umask, listen(settings) as listener:
         service = wiring.build(settings, wiring.migrated(settings), umask=umask)
-        run(service, signals, listener)
+        run(service, signals, listener, discovery)
 
 
-def run(service: Service, signals: "Signals", listener: socket.socket) -> None:
+def run(service: Service, signals: "Signals", listener: socket.socket, discovery: Discovery | None) -> None:
     settings = service.settings
     try:
         service.start()
-        server = AnnouncedServer(http_config(api_context(service), settings), settings.home)
+        context = api_context(service)
+        pages = page_context(service, context.security, discovery) if settings.dashboard else None
+        server = AnnouncedServer(http_config(context, settings, pages), settings.home, pages)
         with signals:
             server.run(sockets=[listener])
     finally:
@@ -83,10 +94,10 @@ def listen(settings: Settings) -> socket.socket:
         raise Unavailable(f"cannot listen on {where}: {error.strerror}; choose another --port or --host") from error
 
 
-def http_config(context: ApiContext, settings: Settings) -> uvicorn.Config:
+def http_config(context: ApiContext, settings: Settings, pages: PageContext | None = None) -> uvicorn.Config:
     bounds = Bounds(total=settings.max_connections, per_client=settings.max_connections_per_client)
     return uvicorn.Config(
-        build_app(context),
+        build_app(context, build_pages(pages) if pages else None),
         host=settings.host,
         loop="uvloop",
         http=bounded_http(Connections(fitting(bounds), context.refusals)),
@@ -103,9 +114,15 @@ def http_config(context: ApiContext, settings: Settings) -> uvicorn.Config:
 class AnnouncedServer(uvicorn.Server):
     """Announces its address when it is ready: a line for people, a file for programs."""
 
-    def __init__(self, config: uvicorn.Config, home: Path) -> None:
+    def __init__(self, config: uvicorn.Config, home: Path, pages: PageContext | None = None) -> None:
         super().__init__(config)
         self.home = home
+        self.pages = pages
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self.pages:
+            self.pages.feed.close()
+        await super().shutdown(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -154,6 +171,30 @@ def api_context(service: Service) -> ApiContext:
         on_request=metrics.request,
         on_notifications=metrics.notifications,
         refusals=Refusals(metrics.refusal),
+    )
+
+
+def page_context(service: Service, security: Security, discovery: Discovery | None) -> PageContext:
+    store, found = service.store, (discovery or no_discovery)(service)
+    return PageContext(
+        tables=service.tables,
+        operations=service.operations,
+        catalogs=service.catalogs,
+        explainer=service.explainer,
+        fleet=service.fleet,
+        health=service.health,
+        events=store.events,
+        instances=store.instances,
+        clock=store.clock,
+        plugins=service.plugins.listing,
+        readiness=service.readiness,
+        settings_of=lambda table: effective_settings(service.plugins, table),
+        discovery=found,
+        warehouses=service.tables.warehouses.prefixes,
+        sessions=Sessions(tokens=security.api_tokens),
+        feed=LiveFeed(events=store.events, operations=store.operations, tables=store.tables),
+        version=lakehand.__version__,
+        instance=service.identity.id,
     )
 
 

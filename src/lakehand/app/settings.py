@@ -140,6 +140,7 @@ class Settings(BaseSettings):
     max_callback_body: int = setting(
         16 * 1024 * 1024, "Largest part of a commit callback that is read, in bytes.", ge=1024
     )
+    dashboard: bool = setting(True, "Serve the dashboard at /.")
     max_connections: int = setting(2048, "Connections at once.", ge=64)
     max_connections_per_client: int = setting(1024, "Connections at once per client; at most half of all.", ge=16)
     heartbeat_timeout: Duration = setting(

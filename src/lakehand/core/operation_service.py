@@ -26,6 +26,7 @@ from lakehand.spi.pauses import DRY_RUN
 BATCH = 2000  # operations that are ended in one transaction
 CONFIRM = "confirm"
 MODE = "mode"
+LOG_READ, MOST_LOG_READS = 1024 * 1024, 16  # bytes of a log that are read at once, and how often
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +165,16 @@ class OperationService:
             raise NotFound(f"operation {id} has {len(attempts)} attempts, and none has the number {attempt}")
         engine = self.plugins.engine(chosen[-1].engine)
         return chosen[-1], engine.logs(chosen[-1].handle, offset=offset, limit=limit)
+
+    def log_end(self, id: OperationId, *, most: int) -> str:
+        """The end of the last attempt's log, of a log that is not too long to be read for it."""
+        end, offset = "", 0
+        for _ in range(MOST_LOG_READS):
+            _, text = self.logs(id, attempt=None, offset=offset, limit=LOG_READ)
+            end, offset = (end + text)[-most:], offset + len(text.encode("utf-8", "replace"))
+            if not text:
+                break
+        return end
 
     def of_table(self, table: TableId, *, recent: int = 20) -> Sequence[Operation]:
         return self.store.operations.of_table(table, recent=recent)

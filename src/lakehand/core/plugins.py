@@ -18,6 +18,7 @@ from lakehand.domain.tables import Format, Table
 from lakehand.spi.engines import ExecuteEngine, LeaseGrant, Work
 from lakehand.spi.factories import ProcessFactory, ProcessTriggerStrategy
 from lakehand.spi.formats import TableFormat
+from lakehand.spi.kit import FormatSettings
 
 log = logging.getLogger(__name__)
 CLOSE_TIMEOUT = 10.0  # seconds for all plugins together
@@ -30,6 +31,7 @@ class Plugins:
     engines: Mapping[str, ExecuteEngine]
     strategies: Mapping[tuple[Format, Action], ProcessTriggerStrategy] = field(default_factory=dict)
     properties: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # factory name → its properties
+    settings: Mapping[str, FormatSettings] = field(default_factory=dict)  # of factories that are built with the kit
     reports: tuple[PluginReport, ...] = ()  # as they were found; see ``listing``
 
     def format(self, name: Format) -> TableFormat:

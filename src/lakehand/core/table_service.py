@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests about tables: register, list, change, pause, remove. The API and the loops call it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from lakehand.core.operation_service import end_all_waiting
@@ -57,6 +57,14 @@ class TableService:
         if table.removed:
             raise NotFound(f"table {id} was removed")
         return table
+
+    def has(self, location: str) -> bool:
+        """Whether a table is registered at this normalised location."""
+        return location in self.store.tables.by_locations([location])
+
+    def names(self, ids: Collection[TableId]) -> Mapping[TableId, str]:
+        """The names of these tables, of removed ones too."""
+        return {table.id: table.name for table in self.store.tables.by_ids(ids).values()}
 
     def find(self, text: str) -> Table:
         """A table by its id, its name, db.name, catalog:db.name, or its location."""

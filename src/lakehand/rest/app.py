@@ -5,13 +5,14 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lakehand.rest import catalogs, errors, events, health, operations, rfc43, service, tables
+from lakehand.rest.access import address_of
 from lakehand.rest.bodies import BoundedBodies
 from lakehand.rest.context import ApiContext
 from lakehand.rest.errors import ProblemAnswer
@@ -37,8 +38,25 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def build_app(context: ApiContext) -> FastAPI:
+class Pages(Protocol):
+    """Pages for people, beside the API: an ASGI app that knows its own paths."""
+
+    def has(self, path: str) -> bool: ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+
+class NoPages:
+    def has(self, path: str) -> bool:
+        return False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        raise NotImplementedError
+
+
+def build_app(context: ApiContext, pages: Pages | None = None) -> FastAPI:
     """The ASGI app. Its lifespan must run, so that waiting requests are stored before the process ends."""
+    pages = pages or NoPages()
     wires: list[HudiWire] = []
     app = FastAPI(
         title="Lakehand",
@@ -50,10 +68,11 @@ def build_app(context: ApiContext) -> FastAPI:
         responses=dict(PROBLEMS),
         lifespan=partial(lifespan, wires),
         middleware=[
-            Middleware(ForeignRequests, hosts=context.security.hosts, refusals=context.refusals),
+            Middleware(ForeignRequests, hosts=context.security.hosts, refusals=context.refusals, is_page=pages.has),
             Middleware(wired, context=context, wires=wires),
             Middleware(RequestMetrics, on_request=context.on_request),
             Middleware(BoundedBodies, most=context.security.max_body),
+            Middleware(PageRoutes, pages=pages),
         ],
     )
     app.state.context = context
@@ -63,6 +82,21 @@ def build_app(context: ApiContext) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     return app
+
+
+class PageRoutes:
+    """Gives requests for pages to the pages, and all others to the API. Plain ASGI."""
+
+    def __init__(self, app: ASGIApp, *, pages: Pages) -> None:
+        self.app = app
+        self.pages = pages
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not self.pages.has(scope["path"]):
+            return await self.app(scope, receive, send)
+        wrong_tokens = scope["app"].state.wrong_tokens
+        scope["note_wrong_token"] = partial(wrong_tokens.note, address_of(scope))
+        return await self.pages(scope, receive, send)
 
 
 def wired(app: ASGIApp, *, context: ApiContext, wires: list[HudiWire]) -> HudiWire:

@@ -5,6 +5,7 @@ A web page can make a browser send requests to any address that the browser can 
 that browsers add, and it cannot send JSON to another site without a preflight request, which is never granted.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -31,8 +32,11 @@ class Refusal:
 
 
 class ForeignRequests:
-    def __init__(self, app: ASGIApp, *, hosts: Hosts, refusals: Refusals) -> None:
+    def __init__(
+        self, app: ASGIApp, *, hosts: Hosts, refusals: Refusals, is_page: Callable[[str], bool] = lambda _path: False
+    ) -> None:
         self.app = app
+        self.is_page = is_page
         self.hosts = hosts
         self.refusals = refusals
 
@@ -40,7 +44,7 @@ class ForeignRequests:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         is_wire = is_from_hudi(scope)
-        refusal = self.check_writer(scope) if is_wire else self.check_host(scope) or check_page(scope)
+        refusal = self.check_writer(scope) if is_wire else self.check_host(scope) or self.check_sender(scope)
         if refusal is None:
             return await self.app(scope, receive, send)
         self.refusals.note(refusal.reason, refusal.name, refusal.advice)
@@ -53,6 +57,9 @@ class ForeignRequests:
         """Browsers always send a ``Host``; without one there is nothing to check."""
         hosts = [value for name, value in scope["headers"] if name == b"host"]
         return next((foreign_host(value) for value in hosts if not self.hosts.admits(value)), None)
+
+    def check_sender(self, scope: Scope) -> Refusal | None:
+        return check_form(scope) if self.is_page(scope["path"]) else check_page(scope)
 
     def check_writer(self, scope: Scope) -> Refusal | None:
         """Hudi's client is no browser; a browser comes here only from some page or link. On the hot path."""
@@ -79,6 +86,19 @@ def check_page(scope: Scope) -> Refusal | None:
     if scope["method"] != WITHOUT_BODY and not is_json(scope):
         return not_json()
     return None
+
+
+def check_form(scope: Scope) -> Refusal | None:
+    """A form of our pages. Browsers send the origin of every form; without it, nothing proves that it is ours."""
+    if scope["method"] in SAFE:
+        return None
+    headers = dict(scope["headers"])
+    site, origin = headers.get(b"sec-fetch-site", b"same-origin"), headers.get(b"origin", b"")
+    if site == b"same-origin" and is_own(origin, headers.get(b"host", b"")):
+        return None
+    page = (origin or site).decode("latin-1")
+    text = f"this form was not sent by a page of this service ({page[:80]!a}): open the page here and send it again"
+    return cross_site(page, text)
 
 
 def is_own(origin: bytes, host: bytes) -> bool:

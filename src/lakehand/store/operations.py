@@ -17,6 +17,7 @@ from lakehand.store.clock import to_millis
 from lakehand.store.database import Database
 from lakehand.store.documents import storable_text
 from lakehand.store.events import EventWriter
+from lakehand.store.health import HealthWriter
 from lakehand.store.leases import OperationLeases
 from lakehand.store.operation_hours import OperationHours, canceled_row, ended_row, retried_row
 from lakehand.store.operation_reads import UNFINISHED_WORDS, row_of
@@ -35,8 +36,8 @@ CANCELED = RELEASED | {"status": Status.CANCELED.value, "cancel_requested": True
 
 
 class SqlOperations(OperationLeases):
-    def __init__(self, database: Database, events: EventWriter) -> None:
-        super().__init__(database, events)
+    def __init__(self, database: Database, events: EventWriter, health: HealthWriter) -> None:
+        super().__init__(database, events, health)
         self.hours = OperationHours(database.dialect)
 
     def add(self, new: NewOperation, *, now: datetime, event: Event | None = None) -> tuple[Operation, bool]:

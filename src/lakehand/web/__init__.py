@@ -2,8 +2,8 @@
 """The dashboard: pages that the service renders itself. They call the services of the core, as the API does."""
 
 from lakehand.web.app import build_pages
-from lakehand.web.context import PageContext
+from lakehand.web.context import NoDiscovery, PageContext, TableDiscovery
 from lakehand.web.live import LiveFeed
 from lakehand.web.sessions import Sessions
 
-__all__ = ["LiveFeed", "PageContext", "Sessions", "build_pages"]
+__all__ = ["LiveFeed", "NoDiscovery", "PageContext", "Sessions", "TableDiscovery", "build_pages"]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who asks for a page. Without a valid session a page leads to the sign-in, and a form is refused."""
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import Depends, Request
@@ -22,25 +23,41 @@ async def renderer_of(request: Request) -> Renderer:
     return renderer
 
 
-Pages = Annotated[Renderer, Depends(renderer_of)]
+RendererOf = Annotated[Renderer, Depends(renderer_of)]
 
 
-async def context_of(pages: Pages) -> PageContext:
-    return pages.context
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """A request for a page, and who sends it."""
+
+    request: Request
+    renderer: Renderer
+    caller: str = ""
+
+    @property
+    def context(self) -> PageContext:
+        return self.renderer.context
+
+    def page(self, template: str, **values: Any) -> Response:
+        return self.renderer.page(template, caller=self.caller, **values)
+
+    def go_to(self, path: str) -> RedirectResponse:
+        return RedirectResponse(path, 303, headers=HEADERS)
 
 
-Context = Annotated[PageContext, Depends(context_of)]
+async def anybody(request: Request, renderer: RendererOf) -> PageRequest:
+    return PageRequest(request, renderer)
 
 
-async def caller_of(request: Request, context: Context) -> str:
-    caller = context.sessions.caller(request.cookies.get(COOKIE, ""))
+async def somebody(request: Request, renderer: RendererOf) -> PageRequest:
+    caller = renderer.context.sessions.caller(request.cookies.get(COOKIE, ""))
     if caller is None:
         raise SignInNeeded
-    request.state.caller = caller
-    return caller
+    return PageRequest(request, renderer, caller)
 
 
-Caller = Annotated[str, Depends(caller_of)]
+Anybody = Annotated[PageRequest, Depends(anybody)]
+Somebody = Annotated[PageRequest, Depends(somebody)]
 
 
 async def lead_to_sign_in(request: Request, _error: Exception) -> Response:

@@ -16,6 +16,7 @@ from lakehand.web import access, catalogs, events, fleet, operations, service, s
 from lakehand.web.context import PageContext
 from lakehand.web.errors import describe
 from lakehand.web.rendering import FOLDER, HEADERS, Renderer
+from lakehand.web.sessions import COOKIE
 
 log = logging.getLogger(__name__)
 ROUTERS = [
@@ -76,12 +77,17 @@ def chart_library() -> Path:
     return Path(found.origin).parent / "package_data" / "plotly.min.js"
 
 
+def caller_of(request: Request) -> str:
+    renderer: Renderer = request.app.state.renderer
+    return renderer.context.sessions.caller(request.cookies.get(COOKIE, "")) or ""
+
+
 async def problem_page(request: Request, error: Exception) -> Response:
     status, message = describe(error)
     if status >= 500:
         log.warning("a page failed", extra={"path": request.url.path, "error": str(error)}, exc_info=error)
     renderer: Renderer = request.app.state.renderer
     try:
-        return renderer.page(request, "problem.html", status=status, error=message)
+        return renderer.page("problem.html", status=status, error=message, caller=caller_of(request))
     except LakehandError:  # the database is away: the page asks it for the time
         return Response(message, status, headers=HEADERS, media_type="text/plain")

@@ -13,6 +13,7 @@ from lakehand.core.operation_service import OperationService
 from lakehand.core.ports import Clock, Events, Instances, PluginReport
 from lakehand.core.table_service import TableService
 from lakehand.core.table_settings import EffectiveSetting
+from lakehand.domain.errors import Unavailable
 from lakehand.domain.processes import Json
 from lakehand.domain.tables import Table, TableSpec
 from lakehand.web.live import LiveFeed
@@ -37,9 +38,28 @@ class DiscoveredTable(Protocol):
     @property
     def reference_text(self) -> str:
         """How ``new_table`` is asked for it."""
+
     @property
     def needed(self) -> Sequence[tuple[str, str]]:
         """The actions that it needs, each with the reason."""
+
+
+class TableDiscovery(Protocol):
+    """Finds tables that could be registered."""
+
+    def discover(self, where: str) -> Iterator[DiscoveredTable]:
+        """The tables of a folder, a bucket or a catalog, as they are found. Raises LakehandError."""
+
+    def spec(self, reference: str) -> TableSpec:
+        """How a discovered table is registered, by its ``reference_text``."""
+
+
+class NoDiscovery:
+    def discover(self, where: str) -> Iterator[DiscoveredTable]:
+        raise Unavailable("this service cannot look for tables: use lakehand tables discover")
+
+    def spec(self, reference: str) -> TableSpec:
+        raise Unavailable("this service cannot look for tables: use lakehand tables add")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +78,9 @@ class PageContext:
     plugins: Callable[[], Sequence[PluginReport]]
     readiness: Callable[[], Mapping[str, str]]  # part → "ok", or what is wrong with it
     settings_of: Callable[[Table], Sequence[EffectiveSetting]]
-    discover: Callable[[str], Iterator[DiscoveredTable]]  # a folder, a bucket or a catalog; raises LakehandError
-    new_table: Callable[[str], TableSpec]  # how a discovered location or catalog table is registered
+    discovery: TableDiscovery
     warehouses: Sequence[str]
     sessions: Sessions
     feed: LiveFeed
-    on_wrong_token: Callable[[str], None]  # of the address that sent it
     version: str
     instance: str = ""

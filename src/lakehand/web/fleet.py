@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
-from starlette.responses import RedirectResponse, Response, StreamingResponse
+from fastapi import APIRouter, Query
+from starlette.responses import Response, StreamingResponse
 
 from lakehand.domain.fleet import FleetTrend, OperationHour, TableState
-from lakehand.web.access import Caller, Context, Pages
+from lakehand.web.access import Somebody
 from lakehand.web.charts import Chart, Series
 from lakehand.web.live import Topic
 from lakehand.web.rendering import HEADERS
@@ -27,13 +27,13 @@ WEEK = timedelta(days=7)
 
 
 @router.get("/")
-def show_fleet(request: Request, pages: Pages, context: Context, _caller: Caller) -> Response:
+def show_fleet(view: Somebody) -> Response:
+    context = view.context
     fleet = context.fleet
     summary = fleet.summary()
     if not summary.totals.tables:
-        return RedirectResponse("/start", 303, headers=HEADERS)
-    return pages.page(
-        request, "fleet.html", section="/", watch="fleet",
+        return view.go_to("/start")
+    return view.page("fleet.html", section="/", watch="fleet",
         summary=summary,
         states=[(state, summary.states[state]) for state in SHOWN_STATES],
         needs_person=fleet.needs_person(limit=PERSONS),
@@ -77,11 +77,7 @@ def operations_chart(ended: Sequence[OperationHour]) -> Chart:
 
 
 @router.get("/live")
-async def watch(
-    context: Context, _caller: Caller, about: Annotated[str, Query(max_length=40)] = ""
-) -> StreamingResponse:
+async def watch(view: Somebody, about: Annotated[str, Query(max_length=40)] = "") -> StreamingResponse:
     """One word whenever what the page is about has changed."""
     headers = {**HEADERS, "X-Accel-Buffering": "no"}
-    return StreamingResponse(
-        context.feed.open(Topic.read(about)), headers=headers, media_type="text/event-stream"
-    )
+    return StreamingResponse(view.context.feed.open(Topic.read(about)), headers=headers, media_type="text/event-stream")

@@ -48,8 +48,13 @@ def sizes_chart(history: TableHistory) -> Chart:
     """The sizes now, and before the last rewrite that succeeded."""
     now = sizes(history.points[-1]) if history.points else {}
     before = sizes_before(history)
-    series = [Series(name="before the last rewrite", colour="paused", x=list(before), y=list(before.values()), bars=True)]
-    series = [*(series if before else []), Series(name="now", colour="working", x=list(now), y=list(now.values()), bars=True)]
+    series = [
+        Series(name="before the last rewrite", colour="paused", x=list(before), y=list(before.values()), bars=True)
+    ]
+    series = [
+        *(series if before else []),
+        Series(name="now", colour="working", x=list(now), y=list(now.values()), bars=True),
+    ]
     return Chart(
         id="sizes", title="File sizes", kind="category", unit="files", series=series, first_column="size",
         nothing="They are known when the table was inspected.",
@@ -66,4 +71,5 @@ def sizes_before(history: TableHistory) -> Mapping[str, int]:
 
 def sizes(point: HealthPoint) -> Mapping[str, int]:
     found = point.numbers.get(health.HISTOGRAM)
-    return {name: found[name] for name in health.SIZE_CLASSES if name in found} if isinstance(found, Mapping) else {}
+    counts = found if isinstance(found, Mapping) else {}
+    return {name: count for name in health.SIZE_CLASSES if isinstance(count := counts.get(name), int)}

@@ -74,8 +74,6 @@ class LiveFeed:
             while not self._is_closed:
                 with suppress(asyncio.TimeoutError):
                     await asyncio.wait_for(watcher.news.wait(), QUIET)
-                if self._is_closed:
-                    return
                 yield "event: changed\ndata: 1\n\n" if watcher.news.is_set() else ": still here\n\n"
                 watcher.news.clear()
         finally:
@@ -86,7 +84,9 @@ class LiveFeed:
         before: Seen | None = None
         while self._watchers and not self._is_closed:
             try:
-                now = await run_in_threadpool(self.read, {w.topic.id for w in self._watchers if w.topic.kind == "table"})
+                now = await run_in_threadpool(
+                    self.read, {w.topic.id for w in self._watchers if w.topic.kind == "table"}
+                )
             except Exception:
                 log.warning("open pages are not kept up to date right now", exc_info=True)
             else:
@@ -107,8 +107,8 @@ class LiveFeed:
             state = (operation.status, operation.updated_at, str(operation.progress))
             for topic in (Topic("operation", operation.id), Topic("table", operation.table)):
                 found[topic] = (found.get(topic), state)
-        for id, table in self.tables.by_ids({TableId(number) for number in watched}).items():
-            topic = Topic("table", id)
+        for table in self.tables.by_ids({TableId(number) for number in watched}).values():
+            topic = Topic("table", table.id)
             found[topic] = (found.get(topic), table)
         newest = (events[0].id, events[0].times) if events else None
         found[Topic(FLEET)] = (newest, [(o.id, o.status, o.updated_at) for o in live])

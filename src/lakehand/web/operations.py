@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from lakehand.core.operation_service import OperationDetail
 from lakehand.core.ports import OperationFilter
@@ -18,13 +18,12 @@ from lakehand.domain.numbers import LARGEST_ID
 from lakehand.domain.operations import REOPENABLE, Operation, OperationId, Status
 from lakehand.domain.processes import Json
 from lakehand.domain.tables import TableId
-from lakehand.web.access import Caller, Context, Pages
+from lakehand.web.access import PageRequest, Somebody
 from lakehand.web.context import PageContext
 from lakehand.web.errors import status_of
-from lakehand.web.rendering import HEADERS, Renderer
 from lakehand.web.tables import PathId
 from lakehand.web.texts import amount, number
-from lakehand.web.timeline import timeline
+from lakehand.web.timeline import Axis, timeline
 
 router = APIRouter()
 PAGE = 50
@@ -54,12 +53,10 @@ class OperationsQuery(BaseModel):
 
 
 @router.get("/operations")
-def list_operations(
-    request: Request, query: Annotated[OperationsQuery, Query()], pages: Pages, context: Context, _caller: Caller
-) -> Response:
+def list_operations(view: Somebody, query: Annotated[OperationsQuery, Query()]) -> Response:
+    context = view.context
     page = context.operations.list(query.filter(), limit=PAGE, cursor=query.cursor)
-    return pages.page(
-        request, "operations.html", section="/operations", watch="" if query.cursor else "fleet",
+    return view.page("operations.html", section="/operations", watch="" if query.cursor else "fleet",
         wanted=query, page=page,
         table=context.tables.get(TableId(query.table)) if query.table else None,
         statuses=list(Status),
@@ -73,35 +70,33 @@ def list_operations(
 
 
 @router.get("/operations/{id}")
-def show_operation(id: PathId, request: Request, pages: Pages, context: Context, _caller: Caller) -> Response:
-    return operation_page(request, pages, context, OperationId(id))
+def show_operation(id: PathId, view: Somebody) -> Response:
+    return operation_page(view, OperationId(id))
 
 
 @router.post("/operations/{id}/cancel")
-def cancel(id: PathId, request: Request, pages: Pages, context: Context, caller: Caller) -> Response:
-    context.operations.cancel(OperationId(id), by=caller)
-    return RedirectResponse(f"/operations/{id}", 303, headers=HEADERS)
+def cancel(id: PathId, view: Somebody) -> Response:
+    view.context.operations.cancel(OperationId(id), by=view.caller)
+    return view.go_to(f"/operations/{id}")
 
 
 @router.post("/operations/{id}/retry")
-def retry(id: PathId, request: Request, pages: Pages, context: Context, caller: Caller) -> Response:
+def retry(id: PathId, view: Somebody) -> Response:
     try:
-        context.operations.retry(OperationId(id), by=caller)
+        view.context.operations.retry(OperationId(id), by=view.caller)
     except LakehandError as error:
         if status_of(error) != 409:
             raise
-        return operation_page(request, pages, context, OperationId(id), status=409, error=str(error))
-    return RedirectResponse(f"/operations/{id}", 303, headers=HEADERS)
+        return operation_page(view, OperationId(id), status=409, error=str(error))
+    return view.go_to(f"/operations/{id}")
 
 
-def operation_page(
-    request: Request, pages: Renderer, context: PageContext, id: OperationId, **more: Any
-) -> Response:
+def operation_page(view: PageRequest, id: OperationId, **more: Any) -> Response:
+    context = view.context
     detail = context.operations.show(id)
     operation, now = detail.operation, context.clock.estimate()
     log, no_log = end_of_log(context, operation)
-    return pages.page(
-        request, "operation.html", **{"status": 200, **more}, section="/operations", watch=f"operation:{id}",
+    return view.page("operation.html", **more, section="/operations", watch=f"operation:{id}",
         operation=operation, table=detail.table, attempts=detail.attempts, events=detail.events,
         timeline=timeline_of(detail, now),
         can_cancel=not operation.status.is_final and not operation.cancel_requested,
@@ -113,7 +108,7 @@ def operation_page(
 
 def timeline_of(detail: OperationDetail, now: datetime) -> object:
     operation = detail.operation
-    return timeline(operation.created_at, operation.finished_at or now, detail.attempts, now)
+    return timeline(Axis(operation.created_at, operation.finished_at or now), detail.attempts)
 
 
 def end_of_log(context: PageContext, operation: Operation) -> tuple[str, str]:

@@ -2,13 +2,12 @@
 """Renders templates, and sets the headers that keep a page to itself."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader
-from starlette.requests import Request
+from jinja2 import Environment, FileSystemLoader, Template
 from starlette.responses import HTMLResponse, StreamingResponse
 
 from lakehand.web.context import PageContext
@@ -65,34 +64,24 @@ class Renderer:
     environment: Environment = field(default_factory=environment)
     static: str = field(default_factory=lambda: f"/static/{static_version()}")
 
-    def page(
-        self, request: Request, template: str, *, status: int = 200, section: str = "", watch: str = "", **values: Any
-    ) -> HTMLResponse:
-        text = self.environment.get_template(template).render(self.values(request, section, watch) | values)
-        return HTMLResponse(text, status, headers=HEADERS)
+    def page(self, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+        """``section``: the entry of the menu; ``watch``: the topic that keeps it up to date; ``error``: a refusal."""
+        return HTMLResponse(self.template(template).render(self.common() | values), status, headers=HEADERS)
 
-    def stream(
-        self, request: Request, template: str, *, section: str = "", **values: Any
-    ) -> StreamingResponse:
+    def stream(self, template: str, **values: Any) -> StreamingResponse:
         """Send the page while its values are still being found."""
-        whole = self.environment.get_template(template)
-        return StreamingResponse(
-            chunks(whole.generate(self.values(request, section, "") | values)), headers=HEADERS, media_type="text/html"
-        )
+        parts = self.template(template).generate(self.common() | values)
+        return StreamingResponse(chunks(parts), headers=HEADERS, media_type="text/html")
 
-    def values(self, request: Request, section: str, watch: str) -> Mapping[str, Any]:
-        sessions, caller = self.context.sessions, getattr(request.state, "caller", None)
+    def template(self, name: str) -> Template:
+        return self.environment.get_template(name)
+
+    def common(self) -> dict[str, Any]:
         return {
-            "static": self.static,
-            "version": self.context.version,
-            "now": self.context.clock.estimate(),
-            "section": section,
-            "watch": watch,
-            "caller": caller,
-            "can_sign_out": caller is not None and not sessions.is_open,
-            "error": "",
+            "static": self.static, "version": self.context.version, "now": self.context.clock.estimate(),
+            "is_open": self.context.sessions.is_open, "caller": "", "section": "", "watch": "", "error": "",
             "search": "",
-        }
+        }  # fmt: skip
 
 
 def chunks(parts: Iterator[str]) -> Iterator[str]:

@@ -4,37 +4,42 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
-from lakehand.web.access import Context, Pages, own_path
+from lakehand.web.access import Anybody, own_path
 from lakehand.web.forms import Form
-from lakehand.web.rendering import HEADERS
 from lakehand.web.sessions import COOKIE, LIFE
 
 router = APIRouter()
 
 
 @router.get("/sign-in")
-def show_sign_in(request: Request, pages: Pages, next: Annotated[str, Query(max_length=2000)] = "/") -> Response:
-    return pages.page(request, "sign_in.html", next=own_path(next))
+def show_sign_in(view: Anybody, next: Annotated[str, Query(max_length=2000)] = "/") -> Response:
+    return view.page("sign_in.html", next=own_path(next))
 
 
 @router.post("/sign-in")
-def sign_in(form: Form, request: Request, pages: Pages, context: Context) -> Response:
-    cookie, back = context.sessions.sign_in(form.text("token")), own_path(form.text("next"))
+async def sign_in(form: Form, view: Anybody) -> Response:
+    cookie, back = view.context.sessions.sign_in(form.text("token")), own_path(form.text("next"))
     if cookie is None:
-        context.on_wrong_token(request.client.host if request.client else "unknown")
+        note_wrong_token(view.request)
         error = "this is not a token of this service: ask its operator for one"
-        return pages.page(request, "sign_in.html", status=401, next=back, error=error)
-    answer = RedirectResponse(back, 303, headers=HEADERS)
+        return view.page("sign_in.html", status=401, next=back, error=error)
+    answer = view.go_to(back)
     answer.set_cookie(
-        COOKIE, cookie, max_age=LIFE, httponly=True, samesite="strict", secure=request.url.scheme == "https"
+        COOKIE, cookie, max_age=LIFE, httponly=True, samesite="strict", secure=view.request.url.scheme == "https"
     )
     return answer
 
 
+def note_wrong_token(request: Request) -> None:
+    """Counted with those of the API, where the pages are served beside it."""
+    if note := request.scope.get("note_wrong_token"):
+        note("POST /sign-in")
+
+
 @router.post("/sign-out")
-def sign_out() -> Response:
-    answer = RedirectResponse("/sign-in", 303, headers=HEADERS)
+def sign_out(view: Anybody) -> Response:
+    answer = view.go_to("/sign-in")
     answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
     return answer

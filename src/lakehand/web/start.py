@@ -2,13 +2,13 @@
 """The first page of an empty service: look into a folder, a bucket or a catalog, and register what is there."""
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from lakehand.domain.errors import LakehandError
-from lakehand.web.access import Caller, Context, Pages
+from lakehand.web.access import Somebody
 from lakehand.web.context import DiscoveredTable, PageContext
 from lakehand.web.forms import Form
 
@@ -18,16 +18,19 @@ MOST_SHOWN = 1000
 
 @router.get("/start")
 def look(
-    request: Request, pages: Pages, context: Context, _caller: Caller,
+    view: Somebody,
     where: Annotated[str, Query(max_length=1024)] = "",
 ) -> Response:  # fmt: skip
     """Tables appear as they are found: the page is sent while the folders are still being read."""
     where = where.strip()
-    values = {"where": where, "warehouses": context.warehouses, "url": str(request.base_url).rstrip("/")}
-    values["catalogs"] = sorted(context.catalogs.catalogs)
+    context = view.context
+    values: dict[str, Any] = {
+        "section": "/start", "caller": view.caller, "where": where, "warehouses": context.warehouses,
+        "url": str(view.request.base_url).rstrip("/"), "catalogs": sorted(context.catalogs.catalogs),
+    }  # fmt: skip
     if not where:
-        return pages.page(request, "start.html", section="/start", **values, discovery=None)
-    return pages.stream(request, "start.html", section="/start", **values, discovery=Discovery(context, where))
+        return view.renderer.page("start.html", **values, discovery=None)
+    return view.renderer.stream("start.html", **values, discovery=Discovery(context, where))
 
 
 class Discovery:
@@ -43,7 +46,7 @@ class Discovery:
     def tables(self) -> Iterator[tuple[DiscoveredTable, bool]]:
         """Each with whether it is registered already."""
         try:
-            for found in self.context.discover(self.where):
+            for found in self.context.discovery.discover(self.where):
                 if self.count >= MOST_SHOWN:
                     self.is_cut = True
                     return
@@ -57,15 +60,15 @@ class Discovery:
 
 
 @router.post("/start")
-def register(form: Form, request: Request, pages: Pages, context: Context, caller: Caller) -> Response:
-    results = [register_one(context, name, caller) for name in form.all("table")[:MOST_SHOWN]]
-    return pages.page(request, "registered.html", section="/start", results=results)
+def register(form: Form, view: Somebody) -> Response:
+    results = [register_one(view.context, name, view.caller) for name in form.all("table")[:MOST_SHOWN]]
+    return view.page("registered.html", section="/start", results=results)
 
 
 def register_one(context: PageContext, name: str, caller: str) -> tuple[str, object, str]:
     """The name, the table, and why it was refused."""
     try:
-        table, is_new = context.tables.add(context.new_table(name), by=caller)
+        table, is_new = context.tables.add(context.discovery.spec(name), by=caller)
     except LakehandError as error:
         return name, None, str(error)
     return name, table, "" if is_new else "it was registered already"

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
@@ -17,10 +17,9 @@ from lakehand.domain.processes import Json
 from lakehand.domain.tables import Table, TableId
 from lakehand.spi import health
 from lakehand.spi.pauses import DRY_RUN
-from lakehand.web.access import Caller, Context, Pages
+from lakehand.web.access import PageRequest, Somebody
 from lakehand.web.context import PageContext
 from lakehand.web.health_charts import files_chart, sizes_chart
-from lakehand.web.rendering import Renderer
 from lakehand.web.texts import amount, number
 
 router = APIRouter()
@@ -56,9 +55,11 @@ class TablesQuery(BaseModel):
     first: int = Field(default=0, ge=0, le=FARTHEST)
 
     def filter(self) -> TableFilter:
-        given = {name: getattr(self, name) or None for name in ("search", "format", "catalog", "owner", "queue")}
         known = self.state in {str(state) for state in TableState}
-        return TableFilter(**given, state=TableState(self.state) if known else None)
+        return TableFilter(
+            search=self.search or None, format=self.format or None, catalog=self.catalog or None,
+            owner=self.owner or None, queue=self.queue or None, state=TableState(self.state) if known else None,
+        )  # fmt: skip
 
     def at(self, first: int) -> str:
         """The address of another page of the same list."""
@@ -67,15 +68,12 @@ class TablesQuery(BaseModel):
 
 
 @router.get("/tables")
-def list_tables(
-    request: Request, query: Annotated[TablesQuery, Query()], pages: Pages, context: Context, _caller: Caller
-) -> Response:
-    wanted = query.filter()
+def list_tables(view: Somebody, query: Annotated[TablesQuery, Query()]) -> Response:
+    wanted, context = query.filter(), view.context
     descending = query.sort in (TableSort.FILES, TableSort.SMALL_FILES, TableSort.BYTES, TableSort.UPDATED)
     page = context.fleet.tables(wanted, sort=query.sort, descending=descending, limit=PAGE, offset=query.first)
     after = query.first + PAGE
-    return pages.page(
-        request, "tables.html", section="/tables", watch="fleet",
+    return view.page("tables.html", section="/tables", watch="fleet",
         wanted=query, search=query.search, page=page, first=query.first,
         summary=context.fleet.summary(),
         choices=context.fleet.choices(),
@@ -88,17 +86,17 @@ def list_tables(
 
 
 @router.get("/tables/{id}")
-def show_table(id: PathId, request: Request, pages: Pages, context: Context, _caller: Caller) -> Response:
-    return table_page(request, pages, context, context.tables.get(TableId(id)))
+def show_table(id: PathId, view: Somebody) -> Response:
+    return table_page(view, view.context.tables.get(TableId(id)))
 
 
-def table_page(request: Request, pages: Renderer, context: PageContext, table: Table, **more: Any) -> Response:
+def table_page(view: PageRequest, table: Table, **more: Any) -> Response:
+    context = view.context
     explanation = context.explainer.explain(table.id)
     history = context.health.history(table.id)
     rows = context.fleet.tables(TableFilter(location=table.location), limit=1).items
     newest = history.points[-1].numbers if history.points else {}
-    return pages.page(
-        request, "table.html", **{"status": 200, **more}, section="/tables", watch=f"table:{table.id}",
+    return view.page("table.html", **more, section="/tables", watch=f"table:{table.id}",
         table=table,
         state=rows[0].state if rows else TableState.NEW,
         now_text=explanation.summary,
@@ -113,15 +111,13 @@ def table_page(request: Request, pages: Renderer, context: PageContext, table: T
 
 
 @router.get("/tables/{id}/run/{action}")
-def prepare_run(
-    id: PathId, action: str, request: Request, pages: Pages, context: Context, _caller: Caller
-) -> Response:
+def prepare_run(id: PathId, action: str, view: Somebody) -> Response:
     """For an action that deletes: see first what it would delete."""
+    context = view.context
     table = context.tables.get(TableId(id))
     context.operations.check_possible(table, Action(action), dry_run=False, confirm=False)
     earlier = (o for o in context.operations.of_table(table.id, recent=RECENT) if is_dry_run(o.process, action))
-    return pages.page(
-        request, "run.html", section="/tables", watch=f"table:{table.id}",
+    return view.page("run.html", section="/tables", watch=f"table:{table.id}",
         table=table, action=action, dry_run=next(earlier, None),
     )  # fmt: skip
 

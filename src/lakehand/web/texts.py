@@ -15,7 +15,12 @@ SHAPES = {
     "succeeded": "●", "pending": "▲", "submitted": "◐", "running": "◐", "canceling": "◐", "unknown": "?",
     "canceled": "‖", "dropped": "‖", "on": "●", "off": "‖", "broken": "■", "failing": "■", "stuck": "■", "slow": "▲",
 }  # fmt: skip
-WORDS = {"needs-work": "need work", "small_files": "small files", "unreadable": "cannot be read", "new": "not evaluated yet"}
+WORDS = {
+    "needs-work": "need work",
+    "small_files": "small files",
+    "unreadable": "cannot be read",
+    "new": "not evaluated yet",
+}
 BRIEF = 200  # characters of a reason in a list
 DASH = "–"
 
@@ -84,6 +89,4 @@ def shown(value: Any) -> Any:
     return visible(value, keep="\n\t\u202f") if isinstance(value, str) else value
 
 
-FILTERS = {
-    one.__name__: one for one in (shape, words, number, amount, span, ago, iso, took, brief)
-}
+FILTERS = {one.__name__: one for one in (shape, words, number, amount, span, ago, iso, took, brief)}

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds and checks tables for a running service: with its own plugins, and only where it may serve tables."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from lakehand.app.plugins import storage_properties
+from lakehand.app.wiring import Service
+from lakehand.domain.errors import NotFound
+from lakehand.domain.locations import normalise
+from lakehand.domain.processes import Json
+from lakehand.domain.tables import Format, TableSpec
+from lakehand.local.check import CheckedTable, TableChecker, check_tables
+from lakehand.local.discovery import DiscoveredTable
+from lakehand.local.reader import LocalReader
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTable:
+    """A checked table as the first page shows it."""
+
+    checked: CheckedTable
+
+    @property
+    def location(self) -> str:
+        return self.checked.location
+
+    @property
+    def format(self) -> str:
+        return self.checked.format
+
+    @property
+    def name(self) -> str:
+        return self.checked.name or self.checked.location
+
+    @property
+    def numbers(self) -> Mapping[str, Json]:
+        return self.checked.numbers
+
+    @property
+    def problem(self) -> str:
+        return self.checked.problem
+
+    @property
+    def state(self) -> str:
+        return self.checked.state
+
+    @property
+    def needed(self) -> Sequence[tuple[str, str]]:
+        return [(str(decision.action), decision.reason) for decision in self.checked.needs]
+
+    @property
+    def reference_text(self) -> str:
+        """A table of a catalog is named by it; its location alone would not lead back to the catalog."""
+        return self.checked.name if ":" in self.checked.name else self.checked.location
+
+
+class ServiceDiscovery:
+    def __init__(self, service: Service) -> None:
+        settings = service.settings
+        self._service = service
+        self._catalogs = settings.served_catalogs()
+        self._reader = LocalReader(
+            plugins=service.plugins, catalogs=settings.catalog_map(),
+            storage=storage_properties(settings.plugin_configs()),
+        )  # fmt: skip
+
+    def discover(self, where: str) -> Iterator[ShownTable]:
+        path = where if self.is_catalog(where) else self.admitted(where)
+        checker = TableChecker(plugins=self._service.plugins)
+        for checked in check_tables([path], self._reader, self._reader.finder(), checker):
+            yield ShownTable(checked)
+
+    def spec(self, reference: str) -> TableSpec:
+        if self.is_catalog(reference):
+            return self.catalog_spec(reference)
+        return TableSpec(
+            location=self.admitted(reference),
+            format=Format(""),
+            heartbeat_timeout=self._service.settings.heartbeat_timeout,
+        )
+
+    def catalog_spec(self, reference: str) -> TableSpec:
+        found = self._reader.tables_of(reference, self._reader.finder())
+        tables = [one for one in found if isinstance(one, DiscoveredTable)]
+        if not tables:
+            raise NotFound(f"the catalog does not list {reference} any more")
+        known, served = tables[0].reference, self._catalogs[reference.partition(":")[0]]
+        return TableSpec(
+            location=known.location, format=tables[0].format, catalog=served.catalog.name, db_name=known.db_name,
+            table_name=known.table_name, owner=served.owner, queue=served.queue, action_types=served.actions,
+            heartbeat_timeout=self._service.settings.heartbeat_timeout,
+        )  # fmt: skip
+
+    def is_catalog(self, text: str) -> bool:
+        name, colon, inside = text.partition(":")
+        return bool(colon) and not inside.startswith("/") and name in self._catalogs
+
+    def admitted(self, where: str) -> str:
+        """The normalised location, if the service may read it; links are followed."""
+        location = normalise(where)
+        self._service.tables.check_path(location)
+        return location
