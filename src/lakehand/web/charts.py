@@ -46,7 +46,8 @@ class Chart:
 
     @property
     def is_empty(self) -> bool:
-        return not any(one.x for one in self.series)
+        """No line has a point, and no bar has a height."""
+        return not any(any(one.y) if one.bars else one.x for one in self.series)
 
     @property
     def json(self) -> Markup:

@@ -7,6 +7,7 @@ function colour(name) {
 function layout(chart) {
   const axis = { gridcolor: colour("line"), zerolinecolor: colour("line"), linecolor: colour("line"), fixedrange: true };
   return {
+    autosize: true,
     margin: { l: 56, r: 16, t: 8, b: 36 },
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
@@ -16,8 +17,8 @@ function layout(chart) {
     legend: { orientation: "h", y: 1.12 },
     hovermode: "x unified",
     hoverlabel: { bgcolor: colour("raised"), font: { color: colour("text") } },
-    xaxis: { ...axis, type: chart.kind === "time" ? "date" : "category" },
-    yaxis: { ...axis, rangemode: "tozero", title: { text: chart.unit || "" } },
+    xaxis: { ...axis, showgrid: false, type: chart.kind === "time" ? "date" : "category" },
+    yaxis: { ...axis, rangemode: "tozero", tickformat: "~s", title: { text: chart.unit || "" } },
     shapes: (chart.marks || []).map((mark) => ({
       type: "line", x0: mark.x, x1: mark.x, y0: 0, y1: 1, yref: "paper",
       line: { color: colour(mark.colour), width: 1, dash: "dot" },
@@ -27,7 +28,7 @@ function layout(chart) {
 
 function traces(chart) {
   const drawn = chart.series.map((one) => ({
-    x: one.x, y: one.y, name: one.name, type: one.bars ? "bar" : "scatter", mode: "lines", connectgaps: true,
+    x: one.x, y: one.y, name: one.name, type: one.bars ? "bar" : "scatter", mode: one.x.length > 1 ? "lines" : "markers", connectgaps: true,
     line: { color: colour(one.colour), width: 2, shape: one.bars ? undefined : "hv" }, marker: { color: colour(one.colour) },
   }));
   const marks = chart.marks || [];
@@ -39,6 +40,10 @@ function traces(chart) {
     });
   }
   return drawn;
+}
+
+export function redrawInNewColours() {
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawCharts({ again: true }));
 }
 
 export function drawCharts({ again = false }) {

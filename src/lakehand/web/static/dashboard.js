@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What pages do beyond being read: charts, live updates, keys, copying and the theme. Every part may be missing.
-import { drawCharts } from "./charts.js";
+import { drawCharts, redrawInNewColours } from "./charts.js";
 import { rememberParts, watchPage } from "./live.js";
 import { listenToKeys } from "./keys.js";
 import { keepTimesFresh } from "./times.js";
@@ -45,4 +45,5 @@ sendFiltersAtOnce();
 listenToKeys();
 keepTimesFresh();
 drawCharts({});
+redrawInNewColours();
 watchPage(() => drawCharts({}));
