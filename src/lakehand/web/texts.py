@@ -16,7 +16,7 @@ SHAPES = {
     "canceled": "‖", "dropped": "‖", "on": "●", "off": "‖", "broken": "■", "failing": "■", "stuck": "■", "slow": "▲",
 }  # fmt: skip
 WORDS = {
-    "needs-work": "need work",
+    "needs-work": "needs work",
     "small_files": "small files",
     "unreadable": "cannot be read",
     "new": "not evaluated yet",
