@@ -61,6 +61,8 @@ def test_one_operation_from_its_notification_to_success_takes_few_transactions(
 ) -> None:
     table = a_quiet_table(world)
     world.tables.plan(table.location, T1)
+    world.tables.numbers[table.location] = {"files": 9}
+    read_snapshot_in(world, "verify")
     calls.clear()
 
     world.intake.record([Notification(source="wire", location=table.location, action=COMPACTION, instants=(T1,))])
@@ -71,12 +73,14 @@ def test_one_operation_from_its_notification_to_success_takes_few_transactions(
         world.monitor.run_once()
         assert world.the_operation(table).status is Status.RUNNING
     world.tables.complete(table.location, T1)
+    world.tables.numbers[table.location] = {"files": 1}
     world.engine.says(EngineState.SUCCEEDED)
     world.monitor.run_once()
 
     assert calls["read"] <= MOST_READS
     assert calls["write"] <= MOST_WRITES
     assert world.the_operation(table).status is Status.SUCCEEDED
+    assert [point.numbers["files"] for point in world.store.health.of_table(table.id)][-1] == 1
 
 
 @contextmanager

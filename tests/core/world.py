@@ -97,6 +97,7 @@ class PretendTables(TableFormat):
         self.plans: dict[str, set[str]] = {}
         self.completed: dict[str, list[str]] = {}
         self.broken: set[str] = set()
+        self.numbers: dict[str, Mapping[str, Json]] = {}
         self.probes = 0
 
     def probe(self, reference: TableReference) -> str:
@@ -107,7 +108,7 @@ class PretendTables(TableFormat):
         return self.tokens.get(location, "t0")
 
     def inspect(self, reference: TableReference) -> PretendSnapshot:
-        return PretendSnapshot(token=self.probe(reference))
+        return PretendSnapshot(token=self.probe(reference), numbers=self.numbers.get(reference.location, {}))
 
     def plan(self, location: str, instant: str) -> None:
         self.plans.setdefault(location, set()).add(instant)
