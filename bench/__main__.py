@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m bench [notify|idle|decide|check|fleet|writers|all]``: measures, shows a table; --json stores it."""
+"""``python -m bench [notify|idle|decide|check|fleet|writers|pages|all]``: measures, shows a table; --json stores it."""
 
 from argparse import ArgumentParser
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench import check, decide, fleet, idle, notify, report, writers
+from bench import check, decide, fleet, fleet_pages, idle, notify, report, writers
 
 BENCHES = {
     "notify": notify.run,
@@ -14,8 +14,9 @@ BENCHES = {
     "check": check.run,
     "fleet": fleet.run,
     "writers": writers.run,
+    "pages": fleet_pages.run,
 }
-LONG = ("writers",)  # takes a quarter of an hour: only by name
+LONG = ("writers", "pages")  # take minutes: only by name
 
 
 def main() -> None:

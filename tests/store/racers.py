@@ -7,7 +7,7 @@ from datetime import timedelta
 from threading import Barrier
 from typing import Any
 
-from lakehand.domain.operations import InstanceId
+from lakehand.domain.operations import InstanceId, Status
 from lakehand.store import open_store
 from lakehand.store.migrate import upgrade
 from tests.store.given import NOON, inbox_row, spec
@@ -71,6 +71,17 @@ def notify(url: str, name: int) -> Sequence[int]:
         found.update(zip(part, store.inbox.store(arrivals, [], now=NOON), strict=True))
     store.close()
     return [int(found[n]) for n in sorted(found)]
+
+
+def end_operations(url: str, name: int) -> int:
+    """End the operations that this racer claimed before, as fast as it can; how many."""
+    store = open_store(url)
+    held = store.operations.held(InstanceId(f"racer-{name}"))
+    _line[0].wait(TIMEOUT)
+    for one in held:
+        store.operations.save(one.moved_to(Status.DROPPED, at=NOON, reason="gone"), now=NOON, wake=True)
+    store.close()
+    return len(held)
 
 
 def migrate(url: str, name: int) -> str:

@@ -50,6 +50,18 @@ def test_two_thousand_operations_are_claimed_exactly_once(
     assert store.operations.dispatch_queue(now=NOON, limit=10).candidates == []
 
 
+def test_every_end_is_counted_once_however_many_end_at_once(
+    store: SqlStore, migrated_url: str, racers: ProcessPoolExecutor
+) -> None:
+    store.inbox.store(given_plans(CLAIMS // 5, tables=10), [], now=NOON)
+    run(racers, race.claim_operations, migrated_url)
+
+    ended = run(racers, race.end_operations, migrated_url)
+
+    assert sum(ended) == CLAIMS // 5
+    assert [one.operations for one in store.fleet.counts(since=NOON)] == [CLAIMS // 5]
+
+
 def test_due_schedules_are_claimed_exactly_once(
     store: SqlStore, migrated_url: str, racers: ProcessPoolExecutor
 ) -> None:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from lakehand.core.ports import Store, TableFilter
 from lakehand.domain.fleet import (
+    POINT_EVERY,
     RETRIED,
     FleetChoices,
     FleetProblems,
@@ -28,6 +29,8 @@ DAY = timedelta(days=1)
 WEEK = timedelta(days=7)
 MOST_CHOICES = 100
 SHOWN_OWNERS = 3
+STEPS = (POINT_EVERY, HOUR, 6 * HOUR, DAY)
+MOST_STEPS = 400
 EVERY_TABLE = TableFilter()
 
 
@@ -54,8 +57,9 @@ class FleetService:
         return self.store.fleet.problems(limit=limit)
 
     def trend(self, span: timedelta = WEEK) -> FleetTrend:
-        """Totals of the last time: of the fleet, and of the three owners with the most small files."""
-        return self.store.fleet.trend(since=self.store.clock.estimate() - span, owners=SHOWN_OWNERS)
+        """Totals in at most some hundred steps: of the fleet, and of the three owners with the most small files."""
+        since = self.store.clock.estimate() - span
+        return self.store.fleet.trend(since=since, step=step_of(span), owners=SHOWN_OWNERS)
 
     def operations_by_hour(self, span: timedelta = DAY) -> Sequence[OperationHour]:
         """Each hour until now, oldest first, also those in which nothing ended."""
@@ -79,6 +83,11 @@ class FleetService:
             QueueState(queue=name, waiting=waiting[name][0], oldest=waiting[name][1], running=running.get(name, 0))
             for name in names
         ]
+
+
+def step_of(span: timedelta) -> timedelta:
+    """The smallest step that makes no more points than a chart can show."""
+    return next((step for step in STEPS if span / step <= MOST_STEPS), STEPS[-1])
 
 
 def by_hour(counts: Iterable[OperationCounts], hours: Sequence[datetime]) -> Sequence[OperationHour]:

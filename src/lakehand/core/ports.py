@@ -382,8 +382,8 @@ class Fleet(Protocol):
     def running(self) -> Mapping[str, int]:
         """Live operations per queue."""
 
-    def trend(self, *, since: datetime, owners: int) -> FleetTrend:
-        """Recorded points, with those of so many owners."""
+    def trend(self, *, since: datetime, step: timedelta, owners: int) -> FleetTrend:
+        """The first recorded point of each step, and the newest; with those of so many owners."""
 
     def counts(self, *, since: datetime) -> Sequence[OperationCounts]:
         """What ended since then, per hour and status, oldest first. It is counted by ``Operations`` as it ends."""

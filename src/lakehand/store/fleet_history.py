@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, select
+from sqlalchemy import Connection, Row, bindparam, delete, func, or_, select
 
 from lakehand.domain.fleet import FleetPoint, FleetTrend, OperationCounts
-from lakehand.store.clock import to_millis, to_time
+from lakehand.store.clock import span_to_millis, to_millis, to_time
 from lakehand.store.database import Database
 from lakehand.store.dialects import insert_missing
 from lakehand.store.fleet_rows import NUMBERS, to_totals
-from lakehand.store.schema import fleet_point, operation_hour, tbl
+from lakehand.store.schema import Millis, fleet_point, operation_hour, tbl
 from lakehand.store.tables import REGISTERED, chunks
 
 ALL = ""  # the owner of the whole fleet's points; no point is stored for an owner without a name
@@ -22,6 +22,26 @@ BY_OWNER = (
     select(tbl.c.owner, func.count(), *(func.coalesce(func.sum(tbl.c[name]), 0).label(name) for name in NUMBERS))
     .where(REGISTERED)
     .group_by(tbl.c.owner)
+)
+SINCE, STEP = bindparam("since", type_=Millis), bindparam("step", type_=Millis)
+NEWEST = select(func.max(p.point_time)).scalar_subquery()
+LARGEST = (
+    select(p.owner)
+    .where(p.point_time == NEWEST, p.owner != ALL)
+    .order_by(p.small_files.desc(), p.owner)
+    .limit(bindparam("owners"))
+)
+# The service may not have run when a step began: its first point counts.
+FIRST = (
+    select(func.min(p.point_time))
+    .where(p.owner == ALL, p.point_time >= SINCE)
+    .group_by(p.point_time - p.point_time % STEP)
+)
+STEPS = (
+    select(fleet_point)
+    .where(p.point_time >= SINCE, p.owner.in_(bindparam("names", expanding=True)))
+    .where(or_(p.point_time.in_(FIRST), p.point_time == NEWEST))
+    .order_by(p.point_time)
 )
 COUNTED = ("operations", "attempts", "files_removed", "bytes_rewritten", "wait_millis", "run_millis")
 BY_HOUR = select(h.hour, h.status, *(func.sum(h[name]).label(name) for name in COUNTED)).group_by(h.hour, h.status)
@@ -45,14 +65,11 @@ class FleetHistory:
         self.database.write(lambda tx: tx.execute(insert, point_rows(millis, sums, owners)))
         return True
 
-    def trend(self, *, since: datetime, owners: int) -> FleetTrend:
-        newest = select(func.max(p.point_time)).scalar_subquery()
-        largest = select(p.owner).where(p.point_time == newest, p.owner != ALL).order_by(p.small_files.desc(), p.owner)
-
+    def trend(self, *, since: datetime, step: timedelta, owners: int) -> FleetTrend:
         def read(tx: Connection) -> dict[str, list[FleetPoint]]:
-            points: dict[str, list[FleetPoint]] = {name: [] for name in [ALL, *tx.scalars(largest.limit(owners))]}
-            wanted = select(fleet_point).where(p.point_time >= to_millis(since), p.owner.in_(list(points)))
-            for row in tx.execute(wanted.order_by(p.point_time)):
+            points: dict[str, list[FleetPoint]] = {name: [] for name in [ALL, *tx.scalars(LARGEST, {"owners": owners})]}
+            wanted = {"since": to_millis(since), "step": span_to_millis(step), "names": list(points)}
+            for row in tx.execute(STEPS, wanted):
                 points[row.owner].append(FleetPoint(at=to_time(row.point_time), totals=to_totals(row[2:])))
             return points
 

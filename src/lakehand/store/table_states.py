@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The state of each table as an expression of SQL, and the search by a part of its name or location."""
 
-from sqlalchemy import ColumnElement, and_, case, exists, func, literal, or_, select
+from sqlalchemy import ColumnElement, and_, case, exists, func, literal, or_, select, true
 
 from lakehand.domain.fleet import ATTENTION, TableState
 from lakehand.domain.operations import Status
@@ -33,7 +33,10 @@ STATE: ColumnElement[int] = case(
 
 
 def has_state(state: TableState) -> ColumnElement[bool]:
-    return STATE.in_([ATTENTION.index(state)])
+    """Its condition, and none of those that count before it: the database begins with the smallest set."""
+    order = list(TableState)
+    before = [~CONDITIONS[one] for one in order[: order.index(state)]]
+    return and_(CONDITIONS.get(state, true()), *before)
 
 
 def matches(search: str) -> ColumnElement[bool]:
