@@ -53,6 +53,7 @@ from lakehand.spi import (
     Work,
 )
 from lakehand.store import SqlStore
+from lakehand.web import PageContext, build_pages
 
 HUDI = Format("hudi")
 ACTIONS = frozenset(Action.register(name) for name in ("compaction", "clustering", "clean"))
@@ -179,11 +180,13 @@ def context_over(
 
 
 @contextmanager
-def serving(context: ApiContext, bounds: Bounds | None = None) -> Iterator[httpx.Client]:
+def serving(
+    context: ApiContext, bounds: Bounds | None = None, pages: PageContext | None = None
+) -> Iterator[httpx.Client]:
     """The app on a real server with a free port, and a client of it."""
     http = bounded_http(Connections(bounds or Bounds(), context.refusals))
     config = uvicorn.Config(
-        app_over(context), port=0, loop="uvloop", http=http, ws="none", access_log=False, log_config=None
+        app_over(context, pages), port=0, loop="uvloop", http=http, ws="none", access_log=False, log_config=None
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)  # it takes its time to end; the interpreter waits for it, no test does
@@ -199,9 +202,9 @@ def serving(context: ApiContext, bounds: Bounds | None = None) -> Iterator[httpx
 ROUTERS: dict[int, BaseRoute] = {}
 
 
-def app_over(context: ApiContext) -> FastAPI:
+def app_over(context: ApiContext, pages: PageContext | None = None) -> FastAPI:
     """The app, with the routers of the one before: what they accept is worked out at the first request, and slowly."""
-    app = build_app(context)
+    app = build_app(context, build_pages(pages) if pages else None)
     routes = app.router.routes
     routes[:] = [one if isinstance(one, Route) else ROUTERS.setdefault(at, one) for at, one in enumerate(routes)]
     return app

@@ -17,7 +17,7 @@ from lakehand.domain.tables import TableId
 
 log = logging.getLogger(__name__)
 PACE = 1.0  # seconds between two readings
-QUIET = 15.0  # seconds after which a stream without news sends a comment, so that proxies keep it open
+QUIET = 15.0  # seconds after which a stream without news sends a comment: proxies keep it open, closed pages are seen
 MOST_WATCHERS = 500
 RECENT = 100  # events, and live operations, that one reading compares
 FLEET = "fleet"
@@ -54,9 +54,11 @@ class LiveFeed:
     operations: Operations
     tables: Tables
     pace: float = PACE
+    quiet: float = QUIET
     _watchers: set[Watcher] = field(default_factory=set)
     _reader: "asyncio.Task[None] | None" = None
     _is_closed: bool = False
+    readings: int = 0
 
     def open(self, topic: Topic) -> AsyncIterator[str]:
         """Server-sent events for one page, until it is closed or the service ends."""
@@ -73,7 +75,7 @@ class LiveFeed:
             yield "retry: 2000\n\n"
             while not self._is_closed:
                 with suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(watcher.news.wait(), QUIET)
+                    await asyncio.wait_for(watcher.news.wait(), self.quiet)
                 yield "event: changed\ndata: 1\n\n" if watcher.news.is_set() else ": still here\n\n"
                 watcher.news.clear()
         finally:
@@ -92,6 +94,7 @@ class LiveFeed:
             else:
                 self.notify(before, now)
                 before = now
+                self.readings += 1
             await asyncio.sleep(self.pace)
 
     def read(self, watched: set[int]) -> Seen:
@@ -124,6 +127,10 @@ class LiveFeed:
         self._is_closed = True
         for watcher in self._watchers:
             watcher.news.set()
+
+    @property
+    def is_reading(self) -> bool:
+        return self._reader is not None and not self._reader.done()
 
     @property
     def watchers(self) -> int:

@@ -21,7 +21,7 @@ from lakehand.domain.tables import TableId
 from lakehand.web.access import PageRequest, Somebody
 from lakehand.web.context import PageContext
 from lakehand.web.errors import status_of
-from lakehand.web.tables import PathId
+from lakehand.web.tables import PathId, shown_numbers
 from lakehand.web.texts import amount, number
 from lakehand.web.timeline import Axis, timeline
 
@@ -102,8 +102,22 @@ def operation_page(view: PageRequest, id: OperationId, **more: Any) -> Response:
         can_cancel=not operation.status.is_final and not operation.cancel_requested,
         can_retry=operation.status in REOPENABLE,
         result=list(numbers(operation.result)),
+        effect=list(effect_of(context, detail)),
         log=log, no_log=no_log,
     )  # fmt: skip
+
+
+def effect_of(context: PageContext, detail: OperationDetail) -> Iterator[tuple[str, str, str]]:
+    """The numbers of the table before the operation and after it: name, before, after."""
+    operation = detail.operation
+    if operation.started_at is None or operation.finished_at is None:
+        return
+    points = context.health.history(detail.table.id).points
+    before = [one for one in points if one.at <= operation.started_at]
+    after = [one for one in points if one.at >= operation.finished_at]
+    if before and after:
+        left, right = dict(shown_numbers(before[-1].numbers)), dict(shown_numbers(after[0].numbers))
+        yield from ((name, left[name], right[name]) for name in left if name in right)
 
 
 def timeline_of(detail: OperationDetail, now: datetime) -> object:

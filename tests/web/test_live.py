@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Open pages are told what changed: each its own, soon, and nothing when nothing happened."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from queue import Empty, Queue
+
+import httpx
+import pytest
+
+from lakehand.domain.tables import TableChanges
+from lakehand.rest import ApiContext
+from lakehand.web import PageContext
+from lakehand.web.live import MOST_WATCHERS, Topic
+from tests.kit.polling import wait_for
+from tests.web.conftest import Serve
+from tests.web.test_pages import add_table, submit
+
+
+@contextmanager
+def watching(client: httpx.Client, about: str) -> Iterator["Queue[str]"]:
+    """The lines of a stream, read by a thread."""
+    lines: Queue[str] = Queue()
+    with client.stream("GET", "/live", params={"about": about}, timeout=30) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+
+        def read() -> None:
+            try:
+                for line in answer.iter_lines():
+                    lines.put(line)
+            except httpx.HTTPError:
+                pass
+
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        assert lines.get(timeout=10) == "retry: 2000"
+        yield lines
+
+
+def news(lines: "Queue[str]") -> bool:
+    try:
+        while True:
+            if lines.get(timeout=10) == "event: changed":
+                return True
+    except Empty:
+        return False
+
+
+def test_a_page_is_told_of_its_own_table_only(client: httpx.Client, api: ApiContext, pages: PageContext) -> None:
+    mine, other = add_table(api), add_table(api, "/data/other")
+    with watching(client, f"table:{mine.id}") as lines, watching(client, "fleet") as everything:
+        wait_for(lambda: pages.feed.watchers == 2, "both pages to be watched")
+        wait_for(lambda: pages.feed.readings > 1, "the first readings")
+        api.tables.change(other.id, paused_changes(), by="ann")
+        assert news(everything)
+        assert "event: changed" not in list(lines.queue)
+        api.tables.change(mine.id, paused_changes(), by="ann")
+        assert news(lines)
+
+
+def test_a_page_is_told_of_its_operation(client: httpx.Client, api: ApiContext, pages: PageContext) -> None:
+    operation = submit(api, add_table(api))
+    with watching(client, f"operation:{operation.id}") as lines:
+        wait_for(lambda: pages.feed.readings > 1, "the first readings")
+        api.operations.cancel(operation.id, by="ann")
+        assert news(lines)
+
+
+def test_nothing_is_read_while_nobody_watches(client: httpx.Client, api: ApiContext, pages: PageContext) -> None:
+    with watching(client, "fleet"):
+        wait_for(lambda: pages.feed.readings > 1, "a reading")
+    wait_for(lambda: pages.feed.watchers == 0, "the page to be gone")
+    wait_for(lambda: not pages.feed.is_reading, "the reader to end")
+
+
+def test_the_end_of_the_service_ends_the_streams(client: httpx.Client, pages: PageContext) -> None:
+    with watching(client, "fleet"):
+        pages.feed.close()
+        wait_for(lambda: pages.feed.watchers == 0, "the stream to end")
+
+
+def test_too_many_open_pages_are_refused(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lakehand.web.live.MOST_WATCHERS", 0)
+    client = serve()
+
+    assert client.get("/live").status_code == 503
+    assert MOST_WATCHERS > 100
+
+
+@pytest.mark.parametrize(
+    ("text", "topic"),
+    [
+        ("table:7", Topic("table", 7)),
+        ("operation:12", Topic("operation", 12)),
+        ("fleet", Topic("fleet")),
+        ("table:", Topic("fleet")),
+        ("table:99999999999999999999", Topic("fleet")),
+        ("what:1", Topic("fleet")),
+    ],
+)
+def test_a_topic_is_read_from_the_address(text: str, topic: Topic) -> None:
+    assert Topic.read(text) == topic
+
+
+def paused_changes() -> TableChanges:
+    return TableChanges(paused=True)
