@@ -53,7 +53,7 @@ def test_every_page_and_form_asks_for_a_session(serve: Serve, api: ApiContext) -
 
 def routes() -> list[tuple[str, str]]:
     known = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
-    return [(method, route.path) for route in known for method in sorted(route.methods)]
+    return [(method, route.path) for route in known for method in sorted(route.methods or ())]
 
 
 def test_a_wrong_token_is_refused_and_counted(serve: Serve, store: SqlStore) -> None:
