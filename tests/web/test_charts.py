@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from lakehand.domain.operations import Attempt, Handle, InstanceId, OperationId
-from lakehand.web.charts import Chart, Mark, Series
+from lakehand.web.charts import Chart, Annotation, Series
 from lakehand.web.texts import ago, brief, number, shown, span
 from lakehand.web.timeline import WIDTH, Axis, timeline
 
@@ -28,15 +28,15 @@ def test_a_chart_has_a_table_behind_it() -> None:
 
 
 def test_the_data_of_a_chart_cannot_end_its_element() -> None:
-    mark = Mark(at=NOON, text="</script><script>alert(1)</script>", colour="failed")
+    annotation = Annotation(at=NOON, text="</script><script>alert(1)</script>", colour="failed")
 
-    text = str(a_chart(marks=[mark]).json)
+    text = str(a_chart(annotations=[annotation]).json)
 
     assert "<" not in text
-    assert json.loads(text)["marks"][0]["text"] == mark.text
+    assert json.loads(text)["annotations"][0]["text"] == annotation.text
 
 
-@pytest.mark.parametrize(
+@pytest.annotation.parametrize(
     ("series", "is_empty"),
     [
         ([], True),

@@ -24,7 +24,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class Annotation:
     """Something that happened at a time, for instance an operation."""
 
     at: datetime
@@ -37,7 +37,7 @@ class Chart:
     id: str
     title: str
     series: Sequence[Series]
-    marks: Sequence[Mark] = ()
+    annotations: Sequence[Annotation] = ()
     kind: str = "time"  # or "category"
     unit: str = ""
     nothing: str = "There is nothing to show yet."
@@ -61,7 +61,10 @@ class Chart:
                 for one in self.series
                 if any(value for value in one.y) or not one.bars
             ],
-            "marks": [{"x": iso(mark.at), "text": mark.text, "colour": mark.colour} for mark in self.marks],
+            "annotations": [
+                {"x": iso(annotation.at), "text": annotation.text, "colour": annotation.colour}
+                for annotation in self.annotations
+            ],
         }
         text = json.dumps(document, ensure_ascii=True)
         return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))  # noqa: S704

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The charts of one table: its files over time with a mark for each operation, and the sizes of its files. Pure."""
+"""The charts of one table: its files over time with an annotation for each operation, and the sizes of its files. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from typing import Any
 from lakehand.core.health_service import TableHistory
 from lakehand.domain.health import HealthPoint
 from lakehand.spi import health
-from lakehand.web.charts import Chart, Mark, Series
+from lakehand.web.charts import Chart, Annotation, Series
 from lakehand.web.texts import iso
 
 LINES = {
@@ -18,7 +18,7 @@ LINES = {
     "log files": (health.LOG_FILES, "unreadable"),
     "snapshots": (health.SNAPSHOTS, "paused"),
 }
-MARK_COLOURS = {"succeeded": "healthy", "failed": "failed"}
+ANNOTATION_COLOURS = {"succeeded": "healthy", "failed": "failed"}
 REWRITES = frozenset({"compaction", "clustering", "rewrite-data", "optimize", "z-order", "compact", "purge"})
 
 
@@ -32,16 +32,16 @@ def files_chart(history: TableHistory) -> Chart:
     ]
     return Chart(
         id="files", title="Files over time", unit="files", series=series,
-        marks=[
-            Mark(at=end.finished_at, text=f"{end.action} {end.status} (operation {end.id})", colour=mark_colour(end))
+        annotations=[
+            Annotation(at=end.finished_at, text=f"{end.action} {end.status} (operation {end.id})", colour=annotation_colour(end))
             for end in history.operations
         ],
         nothing="The first point is stored when the table is inspected for the first time.",
     )  # fmt: skip
 
 
-def mark_colour(end: Any) -> str:
-    return MARK_COLOURS.get(str(end.status), "paused")
+def annotation_colour(end: Any) -> str:
+    return ANNOTATION_COLOURS.get(str(end.status), "paused")
 
 
 def sizes_chart(history: TableHistory) -> Chart:

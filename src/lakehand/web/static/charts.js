@@ -19,9 +19,9 @@ function layout(chart) {
     hoverlabel: { bgcolor: colour("raised"), font: { color: colour("text") } },
     xaxis: { ...axis, showgrid: false, type: chart.kind === "time" ? "date" : "category" },
     yaxis: { ...axis, rangemode: "tozero", tickformat: "~s", title: { text: chart.unit || "" } },
-    shapes: (chart.marks || []).map((mark) => ({
-      type: "line", x0: mark.x, x1: mark.x, y0: 0, y1: 1, yref: "paper",
-      line: { color: colour(mark.colour), width: 1, dash: "dot" },
+    shapes: (chart.annotations || []).map((annotation) => ({
+      type: "line", x0: annotation.x, x1: annotation.x, y0: 0, y1: 1, yref: "paper",
+      line: { color: colour(annotation.colour), width: 1, dash: "dot" },
     })),
   };
 }
@@ -31,12 +31,12 @@ function traces(chart) {
     x: one.x, y: one.y, name: one.name, type: one.bars ? "bar" : "scatter", mode: one.x.length > 1 ? "lines" : "markers", connectgaps: true,
     line: { color: colour(one.colour), width: 2, shape: one.bars ? undefined : "hv" }, marker: { color: colour(one.colour) },
   }));
-  const marks = chart.marks || [];
-  if (marks.length) {
+  const annotations = chart.annotations || [];
+  if (annotations.length) {
     drawn.push({
-      x: marks.map((one) => one.x), y: marks.map(() => 0), text: marks.map((one) => one.text), name: "operations",
+      x: annotations.map((one) => one.x), y: annotations.map(() => 0), text: annotations.map((one) => one.text), name: "operations",
       type: "scatter", mode: "markers", hovertemplate: "%{text}<extra></extra>",
-      marker: { symbol: "triangle-up", size: 10, color: marks.map((one) => colour(one.colour)) },
+      marker: { symbol: "triangle-up", size: 10, color: annotations.map((one) => colour(one.colour)) },
     });
   }
   return drawn;
