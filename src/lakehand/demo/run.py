@@ -69,6 +69,7 @@ def play(console: DemoConsole, home: Path, parts: ExitStack, formats: Mapping[st
         stay(console, url, lake, tables[-1].name)
     else:
         console.show(SUGGESTIONS)
+        console.line("demo", f"the dashboard was at {url}; lakehand demo --keep (make demo KEEP=1) keeps it up")
     return code
 
 
@@ -89,7 +90,7 @@ def start_processes(
     with console.waiting("starting the service"):
         url = service.url()
     engine.warm()
-    console.line("demo", f"the service answers at {url}")
+    console.line("demo", f"the service answers at {url}; open it in a browser to watch")
     return writer, url
 
 
@@ -141,7 +142,8 @@ def print_promises(console: DemoConsole, made: Sequence[Promise]) -> int:
 
 def stay(console: DemoConsole, url: str, lake: Path, name: str) -> None:
     console.show(
-        f"\nEverything keeps running until Ctrl-C. Try in another terminal:\n"
+        f"\nEverything keeps running until Ctrl-C. The dashboard: {url}\n"
+        "Try in another terminal:\n"
         f"  export LAKEHAND_URL={url}\n"
         f"  lakehand check {lake}\n"
         "  lakehand tables list\n"
