@@ -15,6 +15,7 @@ from lakehand.domain.errors import LakehandError
 from lakehand.web import access, catalogs, events, fleet, operations, service, sign_in, start, table_forms, tables
 from lakehand.web.context import PageContext
 from lakehand.web.errors import describe
+from lakehand.web.page_cache import PageCache
 from lakehand.web.rendering import FOLDER, HEADERS, Renderer
 from lakehand.web.sessions import COOKIE
 
@@ -36,7 +37,7 @@ class PageApp:
     """The pages as an ASGI app that knows its own paths."""
 
     def __init__(self, context: PageContext) -> None:
-        self.app = build_app(Renderer(context=context))
+        self.app = PageCache(build_app(Renderer(context=context)))
 
     def has(self, path: str) -> bool:
         return path[1:].partition("/")[0] in FIRST_PARTS

@@ -4,6 +4,7 @@
 import { refreshTimes } from "./times.js";
 
 const PAUSE = 1000; // milliseconds between two fetches at least
+const FLEET_PAUSE = 3000; // something changes in a fleet all the time
 const seen = new Map(); // id of a part → its text as the service sent it
 
 function parts() {
@@ -36,7 +37,7 @@ function replacePart(old, fresh) {
 }
 
 async function refresh() {
-  const answer = await fetch(location.href, { credentials: "same-origin" });
+  const answer = await fetch(location.href, { credentials: "same-origin", headers: { "X-Live": "1" } });
   if (!answer.ok || answer.redirected) return false;
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
   let isChanged = false;
@@ -68,7 +69,7 @@ export function watchPage(onChange) {
       } catch {
         // The service is away: the event stream connects again by itself.
       }
-      await new Promise((resolve) => setTimeout(resolve, PAUSE));
+      await new Promise((resolve) => setTimeout(resolve, topic === "fleet" ? FLEET_PAUSE : PAUSE));
     }
     isBusy = false;
   };
