@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from lakehand.domain.operations import Attempt, Handle, InstanceId, OperationId
-from lakehand.web.charts import Chart, Annotation, Series
+from lakehand.web.charts import Annotation, Chart, Series
 from lakehand.web.texts import ago, brief, number, shown, span
 from lakehand.web.timeline import WIDTH, Axis, timeline
 
@@ -28,7 +28,7 @@ def test_a_chart_has_a_table_behind_it() -> None:
 
 
 def test_the_data_of_a_chart_cannot_end_its_element() -> None:
-    annotation = Annotation(at=NOON, text="</script><script>alert(1)</script>", colour="failed")
+    one = Annotation(at=NOON, text="</script><script>alert(1)</script>", colour="failed")
 
     text = str(a_chart(annotations=[annotation]).json)
 
@@ -36,7 +36,7 @@ def test_the_data_of_a_chart_cannot_end_its_element() -> None:
     assert json.loads(text)["annotations"][0]["text"] == annotation.text
 
 
-@pytest.annotation.parametrize(
+@pytest.mark.parametrize(
     ("series", "is_empty"),
     [
         ([], True),

@@ -7,7 +7,7 @@ from typing import Any
 from lakehand.core.health_service import TableHistory
 from lakehand.domain.health import HealthPoint
 from lakehand.spi import health
-from lakehand.web.charts import Chart, Annotation, Series
+from lakehand.web.charts import Annotation, Chart, Series
 from lakehand.web.texts import iso
 
 LINES = {
