@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m bench [notify|idle|decide|check|fleet|writers|pages|all]``: measures, shows a table; --json stores it."""
+"""``python -m bench NAME``: measures, shows a table; ``--json`` stores it. Without a name: all that take no minutes."""
 
 from argparse import ArgumentParser
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench import check, decide, fleet, fleet_pages, idle, notify, report, writers
+from bench import check, decide, fleet, fleet_pages, idle, notify, report, watching, writers
 
 BENCHES = {
     "notify": notify.run,
@@ -15,8 +15,9 @@ BENCHES = {
     "fleet": fleet.run,
     "writers": writers.run,
     "pages": fleet_pages.run,
+    "watching": watching.run,
 }
-LONG = ("writers", "pages")  # take minutes: only by name
+LONG = ("writers", "pages", "watching")  # take minutes: only by name
 
 
 def main() -> None:

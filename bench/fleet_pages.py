@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench.fleet_rows import fill_history, fill_operations, fill_tables
 from bench.report import Figure, print_line
+from bench.whole_pages import measure_pages
 from lakehand.core.fleet_recorder import FleetRecorder
 from lakehand.core.fleet_service import DAY, WEEK, FleetService
 from lakehand.core.ports import TableFilter
@@ -39,6 +40,7 @@ def run(folder: Path, *, quick: bool = False) -> Sequence[Figure]:
         numbers = range(done, wanted)
         fill(path, lambda connection, numbers=numbers: fill_operations(connection, numbers, size.tables))
         figures += measure(f"sqlite:///{path}", wanted, size.rounds)
+        figures += measure_pages(f"sqlite:///{path}", folder / "home", wanted, size.rounds)
     return figures
 
 

@@ -30,10 +30,10 @@ def test_a_chart_has_a_table_behind_it() -> None:
 def test_the_data_of_a_chart_cannot_end_its_element() -> None:
     one = Annotation(at=NOON, text="</script><script>alert(1)</script>", colour="failed")
 
-    text = str(a_chart(annotations=[annotation]).json)
+    text = str(a_chart(annotations=[one]).json)
 
     assert "<" not in text
-    assert json.loads(text)["annotations"][0]["text"] == annotation.text
+    assert json.loads(text)["annotations"][0]["text"] == one.text
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The charts of one table: its files over time with an annotation for each operation, and the sizes of its files. Pure."""
+"""The charts of one table: its files over time with each operation, and the sizes of its files. Pure."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from lakehand.core.health_service import TableHistory
+from lakehand.core.ports import OperationEnd
 from lakehand.domain.health import HealthPoint
 from lakehand.spi import health
 from lakehand.web.charts import Annotation, Chart, Series
@@ -32,16 +32,14 @@ def files_chart(history: TableHistory) -> Chart:
     ]
     return Chart(
         id="files", title="Files over time", unit="files", series=series,
-        annotations=[
-            Annotation(at=end.finished_at, text=f"{end.action} {end.status} (operation {end.id})", colour=annotation_colour(end))
-            for end in history.operations
-        ],
+        annotations=[annotation_of(end) for end in history.operations],
         nothing="The first point is stored when the table is inspected for the first time.",
     )  # fmt: skip
 
 
-def annotation_colour(end: Any) -> str:
-    return ANNOTATION_COLOURS.get(str(end.status), "paused")
+def annotation_of(end: OperationEnd) -> Annotation:
+    text = f"{end.action} {end.status} (operation {end.id})"
+    return Annotation(at=end.finished_at, text=text, colour=ANNOTATION_COLOURS.get(str(end.status), "paused"))
 
 
 def sizes_chart(history: TableHistory) -> Chart:

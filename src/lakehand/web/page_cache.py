@@ -36,9 +36,13 @@ class PageCache:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
-        if scope["method"] != "GET" or AGAIN not in headers:
-            return await self.app(scope, receive, send)
-        page = self.page((scope["path"], scope["query_string"], headers.get(b"cookie", b"")))
+        if scope["method"] == "GET" and AGAIN in headers:
+            key = (scope["path"], scope["query_string"], headers.get(b"cookie", b""))
+            await self.send_kept(self.page(key), scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
+
+    async def send_kept(self, page: CachedPage, scope: Scope, receive: Receive, send: Send) -> None:
         async with page.lock:
             if not page.is_fresh:
                 page.messages = await self.render(scope, receive)

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long the service needs for each page of the dashboard, with few and with very many finished operations."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+from pydantic import SecretStr
+
+from bench.report import Figure
+from lakehand.app.server import api_context, page_context
+from lakehand.app.settings import Settings
+from lakehand.app.wiring import build
+from lakehand.web import PageContext, build_pages
+
+GOAL = 150.0  # milliseconds
+PATHS = {
+    "fleet": "/",
+    "tables": "/tables",
+    "tables by small files": "/tables?sort=small_files",
+    "tables by search": "/tables?search=orders_7",
+    "failed tables": "/tables?state=failed",
+    "a table": "/tables/42",
+    "operations": "/operations",
+    "failed operations": "/operations?status=failed",
+    "operations of an owner": "/operations?owner=owner-3",
+    "an operation": "/operations/900",
+    "catalogs": "/catalogs",
+    "events": "/events",
+    "service": "/service",
+}
+
+
+@contextmanager
+def pages_over(database: str, home: Path) -> Iterator[PageContext]:
+    """The pages of a service whose loops do not run."""
+    home.mkdir(mode=0o700, exist_ok=True)
+    service = build(Settings(home=home, database=SecretStr(database)))
+    try:
+        yield page_context(service, api_context(service).security, None)
+    finally:
+        service.stop()
+
+
+def measure_pages(database: str, home: Path, finished: int, rounds: int) -> list[Figure]:
+    with pages_over(database, home) as context:
+        spans = asyncio.run(spans_of(context, rounds))
+    label = f"{finished:,} operations"
+    return [
+        Figure(bench="pages", name=f"page {name}, {label}, p95", value=p95(found), unit="ms", at_most=GOAL)
+        for name, found in spans.items()
+    ]
+
+
+async def spans_of(context: PageContext, rounds: int) -> dict[str, list[float]]:
+    """Milliseconds of the service, without a network."""
+    transport = httpx.ASGITransport(app=build_pages(context))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        return {
+            name: [await span_of(client, path) for _ in range(rounds)]
+            for name, path in PATHS.items()
+        }
+
+
+async def span_of(client: httpx.AsyncClient, path: str) -> float:
+    began = time.perf_counter()
+    answer = await client.get(path)
+    if answer.status_code != 200:
+        raise RuntimeError(f"{path} was answered with {answer.status_code}")
+    return (time.perf_counter() - began) * 1000
+
+
+def p95(spans: list[float]) -> float:
+    return sorted(spans)[int(len(spans) * 0.95)]
