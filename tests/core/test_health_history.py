@@ -129,7 +129,7 @@ def grow(world: World, tables: Sequence[TableId], *, times: int, **step: int) ->
     """How many rows there are after so many more points of each table."""
     for number in range(times):
         world.clock.pass_by(**step)
-        points = {id: HealthPoint(at=world.clock.at, numbers={"files": number}) for id in tables}
+        points = {table: HealthPoint(at=world.clock.at, numbers={"files": number}) for table in tables}
         world.store.probes.finish({}, {}, health=points, now=world.clock.at)
     return row_count(world)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Health points and problems of tables, on every database: stored with a probe or an operation, bounded, cleaned up."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,7 +20,13 @@ from lakehand.store.schema import health_point
 from tests.store.given import HOUR, MINUTE, NOON, SECOND, a_finished_operation, a_running_operation, a_table, spec
 
 DAY = timedelta(days=1)
-FILES = {"files": 12, "small_files": 7, "bytes": 5 * 2**40, "small_bytes": 9, "histogram": {"< 1 MB": 12}}
+FILES: Mapping[str, Any] = {
+    "files": 12,
+    "small_files": 7,
+    "bytes": 5 * 2**40,
+    "small_bytes": 9,
+    "histogram": {"< 1 MB": 12},
+}
 
 
 def point(at: datetime = NOON, **numbers: Any) -> HealthPoint:
