@@ -156,6 +156,15 @@ def test_the_history_of_a_table_is_shown(lakehand: Run, store: SqlStore) -> None
     assert "3 files (2.0 KB), 1 small" in lakehand("tables", "show", "trips").stdout
 
 
+def test_a_table_that_cannot_be_read_is_shown_as_such_everywhere(lakehand: Run, store: SqlStore) -> None:
+    table, now = answer(lakehand("tables", "add", "/data/trips", "--json"))["id"], store.clock.now()
+    store.probes.finish({table: now}, {}, problems={table: "no such bucket"}, now=now)
+
+    assert "trips (unreadable)" in lakehand("tables", "list").stdout
+    for words in (("tables", "show"), ("tables", "history"), ("explain",)):
+        assert "no such bucket (" in lakehand(*words, "trips").stdout
+
+
 def test_a_number_that_the_table_does_not_have_is_refused_with_those_that_it_has(
     lakehand: Run, store: SqlStore
 ) -> None:

@@ -113,8 +113,8 @@ def test_a_problem_keeps_its_first_time_and_is_gone_when_the_table_can_be_read(s
     assert store.tables.get(fine.id).problem == ""
 
     store.probes.finish(due, {}, now=NOON + HOUR)
-    mended = store.tables.get(table.id)
-    assert (mended.problem, mended.problem_since) == ("", None)
+    fixed = store.tables.get(table.id)
+    assert (fixed.problem, fixed.problem_since) == ("", None)
 
 
 @pytest.mark.parametrize("text", ["x" * 5000, "zero \x00 byte", "half \ud800 character", "\N{PILE OF POO}" * 3000])

@@ -85,7 +85,7 @@ def history_view(document: Document, *, number: str, now: datetime | None = None
                                     f"evaluated, for instance by lakehand tables look {table['id']}"))  # fmt: skip
     label = amount if number.endswith("bytes") else "{:,.0f}".format
     letters = letters_of(document["operations"])
-    marks = [(moment(one["finished_at"]), mark_of(one, letters)) for one in document["operations"]]
+    marks = [(moment(one["finished_at"]), sign_of(one, letters)) for one in document["operations"]]
     plot = Plot(points=points, end=max(now, points[-1][0]), marks=marks, label=label)
     head = f"{name_of(table)}: {number} over {span(plot.span.total_seconds())}, {some(len(points), 'points')}"
     return Group(*problem, data(head, "bold"), Text(), plot, Text(), *legend(document["operations"], letters),
@@ -106,7 +106,7 @@ def letters_of(operations: list[Document]) -> dict[str, str]:
     return letters
 
 
-def mark_of(operation: Document, letters: dict[str, str]) -> str:
+def sign_of(operation: Document, letters: dict[str, str]) -> str:
     return "!" if operation["status"] == "failed" else letters[operation["action"]]
 
 

@@ -69,10 +69,10 @@ class Plot:
 
     def mark_line(self, columns: int) -> str:
         line = [" "] * columns
-        for at, mark in self.marks:
+        for at, sign in self.marks:
             column = min(int((at - self.start) / self.span * columns), columns - 1)
             if column >= 0:
-                line[column] = merged(line[column], mark)
+                line[column] = merged(line[column], sign)
         return "".join(line)
 
     def time_line(self, columns: int) -> str:
@@ -80,11 +80,11 @@ class Plot:
         return f"{start}{end + ' UTC':>{max(columns - len(start), len(end) + 5)}}"
 
 
-def merged(there: str, mark: str) -> str:
-    """Of several marks in one column, a failure is shown; else a star stands for different ones."""
-    if "!" in (there, mark):
+def merged(there: str, sign: str) -> str:
+    """Of several in one column, a failure is shown; else a star stands for different ones."""
+    if "!" in (there, sign):
         return "!"
-    return mark if there in (" ", mark) else "*"
+    return sign if there in (" ", sign) else "*"
 
 
 def draw(levels: Sequence[int], columns: int) -> list[str]:

@@ -74,8 +74,10 @@ def tables_view(document: Document) -> RenderableType:
     rows = grid("ID", "TABLE", "FORMAT", "ACTIONS", "SCHEDULING", "OWNER", "QUEUE", "CHANGED", "CHECKED")
     for table in document["items"]:
         paused = data(" (paused)", "yellow") if table.get("paused") else ""
+        unreadable = data(" (unreadable)", "red") if table.get("problem") else ""
+        name = join(name_of(table), paused, unreadable)
         rows.add_row(
-            str(table["id"]), join(name_of(table), paused), table["format"], ", ".join(table["action_types"]),
+            str(table["id"]), name, table["format"], ", ".join(table["action_types"]),
             table["scheduling"], table["owner"], table["queue"], when(table.get("changed_at")),
             when(table.get("looked_at")),
         )  # fmt: skip
@@ -238,6 +240,8 @@ def explanation_view(document: Document) -> RenderableType:
         [
             ("table", f"{name_of(table)} (id {table['id']})"),
             ("now", document["summary"]),
+            ("problem", problem_text(table)),
+            ("health", health_text(table.get("health") or {})),
             ("next evaluation", when(document.get("next_look"))),
         ]
     )
