@@ -20,7 +20,8 @@ from tests.s3_server import KEY, REGION, s3_server
 COMMANDS = [
     [], ["check"], ["maintain"], ["serve"], ["demo"], ["migrate"], ["doctor"], ["explain"], ["hudi-options"],
     ["plugins"], ["version"], ["tables"],
-    *(["tables", w] for w in ("add", "list", "show", "change", "pause", "resume", "remove", "look", "discover")),
+    *(["tables", w] for w in ("add", "list", "show", "change", "pause", "resume", "remove", "look", "discover",
+                             "history")),
     ["operations"],
     *(["operations", w] for w in ("list", "show", "submit", "remove", "cancel", "retry", "logs", "clear")),
     ["catalogs"], ["catalogs", "list"], ["catalogs", "sync"],

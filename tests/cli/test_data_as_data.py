@@ -19,6 +19,7 @@ from lakehand.cli.info import plugins_view
 from lakehand.demo.console import DemoConsole
 from lakehand.domain.actions import Action
 from lakehand.domain.events import Event
+from lakehand.domain.health import HealthPoint
 from lakehand.domain.operations import Attempt, Handle, InstanceId, NewOperation, Status
 from lakehand.domain.processes import Failure, Instant, TableProcess
 from lakehand.domain.tables import Format, TableId, TableSpec
@@ -88,12 +89,14 @@ def table(store: SqlStore, word: str) -> TableId:
     result: dict[str, Any] = {text: text, "would_delete": [text], "would_delete_files": 1}
     store.operations.save(replace(failed, failure=failure, result=result), now=now, release=True)
     store.operations.add(replace(new, instant=Instant("20261114191013982")), now=now)
+    health = HealthPoint(at=now, numbers={"files": 3, text: 4, "histogram": {text: 3}})
+    store.probes.finish({table.id: now}, {}, problems={table.id: text}, health={table.id: health}, now=now)
     store.events.add([Event(kind="odd", message=text, table=table.id, operation=claimed.id)], now=now)
     return table.id
 
 
 COMMANDS = [
-    "tables list", "tables show 1", "tables look 1", "tables pause 1", "tables resume 1",
+    "tables list", "tables show 1", "tables history 1", "tables look 1", "tables pause 1", "tables resume 1",
     "tables change 1 --priority 3", "operations list", "operations show 1", "operations show 2", "operations logs 1",
     "operations retry 1", "operations cancel 2", "operations remove 2", "explain 1", "operations clear 1 --yes",
     "tables remove 1", "catalogs list", "catalogs sync", "plugins", "version",
@@ -110,7 +113,14 @@ def test_no_listing_lets_a_character_of_a_stranger_through(lakehand: Run, word: 
         result = lakehand(*command.split())
         assert result.exception is None or isinstance(result.exception, SystemExit), (command, result.exception)
         assert harmless(result.output), (command, ascii(result.output))
-        if command in ("tables list", "tables show 1", "operations list", "operations show 1", "explain 1"):
+        if command in (
+            "tables list",
+            "tables show 1",
+            "tables history 1",
+            "operations list",
+            "operations show 1",
+            "explain 1",
+        ):
             assert visible(word)[:6] in result.stdout, command
 
 

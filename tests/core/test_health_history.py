@@ -5,6 +5,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from lakehand.core.health_reader import SHARE, HealthReader, shared_numbers
 from lakehand.core.plugin_calls.pools import WorkerPools
+from lakehand.domain.errors import Unavailable
 from lakehand.domain.health import MOST_POINTS, HealthPoint
 from lakehand.domain.operations import Status
 from lakehand.domain.processes import Json
@@ -129,7 +131,7 @@ def grow(world: World, tables: Sequence[TableId], *, times: int, **step: int) ->
     """How many rows there are after so many more points of each table."""
     for number in range(times):
         world.clock.pass_by(**step)
-        points = {id: HealthPoint(at=world.clock.at, numbers={"files": number}) for id in tables}
+        points = {table: HealthPoint(at=world.clock.at, numbers={"files": number}) for table in tables}
         world.store.probes.finish({}, {}, health=points, now=world.clock.at)
     return row_count(world)
 
@@ -286,6 +288,36 @@ def test_a_point_waits_for_a_transaction_to_go_with(world: World) -> None:
     assert reader.take_all(only_late=True) == {}
     assert list(reader.take_all()) == [1]
     assert reader.take_all() == {}
+
+
+def test_a_point_that_could_not_be_stored_is_read_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, finish = world.add_table(), world.store.probes.finish
+    change(world, table, 9)
+    probes = type(world.store.probes)
+
+    def away(*_: Any, **__: Any) -> None:
+        raise Unavailable("the database is away")
+
+    monkeypatch.setattr(probes, "finish", away)
+    with pytest.raises(Unavailable):
+        world.coordinator.run_once()
+    monkeypatch.setattr(probes, "finish", lambda _self, *words, **more: finish(*words, **more))
+    world.clock.pass_by(minutes=5)
+    evaluate(world, table)
+
+    assert files_of(world, table) == [9]
+
+
+def test_the_newest_of_two_points_that_wait_is_stored(world: World) -> None:
+    reader = world.health
+    for minute, files in enumerate((1, 2, 1)):
+        at = NOON + minute * timedelta(minutes=1)
+        reader.keep(TableId(1), HealthPoint(at=at, numbers={"files": files}), 0.0)
+        if minute == 0:
+            reader.confirm(reader.take_all())
+
+    assert reader.take(TableId(1)) == HealthPoint(at=NOON + timedelta(minutes=2), numbers={"files": 1})
+    assert reader.take(TableId(1)) is None
 
 
 def test_a_table_that_is_slow_to_count_is_counted_a_hundredth_of_the_time(

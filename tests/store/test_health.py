@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Health points and problems of tables, on every database: stored with a probe or an operation, bounded, cleaned up."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,7 +20,13 @@ from lakehand.store.schema import health_point
 from tests.store.given import HOUR, MINUTE, NOON, SECOND, a_finished_operation, a_running_operation, a_table, spec
 
 DAY = timedelta(days=1)
-FILES = {"files": 12, "small_files": 7, "bytes": 5 * 2**40, "small_bytes": 9, "histogram": {"< 1 MB": 12}}
+FILES: Mapping[str, Any] = {
+    "files": 12,
+    "small_files": 7,
+    "bytes": 5 * 2**40,
+    "small_bytes": 9,
+    "histogram": {"< 1 MB": 12},
+}
 
 
 def point(at: datetime = NOON, **numbers: Any) -> HealthPoint:
@@ -106,8 +113,8 @@ def test_a_problem_keeps_its_first_time_and_is_gone_when_the_table_can_be_read(s
     assert store.tables.get(fine.id).problem == ""
 
     store.probes.finish(due, {}, now=NOON + HOUR)
-    mended = store.tables.get(table.id)
-    assert (mended.problem, mended.problem_since) == ("", None)
+    fixed = store.tables.get(table.id)
+    assert (fixed.problem, fixed.problem_since) == ("", None)
 
 
 @pytest.mark.parametrize("text", ["x" * 5000, "zero \x00 byte", "half \ud800 character", "\N{PILE OF POO}" * 3000])

@@ -53,6 +53,7 @@ THREADS = 8  # that evaluate tables of one format at once
 FEW = 4  # for other calls into one plugin
 # Seconds for one call into a plugin before it is abandoned. Less than a lease, where one is held meanwhile.
 EVALUATE_TIMEOUT, ADMIT_TIMEOUT, VERIFY_TIMEOUT, ENGINE_TIMEOUT = 60.0, 45.0, 120.0, 30.0
+CLOSE_TIMEOUT = 10.0  # seconds for the calls that are under way when the service stops
 CACHE_TIME = timedelta(seconds=1)  # of known tables and the database's time in the intake
 HUDI_NOTIFICATIONS = HudiNotifications()
 
@@ -187,7 +188,7 @@ class Service:
         for loop in self.loops.values():
             loop.stop()
         for pools in self.pools:
-            pools.close()
+            pools.close(timeout=0.0 if pools is self.count_pools else CLOSE_TIMEOUT)  # counting changes nothing
         self.plugins.close()
         self.identity.release()
         for engine in self.plugins.engines.values() if self.settings.stop_driver else ():

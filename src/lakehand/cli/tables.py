@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lakehand.cli import discover
+from lakehand.cli import discover, history
 from lakehand.cli.errors import CommandFailed
 from lakehand.cli.options import Limit, Session, TableName, Watch, add_command, pairs, words
 from lakehand.cli.views import explanation_view, limited, name_of, table_view, tables_view
@@ -165,6 +165,9 @@ def poll_evaluation(client: Client, path: str, before: dict[str, str | None]) ->
     return now, is_evaluated and not any(one["unfinished"] for one in now["actions"])
 
 
+add_command(
+    app, epilog="lakehand tables history sales.orders --since 7d  ·  lakehand tables history trips --number small_bytes"
+)(history.history)
 add_command(
     app, epilog="lakehand tables discover /data  ·  lakehand tables discover s3://lake --register --owner finance"
 )(discover.discover)

@@ -74,8 +74,10 @@ def tables_view(document: Document) -> RenderableType:
     rows = grid("ID", "TABLE", "FORMAT", "ACTIONS", "SCHEDULING", "OWNER", "QUEUE", "CHANGED", "CHECKED")
     for table in document["items"]:
         paused = data(" (paused)", "yellow") if table.get("paused") else ""
+        unreadable = data(" (unreadable)", "red") if table.get("problem") else ""
+        name = join(name_of(table), paused, unreadable)
         rows.add_row(
-            str(table["id"]), join(name_of(table), paused), table["format"], ", ".join(table["action_types"]),
+            str(table["id"]), name, table["format"], ", ".join(table["action_types"]),
             table["scheduling"], table["owner"], table["queue"], when(table.get("changed_at")),
             when(table.get("looked_at")),
         )  # fmt: skip
@@ -103,6 +105,8 @@ def table_view(table: Document) -> RenderableType:
             ("priority", str(table["priority"])),
             ("heartbeat timeout", f"{table['heartbeat_timeout']:g} s"),
             ("state", data("paused", "yellow") if table.get("paused") else "active"),
+            ("problem", problem_text(table)),
+            ("health", health_text(table.get("health") or {})),
             ("properties", properties),
             ("notified", when(table.get("notified_at"))),
             ("changed", when(table.get("changed_at"))),
@@ -110,6 +114,24 @@ def table_view(table: Document) -> RenderableType:
             ("registered", when(table.get("created_at"))),
         ]
     )
+
+
+def problem_text(table: Document) -> Text:
+    since = f" ({when(table['problem_since'])})" if table.get("problem_since") else ""
+    return data(f"{table['problem']}{since}", "red") if table.get("problem") else Text()
+
+
+def health_text(point: Document) -> str:
+    """The newest numbers: 120 files (5.0 GB), 40 small (8.0 MB), 3 min ago."""
+    numbers = point.get("numbers", {})
+    words = {"files": "files", "small_files": "small"}
+    sizes = {name: numbers.get(name.replace("files", "bytes")) for name in words}
+    parts = [
+        f"{numbers[name]:,} {word}" + (f" ({amount(sizes[name])})" if sizes[name] is not None else "")
+        for name, word in words.items()
+        if name in numbers
+    ]
+    return ", ".join([*parts, when(point["at"])]) if parts else ""
 
 
 def operations_view(document: Document) -> RenderableType:
@@ -218,6 +240,8 @@ def explanation_view(document: Document) -> RenderableType:
         [
             ("table", f"{name_of(table)} (id {table['id']})"),
             ("now", document["summary"]),
+            ("problem", problem_text(table)),
+            ("health", health_text(table.get("health") or {})),
             ("next evaluation", when(document.get("next_look"))),
         ]
     )

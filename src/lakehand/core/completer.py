@@ -102,10 +102,11 @@ class Completer:
         )
         word = "retried" if operation.status is Status.PENDING else str(operation.status)
         event = operation_event(operation, f"operation.{word}", operation.reason)
+        health = self.health.take(operation.table)
         saved = self.store.operations.save(
-            operation, now=now, ended=ended or None, event=event, release=True, wake=True,
-            health=self.health.take(operation.table),
-        )  # fmt: skip
+            operation, now=now, ended=ended or None, event=event, release=True, wake=True, health=health
+        )
+        self.health.confirm({operation.table: health} if health else {})
         log.info(word, extra={"operation": saved.id, "status": saved.status, "reason": saved.reason})
         self.recovery.forget(operation)
         if saved.status.is_final:

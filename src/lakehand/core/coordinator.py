@@ -290,6 +290,7 @@ class Coordinator:
             next_due, tokens, woken=woken, results=results, problems=problems, health=health,
             now=self.store.clock.estimate(),
         )  # fmt: skip
+        self.health.confirm(health)
         self.metrics.probed(len(probed), len(tokens))
         if any(result.started for result in results):
             self.on_stored()

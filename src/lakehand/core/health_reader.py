@@ -43,7 +43,7 @@ class Reading(NamedTuple):
 
     ended: float  # on the monotonic clock
     seconds: float
-    point: HealthPoint | None  # the last one that was handed out
+    stored: HealthPoint | None  # the last point that was stored
 
     @property
     def is_due(self) -> bool:
@@ -98,6 +98,13 @@ class HealthReader:
             taken, self._points = self._points, {}
         return {table: point for table, (_, point) in taken.items()}
 
+    def confirm(self, points: Mapping[TableId, HealthPoint]) -> None:
+        """These were stored; they need not be stored again while nothing changes."""
+        with self._lock:
+            for table, point in points.items():
+                if table in self._known:
+                    self._known[table] = self._known[table]._replace(stored=point)
+
     def run(self, table: Table, snapshot: TableSnapshot, at: datetime) -> None:
         began, point, least = time.monotonic(), None, 0.0
         try:
@@ -115,11 +122,11 @@ class HealthReader:
     def keep(self, table: TableId, point: HealthPoint | None, seconds: float) -> None:
         now = time.monotonic()
         with self._lock:
-            last = self._known[table].point if table in self._known else None
-            if point is not None and is_news(point, last):
-                self._points[table] = now, point
-                last = point
-            self._known[table] = Reading(now, seconds, last)
+            stored = self._known[table].stored if table in self._known else None
+            since, waiting = self._points.get(table, (now, None))
+            if point is not None and is_news(point, waiting or stored):
+                self._points[table] = since, point
+            self._known[table] = Reading(now, seconds, stored)
             self._known.move_to_end(table)
             if len(self._known) > MOST_KNOWN:
                 self._known.popitem(last=False)
@@ -149,8 +156,8 @@ def shared_numbers(numbers: Mapping[str, Json]) -> dict[str, Json]:
     """The numbers that all formats name alike, as far as they are sound: one page shows all formats."""
     found: dict[str, Json] = {name: value for name, value in numbers.items() if name in COUNTS and is_count(value)}
     histogram = numbers.get(names.HISTOGRAM)
-    if isinstance(histogram, dict) and len(histogram) <= MOST_CLASSES and all(map(is_class, histogram.items())):
-        found[names.HISTOGRAM] = histogram
+    if isinstance(histogram, Mapping) and len(histogram) <= MOST_CLASSES and all(map(is_class, histogram.items())):
+        found[names.HISTOGRAM] = dict(histogram)
     return found
 
 

@@ -112,6 +112,15 @@ class TableName(Answer):
         return cls(**fields.fields_of(table.spec, table) | {"name": table.name})
 
 
+class HealthAnswer(Answer):
+    """The numbers of a table at one time. Names that do not apply to its format are missing."""
+
+    at: Moment
+    numbers: fields.Document = Field(
+        examples=[{"files": 120, "bytes": 5368709120, "small_files": 40, "small_bytes": 8388608}]
+    )
+
+
 class TableAnswer(TableName):
     name: str
     owner: str
@@ -129,6 +138,9 @@ class TableAnswer(TableName):
     notified_at: Moment | None = Field(description="When a writer last sent a notification.")
     created_at: Moment
     updated_at: Moment
+    problem: str = Field(description="Why it cannot be read; empty while it can.")
+    problem_since: Moment | None
+    health: HealthAnswer | None = Field(description="Its newest files, small_files, bytes and small_bytes.")
 
 
 class TableQuery(OwnedQuery):

@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes of tables: add, list, show, change, pause, remove, explain, evaluate."""
+"""Routes of tables: add, list, show, change, pause, remove, explain, evaluate, health over time."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
+from pydantic import AwareDatetime
 
 from lakehand.core.ports import TableFilter
 from lakehand.domain.tables import TableChanges, TableId
 from lakehand.rest.access import Caller, Context
 from lakehand.rest.fields import Name, PageAnswer, PathId
+from lakehand.rest.health_shapes import HistoryAnswer
 from lakehand.rest.operation_shapes import ClearedAnswer, ExplanationAnswer
 from lakehand.rest.table_shapes import ChangedTable, NewTable, RemovedTable, TableAnswer, TableQuery
 
 router = APIRouter(prefix="/api/v1/tables", tags=["tables"])
+Since = Annotated[
+    AwareDatetime | None, Query(description="Nothing older: a time by RFC 3339.", examples=["2026-11-15T19:10:13Z"])
+]
 
 
 @router.post("", status_code=201, responses={200: {"model": TableAnswer, "description": "Registered already."}})
@@ -70,6 +75,12 @@ def remove_table(id: PathId, context: Context, caller: Caller) -> RemovedTable:
 def explain_table(id: PathId, context: Context, _caller: Caller) -> ExplanationAnswer:
     """Why something runs or not, and when the table is evaluated next."""
     return ExplanationAnswer.of(context.explainer.explain(TableId(id)))
+
+
+@router.get("/{id}/health")
+def show_health(id: PathId, context: Context, _caller: Caller, since: Since = None) -> HistoryAnswer:
+    """Its health over time, as stored at its inspections, and the operations that ended meanwhile."""
+    return HistoryAnswer.of(context.health.history(TableId(id), since))
 
 
 @router.post("/{id}/look", status_code=202)

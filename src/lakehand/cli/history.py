@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lakehand tables history: plots one number of a table over time, and marks where operations ended."""
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from functools import partial
+from typing import Annotated
+
+import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from lakehand.cli.errors import CommandFailed
+from lakehand.cli.health_views import some
+from lakehand.cli.options import Session, TableName
+from lakehand.cli.plots import Label, Plot
+from lakehand.cli.views import name_of, problem_text
+from lakehand.client import Document
+from lakehand.output import data, join, parse_time, span
+from lakehand.spi.health import amount
+
+Number = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="What to plot: files, bytes, small_files, small_bytes, delete_files, deletion_vectors, log_files, "
+        "snapshots, pending_plans or rows, as far as the format has it.",
+    ),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Nothing older: a duration such as 90m, 12h or 7d, or a time (RFC 3339)."),
+]
+
+
+def history(table: TableName, *, number: Number = "files", since: Since = None, session: Session) -> None:
+    """Plot the health of a table over time, with marks where operations ended.
+
+    A point is stored when the table is evaluated and when an operation of it ends: one a minute for an hour, then one a
+    quarter of an hour for a day, one in 6 hours for 30 days, one in 4 days for a year.
+    """
+    known = session.client.table(table)
+    start = None if since is None else start_of(since, datetime.now(timezone.utc)).isoformat()
+    document = session.client.get(f"/api/v1/tables/{known['id']}/health", {"since": start})
+    if not session.as_json:
+        check_number(document, number)
+    session.show(document, partial(history_view, number=number))
+
+
+def start_of(text: str, now: datetime) -> datetime:
+    try:
+        found = parse_time(text) if "-" in text else now - duration_of(text)
+        return (found or now).astimezone(timezone.utc)
+    except (ValueError, OverflowError):
+        raise CommandFailed(
+            f"--since {text!r} is neither a duration nor a time: use 90m, 12h, 7d or 2026-11-15T19:10:00Z"
+        ) from None
+
+
+def duration_of(text: str) -> timedelta:
+    from lakehand.app.settings import read_duration
+
+    length = read_duration(text)
+    assert isinstance(length, timedelta)
+    return length
+
+
+def check_number(document: Document, number: str) -> None:
+    names = sorted({name for point in document["points"] for name, value in counts(point).items() if value is not None})
+    if names and number not in names:
+        raise CommandFailed(f"{name_of(document['table'])} has no number {number!r}: it has {', '.join(names)}")
+
+
+def counts(point: Document) -> Document:
+    return {name: value for name, value in point["numbers"].items() if not isinstance(value, dict)}
+
+
+def history_view(document: Document, *, number: str, now: datetime | None = None) -> RenderableType:
+    table, now = document["table"], now or datetime.now(timezone.utc)
+    points = [(moment(p["at"]), p["numbers"][number]) for p in document["points"] if number in p["numbers"]]
+    problem: list[RenderableType] = [problem_text(table)] if table.get("problem") else []
+    if not points:
+        return Group(*problem, data(f"no health of {name_of(table)} in that time: it is stored when the table is "
+                                    f"evaluated, for instance by lakehand tables look {table['id']}"))  # fmt: skip
+    label = amount if number.endswith("bytes") else "{:,.0f}".format
+    letters = letters_of(document["operations"])
+    marks = [(moment(one["finished_at"]), sign_of(one, letters)) for one in document["operations"]]
+    plot = Plot(points=points, end=max(now, points[-1][0]), marks=marks, label=label)
+    head = f"{name_of(table)}: {number} over {span(plot.span.total_seconds())}, {some(len(points), 'points')}"
+    return Group(*problem, data(head, "bold"), Text(), plot, Text(), *legend(document["operations"], letters),
+                 data(summary([value for _, value in points], label)))  # fmt: skip
+
+
+def summary(values: list[float], show: Label) -> str:
+    first, last, low, high = map(show, (values[0], values[-1], min(values), max(values)))
+    return f"now {last}; at first {first}, lowest {low}, highest {high}"
+
+
+def letters_of(operations: list[Document]) -> dict[str, str]:
+    """A letter for each action: its first one that is still free."""
+    letters: dict[str, str] = {}
+    for action in sorted({one["action"] for one in operations}):
+        free = (c for c in f"{action}abcdefghijklmnopqrstuvwxyz" if c.isalpha() and c not in letters.values())
+        letters[action] = next(free, "?")
+    return letters
+
+
+def sign_of(operation: Document, letters: dict[str, str]) -> str:
+    return "!" if operation["status"] == "failed" else letters[operation["action"]]
+
+
+def legend(operations: list[Document], letters: dict[str, str]) -> Iterator[Text]:
+    """A line for each action: its letter, and how its operations ended."""
+    ends = Counter((one["action"], one["status"]) for one in operations)
+    for action, letter in letters.items():
+        counted = ", ".join(f"{count} {status}" for (name, status), count in sorted(ends.items()) if name == action)
+        failed = " (!)" if (action, "failed") in ends else ""
+        yield join(f"{letter}  {action}: {counted}{failed}")
+
+
+def moment(text: str) -> datetime:
+    found = parse_time(text)
+    assert found is not None
+    return found
