@@ -234,7 +234,7 @@ def routes() -> set[tuple[str, str]]:
     """Method and path of everything that is served, with parameters as {}."""
     unused = cast(Any, SimpleNamespace())
     context = ApiContext(
-        tables=unused, operations=unused, catalogs=unused, explainer=unused, intake=unused, events=unused,
+        tables=unused, operations=unused, catalogs=unused, fleet=unused, explainer=unused, intake=unused, events=unused,
         instances=unused, plugins=tuple, readiness=dict, metrics_text=lambda: (b"", ""), security=Security(),
         about=ServiceInfo(version="0"),
     )  # fmt: skip

@@ -135,6 +135,7 @@ def api_context(service: Service) -> ApiContext:
         operations=service.operations,
         explainer=service.explainer,
         catalogs=service.catalogs,
+        fleet=service.fleet,
         intake=service.intake,
         events=service.store.events,
         instances=service.store.instances,
