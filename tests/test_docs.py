@@ -234,8 +234,8 @@ def routes() -> set[tuple[str, str]]:
     """Method and path of everything that is served, with parameters as {}."""
     unused = cast(Any, SimpleNamespace())
     context = ApiContext(
-        tables=unused, operations=unused, catalogs=unused, explainer=unused, health=unused, intake=unused,
-        events=unused, instances=unused, plugins=tuple, readiness=dict, metrics_text=lambda: (b"", ""),
+        tables=unused, operations=unused, catalogs=unused, fleet=unused, explainer=unused, health=unused,
+        intake=unused, events=unused, instances=unused, plugins=tuple, readiness=dict, metrics_text=lambda: (b"", ""),
         security=Security(), about=ServiceInfo(version="0"),
     )  # fmt: skip
     served = build_app(context)

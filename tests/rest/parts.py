@@ -19,6 +19,7 @@ from lakehand.app.bounded_http import bounded_http
 from lakehand.app.connections import Bounds, Connections
 from lakehand.core.catalog_service import CatalogService, ServedCatalog
 from lakehand.core.explain import Explainer
+from lakehand.core.fleet_service import FleetService
 from lakehand.core.health_service import HealthService
 from lakehand.core.intake import Intake
 from lakehand.core.operation_service import OperationService
@@ -159,6 +160,7 @@ def context_over(
         tables=tables,
         catalogs=CatalogService(store=store, plugins=on, tables=tables, catalogs=served),
         operations=OperationService(store=store, plugins=on, wake=silent),
+        fleet=FleetService(store=store),
         explainer=Explainer(store=store, plugins=on, waits=dict),
         health=HealthService(store=store),
         intake=Intake(

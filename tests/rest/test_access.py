@@ -23,7 +23,14 @@ def guarded(context: ApiContext, client_of: Callable[[ApiContext], httpx.Client]
 def test_without_a_valid_token_nothing_is_revealed(guarded: httpx.Client, header: str | None) -> None:
     headers = [] if header is None else [(b"Authorization", header.encode("latin-1"))]
 
-    for path in ("/api/v1/tables", "/api/v1/operations/1", "/api/v1/events", "/api/v1/plugins", "/api/v1/instances"):
+    for path in (
+        "/api/v1/tables",
+        "/api/v1/operations/1",
+        "/api/v1/events",
+        "/api/v1/plugins",
+        "/api/v1/instances",
+        "/api/v1/fleet",
+    ):
         answer = guarded.get(path, headers=headers)
         assert (answer.status_code, answer.json()["error"]["code"]) == (401, "unauthorized")
         assert answer.headers["www-authenticate"] == "Bearer"

@@ -153,6 +153,7 @@ def api_context(service: Service) -> ApiContext:
         explainer=service.explainer,
         health=service.health,
         catalogs=service.catalogs,
+        fleet=service.fleet,
         intake=service.intake,
         events=service.store.events,
         instances=service.store.instances,

@@ -8,6 +8,7 @@ from lakehand.cli import (
     check,
     demo,
     doctor,
+    fleet,
     hudi_options,
     info,
     maintain,
@@ -49,6 +50,7 @@ app.command("doctor", epilog="lakehand doctor --quick does not start Spark")(doc
 app.add_typer(tables.app, name="tables")
 app.add_typer(operations.app, name="operations")
 app.add_typer(catalogs.app, name="catalogs")
+add_command(app, "fleet", epilog="lakehand fleet --hours 168  ·  lakehand fleet --json")(fleet.fleet)
 add_command(app, "explain", epilog="lakehand explain sales.orders")(info.explain)
 app.command(
     "hudi-options",

@@ -73,12 +73,14 @@ def list_tables(
     format: Annotated[str | None, typer.Option(help="Only tables of this format.")] = None,
     catalog: Annotated[str | None, typer.Option(help="Only tables of this catalog.")] = None,
     paused: Annotated[bool | None, typer.Option("--paused/--active", help="Only paused or only active tables.")] = None,
+    state: Annotated[str | None, typer.Option(help="Only tables in this state, for instance failed.")] = None,
+    search: Annotated[str | None, typer.Option(help="Only tables with this in their name or location.")] = None,
     limit: Limit = 50,
     session: Session,
 ) -> None:
     """List registered tables."""
     filters = {"db_name": db, "table_name": name, "owner": owner, "queue": queue, "paused": paused}
-    filters |= {"format": format, "catalog": catalog}
+    filters |= {"format": format, "catalog": catalog, "state": state, "search": search}
     items = list(session.client.pages("/api/v1/tables", filters, limit=limit + 1))
     session.show(limited(items, limit), tables_view)
 

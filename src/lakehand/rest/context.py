@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from lakehand.core.catalog_service import CatalogService
 from lakehand.core.explain import Explainer
+from lakehand.core.fleet_service import FleetService
 from lakehand.core.health_service import HealthService
 from lakehand.core.intake import Intake
 from lakehand.core.operation_service import OperationService
@@ -70,6 +71,7 @@ class ApiContext:
     tables: TableService
     operations: OperationService
     catalogs: CatalogService
+    fleet: FleetService
     explainer: Explainer
     health: HealthService
     intake: Intake

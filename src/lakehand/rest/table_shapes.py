@@ -9,9 +9,10 @@ from typing_extensions import Self
 
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid
+from lakehand.domain.fleet import TableState
 from lakehand.domain.tables import HEARTBEAT_TIMEOUT, Scheduling, Table, TableChanges, TableSpec
 from lakehand.rest import fields
-from lakehand.rest.fields import Answer, Moment, Name, OwnedQuery
+from lakehand.rest.fields import Answer, LongName, Moment, Name, OwnedQuery
 
 ActionNames = Annotated[list[fields.ActionName], Field(max_length=32, examples=[["compaction", "clean"]])]
 GivenName = Annotated[Name, Field(min_length=1)]
@@ -150,6 +151,8 @@ class TableQuery(OwnedQuery):
     table_name: Name | None = None
     format: Name | None = None
     catalog: Name | None = None
+    state: TableState | None = None
+    search: LongName | None = Field(default=None, description="A part of `db.name` or of the location, in any case.")
 
 
 class RemovedTable(BaseModel):

@@ -22,8 +22,8 @@ OLDEST_PENDING = "oldest_pending"  # ISO 8601, UTC
 ROWS = "rows"
 
 # A verdict's ``numbers`` uses these names where they are known; they are added up over all operations.
-FILES_REMOVED = "files_removed"  # files that readers no longer see, or that were deleted; what replaced them counts not
-BYTES_REWRITTEN = "bytes_rewritten"  # of the data that was read and written anew, as it was before
+FILES_REMOVED = "files_removed"  # taken out of the table by a rewrite, or deleted by a clean-up
+BYTES_REWRITTEN = "bytes_rewritten"  # read by a rewrite; where only that is known, written by it
 
 MB = 1024 * 1024
 _EDGES = (1 * MB, 8 * MB, 32 * MB, 128 * MB, 512 * MB)

@@ -41,6 +41,7 @@ def test_a_commit_with_our_tag_is_the_effect_even_without_a_result(tmp_path: Pat
     assert verdict.finding is Finding.DONE
     assert verdict.reason == "version 1: 30 files with 30.0 MB became 1 with 30.0 MB"
     assert (verdict.numbers["changed"], verdict.numbers["versions"]) == (True, [1])
+    assert (verdict.numbers["files_removed"], verdict.numbers["bytes_rewritten"]) == (30, 30 * MB)
     assert verdict.numbers["before"]["files"] == 30  # type: ignore[index, call-overload]
     assert verdict.numbers["after"]["files"] == 2  # type: ignore[index, call-overload]
 
@@ -109,6 +110,7 @@ def test_a_vacuum_is_done_when_its_end_is_in_the_log(
     verdict = harness.verdict(operation, {"listed_files": 12})
 
     assert (verdict.finding, expected in verdict.reason) == (finding, True), verdict
+    assert verdict.numbers.get("files_removed") == (12 if finding is Finding.DONE else None)
 
 
 @pytest.mark.parametrize(

@@ -52,14 +52,17 @@ def test_the_numbers_of_a_commit_show_what_it_wrote() -> None:
     for name, instant in (("orders_v9", "20261115213942975"), ("orders_v6", "20261115214235325")):
         numbers = verdict(TABLES / name, executing(COMPACTION, Instant(instant))).numbers
         assert (numbers["files_written"], numbers["rows_written"]) == (2, 10)
-        assert numbers["log_files_compacted"] == 2
+        assert numbers["log_files_compacted"] == numbers["files_removed"] == 2
+        assert numbers["bytes_rewritten"] == numbers["bytes_written"]
 
 
 def test_the_numbers_of_a_clean_show_what_it_deleted() -> None:
     for name, instant in (("events_v9", "20261115214129548"), ("events_v6", "20261115214503460")):
-        deleted = verdict(TABLES / name, executing(CLEAN, Instant(instant))).numbers["files_deleted"]
+        numbers = verdict(TABLES / name, executing(CLEAN, Instant(instant))).numbers
+        deleted = numbers["files_deleted"]
         assert isinstance(deleted, int)
         assert deleted > 0
+        assert numbers["files_removed"] == deleted
 
 
 def test_a_plan_in_flight_is_not_done(tmp_path: Path) -> None:

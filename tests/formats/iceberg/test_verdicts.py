@@ -18,6 +18,8 @@ WRITTEN: dict[str, Any] = {
     "operation": "replace",
     "added_data_files": "2",
     "deleted_data_files": "9",
+    "removed_delete_files": "3",
+    "removed_files_size": "1048576",
 }
 
 
@@ -31,6 +33,7 @@ def test_a_tag_is_the_effect_even_when_the_job_was_lost() -> None:
     found = verdict("rewrite-data", {"seen": {"files": 9}}, {}, commits=tagged)
     assert (found.finding, found.reason) == (Finding.DONE, "9 data files became 2 in snapshot 3")
     assert (found.numbers["changed"], found.numbers["before"]) == (True, {"files": 9})
+    assert (found.numbers["files_removed"], found.numbers["bytes_rewritten"]) == (12, 1048576)
 
 
 def test_a_tag_that_was_rolled_back_is_still_found() -> None:
@@ -68,7 +71,8 @@ def test_an_expiry_is_done_when_its_snapshots_are_gone_or_held() -> None:
 def test_a_removal_of_orphans_is_done_when_the_job_ended() -> None:
     assert verdict("remove-orphans", {}, {}, commits=line(9)).finding is Finding.NOT_DONE
     assert verdict("remove-orphans", {}, {"deleted_files": 0}, commits=line(9)).numbers["changed"] is False
-    assert verdict("remove-orphans", {}, {"deleted_files": 3}, commits=line(9)).numbers["changed"] is True
+    numbers = verdict("remove-orphans", {}, {"deleted_files": 3}, commits=line(9)).numbers
+    assert (numbers["changed"], numbers["files_removed"]) == (True, 3)
 
 
 def test_a_dry_run_changes_nothing() -> None:
@@ -82,6 +86,7 @@ def test_files_that_are_left_outside_are_reported_with_count_names_and_reason() 
     text = "; 7 files were left, for instance /a, /b, /c: not ours"
     expired = verdict("expire-snapshots", {"expire": [11]}, {"deleted_files": 1, **left}, commits=line(9))
     assert (expired.reason, expired.numbers["left_outside"]) == (f"1 snapshots were expired, 1 are left{text}", 7)
+    assert expired.numbers["files_removed"] == 1
     dry = verdict("expire-snapshots", {"dry_run": True}, {"would_delete_files": 3, **left}, commits=line(9))
     assert dry.reason.endswith(f"nothing was deleted{text}")
 

@@ -46,6 +46,8 @@ def test_a_rewrite_with_our_tag_is_done_whatever_came_after_and_without_any_resu
     assert verdict.reason == "13 fragments became 1 in version 14: 2 fragments now"
     assert (verdict.numbers["changed"], verdict.numbers["version"]) == (True, version)
     assert (verdict.numbers["fragments_before"], verdict.numbers["fragments_after"]) == (12, 2)
+    assert verdict.numbers["files_removed"] == 13
+    assert subject.verdict(operation, {"version": version, "files_removed": 26}).numbers["files_removed"] == 26
 
 
 def test_a_rewrite_of_somebody_else_is_not_ours(tmp_path: Path) -> None:
@@ -115,6 +117,8 @@ def test_a_cleaning_is_done_when_no_old_version_is_left(tmp_path: Path) -> None:
 
     verdict = subject.verdict(operation, {})
 
+    assert subject.verdict(operation, {"files_removed": 9}).numbers["files_removed"] == 9
+    assert "files_removed" not in verdict.numbers
     assert (verdict.finding, verdict.numbers["changed"]) == (Finding.DONE, True)
     assert (verdict.numbers["expired_before"], verdict.numbers["expired_after"]) == (9, 0)
 

@@ -131,6 +131,21 @@ def test_columns_that_cannot_be_sorted_by_are_refused(columns: str, tmp_path: Pa
     assert (answer.reason, why in answer.message) == ("refused", True)
 
 
+def test_what_a_compaction_removed_and_rewrote_is_in_its_verdict(tmp_path: Path) -> None:
+    made = HandMade(tmp_path / "t")
+    files = small(6)
+    made.commit(files)
+    service = harness(made.root)
+    admitted = service.admitted(service.asked("compact"))
+    user = f"lakehand-{admitted.tag}_{admitted.process.parameters['sign']}"
+    made.commit([File("merged.parquet")], files, kind="COMPACT", user=user)
+
+    numbers = service.verdict(admitted, {}).numbers
+
+    assert numbers["files_removed"] == numbers["removed_files"] == 6
+    assert numbers["bytes_rewritten"] == numbers["rewritten_bytes"] == sum(file.size for file in files)
+
+
 def test_sorted_files_are_remembered_after_the_snapshot_of_the_sort_has_expired(tmp_path: Path) -> None:
     made = HandMade(tmp_path / "t")
     made.commit(small(6))

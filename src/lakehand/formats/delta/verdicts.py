@@ -54,8 +54,9 @@ def verify_rewrite(effect: DeltaEffect) -> Verdict:
     if not commits:
         return not_done(f"no commit of this operation in the versions {before + 1} to {snapshot.version}")
     counted = count_rewrite(action for _, commit in commits for action in commit)
+    rewritten = kit.work_numbers(bytes_rewritten=counted["bytes_removed"])
     versions = ", ".join(str(version) for version, _ in commits)
-    return done(f"version {versions}: {in_words(counted)}", numbers(effect, commits, counted))
+    return done(f"version {versions}: {in_words(counted)}", numbers(effect, commits, {**counted, **rewritten}))
 
 
 def verify_z_order(effect: DeltaEffect) -> Verdict:
@@ -112,7 +113,8 @@ def verify_vacuum(effect: DeltaEffect) -> Verdict:
     if start and effect.parameters.get("mode") == FULL:  # the log forgets it after a month
         effect.table.update_state(LAST_FULL, lambda known: max(known, vacuum_of(first, start), key=lambda one: one.at))
     deleted, size = metric(end, "numDeletedFiles"), metric(start, "sizeOfDataToDelete")
-    counted = numbers(effect, commits, {"files_deleted": deleted, "bytes_deleted": size})
+    removed = kit.work_numbers(files_removed=deleted)
+    counted = numbers(effect, commits, {"files_deleted": deleted, "bytes_deleted": size, **removed})
     reason = f"version {commits[-1][0]}: {deleted} files with {amount(size)} were deleted"
     return done(reason, counted, changed=deleted > 0)
 
@@ -122,7 +124,7 @@ def metric(info: Mapping[str, Any], name: str) -> int:
     return int(text) if text.isdigit() else 0
 
 
-def numbers(effect: DeltaEffect, commits: Sequence[tuple[int, Commit]], counted: Mapping[str, int]) -> dict[str, Json]:
+def numbers(effect: DeltaEffect, commits: Sequence[tuple[int, Commit]], counted: Mapping[str, Json]) -> dict[str, Json]:
     return {
         "versions": [version for version, _ in commits],
         **counted,

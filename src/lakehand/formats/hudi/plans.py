@@ -103,4 +103,12 @@ def commit_numbers(commit: Document) -> dict[str, int]:
         "log_files_compacted": sum(int(s.get("totalLogFilesCompacted") or 0) for s in stats),
         "file_groups_replaced": len(replaced_groups(commit)),
     }
-    return {key: value for key, value in numbers.items() if value}
+    removed = numbers["log_files_compacted"] + numbers["file_groups_replaced"]
+    shared = {health.FILES_REMOVED: removed, health.BYTES_REWRITTEN: numbers["bytes_written"]}
+    return {key: value for key, value in {**numbers, **shared}.items() if value}
+
+
+def clean_numbers(metadata: Document) -> dict[str, int]:
+    """What a completed clean deleted."""
+    deleted = int(metadata.get("totalFilesDeleted") or 0)
+    return {"files_deleted": deleted, health.FILES_REMOVED: deleted}

@@ -130,8 +130,7 @@ def numbers_of(snapshot: HudiSnapshot, process: TableProcess, done: Sequence[Tim
             document = snapshot.document(file)
         except OSError:
             continue
-        deleted = {"files_deleted": int(document.get("totalFilesDeleted") or 0)}
-        counted = deleted if process.action == CLEAN else plans.commit_numbers(document)
+        counted = plans.clean_numbers(document) if process.action == CLEAN else plans.commit_numbers(document)
         total = {key: total.get(key, 0) + counted.get(key, 0) for key in {**total, **counted}}
     return {"completed": [file.name for file in done], **total}
 

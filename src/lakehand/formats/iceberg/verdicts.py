@@ -67,6 +67,10 @@ def rewrite_numbers(effect: IcebergEffect, commits: Sequence[SnapshotCommit]) ->
         **totals(effect),
         "committed": [commit.id for commit in commits],
         **{key: count for key, count in counted.items() if count},
+        **kit.work_numbers(
+            files_removed=counted["removed_files"] + counted["removed_delete_files"],
+            bytes_rewritten=sum(whole_number(c.summary, "removed-files-size", 0) for c in commits),
+        ),
     }
 
 
@@ -87,7 +91,7 @@ def verify_expiry(effect: IcebergEffect) -> Verdict:
         return not_done(f"{len(stuck)} of {len(expected)} snapshots are still there")
     gone = len(expected) - len(left)
     deleted = {key: result[key] for key in ("deleted_files", "left_outside") if key in result}
-    numbers = {"expired": gone, **totals(effect), **deleted}
+    numbers = {"expired": gone, **totals(effect), **deleted, **removed_files(effect)}
     if not expected:
         return done("nothing to do: no snapshot may go", numbers, changed=False)
     held = f"; {len(left)} got a branch or tag meanwhile" if left else ""
@@ -101,4 +105,8 @@ def verify_orphans(effect: IcebergEffect) -> Verdict:
     if not isinstance(deleted, int):
         return not_done("the removal did not come to its end; the next takes the rest")
     reason = f"{deleted} orphans were deleted; the table's {len(effect.snapshot.files)} files are listed as before"
-    return done(reason, totals(effect), changed=deleted > 0)
+    return done(reason, {**totals(effect), **removed_files(effect)}, changed=deleted > 0)
+
+
+def removed_files(effect: IcebergEffect) -> dict[str, Json]:
+    return kit.work_numbers(files_removed=effect.result.get("deleted_files"))

@@ -95,7 +95,9 @@ def rewrite_verdict(effect: LanceEffect, rewrite: Rewrite, whose: str) -> Verdic
     merged = "fragments were merged"
     counts = f"{rewrite.removed} fragments became {rewrite.added}" if rewrite.removed is not None else merged
     reason = f"{counts} in version {rewrite.version}{whose}: {len(effect.snapshot.fragments)} fragments now"
-    return done(reason, {"version": rewrite.version, **change(effect)})
+    # Without a result, fragments: nearly always one file each.
+    removed = kit.work_numbers(files_removed=effect.result.get("files_removed", rewrite.removed))
+    return done(reason, {"version": rewrite.version, **change(effect), **removed})
 
 
 def change(effect: LanceEffect) -> dict[str, Json]:
@@ -118,6 +120,7 @@ def verify_cleaning(effect: LanceEffect) -> Verdict:
         "expired_before": before,
         "expired_after": left,
         "versions_after": len(snapshot.history),
+        **kit.work_numbers(files_removed=result.get("files_removed")),
     }
     age = f"versions older than {cutoff:%Y-%m-%d %H:%M} UTC"
     # Lance goes by the time in the manifest, we by the file's: its result counts where the two differ.

@@ -60,6 +60,7 @@ def compaction_verdict(effect: PaimonEffect, commits: list[Document]) -> Verdict
         "added_files": len(added),
         "rewritten_bytes": sum(removed),
         "added_bytes": sum(added),
+        **kit.work_numbers(files_removed=len(removed), bytes_rewritten=sum(removed)),
     }
     became = f"{len(removed)} files became {len(added)}; {files_before} before, {len(snapshot.files)} now"
     return done(f"snapshot {', '.join(map(str, ids))}: {became}", numbers)
@@ -103,9 +104,11 @@ def verify_orphans(effect: PaimonEffect) -> Verdict:
     except TooMany as many:
         if not isinstance(deleted, int):
             return not_done(f"{many}: nobody knows whether any was deleted")
-        return done(f"{deleted} files were deleted; {many} are not counted again", changed=deleted > 0)
+        reason = f"{deleted} files were deleted; {many} are not counted again"
+        return done(reason, kit.work_numbers(files_removed=deleted), changed=deleted > 0)
     if found.files:
         return not_done(f"{found.files} of {found.listed} files belong to no snapshot")
     how = f"{deleted} were deleted" if isinstance(deleted, int) else "none is left"
-    numbers: dict[str, Json] = {"orphans_after": found.files, "files_after": found.listed}
+    removed = kit.work_numbers(files_removed=deleted)
+    numbers: dict[str, Json] = {"orphans_after": found.files, "files_after": found.listed, **removed}
     return done(f"{how}; {found.listed} files belong to snapshots", numbers, changed=deleted != 0)

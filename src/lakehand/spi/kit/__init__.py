@@ -37,7 +37,7 @@ from lakehand.spi.kit.rows import (
     value_text,
 )
 from lakehand.spi.kit.settings import FormatSettings, Values, switches
-from lakehand.spi.kit.verdicts import dry_run_verdict, left_outside
+from lakehand.spi.kit.verdicts import dry_run_verdict, left_outside, work_numbers
 
 __all__ = [
     "BEFORE",
@@ -81,4 +81,5 @@ __all__ = [
     "table_missing",
     "text_setting",
     "value_text",
+    "work_numbers",
 ]

@@ -4,6 +4,7 @@
 from collections.abc import Mapping
 
 from lakehand.domain.processes import Finding, Json, TableProcess, Verdict
+from lakehand.spi.health import BYTES_REWRITTEN, FILES_REMOVED
 from lakehand.spi.pauses import CHANGED
 
 SHOWN = 3  # names in a reason; the result has more
@@ -20,6 +21,12 @@ def not_done(reason: str, numbers: Mapping[str, Json] | None = None) -> Verdict:
 
 def gone(reason: str) -> Verdict:
     return Verdict(finding=Finding.GONE, reason=reason)
+
+
+def work_numbers(*, files_removed: Json = None, bytes_rewritten: Json = None) -> dict[str, Json]:
+    """The numbers that are added up over all operations, as far as they are known."""
+    numbers = {FILES_REMOVED: files_removed, BYTES_REWRITTEN: bytes_rewritten}
+    return {name: value for name, value in numbers.items() if isinstance(value, int) and not isinstance(value, bool)}
 
 
 def dry_run_verdict(process: TableProcess, result: Mapping[str, Json]) -> Verdict:
