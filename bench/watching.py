@@ -17,7 +17,7 @@ BROWSERS = 50
 WORDS = {True: f"{BROWSERS} browsers open", False: "no browser open"}
 
 
-def run(folder: Path, *, quick: bool = False) -> list[Figure]:
+def run(folder: Path, *, quick: bool) -> list[Figure]:
     seconds, rounds = (2.0, 1) if quick else (10.0, 6)
     lake = folder / "lake"
     lake.mkdir()
