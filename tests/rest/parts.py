@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any, ClassVar
 from urllib.parse import urlencode
 
@@ -27,6 +28,7 @@ from lakehand.core.plugins import Plugins
 from lakehand.core.ports import PluginReport
 from lakehand.core.rate_limits import RateLimiter
 from lakehand.core.table_service import TableService
+from lakehand.core.table_settings import effective_settings
 from lakehand.domain.actions import Action
 from lakehand.domain.locations import Warehouses
 from lakehand.domain.processes import Json
@@ -171,6 +173,7 @@ def context_over(
         events=store.events,
         instances=store.instances,
         plugins=on.listing,
+        settings_of=partial(effective_settings, on),
         readiness=lambda: {"database": "ok"},
         metrics_text=metrics.text,
         security=security or Security(),

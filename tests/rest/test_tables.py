@@ -235,3 +235,11 @@ def test_a_table_whose_name_is_a_long_number_is_found(client: httpx.Client) -> N
     table = add_table(client, table_name="12345678901234567890123456")
 
     assert client.get("/api/v1/tables/find", params={"name": table["table_name"]}).json()["id"] == table["id"]
+
+
+def test_the_settings_of_a_table_are_listed(client: httpx.Client) -> None:
+    table = add_table(client)
+
+    answer = client.get(f"/api/v1/tables/{table['id']}/settings")
+
+    assert (answer.status_code, answer.json()) == (200, {"items": []})  # the plugin of this test declares none

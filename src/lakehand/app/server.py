@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -158,6 +159,7 @@ def api_context(service: Service) -> ApiContext:
         events=service.store.events,
         instances=service.store.instances,
         plugins=service.plugins.listing,
+        settings_of=partial(effective_settings, service.plugins),
         readiness=service.readiness,
         metrics_text=metrics.text,
         security=Security(
@@ -189,7 +191,7 @@ def page_context(service: Service, security: Security, discovery: Discovery | No
         clock=store.clock,
         plugins=service.plugins.listing,
         readiness=service.readiness,
-        settings_of=lambda table: effective_settings(service.plugins, table),
+        settings_of=partial(effective_settings, service.plugins),
         discovery=found,
         warehouses=service.tables.warehouses.prefixes,
         sessions=Sessions(tokens=security.api_tokens),

@@ -13,6 +13,8 @@ from lakehand.core.intake import Intake
 from lakehand.core.operation_service import OperationService
 from lakehand.core.ports import Events, Instances, PluginReport
 from lakehand.core.table_service import TableService
+from lakehand.core.table_settings import EffectiveSetting
+from lakehand.domain.tables import Table
 from lakehand.rest.hosts import Hosts
 from lakehand.rest.refusals import Refusals
 
@@ -78,6 +80,7 @@ class ApiContext:
     events: Events
     instances: Instances
     plugins: Callable[[], Sequence[PluginReport]]  # as they are now
+    settings_of: Callable[[Table], Sequence[EffectiveSetting]]
     readiness: Callable[[], Mapping[str, str]]  # part → "ok", or what is wrong with it
     metrics_text: Callable[[], tuple[bytes, str]]  # body and content type
     security: Security

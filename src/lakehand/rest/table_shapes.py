@@ -144,6 +144,18 @@ class TableAnswer(TableName):
     health: HealthAnswer | None = Field(description="Its newest files, small_files, bytes and small_bytes.")
 
 
+class SettingAnswer(Answer):
+    key: str
+    value: str = Field(description="As people write it: `7d`, `128MB`, `true`.")
+    origin: str = Field(description="default, plugin (the operator's settings) or table.")
+    floor: str = Field(description="No lower value counts; empty: none.")
+    meaning: str
+
+
+class SettingsAnswer(Answer):
+    items: list[SettingAnswer]
+
+
 class TableQuery(OwnedQuery):
     paused: bool | None = None
     removed: bool = False

@@ -12,7 +12,7 @@ from lakehand.rest.access import Caller, Context
 from lakehand.rest.fields import Name, PageAnswer, PathId
 from lakehand.rest.health_shapes import HistoryAnswer
 from lakehand.rest.operation_shapes import ClearedAnswer, ExplanationAnswer
-from lakehand.rest.table_shapes import ChangedTable, NewTable, RemovedTable, TableAnswer, TableQuery
+from lakehand.rest.table_shapes import ChangedTable, NewTable, RemovedTable, SettingsAnswer, TableAnswer, TableQuery
 
 router = APIRouter(prefix="/api/v1/tables", tags=["tables"])
 Since = Annotated[
@@ -81,6 +81,12 @@ def explain_table(id: PathId, context: Context, _caller: Caller) -> ExplanationA
 def show_health(id: PathId, context: Context, _caller: Caller, since: Since = None) -> HistoryAnswer:
     """Its health over time, as stored at its inspections, and the operations that ended meanwhile."""
     return HistoryAnswer.of(context.health.history(TableId(id), since))
+
+
+@router.get("/{id}/settings")
+def show_settings(id: PathId, context: Context, _caller: Caller) -> SettingsAnswer:
+    """The settings of its format that count for this table, and where each value comes from."""
+    return SettingsAnswer.model_validate({"items": context.settings_of(context.tables.get(TableId(id)))})
 
 
 @router.post("/{id}/look", status_code=202)
