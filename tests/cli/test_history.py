@@ -50,6 +50,12 @@ def test_a_plot_has_a_title_a_scale_the_times_and_a_summary_on_80_columns() -> N
     assert max(map(len, lines)) <= 80
 
 
+def test_a_small_scale_has_a_true_middle() -> None:
+    labels = [line.split("┤")[0].strip() for line in printed([point(2, files=9)])[2:12]]
+
+    assert [label for label in labels if label] == ["9", "4.5", "0"]
+
+
 def test_bytes_have_a_unit() -> None:
     lines = printed([point(2, bytes=3 * 2**30)], number="bytes")
 

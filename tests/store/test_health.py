@@ -12,12 +12,13 @@ from sqlalchemy import func, select
 from lakehand.core.health_service import HealthService
 from lakehand.core.history_cleaner import HistoryCleaner
 from lakehand.core.ports import Store
+from lakehand.domain.errors import LeaseLost
 from lakehand.domain.health import MOST_POINTS, HealthPoint
 from lakehand.domain.operations import Status
 from lakehand.domain.tables import TableId
 from lakehand.store import SqlStore
 from lakehand.store.schema import health_point
-from tests.store.given import HOUR, MINUTE, NOON, SECOND, a_finished_operation, a_running_operation, a_table, spec
+from tests.store.given import HOUR, MINUTE, NOON, SECOND, TWO, a_finished_operation, a_running_operation, a_table, spec
 
 DAY = timedelta(days=1)
 FILES: Mapping[str, Any] = {
@@ -73,10 +74,10 @@ def test_a_number_that_is_unknown_by_now_is_not_kept_from_before(store: Store) -
 
 
 def test_many_tables_get_their_points_in_one_transaction(store: Store) -> None:
-    tables = [a_table(store, f"/w/{n}") for n in range(300)]
+    tables = [a_table(store, f"/w/{n}") for n in range(40)]
     store.probes.finish({}, {}, health={t.id: point(NOON, files=t.id) for t in tables}, now=NOON)
 
-    assert all(store.health.of_table(t.id) == [point(NOON, files=t.id)] for t in tables[::50])
+    assert all(store.health.of_table(t.id) == [point(NOON, files=t.id)] for t in tables)
 
 
 def test_an_operation_stores_the_health_of_its_table(store: Store) -> None:
@@ -86,6 +87,18 @@ def test_an_operation_stores_the_health_of_its_table(store: Store) -> None:
     store.operations.save(ended, now=NOON + HOUR, health=point(NOON + HOUR))
 
     assert store.health.of_table(running.table) == [point(NOON + HOUR)]
+
+
+def test_a_late_holder_stores_no_health(store: Store) -> None:
+    running = a_running_operation(store)
+    taken = store.operations.take_over(running, holder=TWO, now=NOON + HOUR, time_to_live=MINUTE)
+    assert taken is not None
+
+    ended = running.moved_to(Status.SUCCEEDED, at=NOON, reason="done")
+    with pytest.raises(LeaseLost):
+        store.operations.save(ended, now=NOON, health=point())
+
+    assert store.health.of_table(running.table) == []
 
 
 def test_rows_of_a_table_are_bounded(store: SqlStore) -> None:

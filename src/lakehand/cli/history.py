@@ -14,7 +14,7 @@ from rich.text import Text
 from lakehand.cli.errors import CommandFailed
 from lakehand.cli.health_views import some
 from lakehand.cli.options import Session, TableName
-from lakehand.cli.plots import Label, Plot
+from lakehand.cli.plots import Label, Plot, count_text
 from lakehand.cli.views import name_of, problem_text
 from lakehand.client import Document
 from lakehand.output import data, join, parse_time, span
@@ -37,8 +37,9 @@ Since = Annotated[
 def history(table: TableName, *, number: Number = "files", since: Since = None, session: Session) -> None:
     """Plot the health of a table over time, with marks where operations ended.
 
-    A point is stored when the table is evaluated and when an operation of it ends: one a minute for an hour, then one a
-    quarter of an hour for a day, one in 6 hours for 30 days, one in 4 days for a year.
+    Its numbers are stored when it is evaluated and when an operation of it succeeds.
+
+    Kept are one point a minute for an hour, one in 15 minutes for a day, one in 6 hours for 30 days.
     """
     known = session.client.table(table)
     start = None if since is None else start_of(since, datetime.now(timezone.utc)).isoformat()
@@ -83,7 +84,7 @@ def history_view(document: Document, *, number: str, now: datetime | None = None
     if not points:
         return Group(*problem, data(f"no health of {name_of(table)} in that time: it is stored when the table is "
                                     f"evaluated, for instance by lakehand tables look {table['id']}"))  # fmt: skip
-    label = amount if number.endswith("bytes") else "{:,.0f}".format
+    label = amount if number.endswith("bytes") else count_text
     letters = letters_of(document["operations"])
     marks = [(moment(one["finished_at"]), sign_of(one, letters)) for one in document["operations"]]
     plot = Plot(points=points, end=max(now, points[-1][0]), marks=marks, label=label)

@@ -17,6 +17,10 @@ MINUTE = timedelta(minutes=1)
 Label = Callable[[float], str]
 
 
+def count_text(value: float) -> str:
+    return f"{value:,.1f}" if value < 10 and value != round(value) else f"{value:,.0f}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plot:
     """A step function: each value holds until the next point. ``marks`` are characters below the time axis."""
@@ -24,7 +28,7 @@ class Plot:
     points: Sequence[tuple[datetime, float]]  # at least one, oldest first
     end: datetime
     marks: Sequence[tuple[datetime, str]] = ()
-    label: Label = "{:,.0f}".format
+    label: Label = count_text
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for line in self.lines(min(options.max_width, WIDEST)):

@@ -72,6 +72,8 @@ class SqlOperations(OperationLeases):
         at = to_millis(now)
 
         def write(tx: Connection) -> Row[Any]:
+            # Tables before schedules, as probes lock them, so that the two do not deadlock.
+            self.health.write(tx, {operation.table: health} if health else {})
             self.overwrite(tx, operation, saved_row(operation, at) | slot)
             put_attempt(tx, attempt)
             if ended is not None:
@@ -80,7 +82,6 @@ class SqlOperations(OperationLeases):
             if wake:
                 wake_tables(tx, WAKE, [operation.table], at)
             note_failure(tx, operation)
-            self.health.write(tx, {operation.table: health} if health else {})
             self.note(tx, event, operation.id, operation.table, at)
             row = row_of(tx, operation.id)
             if release and is_unwanted(row):
