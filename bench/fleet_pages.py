@@ -3,7 +3,8 @@
 
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,25 +29,28 @@ class FleetSize:
     rounds: int = 41
 
 
-def run(folder: Path, *, quick: bool = False) -> Sequence[Figure]:
+def run(folder: Path, *, quick: bool) -> list[Figure]:
     size = FleetSize(tables=200, few=100, many=2_000, rounds=5) if quick else FleetSize()
     path = folder / "lakehand.db"
     upgrade(f"sqlite:///{path}")
-    fill(path, lambda connection: (fill_tables(connection, size.tables), fill_history(connection)))
+    with filling(path) as connection:
+        fill_tables(connection, size.tables)
+        fill_history(connection)
     figures: list[Figure] = []
     for done, wanted in ((0, size.few), (size.few, size.many)):
         print_line(f"fleet pages: {size.tables} tables, {wanted} finished operations")
-        numbers = range(done, wanted)
-        fill(path, lambda connection, numbers=numbers: fill_operations(connection, numbers, size.tables))
+        with filling(path) as connection:
+            fill_operations(connection, range(done, wanted), size.tables)
         figures += measure(f"sqlite:///{path}", wanted, size.rounds)
     return figures
 
 
-def fill(path: Path, work: Callable[[sqlite3.Connection], object]) -> None:
+@contextmanager
+def filling(path: Path) -> Iterator[sqlite3.Connection]:
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA synchronous = OFF")
     with connection:
-        work(connection)
+        yield connection
     connection.close()
 
 
