@@ -27,11 +27,11 @@ def fleet(store: SqlStore, clock: PassedClock) -> FleetService:
     return FleetService(store=store)
 
 
-def ended(store: SqlStore, name: str, status: Status, at: datetime, **result: int) -> None:
-    """Due at noon, submitted a minute later, and over after two more."""
+def ended(store: SqlStore, name: str, status: Status, at: datetime, *, wait: timedelta = MINUTE, **result: int) -> None:
+    """Due at noon, submitted after the wait, and started two minutes before its end."""
     running = a_running_operation(store, a_table(store, f"/w/{name}"))
     moved = running.moved_to(status, at=at, reason="over")
-    timed = replace(moved, submitted_at=NOON + MINUTE, started_at=at - 2 * MINUTE, run_times=1, result=result)
+    timed = replace(moved, submitted_at=NOON + wait, started_at=at - 2 * MINUTE, run_times=1, result=result)
     end = AttemptEnd(handle=Handle("h-1"), at=at, outcome=str(status))
     store.operations.save(timed, now=at, ended=end, release=True)
 
@@ -40,7 +40,7 @@ def test_what_was_done_is_added_up(store: SqlStore, clock: PassedClock, fleet: F
     ended(store, "a", Status.SUCCEEDED, NOON + 5 * MINUTE, files_removed=10, bytes_rewritten=100)
     ended(store, "b", Status.SUCCEEDED, NOON + HOUR, files_removed=5)
     ended(store, "c", Status.FAILED, NOON + HOUR)
-    ended(store, "d", Status.DROPPED, NOON + HOUR)
+    ended(store, "d", Status.DROPPED, NOON + HOUR, wait=HOUR)
     ended(store, "e", Status.PENDING, NOON + HOUR)
     clock.pass_by(hours=2)
 
@@ -99,6 +99,7 @@ def test_a_trend_has_at_most_some_hundred_points() -> None:
 
 def test_the_fleet_is_recorded_every_five_minutes(store: SqlStore, clock: PassedClock, fleet: FleetService) -> None:
     recorder = FleetRecorder(store=store, keep_history=timedelta(days=30))
+    clock.pass_by(minutes=2)
     for _ in range(12):
         assert recorder.run_once() is False
         clock.pass_by(minutes=1)

@@ -88,7 +88,8 @@ def states(store: SqlStore) -> dict[TableState, int]:
 
 def state_of(store: SqlStore, table: Table) -> TableState:
     [row] = [row for row in tables(store).items if row.table.id == table.id]
-    assert [one.table.id for one in tables(store, TableFilter(state=row.state)).items] == [table.id]
+    counts = {state: tables(store, TableFilter(state=state)).total for state in TableState}
+    assert counts == dict.fromkeys(TableState, 0) | {row.state: 1}
     assert states(store) == {row.state: 1}
     return row.state
 

@@ -28,8 +28,8 @@ def point_count(store: SqlStore) -> int:
 
 def test_the_fleet_and_its_largest_owners_are_recorded(store: SqlStore) -> None:
     given_owner(store, "ann", 5, tables=2)
-    given_owner(store, "bob", 100)
-    given_owner(store, "eve", 1)
+    given_owner(store, "bob", 1)
+    given_owner(store, "eve", 100)
     gone = a_table(store, "/w/gone", owner="zoe")
     store.tables.remove(gone.id, now=NOON)
 
@@ -41,7 +41,7 @@ def test_the_fleet_and_its_largest_owners_are_recorded(store: SqlStore) -> None:
         NOON,
         FleetTotals(tables=4, files=115, small_files=111, bytes=40, small_bytes=20),
     )
-    assert list(trend.owners) == ["bob", "ann"]
+    assert list(trend.owners) == ["eve", "ann"]
     assert trend.owners["ann"][0].totals == FleetTotals(tables=2, files=12, small_files=10, bytes=20, small_bytes=10)
 
 

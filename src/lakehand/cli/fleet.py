@@ -41,7 +41,7 @@ def fleet_view(document: Document, hours: int = 24) -> RenderableType:
     if not document["totals"]["tables"]:
         return Text("no tables: register one with lakehand tables add LOCATION")
     head = facts([("tables", states_line(document)), ("files", files_line(document["totals"]))])
-    done = facts([(f"done in {hours} h", line) for line in [", ".join(done_words(document["done"]))]])
+    done = facts([(f"done in {hours} h", ", ".join(done_words(document["done"])))])
     return Group(head, *needs_person(document["needs_person"]), done, *queues(document["queues"]))
 
 
