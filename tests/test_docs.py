@@ -235,7 +235,7 @@ def routes() -> set[tuple[str, str]]:
     unused = cast(Any, SimpleNamespace())
     context = ApiContext(
         tables=unused, operations=unused, catalogs=unused, fleet=unused, explainer=unused, health=unused,
-        intake=unused, events=unused, instances=unused, plugins=tuple, settings_of=tuple,
+        intake=unused, events=unused, instances=unused, plugins=tuple, settings_of=lambda _table: (),
         readiness=dict, metrics_text=lambda: (b"", ""),
         security=Security(), about=ServiceInfo(version="0"),
     )  # fmt: skip

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fleet as people ask for it: how many tables are healthy, what needs a person, what was done. Reads only."""
 
-from collections import Counter, defaultdict
+import time
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from lakehand.core.ports import Store, TableFilter
@@ -28,6 +29,7 @@ HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 WEEK = timedelta(days=7)
 MOST_CHOICES = 100
+KEEP_CHOICES = 10.0  # seconds
 SHOWN_OWNERS = 3
 STEPS = (POINT_EVERY, HOUR, 6 * HOUR, DAY)
 MOST_STEPS = 400
@@ -37,14 +39,18 @@ EVERY_TABLE = TableFilter()
 @dataclass(frozen=True, kw_only=True)
 class FleetService:
     store: Store
+    _choices: deque[tuple[float, FleetChoices]] = field(default_factory=lambda: deque(maxlen=1))
 
     def summary(self, filter: TableFilter = EVERY_TABLE) -> FleetSummary:
         """How many tables are in each state, and their files and bytes."""
         return self.store.fleet.summary(filter)
 
     def choices(self) -> FleetChoices:
-        """Formats, catalogs, owners and queues to filter by; at most a hundred of each."""
-        return self.store.fleet.choices(limit=MOST_CHOICES)
+        """Formats, catalogs, owners and queues to filter by; at most a hundred of each. Read again after a while."""
+        known = self._choices
+        if not known or time.monotonic() - known[-1][0] > KEEP_CHOICES:
+            known.append((time.monotonic(), self.store.fleet.choices(limit=MOST_CHOICES)))
+        return known[-1][1]
 
     def tables(
         self, filter: TableFilter = EVERY_TABLE, *, sort: TableSort = TableSort.NAME, descending: bool = False,

@@ -75,7 +75,6 @@ def list_tables(view: Somebody, query: Annotated[TablesQuery, Query()]) -> Respo
     after = query.first + PAGE
     return view.page("tables.html", section="/tables", watch="fleet",
         wanted=query, search=query.search, page=page, first=query.first,
-        summary=context.fleet.summary(),
         choices=context.fleet.choices(),
         all_states=list(TableState),
         sorts=list(TableSort),
