@@ -296,15 +296,13 @@ def test_the_newest_problems_are_shown_and_all_are_counted(store: SqlStore) -> N
     assert problems.total == 4
 
 
-def test_a_failure_is_shown_after_its_operation_has_left_the_history(store: SqlStore) -> None:
-    table = a_table(store)
-    fail(store, table)
-    write_schedule(store, table, last_reason="paused after a failure")
+def test_a_failure_is_forgotten_with_the_history_of_its_operation(store: SqlStore) -> None:
+    fail(store, a_table(store))
+    assert store.fleet.problems(limit=10).total == 1
+
     store.operations.remove_finished(before=NOON + HOUR, limit=10)
 
-    [problem] = store.fleet.problems(limit=10).items
-
-    assert (problem.reason, problem.since) == ("paused after a failure", None)
+    assert store.fleet.problems(limit=10).total == 0
 
 
 def test_an_unreadable_table_is_one_problem_whatever_failed_before(store: SqlStore) -> None:
