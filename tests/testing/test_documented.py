@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import lakehand.spi
+import lakehand.spi.kit
 import lakehand.storage
 import lakehand.testing
 from lakehand.app.settings import load
@@ -29,6 +30,7 @@ def members(contract: type) -> set[str]:
 
 PUBLIC = {
     "lakehand.spi": set(lakehand.spi.__all__),
+    "lakehand.spi.kit": set(lakehand.spi.kit.__all__),
     "lakehand.testing": set(lakehand.testing.__all__),
     "lakehand.storage": set(lakehand.storage.__all__),
     "lakehand.jobs.job": {"Job", "JobCanceled", "Record"} | members(job.Job),

@@ -210,9 +210,11 @@ class Service:
         return "ok"
 
     def plugin_problem(self) -> str:
+        """What is on still serves: only a service without an engine or without a factory is not ready."""
+        if self.plugins.engines and self.plugins.factories:
+            return "ok"
         broken = [r for r in self.plugins.reports if r.state == "broken"]
-        none_on = not self.plugins.engines or not self.plugins.factories
-        return "; ".join(f"{r.name}: {r.reason}" for r in broken) or "nothing is on" if none_on else "ok"
+        return "; ".join(f"{r.name}: {r.reason}" for r in broken) or "nothing is on"
 
 
 def build(settings: Settings, identity: Identity | None = None, *, umask: int | None = None) -> Service:
