@@ -3,7 +3,7 @@
 
 import gc
 import os
-import tempfile
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -32,12 +32,11 @@ INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.facto
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The many processes that tests start compile each module once, also where Python may not write beside it."""
+    """The many processes that tests start compile each module once, also where Python is asked to keep nothing."""
     config.stash[WANTS_CLASSES] = os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK_JAVA) == QUICK_JAVA
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
-        folder = tempfile.TemporaryDirectory(prefix="lakehand-tests-compiled-", ignore_cleanup_errors=True)
-        os.environ["PYTHONPYCACHEPREFIX"] = folder.name
-        config.add_cleanup(folder.cleanup)
+        # Beside the modules: in a folder of its own, every library would be compiled again.
+        sys.dont_write_bytecode = False
 
 
 @pytest.hookimpl(wrapper=True)
@@ -54,11 +53,11 @@ def pytest_collection() -> Iterator[None]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Before the first test that may start a driver."""
-    config = item.config
-    if config.stash.get(WANTS_CLASSES, False) and item.get_closest_marker("spark") and config.cache is not None:
+    config, cache = item.config, getattr(item.config, "cache", None)
+    if config.stash.get(WANTS_CLASSES, False) and item.get_closest_marker("spark") and cache is not None:
         from tests.kit.class_archive import use_archive  # tests without Spark need none
 
-        config.stash[WANTS_CLASSES] = not use_archive(config.cache.mkdir("classes"))
+        config.stash[WANTS_CLASSES] = not use_archive(cache.mkdir("classes"))
 
 
 @pytest.hookimpl(optionalhook=True)
