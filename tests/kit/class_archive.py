@@ -45,12 +45,12 @@ def use_archive(folder: Path) -> bool:
 
 
 def archive_in(folder: Path) -> Path | None:
-    """Named after what it depends on. None: this Java can make none, for want of its own archive."""
+    """Named after what it depends on. None: this Java can make none, for want of its own, or cannot be given its path."""
     try:
         java = java_home()
     except LakehandError:
         return None
-    if java.version < OLDEST or not (java.home / "lib" / "server" / "classes.jsa").exists():
+    if java.version < OLDEST or not (java.home / "lib" / "server" / "classes.jsa").exists() or " " in str(folder):
         return None
     return folder / f"{key_of(java)}.jsa"
 
