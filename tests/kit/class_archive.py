@@ -45,7 +45,7 @@ def use_archive(folder: Path) -> bool:
 
 
 def archive_in(folder: Path) -> Path | None:
-    """Named after what it depends on. None: this Java can make none, for want of its own, or cannot be given its path."""
+    """Named after what it depends on. None: this Java makes none, for want of its own, or cannot be given the path."""
     try:
         java = java_home()
     except LakehandError:
