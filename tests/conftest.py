@@ -3,7 +3,7 @@
 
 import gc
 import os
-import tempfile
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -18,23 +18,46 @@ if TYPE_CHECKING:
 from tests.databases import Server, ServerMissing, mariadb, postgresql
 
 # A JVM that lives for a minute gains nothing from the optimising compiler and a parallel collector. Hudi measures
-# objects with JOL, which starts two more JVMs to attach to its own, and fails.
+# objects with JOL, which starts two more JVMs to attach to its own, and fails. Without the optimising compiler Java
+# reserves 48 MB for compiled code, which all formats in one session fill: keep the usual size.
 QUICK_JAVA = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -XX:-UsePerfData"
     " -Djol.skipDynamicAttach=true -Djol.skipHotspotSAAttach=true"
 )
+
+WANTS_CLASSES = pytest.StashKey[bool]()  # whether Java's options are ours, and still without the archive of classes
 
 # Compiling a query takes longer than a short one runs.
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The many processes that tests start compile each module once, also where Python may not write beside it."""
-    os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK_JAVA)
+    """The many processes that tests start compile each module once, also where Python is asked to keep nothing."""
+    config.stash[WANTS_CLASSES] = os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK_JAVA) == QUICK_JAVA
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
-        folder = tempfile.TemporaryDirectory(prefix="lakehand-tests-compiled-", ignore_cleanup_errors=True)
-        os.environ["PYTHONPYCACHEPREFIX"] = folder.name
-        config.add_cleanup(folder.cleanup)
+        # Beside the modules: in a folder of its own, every library would be compiled again.
+        sys.dont_write_bytecode = False
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What imports and collecting leave stays until the end: the collector walks through it neither now nor later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Before the first test that may start a driver."""
+    config, cache = item.config, getattr(item.config, "cache", None)
+    if config.stash.get(WANTS_CLASSES, False) and item.get_closest_marker("spark") and cache is not None:
+        from tests.kit.class_archive import use_archive  # tests without Spark need none
+
+        config.stash[WANTS_CLASSES] = not use_archive(cache.mkdir("classes"))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -15,38 +15,41 @@ PACE = 0.02  # seconds between two looks: a server that lives for the time of on
 def members_of(session: int) -> list[int]:
     """The live processes of a session."""
     found = []
-    for entry in Path("/proc").iterdir():
-        with suppress(OSError):
-            if entry.name.isdecimal() and os.getsid(int(entry.name)) == session:
-                found.append(int(entry.name))
+    for name in os.listdir("/proc"):  # noqa: PTH208 - a tenth of the time of pathlib, fifty times a second
+        if name.isdecimal():
+            with suppress(OSError):
+                if os.getsid(int(name)) == session:
+                    found.append(int(name))
     return found
 
 
 def listeners_of(session: int) -> dict[tuple[str, int], int]:
     """Address and port → process, for all that the processes of a session listen on."""
-    found: dict[tuple[str, int], int] = {}
+    owners: dict[str, int] = {}
     for pid in members_of(session):
         with suppress(OSError):
-            sockets = sockets_of(pid)
-            for table in ("tcp", "tcp6"):
-                for address, port, inode in listening(Path(f"/proc/{pid}/net/{table}")):
-                    if inode in sockets:
-                        found[address, port] = pid
-    return found
+            owners |= dict.fromkeys(sockets_of(pid), pid)
+    return {
+        (address, port): owners[inode]
+        for table in ("tcp", "tcp6")
+        for address, port, inode in listening(Path("/proc/net", table))
+        if inode in owners
+    }
 
 
 def sockets_of(pid: int) -> set[str]:
     inodes = set()
-    for link in Path(f"/proc/{pid}/fd").iterdir():
+    folder = f"/proc/{pid}/fd"
+    for name in os.listdir(folder):  # noqa: PTH208 - a JVM has hundreds
         with suppress(OSError):
-            target = str(link.readlink())
+            target = os.readlink(f"{folder}/{name}")  # noqa: PTH115
             if target.startswith("socket:["):
                 inodes.add(target[8:-1])
     return inodes
 
 
 def listening(table: Path) -> list[tuple[str, int, str]]:
-    rows = [line.split() for line in table.read_text().splitlines()[1:]]
+    rows = [line.split(None, 10) for line in table.read_text().splitlines()[1:] if f" {LISTEN} " in line]
     return [(*address_of(row[1]), row[9]) for row in rows if row[3] == LISTEN]
 
 

@@ -76,7 +76,8 @@ RETIRED = {
 }
 
 
-PATTERN = re.compile("|".join(rf"(?<![\w-])(?:{word})(?![\w])" for word in RETIRED))
+WORDS = "|".join(f"(?:{word})" for word in RETIRED)
+PATTERN = re.compile(rf"(?<![\w-])(?:{WORDS})(?![\w])")
 
 
 def texts() -> Iterator[Path]:

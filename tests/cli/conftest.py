@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from lakehand.cli import app
@@ -15,6 +16,7 @@ from lakehand.store import SqlStore, open_store
 from tests.rest.parts import context_over, serving
 
 Run = Callable[..., Result]
+COMMAND = get_command(app)  # the runner would build all subcommands again at each call
 
 
 @pytest.fixture
@@ -34,6 +36,7 @@ def url(store: SqlStore) -> Iterator[str]:
 @pytest.fixture
 def type_in(monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs the command without a service."""
+    monkeypatch.setattr("typer.testing._get_command", lambda _: COMMAND)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TERM", "dumb")
     for name in ("LAKEHAND_URL", "LAKEHAND_TOKEN"):

@@ -12,10 +12,13 @@ HEAVY_ROWS = 400_000
 
 def make_heavy_table(session: SparkSession, path: Path) -> None:
     """Two commits over all rows: one base file and one log file of the same size, and a plan to merge them."""
-    options = {**scheduling_compaction(1), "hoodie.metadata.enable": "false"}
-    settings = write_options(path, MERGE_ON_READ, options) | {"hoodie.datasource.write.operation": "upsert"}
-    for number in (1, 2):
-        heavy_frame(session, number).write.format("hudi").options(**settings).mode("append").save(str(path))
+    # Each key is written once per commit, so nothing is to be combined, and the first commit has nothing to update.
+    quick = {"hoodie.combine.before.upsert": "false", "hoodie.bulkinsert.sort.mode": "NONE"}
+    options = {**scheduling_compaction(1), "hoodie.metadata.enable": "false", **quick}
+    settings = write_options(path, MERGE_ON_READ, options)
+    for number, operation in ((1, "bulk_insert"), (2, "upsert")):
+        written = heavy_frame(session, number).write.format("hudi").options(**settings)
+        written.option("hoodie.datasource.write.operation", operation).mode("append").save(str(path))
 
 
 def heavy_frame(session: SparkSession, number: int) -> DataFrame:

@@ -97,4 +97,5 @@ def stop_while_writing(job: Any, reference: Path, heartbeat_token: Path) -> None
 
 
 def data_files(reference: Path) -> set[str]:
-    return {file.name for file in reference.rglob("*") if file.suffix in {".parquet", ".lance"}}
+    """Read two hundred times a second for each table: pathlib would keep a core busy."""
+    return {name for _, _, names in os.walk(reference) for name in names if name.endswith((".parquet", ".lance"))}
