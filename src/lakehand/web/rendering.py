@@ -66,7 +66,8 @@ class Renderer:
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
         """``section``: the entry of the menu; ``watch``: the topic that keeps it up to date; ``error``: a refusal."""
-        return HTMLResponse(self.template(template).render(self.common() | values), status, headers=HEADERS)
+        given = self.common() | {"status": status} | values
+        return HTMLResponse(self.template(template).render(given), status, headers=HEADERS)
 
     def stream(self, template: str, **values: Any) -> StreamingResponse:
         """Send the page while its values are still being found."""
