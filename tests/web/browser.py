@@ -74,7 +74,11 @@ class Visit:
             self.errors.append(f"{message.text} ({message.location.get('url', '')})")
 
     def expect_errors(self, pattern: str) -> None:
-        """The browser reports a refused request: this was wanted, all other errors are still counted."""
+        """The browser reports a refused request, soon: this was wanted, all other errors are still counted."""
+        for _ in range(100):
+            if any(re.search(pattern, one) for one in self.errors):
+                break
+            self.page.wait_for_timeout(50)
         assert any(re.search(pattern, one) for one in self.errors), f"no error matches {pattern}: {self.errors}"
         self.errors = [one for one in self.errors if not re.search(pattern, one)]
 
@@ -93,8 +97,8 @@ def visit(browser: Browser, url: str, **options: Any) -> Iterator[Visit]:
         yield visitor
     finally:
         context.close()
-    assert visitor.foreign == []
-    assert visitor.errors == []
+    assert not visitor.foreign, f"requests to other addresses: {visitor.foreign}"
+    assert not visitor.errors, f"errors in the browser: {visitor.errors}"
 
 
 def accessibility_problems(page: Page, *rules: str) -> list[str]:
@@ -110,10 +114,6 @@ def sideways_overflow(page: Page) -> list[str]:
         return []
     found: list[str] = page.evaluate(WIDER_THAN_THE_SCREEN)
     return [f"{page.url} is {page.evaluate('document.documentElement.scrollWidth')} wide", *found]
-
-
-def has_charts(page: Page) -> bool:
-    return page.locator("figure[data-chart] .plot").count() > 0
 
 
 def wait_for_charts(page: Page) -> None:

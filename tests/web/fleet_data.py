@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fleet with two weeks of history, written straight into a database, so that every page has something to show.
 
-Nothing of it is ever due: a service that starts on this database leaves all rows as they are.
+Another instance holds the leases of everything that could be due: a service on this database leaves it as it is.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -14,18 +14,21 @@ from typing import Any
 import sqlalchemy as sa
 
 from lakehand.domain.health import HealthPoint
-from lakehand.domain.processes import Failure
+from lakehand.domain.locations import location_key
+from lakehand.domain.processes import Failure, Json
 from lakehand.domain.tables import TableId
 from lakehand.spi.health import MB, file_numbers
 from lakehand.store import schema
 from lakehand.store.documents import failure_document, to_document
 from lakehand.store.health import slot_rows
 from lakehand.store.migrate import upgrade
+from lakehand.store.table_rows import name_key
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 DAYS = 14  # of history
 STEP = 3 * HOUR  # between two points of a table
 FIRST_START = 5 * HOUR  # of the day in which every table is rewritten
+OTHER = "lakehand-b"  # an instance
 LONG_AGO, FAR = 90 * DAY, 365 * DAY
 ACTIONS = {
     "delta": ("optimize", "vacuum", "checkpoint"),
@@ -83,6 +86,7 @@ FLEET = (
     Sample(12, "ops", "maintenance", "delta", "plant", 12, 3, "new"),
 )
 FAILED, WORKING, UNREADABLE = FLEET[0].id, FLEET[4].id, FLEET[3].id
+FAILED_OPERATION = DAYS * (len(FLEET) - 1) + 1  # the first after those that succeeded
 
 
 class Rows:
@@ -102,11 +106,17 @@ class Rows:
 def fill(database: Path) -> None:
     upgrade(f"sqlite:///{database}")
     rows = Rows(int(time.time() * 1000))
+    known = [one for one in FLEET if one.state != "new"]
     for one in FLEET:
         add_table(rows, one)
-        if one.state != "new":
-            add_history(rows, one)
-    add_fleet_history(rows)
+    for one in known:
+        add_history(rows, one)
+    for day in range(DAYS, 0, -1):
+        for one in known:
+            add_operation(rows, one, "succeeded", rows.today - day * DAY + start_of(one), files=one.per_day)
+    for one in known:
+        add_last_operation(rows, one)
+    add_fleet_history(rows, known)
     engine = sa.create_engine(f"sqlite:///{database}")
     with engine.begin() as tx:
         for table in schema.metadata.sorted_tables:
@@ -126,7 +136,7 @@ def add_table(rows: Rows, one: Sample) -> None:
         "heartbeat_timeout": 10 * MINUTE, "create_time": now - LONG_AGO, "update_time": now - 3 * DAY,
         "paused": one.state == "paused", "removed": False, "change_token": "token", "change_time": now - 7 * MINUTE,
         "look_time": now - 2 * MINUTE, "notify_time": now - 7 * MINUTE if one.format == "hudi" else None,
-        "probe_due": now + FAR, "location_key": f"{one.id:064d}", "name_key": f"{one.id:064d}",
+        "probe_due": now + HOUR, "location_key": location_key(one.location), "name_key": name_key(one.db, one.name),
         "problem": DENIED if is_broken else None, "problem_time": now - 40 * MINUTE if is_broken else None,
         "health_time": None if is_new else now - 2 * MINUTE, "files": None if is_new else files,
         "small_files": None if is_new else small, "bytes": None if is_new else (files - small) * 190 * MB + small * MB,
@@ -141,10 +151,14 @@ def add_schedule(rows: Rows, one: Sample, action: str, small: int) -> None:
     is_new = one.state == "new"
     reason = f"{small} small files, and 2 000 are needed" if action == one.rewrite else "the last run was 9 h ago"
     rows.add(schema.schedule, {
-        "tbl_id": one.id, "action": action, "due": rows.now + FAR, "wakes": 0,
+        "tbl_id": one.id, "action": action, "due": rows.now + 9 * MINUTE, "wakes": 0, **lease(rows),
         "last_look": None if is_new else rows.now - 2 * MINUTE, "last_start": None if is_new else rows.now - 9 * HOUR,
         "last_reason": "" if is_new else reason, "failed_operation": None,
     })  # fmt: skip
+
+
+def lease(rows: Rows) -> dict[str, Any]:
+    return {"lease_holder": OTHER, "lease_token": "token", "lease_until": rows.now + FAR}
 
 
 def add_history(rows: Rows, one: Sample) -> None:
@@ -154,10 +168,6 @@ def add_history(rows: Rows, one: Sample) -> None:
         point = HealthPoint(at=datetime.fromtimestamp(at / 1000, timezone.utc), numbers=numbers)
         for row in slot_rows(TableId(one.id), point):
             rows.add(schema.health_point, row)
-    for day in range(DAYS, 0, -1):
-        start = rows.today - day * DAY + start_of(one)
-        add_operation(rows, one, "succeeded", start, files=one.per_day)
-    add_last_operation(rows, one)
 
 
 def times(rows: Rows) -> Iterator[int]:
@@ -204,8 +214,12 @@ def add_operation(rows: Rows, one: Sample, status: str, start: int, *, files: in
         "running": "the engine works on it",
         "pending": "the queue finance has its limit of running operations",
     }
-    progress = {"phase": "rewriting", "percent": 62, "tasks_done": 31, "tasks_total": 50} if is_running else {}
-    result = {"files_removed": files, "files_added": files // 60 + 1, "bytes_rewritten": files * MB} if files else {}
+    progress: dict[str, Json] = (
+        {"phase": "rewriting", "percent": 62, "tasks_done": 31, "tasks_total": 50} if is_running else {}
+    )
+    result: dict[str, Json] = (
+        {"files_removed": files, "files_added": files // 60 + 1, "bytes_rewritten": files * MB} if files else {}
+    )
     rows.add(schema.operation, {
         "operation_id": number, "tbl_id": one.id, "instant": f"{start}-{number}", "job": f"{one.format}.{one.rewrite}",
         "queue": one.queue, "owner": one.owner, "action": one.rewrite, "status": status, "engine": "spark",
@@ -217,8 +231,7 @@ def add_operation(rows: Rows, one: Sample, status: str, start: int, *, files: in
         "create_time": start - 20_000, "update_time": end or start, "submit_time": start if attempts else None,
         "start_time": start if attempts else None, "finish_time": end,
         "failure": failure,
-        "handle": f"lakehand-{number}", "lease_holder": "lakehand-b" if is_running else None,
-        "lease_token": "token" if is_running else None, "lease_until": rows.now + FAR if is_running else None,
+        "handle": f"lakehand-{number}", **(lease(rows) if is_running else {}),
         "active_slot": f"{one.id}:table" if is_running else None,
     })  # fmt: skip
     for attempt in range(attempts):
@@ -226,15 +239,13 @@ def add_operation(rows: Rows, one: Sample, status: str, start: int, *, files: in
         outcome = "failed" if status == "failed" else status
         rows.add(schema.attempt, {
             "operation_id": number, "number": attempt + 1, "handle": f"lakehand-{number}-{attempt}",
-            "instance": "lakehand-b", "engine": "spark", "outcome": outcome if is_final else "", "start_time": begin,
+            "instance": OTHER, "engine": "spark", "outcome": outcome if is_final else "", "start_time": begin,
             "result": "{}", "finish_time": begin + took if is_final else None,
             "failure": failure,
         })  # fmt: skip
     if is_final:
         message = f"{one.rewrite} {texts[status]}"
-        rows.add(
-            schema.event, event_row(end or start, f"operation.{status}", message, table=one.id, operation=number)
-        )
+        rows.add(schema.event, event_row(end or start, f"operation.{status}", message, table=one.id, operation=number))
     return number
 
 
@@ -245,8 +256,7 @@ def event_row(at: int, kind: str, message: str, **about: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def add_fleet_history(rows: Rows) -> None:
-    known = [one for one in FLEET if one.state != "new"]
+def add_fleet_history(rows: Rows, known: Sequence[Sample]) -> None:
     for at in range(rows.now - rows.now % HOUR - 7 * DAY, rows.now, HOUR):
         for owner in ["", *sorted({one.owner for one in known})]:
             counts = [counts_at(rows, one, at) for one in known if owner in ("", one.owner)]

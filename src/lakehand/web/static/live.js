@@ -4,6 +4,7 @@
 import { refreshTimes } from "./times.js";
 
 const PAUSE = 1000; // milliseconds between two fetches at least
+const RETRY = 5000; // milliseconds after a stream was refused
 const seen = new Map(); // id of a part → its text as the service sent it
 
 function parts() {
@@ -85,11 +86,17 @@ export function watchPage(onChange) {
     }
     isBusy = false;
   };
-  const stream = new EventSource(`/live?about=${encodeURIComponent(topic)}`);
-  stream.addEventListener("changed", run);
-  stream.addEventListener("open", () => {
-    state.textContent = "live";
-    run(); // something may have changed since the page was made
-  });
-  stream.addEventListener("error", () => (state.textContent = "not connected: trying again"));
+  const connect = () => {
+    const stream = new EventSource(`/live?about=${encodeURIComponent(topic)}`);
+    stream.addEventListener("changed", run);
+    stream.addEventListener("open", () => {
+      state.textContent = "live";
+      run(); // something may have changed since the page was made
+    });
+    stream.addEventListener("error", () => {
+      state.textContent = "not connected: trying again";
+      if (stream.readyState === EventSource.CLOSED) setTimeout(connect, RETRY); // it was refused: the browser gives up
+    });
+  };
+  connect();
 }
