@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, P
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images" / "dashboard"
 WIDE, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
+TALLEST = 1000  # pixels of a picture
 WITHOUT_NETWORK = ("data:", "blob:")
 VIOLATIONS = """
 document.addEventListener("securitypolicyviolation", (event) => {
@@ -129,6 +130,6 @@ def take_picture(page: Page, name: str, lake: Path) -> None:
         return
     page.evaluate(REPLACE_TEXTS, [[str(lake), "/lake"], [socket.gethostname(), "lakehand"]])
     IMAGES.mkdir(parents=True, exist_ok=True)
-    height = min(page.evaluate("document.documentElement.scrollHeight"), 1400)
+    height = min(page.evaluate("document.documentElement.scrollHeight"), TALLEST)
     clip = {"x": 0, "y": 0, "width": WIDE["width"], "height": height}
     page.screenshot(path=IMAGES / f"{name}.png", full_page=True, clip=clip)  # type: ignore[arg-type]

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests import small_tables
 from tests.kit.service import RunningService
 from tests.web import fleet_data
 from tests.web.browser import BrowserMissing, Visit, launch, visit
 
+expect.set_options(timeout=20_000)  # milliseconds: a busy machine is slow, not wrong
 NO_ENGINE = {"spark__master": "no-such-master"}
 
 

@@ -31,11 +31,11 @@ FIRST_START = 5 * HOUR  # of the day in which every table is rewritten
 OTHER = "lakehand-b"  # an instance
 LONG_AGO, FAR = 90 * DAY, 365 * DAY
 ACTIONS = {
-    "delta": ("optimize", "vacuum", "checkpoint"),
+    "delta": ("optimize", "vacuum"),
     "iceberg": ("expire-snapshots", "remove-orphans", "rewrite-data", "rewrite-manifests"),
     "hudi": ("clean", "clustering", "compaction"),
     "paimon": ("compact", "expire-snapshots", "remove-orphans"),
-    "lance": ("cleanup", "compact", "optimize-indices"),
+    "lance": ("clean-versions", "compact"),
 }
 REWRITE = {
     "delta": "optimize", "iceberg": "rewrite-data", "hudi": "compaction", "paimon": "compact", "lance": "compact",
@@ -149,7 +149,7 @@ def add_table(rows: Rows, one: Sample) -> None:
 
 def add_schedule(rows: Rows, one: Sample, action: str, small: int) -> None:
     is_new = one.state == "new"
-    reason = f"{small} small files, and 2 000 are needed" if action == one.rewrite else "the last run was 9 h ago"
+    reason = f"{small} small files, and 2 000 are needed" if action == one.rewrite else "nothing is past its retention"
     rows.add(schema.schedule, {
         "tbl_id": one.id, "action": action, "due": rows.now + 9 * MINUTE, "wakes": 0, **lease(rows),
         "last_look": None if is_new else rows.now - 2 * MINUTE, "last_start": None if is_new else rows.now - 9 * HOUR,

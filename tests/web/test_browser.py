@@ -119,6 +119,7 @@ def go_on(visitor: Visit, name: str, lake: Path) -> None:
         page.get_by_label("a folder, a bucket or a catalog").fill(str(lake))
         page.get_by_role("button", name="look", exact=True).click()
         expect(page.get_by_role("row", name=re.compile("broken"))).to_contain_text("cannot be read")
+        page.wait_for_load_state("load")  # the page arrives while tables are still being found
     elif name == "found":
         expect(page.get_by_role("checkbox")).to_have_count(4)
         page.get_by_role("button", name="look after these").click()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a person does with the dashboard of a service that has an engine, from the first page on."""
 
+import json
 import os
 import re
 import time
@@ -33,10 +34,7 @@ def marks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One table with many small files, a healthy one, and one that cannot be read."""
     folder = tmp_path_factory.mktemp("lake")
-    events = small_tables.delta(folder / "events", commits=30)
-    orphan = events / "part-00000-of-a-writer-that-died.parquet"
-    orphan.write_bytes(b"half a file")
-    os.utime(orphan, (time.time() - MONTH,) * 2)
+    small_tables.delta(folder / "clicks", commits=30)
     small_tables.delta(folder / "customers", commits=2)
     small_tables.broken(folder / "broken")
     return folder
@@ -44,7 +42,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory, lake: Path, marks: Path) -> Iterator[RunningService]:
-    for name in ("events", "customers"):
+    for name in ("clicks", "customers", "returns"):
         (marks / name).touch()
     started = RunningService(tmp_path_factory.mktemp("service"), lake, plugins=PLUGINS)
     try:
@@ -75,7 +73,7 @@ def test_tables_are_found_registered_and_become_healthy_before_ones_eyes(
     expect(page).to_have_url(f"{service.url}/start")
     page.get_by_label("a folder, a bucket or a catalog").fill(str(lake))
     page.get_by_role("button", name="look", exact=True).click()
-    expect(page.get_by_role("row", name=re.compile("events"))).to_contain_text("optimize")
+    expect(page.get_by_role("row", name=re.compile("clicks"))).to_contain_text("optimize")
     expect(page.get_by_role("row", name=re.compile("broken"))).to_contain_text("cannot be read")
     page.get_by_role("button", name="look after these").click()
     expect(page.locator("h1")).to_have_text("2 of 2 tables are registered")
@@ -83,7 +81,7 @@ def test_tables_are_found_registered_and_become_healthy_before_ones_eyes(
     expect(page.locator("h1")).to_have_text("2 tables")
 
     press_link(page, "Tables")
-    page.get_by_role("link", name="events").click()
+    page.get_by_role("link", name="clicks").click()
     stay(page)
     expect(page.locator("#state")).to_contain_text(re.compile("needs work|working"))
     optimize = page.locator("#table-operations tr", has_text="optimize").first
@@ -99,16 +97,25 @@ def press_link(page: Page, name: str) -> None:
     page.get_by_role("navigation", name="Pages").get_by_role("link", name=name, exact=True).click()
 
 
-def id_of(service: RunningService, path: Path) -> int:
-    """Registered by whichever test comes first."""
-    known = {table["location"]: int(table["id"]) for table in service.get("/api/v1/tables")["items"]}
-    return known.get(str(path)) or service.add_table(path, "optimize", "vacuum", "checkpoint", format="delta")
+def remove_long_ago(path: Path) -> Path:
+    """A file that a commit removed a month ago, and that readers of old versions no longer need."""
+    month_ago, log = int(time.time()) - MONTH, path / "_delta_log"
+    file = path / "part-00000-removed-long-ago.parquet"
+    file.write_bytes(b"old rows")
+    removed = {"path": file.name, "deletionTimestamp": month_ago * 1000, "dataChange": True, "size": 8}
+    (log / f"{len(list(log.glob('*.json'))):020d}.json").write_text(json.dumps({"remove": removed}) + "\n")
+    for one in (file, *log.iterdir()):
+        os.utime(one, (month_ago, month_ago))
+    return file
 
 
 def test_a_vacuum_shows_what_it_would_delete_before_it_deletes(
     visitor: Visit, service: RunningService, lake: Path
 ) -> None:
-    number = id_of(service, lake / "events")
+    path = small_tables.delta(lake / "returns", commits=12)
+    file = remove_long_ago(path)
+    never_by_itself = {"delta.vacuum.min-files": "1000"}
+    number = service.add_table(path, "vacuum", format="delta", properties=never_by_itself)
     page = visitor.go(f"/tables/{number}")
     page.get_by_role("row", name=re.compile("^vacuum")).get_by_role("link", name="run …").click()
     expect(page).to_have_url(f"{service.url}/tables/{number}/run/vacuum")
@@ -117,15 +124,15 @@ def test_a_vacuum_shows_what_it_would_delete_before_it_deletes(
     expect(page.locator(".head")).to_contain_text("a dry run")
     expect(page.locator("#status")).to_contain_text("succeeded", timeout=SLOW)
     page.locator("#would-delete summary").click()
-    expect(page.locator("#would-delete pre")).to_contain_text("of-a-writer-that-died.parquet")
+    expect(page.locator("#would-delete pre")).to_contain_text(file.name)
     assert_same(page)
-    assert list((lake / "events").glob("*died.parquet"))
+    assert file.exists()
 
     visitor.go(f"/tables/{number}/run/vacuum")
-    expect(page.locator("#dry-run")).to_contain_text("It would delete 1 files, 11 B")
+    expect(page.locator("#dry-run")).to_contain_text("It would delete 1 file")
     page.get_by_role("button", name="run now").click()
     expect(page.locator("#status")).to_contain_text("succeeded", timeout=SLOW)
-    assert not list((lake / "events").glob("*died.parquet"))
+    assert not file.exists()
 
 
 def test_a_running_operation_is_canceled_and_retried(
@@ -157,7 +164,8 @@ def test_a_running_operation_is_canceled_and_retried(
 
 
 def test_a_table_is_paused_resumed_and_changed(visitor: Visit, service: RunningService, lake: Path) -> None:
-    number = id_of(service, lake / "customers")
+    path = small_tables.delta(lake / "loyalty", commits=2)
+    number = service.add_table(path, "optimize", "purge", format="delta")
     page = visitor.go(f"/tables/{number}")
     page.get_by_role("button", name="pause").click()
     expect(page.locator("#state")).to_contain_text("paused")
@@ -167,11 +175,11 @@ def test_a_table_is_paused_resumed_and_changed(visitor: Visit, service: RunningS
 
     page.get_by_label("owner").fill("sales")
     page.get_by_label("priority").fill("7")
-    page.get_by_role("checkbox", name="checkpoint").uncheck()
+    page.get_by_role("checkbox", name="purge").uncheck()
     page.get_by_role("button", name="save").click()
     expect(page.get_by_label("owner")).to_have_value("sales")
-    expect(page.get_by_role("row", name=re.compile("^checkpoint"))).to_contain_text("(off)")
+    expect(page.get_by_role("row", name=re.compile("^purge"))).to_contain_text("(off)")
     table = service.get(f"/api/v1/tables/{number}")
     assert (table["owner"], table["priority"], table["paused"]) == ("sales", 7, False)
-    assert "checkpoint" not in table["action_types"]
+    assert "purge" not in table["action_types"]
     assert "optimize" in table["action_types"]
