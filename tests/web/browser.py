@@ -52,7 +52,7 @@ def launch(playwright: Playwright) -> Browser:
 
 
 @dataclass
-class Visit:
+class Visitor:
     """What somebody with a browser of their own does at one service."""
 
     url: str
@@ -85,11 +85,11 @@ class Visit:
 
 
 @contextmanager
-def visit(browser: Browser, url: str, **options: Any) -> Iterator[Visit]:
+def visit(browser: Browser, url: str, **options: Any) -> Iterator[Visitor]:
     """Nothing leaves the service's own address, and no page reports an error."""
     context = browser.new_context(**{"viewport": WIDE, "color_scheme": "light", "reduced_motion": "reduce", **options})
     context.set_default_timeout(20_000)
-    visitor = Visit(url, context, context.new_page())
+    visitor = Visitor(url, context, context.new_page())
     context.add_init_script(VIOLATIONS)
     context.on("request", visitor.note_request)
     context.on("console", visitor.note_message)

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect, sync_playwright
 from tests import small_tables
 from tests.kit.service import RunningService
 from tests.web import fleet_data
-from tests.web.browser import BrowserMissing, Visit, launch, visit
+from tests.web.browser import BrowserMissing, Visitor, launch, visit
 
 expect.set_options(timeout=20_000)  # milliseconds: a busy machine is slow, not wrong
 NO_ENGINE = {"spark__master": "no-such-master"}
@@ -60,6 +60,6 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, lake: Path) -> Iterator[Runn
 
 
 @pytest.fixture
-def visitor(browser: Browser, fleet: RunningService) -> Iterator[Visit]:
+def visitor(browser: Browser, fleet: RunningService) -> Iterator[Visitor]:
     with visit(browser, fleet.url) as one:
         yield one

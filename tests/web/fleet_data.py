@@ -89,8 +89,8 @@ FAILED, WORKING, UNREADABLE = FLEET[0].id, FLEET[4].id, FLEET[3].id
 FAILED_OPERATION = DAYS * (len(FLEET) - 1) + 1  # the first after those that succeeded
 
 
-class Rows:
-    """Rows by table, at times that are counted back from now."""
+class FleetRows:
+    """FleetRows by table, at times that are counted back from now."""
 
     def __init__(self, now: int) -> None:
         self.now = now
@@ -105,7 +105,7 @@ class Rows:
 
 def fill(database: Path) -> None:
     upgrade(f"sqlite:///{database}")
-    rows = Rows(int(time.time() * 1000))
+    rows = FleetRows(int(time.time() * 1000))
     known = [one for one in FLEET if one.state != "new"]
     for one in FLEET:
         add_table(rows, one)
@@ -125,7 +125,7 @@ def fill(database: Path) -> None:
     engine.dispose()
 
 
-def add_table(rows: Rows, one: Sample) -> None:
+def add_table(rows: FleetRows, one: Sample) -> None:
     now, is_new = rows.now, one.state == "new"
     files, small = counts_at(rows, one, now)
     is_broken = one.state == "unreadable"
@@ -147,7 +147,7 @@ def add_table(rows: Rows, one: Sample) -> None:
     rows.add(schema.event, event_row(now - LONG_AGO, "table.registered", f"{one.location} by alice", table=one.id))
 
 
-def add_schedule(rows: Rows, one: Sample, action: str, small: int) -> None:
+def add_schedule(rows: FleetRows, one: Sample, action: str, small: int) -> None:
     is_new = one.state == "new"
     reason = f"{small} small files, and 2 000 are needed" if action == one.rewrite else "nothing is past its retention"
     rows.add(schema.schedule, {
@@ -157,11 +157,11 @@ def add_schedule(rows: Rows, one: Sample, action: str, small: int) -> None:
     })  # fmt: skip
 
 
-def lease(rows: Rows) -> dict[str, Any]:
+def lease(rows: FleetRows) -> dict[str, Any]:
     return {"lease_holder": OTHER, "lease_token": "token", "lease_until": rows.now + FAR}
 
 
-def add_history(rows: Rows, one: Sample) -> None:
+def add_history(rows: FleetRows, one: Sample) -> None:
     for at in times(rows):
         files, small = counts_at(rows, one, at)
         numbers = {**file_numbers([190 * MB] * (files - small) + [MB // 2] * small, [MB // 2] * small), "snapshots": 40}
@@ -170,7 +170,7 @@ def add_history(rows: Rows, one: Sample) -> None:
             rows.add(schema.health_point, row)
 
 
-def times(rows: Rows) -> Iterator[int]:
+def times(rows: FleetRows) -> Iterator[int]:
     yield from range(rows.today - DAYS * DAY, rows.now - 2 * MINUTE, STEP)
     yield rows.now - 2 * MINUTE
 
@@ -179,14 +179,14 @@ def start_of(one: Sample) -> int:
     return FIRST_START + one.id * 20 * MINUTE
 
 
-def counts_at(rows: Rows, one: Sample, at: int) -> tuple[int, int]:
+def counts_at(rows: FleetRows, one: Sample, at: int) -> tuple[int, int]:
     """Files, and small files: these grow until the rewrite of the day before yesterday, or of yesterday."""
     since = (at - rows.today - start_of(one)) % DAY if at < rows.today else at - rows.today + DAY - start_of(one)
     small = one.per_day * since // DAY
     return one.files + small + (at - rows.today + DAYS * DAY) // DAY, small
 
 
-def add_last_operation(rows: Rows, one: Sample) -> None:
+def add_last_operation(rows: FleetRows, one: Sample) -> None:
     """What the state of the table says."""
     if one.state == "failed":
         number = add_operation(rows, one, "failed", rows.now - 2 * HOUR, attempts=3)
@@ -202,7 +202,7 @@ def key(one: Sample) -> tuple[int, str]:
     return one.id, one.rewrite
 
 
-def add_operation(rows: Rows, one: Sample, status: str, start: int, *, files: int = 0, attempts: int = 1) -> int:
+def add_operation(rows: FleetRows, one: Sample, status: str, start: int, *, files: int = 0, attempts: int = 1) -> int:
     rows.operations += 1
     number, took = rows.operations, (40 + 11 * one.id) * 1000
     is_final, is_running = status in ("succeeded", "failed"), status == "running"
@@ -256,7 +256,7 @@ def event_row(at: int, kind: str, message: str, **about: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def add_fleet_history(rows: Rows, known: Sequence[Sample]) -> None:
+def add_fleet_history(rows: FleetRows, known: Sequence[Sample]) -> None:
     for at in range(rows.now - rows.now % HOUR - 7 * DAY, rows.now, HOUR):
         for owner in ["", *sorted({one.owner for one in known})]:
             counts = [counts_at(rows, one, at) for one in known if owner in ("", one.owner)]

@@ -18,7 +18,7 @@ from tests.web import fleet_data
 from tests.web.browser import (
     PHONE,
     WIDE,
-    Visit,
+    Visitor,
     accessibility_problems,
     sideways_overflow,
     take_picture,
@@ -66,7 +66,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory, lake: Path) -> Iterator[Ru
         service.end()
 
 
-def sign_in(visitor: Visit, token: str = TOKEN) -> None:
+def sign_in(visitor: Visitor, token: str = TOKEN) -> None:
     visitor.page.get_by_label("token").fill(token)
     visitor.page.get_by_role("button", name="sign in").click()
 
@@ -81,7 +81,7 @@ def problems_in_both_themes(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_is_accessible_in_both_themes_and_fits_a_phone(visitor: Visit, lake: Path, name: str) -> None:
+def test_a_page_is_accessible_in_both_themes_and_fits_a_phone(visitor: Visitor, lake: Path, name: str) -> None:
     page = visitor.go(PAGES[name])
     wait_for_charts(page)
     assert problems_in_both_themes(page) == []
@@ -109,7 +109,7 @@ def test_the_first_pages_of_an_empty_service_are_accessible(
         expect(page.locator("h1")).to_have_text("4 tables")
 
 
-def go_on(visitor: Visit, name: str, lake: Path) -> None:
+def go_on(visitor: Visitor, name: str, lake: Path) -> None:
     """From one of the first pages to the next one, as a person does."""
     page = visitor.page
     if name == "sign-in":
@@ -257,7 +257,7 @@ def test_forms_work_without_javascript(browser: Browser, fleet: RunningService) 
         expect(page.locator("#state")).to_contain_text("paused")
 
 
-def test_a_refused_change_is_shown_on_the_page(visitor: Visit) -> None:
+def test_a_refused_change_is_shown_on_the_page(visitor: Visitor) -> None:
     page = visitor.go(f"/tables/{FAILED}")
     for box in page.locator("input[name=action_types]").all():
         box.uncheck()
@@ -268,7 +268,7 @@ def test_a_refused_change_is_shown_on_the_page(visitor: Visit) -> None:
     visitor.expect_errors("status of 422")
 
 
-def test_the_keyboard_reaches_pages_and_rows(visitor: Visit) -> None:
+def test_the_keyboard_reaches_pages_and_rows(visitor: Visitor) -> None:
     page = visitor.go("/")
     page.keyboard.press("/")
     expect(page.get_by_role("searchbox").first).to_be_focused()
@@ -313,7 +313,7 @@ DRAWN_TEXT = "document.querySelector('#chart-debt .plot text').style.fill"
 LIGHT, DARK = "rgb(255, 255, 255)", "rgb(20, 23, 26)"
 
 
-def test_the_theme_follows_the_system_and_a_click_is_remembered(visitor: Visit, lake: Path) -> None:
+def test_the_theme_follows_the_system_and_a_click_is_remembered(visitor: Visitor, lake: Path) -> None:
     page = visitor.go("/")
     wait_for_charts(page)
     in_light = page.evaluate(DRAWN_TEXT)
@@ -334,7 +334,7 @@ def test_the_theme_follows_the_system_and_a_click_is_remembered(visitor: Visit, 
     assert page.evaluate(BACKGROUND) == DARK
 
 
-def test_a_change_elsewhere_appears_and_leaves_what_a_reader_opened(visitor: Visit, fleet: RunningService) -> None:
+def test_a_change_elsewhere_appears_and_leaves_what_a_reader_opened(visitor: Visitor, fleet: RunningService) -> None:
     number = next(one.id for one in fleet_data.FLEET if one.state == "healthy")
     page = visitor.go(f"/tables/{number}")
     wait_for_charts(page)
@@ -357,7 +357,7 @@ def test_a_change_elsewhere_appears_and_leaves_what_a_reader_opened(visitor: Vis
     expect(page.locator("#state")).to_contain_text("healthy")
 
 
-def test_a_page_says_that_it_is_not_live_and_connects_again(visitor: Visit) -> None:
+def test_a_page_says_that_it_is_not_live_and_connects_again(visitor: Visitor) -> None:
     visitor.context.route("**/live?*", lambda route: route.fulfill(status=503))
     page = visitor.go("/events")
     expect(page.locator("#live-state")).to_have_text("not connected: trying again")

@@ -15,7 +15,7 @@ from tests import small_tables
 from tests.e2e.stopping import PLUGINS, install_stops
 from tests.kit.polling import wait_for
 from tests.kit.service import RunningService
-from tests.web.browser import Visit, visit
+from tests.web.browser import Visitor, visit
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 SLOW = 240_000  # milliseconds: the driver starts first
@@ -24,7 +24,7 @@ MONTH = 30 * 86400
 
 @pytest.fixture(scope="module")
 def marks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The first job of a table waits until it is canceled, unless there is a mark for the table."""
+    """The first job of a table waits until it is canceled, unless the table has a file here."""
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("STOP", "canceled")
         yield install_stops(tmp_path_factory.mktemp("stops"), environment)
@@ -52,7 +52,7 @@ def service(tmp_path_factory: pytest.TempPathFactory, lake: Path, marks: Path) -
 
 
 @pytest.fixture
-def visitor(browser: Browser, service: RunningService) -> Iterator[Visit]:
+def visitor(browser: Browser, service: RunningService) -> Iterator[Visitor]:
     with visit(browser, service.url) as one:
         yield one
 
@@ -67,7 +67,7 @@ def assert_same(page: Page) -> None:
 
 
 def test_tables_are_found_registered_and_become_healthy_before_ones_eyes(
-    visitor: Visit, service: RunningService, lake: Path
+    visitor: Visitor, service: RunningService, lake: Path
 ) -> None:
     page = visitor.go("/")
     expect(page).to_have_url(f"{service.url}/start")
@@ -110,7 +110,7 @@ def remove_long_ago(path: Path) -> Path:
 
 
 def test_a_vacuum_shows_what_it_would_delete_before_it_deletes(
-    visitor: Visit, service: RunningService, lake: Path
+    visitor: Visitor, service: RunningService, lake: Path
 ) -> None:
     path = small_tables.delta(lake / "returns", commits=12)
     file = remove_long_ago(path)
@@ -136,7 +136,7 @@ def test_a_vacuum_shows_what_it_would_delete_before_it_deletes(
 
 
 def test_a_running_operation_is_canceled_and_retried(
-    visitor: Visit, service: RunningService, lake: Path, marks: Path
+    visitor: Visitor, service: RunningService, lake: Path, marks: Path
 ) -> None:
     stuck = small_tables.delta(lake / "stuck", commits=30)
     number = service.add_table(stuck, "optimize", format="delta")
@@ -163,7 +163,7 @@ def test_a_running_operation_is_canceled_and_retried(
     assert_same(page)
 
 
-def test_a_table_is_paused_resumed_and_changed(visitor: Visit, service: RunningService, lake: Path) -> None:
+def test_a_table_is_paused_resumed_and_changed(visitor: Visitor, service: RunningService, lake: Path) -> None:
     path = small_tables.delta(lake / "loyalty", commits=2)
     number = service.add_table(path, "optimize", "purge", format="delta")
     page = visitor.go(f"/tables/{number}")

@@ -70,7 +70,7 @@ async def static_file(name: str) -> Response:
 
 
 def chart_library() -> Path:
-    """Found without importing the package."""
+    """Located without importing the package."""
     found = find_spec("plotly")
     assert found is not None
     assert found.origin is not None

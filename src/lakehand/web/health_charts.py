@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The charts of one table: its files over time with a mark for each operation, and the sizes of its files. Pure."""
+"""The charts of one table: its files over time with a tick for each operation, and the sizes of its files. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
