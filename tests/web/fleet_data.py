@@ -125,6 +125,15 @@ def fill(database: Path) -> None:
     engine.dispose()
 
 
+def inspect_again(database: Path, table: int, files: int) -> None:
+    """One more point in the history of a table, as its next inspection stores it."""
+    point = HealthPoint(at=datetime.now(timezone.utc), numbers=file_numbers([190 * MB] * files, []))
+    engine = sa.create_engine(f"sqlite:///{database}")
+    with engine.begin() as tx:
+        tx.execute(sa.insert(schema.health_point).prefix_with("OR REPLACE"), slot_rows(TableId(table), point))
+    engine.dispose()
+
+
 def add_table(rows: FleetRows, one: Sample) -> None:
     now, is_new = rows.now, one.state == "new"
     files, small = counts_at(rows, one, now)

@@ -345,10 +345,13 @@ def test_a_change_elsewhere_appears_and_leaves_what_a_reader_opened(visitor: Vis
     row = page.locator("#table-operations tr[data-href]").first
     row.focus()
 
+    fleet_data.inspect_again(fleet.home / "lakehand.db", number, files=4711)
     httpx.patch(f"{fleet.url}/api/v1/tables/{number}", json={"paused": True}).raise_for_status()
 
     expect(page.locator("#state")).to_contain_text("paused")
     expect(page.locator("#table-events")).to_contain_text("table.changed")
+    expect(page.locator("#chart-files-table tbody tr").first).to_contain_text("4\u202f711")
+    wait_for_charts(page)
     expect(page.locator("#chart-files-table tbody tr").first).to_be_visible()
     expect(page.get_by_label("priority")).to_have_value("77")
     expect(row).to_be_focused()
