@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """All formats in one service and one driver, through kills of the driver."""
 
-import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from tests.e2e.conftest import Start
 from tests.e2e.formats import DAMAGES, Damage, Facts, table_reference
+from tests.e2e.stopping import PLUGINS, install_stops
 from tests.kit.polling import wait_for
 from tests.kit.service import RunningService
 
@@ -30,19 +29,7 @@ def serve(service: RunningService, damage: Damage, path: Path) -> None:
 @pytest.fixture
 def stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The stopping plugin as an installed distribution, known to the services that this test starts."""
-    site, marks = tmp_path / "site", tmp_path / "marks"
-    marks.mkdir()
-    shutil.copytree(Path(__file__).parent / "stops", site)
-    info = site / "lakehand_stops-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lakehand-stops\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[lakehand.process_factories]\nstopping = lakehand_stops:StoppingFactory\n")
-    monkeypatch.setenv("PYTHONPATH", f"{site}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
-    monkeypatch.setenv("STOPS", str(marks))
-    return marks
-
-
-PLUGINS = '{"process-factories": {"stopping": {"priority": 10}}}'
+    return install_stops(tmp_path, monkeypatch)
 
 
 def serve_until_stopped(start_service: Start, stops: Path, tables: list[tuple[Damage, Path, Facts]]) -> RunningService:

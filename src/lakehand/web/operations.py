@@ -87,7 +87,7 @@ def retry(id: PathId, view: Somebody) -> Response:
     except LakehandError as error:
         if status_of(error) != 409:
             raise
-        return operation_page(view, OperationId(id), status=409, error=str(error))
+        return operation_page(view, OperationId(id), status=409, error=str(error), address=f"/operations/{id}")
     return view.go_to(f"/operations/{id}")
 
 

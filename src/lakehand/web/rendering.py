@@ -65,8 +65,10 @@ class Renderer:
     static: str = field(default_factory=lambda: f"/static/{static_version()}")
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-        """``section``: the entry of the menu; ``watch``: the topic that keeps it up to date; ``error``: a refusal."""
-        return HTMLResponse(self.template(template).render(self.common() | values), status, headers=HEADERS)
+        """``section``: the entry of the menu; ``watch``: the topic that keeps it up to date; ``error``: a refusal;
+        ``address``: where the page can be read again, if it answers a form."""
+        given = self.common() | {"status": status} | values
+        return HTMLResponse(self.template(template).render(given), status, headers=HEADERS)
 
     def stream(self, template: str, **values: Any) -> StreamingResponse:
         """Send the page while its values are still being found."""
@@ -80,7 +82,7 @@ class Renderer:
         return {
             "static": self.static, "version": self.context.version, "now": self.context.clock.estimate(),
             "is_open": self.context.sessions.is_open, "caller": "", "section": "", "watch": "", "error": "",
-            "search": "",
+            "search": "", "address": "",
         }  # fmt: skip
 
 

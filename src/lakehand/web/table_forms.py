@@ -23,7 +23,7 @@ def do(view: PageRequest, id: int, change: Callable[[TableId], str]) -> Response
     try:
         return view.go_to(change(table.id))
     except LakehandError as error:
-        return table_page(view, table, status=status_of(error), error=str(error))
+        return table_page(view, table, status=status_of(error), error=str(error), address=f"/tables/{id}")
 
 
 @router.post("/tables/{id}/run")

@@ -47,6 +47,9 @@ class StoppingFactory(ProcessFactory):
     def supported_actions(self) -> Mapping[Format, frozenset[Action]]:
         return {name: one.supported_actions()[name] for name, one in self.real.items()}
 
+    def dry_run_actions(self) -> frozenset[Action]:
+        return frozenset(action for one in self.real.values() for action in one.dry_run_actions())
+
     def trigger_strategy(self, format: Format, action: Action) -> ProcessTriggerStrategy:
         return self.real[format].trigger_strategy(format, action)
 
@@ -75,12 +78,22 @@ def run(job: Any) -> Any:
     heartbeat_token, moment = Path(os.environ["STOPS"]) / reference.name, os.environ["STOP"]
     if heartbeat_token.exists():
         return real(job)
+    if moment == "canceled":
+        wait_until_canceled(job, heartbeat_token)
     if moment == "writing":
         stop_while_writing(job, reference, heartbeat_token)
     result = real(job)
     heartbeat_token.touch()
     Event().wait()
     return result
+
+
+def wait_until_canceled(job: Any, heartbeat_token: Path) -> None:
+    """Before anything is read or written; a cancel ends it as it ends every job."""
+    heartbeat_token.touch()
+    while True:
+        job.check()
+        sleep(0.05)
 
 
 def stop_while_writing(job: Any, reference: Path, heartbeat_token: Path) -> None:

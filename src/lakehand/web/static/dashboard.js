@@ -38,6 +38,13 @@ function sendFiltersAtOnce() {
   });
 }
 
+// A page that answers a form has the address of the form, which cannot be read again.
+function showOwnAddress() {
+  const own = document.body.dataset.address;
+  if (own) history.replaceState(null, "", own);
+}
+
+showOwnAddress();
 rememberParts();
 copyPaths();
 switchTheme();

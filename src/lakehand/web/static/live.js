@@ -5,6 +5,7 @@ import { refreshTimes } from "./times.js";
 
 const PAUSE = 1000; // milliseconds between two fetches at least
 const FLEET_PAUSE = 3000; // something changes in a fleet all the time
+const RETRY = 5000; // milliseconds after a stream was refused
 const seen = new Map(); // id of a part → its text as the service sent it
 
 function parts() {
@@ -24,16 +25,29 @@ function isBeingTyped(part) {
   return part.contains(document.activeElement) && document.activeElement.matches("input, select, textarea");
 }
 
+// Where the keyboard is, in words that also find the same place in the part that replaces this one.
+function placeOf(element) {
+  if (element.id) return `#${CSS.escape(element.id)}`;
+  if (element.dataset.href) return `[data-href="${CSS.escape(element.dataset.href)}"]`;
+  const link = element.getAttribute("href") || element.form?.getAttribute("action");
+  if (!link) return element.localName;
+  return element.form ? `form[action="${CSS.escape(link)}"] ${element.localName}` : `a[href="${CSS.escape(link)}"]`;
+}
+
 function replacePart(old, fresh) {
-  const open = [...old.querySelectorAll("details[id]")].map((one) => [one.id, one.open]);
-  const focused = old.contains(document.activeElement) ? document.activeElement.id : "";
+  const open = [...old.querySelectorAll("details[id]")];
+  const scrolled = [...old.querySelectorAll(".scroll")].map((one) => one.scrollLeft);
+  const focused = old.contains(document.activeElement) ? placeOf(document.activeElement) : "";
   const now = document.importNode(fresh, true);
   old.replaceWith(now);
-  for (const [id, isOpen] of open) {
-    const details = document.getElementById(id);
-    if (details) details.open = isOpen;
+  for (const before of open) {
+    const details = document.getElementById(before.id);
+    if (!details) continue;
+    details.open = before.open;
+    Object.assign(details.dataset, before.dataset);
   }
-  if (focused) document.getElementById(focused)?.focus();
+  now.querySelectorAll(".scroll").forEach((one, number) => (one.scrollLeft = scrolled[number] || 0));
+  if (focused) now.querySelector(focused)?.focus({ preventScroll: true });
 }
 
 async function refresh() {
@@ -73,11 +87,17 @@ export function watchPage(onChange) {
     }
     isBusy = false;
   };
-  const stream = new EventSource(`/live?about=${encodeURIComponent(topic)}`);
-  stream.addEventListener("changed", run);
-  stream.addEventListener("open", () => {
-    state.textContent = "live";
-    run(); // something may have changed since the page was made
-  });
-  stream.addEventListener("error", () => (state.textContent = "not connected: trying again"));
+  const connect = () => {
+    const stream = new EventSource(`/live?about=${encodeURIComponent(topic)}`);
+    stream.addEventListener("changed", run);
+    stream.addEventListener("open", () => {
+      state.textContent = "live";
+      run(); // something may have changed since the page was made
+    });
+    stream.addEventListener("error", () => {
+      state.textContent = "not connected: trying again";
+      if (stream.readyState === EventSource.CLOSED) setTimeout(connect, RETRY); // it was refused: the browser gives up
+    });
+  };
+  connect();
 }
