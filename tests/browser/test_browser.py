@@ -342,8 +342,8 @@ def test_a_change_elsewhere_appears_and_leaves_what_a_reader_opened(visitor: Vis
     page.evaluate("window.isSamePage = true")
     page.locator("#chart-files summary").click()
     page.get_by_label("priority").fill("77")
-    row = page.locator("#table-operations tr[data-href]").first
-    row.focus()
+    button = page.get_by_role("button", name="evaluate now")
+    button.focus()
 
     fleet_data.inspect_again(fleet.home / "lakehand.db", number, files=4711)
     httpx.patch(f"{fleet.url}/api/v1/tables/{number}", json={"paused": True}).raise_for_status()
@@ -354,7 +354,7 @@ def test_a_change_elsewhere_appears_and_leaves_what_a_reader_opened(visitor: Vis
     wait_for_charts(page)
     expect(page.locator("#chart-files-table tbody tr").first).to_be_visible()
     expect(page.get_by_label("priority")).to_have_value("77")
-    expect(row).to_be_focused()
+    expect(button).to_be_focused()
     assert page.evaluate("window.isSamePage")
     httpx.patch(f"{fleet.url}/api/v1/tables/{number}", json={"paused": False}).raise_for_status()
     expect(page.locator("#state")).to_contain_text("healthy")
