@@ -14,6 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import fleet_data
+from tests.browser.conftest import NO_ENGINE
 from tests.browser.visitor import (
     PHONE,
     WIDE,
@@ -25,7 +26,6 @@ from tests.browser.visitor import (
     wait_for_charts,
 )
 from tests.kit.service import RunningService
-from tests.browser.conftest import NO_ENGINE
 
 pytestmark = pytest.mark.long
 FAILED, WORKING, UNREADABLE = fleet_data.FAILED, fleet_data.WORKING, fleet_data.UNREADABLE
