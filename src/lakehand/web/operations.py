@@ -128,9 +128,8 @@ def timeline_of(detail: OperationDetail, now: datetime) -> object:
 def end_of_log(context: PageContext, operation: Operation) -> tuple[str, str]:
     """The end of the last attempt's log; or why there is none."""
     try:
-        return context.operations.log_end(
-            operation.id, most=LOG_BYTES
-        ), "It has none." if operation.status.is_final else "The log is empty so far."
+        missing = "It has none." if operation.status.is_final else "The log is empty so far."
+        return context.operations.log_end(operation.id, most=LOG_BYTES), missing
     except LakehandError as error:
         return "", f"There is none: {error}"
     except OSError as error:
