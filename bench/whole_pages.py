@@ -59,10 +59,7 @@ async def spans_of(context: PageContext, rounds: int) -> dict[str, list[float]]:
     """Milliseconds of the service, without a network."""
     transport = httpx.ASGITransport(app=build_pages(context))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
-        return {
-            name: [await span_of(client, path) for _ in range(rounds)]
-            for name, path in PATHS.items()
-        }
+        return {name: [await span_of(client, path) for _ in range(rounds)] for name, path in PATHS.items()}
 
 
 async def span_of(client: httpx.AsyncClient, path: str) -> float:

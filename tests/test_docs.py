@@ -15,7 +15,8 @@ import pytest
 import typer.main
 from pydantic import BaseModel
 
-from lakehand.app.settings import ALIASES, Settings, load, read_duration
+from lakehand.app.setting_types import read_duration
+from lakehand.app.settings import ALIASES, Settings, load
 from lakehand.cli import app
 from lakehand.engines.spark.settings import KEYS, read_settings
 from lakehand.formats.hudi import HudiProcessFactory
@@ -234,8 +235,8 @@ def routes() -> set[tuple[str, str]]:
     """Method and path of everything that is served, with parameters as {}."""
     unused = cast(Any, SimpleNamespace())
     context = ApiContext(
-        tables=unused, operations=unused, catalogs=unused, explainer=unused, health=unused, intake=unused,
-        events=unused, instances=unused, plugins=tuple, readiness=dict, metrics_text=lambda: (b"", ""),
+        tables=unused, operations=unused, catalogs=unused, alerts=unused, explainer=unused, health=unused,
+        intake=unused, events=unused, instances=unused, plugins=tuple, readiness=dict, metrics_text=lambda: (b"", ""),
         security=Security(), about=ServiceInfo(version="0"),
     )  # fmt: skip
     served = build_app(context)

@@ -17,6 +17,7 @@ from starlette.routing import BaseRoute, Route
 
 from lakehand.app.bounded_http import bounded_http
 from lakehand.app.connections import Bounds, Connections
+from lakehand.core.alert_service import AlertService
 from lakehand.core.catalog_service import CatalogService, ServedCatalog
 from lakehand.core.explain import Explainer
 from lakehand.core.health_service import HealthService
@@ -158,6 +159,7 @@ def context_over(
     return ApiContext(
         tables=tables,
         catalogs=CatalogService(store=store, plugins=on, tables=tables, catalogs=served),
+        alerts=AlertService(store=store),
         operations=OperationService(store=store, plugins=on, wake=silent),
         explainer=Explainer(store=store, plugins=on, waits=dict),
         health=HealthService(store=store),

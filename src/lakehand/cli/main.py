@@ -4,6 +4,7 @@
 import typer
 
 from lakehand.cli import (
+    alerts,
     catalogs,
     check,
     demo,
@@ -49,6 +50,7 @@ app.command("doctor", epilog="lakehand doctor --quick does not start Spark")(doc
 app.add_typer(tables.app, name="tables")
 app.add_typer(operations.app, name="operations")
 app.add_typer(catalogs.app, name="catalogs")
+app.add_typer(alerts.app, name="alerts")
 add_command(app, "explain", epilog="lakehand explain sales.orders")(info.explain)
 app.command(
     "hudi-options",

@@ -5,6 +5,7 @@ import hmac
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lakehand.core.alert_service import AlertService
 from lakehand.core.catalog_service import CatalogService
 from lakehand.core.explain import Explainer
 from lakehand.core.health_service import HealthService
@@ -70,6 +71,7 @@ class ApiContext:
     tables: TableService
     operations: OperationService
     catalogs: CatalogService
+    alerts: AlertService
     explainer: Explainer
     health: HealthService
     intake: Intake
