@@ -27,7 +27,7 @@ COMES_LATER = exists().where(
     earlier.c.message_id < m.message_id,
     earlier.c.end_time.is_(None),
 )
-DUE_RECEIVERS = select(m.receiver).where(IS_DUE).distinct()
+DUE_RECEIVERS = select(m.receiver).where(IS_DUE, ~COMES_LATER).distinct()
 DUE = (
     select(m.message_id)
     .where(IS_DUE, m.receiver == bindparam("receiver"), ~COMES_LATER)
