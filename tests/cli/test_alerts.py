@@ -11,8 +11,7 @@ from lakehand.core.alert_service import AlertService
 from lakehand.store import SqlStore
 from tests.alerters.mailboxes import Mailbox
 from tests.cli.conftest import Run, answer
-from tests.rest.parts import context_over, serving
-from tests.rest.test_alerts import open_alert
+from tests.rest.parts import context_over, open_alert, serving
 
 
 @pytest.fixture

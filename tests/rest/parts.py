@@ -28,6 +28,7 @@ from lakehand.core.ports import PluginReport
 from lakehand.core.rate_limits import RateLimiter
 from lakehand.core.table_service import TableService
 from lakehand.domain.actions import Action
+from lakehand.domain.alerts import AlertChanges, AlertKind, AlertRules, Cause
 from lakehand.domain.locations import Warehouses
 from lakehand.domain.processes import Json
 from lakehand.domain.references import Catalog, TableReference
@@ -260,6 +261,13 @@ def add_table(client: httpx.Client, **changes: Any) -> dict[str, Any]:
     assert answer.status_code in (200, 201), answer.text
     table: dict[str, Any] = answer.json()
     return table
+
+
+def open_alert(store: SqlStore, key: str = "failed:1", kind: AlertKind = AlertKind.OPERATION_FAILED) -> int:
+    now = store.clock.now()
+    cause = Cause(key=key, kind=kind, title=f"{key} failed", message="no space", owner="ann")
+    store.alerts.change(AlertChanges(open=[cause]), AlertRules(), read_at=now, now=now)
+    return store.alerts.open_alerts()[-1].id
 
 
 def add_operation(client: httpx.Client, **changes: Any) -> dict[str, Any]:

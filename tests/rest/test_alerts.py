@@ -10,18 +10,11 @@ import pytest
 
 from lakehand.core.alert_sender import Receiver
 from lakehand.core.alert_service import AlertService
-from lakehand.domain.alerts import AlertChanges, AlertKind, AlertRules, Cause
+from lakehand.domain.alerts import AlertChanges, AlertKind, AlertRules
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
 from tests.alerters.mailboxes import Mailbox
-from tests.rest.parts import items, with_security
-
-
-def open_alert(store: SqlStore, key: str = "failed:1", kind: AlertKind = AlertKind.OPERATION_FAILED) -> int:
-    now = store.clock.now()
-    cause = Cause(key=key, kind=kind, title=f"{key} failed", message="no space", owner="ann")
-    store.alerts.change(AlertChanges(open=[cause]), AlertRules(), read_at=now, now=now)
-    return store.alerts.open_alerts()[-1].id
+from tests.rest.parts import items, open_alert, with_security
 
 
 def test_open_alerts_are_listed_and_resolved_ones_on_request(client: httpx.Client, store: SqlStore) -> None:

@@ -4,8 +4,7 @@
 import httpx
 
 from lakehand.store import SqlStore
-from tests.rest.parts import items
-from tests.rest.test_alerts import open_alert
+from tests.rest.parts import items, open_alert
 
 
 def test_the_page_lists_open_alerts_and_the_menu_counts_them(client: httpx.Client, store: SqlStore) -> None:

@@ -26,7 +26,7 @@ def known_zone(name: str) -> str:
 
 def hours(text: str) -> str:
     found = _HOURS.fullmatch(text.strip())
-    if text and (found is None or found.group(1, 2) == found.group(3, 4)):
+    if found is None or found.group(1, 2) == found.group(3, 4):
         raise ValueError(f"{text!r} are no quiet hours: write 22:00-07:00")
     return text.strip()
 
@@ -60,8 +60,8 @@ class AlertSettings(BaseModel, extra="forbid"):
     )
     routes: list[RouteSettings] = setting([], "Which alerts go to which receivers. Without any, all go to all.")
     reminder: Duration = setting(timedelta(days=1), "An open alert is sent again after this long.")
-    quiet_hours: Annotated[str, AfterValidator(hours)] = setting(
-        "", "Hours of the day in which only critical messages are sent, such as `22:00-07:00`."
+    quiet_hours: Annotated[str, AfterValidator(hours)] | None = setting(
+        None, "Hours of the day in which only critical messages are sent, such as `22:00-07:00`."
     )
     time_zone: Annotated[str, AfterValidator(known_zone)] = setting("UTC", "Time zone of the quiet hours.")
     queue_wait: Duration = setting(timedelta(hours=1), "A queue is stuck if an operation is due for this long.")
@@ -77,7 +77,7 @@ class AlertSettings(BaseModel, extra="forbid"):
         return AlertLimits(queue_wait=self.queue_wait)
 
     def quiet(self) -> QuietHours | None:
-        found = _HOURS.fullmatch(self.quiet_hours)
+        found = _HOURS.fullmatch(self.quiet_hours or "")
         if found is None:
             return None
         first, second, third, fourth = map(int, found.groups())

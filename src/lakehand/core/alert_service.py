@@ -5,7 +5,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
 
 from lakehand.core.alert_sender import Receiver
 from lakehand.core.alert_texts import check_text
@@ -73,11 +72,10 @@ class AlertService:
         return results
 
     def note(self, results: Sequence[TestResult], by: str) -> None:
-        for one in results:
-            outcome = f"failed: {one.problem}" if one.problem else "was sent"
-            event = partial(Event, kind="alert.tested", detail={"by": by, "receiver": one.receiver})
-            message = f"a test message to {one.receiver}, asked for by {by}, {outcome}"
-            self.store.events.add([event(message=message)], now=self.store.clock.now())
+        outcome = ", ".join(f"{one.receiver}: {one.problem or 'sent'}" for one in results) or "there is no receiver"
+        message = f"a test message was asked for by {by}; {outcome}"
+        event = Event(kind="alert.tested", message=message, detail={"by": by})
+        self.store.events.add([event], now=self.store.clock.now())
 
 
 class TestAttempt:
