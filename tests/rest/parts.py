@@ -28,7 +28,7 @@ from lakehand.core.ports import PluginReport
 from lakehand.core.rate_limits import RateLimiter
 from lakehand.core.table_service import TableService
 from lakehand.domain.actions import Action
-from lakehand.domain.alerts import AlertChanges, AlertKind, AlertRules, Cause
+from lakehand.domain.alerts import AlertChanges, AlertId, AlertKind, AlertRules, Cause
 from lakehand.domain.locations import Warehouses
 from lakehand.domain.processes import Json
 from lakehand.domain.references import Catalog, TableReference
@@ -263,7 +263,7 @@ def add_table(client: httpx.Client, **changes: Any) -> dict[str, Any]:
     return table
 
 
-def open_alert(store: SqlStore, key: str = "failed:1", kind: AlertKind = AlertKind.OPERATION_FAILED) -> int:
+def open_alert(store: SqlStore, key: str = "failed:1", kind: AlertKind = AlertKind.OPERATION_FAILED) -> AlertId:
     now = store.clock.now()
     cause = Cause(key=key, kind=kind, title=f"{key} failed", message="no space", owner="ann")
     store.alerts.change(AlertChanges(open=[cause]), AlertRules(), read_at=now, now=now)

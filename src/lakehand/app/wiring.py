@@ -9,17 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import lakehand
+from lakehand.app.alerting import Alerting
 from lakehand.app.boundaries import boundaries
-from lakehand.app.home import free_share, own_paths, prepare_database_file
+from lakehand.app.home import own_paths, prepare_database_file
 from lakehand.app.identity import Identity, SystemIdSource, take_identity
 from lakehand.app.path_guard import keep_apart, path_guard, warehouses_of
 from lakehand.app.plugins import load, storage_properties
-from lakehand.app.receivers import open_receivers
 from lakehand.app.recognition import recogniser
 from lakehand.app.settings import Settings
-from lakehand.core.alert_monitor import AlertMonitor
-from lakehand.core.alert_sender import AlertSender
-from lakehand.core.alert_service import AlertService
 from lakehand.core.catalog_service import CatalogService
 from lakehand.core.completer import Completer
 from lakehand.core.coordinator import Coordinator
@@ -57,7 +54,7 @@ ALERT_PACE, SEND_PACE = 15.0, 5.0
 THREADS = 8  # that evaluate tables of one format at once
 FEW = 4  # for other calls into one plugin
 # Seconds for one call into a plugin before it is abandoned. Less than a lease, where one is held meanwhile.
-EVALUATE_TIMEOUT, ADMIT_TIMEOUT, VERIFY_TIMEOUT, ENGINE_TIMEOUT, SEND_TIMEOUT = 60.0, 45.0, 120.0, 30.0, 30.0
+EVALUATE_TIMEOUT, ADMIT_TIMEOUT, VERIFY_TIMEOUT, ENGINE_TIMEOUT = 60.0, 45.0, 120.0, 30.0
 CLOSE_TIMEOUT = 10.0  # seconds for the calls that are under way when the service stops
 CACHE_TIME = timedelta(seconds=1)  # of known tables and the database's time in the intake
 HUDI_NOTIFICATIONS = HudiNotifications()
@@ -86,6 +83,7 @@ class Service:
             draw_boundary=boundaries(warehouses, check_path),
         )  # fmt: skip
         self.recovery = Recovery(plugins=plugins, runtimes=self.runtimes, since=store.clock.now())
+        self.alerting = Alerting(settings, store, metrics, identity.id, self.wake_up("alert-sender"))
         self.make_pools()
         self.health_reader = HealthReader(plugins=plugins, pools=self.count_pools)
         self.tables = TableService(
@@ -100,8 +98,6 @@ class Service:
         )  # fmt: skip
         self.operations = OperationService(store=store, plugins=plugins, wake=self.wake_up("dispatcher", "monitor"))
         self.fleet = FleetService(store=store)
-        self.receivers = open_receivers(settings.alerts.receivers)
-        self.alerts = AlertService(store=store, receivers=self.receivers, pools=self.test_pools)
         self.intake = Intake(
             store=store, warehouses=warehouses, heartbeat_timeout=settings.heartbeat_timeout, rules=HUDI_NOTIFICATIONS,
             rate_limiter=RateLimiter(per_minute=settings.new_tables_per_minute),
@@ -117,11 +113,9 @@ class Service:
         self.dispatch_pools = WorkerPools(purpose="dispatch", size=FEW, timeout=min(ADMIT_TIMEOUT, lease * 0.75))
         self.complete_pools = WorkerPools(purpose="complete", size=FEW, timeout=VERIFY_TIMEOUT)
         self.count_pools = WorkerPools(purpose="count", size=FEW, timeout=EVALUATE_TIMEOUT)
-        self.alert_pools = WorkerPools(purpose="alert", size=FEW, timeout=SEND_TIMEOUT)
-        self.test_pools = WorkerPools(purpose="alert-test", size=FEW, timeout=SEND_TIMEOUT)
         self.pools = (
             self.engine_pools, self.evaluate_pools, self.dispatch_pools, self.complete_pools, self.count_pools,
-            self.alert_pools, self.test_pools,
+            self.alerting.pools, self.alerting.test_pools,
         )  # fmt: skip
 
     def make_loops(self) -> None:
@@ -144,11 +138,7 @@ class Service:
         )  # fmt: skip
         cleaner = HistoryCleaner(store=self.store, keep_history=settings.keep_history)
         recorder = FleetRecorder(store=self.store, keep_history=settings.keep_history)
-        self.alert_sender = AlertSender(
-            store=self.store, metrics=self.metrics, receivers=self.receivers, pools=self.alert_pools,
-            holder=self.identity.id, wake=self.wake_up("alert-sender"),
-        )  # fmt: skip
-        alerts = self.build_alert_monitor(supervisor)
+        alerts = self.alerting.build_monitor(self.plugins, lambda: dict(supervisor.healths))
         steps: dict[str, tuple[Callable[[], bool], Callable[[], float]]] = {
             "prober": (prober.run_once, lambda: PROBE_PACE),
             "coordinator": (coordinator.run_once, lambda: COORDINATE_PACE),
@@ -160,19 +150,11 @@ class Service:
             "history-cleaner": (cleaner.run_once, lambda: CLEAN_PACE),
             "fleet-recorder": (recorder.run_once, lambda: RECORD_PACE),
             "alerts": (alerts.run_once, lambda: ALERT_PACE),
-            "alert-sender": (self.alert_sender.run_once, lambda: SEND_PACE),
+            "alert-sender": (self.alerting.sender.run_once, lambda: SEND_PACE),
             "catalogs": (self.catalogs.run_once, settings.catalog_sync.total_seconds),
         }
         for name, (step, pace) in steps.items():
             self.loops[name] = Loop(name=name, run_once=step, pause=pace, metrics=self.metrics)
-
-    def build_alert_monitor(self, supervisor: EngineSupervisor) -> AlertMonitor:
-        return AlertMonitor(
-            store=self.store, metrics=self.metrics, holder=self.identity.id, rules=self.settings.alerts.rules(),
-            limits=self.settings.alerts.limits(), engines=lambda: dict(supervisor.healths),
-            plugins=self.plugins.listing, free_disk=lambda: free_share(self.settings.home),
-            wake=self.wake_up("alert-sender"),
-        )  # fmt: skip
 
     def build_dispatcher(self) -> Dispatcher:
         return Dispatcher(
@@ -204,7 +186,7 @@ class Service:
     def start(self, only: Collection[str] = ()) -> None:
         """Take up what a former process of this home left, then run: all loops, or only those that are named."""
         self.rescuer.adopt()
-        self.alert_sender.adopt()
+        self.alerting.sender.adopt()
         for name, loop in self.loops.items():
             if not only or name in only:
                 loop.start()
@@ -214,11 +196,9 @@ class Service:
         for loop in self.loops.values():
             loop.stop()
         for pools in self.pools:
-            # Counting changes nothing, and a message that was not sent is sent after the next start.
+            # Counting and tests change nothing.
             pools.close(timeout=0.0 if pools.purpose in ("count", "alert-test") else CLOSE_TIMEOUT)
-        for receiver in self.receivers.values():
-            if receiver.alerter is not None:
-                receiver.alerter.close()
+        self.alerting.close()
         self.plugins.close()
         self.identity.release()
         for engine in self.plugins.engines.values() if self.settings.stop_driver else ():
