@@ -78,6 +78,16 @@ def test_a_test_reaches_every_receiver(service: Service, hook: HttpReceiver, mai
     assert (len(hook.bodies), len(mails[0].envelopes)) == (1, 1)
 
 
+def test_a_receiver_that_cannot_be_used_is_an_alert_for_the_others(service: Service) -> None:
+    receiver = service.alerting.receivers["mail"]
+    receiver.alerter, receiver.problem = None, "the receiver cannot be used: no apprise"
+
+    service.alerting.build_monitor(service.plugins, dict).run_once()
+
+    titles = [alert.cause.title for alert in service.store.alerts.open_alerts()]
+    assert "the alerter mail is broken" in titles
+
+
 def test_the_plugins_of_this_instance_are_watched(service: Service) -> None:
     broken = PluginReport(kind="engine", name="odd", distribution="odd", version="1", state="broken", reason="no Java")
     monitor = service.alerting.build_monitor(service.plugins, dict)

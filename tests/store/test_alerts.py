@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Alerts on each database: one per cause, with messages that one instance at a time can claim."""
 
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -23,7 +26,7 @@ from lakehand.domain.alerts import (
 from lakehand.domain.errors import NotFound
 from lakehand.domain.events import Event
 from lakehand.domain.operations import InstanceId, Status
-from lakehand.store import SqlStore
+from lakehand.store import SqlStore, open_store
 from lakehand.store.schema import alert_message
 from tests.store.given import (
     HOUR,
@@ -259,6 +262,52 @@ def test_old_alerts_are_removed_with_their_messages_and_open_ones_are_kept(store
 
     assert len(store.alerts.list(only_open=False, limit=5, cursor=None).items) == 1
     assert len(store.database.read(lambda tx: tx.execute(select(alert_message)).all())) == 1
+
+
+def test_many_instances_at_once_open_a_cause_once_and_claim_each_message_once(
+    store: SqlStore, migrated_url: str
+) -> None:
+    """Each claims with one lease after the other, until nothing is left."""
+    causes = [cause(f"failed:{number}") for number in range(30)]
+    start = threading.Barrier(6)
+
+    def work(name: int) -> tuple[int, list[int]]:
+        own, claimed = open_store(migrated_url), list[int]()
+        start.wait()
+        opened = open_causes(own, *(causes if name % 2 else reversed(causes)))
+        while messages := claim(own, by=InstanceId(str(name)), limit=3):
+            claimed += [message.id for message in messages]
+        own.close()
+        return opened, claimed
+
+    with ThreadPoolExecutor(6) as instances:
+        results = list(instances.map(work, range(6)))
+
+    assert sum(opened for opened, _ in results) == len(store.alerts.open_alerts()) == 30
+    every = [number for _, claimed in results for number in claimed]
+    assert (len(every), len(set(every))) == (30, 30)
+
+
+def test_many_instances_at_once_resolve_and_remind_once(store: SqlStore, migrated_url: str) -> None:
+    open_causes(store, *(cause(f"failed:{number}") for number in range(10)))
+    known = store.alerts.open_alerts()
+    for message in claim(store):
+        store.alerts.finish(message, now=NOON)
+    start, day = threading.Barrier(6), NOON + RULES.reminder
+
+    def work(_: int) -> int:
+        own = open_store(migrated_url)
+        start.wait()
+        own.alerts.change(AlertChanges(remind=known), RULES, read_at=day, now=day)
+        resolved = resolve(own, *known, now=day)
+        own.close()
+        return resolved
+
+    with ThreadPoolExecutor(6) as instances:
+        assert sum(instances.map(work, range(6))) == 10
+
+    rows = store.database.read(lambda tx: tx.scalars(select(alert_message.c.kind)).all())
+    assert Counter(rows) == {"opened": 10, "reminder": 10, "resolved": 10}
 
 
 def troubles(store: Store, now: datetime) -> Any:

@@ -7,11 +7,11 @@ from lakehand.app.home import free_share
 from lakehand.app.receivers import open_receivers
 from lakehand.app.settings import Settings
 from lakehand.core.alert_monitor import AlertMonitor
-from lakehand.core.alert_sender import AlertSender
+from lakehand.core.alert_sender import AlertSender, Receiver
 from lakehand.core.alert_service import AlertService
 from lakehand.core.plugin_calls.pools import WorkerPools
 from lakehand.core.plugins import Plugins
-from lakehand.core.ports import Metrics, Store
+from lakehand.core.ports import Metrics, PluginReport, Store
 from lakehand.domain.operations import InstanceId
 from lakehand.spi.engines import EngineHealth
 
@@ -35,12 +35,25 @@ class Alerting:
     def build_monitor(self, plugins: Plugins, engines: Callable[[], Mapping[str, EngineHealth]]) -> AlertMonitor:
         return AlertMonitor(
             store=self.store, metrics=self.metrics, holder=self.holder, rules=self.settings.alerts.rules(),
-            limits=self.settings.alerts.limits(), engines=engines, plugins=plugins.listing,
+            limits=self.settings.alerts.limits(), engines=engines,
+            plugins=lambda: [*plugins.listing(), *self.reports()],
             free_disk=lambda: free_share(self.settings.home), wake=self.wake,
         )  # fmt: skip
+
+    def reports(self) -> list[PluginReport]:
+        """Each receiver as a plugin: the alert about one that is stuck goes to the others."""
+        return [report_of(one) for one in self.receivers.values()]
 
     def close(self) -> None:
         """After the pools: what was not sent is sent after the next start."""
         for receiver in self.receivers.values():
             if receiver.alerter is not None:
                 receiver.alerter.close()
+
+
+def report_of(receiver: Receiver) -> PluginReport:
+    state, why = receiver.breaker.state()
+    return PluginReport(
+        kind="alerter", name=receiver.name, distribution="", version="",
+        state="broken" if receiver.alerter is None else state, reason=receiver.problem or receiver.hidden(why),
+    )  # fmt: skip
