@@ -147,6 +147,42 @@ def test_a_cause_that_flickers_is_one_alert(store: SqlStore, clock: PassedClock,
     assert ops.sent == ["opened the disk of instance one fills up"]
 
 
+def test_an_engine_that_is_down_while_it_has_work_is_an_alert_until_it_is_up(
+    store: SqlStore, clock: PassedClock, one: Instance, ops: Mailbox
+) -> None:
+    new = NewOperation(table=a_table(store, clock).id, instant=Instant("1"), process=TableProcess(action=COMPACTION))
+    operation, _ = store.operations.add(new, now=clock.now())
+    one.engines["spark"] = EngineHealth(is_up=False, detail="no Java")
+    one.look()
+    one.look(minutes=6)
+    assert store.alerts.open_alerts() == []  # an engine without work may be down
+
+    store.operations.claim(operation, holder=InstanceId("one"), now=clock.now(), time_to_live=TTL)
+    one.look()
+    one.look(minutes=6)
+    one.engines["spark"] = EngineHealth(is_up=True, detail="runs")
+    one.look()
+    one.look(minutes=2)
+    one.deliver()
+
+    title = "the engine spark of instance one does not run"
+    assert ops.sent == [f"opened {title}", f"resolved {title}"]
+
+
+def test_a_queue_that_is_stuck_is_an_alert(store: SqlStore, clock: PassedClock, one: Instance, ops: Mailbox) -> None:
+    new = NewOperation(
+        table=a_table(store, clock).id, instant=Instant("1"), process=TableProcess(action=COMPACTION), queue="night"
+    )
+    store.operations.add(new, now=clock.now())
+
+    one.look(minutes=59)
+    assert store.alerts.open_alerts() == []
+    one.look(minutes=1)
+    one.deliver()
+
+    assert ops.sent == ["opened the queue night is stuck"]
+
+
 def test_a_table_is_unreadable_after_a_few_minutes_only(
     store: SqlStore, clock: PassedClock, one: Instance, ops: Mailbox
 ) -> None:

@@ -217,6 +217,17 @@ def test_beyond_the_bound_one_message_counts_the_rest(store: SqlStore) -> None:
     assert kinds(claim(store, now=NOON + HOUR, limit=2000)) == ["resolved"] * 50
 
 
+def test_a_summary_that_was_sent_too_early_is_sent_again_with_all_that_it_counts(store: SqlStore) -> None:
+    few = replace(RULES, most_per_minute=1)
+    open_causes(store, cause("a"), cause("b"), rules=few)
+    for message in claim(store, now=NOON + 2 * MINUTE):
+        store.alerts.finish(message, now=NOON + 2 * MINUTE)
+
+    open_causes(store, cause("c"), rules=few)  # by a slow instance, whose now is long ago
+
+    assert [(one.kind, one.more) for one in claim(store, now=NOON + 3 * MINUTE)] == [("summary", 2)]
+
+
 def test_warnings_wait_for_the_end_of_the_quiet_hours(store: SqlStore) -> None:
     quiet = QuietHours(start=NOON.time(), end=(NOON + HOUR).time())
     rules = replace(RULES, quiet_hours=quiet)
@@ -255,7 +266,12 @@ def test_alerts_are_listed_newest_first_and_counted(store: SqlStore) -> None:
 
 def test_old_alerts_are_removed_with_their_messages_and_open_ones_are_kept(store: SqlStore) -> None:
     open_causes(store, cause("a"), cause("b"))
-    resolve(store, store.alerts.open_alerts()[0])
+    first, _ = store.alerts.open_alerts()
+    resolve(store, first)
+    for _ in range(2):
+        for message in claim(store):
+            assert store.alerts.remove_before(NOON + SECOND, limit=10) == 0  # not all was sent
+            store.alerts.finish(message, now=NOON)
 
     assert store.alerts.remove_before(NOON, limit=10) == 0
     assert store.alerts.remove_before(NOON + SECOND, limit=10) == 1

@@ -115,7 +115,7 @@ class EngineHistory:
         if fresh >= MOST_RESTARTS:
             return f"it was started again {fresh} times in {RESTART_SPAN.seconds // 60} minutes; {health.detail}"
         if self.down_since is not None and now - self.down_since >= longest:
-            return f"it is down since {self.down_since:%H:%M} UTC while work waits; {health.detail}"
+            return f"it is down since {self.down_since:%H:%M} UTC while it has work; {health.detail}"
         return ""
 
 

@@ -63,14 +63,17 @@ class AlertMonitor:
     def own_causes(self, now: datetime) -> Iterator[Cause]:
         depth = self.store.operations.queue_depth(now=now)
         yield from queue_causes(depth, now, self.limits.queue_wait)
-        yield from self.engine_causes(is_wanted=bool(depth), now=now)
+        yield from self.engine_causes(now)
         yield from plugin_causes(self.plugins(), self.holder)
         yield from disk_causes(self.free_disk(), self.store.problem(), self.holder, self.limits.free_disk)
 
-    def engine_causes(self, *, is_wanted: bool, now: datetime) -> Iterator[Cause]:
-        for name, health in self.engines().items():
+    def engine_causes(self, now: datetime) -> Iterator[Cause]:
+        healths = self.engines()
+        is_any_down = any(not health.is_up for health in healths.values())
+        wanted = {one.process.engine for one in self.store.operations.held(self.holder)} if is_any_down else set()
+        for name, health in healths.items():
             history = self._histories.setdefault(name, EngineHistory())
-            problem = history.problem(health, is_wanted=is_wanted, now=now, longest=self.limits.engine_down)
+            problem = history.problem(health, is_wanted=name in wanted, now=now, longest=self.limits.engine_down)
             if problem:
                 yield engine_cause(name, problem, self.holder)
 

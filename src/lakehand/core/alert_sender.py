@@ -102,7 +102,7 @@ class AlertSender:
             if message.id not in self._unstored:
                 receiver.send(text_of(message))
                 self._unstored.add(message.id)
-        except (OSError, LakehandError) as error:
+        except Exception as error:  # whatever it is, the message stays, and the receiver keeps its threads
             self.end(receiver, partial(self.postpone, receiver, message, error))
         else:
             self.end(receiver, partial(self.finish, receiver, message))

@@ -486,7 +486,7 @@ class Alerts(Protocol):
         """End the leases that a former process of this instance left. Returns how many."""
 
     def remove_before(self, before: datetime, *, limit: int) -> int:
-        """Delete alerts that were resolved before, with their messages."""
+        """Delete alerts that were resolved before, with their messages; not while these are still to be sent."""
 
 
 class Store(Protocol):

@@ -74,19 +74,20 @@ class AlertWriter:
         self.add_to_summaries(more)
 
     def free_messages(self) -> dict[str, int]:
+        is_ours = m.receiver.in_(self.rules.receivers)
         is_recent = and_(m.create_time > to_millis(self.now - MINUTE), m.kind == MessageKind.OPENED.value)
-        query = select(m.receiver, func.count()).where(is_recent).group_by(m.receiver)
+        query = select(m.receiver, func.count()).where(is_ours, is_recent).group_by(m.receiver)
         used = {str(row[0]): int(row[1]) for row in self.tx.execute(query)}
         return {name: self.rules.most_per_minute - used.get(name, 0) for name in self.rules.receivers}
 
     def add_to_summaries(self, more: Mapping[str, int]) -> None:
-        """One row per receiver and minute; it is due when that minute is over."""
+        """One row per receiver and minute, due when that minute is over. If it was sent before, it is sent again."""
         minute = self.at // 60_000
         due = to_millis(SUMMARY_DELAY + datetime.fromtimestamp((minute + 1) * 60, self.now.tzinfo))
-        statement = upsert(self.dialect, alert_message, ["summary_key"], set_=["due"], add=["more"])
+        statement = upsert(self.dialect, alert_message, ["summary_key"], set_=["due", "end_time"], add=["more"])
         for receiver, count in sorted(more.items()):
             row = self.row(None, receiver, MessageKind.SUMMARY, due)
-            self.tx.execute(statement, row | {"more": count, "summary_key": f"{receiver}:{minute}"})
+            self.tx.execute(statement, row | {"more": count, "end_time": None, "summary_key": f"{receiver}:{minute}"})
 
     def refresh(self, pairs: Iterable[tuple[Alert, Cause]]) -> None:
         """Two instances that see the same occurrence count it once."""

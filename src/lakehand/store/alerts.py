@@ -3,9 +3,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, and_, delete, func, select, update
+from sqlalchemy import Connection, and_, delete, exists, func, select, update
 
 from lakehand.core.ports import AlertsChanged, Page
 from lakehand.domain.alerts import Alert, AlertChanges, AlertId, AlertRules, Severity
@@ -21,6 +21,7 @@ from lakehand.store.schema import alert, alert_message
 from lakehand.store.tables import chunks
 
 a, m = alert.c, alert_message.c
+UNSENT = timedelta(days=3)  # messages are sent for so long; then nobody claims them any more
 IS_OPEN = a.open_key.is_not(None)
 
 
@@ -73,7 +74,10 @@ class SqlAlerts(AlertOutbox):
         return self.database.write(write)
 
     def remove_before(self, before: datetime, *, limit: int) -> int:
-        old = a.resolve_time < to_millis(before)
+        is_unsent = exists().where(
+            m.alert_id == a.alert_id, m.end_time.is_(None), m.create_time >= to_millis(before - UNSENT)
+        )
+        old = and_(a.resolve_time < to_millis(before), ~is_unsent)
         ends = and_(m.alert_id.is_(None), m.end_time < to_millis(before))
 
         def remove(tx: Connection) -> int:
