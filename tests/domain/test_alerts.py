@@ -136,6 +136,6 @@ def test_quiet_hours_end_at_their_local_time(hours: QuietHours, now: datetime, e
 def test_in_quiet_hours_warnings_wait_and_critical_messages_do_not() -> None:
     rules = AlertRules(receivers=("ops",), quiet_hours=LUNCH)
 
-    assert rules.due(cause(), NOON) == NOON + HOUR
-    assert rules.due(cause(kind=AlertKind.DISK_FULL), NOON) == NOON
-    assert rules.due(cause(), NOON + HOUR) == NOON + HOUR
+    assert rules.due(Severity.WARNING, NOON) == NOON + HOUR
+    assert rules.due(Severity.CRITICAL, NOON) == NOON
+    assert rules.due(Severity.WARNING, NOON + HOUR) == NOON + HOUR

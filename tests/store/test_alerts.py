@@ -217,6 +217,26 @@ def test_beyond_the_bound_one_message_counts_the_rest(store: SqlStore) -> None:
     assert kinds(claim(store, now=NOON + HOUR, limit=2000)) == ["resolved"] * 50
 
 
+def test_in_quiet_hours_the_summary_of_warnings_waits_and_that_of_critical_alerts_does_not(store: SqlStore) -> None:
+    quiet = QuietHours(start=NOON.time(), end=(NOON + HOUR).time())
+    rules = replace(RULES, quiet_hours=quiet, most_per_minute=1)
+    every = [
+        cause("disk", kind=AlertKind.DISK_FULL),
+        cause("queue", kind=AlertKind.QUEUE_STUCK),
+        cause("z"),
+        cause("y"),
+    ]
+    open_causes(store, *every, rules=rules)
+
+    now, later = (claim(store, now=NOON + wait) for wait in (2 * MINUTE, HOUR))
+
+    assert [(one.kind, one.severity, one.more) for one in now] == [
+        ("opened", "critical", 0),
+        ("summary", "critical", 1),
+    ]
+    assert [(one.severity, one.more) for one in later if one.severity == "warning"] == [("warning", 2)]
+
+
 def test_a_summary_that_was_sent_too_early_is_sent_again_with_all_that_it_counts(store: SqlStore) -> None:
     few = replace(RULES, most_per_minute=1)
     open_causes(store, cause("a"), cause("b"), rules=few)

@@ -22,7 +22,7 @@ from lakehand.domain.retries import back_off
 from lakehand.spi.alerters import Alerter, AlertText
 
 log = logging.getLogger(__name__)
-AT_ONCE = 2  # messages that are on their way to one receiver
+AT_ONCE = 1  # messages on their way to one receiver: a process that dies repeats no more than this one
 LEASE = timedelta(minutes=2)  # far longer than the deadline of one call
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=10), timedelta(minutes=15)
 GIVE_UP = timedelta(days=3)

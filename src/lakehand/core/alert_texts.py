@@ -24,8 +24,8 @@ def text_of(message: AlertMessage) -> AlertText:
 def summary_text(message: AlertMessage) -> AlertText:
     body = "Many alerts opened within a minute; these have no message of their own: see lakehand alerts list."
     return AlertText(
-        id=str(message.id), kind=str(message.kind), severity=str(Severity.CRITICAL),
-        title=f"[{Severity.CRITICAL}] and {message.more} more alerts", body=body, facts={"more": message.more},
+        id=str(message.id), kind=str(message.kind), severity=str(message.severity),
+        title=f"[{message.severity}] and {message.more} more alerts", body=body, facts={"more": message.more},
     )  # fmt: skip
 
 

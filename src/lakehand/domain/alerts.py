@@ -98,6 +98,7 @@ class AlertMessage:
     receiver: str
     kind: MessageKind
     alert: Alert | None  # None: a summary
+    severity: Severity
     more: int = 0  # of a summary: how many alerts it stands for
     created_at: datetime
     attempts: int  # this one included
@@ -158,10 +159,10 @@ class AlertRules:
         named = {name for route in self.routes if route.matches(cause) for name in route.receivers}
         return tuple(name for name in self.receivers if name in named)
 
-    def due(self, cause: Cause, now: datetime) -> datetime:
-        """When a message about it may be sent: critical ones at once, others not in the quiet hours."""
+    def due(self, severity: Severity, now: datetime) -> datetime:
+        """When a message may be sent: critical ones at once, others not in the quiet hours."""
         end = self.quiet_hours.end_after(now) if self.quiet_hours else None
-        return now if end is None or cause.severity is Severity.CRITICAL else end
+        return now if end is None or severity is Severity.CRITICAL else end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

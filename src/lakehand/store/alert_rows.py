@@ -6,7 +6,17 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from lakehand.domain.alerts import Alert, AlertId, AlertKind, AlertMessage, AlertRules, Cause, MessageId, MessageKind
+from lakehand.domain.alerts import (
+    Alert,
+    AlertId,
+    AlertKind,
+    AlertMessage,
+    AlertRules,
+    Cause,
+    MessageId,
+    MessageKind,
+    Severity,
+)
 from lakehand.domain.operations import LeaseToken
 from lakehand.store.clock import to_millis, to_time
 from lakehand.store.documents import storable_text
@@ -52,7 +62,13 @@ def to_alert(row: Row[Any]) -> Alert:
 
 
 def to_message(row: Row[Any], alert: Alert | None) -> AlertMessage:
+    severity = alert.cause.severity if alert else Severity(row.summary_key.rpartition(":")[2])
     return AlertMessage(
         id=MessageId(row.message_id), receiver=row.receiver, kind=MessageKind(row.kind), alert=alert, more=row.more,
         created_at=to_time(row.create_time), attempts=row.attempts, token=LeaseToken(row.lease_token),
+        severity=severity,
     )  # fmt: skip
+
+
+def summary_key(receiver: str, minute: int, severity: Severity) -> str:
+    return f"{receiver}:{minute}:{severity}"

@@ -10,9 +10,9 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, and_, func, insert, or_, select, update
 
-from lakehand.domain.alerts import Alert, AlertRules, Cause, MessageKind
+from lakehand.domain.alerts import Alert, AlertRules, Cause, MessageKind, Severity
 from lakehand.domain.events import Event
-from lakehand.store.alert_rows import key_of, new_row, texts_of, to_cause
+from lakehand.store.alert_rows import key_of, new_row, summary_key, texts_of, to_cause
 from lakehand.store.clock import millis_or_none, to_millis
 from lakehand.store.dialects import insert_missing, upsert
 from lakehand.store.events import EventWriter
@@ -62,13 +62,13 @@ class AlertWriter:
         """Each receiver gets its own messages up to the bound, and a summary of the rest."""
         free = self.free_messages()
         own: list[Row] = []
-        more: Counter[str] = Counter()
+        more: Counter[tuple[str, Severity]] = Counter()
         for number, cause in opened.items():
             for receiver in self.rules.receivers_of(cause):
                 if free[receiver] > 0:
                     own.append(self.message(number, cause, receiver, MessageKind.OPENED))
                 else:
-                    more[receiver] += 1
+                    more[receiver, cause.severity] += 1
                 free[receiver] -= 1
         self.insert(own)
         self.add_to_summaries(more)
@@ -80,14 +80,15 @@ class AlertWriter:
         used = {str(row[0]): int(row[1]) for row in self.tx.execute(query)}
         return {name: self.rules.most_per_minute - used.get(name, 0) for name in self.rules.receivers}
 
-    def add_to_summaries(self, more: Mapping[str, int]) -> None:
-        """One row per receiver and minute, due when that minute is over. If it was sent before, it is sent again."""
+    def add_to_summaries(self, more: Mapping[tuple[str, Severity], int]) -> None:
+        """One row per receiver, minute and severity, due after that minute. If it was sent before, it is sent again."""
         minute = self.at // 60_000
-        due = to_millis(SUMMARY_DELAY + datetime.fromtimestamp((minute + 1) * 60, self.now.tzinfo))
+        end = datetime.fromtimestamp((minute + 1) * 60, self.now.tzinfo) + SUMMARY_DELAY
         statement = upsert(self.dialect, alert_message, ["summary_key"], set_=["due", "end_time"], add=["more"])
-        for receiver, count in sorted(more.items()):
-            row = self.row(None, receiver, MessageKind.SUMMARY, due)
-            self.tx.execute(statement, row | {"more": count, "end_time": None, "summary_key": f"{receiver}:{minute}"})
+        for (receiver, severity), count in sorted(more.items()):
+            row = self.row(None, receiver, MessageKind.SUMMARY, to_millis(self.rules.due(severity, end)))
+            key = summary_key(receiver, minute, severity)
+            self.tx.execute(statement, row | {"more": count, "end_time": None, "summary_key": key})
 
     def refresh(self, pairs: Iterable[tuple[Alert, Cause]]) -> None:
         """Two instances that see the same occurrence count it once."""
@@ -135,7 +136,7 @@ class AlertWriter:
         return found
 
     def message(self, id: int, cause: Cause, receiver: str, kind: MessageKind) -> Row:
-        return self.row(id, receiver, kind, to_millis(self.rules.due(cause, self.now)))
+        return self.row(id, receiver, kind, to_millis(self.rules.due(cause.severity, self.now)))
 
     def row(self, id: int | None, receiver: str, kind: MessageKind, due: int) -> Row:
         return {
