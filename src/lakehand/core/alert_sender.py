@@ -67,7 +67,7 @@ class AlertSender:
     wake: Callable[[], None] = lambda: None
     time_to_live: timedelta = LEASE
     _in_flight: Counter[str] = field(default_factory=Counter)
-    _unstored: set[MessageId] = field(default_factory=set)  # sent, but the database did not take that
+    _unstored: dict[MessageId, AlertMessage] = field(default_factory=dict)  # sent, and that is not stored yet
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def adopt(self) -> int:
@@ -78,10 +78,17 @@ class AlertSender:
         if not self.receivers:
             return False
         now = self.store.clock.now()
+        self.store_late(now)
         for name in self.store.alerts.due_receivers(now=now):
             if name in self.receivers:
                 self.serve(self.receivers[name], now)
         return False
+
+    def store_late(self, now: datetime) -> None:
+        """Store what was sent while the database did not take it, before the lease ends and it is sent again."""
+        for message in list(self._unstored.values()):
+            self.store.alerts.finish(message, now=now)
+            self._unstored.pop(message.id, None)
 
     def serve(self, receiver: Receiver, now: datetime) -> None:
         """Claim no more than can be sent at once: a claimed message must not wait."""
@@ -101,7 +108,6 @@ class AlertSender:
         try:
             if message.id not in self._unstored:
                 receiver.send(text_of(message))
-                self._unstored.add(message.id)
         except Exception as error:  # whatever it is, the message stays, and the receiver keeps its threads
             self.end(receiver, partial(self.postpone, receiver, message, error))
         else:
@@ -112,17 +118,24 @@ class AlertSender:
         self.end(receiver, partial(self.postpone, receiver, message, Unavailable(why)))
 
     def end(self, receiver: Receiver, store: Callable[[], None]) -> None:
-        self.count(receiver, -1)
+        """The receiver is free again when the outcome is stored, so that a crash repeats one message at most."""
         try:
             store()
         except LakehandError as error:  # the lease runs out, and the message is claimed again
             log.warning("a message's outcome was not stored", extra={"receiver": receiver.name, "error": str(error)})
+        finally:
+            self.count(receiver, -1)
         self.wake()
 
     def finish(self, receiver: Receiver, message: AlertMessage) -> None:
-        if not self.store.alerts.finish(message, now=self.store.clock.now()):
+        try:
+            is_ours = self.store.alerts.finish(message, now=self.store.clock.now())
+        except LakehandError:
+            self._unstored[message.id] = message
+            raise
+        if not is_ours:
             log.warning("a message was sent after its lease", extra={"receiver": receiver.name, "id": message.id})
-        self._unstored.discard(message.id)
+        self._unstored.pop(message.id, None)
         self.metrics.alert_message(receiver.name, "sent")
 
     def postpone(self, receiver: Receiver, message: AlertMessage, error: Exception) -> None:
