@@ -17,7 +17,9 @@ from lakehand.spi.alerters import Alerter
 from tests.app.distributions import Installer
 
 toml: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-RECEIVER = '[alerts.receivers.on-call]\nkind = "webhook"\nurl = "https://example.com/hush"\nsecret = "hush-hush"\n'
+RECEIVER = (
+    '[alerts.receivers.on-call]\nkind = "webhook"\nurl = "https://example.com/hush"\nsecret = "hush-hush-hush-hush"\n'
+)
 
 
 def read(tmp_path: Path, text: str) -> Settings:
@@ -48,6 +50,17 @@ def test_receivers_routes_and_quiet_hours_are_read(tmp_path: Path) -> None:
     assert (str(rules.quiet_hours.zone), rules.reminder) == ("Europe/Berlin", timedelta(hours=12))
 
 
+def test_receivers_and_routes_can_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHAND_ALERTS__RECEIVERS", '{"ops": {"url": "mailto://a:b@example.com"}}')
+    monkeypatch.setenv("LAKEHAND_ALERTS__ROUTES", '[{"receivers": ["ops"], "owners": ["ann"]}]')
+    monkeypatch.setenv("LAKEHAND_ALERTS__QUIET_HOURS", "22:00-07:00")
+
+    rules = read(tmp_path, "").alerts.rules()
+
+    assert (rules.receivers, rules.routes[0].owners) == (("ops",), {"ann"})
+    assert rules.quiet_hours is not None
+
+
 @pytest.mark.parametrize(
     ("text", "error"),
     [
@@ -61,6 +74,8 @@ def test_receivers_routes_and_quiet_hours_are_read(tmp_path: Path) -> None:
         ('[alerts.receivers.ops]\nkind = "webhook"', "receivers.ops.url: Field required"),
         ('[alerts.receivers."a b"]\nurl = "json://x"', "name of a receiver"),
         (f'{RECEIVER}\nodd = "hush"', "odd"),
+        ('[alerts.receivers.ops]\nurl = "https://x"\nsecret = "hush"', "it must have 16 to 512 characters"),
+        ('[alerts.receivers.ops]\nurl = "https://x"\nsecret = ""', "it is empty"),
     ],
 )
 def test_a_mistake_is_named_and_no_secret_is(tmp_path: Path, text: str, error: str) -> None:

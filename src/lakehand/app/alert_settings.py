@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, SecretStr
 
+from lakehand.app.secrets import check_secret
 from lakehand.app.setting_types import Duration, Texts, Words, setting
 from lakehand.core.alert_causes import AlertLimits
 from lakehand.domain.alerts import AlertRules, QuietHours, Route, Severity
@@ -31,12 +32,17 @@ def hours(text: str) -> str:
     return text.strip()
 
 
+def strong(secret: SecretStr) -> SecretStr:
+    check_secret("it", secret)
+    return secret
+
+
 class ReceiverSettings(BaseModel, extra="forbid"):
     """Where messages go, and by which alerter."""
 
     kind: str = "apprise"
     url: SecretStr
-    secret: SecretStr | None = None
+    secret: Annotated[SecretStr, AfterValidator(strong)] | None = None
     properties: Texts = {}
 
     def all_properties(self) -> dict[str, str]:
