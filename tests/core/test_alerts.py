@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a cause to its messages: one per cause, sent once, whatever instances and receivers do meanwhile."""
 
-import json
 import multiprocessing
 import os
 import signal
@@ -15,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import update
 
-from lakehand.alerters.webhook import WebhookAlerter
 from lakehand.core.alert_causes import AlertLimits
 from lakehand.core.alert_monitor import AlertMonitor
 from lakehand.core.alert_sender import AlertSender, Receiver
@@ -32,13 +30,11 @@ from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.spi.alerters import AlertText
 from lakehand.spi.engines import EngineHealth
 from lakehand.store import SqlStore, open_store
-from lakehand.store.schema import alert_message, schedule
+from lakehand.store.schema import schedule
 from tests.alerters.mailboxes import Mailbox
-from tests.alerters.receivers import http_receiver
 from tests.core.waiting import eventually
 from tests.core.world import HUDI, PassedClock
 from tests.domain.words import COMPACTION
-from tests.kit.polling import wait_for
 
 TTL = timedelta(minutes=1)
 
@@ -91,11 +87,6 @@ def ops() -> Mailbox:
 @pytest.fixture
 def one(store: SqlStore, clock: PassedClock, ops: Mailbox) -> Instance:
     return Instance(store, clock, ops=ops)
-
-
-@pytest.fixture
-def url(store: SqlStore) -> str:
-    return str(store.database.url)
 
 
 def a_table(store: SqlStore, clock: PassedClock, name: str = "orders") -> Table:
@@ -410,69 +401,3 @@ def test_open_alerts_and_messages_are_counted(store: SqlStore, one: Instance) ->
     text = one.metrics.text()[0].decode()
     assert 'lakehand_alerts_open{severity="critical"} 1.0' in text
     assert 'lakehand_alert_messages_total{outcome="sent",receiver="ops"} 1.0' in text
-
-
-def serve_receiver(url: str, name: str, hook: str) -> None:
-    """One instance in a process of its own, with real time and a real webhook, until it is killed."""
-    webhook = WebhookAlerter()
-    webhook.open({"url": hook, "secret": "a-secret-of-the-receiver"})
-    store, metrics = open_store(url), PrometheusMetrics()
-    receivers = {"ops": Receiver(name="ops", alerter=webhook)}
-    sender = AlertSender(
-        store=store, metrics=metrics, receivers=receivers, holder=InstanceId(name),
-        pools=WorkerPools(purpose="alert", size=2, timeout=20.0), time_to_live=timedelta(seconds=20),
-    )  # fmt: skip
-    monitor = AlertMonitor(
-        store=store, metrics=metrics, rules=AlertRules(receivers=("ops",), most_per_minute=1000),
-        holder=InstanceId(name), engines=dict, plugins=list, free_disk=lambda: 1.0, settle=timedelta(),
-    )  # fmt: skip
-    sender.adopt()
-    while True:
-        monitor.run_once()
-        for _ in range(20):
-            sender.run_once()
-            time.sleep(0.005)
-
-
-def unsent(store: SqlStore) -> str:
-    m = alert_message.c
-    query = select(m.kind, m.attempts, m.last_error, m.lease_holder).where(m.end_time.is_(None))
-    return str(store.database.read(lambda tx: tx.execute(query).all()))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("kills", [0, 6])
-def test_three_instances_that_are_killed_again_and_again_lose_no_message(store: SqlStore, url: str, kills: int) -> None:
-    """Each kill may repeat the one message that was on its way, and no more."""
-    clock, spawn = PassedClock(store.clock.now()), multiprocessing.get_context("spawn")
-    with http_receiver() as hook:
-        processes = {
-            name: spawn.Process(target=serve_receiver, args=(url, name, hook.url)) for name in ("one", "two", "three")
-        }
-        for process in processes.values():
-            process.start()
-        tables = [a_table(store, clock, f"table{number}") for number in range(60)]
-        for number, table in enumerate(tables):
-            run(store, clock, table, 1, Status.FAILED)
-            if number % 10 == 9 and number // 10 < kills:
-                name = list(processes)[number // 10 % 3]
-                seen = len(hook.requests)
-                eventually(lambda seen=seen: len(hook.requests) > seen)  # type: ignore[misc]
-                processes[name].kill()
-                processes[name].join()
-                processes[name] = spawn.Process(target=serve_receiver, args=(url, name, hook.url))
-                processes[name].start()
-        wait_for(lambda: len(store.alerts.open_alerts()) == len(tables), "all alerts to open", timeout=90)
-        for table in tables:
-            run(store, clock, table, 2, Status.SUCCEEDED)
-        wait_for(lambda: not store.alerts.open_alerts(), "all alerts to be resolved", timeout=90)
-        wait_for(lambda: len({headers["Lakehand-Message"] for headers, _ in hook.requests}) >= 120, unsent(store), 90)
-        for process in processes.values():
-            process.kill()
-            process.join()
-        sent = Counter(headers["Lakehand-Message"] for headers, _ in hook.requests)
-    repeated = sum(count - 1 for count in sent.values())
-    kinds = Counter(json.loads(body)["kind"] for _, body in hook.requests)
-    print(f"{len(sent)} messages, {repeated} repeated, {kills} kills, {dict(kinds)}")  # noqa: T201
-    assert len(sent) == 120
-    assert repeated <= kills
