@@ -57,7 +57,8 @@ def test_receivers_and_routes_can_come_from_the_environment(tmp_path: Path, monk
 
     rules = read(tmp_path, "").alerts.rules()
 
-    assert (rules.receivers, rules.routes[0].owners) == (("ops",), {"ann"})
+    assert rules.receivers == ("ops",)
+    assert rules.routes[0].owners == {"ann"}
     assert rules.quiet_hours is not None
 
 
