@@ -15,8 +15,10 @@ import pytest
 import typer.main
 from pydantic import BaseModel
 
-from lakehand.app.settings import ALIASES, Settings, load, read_duration
+from lakehand.app.setting_types import read_duration
+from lakehand.app.settings import ALIASES, Settings, load
 from lakehand.cli import app
+from lakehand.domain.alerts import SEVERITIES, AlertKind
 from lakehand.engines.spark.settings import KEYS, read_settings
 from lakehand.formats.hudi import HudiProcessFactory
 from lakehand.observe.metrics import PrometheusMetrics
@@ -136,6 +138,17 @@ def test_the_examples_of_catalogs_are_accepted(page: Path, tmp_path: Path, monke
     assert all(catalog.warehouse for catalog in load(config=file).catalog_map().values())
 
 
+def test_the_example_of_alerts_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("LAKEHAND_")]:
+        monkeypatch.delenv(name)
+    page = TEXT[ROOT / "docs" / "alerts.md"]
+    [example] = [block for language, block in FENCE.findall(page) if language == "toml"]
+    file = tmp_path / "lakehand.toml"
+    file.write_text(example, encoding="utf-8")
+    assert load(config=file).alerts.rules().receivers == ("pager", "team")
+    assert [one for one in AlertKind if f"| `{one}` | {SEVERITIES[one]} |" not in page] == []
+
+
 def test_every_property_of_the_spark_engine_has_a_row_and_every_row_a_property() -> None:
     documented = {code(row[0]) for row in rows(section(OPERATING, "The spark engine").split("### ")[0])}
     assert documented - {"spark.*"} == set(KEYS)
@@ -234,8 +247,8 @@ def routes() -> set[tuple[str, str]]:
     """Method and path of everything that is served, with parameters as {}."""
     unused = cast(Any, SimpleNamespace())
     context = ApiContext(
-        tables=unused, operations=unused, catalogs=unused, fleet=unused, explainer=unused, health=unused,
-        intake=unused, events=unused, instances=unused, plugins=tuple, settings_of=lambda _table: (),
+        tables=unused, operations=unused, catalogs=unused, fleet=unused, alerts=unused, explainer=unused,
+        health=unused, intake=unused, events=unused, instances=unused, plugins=tuple, settings_of=lambda _table: (),
         readiness=dict, metrics_text=lambda: (b"", ""),
         security=Security(), about=ServiceInfo(version="0"),
     )  # fmt: skip

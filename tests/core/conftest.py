@@ -19,3 +19,8 @@ def store(sqlite_template: Path, tmp_path: Path) -> Any:
 @pytest.fixture
 def world(store: Any) -> World:
     return World(store)
+
+
+@pytest.fixture
+def url(store: Any) -> str:
+    return str(store.database.url)

@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute, Route
 
 from lakehand.app.bounded_http import bounded_http
 from lakehand.app.connections import Bounds, Connections
+from lakehand.core.alert_service import AlertService
 from lakehand.core.catalog_service import CatalogService, ServedCatalog
 from lakehand.core.explain import Explainer
 from lakehand.core.fleet_service import FleetService
@@ -30,6 +31,7 @@ from lakehand.core.rate_limits import RateLimiter
 from lakehand.core.table_service import TableService
 from lakehand.core.table_settings import effective_settings
 from lakehand.domain.actions import Action
+from lakehand.domain.alerts import AlertChanges, AlertId, AlertKind, AlertRules, Cause
 from lakehand.domain.locations import Warehouses
 from lakehand.domain.processes import Json
 from lakehand.domain.references import Catalog, TableReference
@@ -161,6 +163,7 @@ def context_over(
     return ApiContext(
         tables=tables,
         catalogs=CatalogService(store=store, plugins=on, tables=tables, catalogs=served),
+        alerts=AlertService(store=store),
         operations=OperationService(store=store, plugins=on, wake=silent),
         fleet=FleetService(store=store),
         explainer=Explainer(store=store, plugins=on, waits=dict),
@@ -263,6 +266,13 @@ def add_table(client: httpx.Client, **changes: Any) -> dict[str, Any]:
     assert answer.status_code in (200, 201), answer.text
     table: dict[str, Any] = answer.json()
     return table
+
+
+def open_alert(store: SqlStore, key: str = "failed:1", kind: AlertKind = AlertKind.OPERATION_FAILED) -> AlertId:
+    now = store.clock.now()
+    cause = Cause(key=key, kind=kind, title=f"{key} failed", message="no space", owner="ann")
+    store.alerts.change(AlertChanges(open=[cause]), AlertRules(), read_at=now, now=now)
+    return store.alerts.open_alerts()[-1].id
 
 
 def add_operation(client: httpx.Client, **changes: Any) -> dict[str, Any]:

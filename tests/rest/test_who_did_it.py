@@ -18,6 +18,7 @@ from tests.rest.parts import (
     add_table,
     context_over,
     items,
+    open_alert,
     wire,
     with_security,
 )
@@ -40,6 +41,8 @@ CHANGES: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
     ("POST", "/api/v1/operations/{id}/retry"): ({}, "operation.reopened"),
     ("DELETE", "/api/v1/operations/{id}"): ({}, "operation.removed"),
     ("POST", "/api/v1/catalogs/{name}/sync"): ({}, "table.registered"),
+    ("POST", "/api/v1/alerts/{id}/silence"): ({"duration": 60}, "alert.silenced"),
+    ("POST", "/api/v1/alerts/test"): ({}, "alert.tested"),
     ("POST", "/v1/hoodie/service/register"): ({"base_path": "/data/new"}, "table.registered"),
     ("POST", "/v1/hoodie/service/{service}/submit"): ({**NAMED, "instant": "20261114191013999"}, "operation.stored"),
     ("POST", "/v1/hoodie/service/{service}/remove"): (NAMED, "operation.removed"),
@@ -66,9 +69,10 @@ def test_an_event_says_who_did_it(store: SqlStore, client_of: ClientOf, method: 
     operation = add_operation(client)
     if path.endswith("/retry"):
         client.post(f"/api/v1/operations/{operation['id']}/cancel")
+    alert = open_alert(store)
     before = {event["id"] for event in items(client, "/api/v1/events")}
 
-    wanted = operation["id"] if "operations" in path else table["id"]
+    wanted = operation["id"] if "operations" in path else alert if "alerts" in path else table["id"]
     address = path.replace("{id}", str(wanted)).replace("{name}", "lake").replace("{service}", "compact")
     answer = client.request(method, address, json=body, headers=BO)
 

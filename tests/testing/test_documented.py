@@ -12,7 +12,18 @@ import lakehand.storage
 import lakehand.testing
 from lakehand.app.settings import load
 from lakehand.jobs import job
-from lakehand.spi import EngineState, ExecuteEngine, Finding, ProcessFactory, Remedy, Status, TableFormat, health
+from lakehand.spi import (
+    Alerter,
+    AlertText,
+    EngineState,
+    ExecuteEngine,
+    Finding,
+    ProcessFactory,
+    Remedy,
+    Status,
+    TableFormat,
+    health,
+)
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
 REFERENCE = PAGE.partition("\n## Reference\n")[2]
@@ -38,6 +49,8 @@ PUBLIC = {
     "ProcessFactory": members(ProcessFactory),
     "TableFormat": members(TableFormat),
     "ExecuteEngine": members(ExecuteEngine),
+    "Alerter": members(Alerter),
+    "AlertText": set(AlertText.__annotations__),
     "closed sets": {word.name for words in (EngineState, Finding, Remedy, Status) for word in words},
 }
 

@@ -69,7 +69,7 @@ def api(store: SqlStore) -> ApiContext:
 def pages(api: ApiContext, store: SqlStore) -> PageContext:
     on = plugins()
     return PageContext(
-        tables=api.tables, operations=api.operations, catalogs=api.catalogs, explainer=api.explainer,
+        tables=api.tables, operations=api.operations, catalogs=api.catalogs, alerts=api.alerts, explainer=api.explainer,
         fleet=FleetService(store=store), health=api.health, events=store.events, instances=store.instances,
         clock=store.clock, plugins=on.listing, readiness=lambda: {"database": "ok"},
         settings_of=lambda table: effective_settings(on, table), discovery=FoundTables(FoundTable("/data/lake/found")),

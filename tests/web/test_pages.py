@@ -15,7 +15,7 @@ from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
 from tests.rest.parts import serving
 
-PAGES = ("/", "/tables", "/operations", "/catalogs", "/events", "/service", "/start", "/sign-in")
+PAGES = ("/", "/tables", "/operations", "/alerts", "/catalogs", "/events", "/service", "/start", "/sign-in")
 WANTED = ("compaction", "clean")
 FOREIGN_ADDRESS = re.compile(r"""(?:src|href|action)=["'](?:https?:)?//""")
 

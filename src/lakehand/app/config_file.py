@@ -18,11 +18,13 @@ toml: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 NAME = "lakehand.toml"
 FREE_TABLES = frozenset(
-    {"plugins", "spark", "tokens", "queues", "properties", "catalogs"}
+    {"plugins", "spark", "tokens", "queues", "properties", "catalogs", "receivers"}
 )  # their keys are not normalised
 
 
-_SECRET = re.compile(r"secret|password|passwd|token|credential|access.?key|callback.?key", re.IGNORECASE)
+_SECRET = re.compile(
+    r"secret|password|passwd|token|credential|access.?key|callback.?key|receivers\..*\.url$", re.IGNORECASE
+)
 _URL_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 
 

@@ -3,6 +3,7 @@
 
 import logging
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -116,3 +117,9 @@ def owner_only_files() -> Iterator[int]:
 
 def user_name() -> str:
     return f"user {os.geteuid()}"
+
+
+def free_share(home: Path) -> float:
+    """How much of the home's file system is free, from 0 to 1."""
+    usage = shutil.disk_usage(home)
+    return usage.free / usage.total if usage.total else 1.0

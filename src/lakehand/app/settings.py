@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The settings of the service: options override the environment, which overrides lakehand.toml and the defaults."""
 
-import json
 import os
-import re
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretStr, ValidationError, ValidationInfo
+from pydantic import AfterValidator, BaseModel, BeforeValidator, SecretStr, ValidationError, ValidationInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
 
+from lakehand.app.alert_settings import AlertSettings, read_alerts
 from lakehand.app.config_file import ConfigChoice, choose_config, exposed_secrets, merged, read_config
 from lakehand.app.plugins import PluginConfig
 from lakehand.app.secrets import check_writer_secret, checked_tokens, read_tokens
+from lakehand.app.setting_types import Duration, Texts, Words, setting
 from lakehand.core.catalog_service import ServedCatalog
 from lakehand.core.plugins import Plugins
 from lakehand.domain.actions import actions
@@ -25,33 +25,8 @@ from lakehand.domain.rules import Limits
 from lakehand.domain.tables import Format
 from lakehand.rest.hosts import checked_name
 
-UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 PLUGIN_KINDS = {"process-factories": "process-factory", "table-formats": "table-format", "engines": "engine"}
 ALIASES = {"warehouse": "warehouses"}
-
-
-def read_duration(value: object) -> object:
-    """Seconds, or a number with s, m, h or d."""
-    if isinstance(value, str):
-        found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([smhd]?)", value.strip())
-        if found is None:
-            raise ValueError(f"{value!r} is not a duration: use a number of seconds, or 90s, 10m, 2h, 1d")
-        return timedelta(seconds=float(found[1]) * UNITS[found[2]])
-    return value
-
-
-def read_list(value: object) -> object:
-    """A list, a JSON list, or comma-separated words."""
-    if isinstance(value, str):
-        return (
-            json.loads(value) if value.strip().startswith("[") else [v.strip() for v in value.split(",") if v.strip()]
-        )
-    return value
-
-
-def read_text(value: object) -> object:
-    """Accept ``threads = 4`` for ``threads = "4"``."""
-    return str(value).lower() if isinstance(value, (bool, int, float)) else value
 
 
 def strong_secret(secret: SecretStr, info: ValidationInfo) -> SecretStr:
@@ -60,18 +35,10 @@ def strong_secret(secret: SecretStr, info: ValidationInfo) -> SecretStr:
     return secret
 
 
-Duration = Annotated[timedelta, BeforeValidator(read_duration), Field(gt=timedelta(0), le=timedelta(days=36500))]
-Words = Annotated[list[str], NoDecode, BeforeValidator(read_list)]
 HostNames = Annotated[Words, AfterValidator(lambda hosts: [checked_name(host) for host in hosts])]
 AbsolutePath = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
 Tokens = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(read_tokens), AfterValidator(checked_tokens)]
 WriterSecret = Annotated[SecretStr, AfterValidator(strong_secret)]
-Text = Annotated[str, BeforeValidator(read_text)]
-Texts = dict[str, Text]
-
-
-def setting(default: Any, meaning: str, **bounds: Any) -> Any:
-    return Field(default=default, description=meaning, **bounds)
 
 
 class RetrySettings(BaseModel, extra="forbid"):
@@ -162,6 +129,9 @@ class Settings(BaseSettings):
     )
     catalogs: dict[str, CatalogSettings] = setting(
         {}, "Catalogs whose tables are served: `[catalogs.NAME]` with `format`, `type` and more."
+    )
+    alerts: Annotated[AlertSettings, AfterValidator(read_alerts)] = setting(
+        AlertSettings(), "Who is told when something needs a person."
     )
     catalog_sync: Duration = setting(timedelta(minutes=5), "How often catalogs are synchronised.")
     jars: AbsolutePath | None = setting(None, "Folder of the jars. Default: `jars` in home.")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import lakehand
+from lakehand.app.alerting import Alerting
 from lakehand.app.boundaries import boundaries
 from lakehand.app.home import own_paths, prepare_database_file
 from lakehand.app.identity import Identity, SystemIdSource, take_identity
@@ -49,6 +50,7 @@ from lakehand.store import migrate, open_store
 BUSY_PACE, IDLE_PACE = 0.1, 1.0  # seconds between two rounds of the monitor
 DISPATCH_PACE, COORDINATE_PACE, PROBE_PACE, RESCUE_PACE = 1.0, 1.0, 1.0, 5.0
 SUPERVISE_PACE, ALIVE_PACE, CLEAN_PACE, RECORD_PACE = 1.0, 20.0, 600.0, 60.0
+ALERT_PACE, SEND_PACE = 15.0, 5.0
 THREADS = 8  # that evaluate tables of one format at once
 FEW = 4  # for other calls into one plugin
 # Seconds for one call into a plugin before it is abandoned. Less than a lease, where one is held meanwhile.
@@ -81,6 +83,7 @@ class Service:
             draw_boundary=boundaries(warehouses, check_path),
         )  # fmt: skip
         self.recovery = Recovery(plugins=plugins, runtimes=self.runtimes, since=store.clock.now())
+        self.alerting = Alerting(settings, store, metrics, identity.id, self.wake_up("alert-sender"))
         self.make_pools()
         self.health_reader = HealthReader(plugins=plugins, pools=self.count_pools)
         self.tables = TableService(
@@ -111,7 +114,8 @@ class Service:
         self.complete_pools = WorkerPools(purpose="complete", size=FEW, timeout=VERIFY_TIMEOUT)
         self.count_pools = WorkerPools(purpose="count", size=FEW, timeout=EVALUATE_TIMEOUT)
         self.pools = (
-            self.engine_pools, self.evaluate_pools, self.dispatch_pools, self.complete_pools, self.count_pools
+            self.engine_pools, self.evaluate_pools, self.dispatch_pools, self.complete_pools, self.count_pools,
+            self.alerting.pools, self.alerting.test_pools,
         )  # fmt: skip
 
     def make_loops(self) -> None:
@@ -134,6 +138,7 @@ class Service:
         )  # fmt: skip
         cleaner = HistoryCleaner(store=self.store, keep_history=settings.keep_history)
         recorder = FleetRecorder(store=self.store, keep_history=settings.keep_history)
+        alerts = self.alerting.build_monitor(self.plugins, lambda: dict(supervisor.healths))
         steps: dict[str, tuple[Callable[[], bool], Callable[[], float]]] = {
             "prober": (prober.run_once, lambda: PROBE_PACE),
             "coordinator": (coordinator.run_once, lambda: COORDINATE_PACE),
@@ -144,6 +149,8 @@ class Service:
             "alive": (supervisor.report_alive, lambda: ALIVE_PACE),
             "history-cleaner": (cleaner.run_once, lambda: CLEAN_PACE),
             "fleet-recorder": (recorder.run_once, lambda: RECORD_PACE),
+            "alerts": (alerts.run_once, lambda: ALERT_PACE),
+            "alert-sender": (self.alerting.sender.run_once, lambda: SEND_PACE),
             "catalogs": (self.catalogs.run_once, settings.catalog_sync.total_seconds),
         }
         for name, (step, pace) in steps.items():
@@ -179,6 +186,7 @@ class Service:
     def start(self, only: Collection[str] = ()) -> None:
         """Take up what a former process of this home left, then run: all loops, or only those that are named."""
         self.rescuer.adopt()
+        self.alerting.sender.adopt()
         for name, loop in self.loops.items():
             if not only or name in only:
                 loop.start()
@@ -188,7 +196,9 @@ class Service:
         for loop in self.loops.values():
             loop.stop()
         for pools in self.pools:
-            pools.close(timeout=0.0 if pools is self.count_pools else CLOSE_TIMEOUT)  # counting changes nothing
+            # Counting and tests change nothing.
+            pools.close(timeout=0.0 if pools.purpose in ("count", "alert-test") else CLOSE_TIMEOUT)
+        self.alerting.close()
         self.plugins.close()
         self.identity.release()
         for engine in self.plugins.engines.values() if self.settings.stop_driver else ():

@@ -60,7 +60,7 @@ def start_of(text: str, now: datetime) -> datetime:
 
 
 def duration_of(text: str) -> timedelta:
-    from lakehand.app.settings import read_duration
+    from lakehand.app.setting_types import read_duration
 
     length = read_duration(text)
     assert isinstance(length, timedelta)

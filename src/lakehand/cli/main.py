@@ -4,6 +4,7 @@
 import typer
 
 from lakehand.cli import (
+    alerts,
     catalogs,
     check,
     demo,
@@ -51,6 +52,7 @@ app.add_typer(tables.app, name="tables")
 app.add_typer(operations.app, name="operations")
 app.add_typer(catalogs.app, name="catalogs")
 add_command(app, "fleet", epilog="lakehand fleet --hours 168  ·  lakehand fleet --json")(fleet.fleet)
+app.add_typer(alerts.app, name="alerts")
 add_command(app, "explain", epilog="lakehand explain sales.orders")(info.explain)
 app.command(
     "hudi-options",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Removes finished operations, events, health points and instances that are older than the history is kept."""
+"""Removes operations, events, health points, alerts and instances that ended before the history that is kept."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,5 +21,6 @@ class HistoryCleaner:
         removed = self.store.operations.remove_finished(before=before, limit=BATCH)
         forgotten = self.store.events.remove_before(before, limit=BATCH)
         points = self.store.health.remove_before(before, limit=BATCH)
+        alerts = self.store.alerts.remove_before(before, limit=BATCH)
         self.store.instances.remove_before(before)
-        return BATCH in (removed, forgotten, points)
+        return BATCH in (removed, forgotten, points, alerts)

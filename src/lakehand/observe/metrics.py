@@ -81,6 +81,8 @@ class PrometheusMetrics:
         self._probed = counter("tables_looked_at", "Tables that were probed.")
         self._changed = counter("tables_changed", "Probed tables that had changed.")
         self._up = gauge("engine_up", "1 while an engine's driver runs.", ["engine"])
+        self._alerts = gauge("alerts_open", "Open alerts.", ["severity"])
+        self._alert_messages = counter("alert_messages", "Messages about alerts, by outcome.", ["receiver", "outcome"])
         self._restarts = gauge("engine_restarts", "Times that an engine's driver was started again.", ["engine"])
 
     def scheduled(self, action: str, delay: timedelta) -> None:
@@ -131,6 +133,13 @@ class PrometheusMetrics:
             self._plugin_errors.labels(one.kind, one.name).inc(max(one.errors - errors, 0))
             self._plugin_hangs.labels(one.kind, one.name).inc(max(one.hangs - hangs, 0))
             self._counted[one.kind, one.name] = (one.errors, one.hangs)
+
+    def alerts(self, open: Mapping[str, int]) -> None:
+        for severity, count in open.items():
+            self._alerts.labels(severity).set(count)
+
+    def alert_message(self, receiver: str, outcome: str) -> None:
+        self._alert_messages.labels(receiver, outcome).inc()
 
     def request(self, route: str, method: str, status: int, seconds: float) -> None:
         """Called for every request, so the labels are looked up once for each kind."""

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from lakehand.rest import catalogs, errors, events, fleet, health, operations, rfc43, service, tables
+from lakehand.rest import alerts, catalogs, errors, events, fleet, health, operations, rfc43, service, tables
 from lakehand.rest.access import address_of
 from lakehand.rest.bodies import BoundedBodies
 from lakehand.rest.context import ApiContext
@@ -21,7 +21,7 @@ from lakehand.rest.wire import HudiWire
 from lakehand.rest.wrong_tokens import WrongTokens
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-ROUTERS = [module.router for module in (tables, operations, catalogs, events, fleet, service, rfc43, health)]
+ROUTERS = [module.router for module in (tables, operations, catalogs, alerts, events, fleet, service, rfc43, health)]
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": ProblemAnswer, "description": text}
     for code, text in (

@@ -5,6 +5,7 @@ import hmac
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lakehand.core.alert_service import AlertService
 from lakehand.core.catalog_service import CatalogService
 from lakehand.core.explain import Explainer
 from lakehand.core.fleet_service import FleetService
@@ -74,6 +75,7 @@ class ApiContext:
     operations: OperationService
     catalogs: CatalogService
     fleet: FleetService
+    alerts: AlertService
     explainer: Explainer
     health: HealthService
     intake: Intake

@@ -7,6 +7,7 @@ from lakehand.domain.operations import Handle, Operation, Status
 from lakehand.domain.processes import Drop, Failure, Finding, Instant, Json, Remedy, Skip, TableProcess, Verdict
 from lakehand.domain.references import Catalog, TableReference
 from lakehand.domain.tables import Format, Scheduling, Table, TableSpec
+from lakehand.spi.alerters import Alerter, AlertText
 from lakehand.spi.config import Setting, TableConfig, layered
 from lakehand.spi.engines import EngineContext, EngineHealth, EngineState, EngineStatus, ExecuteEngine, LeaseGrant, Work
 from lakehand.spi.factories import METADATA_TRIGGER, ProcessFactory, ProcessTriggerStrategy, at_fixed_rate
@@ -18,6 +19,8 @@ from lakehand.spi.runtimes import DetachedRuntime, StateKey, TableRuntime
 __all__ = [
     "METADATA_TRIGGER",
     "Action",
+    "AlertText",
+    "Alerter",
     "Catalog",
     "DetachedRuntime",
     "Drop",

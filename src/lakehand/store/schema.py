@@ -201,3 +201,46 @@ operation_hour = Table(
     *required(sa.BigInteger, "operations", "attempts", "files_removed", "bytes_rewritten", "wait_millis", "run_millis"),
     **ON_MYSQL,
 )
+
+alert = Table(
+    "alert",
+    metadata,
+    Column("alert_id", Id, primary_key=True),
+    *required(Key, "cause_key", "occurrence", "owner", "queue", "instance"),
+    *required(Word, "kind", "severity", "format"),
+    *required(LongText, "title", "message"),
+    *required(Number, "times"),
+    *required(Millis, "open_time", "seen_time"),
+    *optional(Millis, "resolve_time", "silence_time", "remind_time"),
+    *optional(Id, "tbl_id", "operation_id"),
+    Column("open_key", Key),  # the cause's key while it is open; unique: one instance opens it
+    Column("open_token", Word),  # of the transaction that opened it
+    UniqueConstraint("open_key", name="uq_alert_open"),
+    Index("ix_alert_cause", "cause_key", "resolve_time"),
+    Index("ix_alert_resolve", "resolve_time"),
+    sqlite_autoincrement=True,
+    **ON_MYSQL,
+)
+
+OF_ALERT = ForeignKey("alert.alert_id", name="fk_alert_message_alert", ondelete="CASCADE")
+alert_message = Table(
+    "alert_message",
+    metadata,
+    Column("message_id", Id, primary_key=True),
+    Column("alert_id", Id, OF_ALERT),  # NULL: a summary
+    *required(Key, "receiver"),
+    *required(Word, "kind"),
+    *required(Number, "attempts", "more"),
+    *required(Millis, "create_time", "due"),
+    *required(LongText, "last_error"),
+    *optional(Millis, "sent_time", "end_time", "lease_until"),  # end_time: sent, or given up
+    Column("lease_holder", Key),
+    Column("lease_token", Word),
+    Column("summary_key", Key),
+    UniqueConstraint("summary_key", name="uq_alert_message_summary"),
+    Index("ix_alert_message_due", "end_time", "due"),
+    Index("ix_alert_message_alert", "alert_id", "receiver", "message_id"),
+    Index("ix_alert_message_create", "receiver", "create_time"),
+    sqlite_autoincrement=True,
+    **ON_MYSQL,
+)

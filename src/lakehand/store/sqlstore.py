@@ -2,6 +2,7 @@
 """The whole store over one database."""
 
 from lakehand.core.ports import Store
+from lakehand.store.alerts import SqlAlerts
 from lakehand.store.clock import DatabaseClock
 from lakehand.store.database import Database
 from lakehand.store.events import EventWriter, SqlEvents
@@ -33,6 +34,7 @@ class SqlStore(Store):
         self.instances = SqlInstances(database)
         self.health = SqlHealthHistory(database)
         self.fleet = SqlFleet(database)
+        self.alerts = SqlAlerts(database, events)
 
     def problem(self) -> str:
         return self.database.problem

@@ -12,7 +12,19 @@ from starlette.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from lakehand.domain.errors import LakehandError
-from lakehand.web import access, catalogs, events, fleet, operations, service, sign_in, start, table_forms, tables
+from lakehand.web import (
+    access,
+    alerts,
+    catalogs,
+    events,
+    fleet,
+    operations,
+    service,
+    sign_in,
+    start,
+    table_forms,
+    tables,
+)
 from lakehand.web.context import PageContext
 from lakehand.web.errors import describe
 from lakehand.web.page_cache import PageCache
@@ -21,12 +33,13 @@ from lakehand.web.sessions import COOKIE
 
 log = logging.getLogger(__name__)
 ROUTERS = [
-    module.router for module in (fleet, tables, table_forms, operations, catalogs, events, service, start, sign_in)
+    module.router
+    for module in (fleet, tables, table_forms, operations, alerts, catalogs, events, service, start, sign_in)
 ]
 FIRST_PARTS = frozenset(
     {
-        "", "tables", "operations", "catalogs", "events", "service", "start", "sign-in", "sign-out", "live", "static",
-        "favicon.ico",
+        "", "tables", "operations", "alerts", "catalogs", "events", "service", "start", "sign-in", "sign-out",
+        "live", "static", "favicon.ico",
     }
 )  # fmt: skip
 KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}

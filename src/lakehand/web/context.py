@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from lakehand.core.alert_service import AlertService
 from lakehand.core.catalog_service import CatalogService
 from lakehand.core.explain import Explainer
 from lakehand.core.fleet_service import FleetService
@@ -69,6 +70,7 @@ class PageContext:
     tables: TableService
     operations: OperationService
     catalogs: CatalogService
+    alerts: AlertService
     explainer: Explainer
     fleet: FleetService
     health: HealthService

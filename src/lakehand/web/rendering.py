@@ -82,7 +82,7 @@ class Renderer:
         return {
             "static": self.static, "version": self.context.version, "now": self.context.clock.estimate(),
             "is_open": self.context.sessions.is_open, "caller": "", "section": "", "watch": "", "error": "",
-            "search": "", "address": "",
+            "search": "", "address": "", "open_alerts": sum(self.context.alerts.counts().values()),
         }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ SHAPES = {
     "healthy": "●", "needs-work": "▲", "working": "◐", "failed": "■", "paused": "‖", "unreadable": "?", "new": "○",
     "succeeded": "●", "pending": "▲", "submitted": "◐", "running": "◐", "canceling": "◐", "unknown": "?",
     "canceled": "‖", "dropped": "‖", "on": "●", "off": "‖", "broken": "■", "failing": "■", "stuck": "■", "slow": "▲",
+    "critical": "■", "warning": "▲", "resolved": "●",
 }  # fmt: skip
 WORDS = {
     "needs-work": "needs work",

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Routes of alerts: list, silence, and send a test. Addresses and secrets of receivers are never shown."""
+
+from datetime import timedelta
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import Self
+
+from lakehand.domain.alerts import Alert, AlertId
+from lakehand.rest.access import Caller, Context
+from lakehand.rest.fields import Answer, Moment, Name, PageAnswer, Paging, PathId, Seconds, fields_of
+
+router = APIRouter(prefix="/api/v1/alerts", tags=["alerts"])
+
+
+class AlertAnswer(Answer):
+    id: int
+    kind: str = Field(examples=["operation-failed"])
+    severity: Literal["critical", "warning"]
+    title: str
+    message: str
+    key: str = Field(description="The cause: at most one open alert has it.")
+    table: int | None
+    operation: int | None
+    owner: str
+    queue: str
+    format: str
+    instance: str = Field(description="The instance that alone can see it; empty: all can.")
+    opened_at: Moment
+    last_seen: Moment
+    resolved_at: Moment | None
+    count: int = Field(description="How many occurrences were seen.")
+    silenced_until: Moment | None
+
+    @classmethod
+    def of(cls, alert: Alert) -> Self:
+        return cls(**fields_of(alert.cause, alert) | {"severity": str(alert.cause.severity)})
+
+
+class AlertQuery(Paging):
+    state: Literal["open", "all"] = Field(default="open", description="`all`: resolved ones, too.")
+
+
+class SilenceRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    duration: Seconds = Field(description="For how many seconds.")
+
+
+class TestRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    receiver: Name | None = Field(default=None, description="Default: all receivers.")
+
+
+class TestAnswer(Answer):
+    receiver: str
+    sent: bool
+    problem: str = Field(description="Why it was not sent; empty if it was.")
+
+
+class TestsAnswer(BaseModel):
+    items: list[TestAnswer]
+
+
+@router.get("")
+def list_alerts(query: Annotated[AlertQuery, Query()], context: Context, _caller: Caller) -> PageAnswer[AlertAnswer]:
+    """Alerts, newest first; only open ones unless `state=all`."""
+    page = context.alerts.list(only_open=query.state == "open", limit=query.limit, cursor=query.cursor)
+    return PageAnswer(items=[AlertAnswer.of(alert) for alert in page.items], next=page.next)
+
+
+@router.post("/test")
+def send_test(context: Context, caller: Caller, request: TestRequest | None = None) -> TestsAnswer:
+    """Send a test message to one receiver or to all, and wait a few seconds for the outcome."""
+    results = context.alerts.test(request.receiver if request else None, by=caller)
+    return TestsAnswer(items=[TestAnswer.model_validate(one) for one in results])
+
+
+@router.post("/{id}/silence")
+def silence_alert(id: PathId, request: SilenceRequest, context: Context, caller: Caller) -> AlertAnswer:
+    """Send no reminder of it for a while."""
+    return AlertAnswer.of(context.alerts.silence(AlertId(id), timedelta(seconds=request.duration), by=caller))

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lakehand alerts ..., through the real API."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from lakehand.core.alert_sender import Receiver
+from lakehand.core.alert_service import AlertService
+from lakehand.store import SqlStore
+from tests.alerters.mailboxes import Mailbox
+from tests.cli.conftest import Run, answer
+from tests.rest.parts import context_over, open_alert, serving
+
+
+@pytest.fixture
+def ops() -> Mailbox:
+    return Mailbox()
+
+
+@pytest.fixture
+def url(store: SqlStore, ops: Mailbox) -> Iterator[str]:
+    service = AlertService(store=store, receivers={"ops": Receiver(name="ops", alerter=ops)})
+    with serving(replace(context_over(store), alerts=service)) as client:
+        yield str(client.base_url)
+
+
+def test_alerts_are_listed(lakehand: Run, store: SqlStore) -> None:
+    assert "nothing needs a person" in lakehand("alerts", "list").stdout
+
+    open_alert(store)
+
+    shown = lakehand("alerts", "list").stdout
+    assert "warning" in shown
+    assert "failed:1 failed" in shown
+    assert answer(lakehand("alerts", "list", "--json"))["items"][0]["owner"] == "ann"
+
+
+def test_an_alert_is_silenced(lakehand: Run, store: SqlStore) -> None:
+    number = open_alert(store)
+
+    assert f"alert {number} is silenced until" in lakehand("alerts", "silence", number, "8h").stdout
+    assert "(silenced)" in lakehand("alerts", "list").stdout
+    refused = lakehand("alerts", "silence", number, "soon")
+    assert refused.exit_code == 1
+    assert "is not a duration" in refused.output
+
+
+def test_a_test_message_is_sent_and_a_failure_fails_the_command(lakehand: Run, ops: Mailbox) -> None:
+    assert "ops: sent" in lakehand("alerts", "test").stdout
+
+    ops.is_down = True
+    failed = lakehand("alerts", "test", "ops")
+    assert failed.exit_code == 1
+    assert "is down" in failed.stdout
