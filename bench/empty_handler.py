@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from lakehand import cli
 from lakehand.app import server
 from lakehand.rest import ApiContext, build_app
+from lakehand.rest.app import Pages
 from lakehand.rest.wire import PREFIX, answer
 
 PATH = PREFIX + "empty"
@@ -33,10 +34,13 @@ class EmptyHandler:
         self.on_request(PATH, "GET", 200, time.perf_counter() - began)
 
 
-def with_empty_handler(build: Callable[[ApiContext], FastAPI]) -> Callable[[ApiContext], FastAPI]:
+Build = Callable[[ApiContext, Pages | None], FastAPI]
+
+
+def with_empty_handler(build: Build) -> Build:
     @wraps(build)
-    def build_both(context: ApiContext) -> FastAPI:
-        app = build(context)
+    def build_both(context: ApiContext, pages: Pages | None) -> FastAPI:
+        app = build(context, pages)
         app.user_middleware.insert(1, Middleware(EmptyHandler, on_request=context.on_request))
         return app
 
