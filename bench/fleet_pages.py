@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.fleet_rows import fill_history, fill_operations, fill_tables
 from bench.report import Figure, print_line
-from bench.whole_pages import measure_pages
+from bench.whole_pages import Spans, measure_pages, page_figures
 from lakehand.core.fleet_recorder import FleetRecorder
 from lakehand.core.fleet_service import DAY, WEEK, FleetService
 from lakehand.core.ports import TableFilter
@@ -38,13 +38,15 @@ def run(folder: Path, *, quick: bool) -> list[Figure]:
         fill_tables(connection, size.tables)
         fill_history(connection)
     figures: list[Figure] = []
+    pages: list[Spans] = []
     for done, wanted in ((0, size.few), (size.few, size.many)):
         print_line(f"fleet pages: {size.tables} tables, {wanted} finished operations")
         with filling(path) as connection:
             fill_operations(connection, range(done, wanted), size.tables)
         figures += measure(f"sqlite:///{path}", wanted, size.rounds)
-        figures += measure_pages(f"sqlite:///{path}", folder / "home", wanted, size.rounds)
-    return figures
+        pages.append(measure_pages(f"sqlite:///{path}", folder / "home", size.rounds))
+    few, many = pages
+    return [*figures, *page_figures(few, many, size.many)]
 
 
 @contextmanager
