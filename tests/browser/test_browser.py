@@ -45,13 +45,15 @@ PAGES = {
     "operation": f"/operations/{SUCCEEDED_OPERATION}",
     "operation-failed": f"/operations/{FAILED_OPERATION}",
     "catalogs": "/catalogs",
+    "alerts": "/alerts",
     "events": "/events",
     "service": "/service",
     "start": "/start",
     "problem": "/tables/987654",
 }
 PICTURES = {
-    "fleet", "tables", "table", "run", "operations", "operation-failed", "catalogs", "events", "service", "problem",
+    "fleet", "tables", "table", "run", "operations", "operation-failed", "catalogs", "alerts", "events", "service",
+    "problem",
 }  # fmt: skip
 NOT_FOUND = r"status of 404 .*/tables/987654"
 
