@@ -250,6 +250,12 @@ def test_static_files_are_kept_by_browsers(client: httpx.Client) -> None:
     assert client.get(path.replace("dashboard.css", "..%2Fapp.py")).status_code == 404
 
 
+def test_browsers_find_an_icon_where_a_page_names_none(client: httpx.Client) -> None:
+    answer = client.get("/favicon.ico")
+
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "image/svg+xml")
+
+
 def test_the_first_page_is_small(client: httpx.Client, api: ApiContext) -> None:
     add_table(api)
     page = client.get("/")

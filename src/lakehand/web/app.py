@@ -69,6 +69,7 @@ def build_app(renderer: Renderer) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     app.add_api_route(f"{renderer.static}/{{name}}", static_file, include_in_schema=False)
+    app.add_api_route("/favicon.ico", icon, include_in_schema=False)
     app.add_exception_handler(access.SignInNeeded, access.lead_to_sign_in)
     for kind in (LakehandError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, problem_page)
@@ -81,6 +82,11 @@ async def static_file(name: str) -> Response:
     if "/" in name or not file.is_file() or file.suffix not in KINDS:
         raise HTTPException(404)
     return FileResponse(file, headers=FOR_EVER, media_type=KINDS[file.suffix])
+
+
+async def icon() -> Response:
+    """Browsers ask for it at this address where an answer names none, for instance a refusal."""
+    return FileResponse(FOLDER / "static" / "icon.svg", headers=FOR_EVER, media_type=KINDS[".svg"])
 
 
 def chart_library() -> Path:
