@@ -4,6 +4,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from queue import Empty, Queue
 
 import httpx
@@ -49,11 +50,13 @@ def news(lines: "Queue[str]") -> bool:
 
 def test_a_page_is_told_of_its_own_table_only(client: httpx.Client, api: ApiContext, pages: PageContext) -> None:
     mine, other = add_table(api), add_table(api, "/data/other")
-    with watching(client, f"table:{mine.id}") as lines, watching(client, "fleet") as everything:
-        wait_for(lambda: pages.feed.watchers == 2, "both pages to be watched")
-        wait_for(lambda: pages.feed.readings > 1, "the first readings")
-        api.tables.change(other.id, paused_changes(), by="ann")
-        assert news(everything)
+    with watching(client, f"table:{mine.id}") as lines:
+        assert news(lines)  # of the first reading
+        with watching(client, "fleet") as everything:
+            wait_for(lambda: pages.feed.watchers == 2, "both pages to be watched")
+            await_readings(pages, 2)
+            api.tables.change(other.id, paused_changes(), by="ann")
+            assert news(everything)
         assert "event: changed" not in list(lines.queue)
         api.tables.change(mine.id, paused_changes(), by="ann")
         assert news(lines)
@@ -62,9 +65,44 @@ def test_a_page_is_told_of_its_own_table_only(client: httpx.Client, api: ApiCont
 def test_a_page_is_told_of_its_operation(client: httpx.Client, api: ApiContext, pages: PageContext) -> None:
     operation = submit(api, add_table(api))
     with watching(client, f"operation:{operation.id}") as lines:
-        wait_for(lambda: pages.feed.readings > 1, "the first readings")
+        assert news(lines)  # of the first reading
         api.operations.cancel(operation.id, by="ann")
         assert news(lines)
+
+
+def test_a_change_before_the_first_reading_is_told(client: httpx.Client, api: ApiContext, pages: PageContext) -> None:
+    table = add_table(api)
+    client.get(f"/tables/{table.id}")
+    api.tables.change(table.id, paused_changes(), by="ann")  # by another instance, say, before the stream is open
+    with watching(client, f"table:{table.id}") as lines:
+        assert news(lines)
+
+
+def test_a_page_that_is_fetched_because_of_a_change_has_it(
+    client: httpx.Client, api: ApiContext, pages: PageContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lakehand.web.page_cache.KEEP", 1000.0)
+    table = add_table(api)
+    again = partial(client.get, f"/tables/{table.id}", headers={"X-Live": "1"})
+    with watching(client, f"table:{table.id}") as lines:
+        assert news(lines)
+        assert "nothing is started" not in again().text
+        api.tables.change(table.id, paused_changes(), by="ann")
+        assert news(lines)
+        assert "nothing is started" in again().text
+
+
+def test_a_page_after_a_form_has_what_the_form_changed(
+    client: httpx.Client, api: ApiContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lakehand.web.page_cache.KEEP", 1000.0)
+    table = add_table(api)
+    again = partial(client.get, f"/tables/{table.id}", headers={"X-Live": "1"})
+    assert "nothing is started" not in again().text
+
+    client.post(f"/tables/{table.id}/pause")
+
+    assert "nothing is started" in again().text
 
 
 def test_nothing_is_read_while_nobody_watches(client: httpx.Client, api: ApiContext, pages: PageContext) -> None:
@@ -101,6 +139,11 @@ def test_too_many_open_pages_are_refused(serve: Serve, monkeypatch: pytest.Monke
 )
 def test_a_topic_is_read_from_the_address(text: str, topic: Topic) -> None:
     assert Topic.read(text) == topic
+
+
+def await_readings(pages: PageContext, count: int) -> None:
+    wanted = pages.feed.readings + count
+    wait_for(lambda: pages.feed.readings >= wanted, f"{count} readings")
 
 
 def paused_changes() -> TableChanges:

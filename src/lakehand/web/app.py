@@ -51,6 +51,7 @@ class PageApp:
 
     def __init__(self, context: PageContext) -> None:
         self.app = PageCache(build_app(Renderer(context=context)))
+        context.feed.on_change = self.app.note_change
 
     def has(self, path: str) -> bool:
         return path[1:].partition("/")[0] in FIRST_PARTS

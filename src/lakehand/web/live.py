@@ -3,7 +3,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -46,6 +47,10 @@ class Watcher:
 Seen = Mapping[Topic, object]  # what each topic looked like
 
 
+def ignore_change(_seen_at: float) -> None:
+    """The default: nobody but the watchers wants to know."""
+
+
 @dataclass(kw_only=True)
 class LiveFeed:
     """One reader for all open pages of this instance, however many they are."""
@@ -55,6 +60,7 @@ class LiveFeed:
     tables: Tables
     pace: float = PACE
     quiet: float = QUIET
+    on_change: Callable[[float], None] = ignore_change  # the monotonic time at which the reading began
     _watchers: set[Watcher] = field(default_factory=set)
     _reader: "asyncio.Task[None] | None" = None
     _is_closed: bool = False
@@ -85,6 +91,7 @@ class LiveFeed:
         """Ends by itself when nobody watches any more."""
         before: Seen | None = None
         while self._watchers and not self._is_closed:
+            began = time.monotonic()
             try:
                 now = await run_in_threadpool(
                     self.read, {w.topic.id for w in self._watchers if w.topic.kind == "table"}
@@ -92,7 +99,9 @@ class LiveFeed:
             except Exception:
                 log.warning("open pages are not kept up to date right now", exc_info=True)
             else:
-                self.notify(before, now)
+                if before != now:
+                    self.on_change(began)
+                    self.notify(before or {}, now)
                 before = now
                 self.readings += 1
             await asyncio.sleep(self.pace)
@@ -117,9 +126,10 @@ class LiveFeed:
         found[Topic(FLEET)] = (newest, [(o.id, o.status, o.updated_at) for o in live])
         return found
 
-    def notify(self, before: Seen | None, now: Seen) -> None:
+    def notify(self, before: Seen, now: Seen) -> None:
+        """Whoever opened a page before the first reading is told, too: a change between both is in no comparison."""
         for watcher in self._watchers:
-            if before is not None and before.get(watcher.topic) != now.get(watcher.topic):
+            if before.get(watcher.topic) != now.get(watcher.topic):
                 watcher.news.set()
 
     def close(self) -> None:

@@ -2,7 +2,8 @@
 """Renders a page once for all browsers that fetch it again because something changed. Plain ASGI.
 
 Only these fetches are answered from the cache, and only for a moment: whoever opens a page or sends a form gets a page
-that is made for the request.
+that is made for the request. A page that was made before the newest known change is not sent any more: whoever fetches
+it because of the change would keep the old one on the screen until the next change.
 """
 
 import asyncio
@@ -21,18 +22,22 @@ Key = tuple[str, bytes, bytes]  # path, query, cookie: callers do not see each o
 @dataclass(slots=True)
 class CachedPage:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    made_at: float = float("-inf")
+    read_at: float = float("-inf")  # when its making began: what was stored later is not in it
     messages: list[Message] = field(default_factory=list)
-
-    @property
-    def is_fresh(self) -> bool:
-        return time.monotonic() - self.made_at < KEEP
 
 
 class PageCache:
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
         self._pages: dict[Key, CachedPage] = {}
+        self._changed_at = float("-inf")
+
+    def note_change(self, seen_at: float) -> None:
+        """Something was seen to be changed by a reading that began at this monotonic time."""
+        self._changed_at = max(self._changed_at, seen_at)
+
+    def is_fresh(self, page: CachedPage) -> bool:
+        return page.read_at >= self._changed_at and time.monotonic() - page.read_at < KEEP
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
@@ -41,18 +46,23 @@ class PageCache:
             await self.send_kept(self.page(key), scope, receive, send)
         else:
             await self.app(scope, receive, send)
+            if scope["method"] != "GET":
+                self.note_change(time.monotonic())
 
     async def send_kept(self, page: CachedPage, scope: Scope, receive: Receive, send: Send) -> None:
         async with page.lock:
-            if not page.is_fresh:
+            if not self.is_fresh(page):
+                began = time.monotonic()
                 page.messages = await self.render(scope, receive)
-                page.made_at = time.monotonic()
+                page.read_at = began
         for message in page.messages:
             await send(message)
 
     def page(self, key: Key) -> CachedPage:
         if key not in self._pages and len(self._pages) >= MOST_PAGES:
-            self._pages = {known: page for known, page in self._pages.items() if page.is_fresh or page.lock.locked()}
+            self._pages = {
+                known: page for known, page in self._pages.items() if self.is_fresh(page) or page.lock.locked()
+            }
         return self._pages.setdefault(key, CachedPage())
 
     async def render(self, scope: Scope, receive: Receive) -> list[Message]:
