@@ -57,6 +57,12 @@ class Unauthorized(LakehandError):
     code = "unauthorized"
 
 
+class Forbidden(LakehandError):
+    """The caller's token does not allow this."""
+
+    code = "forbidden"
+
+
 class Unavailable(LakehandError):
     """Something that the service needs does not answer right now."""
 

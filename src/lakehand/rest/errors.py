@@ -23,6 +23,7 @@ STATUSES: Mapping[str, int] = {
     "illegal-step": 409,
     "lease-lost": 409,
     "unauthorized": 401,
+    "forbidden": 403,
     "unavailable": 503,
 }
 HEADERS: Mapping[int, Mapping[str, str]] = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "2"}}
