@@ -2,14 +2,14 @@
 """Who asks, and what a role may do."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from lakehand.domain.errors import Forbidden
+from lakehand.domain.words import Word
 
 ANONYMOUS = "anonymous"
 
 
-class Role(StrEnum):
+class Role(Word):
     """What a token is for. Each role may do what those before it may do."""
 
     VIEWER = "viewer"  # sees everything, changes nothing
