@@ -251,7 +251,8 @@ def routes() -> set[tuple[str, str]]:
     unused = cast(Any, SimpleNamespace())
     context = ApiContext(
         tables=unused, operations=unused, catalogs=unused, fleet=unused, alerts=unused, explainer=unused,
-        health=unused, intake=unused, events=unused, instances=unused, plugins=tuple, settings_of=lambda _table: (),
+        health=unused, intake=unused, access=unused, requests=unused, events=unused, instances=unused,
+        plugins=tuple, settings_of=lambda _table: (),
         readiness=dict, metrics_text=lambda: (b"", ""),
         security=Security(), about=ServiceInfo(version="0"),
     )  # fmt: skip

@@ -12,10 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from pydantic import SecretStr
 
-from lakehand.app.server import warn_if_open
-from lakehand.app.settings import Settings
 from tests.kit.polling import wait_for
 
 pytestmark = pytest.mark.long
@@ -129,11 +126,3 @@ def pour(connection: socket.socket) -> bytes:
         return connection.recv(1000)
     except OSError:
         return b""
-
-
-def test_interfaces_without_a_token_are_logged_when_others_can_reach_them(caplog: pytest.LogCaptureFixture) -> None:
-    warn_if_open(Settings(host="127.0.0.1"))
-    assert caplog.records == []
-    warn_if_open(Settings(host="0.0.0.0", tokens={"ops": SecretStr("5b7e0c1f9a3d42e8")}))
-    [record] = caplog.records
-    assert record.__dict__["open"] == ["the Hudi wire (wire_token)", "the commit callback (callback_key)"]

@@ -2,7 +2,6 @@
 """lakehand alerts ..., through the real API."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -11,7 +10,7 @@ from lakehand.core.alert_service import AlertService
 from lakehand.store import SqlStore
 from tests.alerters.mailboxes import Mailbox
 from tests.cli.conftest import Run, answer
-from tests.rest.parts import context_over, open_alert, serving
+from tests.rest.parts import context_over, open_alert, serving, with_alerts
 
 
 @pytest.fixture
@@ -22,7 +21,7 @@ def ops() -> Mailbox:
 @pytest.fixture
 def url(store: SqlStore, ops: Mailbox) -> Iterator[str]:
     service = AlertService(store=store, receivers={"ops": Receiver(name="ops", alerter=ops)})
-    with serving(replace(context_over(store), alerts=service)) as client:
+    with serving(with_alerts(context_over(store), service)) as client:
         yield str(client.base_url)
 
 

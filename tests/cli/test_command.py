@@ -25,12 +25,13 @@ COMMANDS = [
     ["operations"],
     *(["operations", w] for w in ("list", "show", "submit", "remove", "cancel", "retry", "logs", "clear")),
     ["catalogs"], ["catalogs", "list"], ["catalogs", "sync"],
+    ["tokens"], ["tokens", "list"], ["tokens", "create"], ["tokens", "revoke"], ["audit"],
 ]  # fmt: skip
 
 
 @pytest.fixture
 def guarded(store: SqlStore) -> Iterator[str]:
-    with serving(with_security(context_over(store), api_tokens={"ann": "secret"})) as client:
+    with serving(with_security(context_over(store), tokens={"ann": "secret"})) as client:
         yield str(client.base_url)
 
 

@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute, Route
 
 from lakehand.app.bounded_http import bounded_http
 from lakehand.app.connections import Bounds, Connections
+from lakehand.core.access_service import AccessService
 from lakehand.core.alert_service import AlertService
 from lakehand.core.catalog_service import CatalogService, ServedCatalog
 from lakehand.core.explain import Explainer
@@ -28,6 +29,7 @@ from lakehand.core.operation_service import OperationService
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import PluginReport
 from lakehand.core.rate_limits import RateLimiter
+from lakehand.core.requests import Requests
 from lakehand.core.table_service import TableService
 from lakehand.core.table_settings import effective_settings
 from lakehand.domain.actions import Action
@@ -146,7 +148,12 @@ def plugins(listed: Listed | None = None) -> Plugins:
 
 
 def context_over(
-    store: SqlStore, *, security: Security | None = None, per_minute: int = 1000, listed: Listed | None = None
+    store: SqlStore,
+    *,
+    security: Security | None = None,
+    per_minute: int = 1000,
+    listed: Listed | None = None,
+    tokens: Mapping[str, str] | None = None,
 ) -> ApiContext:
     on, warehouses = plugins(listed), Warehouses(prefixes=("/data", "s3://lake"))
     metrics = PrometheusMetrics()
@@ -160,11 +167,21 @@ def context_over(
     )
     lake = Catalog(name="lake", format=Listed.format, type="rest", properties={"uri": "https://ann:hush@lake"})
     served = {"lake": ServedCatalog(catalog=lake, owner="ann")}
+    catalogs = CatalogService(store=store, plugins=on, tables=tables, catalogs=served)
+    alerts, operations = AlertService(store=store), OperationService(store=store, plugins=on, wake=silent)
+    access = AccessService(store=store, tokens=tokens or {})
+    requests = Requests(
+        access=access,
+        table_service=tables,
+        operation_service=operations,
+        catalog_service=catalogs,
+        alert_service=alerts,
+    )
     return ApiContext(
         tables=tables,
-        catalogs=CatalogService(store=store, plugins=on, tables=tables, catalogs=served),
-        alerts=AlertService(store=store),
-        operations=OperationService(store=store, plugins=on, wake=silent),
+        catalogs=catalogs,
+        alerts=alerts,
+        operations=operations,
         fleet=FleetService(store=store),
         explainer=Explainer(store=store, plugins=on, waits=dict),
         health=HealthService(store=store),
@@ -173,6 +190,8 @@ def context_over(
             rules=HudiNotifications(),
             rate_limiter=RateLimiter(per_minute=per_minute),
         ),
+        access=access,
+        requests=requests,
         events=store.events,
         instances=store.instances,
         plugins=on.listing,
@@ -226,8 +245,16 @@ def port_of(server: uvicorn.Server, thread: threading.Thread) -> int:
     return port
 
 
-def with_security(context: ApiContext, **security: Any) -> ApiContext:
-    return replace(context, security=Security(**security))
+def with_security(context: ApiContext, *, tokens: Mapping[str, str] | None = None, **security: Any) -> ApiContext:
+    """The context with tokens of the settings, and with secrets of writers."""
+    access = replace(context.access, tokens=tokens or {})
+    return replace(
+        context, security=Security(**security), access=access, requests=replace(context.requests, access=access)
+    )
+
+
+def with_alerts(context: ApiContext, alerts: AlertService) -> ApiContext:
+    return replace(context, alerts=alerts, requests=replace(context.requests, alert_service=alerts))
 
 
 def recognise(location: str) -> Format | None:

@@ -14,7 +14,7 @@ TOKENS = {"ana": "sesame-a", "bo": "sesame-b"}
 
 @pytest.fixture
 def guarded(context: ApiContext, client_of: Callable[[ApiContext], httpx.Client]) -> httpx.Client:
-    return client_of(with_security(context, api_tokens=TOKENS))
+    return client_of(with_security(context, tokens=TOKENS))
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,6 @@ def test_who_did_it_is_the_name_of_the_token(guarded: httpx.Client) -> None:
 
 
 def test_security_shows_no_secret_when_printed() -> None:
-    security = Security(api_tokens=TOKENS, wire_token="sesame-w", callback_key="sesame-k")
+    security = Security(wire_token="sesame-w", callback_key="sesame-k")
 
     assert "sesame" not in repr(security)

@@ -2,7 +2,6 @@
 """The routes of alerts, through the real API."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 
 import httpx
@@ -14,7 +13,7 @@ from lakehand.domain.alerts import AlertChanges, AlertKind, AlertRules
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
 from tests.alerters.mailboxes import Mailbox
-from tests.rest.parts import items, open_alert, with_security
+from tests.rest.parts import items, open_alert, with_alerts, with_security
 
 
 def test_open_alerts_are_listed_and_resolved_ones_on_request(client: httpx.Client, store: SqlStore) -> None:
@@ -32,7 +31,7 @@ def test_open_alerts_are_listed_and_resolved_ones_on_request(client: httpx.Clien
 def test_an_alert_is_silenced_for_a_while_and_the_event_says_by_whom(
     store: SqlStore, context: ApiContext, client_of: Callable[[ApiContext], httpx.Client]
 ) -> None:
-    client = client_of(with_security(context, api_tokens={"ann": "the-secret-of-ann"}))
+    client = client_of(with_security(context, tokens={"ann": "the-secret-of-ann"}))
     client.headers["Authorization"] = "Bearer the-secret-of-ann"
     number = open_alert(store)
 
@@ -78,7 +77,7 @@ def test_a_test_reports_each_receiver_and_never_its_address(
         for name, box in {"good": good, "bad": bad, "stuck": stuck}.items()
     }
     service = AlertService(store=store, receivers=receivers, test_timeout=0.3)
-    client = client_of(replace(context, alerts=service))
+    client = client_of(with_alerts(context, service))
 
     answer = client.post("/api/v1/alerts/test", json={})
     stuck.gate.set()
@@ -95,7 +94,7 @@ def test_a_test_reports_each_receiver_and_never_its_address(
 def test_without_a_token_nobody_sees_or_silences_alerts(
     context: ApiContext, client_of: Callable[[ApiContext], httpx.Client]
 ) -> None:
-    client = client_of(with_security(context, api_tokens={"ann": "the-secret-of-ann"}))
+    client = client_of(with_security(context, tokens={"ann": "the-secret-of-ann"}))
 
     assert client.get("/api/v1/alerts").status_code == 401
     assert client.post("/api/v1/alerts/1/silence", json={"duration": 60}).status_code == 401

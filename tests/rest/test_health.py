@@ -48,7 +48,7 @@ def test_without_a_token_readiness_shows_no_details(
     caplog.set_level(logging.WARNING)
     wrong = replace(context, readiness=lambda: {"database": DETAILS, "plugins": "odd: no Java in /opt/java"})
 
-    for one in (wrong, with_security(wrong, api_tokens={"ana": "sesame-sesame-01"})):
+    for one in (wrong, with_security(wrong, tokens={"ana": "sesame-sesame-01"})):
         client = client_of(one)
         for headers in ({}, {"Authorization": "Bearer"}, {"Authorization": "Bearer wrong"}):
             answer = client.get("/health/ready", headers=headers)
@@ -59,7 +59,7 @@ def test_without_a_token_readiness_shows_no_details(
 
 
 def test_with_a_token_readiness_shows_what_is_wrong(context: ApiContext, client_of: ClientOf) -> None:
-    guarded = with_security(replace(context, readiness=lambda: {"database": DETAILS}), api_tokens={"ana": "sesame-01"})
+    guarded = with_security(replace(context, readiness=lambda: {"database": DETAILS}), tokens={"ana": "sesame-01"})
 
     answer = client_of(guarded).get("/health/ready", headers={"Authorization": "Bearer sesame-01"})
 

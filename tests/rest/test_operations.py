@@ -208,7 +208,7 @@ def test_a_dry_run_of_what_has_none_is_refused_with_those_that_have(client: http
 
 
 def test_whoever_confirms_is_recorded(client_of: Callable[[ApiContext], httpx.Client], context: ApiContext) -> None:
-    client = client_of(with_security(context, api_tokens={"ann": "secret"}))
+    client = client_of(with_security(context, tokens={"ann": "secret"}))
     client.headers["Authorization"] = "Bearer secret"
     add_table(client, action_types=["clean"])
 

@@ -114,7 +114,7 @@ def test_unknown_services_and_bodies_are_refused(client: httpx.Client) -> None:
 def test_writers_need_the_token_of_the_wire_or_of_the_api(
     context: ApiContext, client_of: Callable[[ApiContext], httpx.Client]
 ) -> None:
-    client = client_of(with_security(context, wire_token="open", api_tokens={"ci": "sesame"}))
+    client = client_of(with_security(context, wire_token="open", tokens={"ci": "sesame"}))
     body = {"base_path": LOCATION}
 
     assert post(client, "/register", body).status_code == 401

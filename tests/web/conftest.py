@@ -15,7 +15,7 @@ from lakehand.core.table_settings import effective_settings
 from lakehand.domain.tables import Format, TableSpec
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore, open_store
-from lakehand.web import LiveFeed, PageContext, Sessions
+from lakehand.web import LiveFeed, PageContext
 from tests.rest.parts import context_over, plugins, serving
 
 
@@ -73,7 +73,7 @@ def pages(api: ApiContext, store: SqlStore) -> PageContext:
         fleet=FleetService(store=store), health=api.health, events=store.events, instances=store.instances,
         clock=store.clock, plugins=on.listing, readiness=lambda: {"database": "ok"},
         settings_of=lambda table: effective_settings(on, table), discovery=FoundTables(FoundTable("/data/lake/found")),
-        warehouses=("/data",), sessions=Sessions(),
+        warehouses=("/data",), access=api.access, requests=api.requests,
         feed=LiveFeed(events=store.events, operations=store.operations, tables=store.tables, pace=0.05, quiet=0.2),
         version="0.1.0", instance="here",
     )  # fmt: skip

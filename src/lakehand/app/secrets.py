@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterable, Mapping
 
 from pydantic import SecretStr
 
+from lakehand.domain.access import RESERVED
+
 LEAST = 16  # characters of a secret
 LONGEST = 512
 HOW = "use a random one, for example from: openssl rand -hex 32"
 HUDI_DEFAULT_KEY = "hudi_write_commit_http_callback"  # the default of every Hudi writer
-# Names that events use for requests without a token. Plugins allow the coordinator less than a person.
-RESERVED = frozenset({"anonymous", "api", "callback", "coordinator", "lakehand", "wire", "writer"})
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _SECRET = re.compile(r"[!-~]+")  # what a header and a query can hold
 

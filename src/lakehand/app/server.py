@@ -23,12 +23,12 @@ from lakehand.app.home import owner_only_files
 from lakehand.app.settings import Settings
 from lakehand.app.wiring import Service
 from lakehand.core.table_settings import effective_settings
-from lakehand.domain.errors import Unavailable
+from lakehand.domain.errors import Invalid, Unavailable
 from lakehand.observe import logs
 from lakehand.rest import ApiContext, Security, ServiceInfo, build_app
 from lakehand.rest.hosts import Hosts
 from lakehand.rest.refusals import Refusals
-from lakehand.web import LiveFeed, NoDiscovery, PageContext, Sessions, TableDiscovery, build_pages
+from lakehand.web import LiveFeed, NoDiscovery, PageContext, TableDiscovery, build_pages
 
 log = logging.getLogger(__name__)
 BACKLOG = 2048
@@ -45,7 +45,6 @@ def serve(settings: Settings, discovery: Discovery | None = None) -> None:
     """Serve until SIGTERM or SIGINT. The Spark driver keeps running, unless ``stop_driver`` is set."""
     logs.set_up(settings.log_level, settings.log_format)
     report_config(settings)
-    warn_if_open(settings)
     signals = Signals()
     with owner_only_files() as umask, listen(settings) as listener:
         service = wiring.build(settings, wiring.migrated(settings), umask=umask)
@@ -55,9 +54,11 @@ def serve(settings: Settings, discovery: Discovery | None = None) -> None:
 def run(service: Service, signals: "Signals", listener: socket.socket, discovery: Discovery | None) -> None:
     settings = service.settings
     try:
+        check_access(service)
+        warn_if_open(service)
         service.start()
         context = api_context(service)
-        pages = page_context(service, context.security, discovery) if settings.dashboard else None
+        pages = page_context(service, discovery) if settings.dashboard else None
         server = AnnouncedServer(http_config(context, settings, pages), settings.home, pages)
         with signals:
             server.run(sockets=[listener])
@@ -72,12 +73,29 @@ def report_config(settings: Settings) -> None:
     log.info(settings.config.sentence)
 
 
-def warn_if_open(settings: Settings) -> None:
+def is_local(settings: Settings) -> bool:
+    return settings.host in ("127.0.0.1", "localhost", "::1")
+
+
+def check_access(service: Service) -> None:
+    """Refuse to be reachable from outside without any token, unless that is wanted."""
+    settings = service.settings
+    if is_local(settings) or settings.insecure or not service.access.is_open:
+        return
+    raise Invalid(
+        f"without a token, everybody who reaches {settings.host} would be an admin: make one with "
+        f"lakehand tokens create NAME --role admin --local --home {settings.home}, configure [oidc], "
+        "or start with --insecure"
+    )
+
+
+def warn_if_open(service: Service) -> None:
     """Log which interfaces have no token when the port is reachable from outside."""
-    if settings.host in ("127.0.0.1", "localhost", "::1"):
+    settings = service.settings
+    if is_local(settings):
         return
     secrets = {
-        "the API (tokens)": settings.tokens,
+        "the API (tokens)": not service.access.is_open,
         "the Hudi wire (wire_token)": settings.wire_token,
         "the commit callback (callback_key)": settings.callback_key,
     }
@@ -157,6 +175,8 @@ def api_context(service: Service) -> ApiContext:
         fleet=service.fleet,
         alerts=service.alerting.service,
         intake=service.intake,
+        access=service.access,
+        requests=service.requests,
         events=service.store.events,
         instances=service.store.instances,
         plugins=service.plugins.listing,
@@ -164,7 +184,6 @@ def api_context(service: Service) -> ApiContext:
         readiness=service.readiness,
         metrics_text=metrics.text,
         security=Security(
-            api_tokens=settings.token_secrets(),
             wire_token=settings.secret("wire_token"),
             callback_key=settings.secret("callback_key"),
             max_body=settings.max_body,
@@ -178,7 +197,7 @@ def api_context(service: Service) -> ApiContext:
     )
 
 
-def page_context(service: Service, security: Security, discovery: Discovery | None) -> PageContext:
+def page_context(service: Service, discovery: Discovery | None) -> PageContext:
     store, found = service.store, (discovery or no_discovery)(service)
     return PageContext(
         tables=service.tables,
@@ -196,7 +215,8 @@ def page_context(service: Service, security: Security, discovery: Discovery | No
         settings_of=partial(effective_settings, service.plugins),
         discovery=found,
         warehouses=service.tables.warehouses.prefixes,
-        sessions=Sessions(tokens=security.api_tokens),
+        access=service.access,
+        requests=service.requests,
         feed=LiveFeed(events=store.events, operations=store.operations, tables=store.tables),
         version=lakehand.__version__,
         instance=service.identity.id,

@@ -89,7 +89,8 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="LAKEHAND_", env_nested_delimiter="__", extra="forbid")
 
     home: AbsolutePath = setting(Path("~/.lakehand"), "Folder of this instance: database, spool and logs.")
-    host: str = setting("127.0.0.1", "Address to listen on. Set tokens before others can reach it.")
+    host: str = setting("127.0.0.1", "Address to listen on. Any other than loopback needs a token.")
+    insecure: bool = setting(False, "Listen on any address without a token: everybody who reaches it is an admin.")
     port: int = setting(9091, "Port to listen on; 0: any free port.", ge=0, le=65535)
     allowed_hosts: HostNames = setting([], "More host names that requests may use, such as `lakehand` or `*.internal`.")
     database: SecretStr | None = setting(
@@ -98,7 +99,7 @@ class Settings(BaseSettings):
     warehouses: Words = setting([], "Folders and URIs whose tables may be served. Nothing outside is touched.")
     tokens: Tokens = setting(
         {},
-        "API tokens by name (`Authorization: Bearer`). Without any, the API is open to everyone.",
+        "Tokens of admins by name (`Authorization: Bearer`). Without any token, the API is open to everyone.",
         validate_default=False,  # no setting is allowed; an empty one is a mistake
     )
     wire_token: WriterSecret | None = setting(None, "Token that Hudi's client must send as `?token=`.")
@@ -121,6 +122,7 @@ class Settings(BaseSettings):
     )
     new_tables_per_minute: int = setting(600, "Tables auto-registered per minute from notifications.", ge=0)
     keep_history: Duration = setting(timedelta(days=30), "Age at which finished operations and events are removed.")
+    keep_audit: Duration = setting(timedelta(days=365), "Age at which entries of the audit trail are removed.")
     retry: RetrySettings = setting(RetrySettings(), "When and how often a failed operation is retried.")
     limits: LimitSettings = setting(LimitSettings(), "How much may run at once.")
     spark: Texts = setting({}, "Properties of the spark engine; `spark.*` keys go to Spark itself.")

@@ -17,6 +17,7 @@ from lakehand.app.path_guard import keep_apart, path_guard, warehouses_of
 from lakehand.app.plugins import load, storage_properties
 from lakehand.app.recognition import recogniser
 from lakehand.app.settings import Settings
+from lakehand.core.access_service import AccessService
 from lakehand.core.catalog_service import CatalogService
 from lakehand.core.completer import Completer
 from lakehand.core.coordinator import Coordinator
@@ -39,6 +40,7 @@ from lakehand.core.ports import Store
 from lakehand.core.prober import Prober
 from lakehand.core.rate_limits import RateLimiter
 from lakehand.core.recovery import Recovery
+from lakehand.core.requests import Requests
 from lakehand.core.rescuer import Rescuer
 from lakehand.core.runtimes import Runtimes
 from lakehand.core.table_service import TableService
@@ -104,6 +106,11 @@ class Service:
             wake=self.wake_up("coordinator", "dispatcher"), cache=IntakeCache(store=store, keep=CACHE_TIME),
         )  # fmt: skip
         self.health = HealthService(store=store)
+        self.access = AccessService(store=store, tokens=settings.token_secrets())
+        self.requests = Requests(
+            access=self.access, table_service=self.tables, operation_service=self.operations,
+            catalog_service=self.catalogs, alert_service=self.alerting.service,
+        )  # fmt: skip
         self.make_loops()
 
     def make_pools(self) -> None:
@@ -136,7 +143,7 @@ class Service:
             **self.shared, holder=self.identity.id, host=os.uname().nodename, version=lakehand.__version__,
             pools=self.pools,
         )  # fmt: skip
-        cleaner = HistoryCleaner(store=self.store, keep_history=settings.keep_history)
+        cleaner = HistoryCleaner(store=self.store, keep_history=settings.keep_history, keep_audit=settings.keep_audit)
         recorder = FleetRecorder(store=self.store, keep_history=settings.keep_history)
         alerts = self.alerting.build_monitor(self.plugins, lambda: dict(supervisor.healths))
         steps: dict[str, tuple[Callable[[], bool], Callable[[], float]]] = {

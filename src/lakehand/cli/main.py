@@ -5,6 +5,7 @@ import typer
 
 from lakehand.cli import (
     alerts,
+    audit,
     catalogs,
     check,
     demo,
@@ -18,6 +19,7 @@ from lakehand.cli import (
     serve,
     settings,
     tables,
+    tokens,
 )
 from lakehand.cli.errors import Commands
 from lakehand.cli.options import add_command
@@ -53,6 +55,10 @@ app.add_typer(operations.app, name="operations")
 app.add_typer(catalogs.app, name="catalogs")
 add_command(app, "fleet", epilog="lakehand fleet --hours 168  ·  lakehand fleet --json")(fleet.fleet)
 app.add_typer(alerts.app, name="alerts")
+app.add_typer(tokens.app, name="tokens")
+add_command(app, "audit", epilog="lakehand audit --table sales.orders  ·  lakehand audit --action token. --json")(
+    audit.audit
+)
 add_command(app, "explain", epilog="lakehand explain sales.orders")(info.explain)
 app.command(
     "hudi-options",

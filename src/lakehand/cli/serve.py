@@ -16,6 +16,9 @@ def serve(
     database: Database = None,
     warehouse: Warehouse = None,
     config: Config = None,
+    insecure: Annotated[
+        bool | None, typer.Option("--insecure", help="Listen on any address without a token (LAKEHAND_INSECURE).")
+    ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error (LAKEHAND_LOG_LEVEL).")] = None,
     log_format: Annotated[str | None, typer.Option(help="auto, text or json (LAKEHAND_LOG_FORMAT).")] = None,
 ) -> None:
@@ -23,5 +26,5 @@ def serve(
     from lakehand.app import server
     from lakehand.local.service_discovery import ServiceDiscovery
 
-    flags = {"host": host, "port": port, "log_level": log_level, "log_format": log_format}
+    flags = {"host": host, "port": port, "insecure": insecure, "log_level": log_level, "log_format": log_format}
     server.serve(load_settings(home, database, warehouse, config, **flags), discovery=ServiceDiscovery)

@@ -8,8 +8,9 @@ from datetime import timedelta
 
 from lakehand.core.alert_sender import Receiver
 from lakehand.core.alert_texts import check_text
+from lakehand.core.pages import Page
 from lakehand.core.plugin_calls.pools import WorkerPools
-from lakehand.core.ports import Page, Store
+from lakehand.core.ports import Store
 from lakehand.domain.alerts import Alert, AlertId, Severity
 from lakehand.domain.errors import Conflict, Invalid, LakehandError, NotFound
 from lakehand.domain.events import Event

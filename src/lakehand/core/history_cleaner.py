@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Removes operations, events, health points, alerts and instances that ended before the history that is kept."""
+"""Removes what ended before the history that is kept: operations, events, health points, alerts, sessions, audit."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -13,6 +13,7 @@ BATCH = 500
 class HistoryCleaner:
     store: Store
     keep_history: timedelta
+    keep_audit: timedelta = timedelta(days=365)
 
     def run_once(self) -> bool:
         """Remove one batch of what ended long ago; never anything unfinished. True when there may be more."""
@@ -22,5 +23,7 @@ class HistoryCleaner:
         forgotten = self.store.events.remove_before(before, limit=BATCH)
         points = self.store.health.remove_before(before, limit=BATCH)
         alerts = self.store.alerts.remove_before(before, limit=BATCH)
+        audit = self.store.audit.remove_before(now - self.keep_audit, limit=BATCH)
+        self.store.sessions.remove_before(now)
         self.store.instances.remove_before(before)
-        return BATCH in (removed, forgotten, points, alerts)
+        return BATCH in (removed, forgotten, points, alerts, audit)

@@ -4,8 +4,10 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol
 
+from lakehand.core.access_ports import Audit, Sessions, Tokens
+from lakehand.core.pages import Page
 from lakehand.domain.actions import Action
 from lakehand.domain.alerts import Alert, AlertChanges, AlertId, AlertMessage, AlertRules, Severity
 from lakehand.domain.events import Event, StoredEvent
@@ -37,8 +39,6 @@ from lakehand.domain.rules import DispatchQueue
 from lakehand.domain.schedules import EvaluationResult, Schedule
 from lakehand.domain.tables import Format, Table, TableChanges, TableId, TableSpec
 from lakehand.spi.factories import ProcessTriggerStrategy
-
-T = TypeVar("T")
 
 
 class Clock(Protocol):
@@ -79,12 +79,6 @@ class PluginReport:
     hangs: int = 0  # calls that were abandoned because they missed their deadline
     last_error: str = ""
     last_error_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page(Generic[T]):
-    items: Sequence[T]
-    next: str | None  # the cursor of the next page; None at the end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -504,6 +498,9 @@ class Store(Protocol):
     health: HealthHistory
     fleet: Fleet
     alerts: Alerts
+    tokens: Tokens
+    sessions: Sessions
+    audit: Audit
 
     def problem(self) -> str:
         """Why nothing can be stored right now; empty while writes work, as far as is known."""

@@ -5,8 +5,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from lakehand.core.operation_service import end_all_waiting
+from lakehand.core.pages import Page
 from lakehand.core.plugins import Plugins
-from lakehand.core.ports import Page, Store, TableFilter
+from lakehand.core.ports import Store, TableFilter
 from lakehand.domain.actions import Action
 from lakehand.domain.boundaries import EXTRA_LOCATIONS, extra_locations
 from lakehand.domain.errors import Conflict, Invalid, NotFound

@@ -7,6 +7,8 @@ from lakehand.domain.errors import Forbidden
 from lakehand.domain.words import Word
 
 ANONYMOUS = "anonymous"
+# Names that events use for requests without a token. Plugins allow the coordinator less than a person.
+RESERVED = frozenset({ANONYMOUS, "api", "callback", "coordinator", "lakehand", "wire", "writer"})
 
 
 class Role(Word):
@@ -30,6 +32,14 @@ class Caller:
     owner: str = ""  # it may only touch tables of this owner; empty: of all
     address: str = ""  # where the request came from
     via: str = ""  # the interface: rest, grpc, dashboard, local
+
+    def can_change(self, owner: str) -> bool:
+        """Whether it may change what belongs to this owner."""
+        return self.role.includes(Role.OPERATOR) and self.owner in ("", owner)
+
+    @property
+    def can_change_all(self) -> bool:
+        return self.role.includes(Role.OPERATOR) and not self.owner
 
     def need(self, role: Role) -> None:
         """Raise unless the caller has this role."""

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dependencies of the routes: the API context, and the name of the caller."""
+"""Dependencies of the routes: the API context, and the caller with its role."""
 
 from typing import Annotated
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.concurrency import run_in_threadpool
 from starlette.types import Scope
 
+from lakehand.domain.access import Caller as ApiCaller
+from lakehand.domain.access import Role
 from lakehand.domain.errors import Unauthorized
 from lakehand.rest.context import ApiContext
 
-ANONYMOUS = "anonymous"
-bearer = HTTPBearer(auto_error=False, description="Needed when the service has tokens configured.")
+bearer = HTTPBearer(auto_error=False, description="Needed when the service has tokens.")
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
+VIA = "rest"
 
 
 async def context_of(request: Request) -> ApiContext:
@@ -24,17 +27,17 @@ async def context_of(request: Request) -> ApiContext:
 Context = Annotated[ApiContext, Depends(context_of)]
 
 
-async def caller_of(request: Request, context: Context, credentials: Credentials) -> str:
-    """The name of the request's token; raises if a valid one is required and missing."""
-    if not context.security.api_tokens:
-        return ANONYMOUS
-    if (name := token_name(context, credentials)) is None:
+async def caller_of(request: Request, context: Context, credentials: Credentials) -> ApiCaller:
+    """Who sends the request; raises if a valid token is required and missing."""
+    secret, address = secret_of(credentials), address_of(request.scope)
+    caller = await run_in_threadpool(context.access.caller, secret, address=address, via=VIA)
+    if caller is None:
         raise refused(request, "the request has no valid token: send Authorization: Bearer TOKEN")
-    return name
+    return caller
 
 
-def token_name(context: ApiContext, credentials: HTTPAuthorizationCredentials | None) -> str | None:
-    return context.security.api_caller(credentials.credentials if credentials else "")
+def secret_of(credentials: HTTPAuthorizationCredentials | None) -> str:
+    return credentials.credentials if credentials else ""
 
 
 def refused(request: Request, message: str) -> Unauthorized:
@@ -48,15 +51,20 @@ def address_of(scope: Scope) -> str:
     return str(client[0]) if client else "unknown"
 
 
-async def writer_of(request: Request, context: Context, credentials: Credentials) -> str:
+async def writer_of(request: Request, context: Context, credentials: Credentials) -> ApiCaller:
     """As ``caller_of``, for writers: the token of the Hudi wire is accepted, too."""
     security = context.security
     if security.wire_token and security.admits_wire(request.query_params.get("token", "")):
-        return "writer"
-    if not security.api_tokens and security.wire_token:
+        return ApiCaller(name="writer", role=Role.OPERATOR, address=address_of(request.scope), via=VIA)
+    is_guarded = bool(security.wire_token)
+    if is_guarded and await run_in_threadpool(is_open, context):
         raise refused(request, "the request has no valid token: send the writers' token as ?token=TOKEN")
     return await caller_of(request, context, credentials)
 
 
-Caller = Annotated[str, Depends(caller_of)]
-Writer = Annotated[str, Depends(writer_of)]
+def is_open(context: ApiContext) -> bool:
+    return context.access.is_open
+
+
+Caller = Annotated[ApiCaller, Depends(caller_of)]
+Writer = Annotated[ApiCaller, Depends(writer_of)]

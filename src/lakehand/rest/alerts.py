@@ -75,11 +75,11 @@ def list_alerts(query: Annotated[AlertQuery, Query()], context: Context, _caller
 @router.post("/test")
 def send_test(context: Context, caller: Caller, request: TestRequest | None = None) -> TestsAnswer:
     """Send a test message to one receiver or to all, and wait a few seconds for the outcome."""
-    results = context.alerts.test(request.receiver if request else None, by=caller)
+    results = context.requests.test_alerts(caller, request.receiver if request else None)
     return TestsAnswer(items=[TestAnswer.model_validate(one) for one in results])
 
 
 @router.post("/{id}/silence")
 def silence_alert(id: PathId, request: SilenceRequest, context: Context, caller: Caller) -> AlertAnswer:
     """Send no reminder of it for a while."""
-    return AlertAnswer.of(context.alerts.silence(AlertId(id), timedelta(seconds=request.duration), by=caller))
+    return AlertAnswer.of(context.requests.silence_alert(caller, AlertId(id), timedelta(seconds=request.duration)))

@@ -11,7 +11,20 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from lakehand.rest import alerts, catalogs, errors, events, fleet, health, operations, rfc43, service, tables
+from lakehand.rest import (
+    alerts,
+    audit,
+    catalogs,
+    errors,
+    events,
+    fleet,
+    health,
+    operations,
+    rfc43,
+    service,
+    tables,
+    tokens,
+)
 from lakehand.rest.access import address_of
 from lakehand.rest.bodies import BoundedBodies
 from lakehand.rest.context import ApiContext
@@ -21,12 +34,15 @@ from lakehand.rest.wire import HudiWire
 from lakehand.rest.wrong_tokens import WrongTokens
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-ROUTERS = [module.router for module in (tables, operations, catalogs, alerts, events, fleet, service, rfc43, health)]
+ROUTERS = [
+    module.router
+    for module in (tables, operations, catalogs, alerts, events, fleet, tokens, audit, service, rfc43, health)
+]
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": ProblemAnswer, "description": text}
     for code, text in (
         (401, "No valid token."),
-        (403, "A browser sent it for a page of another site."),
+        (403, "The caller's role or owner does not allow it, or a browser sent it for a page of another site."),
         (404, "It does not exist."),
         (409, "It contradicts what is stored."),
         (413, "The body is too large."),

@@ -68,4 +68,4 @@ def list_catalogs(context: Context, _caller: Caller) -> CatalogsAnswer:
 def sync_catalog(name: Name, context: Context, caller: Caller, request: SyncRequest | None = None) -> SyncAnswer:
     """Register its new tables and retire those that were dropped, now."""
     wanted = (request or SyncRequest()).model_dump()
-    return SyncAnswer.model_validate(context.catalogs.sync(name, **wanted, by=caller))
+    return SyncAnswer.model_validate(context.requests.sync_catalog(caller, name, **wanted))

@@ -5,6 +5,7 @@ import hmac
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lakehand.core.access_service import AccessService
 from lakehand.core.alert_service import AlertService
 from lakehand.core.catalog_service import CatalogService
 from lakehand.core.explain import Explainer
@@ -13,6 +14,7 @@ from lakehand.core.health_service import HealthService
 from lakehand.core.intake import Intake
 from lakehand.core.operation_service import OperationService
 from lakehand.core.ports import Events, Instances, PluginReport
+from lakehand.core.requests import Requests
 from lakehand.core.table_service import TableService
 from lakehand.core.table_settings import EffectiveSetting
 from lakehand.domain.tables import Table
@@ -24,19 +26,13 @@ KIBIBYTE = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """Secrets and bounds of the API. No secret is ever shown: not in answers, events, logs, nor here."""
+    """Secrets of writers, and bounds of the API. No secret is ever shown: not in answers, events, logs, nor here."""
 
-    api_tokens: Mapping[str, str] = field(default_factory=dict, repr=False)  # name → secret; none: no token is needed
     wire_token: str = field(default="", repr=False)  # ?token= of Hudi's client; empty: not asked for
     callback_key: str = field(default="", repr=False)  # the callback's key header; empty: not asked for
     max_body: int = 64 * KIBIBYTE
     max_callback_body: int = 16 * KIBIBYTE * KIBIBYTE
     hosts: Hosts = field(default_factory=Hosts)  # the names that requests may use for this service
-
-    def api_caller(self, secret: str) -> str | None:
-        """The name of the token with this secret. Every token is compared, so that timing reveals nothing."""
-        names = [name for name, own in self.api_tokens.items() if own and same(own, secret)]
-        return names[0] if names else None
 
     def admits_wire(self, token: str) -> bool:
         return not self.wire_token or same(self.wire_token, token)
@@ -79,6 +75,8 @@ class ApiContext:
     explainer: Explainer
     health: HealthService
     intake: Intake
+    access: AccessService
+    requests: Requests
     events: Events
     instances: Instances
     plugins: Callable[[], Sequence[PluginReport]]  # as they are now

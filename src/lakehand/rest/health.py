@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
-from lakehand.rest.access import Context, Credentials, token_name
+from lakehand.rest.access import Context, Credentials, secret_of
 
 log = logging.getLogger(__name__)
 router = APIRouter(tags=["health"])
@@ -78,7 +78,8 @@ async def is_ready(request: Request, response: Response, context: Context, crede
     parts = await check.parts()
     ready = all(part == OK for part in parts.values())
     response.status_code = 200 if ready else 503
-    known = parts if token_name(context, credentials) else {part: public(part, text) for part, text in parts.items()}
+    is_known = context.access.remembers(secret_of(credentials))
+    known = parts if is_known else {part: public(part, text) for part, text in parts.items()}
     return ReadyAnswer(status="ready" if ready else "not-ready", parts=dict(known))
 
 

@@ -48,9 +48,10 @@ def submit_operation(new: OperationRequest, context: Context, caller: Caller, re
     table, rules = named_table(new, context), context.intake.rules
     instant = read_instant(new.instant, rules) if new.instant else None
     options = {"options": dict(check_options(new.options, rules))} if new.options else {}
-    operation, is_new = context.operations.submit(
-        table, Action(new.action), instant, options, origin=caller, dry_run=new.dry_run, confirm=new.confirm
-    )
+    operation, is_new = context.requests.operations.submit(
+        caller, table, Action(new.action), instant=instant, parameters=options,
+        dry_run=new.dry_run, confirm=new.confirm,
+    )  # fmt: skip
     response.status_code = 201 if is_new else 200
     return OperationAnswer.of(operation, table)
 
@@ -64,19 +65,19 @@ def show_operation(id: PathId, context: Context, _caller: Caller) -> OperationDe
 @router.post("/{id}/cancel")
 def cancel_operation(id: PathId, context: Context, caller: Caller) -> OperationAnswer:
     """Cancel it. A running one ends when its engine has stopped it."""
-    return answer_of(context, context.operations.cancel(OperationId(id), by=caller))
+    return answer_of(context, context.requests.operations.cancel(caller, OperationId(id)))
 
 
 @router.post("/{id}/retry")
 def retry_operation(id: PathId, context: Context, caller: Caller) -> OperationAnswer:
     """Retry a failed, canceled or dropped operation, with all its attempts restored."""
-    return answer_of(context, context.operations.retry(OperationId(id), by=caller))
+    return answer_of(context, context.requests.operations.retry(caller, OperationId(id)))
 
 
 @router.delete("/{id}")
 def remove_operation(id: PathId, context: Context, caller: Caller) -> OperationAnswer:
     """Remove it from the service; a running one is canceled first."""
-    return answer_of(context, context.operations.cancel(OperationId(id), by=caller, delete=True))
+    return answer_of(context, context.requests.operations.cancel(caller, OperationId(id), delete=True))
 
 
 @router.get("/{id}/logs")

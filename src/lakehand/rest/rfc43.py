@@ -2,12 +2,14 @@
 """RFC-43's JSON endpoints: submit and remove by table and instant, register by base path. 4xx on bad input."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lakehand.core.table_service import TableService
+from lakehand.domain.access import Caller
 from lakehand.domain.actions import Action
 from lakehand.domain.boundaries import EXTRA_LOCATIONS
 from lakehand.domain.errors import Invalid, NotFound
@@ -89,7 +91,8 @@ def submit(service: Service, request: SubmitRequest, context: Context, writer: W
         raise Invalid(f"the engine {name[:40]!a} is not known: use one of {', '.join(sorted(context.engines))}")
     instants = [read_instant(text.strip(), rules) for text in request.instant.split(",")[:MOST_INSTANTS]]
     table = submitted_table(request, action, context, writer)
-    stored = [context.operations.submit(table, action, i, parameters, origin=writer) for i in dict.fromkeys(instants)]
+    submit = partial(context.requests.operations.submit, writer, table, action, parameters=parameters)
+    stored = [submit(instant=instant) for instant in dict.fromkeys(instants)]
     return SubmittedAnswer(table=table.id, operations=[OperationAnswer.of(operation, table) for operation, _ in stored])
 
 
@@ -98,7 +101,7 @@ def remove(service: Service, request: RemoveRequest, context: Context, writer: W
     """Remove an operation whose plan was rolled back or is no longer wanted; if it runs, cancel it."""
     table = known_table(request, context.tables)
     instant = read_instant(request.instant, context.intake.rules)
-    return answer_of(context, context.operations.remove(table, instant, by=writer))
+    return answer_of(context, context.requests.operations.remove(writer, table, instant))
 
 
 @router.post(
@@ -113,7 +116,7 @@ def register(request: RegisterRequest, context: Context, writer: Writer, respons
     names = request.action_types.split(",") if isinstance(request.action_types, str) else request.action_types
     actions = [str(ACTIONS.get(name.strip(), name.strip())) for name in names if name.strip()]
     more = request.model_dump(include={"priority", "heartbeat_timeout", "properties"})
-    table, is_new = context.tables.add(new_spec(request, actions, context, **more), by=writer)
+    table, is_new = context.requests.tables.add(writer, new_spec(request, actions, context, **more))
     response.status_code = 201 if is_new else 200
     return TableAnswer.of(table)
 
@@ -129,14 +132,14 @@ def new_spec(request: OwnedTable, actions: Sequence[str], context: ApiContext, *
         raise Invalid(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}") from error
 
 
-def submitted_table(request: SubmitRequest, action: Action, context: ApiContext, writer: str) -> Table:
+def submitted_table(request: SubmitRequest, action: Action, context: ApiContext, writer: Caller) -> Table:
     """The registered table; an unknown one with a base path is registered for this action alone."""
     try:
         return known_table(request, context.tables)
     except NotFound:
         if request.base_path is None:
             raise
-    return context.tables.add(new_spec(request, [action], context), by=writer)[0]
+    return context.requests.tables.add(writer, new_spec(request, [action], context))[0]
 
 
 def known_table(request: NamedTable, tables: TableService) -> Table:

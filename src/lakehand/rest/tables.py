@@ -23,7 +23,7 @@ Since = Annotated[
 @router.post("", status_code=201, responses={200: {"model": TableAnswer, "description": "Registered already."}})
 def add_table(new: NewTable, context: Context, caller: Caller, response: Response) -> TableAnswer:
     """Register a table. If it is registered already, the answer is 200 and nothing changes."""
-    table, is_new = context.tables.add(new.spec(context.intake.heartbeat_timeout), by=caller)
+    table, is_new = context.requests.tables.add(caller, new.spec(context.intake.heartbeat_timeout))
     response.status_code = 201 if is_new else 200
     return TableAnswer.of(table)
 
@@ -50,24 +50,24 @@ def show_table(id: PathId, context: Context, _caller: Caller) -> TableAnswer:
 def change_table(id: PathId, changed: ChangedTable, context: Context, caller: Caller) -> TableAnswer:
     """Change the given fields."""
     table = context.tables.get(TableId(id))
-    return TableAnswer.of(context.tables.change(table.id, changed.changes(table), by=caller))
+    return TableAnswer.of(context.requests.tables.change(caller, table.id, changed.changes(table)))
 
 
 @router.post("/{id}/pause")
 def pause_table(id: PathId, context: Context, caller: Caller) -> TableAnswer:
     """Start no more operations for this table; running ones continue."""
-    return TableAnswer.of(context.tables.change(TableId(id), TableChanges(paused=True), by=caller))
+    return TableAnswer.of(context.requests.tables.change(caller, TableId(id), TableChanges(paused=True)))
 
 
 @router.post("/{id}/resume")
 def resume_table(id: PathId, context: Context, caller: Caller) -> TableAnswer:
-    return TableAnswer.of(context.tables.change(TableId(id), TableChanges(paused=False), by=caller))
+    return TableAnswer.of(context.requests.tables.change(caller, TableId(id), TableChanges(paused=False)))
 
 
 @router.delete("/{id}")
 def remove_table(id: PathId, context: Context, caller: Caller) -> RemovedTable:
     """Remove the table from the service. Its data is not touched, and its history is kept."""
-    context.tables.remove(TableId(id), by=caller)
+    context.requests.tables.remove(caller, TableId(id))
     return RemovedTable(id=id)
 
 
@@ -92,11 +92,10 @@ def show_settings(id: PathId, context: Context, _caller: Caller) -> SettingsAnsw
 @router.post("/{id}/look", status_code=202)
 def evaluate_table(id: PathId, context: Context, caller: Caller) -> TableAnswer:
     """Evaluate the table now."""
-    return TableAnswer.of(context.tables.evaluate_now(TableId(id), by=caller))
+    return TableAnswer.of(context.requests.tables.evaluate(caller, TableId(id)))
 
 
 @router.post("/{id}/clear")
 def clear_table(id: PathId, context: Context, caller: Caller) -> ClearedAnswer:
     """Remove every unfinished operation of the table; running ones are canceled."""
-    cleared = context.operations.clear(context.tables.get(TableId(id)), by=caller)
-    return ClearedAnswer(removed=list(cleared))
+    return ClearedAnswer(removed=list(context.requests.tables.clear(caller, TableId(id))))

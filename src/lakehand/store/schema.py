@@ -244,3 +244,55 @@ alert_message = Table(
     sqlite_autoincrement=True,
     **ON_MYSQL,
 )
+
+api_token = Table(
+    "api_token",
+    metadata,
+    Column("token_id", Id, primary_key=True),
+    *required(Key, "name", "owner", "create_by"),
+    *required(Word, "hash", "role"),
+    *required(Millis, "create_time"),
+    *optional(Millis, "expire_time", "revoke_time", "use_time"),
+    UniqueConstraint("hash", name="uq_api_token_hash"),
+    sqlite_autoincrement=True,
+    **ON_MYSQL,
+)
+
+web_session = Table(
+    "web_session",
+    metadata,
+    Column("hash", Word, primary_key=True),
+    *required(Key, "name", "owner"),
+    *required(Word, "role", "seal"),
+    *required(Millis, "create_time", "end_time"),
+    Column("token_id", Id),
+    Index("ix_web_session_end", "end_time"),
+    **ON_MYSQL,
+)
+
+audit_request = Table(
+    "audit_request",
+    metadata,
+    Column("audit_id", Id, primary_key=True),
+    *required(Millis, "audit_time"),
+    *required(Key, "caller", "owner", "address"),
+    *required(Word, "role", "via", "action"),
+    *required(LongText, "subject", "detail", "before_state"),
+    *optional(Id, "tbl_id", "operation_id"),
+    Index("ix_audit_request_time", "audit_time"),
+    Index("ix_audit_request_caller", "caller", "audit_id"),
+    Index("ix_audit_request_table", "tbl_id", "audit_id"),
+    Index("ix_audit_request_operation", "operation_id", "audit_id"),
+    sqlite_autoincrement=True,
+    **ON_MYSQL,
+)
+
+audit_answer = Table(  # apart from the request, so that no row of the trail is ever changed
+    "audit_answer",
+    metadata,
+    Column("audit_id", Id, primary_key=True, autoincrement=False),
+    *required(Millis, "answer_time"),
+    *required(Word, "code"),
+    *required(LongText, "message", "after_state"),
+    **ON_MYSQL,
+)

@@ -3,6 +3,7 @@
 
 from lakehand.core.ports import Store
 from lakehand.store.alerts import SqlAlerts
+from lakehand.store.audit import SqlAudit
 from lakehand.store.clock import DatabaseClock
 from lakehand.store.database import Database
 from lakehand.store.events import EventWriter, SqlEvents
@@ -13,8 +14,10 @@ from lakehand.store.instances import SqlInstances
 from lakehand.store.operations import SqlOperations
 from lakehand.store.probes import SqlProbes
 from lakehand.store.schedules import SqlSchedules
+from lakehand.store.sessions import SqlSessions
 from lakehand.store.states import SqlStates
 from lakehand.store.tables import SqlTables
+from lakehand.store.tokens import SqlTokens
 
 
 class SqlStore(Store):
@@ -35,6 +38,9 @@ class SqlStore(Store):
         self.health = SqlHealthHistory(database)
         self.fleet = SqlFleet(database)
         self.alerts = SqlAlerts(database, events)
+        self.tokens = SqlTokens(database)
+        self.sessions = SqlSessions(database)
+        self.audit = SqlAudit(database)
 
     def problem(self) -> str:
         return self.database.problem

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from lakehand.core.ports import Page, TableFilter
+from lakehand.core.pages import Page
+from lakehand.core.ports import TableFilter
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, NotFound
 from lakehand.domain.tables import Table, TableChanges, TableId, TableSpec

@@ -4,6 +4,5 @@
 from lakehand.web.app import build_pages
 from lakehand.web.context import NoDiscovery, PageContext, TableDiscovery
 from lakehand.web.live import LiveFeed
-from lakehand.web.sessions import Sessions
 
-__all__ = ["LiveFeed", "NoDiscovery", "PageContext", "Sessions", "TableDiscovery", "build_pages"]
+__all__ = ["LiveFeed", "NoDiscovery", "PageContext", "TableDiscovery", "build_pages"]

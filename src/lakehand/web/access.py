@@ -8,9 +8,11 @@ from urllib.parse import quote
 from fastapi import Depends, Request
 from starlette.responses import RedirectResponse, Response
 
+from lakehand.domain.access import Caller
 from lakehand.web.context import PageContext
 from lakehand.web.rendering import HEADERS, Renderer
-from lakehand.web.sessions import COOKIE
+
+COOKIE = "lakehand-session"
 
 
 class SignInNeeded(Exception):
@@ -32,7 +34,7 @@ class PageRequest:
 
     request: Request
     renderer: Renderer
-    caller: str = ""
+    caller: Caller
 
     @property
     def context(self) -> PageContext:
@@ -45,18 +47,23 @@ class PageRequest:
         return RedirectResponse(path, 303, headers=HEADERS)
 
 
-async def anybody(request: Request, renderer: RendererOf) -> PageRequest:
-    return PageRequest(request, renderer)
+def caller_of(request: Request) -> Caller | None:
+    """Whose session the cookie names; None if it is not valid."""
+    renderer: Renderer = request.app.state.renderer
+    return renderer.context.access.session(request.cookies.get(COOKIE, ""), address=address_of(request))
 
 
-async def somebody(request: Request, renderer: RendererOf) -> PageRequest:
-    caller = renderer.context.sessions.caller(request.cookies.get(COOKIE, ""))
+def address_of(request: Request) -> str:
+    return request.client.host if request.client else "unknown"
+
+
+def somebody(request: Request, renderer: RendererOf) -> PageRequest:
+    caller = caller_of(request)
     if caller is None:
         raise SignInNeeded
     return PageRequest(request, renderer, caller)
 
 
-Anybody = Annotated[PageRequest, Depends(anybody)]
 Somebody = Annotated[PageRequest, Depends(somebody)]
 
 

@@ -32,5 +32,5 @@ def list_alerts(
 
 @router.post("/alerts/{id}/silence")
 def silence_alert(id: Annotated[int, Path(ge=1, le=LARGEST_ID)], form: Form, view: Somebody) -> Response:
-    view.context.alerts.silence(AlertId(id), timedelta(hours=form.number("hours")), by=view.caller)
+    view.context.requests.silence_alert(view.caller, AlertId(id), timedelta(hours=form.number("hours")))
     return view.go_to("/alerts")

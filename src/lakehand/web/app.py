@@ -15,6 +15,7 @@ from lakehand.domain.errors import LakehandError
 from lakehand.web import (
     access,
     alerts,
+    audit,
     catalogs,
     events,
     fleet,
@@ -29,16 +30,15 @@ from lakehand.web.context import PageContext
 from lakehand.web.errors import describe
 from lakehand.web.page_cache import PageCache
 from lakehand.web.rendering import FOLDER, HEADERS, Renderer
-from lakehand.web.sessions import COOKIE
 
 log = logging.getLogger(__name__)
 ROUTERS = [
     module.router
-    for module in (fleet, tables, table_forms, operations, alerts, catalogs, events, service, start, sign_in)
+    for module in (fleet, tables, table_forms, operations, alerts, catalogs, events, audit, service, start, sign_in)
 ]
 FIRST_PARTS = frozenset(
     {
-        "", "tables", "operations", "alerts", "catalogs", "events", "service", "start", "sign-in", "sign-out",
+        "", "tables", "operations", "alerts", "catalogs", "events", "audit", "service", "start", "sign-in", "sign-out",
         "live", "static", "favicon.ico",
     }
 )  # fmt: skip
@@ -98,17 +98,12 @@ def chart_library() -> Path:
     return Path(found.origin).parent / "package_data" / "plotly.min.js"
 
 
-def caller_of(request: Request) -> str:
-    renderer: Renderer = request.app.state.renderer
-    return renderer.context.sessions.caller(request.cookies.get(COOKIE, "")) or ""
-
-
-async def problem_page(request: Request, error: Exception) -> Response:
+def problem_page(request: Request, error: Exception) -> Response:
     status, message = describe(error)
     if status >= 500:
         log.warning("a page failed", extra={"path": request.url.path, "error": str(error)}, exc_info=error)
     renderer: Renderer = request.app.state.renderer
     try:
-        return renderer.page("problem.html", status=status, error=message, caller=caller_of(request))
+        return renderer.page("problem.html", status=status, error=message, caller=access.caller_of(request))
     except LakehandError:  # the database is away: the page asks it for the time
         return Response(message, status, headers=HEADERS, media_type="text/plain")

@@ -20,5 +20,5 @@ def list_catalogs(view: Somebody) -> Response:
 @router.post("/catalogs/{name}/sync")
 def sync_catalog(name: str, form: Form, view: Somebody) -> Response:
     """The page shows the report as that of the last sync."""
-    view.context.catalogs.sync(name, dry_run=form.flag("dry_run"), by=view.caller)
+    view.context.requests.sync_catalog(view.caller, name, dry_run=form.flag("dry_run"))
     return view.go_to("/catalogs")

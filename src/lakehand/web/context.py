@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from lakehand.core.access_service import AccessService
 from lakehand.core.alert_service import AlertService
 from lakehand.core.catalog_service import CatalogService
 from lakehand.core.explain import Explainer
@@ -12,13 +13,13 @@ from lakehand.core.fleet_service import FleetService
 from lakehand.core.health_service import HealthService
 from lakehand.core.operation_service import OperationService
 from lakehand.core.ports import Clock, Events, Instances, PluginReport
+from lakehand.core.requests import Requests
 from lakehand.core.table_service import TableService
 from lakehand.core.table_settings import EffectiveSetting
 from lakehand.domain.errors import Unavailable
 from lakehand.domain.processes import Json
 from lakehand.domain.tables import Table, TableSpec
 from lakehand.web.live import LiveFeed
-from lakehand.web.sessions import Sessions
 
 
 class DiscoveredTable(Protocol):
@@ -82,7 +83,8 @@ class PageContext:
     settings_of: Callable[[Table], Sequence[EffectiveSetting]]
     discovery: TableDiscovery
     warehouses: Sequence[str]
-    sessions: Sessions
+    access: AccessService
+    requests: Requests
     feed: LiveFeed
     version: str
     instance: str = ""

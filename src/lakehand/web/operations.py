@@ -76,14 +76,14 @@ def show_operation(id: PathId, view: Somebody) -> Response:
 
 @router.post("/operations/{id}/cancel")
 def cancel(id: PathId, view: Somebody) -> Response:
-    view.context.operations.cancel(OperationId(id), by=view.caller)
+    view.context.requests.operations.cancel(view.caller, OperationId(id))
     return view.go_to(f"/operations/{id}")
 
 
 @router.post("/operations/{id}/retry")
 def retry(id: PathId, view: Somebody) -> Response:
     try:
-        view.context.operations.retry(OperationId(id), by=view.caller)
+        view.context.requests.operations.retry(view.caller, OperationId(id))
     except LakehandError as error:
         if status_of(error) != 409:
             raise

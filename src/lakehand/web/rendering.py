@@ -81,7 +81,7 @@ class Renderer:
     def common(self) -> dict[str, Any]:
         return {
             "static": self.static, "version": self.context.version, "now": self.context.clock.estimate(),
-            "is_open": self.context.sessions.is_open, "caller": "", "section": "", "watch": "", "error": "",
+            "is_open": self.context.access.is_open, "caller": None, "section": "", "watch": "", "error": "",
             "search": "", "address": "", "open_alerts": sum(self.context.alerts.counts().values()),
         }  # fmt: skip
 

@@ -4,30 +4,34 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from starlette.responses import Response
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import RedirectResponse, Response
 
-from lakehand.web.access import Anybody, own_path
+from lakehand.core.access_service import SESSION_LIFE
+from lakehand.web.access import COOKIE, RendererOf, address_of, own_path
 from lakehand.web.forms import Form
-from lakehand.web.sessions import COOKIE, LIFE
+from lakehand.web.rendering import HEADERS
 
 router = APIRouter()
+LIFE = int(SESSION_LIFE.total_seconds())
 
 
 @router.get("/sign-in")
-def show_sign_in(view: Anybody, next: Annotated[str, Query(max_length=2000)] = "/") -> Response:
-    return view.page("sign_in.html", next=own_path(next))
+def show_sign_in(renderer: RendererOf, next: Annotated[str, Query(max_length=2000)] = "/") -> Response:
+    return renderer.page("sign_in.html", next=own_path(next))
 
 
 @router.post("/sign-in")
-async def sign_in(form: Form, view: Anybody) -> Response:
-    cookie, back = view.context.sessions.sign_in(form.text("token")), own_path(form.text("next"))
+async def sign_in(form: Form, request: Request, renderer: RendererOf) -> Response:
+    tokens, back = renderer.context.requests.tokens, own_path(form.text("next"))
+    cookie = await run_in_threadpool(tokens.sign_in, form.text("token"), address=address_of(request))
     if cookie is None:
-        note_wrong_token(view.request)
+        note_wrong_token(request)
         error = "this is not a token of this service: ask its operator for one"
-        return view.page("sign_in.html", status=401, next=back, error=error)
-    answer = view.go_to(back)
+        return await run_in_threadpool(renderer.page, "sign_in.html", status=401, next=back, error=error)
+    answer = RedirectResponse(back, 303, headers=HEADERS)
     answer.set_cookie(
-        COOKIE, cookie, max_age=LIFE, httponly=True, samesite="strict", secure=view.request.url.scheme == "https"
+        COOKIE, cookie, max_age=LIFE, httponly=True, samesite="strict", secure=request.url.scheme == "https"
     )
     return answer
 
@@ -39,7 +43,8 @@ def note_wrong_token(request: Request) -> None:
 
 
 @router.post("/sign-out")
-def sign_out(view: Anybody) -> Response:
-    answer = view.go_to("/sign-in")
+def sign_out(request: Request, renderer: RendererOf) -> Response:
+    renderer.context.requests.tokens.sign_out(request.cookies.get(COOKIE, ""), address=address_of(request))
+    answer = RedirectResponse("/sign-in", 303, headers=HEADERS)
     answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
     return answer

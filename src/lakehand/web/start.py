@@ -7,8 +7,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from lakehand.domain.access import Role
 from lakehand.domain.errors import LakehandError
-from lakehand.web.access import Somebody
+from lakehand.web.access import PageRequest, Somebody
 from lakehand.web.context import DiscoveredTable, PageContext
 from lakehand.web.forms import Form
 
@@ -30,6 +31,7 @@ def look(
     }  # fmt: skip
     if not where:
         return view.renderer.page("start.html", **values, discovery=None)
+    view.caller.need(Role.OPERATOR)  # it reads folders
     return view.renderer.stream("start.html", **values, discovery=Discovery(context, where))
 
 
@@ -61,14 +63,14 @@ class Discovery:
 
 @router.post("/start")
 def register(form: Form, view: Somebody) -> Response:
-    results = [register_one(view.context, name, view.caller) for name in form.all("table")[:MOST_SHOWN]]
+    results = [register_one(view, name) for name in form.all("table")[:MOST_SHOWN]]
     return view.page("registered.html", section="/start", results=results)
 
 
-def register_one(context: PageContext, name: str, caller: str) -> tuple[str, object, str]:
+def register_one(view: PageRequest, name: str) -> tuple[str, object, str]:
     """The name, the table, and why it was refused."""
     try:
-        table, is_new = context.tables.add(context.discovery.spec(name), by=caller)
+        table, is_new = view.context.requests.tables.add(view.caller, view.context.discovery.spec(name))
     except LakehandError as error:
         return name, None, str(error)
     return name, table, "" if is_new else "it was registered already"

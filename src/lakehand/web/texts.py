@@ -2,6 +2,7 @@
 """Words, numbers and times as pages show them."""
 
 import re
+from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -83,6 +84,11 @@ def brief(text: str) -> str:
     return f"{sentence[:BRIEF].rstrip()} …"
 
 
+def pairs(values: Mapping[str, Any]) -> str:
+    """A small document in one line: owner sales, paused True."""
+    return brief(", ".join(f"{name} {value}" for name, value in values.items() if value not in ("", {}, []))) or DASH
+
+
 def shown(value: Any) -> Any:
     """Text may come from a stranger's table: characters that hide or reorder others are escaped."""
     if isinstance(value, Markup):
@@ -90,4 +96,4 @@ def shown(value: Any) -> Any:
     return visible(value, keep="\n\t\u202f") if isinstance(value, str) else value
 
 
-FILTERS = {one.__name__: one for one in (shape, words, number, amount, span, ago, iso, took, brief)}
+FILTERS = {one.__name__: one for one in (shape, words, number, amount, span, ago, iso, took, brief, pairs)}

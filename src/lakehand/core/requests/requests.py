@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All requests of people, by what they are about."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+
+from lakehand.core.access_ports import AuditFilter
+from lakehand.core.access_service import AccessService
+from lakehand.core.alert_service import AlertService, TestResult
+from lakehand.core.audit_trail import AuditTrail
+from lakehand.core.catalog_service import CatalogService, SyncReport
+from lakehand.core.operation_service import OperationService
+from lakehand.core.pages import Page
+from lakehand.core.requests.operations import OperationRequests
+from lakehand.core.requests.tables import TableRequests
+from lakehand.core.requests.tokens import TokenRequests
+from lakehand.core.table_service import TableService
+from lakehand.domain.access import Caller, Role
+from lakehand.domain.alerts import Alert, AlertId
+from lakehand.domain.audit import AuditEntry, AuditRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Requests:
+    access: AccessService
+    table_service: TableService
+    operation_service: OperationService
+    catalog_service: CatalogService
+    alert_service: AlertService
+
+    @cached_property
+    def audit(self) -> AuditTrail:
+        return AuditTrail(store=self.access.store)
+
+    @cached_property
+    def tables(self) -> TableRequests:
+        return TableRequests(tables=self.table_service, operations=self.operation_service, audit=self.audit)
+
+    @cached_property
+    def operations(self) -> OperationRequests:
+        return OperationRequests(operations=self.operation_service, audit=self.audit)
+
+    @cached_property
+    def tokens(self) -> TokenRequests:
+        return TokenRequests(access=self.access, audit=self.audit)
+
+    def sync_catalog(
+        self, caller: Caller, name: str, *, dry_run: bool = False, accept_empty: bool = False
+    ) -> SyncReport:
+        self.catalog_service.get(name)
+        detail = {"dry_run": dry_run, "accept_empty": accept_empty}
+        request = AuditRequest(caller=caller, action="catalog.sync", subject=name, detail=detail)
+        with self.audit.record(request) as outcome:
+            caller.need(Role.OPERATOR)
+            caller.need_everything()
+            report = self.catalog_service.sync(name, dry_run=dry_run, accept_empty=accept_empty, by=caller.name)
+            counts = {"added": report.added, "renamed": report.renamed, "retired": report.retired}
+            outcome.after = {"problem": report.problem, **{key: len(names) for key, names in counts.items()}}
+        return report
+
+    def silence_alert(self, caller: Caller, id: AlertId, duration: timedelta) -> Alert:
+        alert = self.alert_service.store.alerts.get(id)
+        cause = alert.cause
+        request = AuditRequest(
+            caller=caller, action="alert.silence", subject=cause.title, table=cause.table, operation=cause.operation,
+            detail={"alert": id, "seconds": duration.total_seconds()},
+        )  # fmt: skip
+        with self.audit.record(request) as outcome:
+            caller.need(Role.OPERATOR)
+            if cause.owner:
+                caller.need_owner(cause.owner)
+            else:
+                caller.need_everything()
+            silenced = self.alert_service.silence(id, duration, by=caller.name)
+            outcome.after = {"until": f"{silenced.silenced_until:%Y-%m-%dT%H:%M:%SZ}"}
+        return silenced
+
+    def test_alerts(self, caller: Caller, receiver: str | None) -> Sequence[TestResult]:
+        request = AuditRequest(caller=caller, action="alert.test", subject=receiver or "all receivers")
+        with self.audit.record(request) as outcome:
+            caller.need(Role.OPERATOR)
+            caller.need_everything()
+            results = self.alert_service.test(receiver, by=caller.name)
+            outcome.after = {one.receiver: one.problem or "sent" for one in results}
+        return results
+
+    def list_audit(self, caller: Caller, wanted: AuditFilter, *, limit: int, cursor: str | None) -> Page[AuditEntry]:
+        """What people asked for, newest first. It names people and addresses, so that viewers do not see it."""
+        caller.need(Role.OPERATOR)
+        return self.audit.list(wanted, limit=limit, cursor=cursor)

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is recognised by which token or session, and for how long."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from lakehand.core import access_service
+from lakehand.core.access_ports import AuditFilter
+from lakehand.core.access_service import AccessService
+from lakehand.core.audit_trail import AuditTrail
+from lakehand.core.requests.tokens import PREFIX, TokenRequests
+from lakehand.core.token_verifier import Verified
+from lakehand.domain.access import Caller, Role
+from lakehand.domain.errors import Conflict, Forbidden, Invalid, NotFound
+from lakehand.domain.tokens import TokenId
+
+SETTINGS = {"ann": "a-long-secret", "bob": "another-secret"}
+ADMIN = Caller(name="root", role=Role.ADMIN)
+
+
+def over(store: Any, tokens: Mapping[str, str] | None = None) -> tuple[AccessService, TokenRequests]:
+    access = AccessService(store=store, tokens=tokens or {})
+    return access, TokenRequests(access=access, audit=AuditTrail(store=store))
+
+
+def at_once(access: AccessService) -> AccessService:
+    """Another instance, which reads tokens at each question."""
+    other = replace(access)
+    other.cache.keep = 0.0
+    return other
+
+
+def test_without_any_token_everybody_is_an_admin(store: Any) -> None:
+    access, _ = over(store)
+
+    assert access.is_open
+    assert access.caller("", address="here", via="rest") == Caller(
+        name="anonymous", role=Role.ADMIN, address="here", via="rest"
+    )
+
+
+def test_the_first_token_closes_the_service_and_revoking_it_does_not_open_it(store: Any) -> None:
+    access, tokens = over(store)
+    token, secret = tokens.create(ADMIN, "airflow", Role.OPERATOR, owner="sales")
+
+    assert not access.is_open
+    assert access.caller("") is None
+    assert access.caller(secret + "x") is None
+    assert access.caller(secret) == Caller(name="airflow", role=Role.OPERATOR, owner="sales")
+    tokens.revoke(ADMIN, token.id)
+    assert access.caller(secret) is None
+    assert access.caller("") is None
+    assert not access.is_open
+
+
+def test_the_secret_is_recognisable_and_not_stored(store: Any) -> None:
+    _, tokens = over(store)
+    _, secret = tokens.create(ADMIN, "airflow", Role.VIEWER)
+
+    assert secret.startswith(PREFIX)
+    assert len(secret) > 40
+    raw = store.database.read(lambda tx: tx.exec_driver_sql("SELECT * FROM api_token").all())
+    assert secret not in str(raw)
+    assert secret not in str(store.audit.list(AuditFilter(), limit=10, cursor=None))
+
+
+def test_two_tokens_of_one_name_are_valid_until_the_old_one_is_revoked(store: Any) -> None:
+    access, tokens = over(store)
+    old, first = tokens.create(ADMIN, "airflow", Role.OPERATOR)
+    _, second = tokens.create(ADMIN, "airflow", Role.OPERATOR)
+    assert access.caller(first) == access.caller(second)
+
+    tokens.revoke(ADMIN, old.id)
+
+    assert access.caller(first) is None
+    assert access.caller(second)
+
+
+def test_another_instance_learns_of_new_and_revoked_tokens(store: Any) -> None:
+    access, tokens = over(store)
+    other = at_once(access)
+    assert other.is_open
+
+    token, secret = tokens.create(ADMIN, "airflow", Role.VIEWER)
+    assert other.caller(secret)
+    tokens.revoke(ADMIN, token.id)
+    assert other.caller(secret) is None
+
+
+def test_a_token_expires(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    access, tokens = over(store)
+    _, secret = tokens.create(ADMIN, "airflow", Role.VIEWER, life=timedelta(hours=1))
+    assert access.caller(secret)
+
+    later = store.clock.now() + timedelta(hours=1, seconds=1)
+    monkeypatch.setattr(type(store.clock), "estimate", lambda _clock: later)
+
+    assert access.caller(secret) is None
+    assert not access.remembers(secret)
+
+
+def test_the_last_use_of_a_token_is_noted(store: Any) -> None:
+    access, tokens = over(store)
+    access.cache.keep = 0.0
+    token, secret = tokens.create(ADMIN, "airflow", Role.VIEWER)
+    access.caller(secret)
+    access.caller("")
+
+    assert store.tokens.get(token.id).used_at is not None
+
+
+def test_tokens_of_the_settings_are_admins(store: Any) -> None:
+    access, _ = over(store, SETTINGS)
+
+    assert access.caller("a-long-secret") == Caller(name="ann", role=Role.ADMIN)
+    assert access.caller("") is None
+    assert access.remembers("another-secret")
+    assert not access.remembers("")
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR])
+def test_only_admins_make_list_and_revoke_tokens(store: Any, role: Role) -> None:
+    _, tokens = over(store)
+    token, _ = tokens.create(ADMIN, "airflow", Role.VIEWER)
+    caller = Caller(name="eve", role=role)
+    for attempt in (
+        lambda: tokens.create(caller, "eve", Role.ADMIN),
+        lambda: tokens.revoke(caller, token.id),
+        lambda: tokens.list(caller),
+    ):
+        with pytest.raises(Forbidden):
+            attempt()
+    assert [one.name for one in tokens.list(ADMIN)] == ["airflow"]
+
+
+@pytest.mark.parametrize(
+    ("name", "role", "more", "error"),
+    [
+        ("", Role.VIEWER, {}, Invalid),
+        ("a b", Role.VIEWER, {}, Invalid),
+        ("Anonymous", Role.VIEWER, {}, Invalid),
+        ("writer", Role.VIEWER, {}, Invalid),
+        ("ann", Role.VIEWER, {}, Conflict),
+        ("carl", Role.ADMIN, {"owner": "sales"}, Invalid),
+        ("carl", Role.VIEWER, {"life": timedelta(seconds=-1)}, Invalid),
+        ("carl", Role.VIEWER, {"life": timedelta(days=100_000)}, Invalid),
+    ],
+)
+def test_a_token_that_makes_no_sense_is_refused(
+    store: Any, name: str, role: Role, more: dict[str, Any], error: type[Exception]
+) -> None:
+    _, tokens = over(store, SETTINGS)
+    with pytest.raises(error):
+        tokens.create(ADMIN, name, role, **more)
+    assert tokens.list(ADMIN) == []
+
+
+def test_an_unknown_token_cannot_be_revoked(store: Any) -> None:
+    _, tokens = over(store)
+    with pytest.raises(NotFound, match="lakehand tokens list"):
+        tokens.revoke(ADMIN, TokenId(7))
+
+
+def sign_in(tokens: TokenRequests, secret: str) -> str:
+    cookie = tokens.sign_in(secret, address="here")
+    assert cookie is not None
+    return cookie
+
+
+def test_a_session_rests_on_its_token(store: Any) -> None:
+    access, tokens = over(store)
+    token, secret = tokens.create(ADMIN, "carl", Role.OPERATOR, owner="sales")
+    cookie = sign_in(tokens, secret)
+
+    assert access.session(cookie) == Caller(name="carl", role=Role.OPERATOR, owner="sales", via="dashboard")
+    assert access.session(cookie[:-1]) is None
+    assert access.session("") is None
+    tokens.revoke(ADMIN, token.id)
+    assert access.session(cookie) is None
+
+
+def test_a_session_of_a_token_of_the_settings_ends_when_the_secret_changes(store: Any) -> None:
+    access, tokens = over(store, SETTINGS)
+    cookie = sign_in(tokens, "a-long-secret")
+
+    assert access.session(cookie) == Caller(name="ann", role=Role.ADMIN, via="dashboard")
+    assert over(store, {"ann": "a-new-secret"})[0].session(cookie) is None
+    assert over(store, {"bob": "another-secret"})[0].session(cookie) is None
+
+
+def test_a_session_ends_with_its_time_or_the_sign_out(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    access, tokens = over(store, SETTINGS)
+    first, second = sign_in(tokens, "a-long-secret"), sign_in(tokens, "a-long-secret")
+    tokens.sign_out(first, address="here")
+    assert access.session(first) is None
+    assert access.session(second)
+
+    later = store.clock.now() + access_service.SESSION_LIFE
+    monkeypatch.setattr(type(store.clock), "estimate", lambda _clock: later)
+
+    assert access.session(second) is None
+
+
+def test_neither_the_cookie_nor_the_secret_is_stored(store: Any) -> None:
+    _, tokens = over(store, SETTINGS)
+    cookie = sign_in(tokens, "a-long-secret")
+
+    raw = str(store.database.read(lambda tx: tx.exec_driver_sql("SELECT * FROM web_session").all()))
+    assert cookie not in raw
+    assert "a-long-secret" not in raw
+
+
+def test_a_wrong_token_begins_no_session(store: Any) -> None:
+    _, tokens = over(store, SETTINGS)
+
+    assert tokens.sign_in("guessed", address="here") is None
+
+
+class Provider:
+    """A stand-in for an identity provider."""
+
+    is_on = True
+
+    def __init__(self, ends_at: datetime) -> None:
+        self.ends_at = ends_at
+
+    def verify(self, text: str) -> Verified | None:
+        if text != "a.b.c":
+            return None
+        return Verified(caller=Caller(name="dan", role=Role.OPERATOR), ends_at=self.ends_at.timestamp())
+
+
+def test_a_token_of_an_identity_provider_is_accepted_and_its_session_does_not_outlive_it(
+    store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = datetime.now(timezone.utc)
+    access = AccessService(store=store, verifier=Provider(now + timedelta(minutes=5)))
+    tokens = TokenRequests(access=access, audit=AuditTrail(store=store))
+
+    assert not access.is_open
+    assert access.caller("") is None
+    assert access.caller("a.b.c") == Caller(name="dan", role=Role.OPERATOR)
+    cookie = sign_in(tokens, "a.b.c")
+    assert access.session(cookie)
+    monkeypatch.setattr(type(store.clock), "estimate", lambda _clock: now + timedelta(minutes=6))
+    assert access.session(cookie) is None

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every route and method of the API × every kind of caller, from the API's own list."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from lakehand.core.access_ports import AuditFilter
+from lakehand.domain.access import Caller, Role
+from lakehand.domain.boundaries import EXTRA_LOCATIONS
+from lakehand.rest import ApiContext, build_app
+from lakehand.store import SqlStore, open_store
+from tests.rest.parts import Listed, context_over, open_alert, serving, with_security
+
+ROOT = Caller(name="root", role=Role.ADMIN)
+OPEN, VIEWER, OPERATOR, EVERYTHING, ADMIN = "open", "viewer", "operator", "operator of everything", "admin"
+INSTANT = "20261114191013982"
+WRITERS = "/v1/hoodie/service"
+# What each route needs. A route that is not here fails the first test.
+NEEDS: dict[tuple[str, str], str] = {
+    ("GET", "/health/live"): OPEN,
+    ("GET", "/health/ready"): OPEN,
+    ("GET", "/metrics"): OPEN,
+    ("GET", "/api/v1/version"): OPEN,
+    ("GET", "/api/v1/caller"): VIEWER,
+    ("GET", "/api/v1/tables"): VIEWER,
+    ("GET", "/api/v1/tables/find"): VIEWER,
+    ("GET", "/api/v1/tables/{id}"): VIEWER,
+    ("GET", "/api/v1/tables/{id}/explain"): VIEWER,
+    ("GET", "/api/v1/tables/{id}/health"): VIEWER,
+    ("GET", "/api/v1/tables/{id}/settings"): VIEWER,
+    ("GET", "/api/v1/operations"): VIEWER,
+    ("GET", "/api/v1/operations/{id}"): VIEWER,
+    ("GET", "/api/v1/operations/{id}/logs"): VIEWER,
+    ("GET", "/api/v1/catalogs"): VIEWER,
+    ("GET", "/api/v1/alerts"): VIEWER,
+    ("GET", "/api/v1/events"): VIEWER,
+    ("GET", "/api/v1/fleet"): VIEWER,
+    ("GET", "/api/v1/plugins"): VIEWER,
+    ("GET", "/api/v1/instances"): VIEWER,
+    ("POST", "/api/v1/tables"): OPERATOR,
+    ("PATCH", "/api/v1/tables/{id}"): OPERATOR,
+    ("DELETE", "/api/v1/tables/{id}"): OPERATOR,
+    ("POST", "/api/v1/tables/{id}/pause"): OPERATOR,
+    ("POST", "/api/v1/tables/{id}/resume"): OPERATOR,
+    ("POST", "/api/v1/tables/{id}/look"): OPERATOR,
+    ("POST", "/api/v1/tables/{id}/clear"): OPERATOR,
+    ("POST", "/api/v1/operations"): OPERATOR,
+    ("POST", "/api/v1/operations/{id}/cancel"): OPERATOR,
+    ("POST", "/api/v1/operations/{id}/retry"): OPERATOR,
+    ("DELETE", "/api/v1/operations/{id}"): OPERATOR,
+    ("POST", "/api/v1/alerts/{id}/silence"): OPERATOR,
+    ("POST", f"{WRITERS}/register"): OPERATOR,
+    ("POST", f"{WRITERS}/{{service}}/submit"): OPERATOR,
+    ("POST", f"{WRITERS}/{{service}}/remove"): OPERATOR,
+    ("POST", "/api/v1/catalogs/{name}/sync"): EVERYTHING,
+    ("POST", "/api/v1/alerts/test"): EVERYTHING,
+    ("GET", "/api/v1/audit"): "operator of any owner",
+    ("GET", "/api/v1/tokens"): ADMIN,
+    ("POST", "/api/v1/tokens"): ADMIN,
+    ("DELETE", "/api/v1/tokens/{id}"): ADMIN,
+}
+ALLOWED = {
+    OPEN: {"nobody", "viewer", "operator", "own", "other", "admin"},
+    VIEWER: {"viewer", "operator", "own", "other", "admin"},
+    OPERATOR: {"operator", "own", "admin"},
+    EVERYTHING: {"operator", "admin"},
+    "operator of any owner": {"operator", "own", "other", "admin"},
+    ADMIN: {"admin"},
+}
+CALLERS: dict[str, tuple[Role, str] | None] = {
+    "nobody": None,
+    "viewer": (Role.VIEWER, ""),
+    "operator": (Role.OPERATOR, ""),
+    "own": (Role.OPERATOR, "ann"),  # a token for the tables of ann, which all tables here are
+    "other": (Role.OPERATOR, "web"),
+    "admin": (Role.ADMIN, ""),
+}
+NUMBERS = count(1)
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A service with a token for each kind of caller."""
+
+    client: httpx.Client
+    context: ApiContext
+    store: SqlStore
+    secrets: dict[str, str]
+
+    def send(self, caller: str, method: str, path: str, body: dict[str, Any]) -> httpx.Response:
+        secret = self.secrets.get(caller)
+        headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+        return self.client.request(method, path, headers=headers, json=body if method != "GET" else None)
+
+
+@pytest.fixture(scope="module")
+def guarded(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    file = shutil.copyfile(sqlite_template, tmp_path_factory.mktemp("roles") / "lakehand.db")
+    store = open_store(f"sqlite:///{file}")
+    context = with_security(context_over(store, listed=Listed([])))
+    create = context.requests.tokens.create
+    secrets = {name: create(ROOT, name, kind[0], owner=kind[1])[1] for name, kind in CALLERS.items() if kind}
+    with serving(context) as client:
+        yield Guarded(client, context, store, secrets)
+    store.close()
+
+
+def address_and_body(guarded: Guarded, method: str, path: str) -> tuple[str, dict[str, Any]]:
+    """The route with something real to act upon, made for this request."""
+    number = next(NUMBERS)
+    location = f"/data/t{number}"
+    requests = guarded.context.requests
+    given = {"location": location, "action_types": ["compaction"], "owner": "ann", "table_name": f"t{number}"}
+    admin = partial_send(guarded)
+    table = admin("POST", "/api/v1/tables", given)
+    operation = admin("POST", "/api/v1/operations", {"table": table["id"], "action": "compaction", "instant": INSTANT})
+    if path.endswith("/retry"):
+        admin("POST", f"/api/v1/operations/{operation['id']}/cancel", {})
+    number_of = {
+        "tables": table["id"], "operations": operation["id"],
+        "alerts": open_alert(guarded.store, f"failed:{number}"),
+        "tokens": requests.tokens.create(ROOT, f"n{number}", Role.VIEWER)[0].id if "tokens" in path else 0,
+    }.get(path.split("/")[3] if path.startswith("/api") else "", table["id"])  # fmt: skip
+    address = path.replace("{id}", str(number_of)).replace("{name}", "lake").replace("{service}", "compact")
+    if path.endswith("/find"):
+        address += f"?name=t{number}"
+    return address, body_of(method, path, location, number)
+
+
+def partial_send(guarded: Guarded) -> Any:
+    def send(method: str, path: str, body: dict[str, Any]) -> Any:
+        answer = guarded.send("admin", method, path, body)
+        assert answer.is_success, answer.text
+        return answer.json()
+
+    return send
+
+
+def body_of(method: str, path: str, location: str, number: int) -> dict[str, Any]:
+    bodies: dict[tuple[str, str], dict[str, Any]] = {
+        ("POST", "/api/v1/tables"): {"location": f"{location}/new", "owner": "ann", "action_types": ["compaction"]},
+        ("PATCH", "/api/v1/tables/{id}"): {"priority": 3},
+        ("POST", "/api/v1/operations"): {"location": location, "action": "compaction"},
+        ("POST", "/api/v1/alerts/{id}/silence"): {"duration": 60},
+        ("POST", "/api/v1/tokens"): {"name": f"made{number}", "role": "viewer"},
+        ("POST", f"{WRITERS}/register"): {"base_path": f"{location}/new", "owner": "ann"},
+        ("POST", f"{WRITERS}/{{service}}/submit"): {"base_path": location, "instant": "20261114191013999"},
+        ("POST", f"{WRITERS}/{{service}}/remove"): {"base_path": location, "instant": INSTANT},
+    }
+    return bodies.get((method, path), {})
+
+
+def routes(context: ApiContext) -> set[tuple[str, str]]:
+    paths: dict[str, dict[str, Any]] = build_app(context).openapi()["paths"]
+    return {(verb.upper(), path) for path, verbs in paths.items() for verb in verbs}
+
+
+def test_every_route_of_the_api_is_in_the_table(guarded: Guarded) -> None:
+    assert routes(guarded.context) == set(NEEDS)
+
+
+@pytest.mark.parametrize("caller", list(CALLERS))
+@pytest.mark.parametrize(("method", "path"), list(NEEDS))
+def test_a_caller_may_do_what_its_role_and_owner_allow(guarded: Guarded, method: str, path: str, caller: str) -> None:
+    address, body = address_and_body(guarded, method, path)
+    before = seen(guarded)
+
+    answer = guarded.send(caller, method, address, body)
+
+    if caller in ALLOWED[NEEDS[method, path]]:
+        no_attempt = path.endswith("/logs") and answer.status_code == 404  # the caller was let in
+        assert answer.status_code in (200, 201, 202) or no_attempt, answer.text
+        return
+    expected = (401, "unauthorized") if caller == "nobody" else (403, "forbidden")
+    assert (answer.status_code, answer.json()["error"]["code"]) == expected
+    assert seen(guarded) == before
+
+
+def seen(guarded: Guarded) -> Any:
+    """Everything that a request could have changed."""
+    store = guarded.store
+
+    def rows(*tables: str) -> Any:
+        return store.database.read(lambda tx: [tx.exec_driver_sql(f"SELECT * FROM {name}").all() for name in tables])
+
+    used = [token.revoked_at for _, token in store.tokens.list()]
+    return rows("tbl", "operation", "alert"), used
+
+
+@pytest.mark.parametrize("caller", ["viewer", "other"])
+def test_a_refusal_is_in_the_audit_trail(guarded: Guarded, caller: str) -> None:
+    address, body = address_and_body(guarded, "POST", "/api/v1/tables/{id}/pause")
+
+    guarded.send(caller, "POST", address, body)
+
+    [entry] = guarded.store.audit.list(AuditFilter(caller=caller, action="table.pause"), limit=1, cursor=None).items
+    assert entry.answer is not None
+    assert entry.answer.code == "forbidden"
+    assert entry.request.caller.address == "127.0.0.1"
+
+
+def test_a_token_of_an_owner_gives_no_table_away_and_takes_none(guarded: Guarded) -> None:
+    address, _ = address_and_body(guarded, "PATCH", "/api/v1/tables/{id}")
+
+    assert guarded.send("own", "PATCH", address, {"owner": "web"}).status_code == 403
+    assert guarded.send("other", "PATCH", address, {"owner": "web"}).status_code == 403
+    assert guarded.send("own", "POST", "/api/v1/tables", {"location": "/data/w", "owner": "web"}).status_code == 403
+
+
+@pytest.mark.parametrize("caller", ["own", "operator"])
+def test_a_token_of_an_owner_cannot_widen_what_is_deleted(guarded: Guarded, caller: str) -> None:
+    """Extra locations may be the folders of somebody else's tables."""
+    address, _ = address_and_body(guarded, "PATCH", "/api/v1/tables/{id}")
+    wider = {"properties": {EXTRA_LOCATIONS: "/data/elsewhere"}}
+
+    changed = guarded.send(caller, "PATCH", address, wider)
+    added = guarded.send(caller, "POST", "/api/v1/tables", {"location": f"/data/x/{caller}", "owner": "ann", **wider})
+
+    assert (changed.status_code, added.status_code) == ((403, 403) if caller == "own" else (200, 201))
