@@ -6,6 +6,7 @@ Another instance holds the leases of everything that could be due: a service on 
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -13,12 +14,16 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from lakehand.core.audit_trail import AuditTrail
+from lakehand.domain.access import Caller, Role
+from lakehand.domain.audit import AuditRequest
+from lakehand.domain.errors import Forbidden
 from lakehand.domain.health import HealthPoint
 from lakehand.domain.locations import location_key
 from lakehand.domain.processes import Failure, Json
 from lakehand.domain.tables import TableId
 from lakehand.spi.health import MB, file_numbers
-from lakehand.store import schema
+from lakehand.store import SqlStore, open_store, schema
 from lakehand.store.documents import failure_document, to_document
 from lakehand.store.health import slot_rows
 from lakehand.store.migrate import upgrade
@@ -123,6 +128,29 @@ def fill(database: Path) -> None:
             if given := rows.by_table[table.name]:
                 tx.execute(sa.insert(table).prefix_with("OR REPLACE"), given)
     engine.dispose()
+    add_audit(open_store(f"sqlite:///{database}"))
+
+
+def add_audit(store: SqlStore) -> None:
+    """Two requests that were carried out, and one that was refused."""
+    orders, trail = next(one for one in FLEET if one.name == "orders"), AuditTrail(store=store)
+    alice = Caller(name="alice", role=Role.OPERATOR, owner="sales", address="10.4.1.7", via="dashboard")
+    eve = Caller(name="eve", role=Role.VIEWER, address="10.4.1.9", via="rest")
+    given: dict[str, Json] = {"action": orders.rewrite, "dry_run": False}
+    asked: list[tuple[Caller, str, dict[str, Json], dict[str, Json], dict[str, Json]]] = [
+        (alice, "operation.submit", given, {}, {"operation": FAILED_OPERATION, "status": "pending"}),
+        (alice, "table.change", {"priority": 5}, {"priority": 0}, {"priority": 5}),
+        (eve, "table.pause", {"paused": True}, {"paused": False}, {}),
+    ]
+    for caller, action, detail, before, after in asked:
+        request = AuditRequest(
+            caller=caller, action=action, detail=detail, before=before, subject=f"{orders.db}.{orders.name}",
+            table=TableId(orders.id),
+        )  # fmt: skip
+        with suppress(Forbidden), trail.record(request) as outcome:
+            caller.need(Role.OPERATOR)
+            outcome.after = after
+    store.close()
 
 
 def inspect_again(database: Path, table: int, files: int) -> None:

@@ -47,13 +47,14 @@ PAGES = {
     "catalogs": "/catalogs",
     "alerts": "/alerts",
     "events": "/events",
+    "audit": "/audit",
     "service": "/service",
     "start": "/start",
     "problem": "/tables/987654",
 }
 PICTURES = {
-    "fleet", "tables", "table", "run", "operations", "operation-failed", "catalogs", "alerts", "events", "service",
-    "problem",
+    "fleet", "tables", "table", "run", "operations", "operation-failed", "catalogs", "alerts", "events", "audit",
+    "service", "problem",
 }  # fmt: skip
 NOT_FOUND = r"status of 404 .*/tables/987654"
 

@@ -73,7 +73,9 @@ def test_a_page_is_told_of_its_operation(client: httpx.Client, api: ApiContext, 
         assert news(lines)
 
 
-def test_a_change_before_the_first_reading_is_told(client: httpx.Client, api: ApiContext, pages: PageContext) -> None:
+def test_a_change_before_the_first_reading_is_noticed(
+    client: httpx.Client, api: ApiContext, pages: PageContext
+) -> None:
     table = add_table(api)
     client.get(f"/tables/{table.id}")
     api.tables.change(table.id, paused_changes(), by="ann")  # by another instance, say, before the stream is open

@@ -35,7 +35,7 @@ Local: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class LocalDatabase:
     """Where --local finds the database."""
 
     local: Local = False
@@ -52,10 +52,10 @@ class Place:
 
 
 @add_command(app, "list", epilog="lakehand tokens list --json")
-def list_tokens(*, place: Place, session: Session) -> None:
+def list_tokens(*, local_database: LocalDatabase, session: Session) -> None:
     """List all tokens, also revoked and expired ones. Secrets are not stored and cannot be shown."""
-    if place.local:
-        with place.opened() as (tokens, caller):
+    if local_database.local:
+        with local_database.opened() as (tokens, caller):
             document: Document = {"items": [document_of(token) for token in tokens.list(caller)]}
     else:
         document = session.client.get("/api/v1/tokens")
@@ -73,24 +73,24 @@ def create(
     role: Annotated[str, typer.Option("--role", help="viewer, operator or admin.")] = "viewer",
     owner: Annotated[str, typer.Option("--owner", help="Let it touch only the tables of this owner.")] = "",
     expires: Annotated[str | None, typer.Option("--expires", help="For how long it is valid: 8h, 90d.")] = None,
-    place: Place,
+    local_database: LocalDatabase,
     session: Session,
 ) -> None:
     """Make a token and print its secret, which is shown only now."""
     if role not in ROLES:
         raise CommandFailed(f"--role {role!r} is not a role: use one of {', '.join(ROLES)}")
     life = seconds_of(expires) if expires else None
-    if place.local:
-        document = create_here(place, name, role, owner, life)
+    if local_database.local:
+        document = create_here(local_database, name, role, owner, life)
     else:
         document = session.client.post("/api/v1/tokens", {"name": name, "role": role, "owner": owner, "life": life})
     session.show(document, created_view)
 
 
-def create_here(place: Place, name: str, role: str, owner: str, life: float | None) -> Document:
+def create_here(local_database: LocalDatabase, name: str, role: str, owner: str, life: float | None) -> Document:
     from lakehand.domain.access import Role
 
-    with place.opened() as (tokens, caller):
+    with local_database.opened() as (tokens, caller):
         span = None if life is None else timedelta(seconds=life)
         token, secret = tokens.create(caller, name, Role(role), owner=owner, life=span)
     return document_of(token) | {"secret": secret}
@@ -100,14 +100,14 @@ def create_here(place: Place, name: str, role: str, owner: str, life: float | No
 def revoke(
     id: Annotated[int, typer.Argument(metavar="ID", help="Id of a token, from lakehand tokens list.")],
     *,
-    place: Place,
+    local_database: LocalDatabase,
     session: Session,
 ) -> None:
     """Revoke a token. Every instance refuses it within seconds; a service never becomes open by it."""
     from lakehand.domain.tokens import TokenId
 
-    if place.local:
-        with place.opened() as (tokens, caller):
+    if local_database.local:
+        with local_database.opened() as (tokens, caller):
             document = document_of(tokens.revoke(caller, TokenId(id)))
     else:
         document = session.client.delete(f"/api/v1/tokens/{id}")
