@@ -12,7 +12,7 @@ import httpx
 from pydantic import SecretStr
 
 from bench.report import Figure
-from lakehand.app.server import api_context, page_context
+from lakehand.app.server import page_context
 from lakehand.app.settings import Settings
 from lakehand.app.wiring import build
 from lakehand.web import PageContext, build_pages
@@ -45,7 +45,7 @@ def pages_over(database: str, home: Path) -> Iterator[PageContext]:
     home.mkdir(mode=0o700, exist_ok=True)
     service = build(Settings(home=home, database=SecretStr(database)))
     try:
-        yield page_context(service, api_context(service).security, None)
+        yield page_context(service, None)
     finally:
         service.stop()
 
