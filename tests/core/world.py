@@ -23,6 +23,7 @@ from lakehand.core.recovery import Recovery
 from lakehand.core.rescuer import Rescuer
 from lakehand.core.runtimes import Runtimes
 from lakehand.core.table_service import TableService
+from lakehand.core.telemetry import NoObserver, RunObserver
 from lakehand.domain.actions import Action
 from lakehand.domain.boundaries import Boundary
 from lakehand.domain.locations import Warehouses
@@ -304,6 +305,7 @@ class World:
         self.metrics: Any = Counting()
         self.limits = limits or Limits()
         self.make_pools = pools or AtOnce
+        self.observer: RunObserver = NoObserver()
         factory = proxy_of(self.factory)
         pairs: dict[tuple[Format, Action], ProcessFactory] = {(HUDI, COMPACTION): factory, (HUDI, CLEAN): factory}
         self.plugins = Plugins(
@@ -336,12 +338,13 @@ class World:
         )  # fmt: skip
         self.dispatcher = Dispatcher(
             plugins=self.plugins, runtimes=runtimes, ids=ids, time_to_live=TIME_TO_LIVE, limits=self.limits,
-            pools=self.dispatch_pools, recovery=self.recovery, on_submitted=nothing, **shared,
+            pools=self.dispatch_pools, recovery=self.recovery, on_submitted=nothing,
+            observer=self.observer, **shared,
         )  # fmt: skip
         completer = Completer(
             store=self.store, plugins=self.plugins, runtimes=runtimes, metrics=self.metrics, ids=ids,
             recovery=self.recovery, policy=RetryPolicy(max_attempts=3), health=self.health,
-            on_completed=nothing,
+            on_completed=nothing, observer=self.observer,
         )  # fmt: skip
         self.monitor = Monitor(
             plugins=self.plugins, completer=completer, recovery=self.recovery, time_to_live=TIME_TO_LIVE,

@@ -3,7 +3,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from tests.e2e.conftest import Start
 from tests.e2e.every_action import NEEDS, Need, Spoiler
 from tests.kit.polling import wait_for
+from tests.kit.receiver import Receiver, receiving
 from tests.kit.service import RunningService
 from tests.listeners import PortWatch
 
@@ -24,17 +25,28 @@ pytestmark = [
 ]
 
 
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """Where the service sends traces and lineage."""
+    with receiving() as one:
+        yield one
+
+
 def test_every_action_of_every_format_is_decided_upon_done_once_and_not_wanted_again(
     spark: SparkSession,
     lake: Path,
     start_service: Start,
     tmp_path_factory: pytest.TempPathFactory,
     record_property: Callable[[str, object], None],
+    *,
+    receiver: Receiver,
 ) -> None:
     assert Counter(need.format for need in NEEDS) == dict.fromkeys(("hudi", "iceberg", "delta", "paimon", "lance"), 4)
     spoiler = Spoiler(spark, lake, tmp_path_factory)
     before = {need: need.facts(spark, spoiler.make(need)) for need in NEEDS}
-    service = start_service(spark='{"threads": "4"}')
+    service = start_service(
+        spark='{"threads": "4"}', telemetry__otlp_endpoint=receiver.url, telemetry__openlineage_url=receiver.url
+    )
     served = [one for need in NEEDS for one in register(service, need, lake)]
 
     driver = Driver(service)
@@ -53,6 +65,19 @@ def test_every_action_of_every_format_is_decided_upon_done_once_and_not_wanted_a
         record_property(str(one), " | ".join(text))
         assert all(re.search(r"\d", sentence) for sentence in text), text
     assert {need: need.facts(spark, need.reference(lake)) for need in NEEDS} == before
+    check_telemetry(service, receiver)
+
+
+def check_telemetry(service: RunningService, receiver: Receiver) -> None:
+    """Each operation is one whole trace, and one run that began and ended in the lineage."""
+    done = [one for one in service.operations() if one["status"] == "succeeded"]
+    assert service.stop() == 0  # sends what waits
+    traces = Counter(span.trace_id for span in receiver.spans if span.name in ("decide", "verify"))
+    assert len(traces) >= len(done) > 10
+    assert set(traces.values()) == {2}
+    ends = Counter(run["eventType"] for run in receiver.runs)
+    assert ends["COMPLETE"] == len(done)
+    assert ends["START"] == ends["COMPLETE"] + ends["FAIL"] + ends["ABORT"]
 
 
 class Driver:

@@ -15,6 +15,7 @@ from lakehand.app.config_file import ConfigChoice, choose_config, exposed_secret
 from lakehand.app.plugins import PluginConfig
 from lakehand.app.secrets import check_writer_secret, checked_tokens, read_tokens
 from lakehand.app.setting_types import Duration, Texts, Words, setting
+from lakehand.app.telemetry_settings import TelemetrySettings
 from lakehand.core.catalog_service import ServedCatalog
 from lakehand.core.plugins import Plugins
 from lakehand.domain.actions import actions
@@ -135,6 +136,7 @@ class Settings(BaseSettings):
     alerts: Annotated[AlertSettings, AfterValidator(read_alerts)] = setting(
         AlertSettings(), "Who is told when something needs a person."
     )
+    telemetry: TelemetrySettings = setting(TelemetrySettings(), "Traces and lineage for the tools around it.")
     catalog_sync: Duration = setting(timedelta(minutes=5), "How often catalogs are synchronised.")
     jars: AbsolutePath | None = setting(None, "Folder of the jars. Default: `jars` in home.")
     stop_driver: bool = setting(

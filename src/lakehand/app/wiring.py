@@ -17,6 +17,7 @@ from lakehand.app.path_guard import keep_apart, path_guard, warehouses_of
 from lakehand.app.plugins import load, storage_properties
 from lakehand.app.recognition import recogniser
 from lakehand.app.settings import Settings
+from lakehand.app.telemetry import build_telemetry
 from lakehand.core.access_service import AccessService
 from lakehand.core.catalog_service import CatalogService
 from lakehand.core.completer import Completer
@@ -86,6 +87,7 @@ class Service:
         )  # fmt: skip
         self.recovery = Recovery(plugins=plugins, runtimes=self.runtimes, since=store.clock.now())
         self.alerting = Alerting(settings, store, metrics, identity.id, self.wake_up("alert-sender"))
+        self.telemetry = build_telemetry(settings.telemetry, store, identity.id)
         self.make_pools()
         self.health_reader = HealthReader(plugins=plugins, pools=self.count_pools)
         self.tables = TableService(
@@ -168,12 +170,14 @@ class Service:
             **self.shared, runtimes=self.runtimes, ids=SystemIdSource(), holder=self.identity.id,
             time_to_live=self.settings.lease, limits=self.settings.dispatch_limits(self.plugins),
             pools=self.dispatch_pools, recovery=self.recovery, on_submitted=self.wake_up("monitor"),
+            observer=self.telemetry,
         )  # fmt: skip
 
     def build_monitor(self) -> Monitor:
         completer = Completer(
             **self.shared, runtimes=self.runtimes, ids=SystemIdSource(), policy=self.settings.retry_policy(),
             recovery=self.recovery, health=self.health_reader, on_completed=self.wake_up("dispatcher", "coordinator"),
+            observer=self.telemetry,
         )  # fmt: skip
         return Monitor(
             **self.shared, completer=completer, recovery=self.recovery, holder=self.identity.id,
@@ -206,6 +210,7 @@ class Service:
             # Counting and tests change nothing.
             pools.close(timeout=0.0 if pools.purpose in ("count", "alert-test") else CLOSE_TIMEOUT)
         self.alerting.close()
+        self.telemetry.close()
         self.plugins.close()
         self.identity.release()
         for engine in self.plugins.engines.values() if self.settings.stop_driver else ():

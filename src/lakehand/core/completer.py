@@ -3,7 +3,7 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from lakehand.core.health_reader import HealthReader
@@ -11,6 +11,7 @@ from lakehand.core.plugins import Plugins
 from lakehand.core.ports import IdSource, Metrics, Store
 from lakehand.core.recovery import Recovery
 from lakehand.core.runtimes import Runtimes, Seen, StoredRuntime
+from lakehand.core.telemetry import NoObserver, RunObserver
 from lakehand.domain.errors import LakehandError, LocationRefused
 from lakehand.domain.events import operation_event
 from lakehand.domain.operations import AttemptEnd, Operation, Status
@@ -37,6 +38,7 @@ class Completer:
     policy: RetryPolicy
     health: HealthReader
     on_completed: Callable[[], None]
+    observer: RunObserver = field(default_factory=NoObserver)
 
     def complete(self, operation: Operation, status: EngineStatus) -> Operation:
         """Move an operation whose attempt is over to the status that the table shows."""
@@ -112,6 +114,7 @@ class Completer:
         if saved.status.is_final:
             run_time = timedelta(seconds=status.seconds or 0) or (now - (saved.started_at or saved.submitted_at or now))
             self.metrics.finished(saved.process.action, saved.status, reason, run_time)
+        self.observer.ended(saved)
         self.forget(operation)
         self.on_completed()
         return saved

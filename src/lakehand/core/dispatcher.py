@@ -12,6 +12,7 @@ from lakehand.core.plugins import Plugins
 from lakehand.core.ports import IdSource, Metrics, Store
 from lakehand.core.recovery import Recovery, unrecoverable
 from lakehand.core.runtimes import Runtimes
+from lakehand.core.telemetry import NoObserver, RunObserver
 from lakehand.domain.boundaries import PARAMETER, Boundary
 from lakehand.domain.errors import LakehandError, LeaseLost, PluginStuck, RecoverProcessFailed
 from lakehand.domain.events import operation_event
@@ -59,6 +60,7 @@ class Dispatcher:
     limits: Limits
     pools: WorkerPools
     on_submitted: Callable[[], None]
+    observer: RunObserver = field(default_factory=NoObserver)
     in_flight: dict[OperationId, InFlight] = field(default_factory=dict)
 
     def run_once(self) -> bool:
@@ -192,6 +194,7 @@ class Dispatcher:
         event = operation_event(ended, f"operation.{ended.status}", ended.reason)
         self.store.operations.save(ended, now=now, event=event, release=True, wake=True)
         self.metrics.finished(ended.process.action, ended.status, why, timedelta())
+        self.observer.ended(ended)
         log.info(str(ended.status), extra={"operation": ended.id, "reason": ended.reason})
 
     def submit(self, flight: InFlight, operation: Operation, table: Table, heartbeat_token: str | None) -> None:
@@ -201,6 +204,7 @@ class Dispatcher:
         self.plugins.submit(saved, table, LeaseGrant(heartbeat_token=heartbeat_token, time_to_live=self.time_to_live))
         waited = max(self.store.clock.estimate() - operation.created_at, timedelta())
         self.metrics.submitted(operation.process.action, waited)
+        self.observer.started(saved)
         log.info("submitted", extra={"operation": saved.id, "handle": saved.handle, "action": saved.process.action})
         self.on_submitted()
 
