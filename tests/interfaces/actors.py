@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same requests, made through each interface as its users make them."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import httpx
+from typer.testing import CliRunner
+
+from lakehand.cli import app
+
+
+class Actor(Protocol):
+    """Somebody with an operator's token. Tables, operations and alerts are named by their ids."""
+
+    def add_table(self, location: str) -> None: ...
+    def change(self, table: int, priority: int, actions: list[str]) -> None: ...
+    def pause(self, table: int) -> None: ...
+    def resume(self, table: int) -> None: ...
+    def evaluate(self, table: int) -> None: ...
+    def submit(self, table: int, action: str, *, dry_run: bool = False) -> None: ...
+    def cancel(self, operation: int) -> None: ...
+    def retry(self, operation: int) -> None: ...
+    def silence(self, alert: int, hours: int) -> None: ...
+    def sync(self, catalog: str) -> None: ...
+
+
+MakeActor = Callable[[str, str], Actor]  # from the address of the service and a token
+
+
+class ByRest:
+    """Requests as they are in the API's description."""
+
+    def __init__(self, url: str, token: str) -> None:
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self.http = httpx.Client(base_url=f"{url}/api/v1", headers=headers)
+
+    def close(self) -> None:
+        self.http.close()
+
+    def send(self, method: str, path: str, body: Any = None) -> None:
+        self.http.request(method, path, json=body)
+
+    def add_table(self, location: str) -> None:
+        self.send("POST", "/tables", {"location": location, "format": "hudi"})
+
+    def change(self, table: int, priority: int, actions: list[str]) -> None:
+        self.send("PATCH", f"/tables/{table}", {"priority": priority, "action_types": actions})
+
+    def pause(self, table: int) -> None:
+        self.send("POST", f"/tables/{table}/pause")
+
+    def resume(self, table: int) -> None:
+        self.send("POST", f"/tables/{table}/resume")
+
+    def evaluate(self, table: int) -> None:
+        self.send("POST", f"/tables/{table}/look")
+
+    def submit(self, table: int, action: str, *, dry_run: bool = False) -> None:
+        self.send("POST", "/operations", {"table": table, "action": action, "dry_run": dry_run})
+
+    def cancel(self, operation: int) -> None:
+        self.send("POST", f"/operations/{operation}/cancel")
+
+    def retry(self, operation: int) -> None:
+        self.send("POST", f"/operations/{operation}/retry")
+
+    def silence(self, alert: int, hours: int) -> None:
+        self.send("POST", f"/alerts/{alert}/silence", {"duration": hours * 3600})
+
+    def sync(self, catalog: str) -> None:
+        self.send("POST", f"/catalogs/{catalog}/sync", {})
+
+
+class ByCommand:
+    """Commands as they are typed."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self.where = ["--url", url, "--token", token]
+
+    def close(self) -> None: ...
+
+    def type_in(self, *words: object) -> None:
+        CliRunner().invoke(app, [*map(str, words), *self.where])
+
+    def add_table(self, location: str) -> None:
+        self.type_in("tables", "add", location, "--format", "hudi")
+
+    def change(self, table: int, priority: int, actions: list[str]) -> None:
+        self.type_in("tables", "change", table, "--priority", priority, "--actions", ",".join(actions))
+
+    def pause(self, table: int) -> None:
+        self.type_in("tables", "pause", table)
+
+    def resume(self, table: int) -> None:
+        self.type_in("tables", "resume", table)
+
+    def evaluate(self, table: int) -> None:
+        self.type_in("tables", "look", table)
+
+    def submit(self, table: int, action: str, *, dry_run: bool = False) -> None:
+        self.type_in("operations", "submit", table, action, *(["--dry-run"] if dry_run else []))
+
+    def cancel(self, operation: int) -> None:
+        self.type_in("operations", "cancel", operation)
+
+    def retry(self, operation: int) -> None:
+        self.type_in("operations", "retry", operation)
+
+    def silence(self, alert: int, hours: int) -> None:
+        self.type_in("alerts", "silence", alert, f"{hours}h")
+
+    def sync(self, catalog: str) -> None:
+        self.type_in("catalogs", "sync", catalog)
+
+
+class ByDashboard:
+    """Forms as the pages send them."""
+
+    def __init__(self, url: str, token: str) -> None:
+        kind = "application/x-www-form-urlencoded"
+        headers = {"Origin": url, "Sec-Fetch-Site": "same-origin", "Content-Type": kind}
+        self.http = httpx.Client(base_url=url, headers=headers)
+        self.send("/sign-in", token=token)
+
+    def close(self) -> None:
+        self.http.close()
+
+    def send(self, path: str, **fields: Any) -> None:
+        self.http.post(path, data=fields)
+
+    def add_table(self, location: str) -> None:
+        self.send("/start", table=location)
+
+    def change(self, table: int, priority: int, actions: list[str]) -> None:
+        """The form sends all of its fields."""
+        self.send(f"/tables/{table}/change", owner="default", queue="default", priority=priority, action_types=actions)
+
+    def pause(self, table: int) -> None:
+        self.send(f"/tables/{table}/pause")
+
+    def resume(self, table: int) -> None:
+        self.send(f"/tables/{table}/resume")
+
+    def evaluate(self, table: int) -> None:
+        self.send(f"/tables/{table}/evaluate")
+
+    def submit(self, table: int, action: str, *, dry_run: bool = False) -> None:
+        self.send(f"/tables/{table}/run", action=action, **({"dry_run": "1"} if dry_run else {}))
+
+    def cancel(self, operation: int) -> None:
+        self.send(f"/operations/{operation}/cancel")
+
+    def retry(self, operation: int) -> None:
+        self.send(f"/operations/{operation}/retry")
+
+    def silence(self, alert: int, hours: int) -> None:
+        self.send(f"/alerts/{alert}/silence", hours=hours)
+
+    def sync(self, catalog: str) -> None:
+        self.send(f"/catalogs/{catalog}/sync")
