@@ -23,7 +23,7 @@ def known_metrics() -> dict[str, frozenset[str]]:
     known |= {sample.name: OF_TARGETS for family in metrics.registry.collect() for sample in family.samples}
     for metric in vars(metrics).values():
         if isinstance(metric, MetricWrapperBase):
-            for suffix in SAMPLES[metric._type]:
+            for suffix in SAMPLES[str(metric._type)]:
                 own = {*metric._labelnames, *({"le"} if suffix == "_bucket" else ())}
                 known[metric._name + suffix] = OF_TARGETS | own
     return known

@@ -18,7 +18,7 @@ RUNBOOK = re.compile(r"^#### (Lakehand\w+)$", re.MULTILINE)
 named = pytest.mark.parametrize("name", ALERTS)
 
 
-def tested(name: str) -> list[list[Any]]:
+def expected_alerts(name: str) -> list[list[Any]]:
     """The alerts that the tests of this rule expect at one time or another."""
     cases = [case for test in read_yaml(RULE_TESTS)["tests"] for case in test["alert_rule_test"]]
     return [case["exp_alerts"] for case in cases if case["alertname"] == name]
@@ -42,8 +42,8 @@ def test_every_rule_is_an_alert_with_a_name_of_its_own() -> None:
 
 @named
 def test_a_test_sees_the_alert_fire_and_another_one_sees_it_silent(name: str) -> None:
-    assert [] in tested(name)
-    assert any(tested(name))
+    assert [] in expected_alerts(name)
+    assert any(expected_alerts(name))
 
 
 @named
