@@ -94,7 +94,7 @@ def test_no_alert_fires_or_is_about_to_while_all_is_well(observed: Observed) -> 
     names = {rule["alert"] for rule in alerts()}
     calm = dict.fromkeys(names, "inactive")
 
-    wait_for(lambda: observed.prometheus.states() == calm, "all alerts to be evaluated and inactive")
+    wait_for(lambda: observed.prometheus.states() == calm, "all alerts to be evaluated and inactive", timeout=90)
 
 
 def test_an_instance_that_is_gone_is_noticed(tmp_path: Path) -> None:
