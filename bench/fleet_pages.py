@@ -15,6 +15,7 @@ from lakehand.core.fleet_recorder import FleetRecorder
 from lakehand.core.fleet_service import DAY, WEEK, FleetService
 from lakehand.core.ports import TableFilter
 from lakehand.domain.fleet import TableSort, TableState
+from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.store import SqlStore, open_store
 from lakehand.store.migrate import upgrade
 
@@ -88,7 +89,7 @@ def calls(store: SqlStore) -> Mapping[str, Callable[[], object]]:
         "operations by hour": lambda: fleet.operations_by_hour(WEEK),
         "done in a day": fleet.done,
         "queues": fleet.queues,
-        "recorder": FleetRecorder(store=store, keep_history=MONTH).run_once,
+        "recorder": FleetRecorder(store=store, metrics=PrometheusMetrics(), keep_history=MONTH).run_once,
     }
 
 

@@ -28,7 +28,7 @@ from lakehand.rest.wire import PREFIX
 from lakehand.rest.wire_requests import ACTIONS
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/*.md")])
 TEXT = {page: page.read_text(encoding="utf-8") for page in PAGES}
 OPERATING = TEXT[ROOT / "docs" / "operating.md"]
 SOURCE = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "src").rglob("*.py"))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-READ = ("src", "tests", "bench", "examples", "docs", "tools")
-SUFFIXES = frozenset({".py", ".md", ".toml", ".sh", ""})
+READ = ("src", "tests", "bench", "examples", "docs", "tools", "deploy")
+SUFFIXES = frozenset({".py", ".md", ".toml", ".sh", ".yml", ""})
 HISTORY = ("CHANGELOG.md", "tests/test_words.py", "src/lakehand/store/migrations/")  # what was, under its name of then
 
 # The retired word → what a stranger would look for.

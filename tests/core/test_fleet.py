@@ -9,8 +9,9 @@ import pytest
 
 from lakehand.core.fleet_recorder import FleetRecorder
 from lakehand.core.fleet_service import DAY, HOUR, WEEK, FleetService, step_of
-from lakehand.domain.fleet import POINT_EVERY, OperationHour, QueueState
+from lakehand.domain.fleet import POINT_EVERY, OperationHour, QueueState, TableState
 from lakehand.domain.operations import AttemptEnd, Handle, Status
+from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.store import SqlStore
 from tests.core.world import PassedClock
 from tests.store.given import MINUTE, NOON, a_pending_operation, a_running_operation, a_table
@@ -98,7 +99,7 @@ def test_a_trend_has_at_most_some_hundred_points() -> None:
 
 
 def test_the_fleet_is_recorded_every_five_minutes(store: SqlStore, clock: PassedClock, fleet: FleetService) -> None:
-    recorder = FleetRecorder(store=store, keep_history=timedelta(days=30))
+    recorder = FleetRecorder(store=store, metrics=PrometheusMetrics(), keep_history=timedelta(days=30))
     clock.pass_by(minutes=2)
     for _ in range(12):
         assert recorder.run_once() is False
@@ -107,8 +108,20 @@ def test_the_fleet_is_recorded_every_five_minutes(store: SqlStore, clock: Passed
     assert [point.at for point in fleet.trend(DAY).total] == [NOON, NOON + 5 * MINUTE, NOON + 10 * MINUTE]
 
 
+def test_the_recorder_counts_the_tables_in_each_state(store: SqlStore) -> None:
+    a_table(store, "/w/a")
+    a_table(store, "/w/b")
+    metrics = PrometheusMetrics()
+    FleetRecorder(store=store, metrics=metrics, keep_history=timedelta(days=30)).run_once()
+
+    counts = {
+        str(state): metrics.registry.get_sample_value("lakehand_tables", {"state": state}) for state in TableState
+    }
+    assert counts == {str(state): 2 if state is TableState.NEW else 0 for state in TableState}
+
+
 def test_old_points_and_counts_go_with_the_history(store: SqlStore, clock: PassedClock, fleet: FleetService) -> None:
-    recorder = FleetRecorder(store=store, keep_history=timedelta(days=3))
+    recorder = FleetRecorder(store=store, metrics=PrometheusMetrics(), keep_history=timedelta(days=3))
     ended(store, "a", Status.SUCCEEDED, NOON)
     for _ in range(3):
         recorder.run_once()

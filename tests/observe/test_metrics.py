@@ -1,13 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Prometheus is told, and that nobody can fill its memory."""
 
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 
 from lakehand.core.ports import Metrics, PluginReport
-from lakehand.observe.metrics import MOST_VALUES, PrometheusMetrics
+from lakehand.domain.actions import Action
+from lakehand.domain.operations import Operation, OperationId, Status
+from lakehand.domain.processes import Instant, Json, TableProcess
+from lakehand.domain.tables import Format, TableId
+from lakehand.observe.label_limiter import MOST_VALUES
+from lakehand.observe.metrics import PrometheusMetrics
 
 SECOND = timedelta(seconds=1)
+NOON = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
+HUDI = Format("hudi")
+FINAL = [status for status in Status if status.is_final]
+
+
+def ended(action: str, status: Status, result: Mapping[str, Json] | None = None) -> Operation:
+    process = TableProcess(action=Action(action))
+    return Operation(
+        id=OperationId(1), table=TableId(1), instant=Instant("1"), process=process, status=status, result=result or {},
+        not_before=NOON, due_at=NOON, created_at=NOON, updated_at=NOON,
+    )  # fmt: skip
 
 
 def value(metrics: PrometheusMetrics, name: str, /, **labels: str) -> float | None:
@@ -24,16 +41,57 @@ def test_delays_and_outcomes_are_counted_by_action() -> None:
     metrics = PrometheusMetrics()
     metrics.scheduled("clean", SECOND)
     metrics.submitted("clean", 2 * SECOND)
-    metrics.finished("clean", "failed", "lock-held", 3 * SECOND)
+    metrics.finished(ended("clean", Status.FAILED), HUDI, 3 * SECOND)
     metrics.attempt_failed("clean", "lock-held")
     metrics.lease_lost("clean")
 
     assert value(metrics, "scheduling_delay_seconds_sum", action="clean") == 1
     assert value(metrics, "submission_delay_seconds_sum", action="clean") == 2
     assert value(metrics, "run_seconds_sum", action="clean", status="failed") == 3
-    assert value(metrics, "operations_finished_total", action="clean", status="failed", reason="lock-held") == 1
+    assert value(metrics, "operations_finished_total", format="hudi", action="clean", status="failed") == 1
     assert value(metrics, "attempts_failed_total", action="clean", reason="lock-held") == 1
     assert value(metrics, "leases_lost_total", action="clean") == 1
+
+
+def test_what_operations_report_is_added_up_and_nothing_odd_is_taken_for_a_number() -> None:
+    metrics = PrometheusMetrics()
+    results: list[dict[str, Json]] = [
+        {"files_removed": 7, "bytes_rewritten": 2048},
+        {"files_removed": "many", "bytes_rewritten": -1},
+    ]
+    for result in results:
+        metrics.finished(ended("clean", Status.SUCCEEDED, result), HUDI, SECOND)
+
+    assert value(metrics, "files_removed_total", format="hudi", action="clean") == 7
+    assert value(metrics, "bytes_rewritten_total", format="hudi", action="clean") == 2048
+
+
+def test_counters_of_known_actions_and_receivers_begin_at_zero() -> None:
+    metrics = PrometheusMetrics()
+    named: dict[str, str] = {"kind": "process-factory", "name": "hudi", "distribution": "", "version": "1"}
+    metrics.plugins([PluginReport(**named, state="on", pairs={"hudi": ["clean"]})])  # type: ignore[arg-type]
+    metrics.receivers(["team"])
+
+    pair = {"format": "hudi", "action": "clean"}
+    assert {value(metrics, "operations_finished_total", **pair, status=str(one)) for one in FINAL} == {0}
+    assert value(metrics, "files_removed_total", **pair) == value(metrics, "bytes_rewritten_total", **pair) == 0
+    assert value(metrics, "leases_lost_total", action="clean") == 0
+    assert value(metrics, "alert_messages_total", receiver="team", outcome="given-up") == 0
+    assert value(metrics, "notifications_total", source="callback", outcome="refused") == 0
+
+
+def test_the_fleet_the_database_and_the_disk_are_measured() -> None:
+    metrics = PrometheusMetrics()
+    metrics.tables({"healthy": 3, "failed": 0})
+    metrics.database(0.25, is_up=True)
+    metrics.database(0.5, is_up=False)
+    metrics.disk(0.75)
+
+    assert value(metrics, "tables", state="healthy") == 3
+    assert value(metrics, "tables", state="failed") == 0
+    assert value(metrics, "database_up") == 0
+    assert value(metrics, "database_seconds_sum") == 0.75
+    assert value(metrics, "disk_free_ratio") == 0.75
 
 
 def test_a_queue_that_is_empty_again_is_shown_no_more() -> None:

@@ -15,6 +15,7 @@ from lakehand.core.fleet_recorder import FleetRecorder
 from lakehand.core.fleet_service import FleetService
 from lakehand.core.ports import TableFilter
 from lakehand.domain.fleet import TableSort, TableState
+from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.store import SqlStore, open_store
 
 
@@ -31,7 +32,9 @@ CALLS: dict[str, Callable[[FleetService], object]] = {
     "queues": FleetService.queues,
     "done": FleetService.done,
     "trend": FleetService.trend,
-    "recorder": lambda fleet: FleetRecorder(store=fleet.store, keep_history=timedelta(days=30)).run_once(),
+    "recorder": lambda fleet: FleetRecorder(
+        store=fleet.store, metrics=PrometheusMetrics(), keep_history=timedelta(days=30)
+    ).run_once(),
 }
 
 

@@ -25,6 +25,7 @@ class Alerting:
     ) -> None:
         self.settings, self.store, self.metrics, self.holder, self.wake = settings, store, metrics, holder, wake
         self.receivers = open_receivers(settings.alerts.receivers)
+        metrics.receivers(self.receivers)
         self.pools = WorkerPools(purpose="alert", size=THREADS, timeout=SEND_TIMEOUT)
         self.test_pools = WorkerPools(purpose="alert-test", size=THREADS, timeout=SEND_TIMEOUT)
         self.service = AlertService(store=store, receivers=self.receivers, pools=self.test_pools)

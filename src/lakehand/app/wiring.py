@@ -146,7 +146,7 @@ class Service:
             pools=self.pools,
         )  # fmt: skip
         cleaner = HistoryCleaner(store=self.store, keep_history=settings.keep_history, keep_audit=settings.keep_audit)
-        recorder = FleetRecorder(store=self.store, keep_history=settings.keep_history)
+        recorder = FleetRecorder(store=self.store, metrics=self.metrics, keep_history=settings.keep_history)
         alerts = self.alerting.build_monitor(self.plugins, lambda: dict(supervisor.healths))
         steps: dict[str, tuple[Callable[[], bool], Callable[[], float]]] = {
             "prober": (prober.run_once, lambda: PROBE_PACE),

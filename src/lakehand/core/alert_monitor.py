@@ -65,7 +65,9 @@ class AlertMonitor:
         yield from queue_causes(depth, now, self.limits.queue_wait)
         yield from self.engine_causes(now)
         yield from plugin_causes(self.plugins(), self.holder)
-        yield from disk_causes(self.free_disk(), self.store.problem(), self.holder, self.limits.free_disk)
+        free = self.free_disk()
+        self.metrics.disk(free)
+        yield from disk_causes(free, self.store.problem(), self.holder, self.limits.free_disk)
 
     def engine_causes(self, now: datetime) -> Iterator[Cause]:
         healths = self.engines()

@@ -43,7 +43,15 @@ class Completer:
     def complete(self, operation: Operation, status: EngineStatus) -> Operation:
         """Move an operation whose attempt is over to the status that the table shows."""
         now = self.store.clock.estimate()
-        table, seen = self.store.tables.get(operation.table), Seen()
+        table = self.store.tables.get(operation.table)
+        saved = self.conclude(operation, table, status, now)
+        if saved.status.is_final:
+            run_time = timedelta(seconds=status.seconds or 0) or (now - (saved.started_at or saved.submitted_at or now))
+            self.metrics.finished(saved, table.format, run_time)
+        return saved
+
+    def conclude(self, operation: Operation, table: Table, status: EngineStatus, now: datetime) -> Operation:
+        seen = Seen()
         try:
             factory = self.plugins.factory(table.format, operation.process.action)
             runtime = self.runtimes.open(table, factory, now=now, seen=seen)
@@ -81,7 +89,7 @@ class Completer:
         result = {**status.result, **verdict.numbers}
         # The failure of an earlier attempt stays with that attempt.
         ended = replace(operation.moved_to(final, at=now, reason=reason), result=result, failure=None)
-        return self.store_end(ended, status, None, now, reason="ok" if final is Status.SUCCEEDED else final.value)
+        return self.store_end(ended, status, None, now)
 
     def fail_or_retry(self, operation: Operation, failure: Failure, status: EngineStatus, now: datetime) -> Operation:
         wait = self.policy.delay(
@@ -91,12 +99,12 @@ class Completer:
         if wait is None:
             why = f"attempt {operation.run_times} failed and no more are made: {failure.message}"
             failed = replace(operation.moved_to(Status.FAILED, at=now, reason=why), failure=failure)
-            return self.store_end(failed, status, failure, now, reason=failure.reason)
+            return self.store_end(failed, status, failure, now)
         again = returned(operation, failure, now, wait)
-        return self.store_end(again, status, failure, now, reason=failure.reason)
+        return self.store_end(again, status, failure, now)
 
     def store_end(
-        self, operation: Operation, status: EngineStatus, failure: Failure | None, now: datetime, *, reason: str
+        self, operation: Operation, status: EngineStatus, failure: Failure | None, now: datetime
     ) -> Operation:
         outcome = str(operation.status) if operation.status.is_final else "failed"
         ended = operation.handle and AttemptEnd(
@@ -111,9 +119,6 @@ class Completer:
         self.health.confirm({operation.table: health} if health else {})
         log.info(word, extra={"operation": saved.id, "status": saved.status, "reason": saved.reason})
         self.recovery.forget(operation)
-        if saved.status.is_final:
-            run_time = timedelta(seconds=status.seconds or 0) or (now - (saved.started_at or saved.submitted_at or now))
-            self.metrics.finished(saved.process.action, saved.status, reason, run_time)
         self.observer.ended(saved)
         self.forget(operation)
         self.on_completed()

@@ -147,7 +147,7 @@ class Dispatcher:
             known = token if answer.engine == engine and not isinstance(token, Skip) else None
             self.submit(flight, replace(claimed, process=answer), table, known)
         else:
-            self.end(claimed, answer, now)
+            self.end(claimed, table, answer, now)
         return True
 
     def heartbeat_token(self, engine: str) -> str | Skip | None:
@@ -184,16 +184,15 @@ class Dispatcher:
         event = operation_event(operation, "operation.waits", skip.reason) if is_new else None
         self.store.operations.save(waiting, now=now, event=event, release=True)
 
-    def end(self, operation: Operation, answer: Drop | Failure, now: datetime) -> None:
+    def end(self, operation: Operation, table: Table, answer: Drop | Failure, now: datetime) -> None:
         """End it before an engine had it: its plan is gone, or it must not run."""
         if isinstance(answer, Drop):
-            ended, why = operation.moved_to(Status.DROPPED, at=now, reason=answer.reason), "dropped"
+            ended = operation.moved_to(Status.DROPPED, at=now, reason=answer.reason)
         else:
-            failed = operation.moved_to(Status.FAILED, at=now, reason=answer.message)
-            ended, why = replace(failed, failure=answer), answer.reason
+            ended = replace(operation.moved_to(Status.FAILED, at=now, reason=answer.message), failure=answer)
         event = operation_event(ended, f"operation.{ended.status}", ended.reason)
         self.store.operations.save(ended, now=now, event=event, release=True, wake=True)
-        self.metrics.finished(ended.process.action, ended.status, why, timedelta())
+        self.metrics.finished(ended, table.format, timedelta())
         self.observer.ended(ended)
         log.info(str(ended.status), extra={"operation": ended.id, "reason": ended.reason})
 

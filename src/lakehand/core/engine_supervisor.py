@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Supervises the engines: calls their upkeep, reports that this instance is alive, measures the queues."""
+"""Supervises the engines: calls their upkeep, reports that this instance is alive, measures queues and database."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -39,10 +40,20 @@ class EngineSupervisor:
                 group.add()
                 self.pools[0].submit(f"tends {name}", partial(self.tend, name, engine, group), lambda _: None)
         self.metrics.plugins(self.plugins.listing())
-        now = self.store.clock.now()
+        now = self.read_clock()
         self.metrics.queue(ages(self.store.operations.queue_depth(now=now), now))
         group.wait(WAIT)
         return False
+
+    def read_clock(self) -> datetime:
+        """The database's time; how long that takes is measured, and whether the database answers at all."""
+        began, is_up = time.monotonic(), False
+        try:
+            now = self.store.clock.now()
+            is_up = not self.store.problem()
+        finally:
+            self.metrics.database(time.monotonic() - began, is_up=is_up)
+        return now
 
     def tend(self, name: str, engine: ExecuteEngine, group: WaitGroup) -> None:
         try:

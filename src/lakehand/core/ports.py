@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ports of the core: store, clock, metrics, ids. A contract suite checks each implementation."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
@@ -518,7 +518,8 @@ class Metrics(Protocol):
     def submitted(self, action: str, delay: timedelta) -> None:
         """Pending → accepted by an engine."""
 
-    def finished(self, action: str, status: str, reason: str, run_time: timedelta) -> None: ...
+    def finished(self, operation: Operation, format: Format, run_time: timedelta) -> None:
+        """An operation on a table of this format has ended."""
 
     def attempt_failed(self, action: str, reason: str) -> None: ...
 
@@ -539,8 +540,20 @@ class Metrics(Protocol):
     def alerts(self, open: Mapping[str, int]) -> None:
         """Open alerts by severity."""
 
+    def receivers(self, names: Iterable[str]) -> None:
+        """All receivers of alerts: what becomes of their messages is counted from zero."""
+
     def alert_message(self, receiver: str, outcome: str) -> None:
         """One message was "sent", has "failed" and is sent again, or was "given-up"."""
+
+    def tables(self, states: Mapping[str, int]) -> None:
+        """How many tables are in each state, also those without tables."""
+
+    def database(self, seconds: float, *, is_up: bool) -> None:
+        """How long a small query took, and whether the database accepts reads and writes."""
+
+    def disk(self, free: float) -> None:
+        """The free share of the disk with our home, from 0 to 1."""
 
 
 class IdSource(Protocol):

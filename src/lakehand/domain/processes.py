@@ -13,6 +13,7 @@ Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json
 Instant = NewType("Instant", str)
 
 WHOLE_TABLE = "table"
+MOST = 2**53  # what a job reports is not trusted further than this
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,3 +75,9 @@ class Failure:
     message: str
     remedy: Remedy = Remedy.RETRY
     delay: timedelta | None = None  # before the retry, if the factory knows better than the back-off
+
+
+def reported_number(value: Json) -> int:
+    """A number in the result of a job, as far as it can be one; else 0."""
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return min(max(int(str(value)), 0), MOST) if is_number else 0

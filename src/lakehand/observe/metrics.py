@@ -1,39 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prometheus metrics, in a registry of their own, with bounded labels: text from outside cannot fill it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
+from itertools import product
 
 import prometheus_client as prometheus
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from lakehand.core.ports import PluginReport
+from lakehand.domain.operations import Operation, Status
+from lakehand.domain.processes import reported_number
+from lakehand.domain.tables import Format
+from lakehand.observe.label_limiter import LabelLimiter
+from lakehand.spi.health import BYTES_REWRITTEN, FILES_REMOVED
 
 REQUEST_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 DELAY_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600)
 RUN_SECONDS = (0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 10800)
 LOOP_SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30)
-MOST_VALUES = 200
-LONGEST_VALUE = 60
+FINAL = tuple(str(status) for status in Status if status.is_final)
+MESSAGE_OUTCOMES = ("sent", "failed", "given-up")
+NOTIFICATION_OUTCOMES = tuple(product(("wire", "callback", "unread"), ("stored", "refused")))
 
 prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
-
-
-class LabelLimiter:
-    """Passes the first values of a label, and replaces all later ones by "other"."""
-
-    def __init__(self, most: int = MOST_VALUES) -> None:
-        self._most = most
-        self._values: set[str] = set()
-
-    def __call__(self, value: str) -> str:
-        value = value[:LONGEST_VALUE] or "none"
-        if value not in self._values:
-            if len(self._values) >= self._most:
-                return "other"
-            self._values.add(value)
-        return value
 
 
 class PrometheusMetrics:
@@ -42,9 +33,10 @@ class PrometheusMetrics:
     def __init__(self) -> None:
         self.registry = prometheus.CollectorRegistry()
         prometheus.ProcessCollector(registry=self.registry)
-        self._reason, self._queue, self._action, self._refused = (LabelLimiter() for _ in range(4))
+        self._reason, self._queue, self._action, self._refused, self._format = (LabelLimiter() for _ in range(5))
         self._seen: dict[tuple[str, str, int], tuple[Callable[[], None], Callable[[float], None]]] = {}
         self._counted: dict[tuple[str, str], tuple[int, int]] = {}
+        self._pairs: set[tuple[str, str]] = set()
         self._make_metrics()
 
     def _make_metrics(self) -> None:
@@ -56,6 +48,8 @@ class PrometheusMetrics:
             "request_seconds", "Time to answer a request.", ["route", "method"], buckets=REQUEST_SECONDS
         )
         self._notifications = counter("notifications", "Notifications of writers, by outcome.", ["source", "outcome"])
+        for source, outcome in NOTIFICATION_OUTCOMES:
+            self._notifications.labels(source, outcome)
         self._refusals = counter("refusals", "Requests and connections that were refused.", ["reason", "name"])
         self._plugins = gauge("plugin", "1 for the state that a plugin is in.", ["kind", "name", "version", "state"])
         self._plugin_errors = counter("plugin_errors", "Calls in which a plugin failed.", ["kind", "name"])
@@ -71,7 +65,9 @@ class PrometheusMetrics:
         self._run = histogram(
             "run_seconds", "From start to end of an operation.", ["action", "status"], buckets=RUN_SECONDS
         )
-        self._finished = counter("operations_finished", "Operations that ended.", ["action", "status", "reason"])
+        self._finished = counter("operations_finished", "Operations that ended.", ["format", "action", "status"])
+        self._files = counter("files_removed", "Files that operations removed.", ["format", "action"])
+        self._bytes = counter("bytes_rewritten", "Bytes that operations wrote anew.", ["format", "action"])
         self._failed = counter("attempts_failed", "Attempts that failed.", ["action", "reason"])
         self._lost = counter("leases_lost", "Leases that another instance took.", ["action"])
         self._depth = gauge("queue_depth", "Pending operations.", ["queue"])
@@ -80,6 +76,10 @@ class PrometheusMetrics:
         self._loop_failures = counter("loop_failures", "Steps of a loop that failed.", ["loop"])
         self._probed = counter("tables_looked_at", "Tables that were probed.")
         self._changed = counter("tables_changed", "Probed tables that had changed.")
+        self._tables = gauge("tables", "Registered tables.", ["state"])
+        self._database_up = gauge("database_up", "1 while the database accepts reads and writes.")
+        self._database = histogram("database_seconds", "Time of a small query.", buckets=LOOP_SECONDS)
+        self._disk = gauge("disk_free_ratio", "Free share of the disk with the home.")
         self._up = gauge("engine_up", "1 while an engine's driver runs.", ["engine"])
         self._alerts = gauge("alerts_open", "Open alerts.", ["severity"])
         self._alert_messages = counter("alert_messages", "Messages about alerts, by outcome.", ["receiver", "outcome"])
@@ -91,9 +91,12 @@ class PrometheusMetrics:
     def submitted(self, action: str, delay: timedelta) -> None:
         self._submission.labels(self._action(action)).observe(delay.total_seconds())
 
-    def finished(self, action: str, status: str, reason: str, run_time: timedelta) -> None:
-        self._finished.labels(self._action(action), status, self._reason(reason)).inc()
-        self._run.labels(self._action(action), status).observe(run_time.total_seconds())
+    def finished(self, operation: Operation, format: Format, run_time: timedelta) -> None:
+        pair = self._format(str(format)), self._action(operation.process.action)
+        self._finished.labels(*pair, operation.status).inc()
+        self._files.labels(*pair).inc(reported_number(operation.result.get(FILES_REMOVED)))
+        self._bytes.labels(*pair).inc(reported_number(operation.result.get(BYTES_REWRITTEN)))
+        self._run.labels(pair[1], operation.status).observe(run_time.total_seconds())
 
     def attempt_failed(self, action: str, reason: str) -> None:
         self._failed.labels(self._action(action), self._reason(reason)).inc()
@@ -133,13 +136,40 @@ class PrometheusMetrics:
             self._plugin_errors.labels(one.kind, one.name).inc(max(one.errors - errors, 0))
             self._plugin_hangs.labels(one.kind, one.name).inc(max(one.hangs - hangs, 0))
             self._counted[one.kind, one.name] = (one.errors, one.hangs)
+            self._begin_at_zero((pair[0], action) for pair in one.pairs.items() for action in pair[1])
+
+    def _begin_at_zero(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Make the counters of these formats and actions: Prometheus sees no increase in one that begins at 1."""
+        for known in set(pairs) - self._pairs:
+            self._pairs.add(known)
+            pair = self._format(known[0]), self._action(known[1])
+            for status in FINAL:
+                self._finished.labels(*pair, status)
+            self._files.labels(*pair)
+            self._bytes.labels(*pair)
+            self._lost.labels(pair[1])
 
     def alerts(self, open: Mapping[str, int]) -> None:
         for severity, count in open.items():
             self._alerts.labels(severity).set(count)
 
+    def receivers(self, names: Iterable[str]) -> None:
+        for name, outcome in product(names, MESSAGE_OUTCOMES):
+            self._alert_messages.labels(name, outcome)
+
     def alert_message(self, receiver: str, outcome: str) -> None:
         self._alert_messages.labels(receiver, outcome).inc()
+
+    def tables(self, states: Mapping[str, int]) -> None:
+        for state, count in states.items():
+            self._tables.labels(state).set(count)
+
+    def database(self, seconds: float, *, is_up: bool) -> None:
+        self._database_up.set(1 if is_up else 0)
+        self._database.observe(seconds)
+
+    def disk(self, free: float) -> None:
+        self._disk.set(free)
 
     def request(self, route: str, method: str, status: int, seconds: float) -> None:
         """Called for every request, so the labels are looked up once for each kind."""

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row
 
 from lakehand.domain.fleet import RETRIED
 from lakehand.domain.operations import Operation, Status
-from lakehand.domain.processes import Json
+from lakehand.domain.processes import reported_number
 from lakehand.spi.health import BYTES_REWRITTEN, FILES_REMOVED
 from lakehand.store.clock import to_millis
 from lakehand.store.compiled_statements import BatchInsert
@@ -18,7 +18,6 @@ from lakehand.store.dialects import upsert
 from lakehand.store.schema import operation_hour
 
 HOUR = 3_600_000  # milliseconds
-MOST = 2**53  # what a job reports is not trusted further than this
 KEYS = ("hour", "action", "status")
 COUNTED = ("operations", "attempts", "files_removed", "bytes_rewritten", "wait_millis", "run_millis")
 
@@ -53,8 +52,8 @@ def ended_row(operation: Operation, *, at: int, has_run: bool) -> dict[str, Any]
     started = operation.submitted_at if has_run else None
     return hour_row(operation.process.action, operation.status.value, at) | {
         "attempts": operation.run_times,
-        "files_removed": number(operation.result.get(FILES_REMOVED)),
-        "bytes_rewritten": number(operation.result.get(BYTES_REWRITTEN)),
+        "files_removed": reported_number(operation.result.get(FILES_REMOVED)),
+        "bytes_rewritten": reported_number(operation.result.get(BYTES_REWRITTEN)),
         "wait_millis": between(operation.due_at, to_millis(started) if started else at),
         "run_millis": between(operation.started_at or started, at) if has_run else 0,
     }
@@ -75,11 +74,6 @@ def canceled_row(row: Row[Any], at: int) -> dict[str, Any]:
 def hour_row(action: str, status: str, at: int) -> dict[str, Any]:
     key = {"hour": at - at % HOUR, "action": str(action), "status": status}
     return dict.fromkeys(COUNTED, 0) | key | {"operations": 1}
-
-
-def number(value: Json) -> int:
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    return min(max(int(str(value)), 0), MOST) if is_number else 0
 
 
 def between(start: datetime | None, end: int) -> int:
