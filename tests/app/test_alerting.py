@@ -78,6 +78,14 @@ def test_a_test_reaches_every_receiver(service: Service, hook: HttpReceiver, mai
     assert (len(hook.bodies), len(mails[0].envelopes)) == (1, 1)
 
 
+def test_receivers_are_listed_with_the_plugins_and_without_their_addresses(service: Service) -> None:
+    listed = [one for one in service.plugin_reports() if one.kind == "alerter"]
+
+    assert {one.name for one in listed} == set(service.alerting.receivers)
+    assert {one.state for one in listed} <= {"on", "broken"}
+    assert "127.0.0.1" not in str(listed)
+
+
 def test_a_receiver_that_cannot_be_used_is_an_alert_for_the_others(service: Service) -> None:
     receiver = service.alerting.receivers["mail"]
     receiver.alerter, receiver.problem = None, "the receiver cannot be used: no apprise"

@@ -3,7 +3,7 @@
 
 import gc
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ from lakehand.core.monitor import Monitor
 from lakehand.core.operation_service import OperationService
 from lakehand.core.plugin_calls.pools import WorkerPools
 from lakehand.core.plugins import Plugins
-from lakehand.core.ports import Store
+from lakehand.core.ports import PluginReport, Store
 from lakehand.core.prober import Prober
 from lakehand.core.rate_limits import RateLimiter
 from lakehand.core.recovery import Recovery
@@ -216,6 +216,10 @@ class Service:
         for engine in self.plugins.engines.values() if self.settings.stop_driver else ():
             if end := getattr(engine, "stop", None):
                 end()
+
+    def plugin_reports(self) -> Sequence[PluginReport]:
+        """Every plugin as it is now, and each receiver of alerts with its alerter."""
+        return [*self.plugins.listing(), *self.alerting.reports()]
 
     def readiness(self) -> Mapping[str, str]:
         """Each part that requests need, with "ok" or what is wrong."""
