@@ -5,6 +5,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,9 @@ from lakehand.core.access_ports import AuditFilter
 from lakehand.core.ports import OperationFilter, TableFilter
 from lakehand.domain.access import Caller, Role
 from lakehand.store import SqlStore, open_store
-from lakehand.web import LiveFeed, PageContext
 from tests.interfaces.actors import Actor, ByCommand, ByDashboard, ByRest
-from tests.rest.parts import Listed, context_over, open_alert, plugins, serving
-from tests.web.conftest import FoundTables
+from tests.rest.parts import Listed, context_over, open_alert, serving
+from tests.web.conftest import FoundTables, pages_over
 
 ROOT = Caller(name="root", role=Role.ADMIN)
 INTERFACES: dict[str, tuple[Any, str]] = {
@@ -51,14 +51,8 @@ def service(template: Path, home: Path) -> Iterator[tuple[SqlStore, str, dict[st
     """A service on an empty database, with a token for an operator and one for a viewer."""
     home.mkdir()
     store = open_store(f"sqlite:///{shutil.copyfile(template, home / 'lakehand.db')}")
-    api, on = context_over(store, listed=Listed(["orders"])), plugins()
-    pages = PageContext(
-        tables=api.tables, operations=api.operations, catalogs=api.catalogs, alerts=api.alerts, explainer=api.explainer,
-        fleet=api.fleet, health=api.health, events=store.events, instances=store.instances, clock=store.clock,
-        plugins=on.listing, readiness=dict, settings_of=lambda _table: (), discovery=FoundTables(),
-        warehouses=("/data",), access=api.access, requests=api.requests, version="0",
-        feed=LiveFeed(events=store.events, operations=store.operations, tables=store.tables),
-    )  # fmt: skip
+    api = context_over(store, listed=Listed(["orders"]))
+    pages = replace(pages_over(api, store), discovery=FoundTables())
     tokens = {str(role): api.requests.tokens.create(ROOT, str(role), role)[1] for role in Role}
     with serving(api, pages=pages) as client:
         yield store, str(client.base_url).rstrip("/"), tokens

@@ -67,6 +67,10 @@ def api(store: SqlStore) -> ApiContext:
 
 @pytest.fixture
 def pages(api: ApiContext, store: SqlStore) -> PageContext:
+    return pages_over(api, store)
+
+
+def pages_over(api: ApiContext, store: SqlStore) -> PageContext:
     on = plugins()
     return PageContext(
         tables=api.tables, operations=api.operations, catalogs=api.catalogs, alerts=api.alerts, explainer=api.explainer,

@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every page and form × every kind of caller, from the app's own list; and no button that would be refused."""
 
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -10,13 +16,14 @@ from lakehand.core.access_ports import AuditFilter
 from lakehand.domain.access import Caller, Role
 from lakehand.domain.tables import Table
 from lakehand.rest import ApiContext
-from lakehand.store import SqlStore
-from tests.rest.parts import open_alert
-from tests.web.conftest import Serve
+from lakehand.store import SqlStore, open_store
+from tests.rest.parts import context_over, open_alert, serving
+from tests.web.conftest import browser_headers, pages_over
 from tests.web.test_access import routes
 from tests.web.test_pages import add_table, submit
 
 ROOT = Caller(name="root", role=Role.ADMIN)
+NUMBERS = count(1)
 CALLERS = {
     "viewer": (Role.VIEWER, ""), "operator": (Role.OPERATOR, ""), "own": (Role.OPERATOR, "ann"),
     "other": (Role.OPERATOR, "web"), "admin": (Role.ADMIN, ""),
@@ -40,51 +47,66 @@ FORMS = {
 }  # fmt: skip
 
 
-def signed_in(serve: Serve, api: ApiContext, caller: str) -> httpx.Client:
-    role, owner = CALLERS[caller]
-    _, secret = api.requests.tokens.create(ROOT, caller, role, owner=owner)
-    client = serve()
-    assert client.post("/sign-in", content=f"token={secret}").status_code == 303
-    return client
+@dataclass(frozen=True)
+class Guarded:
+    """A service with somebody of each kind signed in."""
+
+    api: ApiContext
+    store: SqlStore
+    clients: dict[str, httpx.Client]
 
 
-def given(api: ApiContext, store: SqlStore, path: str) -> tuple[Table, dict[str, Any]]:
-    table = add_table(api, owner="ann")
-    operation = submit(api, table)
+@pytest.fixture(scope="module")
+def guarded(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    store = open_store(
+        f"sqlite:///{shutil.copyfile(sqlite_template, tmp_path_factory.mktemp('roles') / 'lakehand.db')}"
+    )
+    api = context_over(store)
+    pages, create = pages_over(api, store), api.requests.tokens.create
+    secrets = {name: create(ROOT, name, role, owner=owner)[1] for name, (role, owner) in CALLERS.items()}
+    with serving(api, pages=pages) as first, ExitStack() as stack:
+        clients = {name: stack.enter_context(httpx.Client(base_url=first.base_url, timeout=30)) for name in CALLERS}
+        for name, client in clients.items():
+            client.headers.update(browser_headers(client))
+            assert client.post("/sign-in", content=f"token={secrets[name]}").status_code == 303
+        yield Guarded(api, store, clients)
+        pages.feed.close()
+    store.close()
+
+
+def given(guarded: Guarded, path: str) -> tuple[Table, dict[str, Any]]:
+    """Something real to act upon, made for this request."""
+    number = next(NUMBERS)
+    table = add_table(guarded.api, f"/data/t{number}", owner="ann")
+    operation = submit(guarded.api, table)
     if path.endswith("/retry"):
-        api.operations.cancel(operation.id, by="ann")
-    ids = {"operations": operation.id, "alerts": open_alert(store)}
+        guarded.api.operations.cancel(operation.id, by="ann")
+    ids = {"operations": operation.id, "alerts": open_alert(guarded.store, f"failed:{number}")}
     return table, {"id": ids.get(path.strip("/").partition("/")[0], table.id), "action": "clean", "name": "lake"}
 
 
 @pytest.mark.parametrize("caller", list(CALLERS))
 @pytest.mark.parametrize(("method", "path"), [route for route in routes() if route not in ANYBODY])
-def test_a_page_or_form_is_for_whom_it_is_for(
-    request: pytest.FixtureRequest, store: SqlStore, method: str, path: str, caller: str
-) -> None:
-    serve, api = request.getfixturevalue("serve"), request.getfixturevalue("api")
-    _, names = given(api, store, path)
-    client = signed_in(serve, api, caller)
+def test_a_page_or_form_is_for_whom_it_is_for(guarded: Guarded, method: str, path: str, caller: str) -> None:
+    _, names = given(guarded, path)
 
-    answer = client.request(method, path.format(**names), content=FORMS.get(path))
+    answer = guarded.clients[caller].request(method, path.format(**names), content=FORMS.get(path))
 
     if caller in FOR.get((method, path), CALLERS):
         assert answer.status_code in (200, 303), answer.text
     else:
         assert answer.status_code == 403
-        refused = store.audit.list(AuditFilter(caller=caller), limit=1, cursor=None).items[0].answer
+        refused = guarded.store.audit.list(AuditFilter(caller=caller), limit=1, cursor=None).items[0].answer
         assert method == "GET" or (refused is not None and refused.code == "forbidden")
 
 
 @pytest.mark.parametrize(
     ("caller", "has_buttons"), [("viewer", False), ("other", False), ("own", True), ("operator", True), ("admin", True)]
 )
-def test_pages_show_the_buttons_that_work(
-    serve: Serve, api: ApiContext, store: SqlStore, caller: str, has_buttons: bool
-) -> None:
-    table, _ = given(api, store, "")
-    client = signed_in(serve, api, caller)
-    for path in (f"/tables/{table.id}", "/operations/1", "/alerts"):
+def test_pages_show_the_buttons_that_work(guarded: Guarded, caller: str, has_buttons: bool) -> None:
+    table, names = given(guarded, "/operations")
+    client = guarded.clients[caller]
+    for path in (f"/tables/{table.id}", f"/operations/{names['id']}", "/alerts"):
         text = client.get(path).text
         posts = text.count('method="post"') - 1  # the sign-out
         assert (posts > 0) is has_buttons, path
@@ -92,25 +114,20 @@ def test_pages_show_the_buttons_that_work(
     assert (">Add tables<" in client.get("/").text) is (caller != "viewer")
 
 
-def test_a_viewer_cannot_have_folders_read(serve: Serve, api: ApiContext) -> None:
-    add_table(api)
-    client = signed_in(serve, api, "viewer")
-
-    assert client.get("/start", params={"where": "/data"}).status_code == 403
+def test_a_viewer_cannot_have_folders_read(guarded: Guarded) -> None:
+    assert guarded.clients["viewer"].get("/start", params={"where": "/data"}).status_code == 403
 
 
-def test_registering_from_the_first_page_is_refused_table_by_table(serve: Serve, api: ApiContext) -> None:
-    client = signed_in(serve, api, "viewer")
-
-    answer = client.post("/start", content="table=/data/lake/found")
+def test_registering_from_the_first_page_is_refused_table_by_table(guarded: Guarded) -> None:
+    answer = guarded.clients["viewer"].post("/start", content="table=/data/lake/found")
 
     assert "this needs an operator" in answer.text
-    assert not api.tables.has("/data/lake/found")
+    assert not guarded.api.tables.has("/data/lake/found")
 
 
-def test_the_audit_page_shows_who_did_what(serve: Serve, api: ApiContext, store: SqlStore) -> None:
-    table, _ = given(api, store, "")
-    client = signed_in(serve, api, "own")
+def test_the_audit_page_shows_who_did_what(guarded: Guarded) -> None:
+    table, _ = given(guarded, "")
+    client = guarded.clients["own"]
     client.post(f"/tables/{table.id}/pause")
 
     text = client.get("/audit", params={"action": "table."}).text
@@ -118,4 +135,4 @@ def test_the_audit_page_shows_who_did_what(serve: Serve, api: ApiContext, store:
     assert "table.pause" in text
     assert "paused False → paused True" in text
     assert "token.create" not in text
-    assert "session.start" in client.get("/audit").text
+    assert "session.start" in client.get("/audit", params={"action": "session."}).text
