@@ -64,7 +64,9 @@ class WrongTokens:
         """Write what was noted, then stop."""
         if self._timer is not None:
             self._timer.cancel()
-            with suppress(FutureTimeout):
+            with suppress(
+                FutureTimeout, RuntimeError
+            ):  # RuntimeError: the interpreter ends, and starts no more threads
                 self._write_soon().result(timeout)
         self._thread.shutdown(wait=False)
 
