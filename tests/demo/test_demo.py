@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,7 +13,7 @@ import psutil
 import pytest
 from rich.console import Console
 
-from lakehand.client import Document
+from lakehand.client import ActionExplanation, Operation, TableName
 from lakehand.demo.result import MERGED, DemoSnapshot, TableOutcome, comparison, promises, take_snapshot
 from lakehand.demo.scenario import is_quiet
 from lakehand.demo.service import SHOWN, DemoFailed, format_readers
@@ -113,23 +114,39 @@ def test_each_format_has_a_table_and_only_hudi_writers_notify(tmp_path: Path) ->
     ]
 
 
-def an_action(last_look: str | None, *, finished: str | None = None, unfinished: int = 0) -> Document:
-    ended = {"finished_at": finished} if finished else None
-    return {"last_look": last_look, "last_finished": ended, "unfinished": [{}] * unfinished}
+def at(second: int) -> datetime:
+    return datetime(2026, 1, 1, 10, 0, second, tzinfo=timezone.utc)
+
+
+def an_operation(finished_at: datetime | None = None) -> Operation:
+    return Operation(
+        id=1, table=TableName(id=1, db_name="", table_name="t", location="/t", format="hudi"), instant="1",
+        action="compaction", status="succeeded" if finished_at else "running", attempts=1, created_at=at(0),
+        finished_at=finished_at, reason="", queue="", owner="", priority=0, engine="spark", origin="", updated_at=at(0),
+        submitted_at=None, started_at=None, next_try=None, cancel_requested=False, is_deleted=False, progress={},
+    )  # fmt: skip
+
+
+def an_action(evaluated: int | None, *, finished: int | None = None, unfinished: int = 0) -> ActionExplanation:
+    return ActionExplanation(
+        action="compaction", wanted=True, now="", last_look=None if evaluated is None else at(evaluated),
+        last_start=None, next_look=None, unfinished=[an_operation()] * unfinished,
+        last_finished=None if finished is None else an_operation(at(finished)),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("action", "notified", "quiet"),
     [
-        (an_action("2026-01-01T10:00:02Z", finished="2026-01-01T10:00:01Z"), None, True),
-        (an_action("2026-01-01T10:00:02Z", finished="2026-01-01T10:00:01Z"), "2026-01-01T10:00:03Z", False),
-        (an_action("2026-01-01T10:00:02Z", finished="2026-01-01T10:00:03Z"), None, False),
-        (an_action("2026-01-01T10:00:02Z", unfinished=1), None, False),
+        (an_action(2, finished=1), None, True),
+        (an_action(2, finished=1), at(3), False),
+        (an_action(2, finished=3), None, False),
+        (an_action(2, unfinished=1), None, False),
         (an_action(None), None, False),
     ],
 )
 def test_a_table_is_quiet_when_it_was_evaluated_after_everything_else(
-    action: Document, notified: str | None, quiet: bool
+    action: ActionExplanation, notified: datetime | None, quiet: bool
 ) -> None:
     assert is_quiet([action], notified) is quiet
 

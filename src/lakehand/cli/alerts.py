@@ -10,7 +10,7 @@ from rich.text import Text
 from lakehand.cli.errors import CommandFailed
 from lakehand.cli.options import Id, Limit, Session, add_command
 from lakehand.cli.views import brief, coloured, grid, limited
-from lakehand.client import Document
+from lakehand.client.documents import Document
 from lakehand.output import join, print_line, when
 
 app = typer.Typer(no_args_is_help=True, help="List what needs a person, silence an alert, send a test message.")
@@ -24,9 +24,8 @@ def list_alerts(
     session: Session,
 ) -> None:
     """List open alerts, the newest first."""
-    parameters = {"state": "all" if every else "open"}
-    items = list(session.client.pages("/api/v1/alerts", parameters, limit=limit + 1))
-    session.show(limited(items, limit), alerts_view)
+    found = session.client.alerts.list(state="all" if every else "open", limit=limit + 1)
+    session.show(limited([one.raw for one in found], limit), alerts_view)
 
 
 @add_command(app, epilog="lakehand alerts silence 17 8h")
@@ -37,8 +36,8 @@ def silence(
     session: Session,
 ) -> None:
     """Send no reminder of an alert for a while."""
-    alert = session.client.post(f"/api/v1/alerts/{id}/silence", {"duration": seconds_of(duration)})
-    session.show(alert, lambda one: join(f"alert {one['id']} is silenced until {one['silenced_until']}"))
+    alert = session.client.alerts.silence(id, seconds_of(duration))
+    session.show(alert.raw, lambda one: join(f"alert {one['id']} is silenced until {one['silenced_until']}"))
 
 
 @add_command(app, "test", epilog="lakehand alerts test  ·  lakehand alerts test ops")
@@ -48,11 +47,11 @@ def send_test(
     session: Session,
 ) -> None:
     """Send a test message to the receivers of the service's settings."""
-    document = session.client.post("/api/v1/alerts/test", {"receiver": receiver} if receiver else {})
-    session.show(document, tests_view)
-    if any(not one["sent"] for one in document["items"]):
+    tests = session.client.alerts.test(receiver or None)
+    session.show({"items": [one.raw for one in tests]}, tests_view)
+    if any(not one.sent for one in tests):
         raise typer.Exit(1)
-    if not document["items"] and not session.as_json:
+    if not tests and not session.as_json:
         print_line("the service has no receivers: see [alerts.receivers.NAME] in its settings")
 
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from lakehand.cli.options import Session, add_command
 from lakehand.cli.views import brief, grid
-from lakehand.client import Document, given
+from lakehand.client.documents import Document
 from lakehand.output import data, print_line, when
 
 app = typer.Typer(
@@ -21,7 +21,7 @@ CHANGES = {"added": "+", "renamed": "~", "retired": "-", "missing": "?"}
 @add_command(app, "list", epilog="lakehand catalogs list --json")
 def list_catalogs(session: Session) -> None:
     """List the catalogs of the service's settings, and the result of their last synchronisation."""
-    session.show(session.client.get("/api/v1/catalogs"), catalogs_view)
+    session.show({"items": [one.raw for one in session.client.catalogs.list()]}, catalogs_view)
 
 
 @add_command(app, epilog="lakehand catalogs sync  ·  lakehand catalogs sync lake --dry-run")
@@ -35,14 +35,13 @@ def sync(
     session: Session,
 ) -> None:
     """Synchronise now: register new tables, retire dropped ones."""
-    client = session.client
-    names = [name] if name else [one["name"] for one in client.get("/api/v1/catalogs")["items"]]
+    catalogs = session.client.catalogs
+    names = [name] if name else [one.name for one in catalogs.list()]
     if not names:
         print_line("the service has no catalogs: see [catalogs.NAME] in its settings")
-    body = given({"dry_run": dry_run or None, "accept_empty": accept_empty or None})
-    reports = [client.post(f"/api/v1/catalogs/{one}/sync", body) for one in names]
-    session.show({"items": reports}, reports_view)
-    if any(report["refused"] or report["problem"] for report in reports):
+    reports = [catalogs.sync(one, dry_run=dry_run, accept_empty=accept_empty) for one in names]
+    session.show({"items": [report.raw for report in reports]}, reports_view)
+    if any(report.refused or report.problem for report in reports):
         raise typer.Exit(1)
 
 

@@ -14,10 +14,12 @@ from lakehand.cli.check import open_local_reader
 from lakehand.cli.errors import CommandFailed
 from lakehand.cli.health_views import list_counts
 from lakehand.cli.options import Config, Session, absolute_reference, words
-from lakehand.client import Client, Document, RequestFailed, given
+from lakehand.client.documents import Document, given
+from lakehand.client.errors import RequestFailed
 from lakehand.output import SafeConsole, data, join, span, stdout_console
 
 if TYPE_CHECKING:
+    from lakehand.client import LakehandClient
     from lakehand.local.discovery import DiscoveredTable
 
 COLOURS = {"registered": "green", "known": "dim", "refused": "red", "unread": "red"}
@@ -54,7 +56,7 @@ def discover(
         out.print(f"{seen.total()} tables{list_counts(seen)} in {finder.folders} folders, {took}", style="bold")
 
 
-def documents(found: Iterator[object], client: Client | None, wanted: Document) -> Iterator[Document]:
+def documents(found: Iterator[object], client: "LakehandClient | None", wanted: Document) -> Iterator[Document]:
     from lakehand.local.discovery import DiscoveredTable, UnreadableFolder
 
     for one in found:
@@ -76,15 +78,15 @@ def describe(found: "DiscoveredTable") -> Document:
     return document
 
 
-def register(found: "DiscoveredTable", client: Client, wanted: Document) -> Document:
+def register(found: "DiscoveredTable", client: "LakehandClient", wanted: Document) -> Document:
     """A refused table does not stop the others."""
     document = describe(found)
     body: Document = {key: value for key, value in document.items() if key != "also"}
     try:
-        table, is_new = client.put("/api/v1/tables", body | wanted)
+        table = client.tables.add(**body | wanted)
     except RequestFailed as problem:
         return {**document, "outcome": "refused", "reason": str(problem)}
-    return {**document, "outcome": "registered" if is_new else "known", "id": table["id"]}
+    return {**document, "outcome": "registered" if table.is_new else "known", "id": table.id}
 
 
 def line(document: Document) -> Text:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from lakehand.cli.options import Limit, Session
 from lakehand.cli.views import brief, facts, grid, name_of
-from lakehand.client import Document
+from lakehand.client.documents import Document
 from lakehand.output import data, join, span, when
 from lakehand.spi.health import amount
 
@@ -33,8 +33,8 @@ def fleet(
     session: Session,
 ) -> None:
     """Show how many tables are healthy, what needs a person, and what was done."""
-    document = session.client.get("/api/v1/fleet", {"hours": hours, "limit": min(limit, 1000)})
-    session.show(document, lambda found: fleet_view(found, hours))
+    found = session.client.fleet(hours=hours, limit=min(limit, 1000))
+    session.show(found.raw, lambda document: fleet_view(document, hours))
 
 
 def fleet_view(document: Document, hours: int = 24) -> RenderableType:

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from lakehand.cli.views import brief, facts, grid, plain
-from lakehand.client import Document
+from lakehand.client.documents import Document
 from lakehand.output import data, join, when
 from lakehand.spi.health import amount
 

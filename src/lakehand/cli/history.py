@@ -16,7 +16,7 @@ from lakehand.cli.health_views import some
 from lakehand.cli.options import Session, TableName
 from lakehand.cli.plots import Label, Plot, count_text
 from lakehand.cli.views import name_of, problem_text
-from lakehand.client import Document
+from lakehand.client.documents import Document
 from lakehand.output import data, join, parse_time, span
 from lakehand.spi.health import amount
 
@@ -41,9 +41,10 @@ def history(table: TableName, *, number: Number = "files", since: Since = None, 
 
     Kept are one point a minute for an hour, one in 15 minutes for a day, one in 6 hours for 30 days.
     """
-    known = session.client.table(table)
-    start = None if since is None else start_of(since, datetime.now(timezone.utc)).isoformat()
-    document = session.client.get(f"/api/v1/tables/{known['id']}/health", {"since": start})
+    tables = session.client.tables
+    known = tables.get(table)
+    start = None if since is None else start_of(since, datetime.now(timezone.utc))
+    document = tables.health(known, since=start).raw
     if not session.as_json:
         check_number(document, number)
     session.show(document, partial(history_view, number=number))

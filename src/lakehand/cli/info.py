@@ -8,25 +8,26 @@ from rich.console import Group, RenderableType
 from lakehand import __version__
 from lakehand.cli.options import Session, TableName
 from lakehand.cli.views import brief, coloured, explanation_view, grid
-from lakehand.client import Document, RequestFailed
+from lakehand.client.documents import Document
+from lakehand.client.errors import RequestFailed
 from lakehand.output import print_line, span, when
 
 
 def explain(table: TableName, session: Session) -> None:
     """Show why something runs on a table or does not, and when it is evaluated next."""
-    path = f"/api/v1/tables/{session.client.table(table)['id']}/explain"
-    session.show(session.client.get(path), explanation_view)
+    tables = session.client.tables
+    session.show(tables.explain(tables.get(table)).raw, explanation_view)
 
 
 def plugins(session: Session) -> None:
     """List formats, factories and engines: what each does, when it runs, its state and why."""
-    session.show(session.client.get("/api/v1/plugins"), plugins_view)
+    session.show({"items": [one.raw for one in session.client.plugins()]}, plugins_view)
 
 
 def version(session: Session) -> None:
     """Show the version of this command, and of the service if it answers."""
     try:
-        service = session.client.get("/api/v1/version")
+        service = session.client.version().raw
     except RequestFailed as error:
         service = {"problem": str(error)}
     if session.as_json:

@@ -2,7 +2,7 @@
 """lakehand operations ...: list, submit, cancel and retry operations, read their logs."""
 
 import json
-import time
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
@@ -10,13 +10,11 @@ import typer
 from lakehand.cli.errors import CommandFailed
 from lakehand.cli.options import Id, Ids, Limit, Session, TableName, Watch, Yes, add_command, pairs
 from lakehand.cli.views import limited, name_of, operation_view, operations_view
-from lakehand.client import FINAL, Document, given
+from lakehand.client.documents import GOOD, Document
 from lakehand.domain.texts import visible
-from lakehand.output import INTERVAL, LAYOUT, print_line
+from lakehand.output import LAYOUT, print_line
 
 app = typer.Typer(no_args_is_help=True, help="List, submit, cancel and retry operations, read their logs.")
-
-GOOD = frozenset({"succeeded", "dropped"})
 
 
 @add_command(
@@ -34,11 +32,11 @@ def list_operations(
     session: Session,
 ) -> None:
     """List operations, the newest first."""
-    location = session.client.table(table)["location"] if table else None
-    filters = {"location": location, "action": action, "status": ",".join(status or []) or None}
+    operations, known = session.client.operations, session.client.tables.get(table) if table else None
 
     def fetch() -> tuple[Document, bool]:
-        return limited(list(session.client.pages("/api/v1/operations", filters, limit=limit + 1)), limit), not watch
+        found = operations.list(table=known, action=action, status=status, limit=limit + 1)
+        return limited([one.raw for one in found], limit), not watch
 
     session.follow(fetch, operations_view) if watch else session.show(fetch()[0], operations_view)
 
@@ -49,15 +47,15 @@ def show_operation(id: Id, *, watch: Watch = False, session: Session) -> None:
     if watch:
         watch_operation(id, session)
     else:
-        session.show(session.client.get(f"/api/v1/operations/{id}"), operation_view)
+        session.show(session.client.operations.get(id).raw, operation_view)
 
 
 def watch_operation(id: int, session: Session) -> None:
     """Watch an operation to its end; exits with 1 unless it succeeded or was dropped."""
 
     def fetch() -> tuple[Document, bool]:
-        operation = session.client.get(f"/api/v1/operations/{id}")
-        return operation, operation["status"] in FINAL
+        operation = session.client.operations.get(id)
+        return operation.raw, operation.is_final
 
     if session.follow(fetch, operation_view)["status"] not in GOOD:
         raise typer.Exit(1)
@@ -87,51 +85,51 @@ def submit(
     session: Session,
 ) -> None:
     """Submit an operation now. Submitting the same plan again returns the same operation."""
-    body = {"table": session.client.table(table)["id"], "action": action, "instant": instant}
-    body |= {"dry_run": dry_run or None, "confirm": confirm or None, "options": pairs(option, "--option")}
-    operation = session.client.post("/api/v1/operations", given(body))
+    options = pairs(option, "--option")
+    operation = session.client.operations.submit(
+        session.client.tables.get(table), action, instant=instant, options=options, dry_run=dry_run, confirm=confirm
+    )
     if watch:
-        watch_operation(operation["id"], session)
+        watch_operation(operation.id, session)
     else:
-        session.show(operation, operation_view)
+        session.show(operation.raw, operation_view)
 
 
 @add_command(app, epilog="lakehand operations cancel 17 18")
 def cancel(ids: Ids, session: Session) -> None:
     """Cancel operations. Their plans stay in the table, and they can be retried."""
-    post_to_each(ids, "cancel", session)
+    show_each((session.client.operations.cancel(number).raw for number in ids), session)
 
 
 @add_command(app)
 def retry(ids: Ids, session: Session) -> None:
     """Retry failed, canceled or dropped operations, with all their attempts."""
-    post_to_each(ids, "retry", session)
+    show_each((session.client.operations.retry(number).raw for number in ids), session)
 
 
-def post_to_each(ids: list[int], what: str, session: Session) -> None:
-    items = [session.client.post(f"/api/v1/operations/{number}/{what}") for number in ids]
-    session.show({"items": items, "next": None}, operations_view)
+def show_each(operations: Iterable[Document], session: Session) -> None:
+    session.show({"items": list(operations), "next": None}, operations_view)
 
 
 @add_command(app)
 def remove(ids: Ids, session: Session) -> None:
     """Remove operations for good; a running one is canceled first."""
     for number in ids:
-        removed = session.client.delete(f"/api/v1/operations/{number}")
+        removed = session.client.operations.remove(number).raw
         print(json.dumps(removed)) if session.as_json else print_line(f"operation {number} is removed")
 
 
 @add_command(app, epilog="lakehand operations clear trips --yes")
 def clear(table: TableName, *, yes: Yes = False, session: Session) -> None:
     """Remove every unfinished operation of a table."""
-    known = session.client.table(table)
-    if not yes and not typer.confirm(f"Remove every unfinished operation of {name_of(known)}?"):
+    known = session.client.tables.get(table)
+    if not yes and not typer.confirm(f"Remove every unfinished operation of {name_of(known.raw)}?"):
         raise CommandFailed("nothing was removed")
-    cleared = session.client.post(f"/api/v1/tables/{known['id']}/clear")
+    cleared = session.client.operations.clear(known)
     if session.as_json:
-        print(json.dumps(cleared, indent=2))
+        print(json.dumps(cleared.raw, indent=2))
     else:
-        print_line(f"{len(cleared['removed'])} operations of {name_of(known)} are removed")
+        print_line(f"{len(cleared.removed)} operations of {name_of(known.raw)} are removed")
 
 
 @add_command(app, epilog="lakehand operations logs 17 --follow")
@@ -143,16 +141,8 @@ def logs(
     session: Session,
 ) -> None:
     """Print the log of one attempt of an operation."""
-    offset = 0
-    while True:
-        ended = session.client.get(f"/api/v1/operations/{id}")["status"] in FINAL
-        page = session.client.get(f"/api/v1/operations/{id}/logs", {"attempt": attempt, "offset": offset})
-        offset = page["next_offset"]
-        if page["text"] and session.as_json:
-            print(json.dumps(page), flush=True)
-        elif page["text"]:
-            print(visible(page["text"], keep=LAYOUT), end="", flush=True)
-        elif ended or not keep_on:
-            return
+    for page in session.client.operations.log(id, attempt=attempt, follow=keep_on):
+        if session.as_json:
+            print(json.dumps(page.raw), flush=True)
         else:
-            time.sleep(INTERVAL)
+            print(visible(page.text, keep=LAYOUT), end="", flush=True)

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from lakehand.cli.errors import CommandFailed
-from lakehand.client import DEFAULT_URL, Client
+from lakehand.client.documents import DEFAULT_URL
 from lakehand.output import Fetch, View, follow, print_document
 
 if TYPE_CHECKING:
     from lakehand.app.settings import Settings
+    from lakehand.client import LakehandClient
 
 URL = DEFAULT_URL
 Url: TypeAlias = Annotated[str, typer.Option("--url", envvar="LAKEHAND_URL", help="Address of the service.")]
@@ -62,8 +63,10 @@ class Session:
     as_json: AsJson = False
 
     @cached_property
-    def client(self) -> Client:
-        return Client(self.url, self.token)
+    def client(self) -> "LakehandClient":
+        from lakehand.client import LakehandClient, Retries  # its types take a while to be made
+
+        return LakehandClient(self.url, self.token, retries=Retries(attempts=3, first=0.1, longest=2.0))
 
     def show(self, document: Any, view: View) -> None:
         print_document(document, view, as_json=self.as_json)

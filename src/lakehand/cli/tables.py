@@ -2,7 +2,7 @@
 """lakehand tables ...: register tables, show them, change their settings."""
 
 from dataclasses import asdict, dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,8 +10,13 @@ from lakehand.cli import discover, history
 from lakehand.cli.errors import CommandFailed
 from lakehand.cli.options import Limit, Session, TableName, Watch, add_command, pairs, words
 from lakehand.cli.views import explanation_view, limited, name_of, table_view, tables_view
-from lakehand.client import Client, Document, absolute_location, given
+from lakehand.client.documents import Document, absolute_location, given
 from lakehand.output import print_line
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from lakehand.client import Explanation
 
 app = typer.Typer(no_args_is_help=True, help="Register tables, show them, change their settings.")
 
@@ -57,10 +62,12 @@ def add(
     session: Session,
 ) -> None:
     """Register a table. Registering it again changes nothing."""
-    body: Document = {"location": absolute_location(location), "format": format, "db_name": db, "table_name": name}
-    body |= {"action_types": words(actions) if actions is not None else None}
-    body |= {"properties": pairs(settings.property, "--property"), **settings.body()}
-    session.show(session.client.post("/api/v1/tables", given(body)), table_view)
+    added = session.client.tables.add(
+        absolute_location(location), format=format, db_name=db, table_name=name,
+        action_types=words(actions) if actions is not None else None,
+        properties=pairs(settings.property, "--property"), **settings.body(),
+    )  # fmt: skip
+    session.show(added.raw, table_view)
 
 
 @add_command(app, "list", epilog="lakehand tables list --owner finance --json")
@@ -79,16 +86,17 @@ def list_tables(
     session: Session,
 ) -> None:
     """List registered tables."""
-    filters = {"db_name": db, "table_name": name, "owner": owner, "queue": queue, "paused": paused}
-    filters |= {"format": format, "catalog": catalog, "state": state, "search": search}
-    items = list(session.client.pages("/api/v1/tables", filters, limit=limit + 1))
-    session.show(limited(items, limit), tables_view)
+    found = session.client.tables.list(
+        db_name=db, table_name=name, owner=owner, queue=queue, paused=paused, format=format, catalog=catalog,
+        state=state, search=search, limit=limit + 1,
+    )  # fmt: skip
+    session.show(limited([one.raw for one in found], limit), tables_view)
 
 
 @add_command(app, "show", epilog="lakehand tables show sales.orders")
 def show_table(table: TableName, session: Session) -> None:
     """Show one table and its settings."""
-    session.show(session.client.table(table), table_view)
+    session.show(session.client.tables.get(table).raw, table_view)
 
 
 @add_command(
@@ -105,66 +113,62 @@ def change(
     session: Session,
 ) -> None:
     """Change the settings of a table."""
-    known = session.client.table(table)
+    known = session.client.tables.get(table)
     body = settings.body()
     if actions is not None:
         body["action_types"] = words(actions)
     if settings.property or drop_property:
-        kept = {key: value for key, value in known["properties"].items() if key not in (drop_property or [])}
+        kept = {key: value for key, value in known.properties.items() if key not in (drop_property or [])}
         body["properties"] = {**kept, **pairs(settings.property, "--property")}
     if not body:
         raise CommandFailed("nothing to change: see lakehand tables change --help")
-    session.show(session.client.patch(f"/api/v1/tables/{known['id']}", body), table_view)
+    session.show(session.client.tables.change(known, **body).raw, table_view)
 
 
 @add_command(app)
 def pause(table: TableName, session: Session) -> None:
     """Start no new operations of a table; running ones continue."""
-    session.show(session.client.post(f"{path_of(table, session)}/pause"), table_view)
+    session.show(session.client.tables.pause(table).raw, table_view)
 
 
 @add_command(app)
 def resume(table: TableName, session: Session) -> None:
     """Resume a paused table."""
-    session.show(session.client.post(f"{path_of(table, session)}/resume"), table_view)
-
-
-def path_of(table: str, session: Session) -> str:
-    return f"/api/v1/tables/{session.client.table(table)['id']}"
+    session.show(session.client.tables.resume(table).raw, table_view)
 
 
 @add_command(app)
 def remove(table: TableName, session: Session) -> None:
     """Unregister a table; its data and its history stay."""
-    known = session.client.table(table)
-    session.client.delete(f"/api/v1/tables/{known['id']}")
+    known = session.client.tables.get(table)
+    session.client.tables.remove(known)
     if session.as_json:
-        session.show(known, table_view)
+        session.show(known.raw, table_view)
     else:
-        print_line(f"{name_of(known)} is no longer registered; its data is untouched")
+        print_line(f"{name_of(known.raw)} is no longer registered; its data is untouched")
 
 
 @add_command(app, epilog="lakehand tables look trips --watch")
 def look(table: TableName, *, watch: Watch = False, session: Session) -> None:
     """Evaluate a table now, without waiting for a notification or its heartbeat timeout."""
-    client, path = session.client, path_of(table, session)
-    before = evaluations_of(client.get(f"{path}/explain"))
-    client.post(f"{path}/look")
+    tables = session.client.tables
+    known = tables.get(table)
+    before = evaluations_of(tables.explain(known))
+    tables.evaluate(known)
     if watch:
-        session.follow(lambda: poll_evaluation(client, path, before), explanation_view)
+        session.follow(lambda: poll_evaluation(tables.explain(known), before), explanation_view)
     else:
-        session.show(client.get(f"{path}/explain"), explanation_view)
+        session.show(tables.explain(known).raw, explanation_view)
 
 
-def evaluations_of(explanation: Document) -> dict[str, str | None]:
-    return {one["action"]: one["last_look"] for one in explanation["actions"] if one["wanted"]}
+def evaluations_of(explanation: "Explanation") -> "dict[str, datetime | None]":
+    return {one.action: one.last_look for one in explanation.actions if one.wanted}
 
 
-def poll_evaluation(client: Client, path: str, before: dict[str, str | None]) -> tuple[Document, bool]:
+def poll_evaluation(now: "Explanation", before: "dict[str, datetime | None]") -> tuple[Document, bool]:
     """Final when every wanted action was evaluated again and nothing is in flight."""
-    now = client.get(f"{path}/explain")
     is_evaluated = all(when != before.get(action) for action, when in evaluations_of(now).items())
-    return now, is_evaluated and not any(one["unfinished"] for one in now["actions"])
+    return now.raw, is_evaluated and not any(one.unfinished for one in now.actions)
 
 
 add_command(

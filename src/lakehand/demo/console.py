@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from rich.console import Console, RenderableType
 from rich.status import Status
 
-from lakehand.client import FINAL, Client, Document
+from lakehand.client import Event, LakehandClient
 from lakehand.output import SafeConsole, data, join
 
 WIDTH = 140  # without a terminal
@@ -65,7 +65,7 @@ class DemoConsole:
 class EventPrinter:
     """Prints new events of the service and new phases of running operations."""
 
-    def __init__(self, client: Client, console: DemoConsole, names: Mapping[int, str]) -> None:
+    def __init__(self, client: LakehandClient, console: DemoConsole, names: Mapping[int, str]) -> None:
         self.client = client
         self.console = console
         self.names = names
@@ -74,30 +74,27 @@ class EventPrinter:
 
     def poll(self) -> None:
         """Print what is new since the last call."""
-        events = self.client.get("/api/v1/events", {"limit": 100})["items"]
-        for event in sorted(events, key=lambda one: int(one["id"])):
-            if event["id"] > self.last_event:
-                self.last_event = event["id"]
+        for event in sorted(self.client.events.list(limit=100), key=lambda one: one.id):
+            if event.id > self.last_event:
+                self.last_event = event.id
                 self.print_event(event)
         self.print_progress()
 
-    def print_event(self, event: Document) -> None:
-        if event["kind"] not in HIDDEN and event["table"] in self.names:
-            word = event["kind"].partition(".")[2]
-            number = f" {event['operation']}" if event["operation"] else ""
-            self.console.line("lakehand", f"{self.names[event['table']]:<{NAME}} {word}{number}: {event['message']}")
+    def print_event(self, event: Event) -> None:
+        if event.kind not in HIDDEN and event.table is not None and event.table in self.names:
+            word = event.kind.partition(".")[2]
+            number = f" {event.operation}" if event.operation else ""
+            self.console.line("lakehand", f"{self.names[event.table]:<{NAME}} {word}{number}: {event.message}")
 
     def print_progress(self) -> None:
-        for operation in self.client.get("/api/v1/operations", {"limit": 50})["items"]:
-            progress = operation["progress"]
+        for operation in self.client.operations.list(limit=50):
+            progress = operation.progress
             phase = str(progress.get("phase") or "")
-            if operation["status"] in FINAL or not phase:
+            if operation.is_final or not phase:
                 continue
-            name = self.names.get(operation["table"]["id"], "")
+            name = self.names.get(operation.table.id, "")
             tasks = f", {progress.get('tasks_done', 0)} of {progress.get('tasks_total')} tasks"
-            self.console.progress(
-                f"{name}: {operation['action']}, {phase}{tasks if progress.get('tasks_total') else ''}"
-            )
-            if self.phases.get(operation["id"]) != phase:
-                self.phases[operation["id"]] = phase
-                self.console.line("lakehand", f"{name:<{NAME}} {operation['action']} {operation['id']}: {phase}")
+            self.console.progress(f"{name}: {operation.action}, {phase}{tasks if progress.get('tasks_total') else ''}")
+            if self.phases.get(operation.id) != phase:
+                self.phases[operation.id] = phase
+                self.console.line("lakehand", f"{name:<{NAME}} {operation.action} {operation.id}: {phase}")

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from types import FrameType
 
-from lakehand.client import Client
+from lakehand.client import LakehandClient
 from lakehand.demo.console import DemoConsole
 from lakehand.demo.result import Promise, comparison, promises
 from lakehand.demo.scenario import Scenario
@@ -63,7 +63,7 @@ def play(console: DemoConsole, home: Path, parts: ExitStack, formats: Mapping[st
     lake.mkdir()
     writer, url = start_processes(console, home, parts, formats)
     tables = demo_tables(formats, url=url, lake=lake, locks=lake / "locks")
-    scenario = Scenario(client=Client(url), writer=writer, tables=tables, formats=formats, console=console)
+    scenario = Scenario(client=LakehandClient(url), writer=writer, tables=tables, formats=formats, console=console)
     code = play_scenario(scenario, console)
     if keep:
         stay(console, url, lake, tables[-1].name)

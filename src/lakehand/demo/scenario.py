@@ -5,15 +5,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any, TypeVar
 
-from lakehand.client import FINAL, Client, Document
+from lakehand.client import FINAL, ActionExplanation, LakehandClient, Operation
 from lakehand.demo.console import NAME, DemoConsole, EventPrinter
 from lakehand.demo.result import DemoSnapshot, TableOutcome, names, take_snapshot
 from lakehand.demo.service import DemoFailed
 from lakehand.demo.tables import DemoCommit, DemoTable
 from lakehand.demo.writer import WriterProcess
-from lakehand.output import parse_time, span
+from lakehand.output import span
 from lakehand.spi import TableFormat
 
 WORK_TIMEOUT = 300.0  # seconds for Lakehand to finish its work
@@ -23,8 +24,8 @@ T = TypeVar("T")
 
 class Scenario:
     def __init__(
-        self, *, client: Client, writer: WriterProcess, tables: Sequence[DemoTable], formats: Mapping[str, TableFormat],
-        console: DemoConsole,
+        self, *, client: LakehandClient, writer: WriterProcess, tables: Sequence[DemoTable],
+        formats: Mapping[str, TableFormat], console: DemoConsole,
     ) -> None:  # fmt: skip
         self.client = client
         self.writer = writer
@@ -42,17 +43,18 @@ class Scenario:
         """Tables whose writers notify Lakehand; paused, so that the first snapshots show them untouched."""
         for table in self.notified_tables:
             self.register(table)
-            self.client.post(f"/api/v1/tables/{self.ids[table.name]}/pause")
+            self.client.tables.pause(self.ids[table.name])
         if self.notified_tables:
             text = f"{len(self.notified_tables)} tables are registered, because their writers notify Lakehand"
             self.console.line("demo", f"{text}; they are paused until the first snapshots")
 
     def register(self, table: DemoTable) -> None:
         # Its writer may not have created it yet, so the format cannot be recognised.
-        body = {"location": str(table.location), "format": table.format, "table_name": table.name, **table.registration}
-        known = self.client.post("/api/v1/tables", body)
-        self.ids[table.name] = known["id"]
-        self.titles[known["id"]] = table.title
+        known = self.client.tables.add(
+            str(table.location), format=table.format, table_name=table.name, **table.registration
+        )
+        self.ids[table.name] = known.id
+        self.titles[known.id] = table.title
 
     def damage(self) -> None:
         for table in self.tables:
@@ -86,14 +88,14 @@ class Scenario:
         ]
         self.console.heading("Now Lakehand works", "; ".join(part for part in how if part))
         for table in self.notified_tables:
-            self.client.post(f"/api/v1/tables/{self.ids[table.name]}/resume")
+            self.client.tables.resume(self.ids[table.name])
         for table in self.silent_tables:
             self.register(table)
 
     def print_evaluations(self) -> None:
         for table in self.tables:
             for one in self.explain(table):
-                self.console.line("lakehand", f"{table.title:<{NAME}} {one['action']}, evaluated again: {one['now']}")
+                self.console.line("lakehand", f"{table.title:<{NAME}} {one.action}, evaluated again: {one.now}")
 
     def wait_until_settled(self, wanted: Callable[[DemoTable], frozenset[str]]) -> None:
         deadline = time.monotonic() + WORK_TIMEOUT
@@ -109,37 +111,35 @@ class Scenario:
     def is_settled(self, table: DemoTable, expected: frozenset[str]) -> bool:
         """Every expected action succeeded, the table was evaluated again, and nothing is left to do."""
         operations = self.operations(table)
-        if bad := [one for one in operations if one["status"] in FINAL - {"succeeded"}]:
-            raise DemoFailed(f"operation {bad[0]['id']} of {table.name} is {bad[0]['status']}: {bad[0]['reason']}")
-        done = {one["action"] for one in operations if one["status"] == "succeeded"}
+        if bad := [one for one in operations if one.status in FINAL - {"succeeded"}]:
+            raise DemoFailed(f"operation {bad[0].id} of {table.name} is {bad[0].status}: {bad[0].reason}")
+        done = {one.action for one in operations if one.status == "succeeded"}
         return expected <= done and is_quiet(self.explain(table), self.notified_at(table))
 
     def state_of(self, tables: Sequence[DemoTable]) -> str:
         """The names of tables with an operation, and what the others wait for."""
         states = []
         for table in tables:
-            idle = [f"{one['action']}: {one['now']}" for one in self.explain(table) if not one["unfinished"]]
+            idle = [f"{one.action}: {one.now}" for one in self.explain(table) if not one.unfinished]
             is_busy = len(idle) < len(table.registration["action_types"])
             states.append(table.title if is_busy else f"{table.title}, {', '.join(idle)}")
         return "; ".join(states)
 
-    def explain(self, table: DemoTable) -> list[Document]:
+    def explain(self, table: DemoTable) -> list[ActionExplanation]:
         """The explanation of each action that the table is registered for."""
-        found = self.client.get(f"/api/v1/tables/{self.ids[table.name]}/explain")
-        return [one for one in found["actions"] if one["wanted"]]
+        return [one for one in self.client.tables.explain(self.ids[table.name]).actions if one.wanted]
 
-    def operations(self, table: DemoTable) -> list[Document]:
-        return list(self.client.get("/api/v1/operations", {"table": self.ids[table.name], "limit": 100})["items"])
+    def operations(self, table: DemoTable) -> list[Operation]:
+        return list(self.client.operations.list(table=self.ids[table.name], limit=100))
 
-    def notified_at(self, table: DemoTable) -> str | None:
-        at: str | None = self.client.get(f"/api/v1/tables/{self.ids[table.name]}")["notified_at"]
-        return at
+    def notified_at(self, table: DemoTable) -> datetime | None:
+        return self.client.tables.get(self.ids[table.name]).notified_at
 
     def outcomes(self, before: Mapping[str, DemoSnapshot], after: Mapping[str, DemoSnapshot]) -> list[TableOutcome]:
         return [
             TableOutcome(
                 name=table.name, format=table.format, before=before[table.name], after=after[table.name],
-                operations=[(one["action"], one["status"]) for one in reversed(self.operations(table))],
+                operations=[(one.action, one.status) for one in reversed(self.operations(table))],
                 was_notified=self.notified_at(table) is not None, should_be_notified=table.notifies,
             )
             for table in self.tables
@@ -157,12 +157,12 @@ class Scenario:
         return future.result()
 
 
-def is_quiet(actions: Sequence[Document], notified: str | None) -> bool:
-    return all(not one["unfinished"] and is_evaluated(one, notified) for one in actions)
+def is_quiet(actions: Sequence[ActionExplanation], notified: datetime | None) -> bool:
+    return all(not one.unfinished and is_evaluated(one, notified) for one in actions)
 
 
-def is_evaluated(action: Document, notified: str | None) -> bool:
+def is_evaluated(action: ActionExplanation, notified: datetime | None) -> bool:
     """Since the last notification, and since its last operation ended."""
-    ended = action["last_finished"]["finished_at"] if action["last_finished"] else None
-    evaluated, moments = parse_time(action["last_look"]), [parse_time(notified), parse_time(ended)]
+    ended = action.last_finished.finished_at if action.last_finished else None
+    evaluated, moments = action.last_look, [notified, ended]
     return evaluated is not None and all(moment is None or evaluated >= moment for moment in moments)

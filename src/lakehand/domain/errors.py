@@ -8,7 +8,7 @@ from typing import ClassVar
 class LakehandError(Exception):
     """Something went wrong in Lakehand."""
 
-    code: ClassVar[str] = "error"
+    code: str = "error"
     retryable: ClassVar[bool] = False
 
     def __init__(self, message: str | None = None) -> None:

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A typed client of the REST API, sync and async: ``LakehandClient`` and ``AsyncLakehandClient``. Public.
+
+Names are imported when they are first used: commands start before the types are made, and ``--help`` needs none.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from lakehand.client.documents import DEFAULT_URL, FINAL, GOOD, Document, Parameters, absolute_location, given
+
+if TYPE_CHECKING:
+    from lakehand.client.clients import (
+        AsyncLakehandClient,
+        LakehandClient,
+        Verify,
+    )
+    from lakehand.client.errors import (
+        Conflict,
+        Forbidden,
+        Invalid,
+        NotFound,
+        OperationFailed,
+        RequestFailed,
+        StillRunning,
+        Unauthorized,
+        Unavailable,
+    )
+    from lakehand.client.fleet_answers import (
+        Alert,
+        Done,
+        Fleet,
+        FleetProblem,
+        FleetProblems,
+        Queue,
+        ReceiverTest,
+        Totals,
+    )
+    from lakehand.client.operation_answers import (
+        ActionExplanation,
+        Attempt,
+        Cleared,
+        Event,
+        Explanation,
+        Failure,
+        LogPage,
+        Operation,
+        OperationDetail,
+        OperationResult,
+        SubmittedOperation,
+    )
+    from lakehand.client.retries import (
+        NO_RETRIES,
+        Retries,
+    )
+    from lakehand.client.service_answers import (
+        Catalog,
+        CatalogSync,
+        Instance,
+        Plugin,
+        Strategy,
+        Version,
+    )
+    from lakehand.client.table_answers import (
+        AddedTable,
+        HealthHistory,
+        HealthPoint,
+        OperationEnd,
+        RemovedTable,
+        Setting,
+        Table,
+        TableName,
+        TableRef,
+    )
+
+__all__ = [
+    "DEFAULT_URL",
+    "FINAL",
+    "GOOD",
+    "NO_RETRIES",
+    "ActionExplanation",
+    "AddedTable",
+    "Alert",
+    "AsyncLakehandClient",
+    "Attempt",
+    "Catalog",
+    "CatalogSync",
+    "Cleared",
+    "Conflict",
+    "Document",
+    "Done",
+    "Event",
+    "Explanation",
+    "Failure",
+    "Fleet",
+    "FleetProblem",
+    "FleetProblems",
+    "Forbidden",
+    "HealthHistory",
+    "HealthPoint",
+    "Instance",
+    "Invalid",
+    "LakehandClient",
+    "LogPage",
+    "NotFound",
+    "Operation",
+    "OperationDetail",
+    "OperationEnd",
+    "OperationFailed",
+    "OperationResult",
+    "Parameters",
+    "Plugin",
+    "Queue",
+    "ReceiverTest",
+    "RemovedTable",
+    "RequestFailed",
+    "Retries",
+    "Setting",
+    "StillRunning",
+    "Strategy",
+    "SubmittedOperation",
+    "Table",
+    "TableName",
+    "TableRef",
+    "Totals",
+    "Unauthorized",
+    "Unavailable",
+    "Verify",
+    "Version",
+    "absolute_location",
+    "given",
+]
+HOMES = (
+    "clients",
+    "errors",
+    "retries",
+    "table_answers",
+    "operation_answers",
+    "fleet_answers",
+    "service_answers",
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        for home in HOMES:
+            module = import_module(f"lakehand.client.{home}")
+            if name in vars(module):
+                return vars(module)[name]
+    raise AttributeError(f"lakehand.client has no {name}")

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls about operations."""
+
+import random
+from collections.abc import Iterable, Mapping
+from time import monotonic
+from typing import TypeAlias
+
+from lakehand.client.answers import Page, read
+from lakehand.client.documents import Document, given
+from lakehand.client.errors import StillRunning, Unavailable
+from lakehand.client.operation_answers import (
+    Cleared,
+    LogPage,
+    Operation,
+    OperationDetail,
+    OperationResult,
+    SubmittedOperation,
+)
+from lakehand.client.steps import (
+    Items,
+    ItemSteps,
+    Request,
+    Sleep,
+    Steps,
+    get,
+    post,
+    send,
+    send_for_outcome,
+    send_for_pages,
+)
+from lakehand.client.table_answers import TableRef
+from lakehand.client.table_calls import TABLE, table_id
+
+OPERATIONS = "/api/v1/operations"
+OPERATION = f"{OPERATIONS}/{{id}}"
+OperationRef: TypeAlias = int | Operation
+FOLLOW_PACE = 1.0  # seconds between two readings of a log that grows
+LONGEST_POLL = 10.0  # seconds between two questions whether an operation has ended
+SLOWER = 1.5  # each question waits this much longer than the one before
+
+
+def list_operations(
+    *,
+    limit: int | None = None,
+    table: TableRef | None = None,
+    location: str | None = None,
+    owner: str | None = None,
+    queue: str | None = None,
+    action: str | None = None,
+    status: str | Iterable[str] | None = None,
+) -> ItemSteps[Operation]:
+    """Operations that match every given filter, newest first; ``limit``: at most this many."""
+    statuses = status if isinstance(status, str) or status is None else ",".join(status) or None
+    filters = {"location": location, "owner": owner, "queue": queue, "action": action, "status": statuses}
+    number = None if table is None else (yield from table_id(table))
+    yield from send_for_pages(OPERATIONS, Page[Operation], filters | {"table": number}, limit)
+
+
+def id_of(operation: OperationRef) -> int:
+    return operation if isinstance(operation, int) else operation.id
+
+
+def get_operation(operation: OperationRef) -> Steps[OperationDetail]:
+    """One operation with its attempts and events."""
+    return send(get(OPERATION, OperationDetail, id=id_of(operation)))
+
+
+def submit_operation(
+    table: TableRef,
+    action: str,
+    *,
+    instant: str | None = None,
+    options: Mapping[str, str] | None = None,
+    dry_run: bool = False,
+    confirm: bool = False,
+) -> Steps[SubmittedOperation]:
+    """Submit an operation. With an instant: run that plan, once, however often it is submitted. Else: plan and run."""
+    body: Document = {"table": (yield from table_id(table)), "action": action, "instant": instant, "options": options}
+    body |= {"dry_run": dry_run or None, "confirm": confirm or None}
+    outcome = yield from send_for_outcome(post(OPERATIONS, Operation, body, is_repeatable=instant is not None))
+    return read(SubmittedOperation, outcome.document(), is_new=outcome.is_new)
+
+
+def cancel_operation(operation: OperationRef) -> Steps[Operation]:
+    """Cancel it. A running one ends when its engine has stopped it."""
+    return send(post(f"{OPERATION}/cancel", Operation, id=id_of(operation)))
+
+
+def retry_operation(operation: OperationRef) -> Steps[Operation]:
+    """Retry a failed, canceled or dropped operation, with all its attempts restored."""
+    return send(post(f"{OPERATION}/retry", Operation, id=id_of(operation)))
+
+
+def remove_operation(operation: OperationRef) -> Steps[Operation]:
+    """Remove it from the service; a running one is canceled first."""
+    return send(Request(method="DELETE", route=OPERATION, answer=Operation, values={"id": id_of(operation)}))
+
+
+def clear_operations(table: TableRef) -> Steps[Cleared]:
+    """Remove every unfinished operation of a table; running ones are canceled."""
+    return (yield from send(post(f"{TABLE}/clear", Cleared, id=(yield from table_id(table)))))
+
+
+def read_log(
+    operation: OperationRef, *, attempt: int | None = None, offset: int = 0, follow: bool = False
+) -> ItemSteps[LogPage]:
+    """The log of an attempt (default: the last one) in pieces; ``follow``: until the operation ends."""
+    while True:
+        has_ended = (yield from get_operation(operation)).is_final
+        parameters = given({"attempt": attempt, "offset": offset})
+        page = yield from send(get(f"{OPERATION}/logs", LogPage, parameters, id=id_of(operation)))
+        offset = page.next_offset
+        if page.text:
+            yield Items([page])
+        elif has_ended or not follow:
+            return
+        else:
+            yield Sleep(FOLLOW_PACE)
+
+
+def wait_for_operation(
+    operation: OperationRef, *, timeout: float = 3600.0, poll: float = 1.0
+) -> Steps[OperationResult]:
+    """Wait for its end; raises StillRunning after ``timeout`` seconds. ``poll``: seconds to the second question.
+
+    Later questions come less often. A service that is away for a while does not end the wait.
+    """
+    deadline = monotonic() + timeout
+    last: OperationDetail | None = None
+    while True:
+        problem = ""
+        try:
+            last = yield from get_operation(operation)
+        except Unavailable as error:
+            problem = f"; {error}"
+        if last is not None and last.is_final:
+            return OperationResult(operation=last)
+        left = deadline - monotonic()
+        if left <= 0:
+            status = last.status if last else "not known to be running"
+            raise StillRunning(f"operation {id_of(operation)} is {status} after {timeout:g} s{problem}", last)
+        yield Sleep(min(left, poll * random.uniform(0.8, 1.0)))
+        poll = min(poll * SLOWER, max(poll, LONGEST_POLL))

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls about the fleet, alerts, catalogs and the service itself; and any request, for what has no call yet."""
+
+from datetime import timedelta
+from typing import Any, Literal
+
+from lakehand.client.answers import ItemList, Page
+from lakehand.client.documents import Parameters
+from lakehand.client.fleet_answers import Alert, Fleet, ReceiverTest
+from lakehand.client.service_answers import Catalog, CatalogSync, Instance, Plugin, Version
+from lakehand.client.steps import ItemSteps, Request, Steps, get, post, send, send_for_pages
+
+ALERTS, CATALOGS = "/api/v1/alerts", "/api/v1/catalogs"
+ANYTHING: Any = object
+
+
+def show_fleet(*, hours: int | None = None, limit: int | None = None) -> Steps[Fleet]:
+    """How many tables are healthy, what needs a person (at most ``limit``), and what was done in the last ``hours``."""
+    return send(get("/api/v1/fleet", Fleet, {"hours": hours, "limit": limit}))
+
+
+def list_alerts(*, state: Literal["open", "all"] = "open", limit: int | None = None) -> ItemSteps[Alert]:
+    """Alerts, newest first; only open ones unless ``state`` is all."""
+    return send_for_pages(ALERTS, Page[Alert], {"state": state}, limit)
+
+
+def silence_alert(alert: int | Alert, duration: float | timedelta) -> Steps[Alert]:
+    """Send no reminder of it for a while; ``duration`` in seconds."""
+    seconds = duration.total_seconds() if isinstance(duration, timedelta) else duration
+    number = alert if isinstance(alert, int) else alert.id
+    return send(post(f"{ALERTS}/{{id}}/silence", Alert, {"duration": seconds}, id=number))
+
+
+def send_test(receiver: str | None = None) -> Steps[list[ReceiverTest]]:
+    """Send a test message to one receiver or to all, and wait a few seconds for the outcome."""
+    answer = yield from send(post(f"{ALERTS}/test", ItemList[ReceiverTest], {"receiver": receiver}))
+    return answer.items
+
+
+def list_catalogs() -> Steps[list[Catalog]]:
+    """The catalogs of the settings, and what the last sync of each changed."""
+    return (yield from send(get(CATALOGS, ItemList[Catalog]))).items
+
+
+def sync_catalog(name: str, *, dry_run: bool = False, accept_empty: bool = False) -> Steps[CatalogSync]:
+    """Register its new tables and retire those that were dropped, now."""
+    body = {"dry_run": dry_run or None, "accept_empty": accept_empty or None}
+    return send(post(f"{CATALOGS}/{{name}}/sync", CatalogSync, body, name=name))
+
+
+def list_plugins() -> Steps[list[Plugin]]:
+    """Every plugin that was found: its strategies, and its state in the instance that answers."""
+    return (yield from send(get("/api/v1/plugins", ItemList[Plugin]))).items
+
+
+def list_instances() -> Steps[list[Instance]]:
+    """The service processes that share the database."""
+    return (yield from send(get("/api/v1/instances", ItemList[Instance]))).items
+
+
+def show_version() -> Steps[Version]:
+    """Which service answers, and its version. Needs no token."""
+    return send(get("/api/v1/version", Version))
+
+
+def request(
+    method: str, path: str, *, parameters: Parameters | None = None, body: Parameters | None = None
+) -> Steps[Any]:
+    """Any request of the API; the answer as plain JSON. For routes that this client does not know."""
+    parameters, is_safe = parameters or {}, method == "GET"
+    return send(
+        Request(method=method, route=path, answer=ANYTHING, parameters=parameters, body=body, is_repeatable=is_safe)
+    )
