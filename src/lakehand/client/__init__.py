@@ -141,10 +141,11 @@ HOMES = (
 )
 
 
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        for home in HOMES:
+if not TYPE_CHECKING:  # a name that does not exist must not pass for Any
+
+    def __getattr__(name: str) -> Any:
+        for home in HOMES if name in __all__ else ():
             module = import_module(f"lakehand.client.{home}")
             if name in vars(module):
                 return vars(module)[name]
-    raise AttributeError(f"lakehand.client has no {name}")
+        raise AttributeError(f"lakehand.client has no {name}")

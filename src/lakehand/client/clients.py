@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
-from weakref import finalize
 
 from typing_extensions import Self
 
@@ -30,8 +29,6 @@ class LakehandClient(Groups[Runner]):
     Without a URL, LAKEHAND_URL and LAKEHAND_TOKEN say where and who. ``timeout``: seconds for each attempt.
     """
 
-    owner: Self | None = None  # whose connections it uses: they are closed with their owner
-
     def __init__(
         self, url: str | None = None, token: str | None = None, *, timeout: float = TIMEOUT,
         retries: Retries | None = None, verify: Verify = True, transport: "httpx.BaseTransport | None" = None,
@@ -41,7 +38,6 @@ class LakehandClient(Groups[Runner]):
         url, token = address_and_token(url, token)
         http = httpx.Client(**http_arguments(url, token, verify), transport=transport)
         super().__init__(Runner(http, Sending(url=url, retries=retries or Retries(), timeout=timeout)))
-        finalize(self, http.close)  # closed together with this object
 
     @property
     def url(self) -> str:
@@ -50,8 +46,8 @@ class LakehandClient(Groups[Runner]):
     def with_options(self, *, timeout: float | None = None, retries: Retries | None = None) -> "LakehandClient":
         """The same connections with another timeout or other retries, for instance for one call."""
         other = object.__new__(LakehandClient)
-        Groups.__init__(other, replace(self.runner, sending=changed(self.runner.sending, timeout, retries)))
-        other.owner = self
+        sending = changed(self.runner.sending, timeout, retries)
+        Groups.__init__(other, replace(self.runner, sending=sending, owner=self.runner))
         return other
 
     def close(self) -> None:
@@ -66,8 +62,6 @@ class LakehandClient(Groups[Runner]):
 
 class AsyncLakehandClient(Groups[AsyncRunner]):
     """As LakehandClient, for asyncio: calls are awaited, lists and streams are async iterators."""
-
-    owner: Self | None = None  # whose connections it uses: they are closed with their owner
 
     def __init__(
         self, url: str | None = None, token: str | None = None, *, timeout: float = TIMEOUT,
@@ -86,8 +80,8 @@ class AsyncLakehandClient(Groups[AsyncRunner]):
     def with_options(self, *, timeout: float | None = None, retries: Retries | None = None) -> "AsyncLakehandClient":
         """The same connections with another timeout or other retries, for instance for one call."""
         other = object.__new__(AsyncLakehandClient)
-        Groups.__init__(other, replace(self.runner, sending=changed(self.runner.sending, timeout, retries)))
-        other.owner = self
+        sending = changed(self.runner.sending, timeout, retries)
+        Groups.__init__(other, replace(self.runner, sending=sending, owner=self.runner))
         return other
 
     async def close(self) -> None:

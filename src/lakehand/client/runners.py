@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Do the steps of calls over HTTP: one runner blocks, the other one awaits. The clients differ in nothing else."""
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import finalize
 
 from lakehand.client.outcomes import Outcome
 from lakehand.client.retries import Retries
@@ -51,10 +51,15 @@ class Sending:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Runner:
     http: "httpx.Client"
     sending: Sending
+    owner: "Runner | None" = None  # the one that closes the connections when nobody uses them any more
+
+    def __post_init__(self) -> None:
+        if self.owner is None:
+            finalize(self, self.http.close)
 
     def run(self, steps: Steps[T]) -> T:
         result: Any = None
@@ -91,10 +96,11 @@ class Runner:
             return self.sending.failed(error)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class AsyncRunner:
     http: "httpx.AsyncClient"
     sending: Sending
+    owner: "AsyncRunner | None" = None
 
     async def run(self, steps: Steps[T]) -> T:
         result: Any = None
@@ -121,6 +127,8 @@ class AsyncRunner:
                 result = await self.do(step)
 
     async def do(self, step: Request[Any] | Sleep) -> Outcome | None:
+        import asyncio  # commands need none of it
+
         import httpx
 
         if isinstance(step, Sleep):
