@@ -5,8 +5,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from lakehand.client import Conflict, Invalid, LakehandClient, NotFound, RequestFailed, Unauthorized
-from lakehand.rest import Security
+from lakehand.client import Conflict, Forbidden, Invalid, LakehandClient, NotFound, RequestFailed, Unauthorized
 from lakehand.store import SqlStore
 from tests.client.conftest import MakeClient
 from tests.client.engine import put_health
@@ -181,8 +180,7 @@ def test_a_refusal_is_an_error_of_its_kind_with_the_services_words(client: Lakeh
 def test_a_token_is_required_sent_and_taken_from_the_environment(
     make_client: MakeClient, store: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    security = Security(api_tokens={"ann": "a-secret-of-ann"})
-    with serving(context_over(store, security=security)) as http:
+    with serving(context_over(store, tokens={"ann": "a-secret-of-ann"})) as http:
         url = str(http.base_url).rstrip("/")
         with pytest.raises(Unauthorized, match="requires a token: give it with --token or LAKEHAND_TOKEN"):
             make_client(url).fleet()
@@ -193,6 +191,29 @@ def test_a_token_is_required_sent_and_taken_from_the_environment(
         assert make_client().fleet().totals.tables == 0
         with pytest.raises(Unauthorized):  # a token of the environment is for the service of the environment
             make_client(url).fleet()
+
+
+def test_tokens_are_made_used_revoked_and_audited(make_client: MakeClient, store: SqlStore) -> None:
+    with serving(context_over(store, tokens={"ann": "a-secret-of-ann"})) as http:
+        admin = make_client(str(http.base_url), "a-secret-of-ann")
+        made = admin.tokens.create("bob", "operator", owner="finance", life=timedelta(days=1))
+        bob = make_client(str(http.base_url), made.secret)
+
+        assert made.secret not in repr(made)
+        assert (bob.caller().name, bob.caller().role, bob.caller().owner) == ("bob", "operator", "finance")
+        with pytest.raises(Forbidden) as forbidden:
+            bob.tables.add(LOCATION, owner="sales")
+        assert (forbidden.value.code, forbidden.value.status) == ("forbidden", 403)
+        bob.tables.add(LOCATION, owner="finance")
+
+        assert [(one.answer, one.caller) for one in admin.audit.list(action="table.")] == [
+            ("ok", "bob"),
+            ("forbidden", "bob"),
+        ]
+        bob.tables.pause("trips")
+        assert [(one.action, one.table) for one in admin.audit.list(table="trips")] == [("table.pause", 1)]
+        assert admin.tokens.revoke(made).revoked_at is not None
+        assert [token.name for token in admin.tokens.list()] == ["bob"]
 
 
 def test_what_is_no_address_of_a_service_is_refused(make_client: MakeClient) -> None:

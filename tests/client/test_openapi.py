@@ -28,7 +28,8 @@ SAMPLES: dict[str, Any] = {
     "format": "hudi", "heartbeat_timeout": 60, "hours": 2, "instant": "20261114191013982", "kind": "table.", "limit": 5,
     "location": "/data/t", "name": "lake", "offset": 0, "operation": 1, "options": {"a": "b"}, "outage": 1.0,
     "owner": "ann", "paused": False, "poll": 0.1, "priority": 1, "properties": {"a": "b"}, "queue": "q",
-    "receiver": "ops", "removed": True, "scheduling": "writer", "search": "t", "since": "2026-11-15T19:10:13Z",
+    "caller": "ann", "role": "viewer", "life": 60, "token": 1, "receiver": "ops",
+    "removed": True, "scheduling": "writer", "search": "t", "since": "2026-11-15T19:10:13Z",
     "state": "open", "status": "failed", "table": "lake:db.t", "table_name": "t", "timeout": 0.0,
 }  # fmt: skip
 # What the API takes, and no call sends: pages are read on by themselves, and a table is named by one argument.

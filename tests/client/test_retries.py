@@ -14,7 +14,7 @@ from tests.client.servers import DROP, SILENCE, answer, little_server
 QUICK = Retries(attempts=3, first=0.001, longest=0.01)
 VERSION = answer(body=json.dumps({"name": "lakehand", "version": "1", "instance": "one", "python": "3", "new": 7}))
 AWAY = answer("503 Service Unavailable", '{"error": {"code": "unavailable", "message": "the database is away"}}')
-MISSING = answer("404 Not Found", '{"error": {"code": "not-found", "message": "no"}}')
+MISSING = answer("404 Not There", '{"error": {"code": "not-found", "message": "no"}}')
 
 
 @pytest.mark.parametrize("trouble", [DROP, AWAY, answer("502 Bad Gateway", "<html>")])
@@ -44,7 +44,7 @@ def test_without_retries_nothing_is_repeated(make_client: MakeClient) -> None:
         assert client.version().version == "1"
 
 
-@pytest.mark.parametrize("status", ["404 Not Found", "500 Internal Server Error"])
+@pytest.mark.parametrize("status", ["404 Not There", "500 Internal Server Error"])
 def test_an_answer_that_would_be_the_same_again_is_final(make_client: MakeClient, status: str) -> None:
     with little_server(answer(status, "{}")) as server, pytest.raises(RequestFailed):
         make_client(server.url, retries=QUICK).version()

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from lakehand.cli.options import Limit, Session
 from lakehand.cli.views import brief, coloured, grid, limited, plain, with_more
-from lakehand.client import Document
+from lakehand.client.documents import Document
 from lakehand.output import join, when
 
 SHORT = 60  # characters of the details in a list
@@ -27,10 +27,9 @@ def audit(
     session: Session,
 ) -> None:
     """Show who asked for what, from where, what it changed and the answer, newest first. For operators and admins."""
-    number = session.client.table(table)["id"] if table else None
-    parameters = {"caller": caller, "action": action, "table": number, "operation": operation}
-    items = list(session.client.pages("/api/v1/audit", parameters, limit=limit + 1))
-    session.show(limited(items, limit), audit_view)
+    known = session.client.tables.get(table) if table else None
+    found = session.client.audit.list(caller=caller, action=action, table=known, operation=operation, limit=limit + 1)
+    session.show(limited([one.raw for one in found], limit), audit_view)
 
 
 def audit_view(document: Document) -> RenderableType:

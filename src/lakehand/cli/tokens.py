@@ -15,7 +15,7 @@ from lakehand.cli.alerts import seconds_of
 from lakehand.cli.errors import CommandFailed
 from lakehand.cli.options import Config, Database, Home, Session, add_command, load_settings
 from lakehand.cli.views import coloured, grid
-from lakehand.client import Document
+from lakehand.client.documents import Document
 from lakehand.output import join, parse_time, when
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def list_tokens(*, local_database: LocalDatabase, session: Session) -> None:
         with local_database.opened() as (tokens, caller):
             document: Document = {"items": [document_of(token) for token in tokens.list(caller)]}
     else:
-        document = session.client.get("/api/v1/tokens")
+        document = {"items": [one.raw for one in session.client.tokens.list()]}
     session.show(document, tokens_view)
 
 
@@ -83,7 +83,7 @@ def create(
     if local_database.local:
         document = create_here(local_database, name, role, owner, life)
     else:
-        document = session.client.post("/api/v1/tokens", {"name": name, "role": role, "owner": owner, "life": life})
+        document = session.client.tokens.create(name, role, owner=owner, life=life).raw
     session.show(document, created_view)
 
 
@@ -110,7 +110,7 @@ def revoke(
         with local_database.opened() as (tokens, caller):
             document = document_of(tokens.revoke(caller, TokenId(id)))
     else:
-        document = session.client.delete(f"/api/v1/tokens/{id}")
+        document = session.client.tokens.revoke(id).raw
     session.show(document, lambda one: join(f"token {one['id']} of {one['name']} is revoked"))
 
 

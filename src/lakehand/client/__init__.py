@@ -10,6 +10,12 @@ from typing import TYPE_CHECKING, Any
 from lakehand.client.documents import DEFAULT_URL, FINAL, GOOD, Document, Parameters, absolute_location, given
 
 if TYPE_CHECKING:
+    from lakehand.client.access_answers import (
+        AuditEntry,
+        Caller,
+        NewToken,
+        Token,
+    )
     from lakehand.client.clients import (
         AsyncLakehandClient,
         LakehandClient,
@@ -83,6 +89,8 @@ __all__ = [
     "Alert",
     "AsyncLakehandClient",
     "Attempt",
+    "AuditEntry",
+    "Caller",
     "Catalog",
     "CatalogSync",
     "Cleared",
@@ -102,6 +110,7 @@ __all__ = [
     "Invalid",
     "LakehandClient",
     "LogPage",
+    "NewToken",
     "NotFound",
     "Operation",
     "OperationDetail",
@@ -122,6 +131,7 @@ __all__ = [
     "Table",
     "TableName",
     "TableRef",
+    "Token",
     "Totals",
     "Unauthorized",
     "Unavailable",
@@ -138,6 +148,7 @@ HOMES = (
     "operation_answers",
     "fleet_answers",
     "service_answers",
+    "access_answers",
 )
 
 
