@@ -23,7 +23,8 @@ def end_operation(store: SqlStore, id: int, status: Status = Status.SUCCEEDED, f
     assert claimed is not None
     running = claimed.moved_to(Status.SUBMITTED, at=now, reason="sent").moved_to(Status.RUNNING, at=now, reason="runs")
     over = replace(
-        running.moved_to(status, at=now, reason=failure.message if failure else "3 files became 1"), failure=failure
+        running.moved_to(status, at=now, reason=f"failed: {failure.reason}" if failure else "3 files became 1"),
+        failure=failure,
     )
     attempt = Attempt(
         operation=over.id, number=1, handle=Handle(f"handle-{id}"), engine="spark", instance=InstanceId("one"),

@@ -22,7 +22,7 @@ PRINTED = {  # a part of each example → what it prints
     "tables.list(owner": ["sales.orders hudi {'files': 3", "nothing to do"],
     "operations.wait(operation": ["compaction of orders: 3 files became 1"],
     "figure.add_scatter": [],
-    "asyncio.run": ["0.1.0 {", "compaction the disk is full"],
+    "asyncio.run": ["0.1.0 {", "compaction failed: no-space"],
     "events.stream": ["table.changed sales.orders was changed by anonymous: paused = True"],
     "with_options": ["0.1.0"],
 }

@@ -72,6 +72,7 @@ def test_without_a_beginning_it_begins_now(client: LakehandClient, store: SqlSto
 def test_in_an_empty_store_everything_that_comes_is_new(client: LakehandClient, store: SqlStore) -> None:
     window = EventWindow([], None)
     assert window.take([]) == []
+    assert window.start < store.clock.now() - timedelta(days=365), "the next reading goes back to the beginning"
     add(store, "long ago", seconds_ago=600)
     add(store, "now")
 
