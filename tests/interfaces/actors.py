@@ -2,12 +2,14 @@
 """The same requests, made through each interface as its users make them."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
 import httpx
 from typer.testing import CliRunner
 
 from lakehand.cli import app
+from lakehand.client import LakehandClient, RequestFailed
 
 
 class Actor(Protocol):
@@ -159,3 +161,53 @@ class ByDashboard:
 
     def sync(self, catalog: str) -> None:
         self.send(f"/catalogs/{catalog}/sync")
+
+
+class ByClient:
+    """Calls of the typed client."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self.client = LakehandClient(url, token)
+
+    def close(self) -> None:
+        self.client.close()
+
+    def add_table(self, location: str) -> None:
+        with suppress(RequestFailed):
+            self.client.tables.add(location, format="hudi")
+
+    def change(self, table: int, priority: int, actions: list[str]) -> None:
+        with suppress(RequestFailed):
+            self.client.tables.change(table, priority=priority, action_types=actions)
+
+    def pause(self, table: int) -> None:
+        with suppress(RequestFailed):
+            self.client.tables.pause(table)
+
+    def resume(self, table: int) -> None:
+        with suppress(RequestFailed):
+            self.client.tables.resume(table)
+
+    def evaluate(self, table: int) -> None:
+        with suppress(RequestFailed):
+            self.client.tables.evaluate(table)
+
+    def submit(self, table: int, action: str, *, dry_run: bool = False) -> None:
+        with suppress(RequestFailed):
+            self.client.operations.submit(table, action, dry_run=dry_run)
+
+    def cancel(self, operation: int) -> None:
+        with suppress(RequestFailed):
+            self.client.operations.cancel(operation)
+
+    def retry(self, operation: int) -> None:
+        with suppress(RequestFailed):
+            self.client.operations.retry(operation)
+
+    def silence(self, alert: int, hours: int) -> None:
+        with suppress(RequestFailed):
+            self.client.alerts.silence(alert, hours * 3600)
+
+    def sync(self, catalog: str) -> None:
+        with suppress(RequestFailed):
+            self.client.catalogs.sync(catalog)

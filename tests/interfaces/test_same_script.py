@@ -15,7 +15,7 @@ from lakehand.core.access_ports import AuditFilter
 from lakehand.core.ports import OperationFilter, TableFilter
 from lakehand.domain.access import Caller, Role
 from lakehand.store import SqlStore, open_store
-from tests.interfaces.actors import Actor, ByCommand, ByDashboard, ByRest
+from tests.interfaces.actors import Actor, ByClient, ByCommand, ByDashboard, ByRest
 from tests.rest.parts import Listed, context_over, open_alert, serving
 from tests.web.conftest import FoundTables, pages_over
 
@@ -23,6 +23,7 @@ ROOT = Caller(name="root", role=Role.ADMIN)
 INTERFACES: dict[str, tuple[Any, str]] = {
     "rest": (ByRest, "rest"),
     "command": (ByCommand, "rest"),
+    "client": (ByClient, "rest"),
     "dashboard": (ByDashboard, "dashboard"),
 }
 
