@@ -33,8 +33,8 @@ def key(name: str) -> PrivateKey:
 
 def public(name: str, **changes: Any) -> dict[str, Any]:
     """The JSON web key of a key."""
-    algorithm = {"ec": ECAlgorithm, "ed": OKPAlgorithm}.get(name[:2], RSAAlgorithm)
-    document: dict[str, Any] = algorithm.to_jwk(key(name).public_key(), as_dict=True)  # type: ignore[arg-type]
+    algorithm: Any = {"ec": ECAlgorithm, "ed": OKPAlgorithm}.get(name[:2], RSAAlgorithm)
+    document: dict[str, Any] = algorithm.to_jwk(key(name).public_key(), as_dict=True)
     return {**document, "kid": name, "use": "sig", **changes}
 
 

@@ -48,7 +48,7 @@ def test_a_configuration_of_another_issuer_or_without_https_is_refused(
     issuer: TestIssuer, changes: dict[str, Any]
 ) -> None:
     issuer.configuration = changes
-    with pytest.raises(Unavailable, match="another issuer|no jwks_uri with https"):
+    with pytest.raises(Unavailable, match=r"another issuer|no jwks_uri with https"):
         Issuer(url=issuer.url, documents=Documents()).read_keys()
 
 
@@ -79,16 +79,20 @@ def test_a_key_that_is_published_before_it_is_used_is_known_in_time(
 
 
 @pytest.mark.parametrize(
-    ("status", "body"),
+    "answer",
     [(503, b""), (302, b""), (200, b"<html>"), (200, b"[]"), (200, b'{"keys": []}'), (200, b'{"keys": 7}'),
      (200, b'{"keys": [' + b" " * 600_000 + b"]}"), (200, b"[" * 100_000)],
     ids=["503", "redirect", "html", "list", "no-keys", "number", "huge", "deep"],
 )  # fmt: skip
 def test_known_keys_stay_valid_when_the_issuer_does_not_publish_any(
-    issuer: TestIssuer, verifier: OidcVerifier, clock: Clock, caplog: pytest.LogCaptureFixture, status: int, body: bytes
+    issuer: TestIssuer,
+    verifier: OidcVerifier,
+    clock: Clock,
+    caplog: pytest.LogCaptureFixture,
+    answer: tuple[int, bytes],
 ) -> None:
     assert verifier.verify(issuer.token()) is not None
-    issuer.status, issuer.body = status, body
+    issuer.status, issuer.body = answer
 
     for _ in range(3):
         clock.now += FRESH + 1
