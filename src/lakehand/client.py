@@ -11,6 +11,8 @@ from lakehand.domain.errors import LakehandError
 from lakehand.domain.numbers import read_id
 
 if TYPE_CHECKING:  # importing it takes a fifth of a second
+    import ssl
+
     import httpx
 
 Document: TypeAlias = dict[str, Any]
@@ -32,7 +34,14 @@ class RequestFailed(LakehandError):
 class Client:
     """One service, one token. Every failure is a RequestFailed with one sentence."""
 
-    def __init__(self, url: str, token: str | None = None, *, transport: "httpx.BaseTransport | None" = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        verify: "ssl.SSLContext | bool" = True,
+        transport: "httpx.BaseTransport | None" = None,
+    ) -> None:
         import httpx
 
         if urlsplit(url).scheme not in ("http", "https"):
@@ -40,7 +49,9 @@ class Client:
         self.url = url.rstrip("/")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         timeout = httpx.Timeout(TIMEOUT, connect=CONNECT_TIMEOUT)
-        self.http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, transport=transport)
+        self.http = httpx.Client(
+            base_url=self.url, headers=headers, timeout=timeout, verify=verify, transport=transport
+        )
         finalize(self, self.http.close)  # closed together with this object
 
     def get(self, path: str, parameters: Parameters | None = None) -> Any:
@@ -131,6 +142,8 @@ def absolute_location(text: str) -> str:
 
 
 def unreachable(url: str, error: Exception) -> str:
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        return f"the certificate of {url} is not trusted ({error}): name its CA with --ca-file or LAKEHAND_CA_FILE"
     return (
         f"no service answers at {url} ({error}): start one with lakehand serve --warehouse DIR, "
         "or name another with --url or LAKEHAND_URL"

@@ -3,6 +3,7 @@
 
 import logging
 import select
+import signal
 import socket
 import ssl
 from collections.abc import Iterator
@@ -13,12 +14,15 @@ from shutil import copyfile
 import httpx
 import pytest
 import trustme
+from typer.testing import CliRunner
 
 from lakehand.app.certificates import Certificates
 from lakehand.app.connections import Bounds
 from lakehand.app.tls import HSTS
+from lakehand.cli import app
 from lakehand.rest import ApiContext
 from lakehand.store import open_store
+from tests.app.test_server import Process
 from tests.kit.polling import wait_for
 from tests.rest.parts import context_over, items, serving, wire
 
@@ -168,14 +172,13 @@ def test_a_broken_handshake_ends_its_own_connection_only(
 def test_a_client_that_leaves_in_its_handshake_is_forgotten(
     context: ApiContext, certificates: Certificates, trust: ssl.SSLContext
 ) -> None:
-    bounds = Bounds(total=4, per_client=4)
+    bounds = Bounds(total=50, per_client=50)
     with serving(context, bounds, certificates=certificates, trust=trust) as client:
-        for begin in (b"", b"\x16\x03\x01") * 10:
-            with silent(client, 1, begin):
+        for begin in (b"", b"\x16\x03\x01") * 5:
+            with silent(client, 20, begin):
                 pass
-        with ExitStack() as stack:
-            held = [stack.enter_context(shake_hands(client, trust)) for _ in range(3)]
-            assert all(answer_of(one) for one in held)
+            assert client.get("/health/live").status_code == 200
+        assert 'reason="connections"' not in client.get("/metrics").text
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated:DeprecationWarning")
@@ -279,3 +282,27 @@ def test_a_stuck_handshake_does_not_hold_up_the_end(
         assert rest_of_answer(stuck) == b""
 
 
+@pytest.mark.long
+def test_a_service_with_a_certificate_announces_https_and_the_command_trusts_its_ca(
+    ca: trustme.CA, files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    home, roots = tmp_path / "home", tmp_path / "ca.pem"
+    home.mkdir(mode=0o700)
+    (home / "lakehand.toml").write_text(f'tls-certificate = "{files[0]}"\ntls-key = "{files[1]}"\n')
+    (home / "lakehand.toml").chmod(0o600)
+    ca.cert_pem.write_to_path(str(roots))
+    process = Process(home)
+    try:
+        url = process.url()
+        assert url.startswith("https://127.0.0.1:")
+        command = ["fleet", "--json", "--url", url]
+        trusting = CliRunner().invoke(app, [*command, "--ca-file", str(roots)])
+        assert (trusting.exit_code, '"tables"' in trusting.output) == (0, True), trusting.output
+        by_variable = CliRunner().invoke(app, command, env={"LAKEHAND_CA_FILE": str(roots)})
+        assert by_variable.exit_code == 0, by_variable.output
+        wary = CliRunner().invoke(app, command, env={"COLUMNS": "500"})
+        assert wary.exit_code == 1
+        assert "--ca-file" in wary.output
+    finally:
+        code, out, _ = process.end(signal.SIGTERM)
+    assert (code, out) == (0, f"lakehand is ready on {url}\n")

@@ -2,6 +2,7 @@
 """An issuer for tests: real keys, signed tokens, and an HTTP server that publishes what a test says."""
 
 import json
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import jwt
+import trustme
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
@@ -77,7 +79,7 @@ class TestIssuer:
 
 
 @contextmanager
-def serve_issuer() -> Iterator[TestIssuer]:
+def serve_issuer(certificate: trustme.LeafCert | None = None) -> Iterator[TestIssuer]:
     issuer = TestIssuer()
     issuer.gate.set()
 
@@ -96,8 +98,13 @@ def serve_issuer() -> Iterator[TestIssuer]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        certificate.configure_cert(context)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        server.handle_error = lambda *_details: None  # type: ignore[method-assign]
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    issuer.url = f"http://127.0.0.1:{server.server_port}"
+    issuer.url = f"{'https' if certificate else 'http'}://127.0.0.1:{server.server_port}"
     try:
         yield issuer
     finally:

@@ -85,17 +85,16 @@ class Handshake(asyncio.Protocol):
             self._http.loop.start_tls(self._transport, self, context, server_side=True)
         )
         try:
-            await self._feed_first_bytes(securing)
+            await self._feed_first_bytes()
             return await securing
         except (OSError, RuntimeError) as error:  # also if it is cut meanwhile
             log.debug("a TLS handshake failed", extra={"client": self.group, "error": str(error)})
             return None
 
-    async def _feed_first_bytes(self, securing: "asyncio.Task[asyncio.Transport | None]") -> None:
+    async def _feed_first_bytes(self) -> None:
         """What was read before TLS took over the transport."""
-        while self._transport.get_protocol() is self and not securing.done():
-            await asyncio.sleep(0)
-        await asyncio.sleep(0)  # TLS has begun: it was called before us
+        await asyncio.sleep(0)  # TLS takes over
+        await asyncio.sleep(0)  # TLS begins
         protocol: Any = self._transport.get_protocol()  # a buffered one
         first, self._early = self._early, b""
         while first and protocol is not self and not self._transport.is_closing():
