@@ -187,8 +187,9 @@ def test_older_versions_than_tls_1_2_are_refused(
 ) -> None:
     with serving(context, certificates=certificates, trust=trust) as client:
         trust.maximum_version = ssl.TLSVersion.TLSv1_2
+        trust.set_alpn_protocols(["h2", "http/1.1"])
         with shake_hands(client, trust) as connection:
-            assert connection.version() == "TLSv1.2"
+            assert (connection.version(), connection.selected_alpn_protocol()) == ("TLSv1.2", "http/1.1")
         trust.set_ciphers("DEFAULT:@SECLEVEL=0")
         shake_hands(client, trust).close()
         trust.minimum_version = trust.maximum_version = ssl.TLSVersion.TLSv1_1
@@ -270,6 +271,17 @@ def test_connections_after_their_handshake_are_bounded_too(
             stack.enter_context(shake_hands(client, trust)).sendall(HALF_A_HEAD)
         assert client.get("/health/live").status_code == 200
         assert 'reason="connections"' in client.get("/metrics").text
+
+
+def test_a_handshake_that_has_ended_holds_no_slot(
+    context: ApiContext, certificates: Certificates, trust: ssl.SSLContext
+) -> None:
+    bounds = Bounds(total=40, per_client=20)
+    with serving(context, bounds, certificates=certificates, trust=trust) as client:
+        for _ in range(60):
+            with shake_hands(client, trust) as connection:
+                assert answer_of(connection)
+        assert 'reason="connections"' not in client.get("/metrics").text
 
 
 def test_a_stuck_handshake_does_not_hold_up_the_end(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The keys of an issuer: found, kept, read again after a rotation; an issuer that is down or hangs harms nobody."""
 
+import json
 import logging
 import threading
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from tests.oidc.issuers import TestIssuer, public
 
 TIMEOUT = 30.0  # seconds
 KEYS = "/keys"
+NEW_KEYS = json.dumps({"keys": [public("rsa-new")]}).encode()
 DISCOVERY = "/.well-known/openid-configuration"
 
 
@@ -73,14 +75,26 @@ def test_a_key_that_is_published_before_it_is_used_is_known_in_time(
     issuer.keys.append(public("rsa-new"))
     clock.now += FRESH + 1
 
-    assert verifier.verify(issuer.token()) is not None  # reads again, and does not wait for it
+    assert verifier.verify(issuer.token()) is not None
+    wait_for(lambda: issuer.requests.count(KEYS) == 2, "the keys to be read again", TIMEOUT)
     wait_for(lambda: verifier.verify(issuer.token("rsa-new")), "the new key", TIMEOUT)
     assert issuer.requests.count(KEYS) == 2
 
 
+def test_a_token_with_a_known_key_does_not_wait_for_a_reading(
+    issuer: TestIssuer, verifier: OidcVerifier, clock: Clock
+) -> None:
+    assert verifier.verify(issuer.token()) is not None
+    issuer.gate.clear()
+    clock.now += FRESH + 1
+
+    assert verifier.verify(issuer.token()) is not None
+    assert verifier.keys._is_reading
+
+
 @pytest.mark.parametrize(
     "answer",
-    [(503, b""), (302, b""), (200, b"<html>"), (200, b"[]"), (200, b'{"keys": []}'), (200, b'{"keys": 7}'),
+    [(503, NEW_KEYS), (302, NEW_KEYS), (200, b"<html>"), (200, b"[]"), (200, b'{"keys": []}'), (200, b'{"keys": 7}'),
      (200, b'{"keys": [' + b" " * 600_000 + b"]}"), (200, b"[" * 100_000)],
     ids=["503", "redirect", "html", "list", "no-keys", "number", "huge", "deep"],
 )  # fmt: skip

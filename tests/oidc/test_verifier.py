@@ -173,6 +173,11 @@ def test_an_ordinary_token_causes_no_work(issuer: TestIssuer, verifier: OidcVeri
     assert looks_like_jwt(token)
 
 
+def test_a_token_that_is_too_long_is_refused(issuer: TestIssuer, verifier: OidcVerifier) -> None:
+    assert verifier.verify(issuer.token(groups=["x" * 10_000])) is not None
+    assert verifier.verify(issuer.token(groups=["x" * 20_000])) is None
+
+
 def test_the_reason_of_a_refusal_is_logged_without_the_token(
     issuer: TestIssuer, verifier: OidcVerifier, caplog: pytest.LogCaptureFixture
 ) -> None:
