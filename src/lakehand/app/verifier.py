@@ -5,10 +5,9 @@ import ssl
 from pathlib import Path
 
 from lakehand.app.oidc_settings import OidcSettings
-from lakehand.app.secrets import RESERVED
 from lakehand.app.settings import Settings
 from lakehand.core.token_verifier import NoVerifier, TokenVerifier
-from lakehand.domain.access import Role
+from lakehand.domain.access import RESERVED, Role
 from lakehand.domain.errors import Invalid
 
 

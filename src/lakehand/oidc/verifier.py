@@ -15,7 +15,8 @@ from lakehand.oidc.claims import ClaimRules
 from lakehand.oidc.keys import ALGORITHMS, IssuerKeys
 
 log = logging.getLogger(__name__)
-LONGEST = 16 * 1024  # characters of a token
+LONGEST = 8192  # characters of a token
+LATEST = 253_402_300_799.0  # the end of the year 9999: what a date can hold
 LEEWAY = 30.0  # seconds by which clocks may differ
 NEEDED = ["exp", "iss", "aud"]
 _JWT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
@@ -36,7 +37,7 @@ class OidcVerifier:
             return None
         try:
             claims = self.claims(text)
-            return Verified(caller=self.rules.caller(claims), ends_at=float(claims["exp"]))
+            return Verified(caller=self.rules.caller(claims), ends_at=min(float(claims["exp"]), LATEST))
         except Unauthorized as error:
             reason = str(error)
         except Exception as error:  # of PyJWT, or whatever a hostile token makes a parser do
