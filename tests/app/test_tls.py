@@ -296,7 +296,7 @@ def test_a_stuck_handshake_does_not_hold_up_the_end(
 
 @pytest.mark.long
 def test_a_service_with_a_certificate_announces_https_and_the_command_trusts_its_ca(
-    ca: trustme.CA, files: tuple[Path, Path], tmp_path: Path
+    ca: trustme.CA, files: tuple[Path, Path], tmp_path: Path, trust: ssl.SSLContext
 ) -> None:
     home, roots = tmp_path / "home", tmp_path / "ca.pem"
     home.mkdir(mode=0o700)
@@ -307,6 +307,8 @@ def test_a_service_with_a_certificate_announces_https_and_the_command_trusts_its
     try:
         url = process.url()
         assert url.startswith("https://127.0.0.1:")
+        page = httpx.get(f"{url}/service", verify=trust, timeout=TIMEOUT)
+        assert (page.status_code, page.headers[HSTS[0]]) == (200, HSTS[1])
         command = ["fleet", "--json", "--url", url]
         trusting = CliRunner().invoke(app, [*command, "--ca-file", str(roots)])
         assert (trusting.exit_code, '"tables"' in trusting.output) == (0, True), trusting.output
