@@ -149,6 +149,15 @@ def test_the_example_of_alerts_is_accepted(tmp_path: Path, monkeypatch: pytest.M
     assert [one for one in AlertKind if f"| `{one}` | {SEVERITIES[one]} |" not in page] == []
 
 
+def test_the_example_of_an_issuer_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("LAKEHAND_")]:
+        monkeypatch.delenv(name)
+    [example] = [block for _, block in FENCE.findall(TEXT[ROOT / "docs" / "access.md"]) if block.startswith("[oidc]")]
+    file = tmp_path / "lakehand.toml"
+    file.write_text(example, encoding="utf-8")
+    assert sorted(load(config=file).oidc.roles.values()) == ["admin", "operator", "viewer"]
+
+
 def test_every_property_of_the_spark_engine_has_a_row_and_every_row_a_property() -> None:
     documented = {code(row[0]) for row in rows(section(OPERATING, "The spark engine").split("### ")[0])}
     assert documented - {"spark.*"} == set(KEYS)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the API under test is given: a real store and real services; only the engine is a stand-in."""
 
+import ssl
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping
@@ -17,7 +18,9 @@ from fastapi import FastAPI
 from starlette.routing import BaseRoute, Route
 
 from lakehand.app.bounded_http import bounded_http
+from lakehand.app.certificates import Certificates
 from lakehand.app.connections import Bounds, Connections
+from lakehand.app.tls import HSTS, bounded_https
 from lakehand.core.access_service import AccessService
 from lakehand.core.alert_service import AlertService
 from lakehand.core.catalog_service import CatalogService, ServedCatalog
@@ -208,19 +211,27 @@ def context_over(
 
 @contextmanager
 def serving(
-    context: ApiContext, bounds: Bounds | None = None, pages: PageContext | None = None
+    context: ApiContext,
+    bounds: Bounds | None = None,
+    pages: PageContext | None = None,
+    *,
+    certificates: Certificates | None = None,
+    trust: ssl.SSLContext | bool = True,
 ) -> Iterator[httpx.Client]:
     """The app on a real server with a free port, and a client of it."""
     http = bounded_http(Connections(bounds or Bounds(), context.refusals))
     config = uvicorn.Config(
-        app_over(context, pages), port=0, loop="uvloop", http=http, ws="none", access_log=False, log_config=None
-    )
+        app_over(context, pages), port=0, loop="uvloop", ws="none", access_log=False, log_config=None,
+        http=bounded_https(http, certificates) if certificates else http,
+        headers=[HSTS] if certificates else [],
+    )  # fmt: skip
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)  # it takes its time to end; the interpreter waits for it, no test does
     thread.start()
     try:
-        url, headers = f"http://127.0.0.1:{port_of(server, thread)}", {"Content-Type": "application/json"}
-        with httpx.Client(base_url=url, headers=headers, timeout=30) as client:
+        scheme, headers = "https" if certificates else "http", {"Content-Type": "application/json"}
+        url = f"{scheme}://127.0.0.1:{port_of(server, thread)}"
+        with httpx.Client(base_url=url, headers=headers, timeout=30, verify=trust) as client:
             yield client
     finally:
         server.should_exit = True

@@ -18,7 +18,7 @@ toml: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 NAME = "lakehand.toml"
 FREE_TABLES = frozenset(
-    {"plugins", "spark", "tokens", "queues", "properties", "catalogs", "receivers"}
+    {"plugins", "spark", "tokens", "queues", "properties", "catalogs", "receivers", "roles"}
 )  # their keys are not normalised
 
 

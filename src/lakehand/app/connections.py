@@ -27,6 +27,7 @@ CHECK_INTERVAL = 1.0  # seconds between two checks for slow connections
 class Wait(Enum):
     """What the server waits for."""
 
+    HANDSHAKE = "slow-handshake"  # of TLS
     HEAD = "slow-head"
     BODY = "slow-body"
     READING = "slow-reader"  # the client does not read the answer
@@ -38,13 +39,16 @@ class Wait(Enum):
 class Bounds:
     total: int = 2048
     per_client: int = 1024
+    handshake: float = 10.0  # seconds for the handshake of TLS
     head: float = 10.0  # seconds for the head of a request
     body: float = 60.0  # seconds for the rest of it
     reading: float = 60.0  # seconds without any progress in taking an answer
     leaving: float = 10.0  # seconds from closing a connection to cutting it
 
     def seconds(self, wait: Wait) -> float:
-        limits = {Wait.HEAD: self.head, Wait.BODY: self.body, Wait.READING: self.reading}
+        limits = {
+            Wait.HANDSHAKE: self.handshake, Wait.HEAD: self.head, Wait.BODY: self.body, Wait.READING: self.reading,
+        }  # fmt: skip
         return limits.get(wait, float("inf"))
 
 
@@ -81,7 +85,7 @@ class Connections:
         if self._open:
             self.start(loop)
 
-    def admit(self, new: Connection) -> bool:
+    def admit(self, new: Connection, wait: Wait = Wait.HEAD) -> bool:
         """Accept a connection, closing another one if necessary; False when all are being served."""
         of_one = self._clients[new.group] >= self.bounds.per_client
         if of_one or len(self._open) >= self.bounds.total:
@@ -90,7 +94,7 @@ class Connections:
                 return False
         self._open.add(new)
         self._clients[new.group] += 1
-        self.waits(new, Wait.HEAD)
+        self.waits(new, wait)
         return True
 
     def _make_room(self, group: str | None) -> bool:

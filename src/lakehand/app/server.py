@@ -1,38 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the service in this process: database, loops and the HTTP server, until a signal stops it."""
 
-import json
 import logging
-import os
 import platform
 import signal
 import socket
-import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
-from pathlib import Path
 from types import FrameType
-
-import uvicorn
 
 import lakehand
 from lakehand.app import wiring
-from lakehand.app.bounded_http import bounded_http
-from lakehand.app.connections import Bounds, Connections, fitting
+from lakehand.app.certificates import Certificates
 from lakehand.app.home import owner_only_files
+from lakehand.app.http_server import BACKLOG, AnnouncedServer, http_config, open_certificates
 from lakehand.app.settings import Settings
 from lakehand.app.wiring import Service
 from lakehand.core.table_settings import effective_settings
 from lakehand.domain.errors import Invalid, Unavailable
 from lakehand.observe import logs
-from lakehand.rest import ApiContext, Security, ServiceInfo, build_app
+from lakehand.rest import ApiContext, Security, ServiceInfo
 from lakehand.rest.hosts import Hosts
 from lakehand.rest.refusals import Refusals
-from lakehand.web import LiveFeed, NoDiscovery, PageContext, TableDiscovery, build_pages
+from lakehand.web import LiveFeed, NoDiscovery, PageContext, TableDiscovery
 
 log = logging.getLogger(__name__)
-BACKLOG = 2048
-GRACE = 5  # seconds for requests in flight when the service ends
 
 Discovery = Callable[[Service], TableDiscovery]  # how tables are found for the dashboard's first page
 
@@ -45,13 +38,20 @@ def serve(settings: Settings, discovery: Discovery | None = None) -> None:
     """Serve until SIGTERM or SIGINT. The Spark driver keeps running, unless ``stop_driver`` is set."""
     logs.set_up(settings.log_level, settings.log_format)
     report_config(settings)
+    certificates = open_certificates(settings)
     signals = Signals()
-    with owner_only_files() as umask, listen(settings) as listener:
+    with owner_only_files() as umask, listen(settings) as listener, certificates or nullcontext():
         service = wiring.build(settings, wiring.migrated(settings), umask=umask)
-        run(service, signals, listener, discovery)
+        run(service, signals, listener, discovery, certificates)
 
 
-def run(service: Service, signals: "Signals", listener: socket.socket, discovery: Discovery | None) -> None:
+def run(
+    service: Service,
+    signals: "Signals",
+    listener: socket.socket,
+    discovery: Discovery | None,
+    certificates: Certificates | None = None,
+) -> None:
     settings = service.settings
     try:
         check_access(service)
@@ -59,7 +59,8 @@ def run(service: Service, signals: "Signals", listener: socket.socket, discovery
         service.start()
         context = api_context(service)
         pages = page_context(service, discovery) if settings.dashboard else None
-        server = AnnouncedServer(http_config(context, settings, pages), settings.home, pages)
+        config = http_config(context, settings, pages, certificates)
+        server = AnnouncedServer(config, settings.home, pages, scheme="https" if certificates else "http")
         with signals:
             server.run(sockets=[listener])
     finally:
@@ -111,56 +112,6 @@ def listen(settings: Settings) -> socket.socket:
     except OSError as error:
         where = f"{settings.host}:{settings.port}"
         raise Unavailable(f"cannot listen on {where}: {error.strerror}; choose another --port or --host") from error
-
-
-def http_config(context: ApiContext, settings: Settings, pages: PageContext | None = None) -> uvicorn.Config:
-    bounds = Bounds(total=settings.max_connections, per_client=settings.max_connections_per_client)
-    return uvicorn.Config(
-        build_app(context, build_pages(pages) if pages else None),
-        host=settings.host,
-        loop="uvloop",
-        http=bounded_http(Connections(fitting(bounds), context.refusals)),
-        ws="none",
-        lifespan="on",
-        access_log=False,
-        log_config=None,
-        server_header=False,
-        timeout_graceful_shutdown=GRACE,
-        backlog=BACKLOG,
-    )
-
-
-class AnnouncedServer(uvicorn.Server):
-    """Announces its address when it is ready: a line for people, a file for programs."""
-
-    def __init__(self, config: uvicorn.Config, home: Path, pages: PageContext | None = None) -> None:
-        super().__init__(config)
-        self.home = home
-        self.pages = pages
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        if self.pages:
-            self.pages.feed.close()
-        await super().shutdown(sockets)
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started and sockets:
-            announce(address_of(sockets[0]), self.home)
-
-
-def address_of(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
-    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
-
-
-def announce(url: str, home: Path) -> None:
-    fresh = home / "address.json.new"
-    fresh.write_text(json.dumps({"url": url, "pid": os.getpid()}) + "\n", encoding="utf-8")
-    fresh.replace(home / "address.json")
-    sys.stdout.write(f"lakehand is ready on {url}\n")
-    sys.stdout.flush()
 
 
 def api_context(service: Service) -> ApiContext:

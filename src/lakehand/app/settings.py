@@ -12,6 +12,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, Setting
 
 from lakehand.app.alert_settings import AlertSettings, read_alerts
 from lakehand.app.config_file import ConfigChoice, choose_config, exposed_secrets, merged, read_config
+from lakehand.app.oidc_settings import OidcSettings, read_oidc
 from lakehand.app.plugins import PluginConfig
 from lakehand.app.secrets import check_writer_secret, checked_tokens, read_tokens
 from lakehand.app.setting_types import Duration, Texts, Words, setting
@@ -34,6 +35,12 @@ def strong_secret(secret: SecretStr, info: ValidationInfo) -> SecretStr:
     others = info.data.get("wire_token") if info.field_name == "callback_key" else None
     check_writer_secret(secret, info.data.get("tokens", {}), others)
     return secret
+
+
+def paired(key: Path | None, info: ValidationInfo) -> Path | None:
+    if (key is None) != (info.data.get("tls_certificate") is None):
+        raise ValueError("tls_certificate and tls_key belong together: set both, or none for plain HTTP")
+    return key
 
 
 HostNames = Annotated[Words, AfterValidator(lambda hosts: [checked_name(host) for host in hosts])]
@@ -105,6 +112,13 @@ class Settings(BaseSettings):
     )
     wire_token: WriterSecret | None = setting(None, "Token that Hudi's client must send as `?token=`.")
     callback_key: WriterSecret | None = setting(None, "Key that commit callbacks must send as `HUDI-CALLBACK-KEY`.")
+    oidc: Annotated[OidcSettings, AfterValidator(read_oidc)] = setting(
+        OidcSettings(), "The issuer whose bearer tokens are accepted."
+    )
+    tls_certificate: AbsolutePath | None = setting(None, "Certificate and its chain, in PEM. With it, HTTPS is served.")
+    tls_key: Annotated[AbsolutePath | None, AfterValidator(paired)] = setting(
+        None, "Private key of the certificate, in PEM."
+    )
     max_body: int = setting(64 * 1024, "Largest body of an API request, in bytes.", ge=1024)
     max_callback_body: int = setting(
         16 * 1024 * 1024, "Largest part of a commit callback that is read, in bytes.", ge=1024

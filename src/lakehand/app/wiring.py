@@ -18,6 +18,7 @@ from lakehand.app.plugins import load, storage_properties
 from lakehand.app.recognition import recogniser
 from lakehand.app.settings import Settings
 from lakehand.app.telemetry import build_telemetry
+from lakehand.app.verifier import build_verifier
 from lakehand.core.access_service import AccessService
 from lakehand.core.catalog_service import CatalogService
 from lakehand.core.completer import Completer
@@ -108,7 +109,7 @@ class Service:
             wake=self.wake_up("coordinator", "dispatcher"), cache=IntakeCache(store=store, keep=CACHE_TIME),
         )  # fmt: skip
         self.health = HealthService(store=store)
-        self.access = AccessService(store=store, tokens=settings.token_secrets())
+        self.access = AccessService(store=store, tokens=settings.token_secrets(), verifier=build_verifier(settings))
         self.requests = Requests(
             access=self.access, table_service=self.tables, operation_service=self.operations,
             catalog_service=self.catalogs, alert_service=self.alerting.service,

@@ -16,6 +16,8 @@ from lakehand.client.documents import DEFAULT_URL
 from lakehand.output import Fetch, View, follow, print_document
 
 if TYPE_CHECKING:
+    import ssl
+
     from lakehand.app.settings import Settings
     from lakehand.client import LakehandClient
 
@@ -25,6 +27,15 @@ Token: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--token", envvar="LAKEHAND_TOKEN", help="API token, if the service requires one.", show_default=False
+    ),
+]
+CaFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--ca-file",
+        envvar="LAKEHAND_CA_FILE",
+        help="Certificate of the CA that the service's certificate is signed by.",
+        show_default=False,
     ),
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -60,19 +71,35 @@ class Session:
 
     url: Url = URL
     token: Token = None
+    ca_file: CaFile = None
     as_json: AsJson = False
 
     @cached_property
     def client(self) -> "LakehandClient":
         from lakehand.client import LakehandClient, Retries  # its types take a while to be made
 
-        return LakehandClient(self.url, self.token, retries=Retries(attempts=3, first=0.1, longest=2.0))
+        retries = Retries(attempts=3, first=0.1, longest=2.0)
+        return LakehandClient(
+            self.url, self.token, retries=retries, verify=trust(self.ca_file) if self.ca_file else True
+        )
 
     def show(self, document: Any, view: View) -> None:
         print_document(document, view, as_json=self.as_json)
 
     def follow(self, fetch: Fetch, view: View) -> Any:
         return follow(fetch, view, as_json=self.as_json)
+
+
+def trust(ca_file: Path) -> "ssl.SSLContext":
+    """Trusts what this CA has signed, and nothing else."""
+    import ssl
+
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:  # also if there is no certificate in it
+        raise CommandFailed(
+            f"--ca-file {ca_file} cannot be used ({error.strerror or error}): it must hold certificates in PEM"
+        ) from None
 
 
 def grouped(function: Command) -> Command:

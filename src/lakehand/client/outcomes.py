@@ -77,6 +77,8 @@ def late(url: str) -> str:
 
 
 def unreachable(url: str, problem: str) -> str:
+    if "CERTIFICATE_VERIFY_FAILED" in problem:
+        return f"the certificate of {url} is not trusted ({problem}): name its CA with --ca-file or LAKEHAND_CA_FILE"
     return (
         f"no service answers at {url} ({problem}): start one with lakehand serve --warehouse DIR, "
         "or name another with --url or LAKEHAND_URL"

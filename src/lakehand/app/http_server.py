@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The HTTP server of a service: its bounds, its certificate, and how it announces its address."""
+
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+
+import uvicorn
+
+from lakehand.app.bounded_http import bounded_http
+from lakehand.app.certificates import Certificates
+from lakehand.app.connections import Bounds, Connections, fitting
+from lakehand.app.settings import Settings
+from lakehand.app.tls import HSTS, bounded_https
+from lakehand.rest import ApiContext, build_app
+from lakehand.web import PageContext, build_pages
+
+BACKLOG = 2048
+GRACE = 5  # seconds for requests in flight when the service ends
+
+
+def open_certificates(settings: Settings) -> Certificates | None:
+    """None for plain HTTP."""
+    if settings.tls_certificate is None or settings.tls_key is None:
+        return None
+    return Certificates(settings.tls_certificate, settings.tls_key)
+
+
+def http_config(
+    context: ApiContext,
+    settings: Settings,
+    pages: PageContext | None = None,
+    certificates: Certificates | None = None,
+) -> uvicorn.Config:
+    bounds = Bounds(total=settings.max_connections, per_client=settings.max_connections_per_client)
+    http = bounded_http(Connections(fitting(bounds), context.refusals))
+    return uvicorn.Config(
+        build_app(context, build_pages(pages) if pages else None),
+        host=settings.host,
+        loop="uvloop",
+        http=bounded_https(http, certificates) if certificates else http,
+        headers=[HSTS] if certificates else [],
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE,
+        backlog=BACKLOG,
+    )
+
+
+class AnnouncedServer(uvicorn.Server):
+    """Announces its address when it is ready: a line for people, a file for programs."""
+
+    def __init__(
+        self, config: uvicorn.Config, home: Path, pages: PageContext | None = None, *, scheme: str = "http"
+    ) -> None:
+        super().__init__(config)
+        self.home = home
+        self.scheme = scheme
+        self.pages = pages
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self.pages:
+            self.pages.feed.close()
+        await super().shutdown(sockets)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started and sockets:
+            announce(f"{self.scheme}://{authority_of(sockets[0])}", self.home)
+
+
+def authority_of(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+    return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
+
+
+def announce(url: str, home: Path) -> None:
+    fresh = home / "address.json.new"
+    fresh.write_text(json.dumps({"url": url, "pid": os.getpid()}) + "\n", encoding="utf-8")
+    fresh.replace(home / "address.json")
+    sys.stdout.write(f"lakehand is ready on {url}\n")
+    sys.stdout.flush()
