@@ -47,8 +47,8 @@ def test_a_token_of_the_issuer_names_its_caller_and_its_end(
         {"iss": "https://issuer.example"}, {"iss": None}, {"sub": 7},
     ],
     ids=[
-        "expired", "no end", "an odd end", "endless", "not valid yet", "issued later", "another audience", "no audience",
-        "no audiences", "another issuer", "no issuer", "an odd subject",
+        "expired", "no end", "an odd end", "endless", "not valid yet", "issued later", "another audience",
+        "no audience", "no audiences", "another issuer", "no issuer", "an odd subject",
     ],
 )  # fmt: skip
 def test_a_token_with_a_wrong_claim_is_refused(
