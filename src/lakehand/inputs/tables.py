@@ -113,3 +113,7 @@ class HistoryQuery(BaseModel):
     since: AwareDatetime | None = Field(
         default=None, description="Nothing older: a time by RFC 3339.", examples=["2026-11-15T19:10:13Z"]
     )
+
+
+class FindQuery(BaseModel):
+    name: Name
