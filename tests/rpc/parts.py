@@ -13,6 +13,7 @@ from grpc_status import rpc_status
 
 from lakehand.rest import ApiContext
 from lakehand.rpc import Certificates, RpcBounds, RpcContext, RpcMetrics, RpcServer, VersionInfo
+from lakehand.rpc.context import NoMetrics
 from lakehand.rpc.generated import (
     access_pb2_grpc,
     alerts_pb2_grpc,
@@ -37,7 +38,7 @@ def rpc_context(api: ApiContext, metrics: RpcMetrics | None = None) -> RpcContex
         alerts=api.alerts, explainer=api.explainer, health=api.health, access=api.access, requests=api.requests,
         rules=api.intake.rules, heartbeat_timeout=api.intake.heartbeat_timeout, plugins=api.plugins,
         settings_of=api.settings_of, readiness=api.readiness, about=VersionInfo(version="0.1.0", instance="here"),
-        metrics=metrics or RpcMetrics(),
+        metrics=metrics or NoMetrics(),
     )  # fmt: skip
 
 

@@ -5,7 +5,6 @@ import grpc
 import pytest
 
 from lakehand.rpc.generated import tables_pb2 as pb
-from lakehand.rpc.generated.table_pb2 import Properties, Scheduling
 from tests.rpc.parts import RpcClient, failure_of
 
 

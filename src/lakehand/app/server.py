@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import uvicorn
 
@@ -20,6 +21,7 @@ from lakehand.app import wiring
 from lakehand.app.bounded_http import bounded_http
 from lakehand.app.connections import Bounds, Connections, fitting
 from lakehand.app.home import owner_only_files
+from lakehand.app.rpc_server import listen_for_rpc, rpc_context
 from lakehand.app.settings import Settings
 from lakehand.app.wiring import Service
 from lakehand.core.table_settings import effective_settings
@@ -29,6 +31,9 @@ from lakehand.rest import ApiContext, Security, ServiceInfo, build_app
 from lakehand.rest.hosts import Hosts
 from lakehand.rest.refusals import Refusals
 from lakehand.web import LiveFeed, NoDiscovery, PageContext, TableDiscovery, build_pages
+
+if TYPE_CHECKING:
+    from lakehand.rpc import RpcServer
 
 log = logging.getLogger(__name__)
 BACKLOG = 2048
@@ -46,12 +51,15 @@ def serve(settings: Settings, discovery: Discovery | None = None) -> None:
     logs.set_up(settings.log_level, settings.log_format)
     report_config(settings)
     signals = Signals()
-    with owner_only_files() as umask, listen(settings) as listener:
+    with owner_only_files() as umask, listen(settings) as listener, listen_for_rpc(settings) as rpc:
         service = wiring.build(settings, wiring.migrated(settings), umask=umask)
-        run(service, signals, listener, discovery)
+        run(service, signals, listener, discovery, rpc)
 
 
-def run(service: Service, signals: "Signals", listener: socket.socket, discovery: Discovery | None) -> None:
+def run(
+    service: Service, signals: "Signals", listener: socket.socket, discovery: Discovery | None,
+    rpc: "RpcServer | None" = None,
+) -> None:  # fmt: skip
     settings = service.settings
     try:
         check_access(service)
@@ -59,11 +67,15 @@ def run(service: Service, signals: "Signals", listener: socket.socket, discovery
         service.start()
         context = api_context(service)
         pages = page_context(service, discovery) if settings.dashboard else None
-        server = AnnouncedServer(http_config(context, settings, pages), settings.home, pages)
+        if rpc:
+            rpc.start(rpc_context(service))
+        server = AnnouncedServer(http_config(context, settings, pages), settings.home, pages, rpc)
         with signals:
             server.run(sockets=[listener])
     finally:
         (settings.home / "address.json").unlink(missing_ok=True)
+        if rpc:
+            rpc.stop()
         service.stop()
 
 
@@ -133,20 +145,25 @@ def http_config(context: ApiContext, settings: Settings, pages: PageContext | No
 class AnnouncedServer(uvicorn.Server):
     """Announces its address when it is ready: a line for people, a file for programs."""
 
-    def __init__(self, config: uvicorn.Config, home: Path, pages: PageContext | None = None) -> None:
+    def __init__(
+        self, config: uvicorn.Config, home: Path, pages: PageContext | None = None, rpc: "RpcServer | None" = None
+    ) -> None:
         super().__init__(config)
         self.home = home
         self.pages = pages
+        self.rpc = rpc
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self.pages:
             self.pages.feed.close()
+        if self.rpc:
+            self.rpc.begin_stop()
         await super().shutdown(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started and sockets:
-            announce(address_of(sockets[0]), self.home)
+            announce(address_of(sockets[0]), self.home, self.rpc.address if self.rpc else None)
 
 
 def address_of(listener: socket.socket) -> str:
@@ -155,11 +172,12 @@ def address_of(listener: socket.socket) -> str:
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
 
-def announce(url: str, home: Path) -> None:
+def announce(url: str, home: Path, grpc: str | None = None) -> None:
     fresh = home / "address.json.new"
-    fresh.write_text(json.dumps({"url": url, "pid": os.getpid()}) + "\n", encoding="utf-8")
+    where = {"url": url, "pid": os.getpid()} | ({"grpc": grpc} if grpc else {})
+    fresh.write_text(json.dumps(where) + "\n", encoding="utf-8")
     fresh.replace(home / "address.json")
-    sys.stdout.write(f"lakehand is ready on {url}\n")
+    sys.stdout.write(f"lakehand is ready on {url}{f', gRPC on {grpc}' if grpc else ''}\n")
     sys.stdout.flush()
 
 

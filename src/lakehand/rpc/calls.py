@@ -3,9 +3,9 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar, cast
@@ -39,16 +39,29 @@ class Calls:
     feed: ChangeFeed
     wrong_tokens: WrongTokens
     open_streams: int = 0
+    in_flight: int = 0  # calls whose token is checked or that are carried out
 
     async def handler(self, method: Method, secret: str) -> Handler:
         """How this call is answered. Without a valid token its message is not even read."""
         try:
-            caller = await self.recognise(method, secret)
+            with self.counted():
+                caller = await self.recognise(method, secret)
         except Exception as error:
             return refusal(partial(self.fail, method, error))
         if method.streams:
             return grpc.unary_stream_rpc_method_handler(self.stream(method, caller, secret))
         return grpc.unary_unary_rpc_method_handler(self.unary(method, caller))
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """The library has a bound, too, but applies it after the token was checked."""
+        if self.in_flight >= self.bounds.max_requests:
+            raise TooMany(f"{self.bounds.max_requests} calls are under way already: call again later")
+        self.in_flight += 1
+        try:
+            yield
+        finally:
+            self.in_flight -= 1
 
     async def recognise(self, method: Method, secret: str) -> Caller:
         if not method.needs_token:
@@ -65,9 +78,9 @@ class Calls:
         async def answer(raw: bytes, context: ServicerContext) -> bytes:
             began, code = time.perf_counter(), grpc.StatusCode.CANCELLED
             try:
-                call = self.call_of(caller, context)
-                deadline = deadline_of(context)
-                found: bytes = await self.run(carry_out, method, call, raw, deadline)
+                with self.counted():
+                    call, deadline = self.call_of(caller, context), deadline_of(context)
+                    found: bytes = await self.run(carry_out, method, call, raw, deadline)
                 code = grpc.StatusCode.OK
             except Exception as error:
                 code = code_of(error)
@@ -90,9 +103,10 @@ class Calls:
                 messages: AsyncIterator[Any] = method.function(
                     self.opened(caller, secret, context), decoded(method, raw)
                 )
-                async with aclosing(messages) as sent:  # type: ignore[type-var]
-                    async for message in sent:
-                        await context.write(message.SerializeToString())
+                with self.counted():
+                    async with aclosing(messages) as sent:  # type: ignore[type-var]
+                        async for message in sent:
+                            await context.write(message.SerializeToString())
                 code = grpc.StatusCode.OK
             except Exception as error:
                 code = code_of(error)

@@ -55,14 +55,20 @@ class RpcBounds:
     grace: float = 5.0  # seconds for requests in flight when the service ends
 
 
-class RpcMetrics:
-    """Counts nothing."""
-
+class RpcMetrics(Protocol):
     def call(self, rpc: str, code: str, seconds: float | None) -> None:
         """A call has ended; a stream has no seconds."""
 
     def streams(self, open: int) -> None:
         """So many streams are open now."""
+
+
+class NoMetrics:
+    """The default: nothing is counted."""
+
+    def call(self, rpc: str, code: str, seconds: float | None) -> None: ...
+
+    def streams(self, open: int) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +91,7 @@ class RpcContext:
     settings_of: Callable[[Table], Sequence[EffectiveSetting]]
     readiness: Callable[[], Mapping[str, str]]  # part → "ok", or what is wrong with it
     about: VersionInfo
-    metrics: RpcMetrics = field(default_factory=RpcMetrics)
+    metrics: RpcMetrics = field(default_factory=NoMetrics)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

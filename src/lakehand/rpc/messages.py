@@ -20,7 +20,7 @@ PROPERTIES = "lakehand.v1.Properties"
 RENAMED = {"page_size": "limit", "page_token": "cursor"}
 
 
-def fill(message: M, *sources: object, **more: object) -> M:
+def fill(message: M, /, *sources: object, **more: object) -> M:
     """Set every field: from the keyword of its name, else from the last object that has it. None leaves it out."""
     fields: Any = message.DESCRIPTOR.fields
     for field in fields:

@@ -70,7 +70,9 @@ class RpcServer:
         self._loop.call_soon_threadsafe(self._stop_soon)
 
     def stop(self) -> None:
-        """Returns when all calls have ended or were cut off after the grace."""
+        """Returns when all calls have ended or were cut off after the grace. May be called again."""
+        if self._loop.is_closed():
+            return
         self._wait_for(self._stopped())
         self._end_loop()
 

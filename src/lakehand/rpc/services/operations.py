@@ -19,7 +19,8 @@ __all__ = ["watch_operations"]
 def list_operations(call: Call, request: pb.ListOperationsRequest) -> pb.ListOperationsResponse:
     query = read(OperationQuery, request, "statuses", status=",".join(given(request).get("statuses", [])) or None)
     filters = query.filters() | {"action": Action(query.action) if query.action else None}
-    wanted = OperationFilter(**filters, statuses=read_statuses(filters.pop("status") or ""))
+    statuses = read_statuses(filters.pop("status") or "")
+    wanted = OperationFilter(**filters, statuses=statuses)
     page = call.context.operations.list(wanted, limit=query.limit, cursor=query.cursor)
     operations = [operation_message(*pair) for pair in page.items]
     return pb.ListOperationsResponse(operations=operations, next_page_token=page.next or "")
