@@ -6,6 +6,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Protocol
@@ -173,6 +174,13 @@ class ChangeFeed:
         """Let all streams end."""
         self.is_closed = True
         self._wake()
+
+    async def end(self) -> None:
+        """When no stream is left."""
+        if self._reader is not None:
+            self._reader.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._reader
 
     @property
     def watchers(self) -> int:

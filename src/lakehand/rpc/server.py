@@ -122,6 +122,7 @@ class RpcServer:
         self._health.stop()
         self._calls.feed.close()
         await self._server.stop(self.bounds.grace)
+        await self._calls.feed.end()
         self._calls.wrong_tokens.close()
         self._readiness.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
