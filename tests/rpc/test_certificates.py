@@ -58,4 +58,4 @@ def test_a_client_without_tls_is_not_answered(api: ApiContext) -> None:
     with rpc_serving(rpc_context(api), certificates=Renewed()) as client, pytest.raises(grpc.RpcError) as failed:
         client.service.GetVersion(service_pb2.GetVersionRequest(), timeout=10)
 
-    assert failed.value.code() is grpc.StatusCode.UNAVAILABLE  # type: ignore[attr-defined]
+    assert failed.value.code() is grpc.StatusCode.UNAVAILABLE

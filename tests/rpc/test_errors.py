@@ -121,7 +121,7 @@ def test_a_message_that_is_too_large_is_refused(api: ApiContext) -> None:
     with rpc_serving(rpc_context(api), replace(QUICK, max_message=2048)) as client:
         with pytest.raises(grpc.RpcError) as failed:
             client.tables.FindTable(tables_pb2.FindTableRequest(name="x" * 3000))
-        assert failed.value.code() is Code.RESOURCE_EXHAUSTED  # type: ignore[attr-defined]
+        assert failed.value.code() is Code.RESOURCE_EXHAUSTED
         assert failure(client, "Tables.FindTable", name="x" * 1000) == INVALID
 
 
@@ -140,7 +140,7 @@ def test_an_unknown_rpc_is_unimplemented(client: RpcClient) -> None:
     with pytest.raises(grpc.RpcError) as failed:
         raw(b"")
 
-    assert failed.value.code() is Code.UNIMPLEMENTED  # type: ignore[attr-defined]
+    assert failed.value.code() is Code.UNIMPLEMENTED
 
 
 @contextmanager
@@ -157,24 +157,24 @@ def one_busy_thread(api: ApiContext, bounds: RpcBounds) -> Iterator[tuple[RpcCli
         blocked = client.service.ListPlugins.future(service_pb2.ListPluginsRequest())
         assert is_busy.wait(30)
 
-        def let_go() -> None:
+        def release() -> None:
             go.set()
             blocked.result(timeout=30)
 
         try:
-            yield client, let_go
+            yield client, release
         finally:
             go.set()
 
 
 def test_a_call_whose_deadline_has_passed_is_not_begun(api: ApiContext, store: SqlStore) -> None:
-    with one_busy_thread(api, replace(QUICK, threads=1)) as (client, let_go):
+    with one_busy_thread(api, replace(QUICK, threads=1)) as (client, release):
         with pytest.raises(grpc.RpcError) as failed:
             client.tables.AddTable(tables_pb2.AddTableRequest(location="/data/late"), timeout=0.2)
-        let_go()
+        release()
         client.tables.AddTable(tables_pb2.AddTableRequest(location="/data/next"))
 
-    assert failed.value.code() is Code.DEADLINE_EXCEEDED  # type: ignore[attr-defined]
+    assert failed.value.code() is Code.DEADLINE_EXCEEDED
     asked = [entry.request.detail["location"] for entry in audit(store)]
     assert asked == ["/data/next"]
 
@@ -184,12 +184,12 @@ def audit(store: SqlStore) -> Any:
 
 
 def test_more_calls_than_allowed_are_refused_at_once(api: ApiContext) -> None:
-    with one_busy_thread(api, replace(QUICK, threads=1, max_requests=1)) as (client, let_go):
+    with one_busy_thread(api, replace(QUICK, threads=1, max_requests=1)) as (client, release):
         own = [("grpc.use_local_subchannel_pool", 1)]  # another connection
         with grpc.insecure_channel(client.server.address, own) as channel, pytest.raises(grpc.RpcError) as failed:
             RpcClient(channel, client.server).tables.ListTables(tables_pb2.ListTablesRequest(), timeout=30)
-        assert failed.value.code() is Code.RESOURCE_EXHAUSTED  # type: ignore[attr-defined]
-        let_go()
+        assert failed.value.code() is Code.RESOURCE_EXHAUSTED
+        release()
 
 
 def test_without_a_token_the_message_is_not_read(api: ApiContext) -> None:
@@ -223,7 +223,7 @@ def test_wrong_tokens_leave_one_event_with_a_count(api: ApiContext, store: SqlSt
 
 def test_health_reflection_and_version_need_no_token(api: ApiContext) -> None:
     with rpc_serving(rpc_context(with_security(api, tokens=TOKENS))) as client:
-        health: Any = health_pb2_grpc.HealthStub(client.channel)  # type: ignore[no-untyped-call]
+        health: Any = health_pb2_grpc.HealthStub(client.channel)
         services = ProtoReflectionDescriptorDatabase(client.channel).get_services()
 
         assert client.service.GetVersion(service_pb2.GetVersionRequest()).name == "lakehand"
@@ -231,14 +231,14 @@ def test_health_reflection_and_version_need_no_token(api: ApiContext) -> None:
             assert health.Check(health_pb2.HealthCheckRequest(service=name)).status == 1
         with pytest.raises(grpc.RpcError) as failed:
             health.Check(health_pb2.HealthCheckRequest(service="lakehand.v1.Unknown"))
-        assert failed.value.code() is Code.NOT_FOUND  # type: ignore[attr-defined]
+        assert failed.value.code() is Code.NOT_FOUND
     assert set(SERVICES) < set(services)
 
 
 def test_the_health_follows_the_readiness(api: ApiContext) -> None:
     parts = {"database": "ok"}
     with rpc_serving(replace(rpc_context(api), readiness=lambda: dict(parts))) as client:
-        health: Any = health_pb2_grpc.HealthStub(client.channel)  # type: ignore[no-untyped-call]
+        health: Any = health_pb2_grpc.HealthStub(client.channel)
         watched = health.Watch(health_pb2.HealthCheckRequest())
         assert next(watched).status == health_pb2.HealthCheckResponse.SERVING
 

@@ -31,10 +31,11 @@ from tests.rpc.parts import QUICK, TIMEOUT, RpcClient, bearer, failure_of, rpc_c
 
 ROOT = Caller(name="root", role=Role.ADMIN)
 MINUTE = timedelta(minutes=1)
-PENDING, SUBMITTED, RUNNING, SUCCEEDED, CANCELED = (
-    operation_pb2.OperationStatus.Value(f"OPERATION_STATUS_{word}")
-    for word in ("PENDING", "SUBMITTED", "RUNNING", "SUCCEEDED", "CANCELED")
-)
+PENDING = operation_pb2.OPERATION_STATUS_PENDING
+SUBMITTED = operation_pb2.OPERATION_STATUS_SUBMITTED
+RUNNING = operation_pb2.OPERATION_STATUS_RUNNING
+SUCCEEDED = operation_pb2.OPERATION_STATUS_SUCCEEDED
+CANCELED = operation_pb2.OPERATION_STATUS_CANCELED
 
 
 def add_events(store: SqlStore, *messages: str) -> None:
@@ -222,7 +223,9 @@ def test_two_hundred_watchers_cost_few_threads_and_one_reader(
     client: RpcClient, api: ApiContext, store: SqlStore
 ) -> None:
     table = add_table(client)
-    streams = [client.events.WatchEvents(WatchEventsRequest(kind="test."), timeout=TIMEOUT) for _ in range(100)]
+    streams: list[Any] = [
+        client.events.WatchEvents(WatchEventsRequest(kind="test."), timeout=TIMEOUT) for _ in range(100)
+    ]
     streams += [
         client.operations.WatchOperations(WatchOperationsRequest(table=table), timeout=TIMEOUT) for _ in range(100)
     ]

@@ -9,12 +9,13 @@ import asyncio
 import hashlib
 import logging
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from datetime import datetime
 
-from lakehand.core.ports import Clock, Events
+from lakehand.core.ports import Events
 from lakehand.core.rate_limits import EventThrottle
 from lakehand.domain.errors import LakehandError
 from lakehand.domain.events import Event
@@ -29,9 +30,9 @@ OTHERS = "other addresses"
 class WrongTokens:
     """Collected by the event loop of one interface, written by a thread of its own."""
 
-    def __init__(self, events: Events, clock: Clock) -> None:
+    def __init__(self, events: Events, now: Callable[[], datetime]) -> None:
         self._events = events
-        self._clock = clock
+        self._now = now
         self._noted: Counter[tuple[str, str]] = Counter()
         self._timer: asyncio.TimerHandle | None = None
         self._throttle = EventThrottle()
@@ -52,7 +53,7 @@ class WrongTokens:
 
     def _write(self, noted: Counter[tuple[str, str]]) -> None:
         try:
-            now = self._clock.now()
+            now = self._now()
             events = [e for kind, times in noted.items() for e in self._counted(unauthorized(*kind), times, now)]
             self._events.add(events, now=now)
         except LakehandError as error:

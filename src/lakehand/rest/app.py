@@ -4,6 +4,7 @@
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
 
@@ -94,11 +95,15 @@ def build_app(context: ApiContext, pages: Pages | None = None) -> FastAPI:
     )
     app.state.context = context
     app.state.readiness_check = ReadinessCheck(context.readiness)
-    app.state.wrong_tokens = WrongTokens(context.events, context.intake.store.clock)
+    app.state.wrong_tokens = WrongTokens(context.events, partial(now, context))
     errors.install(app)
     for router in ROUTERS:
         app.include_router(router)
     return app
+
+
+def now(context: ApiContext) -> datetime:
+    return context.intake.store.clock.now()
 
 
 class PageRoutes:

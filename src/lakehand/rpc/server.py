@@ -97,7 +97,7 @@ class RpcServer:
         self._calls = Calls(
             context=context, bounds=self.bounds, threads=self._threads,
             feed=ChangeFeed(store=context.store, run=self._run, pace=self.bounds.pace),
-            wrong_tokens=WrongTokens(context.store.events, context.store.clock),
+            wrong_tokens=WrongTokens(context.store.events, context.store.clock.now),
         )  # fmt: skip
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         reflection.add_to(self._server)
