@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 SETUP := .venv/.set-up
+PROTOS := $(wildcard src/lakehand/rpc/proto/lakehand/v1/*.proto)
+READY := src/lakehand/rpc/generated/__init__.py
 PYTEST := .venv/bin/python -m pytest
 
 .DEFAULT_GOAL := help
@@ -8,16 +10,20 @@ PYTEST := .venv/bin/python -m pytest
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-setup: $(SETUP) ## create .venv, find or install Python and Java, fetch the jars (PYTHON=... chooses the Python)
+setup: $(READY) ## create .venv, find or install Python and Java, fetch the jars (PYTHON=... chooses the Python)
 
-$(SETUP): pyproject.toml requirements/build.txt requirements/runtime.txt requirements/dev.txt requirements/jre.txt tools/setup
+# The code of the gRPC API, which set-up makes, too: made again when a .proto file has changed.
+$(READY): $(SETUP) $(PROTOS) tools/protos.py
+	@.venv/bin/python -m tools.protos
+
+$(SETUP): pyproject.toml hatch_build.py requirements/build.txt requirements/runtime.txt requirements/dev.txt requirements/jre.txt tools/setup
 	@PYTHON="$(PYTHON)" bash tools/setup
 	@touch $@
 
-demo: $(SETUP) ## watch tables of five formats become healthy (KEEP=1 keeps it running, FORMATS=hudi,delta shows less)
+demo: $(READY) ## watch tables of five formats become healthy (KEEP=1 keeps it running, FORMATS=hudi,delta shows less)
 	@.venv/bin/lakehand demo $(if $(KEEP),--keep) $(if $(FORMATS),--formats $(FORMATS))
 
-test: $(SETUP) ## all tests, in two processes: those without Spark, then those with it (ARGS=... runs pytest with them)
+test: $(READY) ## all tests, in two processes: those without Spark, then those with it (ARGS=... runs pytest with them)
 ifdef ARGS
 	@$(PYTEST) $(ARGS)
 else
@@ -25,20 +31,20 @@ else
 	@$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m spark
 endif
 
-test-fast: $(SETUP) ## the fast tests: no Spark, no database server, no service
+test-fast: $(READY) ## the fast tests: no Spark, no database server, no service
 	@$(PYTEST) -n 2 -m "not spark and not database and not long" $(ARGS)
 
-check: $(SETUP) ## format, lint, types and the import map
+check: $(READY) ## format, lint, types and the import map
 	@.venv/bin/ruff format --check
 	@.venv/bin/ruff check
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports --no-logo --cache-dir .venv/.import-linter
 
-serve: $(SETUP) ## run the service here (ARGS="--port 9091 --warehouse DIR")
+serve: $(READY) ## run the service here (ARGS="--port 9091 --warehouse DIR")
 	@.venv/bin/lakehand serve $(ARGS)
 
-bench: $(SETUP) ## measure: notify, idle, decide, check, fleet (ARGS=... chooses)
+bench: $(READY) ## measure: notify, idle, decide, check, fleet (ARGS=... chooses)
 	@.venv/bin/python -m bench $(ARGS)
 
-dist: $(SETUP) ## build the wheel into dist/
+dist: $(READY) ## build the wheel into dist/
 	@.venv/bin/python -m hatchling build -t wheel

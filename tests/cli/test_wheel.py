@@ -77,6 +77,19 @@ def test_the_package_is_the_one_of_the_wheel(elsewhere: Path) -> None:
     assert Path(printed).is_relative_to(elsewhere / "env")
 
 
+def test_the_grpc_api_is_in_the_wheel_with_its_generated_code(elsewhere: Path) -> None:
+    program = "from lakehand.rpc.methods import METHODS; from lakehand.rpc.generated import tables_pb2_grpc as made; "
+    program += "print(len(METHODS), made.__file__)"
+
+    printed = subprocess.check_output(
+        [str(elsewhere / "env" / "bin" / "python"), "-c", program], cwd=elsewhere, env=environment(elsewhere), text=True
+    )
+
+    count, _, file = printed.strip().partition(" ")
+    assert int(count) > 30
+    assert Path(file).is_relative_to(elsewhere / "env")
+
+
 def test_the_command_explains_itself(elsewhere: Path) -> None:
     assert "lakehand demo" in run(elsewhere, "--help")
 

@@ -132,3 +132,26 @@ def test_storing_no_events_is_allowed(store: Store) -> None:
     store.events.add([], now=NOON)
 
     assert messages(store) == []
+
+
+def test_events_after_an_id_come_lowest_first(store: Store) -> None:
+    assert store.events.last_id() == 0
+    record(store, "a", "b", "c")
+    ids = sorted(e.id for e in store.events.list().items)
+
+    after = store.events.after(ids[0], limit=1)
+
+    assert [e.event.message for e in after] == ["b"]
+    assert [e.id for e in store.events.after(0, limit=10)] == ids
+    assert store.events.after(ids[-1], limit=10) == []
+    assert store.events.last_id() == ids[-1]
+
+
+def test_events_are_found_by_their_ids(store: Store) -> None:
+    record(store, "a", "b", "c")
+    ids = sorted(e.id for e in store.events.list().items)
+
+    found = store.events.by_ids({ids[2], ids[0], ids[2] + 100})
+
+    assert [e.id for e in found] == [ids[0], ids[2]]
+    assert store.events.by_ids([]) == []

@@ -428,3 +428,12 @@ def test_instants_that_differ_in_case_differ(store: Store) -> None:
 
     assert a_pending_operation(store, table, "a").id != a_pending_operation(store, table, "A").id
     assert store.operations.find(table.id, Instant("b")) is None
+
+
+def test_operations_are_found_by_their_ids(store: Store) -> None:
+    first, second = a_pending_operation(store), a_pending_operation(store, instant="20261115191013999")
+
+    found = store.operations.by_ids({first.id, second.id, OperationId(10**9)})
+
+    assert {operation.id: operation for operation in found} == {first.id: first, second.id: second}
+    assert store.operations.by_ids([]) == []

@@ -43,6 +43,14 @@ class Certificates:
     def current(self) -> CertificatePair:
         return self._current
 
+    @property
+    def version(self) -> int:
+        return self._current.version
+
+    def pem(self) -> tuple[bytes, bytes]:
+        """The key, and the certificate with its chain."""
+        return self._current.key, self._current.certificate
+
     def __enter__(self) -> "Certificates":
         self._thread.start()
         return self

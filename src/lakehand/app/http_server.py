@@ -6,6 +6,7 @@ import os
 import socket
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import uvicorn
 
@@ -16,6 +17,9 @@ from lakehand.app.settings import Settings
 from lakehand.app.tls import HSTS, bounded_https
 from lakehand.rest import ApiContext, build_app
 from lakehand.web import PageContext, build_pages
+
+if TYPE_CHECKING:
+    from lakehand.rpc import RpcServer
 
 BACKLOG = 2048
 GRACE = 5  # seconds for requests in flight when the service ends
@@ -56,22 +60,27 @@ class AnnouncedServer(uvicorn.Server):
     """Announces its address when it is ready: a line for people, a file for programs."""
 
     def __init__(
-        self, config: uvicorn.Config, home: Path, pages: PageContext | None = None, *, scheme: str = "http"
-    ) -> None:
+        self, config: uvicorn.Config, home: Path, pages: PageContext | None = None, *, scheme: str = "http",
+        rpc: "RpcServer | None" = None,
+    ) -> None:  # fmt: skip
         super().__init__(config)
         self.home = home
         self.scheme = scheme
         self.pages = pages
+        self.rpc = rpc
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self.pages:
             self.pages.feed.close()
+        if self.rpc:
+            self.rpc.begin_stop()
         await super().shutdown(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started and sockets:
-            announce(f"{self.scheme}://{authority_of(sockets[0])}", self.home)
+            url = f"{self.scheme}://{authority_of(sockets[0])}"
+            announce(url, self.home, self.rpc.address if self.rpc else None)
 
 
 def authority_of(listener: socket.socket) -> str:
@@ -80,9 +89,10 @@ def authority_of(listener: socket.socket) -> str:
     return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
 
 
-def announce(url: str, home: Path) -> None:
+def announce(url: str, home: Path, grpc: str | None = None) -> None:
     fresh = home / "address.json.new"
-    fresh.write_text(json.dumps({"url": url, "pid": os.getpid()}) + "\n", encoding="utf-8")
+    where = {"url": url, "pid": os.getpid()} | ({"grpc": grpc} if grpc else {})
+    fresh.write_text(json.dumps(where) + "\n", encoding="utf-8")
     fresh.replace(home / "address.json")
-    sys.stdout.write(f"lakehand is ready on {url}\n")
+    sys.stdout.write(f"lakehand is ready on {url}{f', gRPC on {grpc}' if grpc else ''}\n")
     sys.stdout.flush()

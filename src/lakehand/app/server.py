@@ -7,14 +7,17 @@ import signal
 import socket
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import lakehand
 from lakehand.app import wiring
 from lakehand.app.certificates import Certificates
 from lakehand.app.home import owner_only_files
 from lakehand.app.http_server import BACKLOG, AnnouncedServer, http_config, open_certificates
+from lakehand.app.rpc_server import listen_for_rpc, rpc_context
 from lakehand.app.settings import Settings
 from lakehand.app.wiring import Service
 from lakehand.core.table_settings import effective_settings
@@ -24,6 +27,9 @@ from lakehand.rest import ApiContext, Security, ServiceInfo
 from lakehand.rest.hosts import Hosts
 from lakehand.rest.refusals import Refusals
 from lakehand.web import LiveFeed, NoDiscovery, PageContext, TableDiscovery
+
+if TYPE_CHECKING:
+    from lakehand.rpc import RpcServer
 
 log = logging.getLogger(__name__)
 
@@ -40,18 +46,27 @@ def serve(settings: Settings, discovery: Discovery | None = None) -> None:
     report_config(settings)
     certificates = open_certificates(settings)
     signals = Signals()
-    with owner_only_files() as umask, listen(settings) as listener, certificates or nullcontext():
+    with (
+        owner_only_files() as umask,
+        listen(settings) as listener,
+        certificates or nullcontext(),
+        listen_for_rpc(settings, certificates) as rpc,
+    ):
         service = wiring.build(settings, wiring.migrated(settings), umask=umask)
-        run(service, signals, listener, discovery, certificates)
+        run(service, Listeners(listener, certificates, rpc), signals, discovery)
 
 
-def run(
-    service: Service,
-    signals: "Signals",
-    listener: socket.socket,
-    discovery: Discovery | None,
-    certificates: Certificates | None = None,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """The ports that were taken, and the certificate that is used on them."""
+
+    http: socket.socket
+    certificates: Certificates | None = None
+    rpc: "RpcServer | None" = None
+
+
+def run(service: Service, listeners: Listeners, signals: "Signals", discovery: Discovery | None) -> None:
+    certificates, rpc = listeners.certificates, listeners.rpc
     settings = service.settings
     try:
         check_access(service)
@@ -59,12 +74,16 @@ def run(
         service.start()
         context = api_context(service)
         pages = page_context(service, discovery) if settings.dashboard else None
+        if rpc:
+            rpc.start(rpc_context(service))
         config = http_config(context, settings, pages, certificates)
-        server = AnnouncedServer(config, settings.home, pages, scheme="https" if certificates else "http")
+        server = AnnouncedServer(config, settings.home, pages, scheme="https" if certificates else "http", rpc=rpc)
         with signals:
-            server.run(sockets=[listener])
+            server.run(sockets=[listeners.http])
     finally:
         (settings.home / "address.json").unlink(missing_ok=True)
+        if rpc:
+            rpc.stop()
         service.stop()
 
 

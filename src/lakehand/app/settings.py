@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, SecretStr, ValidationError, ValidationInfo
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretStr, ValidationError, ValidationInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
 
 from lakehand.app.alert_settings import AlertSettings, read_alerts
@@ -100,6 +100,9 @@ class Settings(BaseSettings):
     host: str = setting("127.0.0.1", "Address to listen on. Any other than loopback needs a token.")
     insecure: bool = setting(False, "Listen on any address without a token: everybody who reaches it is an admin.")
     port: int = setting(9091, "Port to listen on; 0: any free port.", ge=0, le=65535)
+    grpc_port: Annotated[int, Field(ge=0, le=65535)] | None = setting(
+        None, "Port of the gRPC API, usually 9092; 0: any free port. Without it, there is none."
+    )
     allowed_hosts: HostNames = setting([], "More host names that requests may use, such as `lakehand` or `*.internal`.")
     database: SecretStr | None = setting(
         None, "URL: `sqlite:////file`, `postgresql://...` or `mysql://...`. Default: SQLite in home."

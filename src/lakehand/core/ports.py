@@ -149,6 +149,9 @@ class Operations(Protocol):
 
     def find(self, table: TableId, instant: Instant) -> Operation | None: ...
 
+    def by_ids(self, ids: Collection[OperationId]) -> Sequence[Operation]:
+        """In no order; those that are not there are left out."""
+
     def list(self, filter: OperationFilter, *, limit: int, cursor: str | None) -> Page[Operation]:
         """Newest first."""
 
@@ -319,6 +322,15 @@ class Events(Protocol):
         limit: int = 100, cursor: str | None = None,
     ) -> Page[StoredEvent]:  # fmt: skip
         """Newest first. ``kind`` matches a whole kind or a prefix that ends in a dot."""
+
+    def after(self, id: int, *, limit: int) -> Sequence[StoredEvent]:
+        """Those with a higher id, lowest first. An id that is given out earlier may become visible later."""
+
+    def by_ids(self, ids: Collection[int]) -> Sequence[StoredEvent]:
+        """Lowest id first; ids without an event are left out."""
+
+    def last_id(self) -> int:
+        """The highest id that is visible; 0 without events."""
 
     def remove_before(self, before: datetime, *, limit: int) -> int: ...
 

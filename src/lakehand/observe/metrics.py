@@ -27,6 +27,30 @@ NOTIFICATION_OUTCOMES = tuple(product(("wire", "callback", "unread"), ("stored",
 prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
+class CallMetrics:
+    """Counts what the gRPC API reports."""
+
+    def __init__(self, registry: prometheus.CollectorRegistry) -> None:
+        counter = partial(prometheus.Counter, namespace="lakehand", registry=registry)
+        histogram = partial(prometheus.Histogram, namespace="lakehand", registry=registry)
+        self._calls = counter("rpc_calls", "gRPC calls that ended.", ["rpc", "code"])
+        self._seconds = histogram(
+            "rpc_seconds", "Time to answer a gRPC call, streams left out.", ["rpc"], buckets=REQUEST_SECONDS
+        )
+        self._streams = prometheus.Gauge(
+            "rpc_streams", "gRPC streams that are open.", namespace="lakehand", registry=registry
+        )
+
+    def call(self, rpc: str, code: str, seconds: float | None) -> None:
+        """A call has ended; a stream has no seconds."""
+        self._calls.labels(rpc, code).inc()
+        if seconds is not None:
+            self._seconds.labels(rpc).observe(seconds)
+
+    def streams(self, open: int) -> None:
+        self._streams.set(open)
+
+
 class PrometheusMetrics:
     """Counts what the loops and the API report; implements the core's ``Metrics``."""
 
@@ -38,6 +62,7 @@ class PrometheusMetrics:
         self._counted: dict[tuple[str, str], tuple[int, int]] = {}
         self._pairs: set[tuple[str, str]] = set()
         self._make_metrics()
+        self.rpc = CallMetrics(self.registry)
 
     def _make_metrics(self) -> None:
         counter = partial(prometheus.Counter, namespace="lakehand", registry=self.registry)

@@ -5,12 +5,13 @@ from datetime import timedelta
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from typing_extensions import Self
 
 from lakehand.domain.alerts import Alert, AlertId
+from lakehand.inputs.alerts import AlertQuery, SilenceRequest, TestRequest
 from lakehand.rest.access import Caller, Context
-from lakehand.rest.fields import Answer, Moment, Name, PageAnswer, Paging, PathId, Seconds, fields_of
+from lakehand.rest.fields import Answer, Moment, PageAnswer, PathId, fields_of
 
 router = APIRouter(prefix="/api/v1/alerts", tags=["alerts"])
 
@@ -37,22 +38,6 @@ class AlertAnswer(Answer):
     @classmethod
     def of(cls, alert: Alert) -> Self:
         return cls(**fields_of(alert.cause, alert) | {"severity": str(alert.cause.severity)})
-
-
-class AlertQuery(Paging):
-    state: Literal["open", "all"] = Field(default="open", description="`all`: resolved ones, too.")
-
-
-class SilenceRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    duration: Seconds = Field(description="For how many seconds.")
-
-
-class TestRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    receiver: Name | None = Field(default=None, description="Default: all receivers.")
 
 
 class TestAnswer(Answer):

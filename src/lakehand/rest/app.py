@@ -4,6 +4,7 @@
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
 
@@ -11,6 +12,8 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lakehand.core.readiness import ReadinessCheck
+from lakehand.core.wrong_tokens import WrongTokens
 from lakehand.rest import (
     alerts,
     audit,
@@ -31,7 +34,6 @@ from lakehand.rest.context import ApiContext
 from lakehand.rest.errors import ProblemAnswer
 from lakehand.rest.foreign_requests import ForeignRequests
 from lakehand.rest.wire import HudiWire
-from lakehand.rest.wrong_tokens import WrongTokens
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 ROUTERS = [
@@ -92,12 +94,16 @@ def build_app(context: ApiContext, pages: Pages | None = None) -> FastAPI:
         ],
     )
     app.state.context = context
-    app.state.readiness_check = health.ReadinessCheck(context.readiness)
-    app.state.wrong_tokens = WrongTokens(context)
+    app.state.readiness_check = ReadinessCheck(context.readiness)
+    app.state.wrong_tokens = WrongTokens(context.events, partial(now, context))
     errors.install(app)
     for router in ROUTERS:
         app.include_router(router)
     return app
+
+
+def now(context: ApiContext) -> datetime:
+    return context.intake.store.clock.now()
 
 
 class PageRoutes:

@@ -10,17 +10,11 @@ from typing_extensions import Self
 from lakehand.core.access_ports import AuditFilter
 from lakehand.domain.access import Role
 from lakehand.domain.audit import AuditEntry
+from lakehand.inputs.access import AuditQuery
 from lakehand.rest.access import Caller, Context
-from lakehand.rest.fields import Answer, Document, Id, Moment, Name, PageAnswer, Paging, fields_of
+from lakehand.rest.fields import Answer, Document, Moment, PageAnswer, fields_of
 
 router = APIRouter(prefix="/api/v1/audit", tags=["access"])
-
-
-class AuditQuery(Paging):
-    caller: Name | None = None
-    action: Name | None = Field(default=None, description="A whole action, or a prefix that ends in a dot: `table.`.")
-    table: Id | None = None
-    operation: Id | None = None
 
 
 class AuditAnswer(Answer):

@@ -2,12 +2,14 @@
 """Routes of catalogs: list them, and sync one now. Their properties may be secret and are never shown."""
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from typing_extensions import Self
 
 from lakehand.core.catalog_service import ServedCatalog, SyncReport
+from lakehand.inputs.fields import Name
+from lakehand.inputs.fleet import SyncRequest
 from lakehand.rest.access import Caller, Context
-from lakehand.rest.fields import Answer, Moment, Name, SortedNames, fields_of
+from lakehand.rest.fields import Answer, Moment, SortedNames, fields_of
 
 router = APIRouter(prefix="/api/v1/catalogs", tags=["catalogs"])
 
@@ -41,15 +43,6 @@ class CatalogAnswer(Answer):
     @classmethod
     def of(cls, served: ServedCatalog, last: SyncReport | None) -> Self:
         return cls(**fields_of(served.catalog, served) | {"last_sync": last})
-
-
-class SyncRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    dry_run: bool = Field(default=False, description="Only report what would change.")
-    accept_empty: bool = Field(
-        default=False, description="Accept a catalog that lists few tables or none, and retire what is missing."
-    )
 
 
 class CatalogsAnswer(BaseModel):

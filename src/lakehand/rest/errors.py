@@ -4,7 +4,6 @@
 import json
 import logging
 from collections.abc import Mapping
-from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -12,6 +11,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from lakehand.domain.errors import LakehandError
+from lakehand.inputs.faults import MOST_FAULTS, described
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ async def answer_lakehand_error(request: Request, error: Exception) -> Response:
 
 async def answer_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return problem(422, "invalid", "; ".join(described(fault) for fault in error.errors()[:10]))
+    return problem(422, "invalid", "; ".join(described(fault) for fault in error.errors()[:MOST_FAULTS]))
 
 
 async def answer_http(request: Request, error: Exception) -> Response:
@@ -68,11 +68,6 @@ async def answer_http(request: Request, error: Exception) -> Response:
 async def answer_unexpected(request: Request, error: Exception) -> Response:
     log.error("a request failed unexpectedly", extra={"route": route_of(request)}, exc_info=error)
     return problem(500, "error", "the request failed unexpectedly: see the log of the service")
-
-
-def described(fault: Mapping[str, Any]) -> str:
-    where = ".".join(str(part) for part in fault.get("loc", ()))[:200]
-    return f"{where}: {str(fault.get('msg', 'not understood')).removeprefix('Value error, ')[:500]}"
 
 
 def route_of(request: Request) -> str:

@@ -5,17 +5,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from lakehand.inputs.fleet import EventQuery
 from lakehand.rest.access import Caller, Context
-from lakehand.rest.fields import Id, Name, PageAnswer, Paging
+from lakehand.rest.fields import PageAnswer
 from lakehand.rest.operation_shapes import EventAnswer
 
 router = APIRouter(prefix="/api/v1/events", tags=["events"])
-
-
-class EventQuery(Paging):
-    table: Id | None = None
-    operation: Id | None = None
-    kind: Name | None = None
 
 
 @router.get("")

@@ -1,58 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types of the values in requests and answers, with their bounds."""
+"""Types of the values in answers."""
 
-import re
-from collections.abc import Mapping
 from dataclasses import fields
 from datetime import datetime, timedelta, timezone
 from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import Path
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
-from lakehand.domain.locations import LONGEST
 from lakehand.domain.numbers import LARGEST_ID
 
 T = TypeVar("T")
 
-LONGEST_NAME = 250
-_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,249}")
-_FOREIGN = ("spark.", "hadoop.", "fs.", "java.", "javax.")
-_LOADING = re.compile(r"(^|[._-])(class|classes|classpath|jars?|script|command)($|[._-])", re.IGNORECASE)
-_SECRET = re.compile(r"password|secret|token|credential|access[._-]?key|private[._-]?key", re.IGNORECASE)
-_LOCK_PROVIDERS = "org.apache.hudi."
-
 
 def iso(moment: datetime) -> str:
     return moment.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def printable(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError("control characters are not allowed")
-    return text
-
-
-def property_key(key: str) -> str:
-    """A key that a request may set: nothing that loads code, configures Spark, or is a secret."""
-    if not _KEY.fullmatch(key):
-        raise ValueError(f"{key[:80]!a} is not a property key: letters, digits, dots, hyphens; at most 250")
-    if key.lower().startswith(_FOREIGN):
-        raise ValueError(
-            f"{key}: settings of Spark and of storage cannot be set by a request: use the service's configuration"
-        )
-    if _LOADING.search(key):
-        raise ValueError(f"{key}: a request cannot set options that load code")
-    if _SECRET.search(key):
-        raise ValueError(f"{key}: a request cannot set secrets: use the service's configuration")
-    return key
-
-
-def safe_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
-    provider = properties.get("hoodie.write.lock.provider", _LOCK_PROVIDERS)
-    if not provider.startswith(_LOCK_PROVIDERS):
-        raise ValueError(f"hoodie.write.lock.provider: only Hudi's own lock providers ({_LOCK_PROVIDERS}*) are loaded")
-    return properties
 
 
 Moment = Annotated[
@@ -60,16 +22,6 @@ Moment = Annotated[
     PlainSerializer(iso, return_type=str),
     Field(json_schema_extra={"format": "date-time", "examples": ["2026-11-15T19:10:13.982Z"]}),
 ]
-Name = Annotated[str, Field(max_length=LONGEST_NAME), AfterValidator(printable)]
-ActionName = Annotated[str, Field(max_length=64, examples=["compaction"]), AfterValidator(printable)]
-LongName = Annotated[str, Field(max_length=LONGEST), AfterValidator(printable)]
-Location = Annotated[LongName, Field(min_length=1, examples=["/data/trips", "s3://lake/trips"])]
-Priority = Annotated[int, Field(ge=-1_000_000, le=1_000_000, description="The higher, the sooner.")]
-Seconds = Annotated[float, Field(ge=1, le=30 * 86400, allow_inf_nan=False, examples=[600])]
-PropertyKey = Annotated[str, AfterValidator(property_key)]
-PropertyValue = Annotated[str, Field(max_length=2000), AfterValidator(printable)]
-Properties = Annotated[dict[PropertyKey, PropertyValue], Field(max_length=100), AfterValidator(safe_properties)]
-Id = Annotated[int, Field(ge=1, le=LARGEST_ID)]
 PathId = Annotated[int, Path(ge=1, le=LARGEST_ID)]
 Document = dict[str, Any]
 SortedNames = Annotated[list[str], BeforeValidator(sorted)]  # from any collection
@@ -85,26 +37,6 @@ class Answer(BaseModel):
 class PageAnswer(BaseModel, Generic[T]):
     items: list[T]
     next: str | None = Field(description="Give it back as `cursor` for the next page; null at the end.")
-
-
-class Paging(BaseModel):
-    """The parameters of every list."""
-
-    limit: int = Field(default=100, ge=1, le=1000, description="How many at most.")
-    cursor: Annotated[str, Field(max_length=500), AfterValidator(printable)] | None = Field(
-        default=None, description="`next` of the page before."
-    )
-
-    def filters(self) -> dict[str, Any]:
-        return self.model_dump(exclude={"limit", "cursor"})
-
-
-class OwnedQuery(Paging):
-    """The filters that tables and operations have in common."""
-
-    location: LongName | None = None
-    owner: Name | None = None
-    queue: Name | None = None
 
 
 def fields_of(*objects: Any) -> dict[str, Any]:

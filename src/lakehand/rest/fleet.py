@@ -10,14 +10,12 @@ from typing_extensions import Self
 
 from lakehand.core.fleet_service import FleetService
 from lakehand.domain.fleet import FleetProblem, TableState
+from lakehand.inputs.fleet import FleetQuery
 from lakehand.rest.access import Caller, Context
 from lakehand.rest.fields import Answer, Moment, SpanSeconds, fields_of
 from lakehand.rest.table_shapes import TableName
 
 router = APIRouter(prefix="/api/v1/fleet", tags=["fleet"])
-LONGEST = 24 * 366  # hours
-Hours = Annotated[int, Query(ge=1, le=LONGEST, description="The time for which `done` counts.")]
-Limit = Annotated[int, Query(ge=1, le=1000, description="How many that need a person are listed.")]
 
 
 class TotalsAnswer(Answer):
@@ -81,9 +79,9 @@ class FleetAnswer(Answer):
 
 
 @router.get("")
-def show_fleet(context: Context, _caller: Caller, hours: Hours = 24, limit: Limit = 20) -> FleetAnswer:
+def show_fleet(query: Annotated[FleetQuery, Query()], context: Context, _caller: Caller) -> FleetAnswer:
     """How many tables are healthy, what needs a person, and what was done."""
-    return answer(context.fleet, timedelta(hours=hours), limit)
+    return answer(context.fleet, timedelta(hours=query.hours), query.limit)
 
 
 def answer(fleet: FleetService, span: timedelta, limit: int) -> FleetAnswer:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests and answers for operations, their attempts and events, and the explanation of a table."""
+"""Answers about operations, their attempts and events, and the explanation of a table."""
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from typing_extensions import Self
 
 from lakehand.core.explain import ActionExplanation, Explanation
@@ -12,34 +12,8 @@ from lakehand.domain.events import StoredEvent
 from lakehand.domain.operations import Operation, Status
 from lakehand.domain.processes import Remedy
 from lakehand.domain.tables import Table
-from lakehand.rest.fields import ActionName, Answer, Document, Id, Location, Moment, Name, OwnedQuery, fields_of
-from lakehand.rest.parameters import Options
+from lakehand.rest.fields import Answer, Document, Moment, fields_of
 from lakehand.rest.table_shapes import TableAnswer, TableName
-
-
-class OperationRequest(BaseModel):
-    """Work to do now. With an instant: run that plan. Without one: plan and run."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {"table": 1, "action": "compaction", "instant": "20261115191013982"},
-                {"location": "/data/trips", "action": "clustering"},
-                {"location": "/data/orders", "action": "vacuum", "dry_run": True},
-            ]
-        },
-    )
-
-    table: Id | None = Field(default=None, description="The table's id; or give its location.")
-    location: Location | None = None
-    action: ActionName
-    instant: Name | None = Field(default=None, description="The plan's own time in the table: 14 or 17 digits.")
-    options: Options = Field(default={}, description="Format options from a list of allowed ones.")
-    dry_run: bool = Field(default=False, description="Only list what would be deleted, if the action supports it.")
-    confirm: bool = Field(
-        default=False, description="Run it even if the job finds it implausible. Recorded with the caller's name."
-    )
 
 
 class OperationAnswer(Answer):
@@ -118,12 +92,6 @@ class OperationDetailAnswer(OperationAnswer):
     def of_detail(cls, detail: OperationDetail) -> Self:
         events = [EventAnswer.of(event) for event in detail.events]
         return cls.of(detail.operation, detail.table, attempt_list=detail.attempts, events=events)
-
-
-class OperationQuery(OwnedQuery):
-    table: Id | None = None
-    action: Name | None = None
-    status: Name | None = Field(default=None, description="One, or several separated by commas.")
 
 
 class LogsAnswer(BaseModel):

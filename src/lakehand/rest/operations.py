@@ -1,33 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Routes of operations: list, show, submit, cancel, retry, remove, logs."""
 
-from collections.abc import Collection
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
 from lakehand.core.ports import OperationFilter
 from lakehand.domain.actions import Action
-from lakehand.domain.errors import Invalid
-from lakehand.domain.numbers import LARGEST_ID
-from lakehand.domain.operations import Operation, OperationId, Status
-from lakehand.domain.tables import Table, TableId
+from lakehand.domain.operations import Operation, OperationId
+from lakehand.inputs.operations import LogQuery, OperationQuery, OperationRequest, named_table, read_statuses
+from lakehand.inputs.parameters import check_options, read_instant
 from lakehand.rest.access import Caller, Context
 from lakehand.rest.context import ApiContext
 from lakehand.rest.fields import PageAnswer, PathId
-from lakehand.rest.operation_shapes import (
-    LogsAnswer,
-    OperationAnswer,
-    OperationDetailAnswer,
-    OperationQuery,
-    OperationRequest,
-)
-from lakehand.rest.parameters import check_options, read_instant
+from lakehand.rest.operation_shapes import LogsAnswer, OperationAnswer, OperationDetailAnswer
 
 router = APIRouter(prefix="/api/v1/operations", tags=["operations"])
-Offset = Annotated[int, Query(ge=0, le=LARGEST_ID, description="Bytes to skip.")]
-AttemptNumber = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Default: the last one.")]
-LogLimit = Annotated[int, Query(ge=1, le=1_048_576)]
 
 
 @router.get("")
@@ -45,7 +33,7 @@ def list_operations(
 @router.post("", status_code=201, responses={200: {"model": OperationAnswer, "description": "Stored already."}})
 def submit_operation(new: OperationRequest, context: Context, caller: Caller, response: Response) -> OperationAnswer:
     """Submit an operation. The same table and instant again is the same operation, answered with 200."""
-    table, rules = named_table(new, context), context.intake.rules
+    table, rules = named_table(new, context.tables), context.intake.rules
     instant = read_instant(new.instant, rules) if new.instant else None
     options = {"options": dict(check_options(new.options, rules))} if new.options else {}
     operation, is_new = context.requests.operations.submit(
@@ -81,37 +69,13 @@ def remove_operation(id: PathId, context: Context, caller: Caller) -> OperationA
 
 
 @router.get("/{id}/logs")
-def read_logs(
-    *,
-    id: PathId,
-    context: Context,
-    _caller: Caller,
-    attempt: AttemptNumber = None,
-    offset: Offset = 0,
-    limit: LogLimit = 65536,
-) -> LogsAnswer:
+def read_logs(id: PathId, query: Annotated[LogQuery, Query()], context: Context, _caller: Caller) -> LogsAnswer:
     """The log of an attempt so far; repeat with `next_offset` to follow it."""
-    chosen, text = context.operations.logs(OperationId(id), attempt=attempt, offset=offset, limit=limit)
-    size = len(text.encode("utf-8", "replace"))
+    chosen, text = context.operations.logs(OperationId(id), **query.model_dump())
+    end = query.offset + len(text.encode("utf-8", "replace"))
     return LogsAnswer(
-        operation=id, attempt=chosen.number, engine=chosen.engine, offset=offset, next_offset=offset + size, text=text
+        operation=id, attempt=chosen.number, engine=chosen.engine, offset=query.offset, next_offset=end, text=text
     )
-
-
-def named_table(new: OperationRequest, context: ApiContext) -> Table:
-    if new.table is not None:
-        return context.tables.get(TableId(new.table))
-    if new.location is not None:
-        return context.tables.find(new.location)
-    raise Invalid("the request names no table: give its id (table) or its location")
-
-
-def read_statuses(text: str) -> Collection[Status]:
-    words = [word.strip().lower() for word in text.split(",") if word.strip()]
-    unknown = [word for word in words if word not in {str(status) for status in Status}]
-    if unknown:
-        raise Invalid(f"{unknown[0]!a} is not a status: use {', '.join(str(status) for status in Status)}")
-    return [Status(word) for word in words]
 
 
 def answer_of(context: ApiContext, operation: Operation) -> OperationAnswer:

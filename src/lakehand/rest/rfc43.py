@@ -14,13 +14,14 @@ from lakehand.domain.actions import Action
 from lakehand.domain.boundaries import EXTRA_LOCATIONS
 from lakehand.domain.errors import Invalid, NotFound
 from lakehand.domain.tables import Table, TableSpec
+from lakehand.inputs.fields import Location, Name, Priority, Properties, Seconds
+from lakehand.inputs.parameters import read_instant, read_options, read_parallelism, read_resource
+from lakehand.inputs.tables import NewTable
 from lakehand.rest.access import Context, Writer
 from lakehand.rest.context import ApiContext
-from lakehand.rest.fields import Location, Name, Priority, Properties, Seconds
 from lakehand.rest.operation_shapes import OperationAnswer
 from lakehand.rest.operations import answer_of
-from lakehand.rest.parameters import read_instant, read_options, read_parallelism, read_resource
-from lakehand.rest.table_shapes import NewTable, TableAnswer
+from lakehand.rest.table_shapes import TableAnswer
 from lakehand.rest.wire_requests import ACTIONS
 
 router = APIRouter(prefix="/v1/hoodie/service", tags=["RFC-43"])

@@ -4,20 +4,18 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
-from pydantic import AwareDatetime
 
 from lakehand.core.ports import TableFilter
 from lakehand.domain.tables import TableChanges, TableId
+from lakehand.inputs.fields import Name
+from lakehand.inputs.tables import ChangedTable, HistoryQuery, NewTable, TableQuery
 from lakehand.rest.access import Caller, Context
-from lakehand.rest.fields import Name, PageAnswer, PathId
+from lakehand.rest.fields import PageAnswer, PathId
 from lakehand.rest.health_shapes import HistoryAnswer
 from lakehand.rest.operation_shapes import ClearedAnswer, ExplanationAnswer
-from lakehand.rest.table_shapes import ChangedTable, NewTable, RemovedTable, SettingsAnswer, TableAnswer, TableQuery
+from lakehand.rest.table_shapes import RemovedTable, SettingsAnswer, TableAnswer
 
 router = APIRouter(prefix="/api/v1/tables", tags=["tables"])
-Since = Annotated[
-    AwareDatetime | None, Query(description="Nothing older: a time by RFC 3339.", examples=["2026-11-15T19:10:13Z"])
-]
 
 
 @router.post("", status_code=201, responses={200: {"model": TableAnswer, "description": "Registered already."}})
@@ -78,9 +76,11 @@ def explain_table(id: PathId, context: Context, _caller: Caller) -> ExplanationA
 
 
 @router.get("/{id}/health")
-def show_health(id: PathId, context: Context, _caller: Caller, since: Since = None) -> HistoryAnswer:
+def show_health(
+    id: PathId, query: Annotated[HistoryQuery, Query()], context: Context, _caller: Caller
+) -> HistoryAnswer:
     """Its health over time, as stored at its inspections, and the operations that ended meanwhile."""
-    return HistoryAnswer.of(context.health.history(TableId(id), since))
+    return HistoryAnswer.of(context.health.history(TableId(id), query.since))
 
 
 @router.get("/{id}/settings")

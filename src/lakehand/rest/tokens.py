@@ -4,13 +4,14 @@
 from datetime import timedelta
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from typing_extensions import Self
 
 from lakehand.domain.access import Role
 from lakehand.domain.tokens import Token, TokenId
+from lakehand.inputs.access import TokenRequest
 from lakehand.rest.access import Caller, Context
-from lakehand.rest.fields import Answer, Moment, Name, PathId, fields_of
+from lakehand.rest.fields import Answer, Moment, PathId, fields_of
 
 router = APIRouter(prefix="/api/v1", tags=["access"])
 
@@ -48,15 +49,6 @@ class NewTokenAnswer(TokenAnswer):
 
 class TokensAnswer(Answer):
     items: list[TokenAnswer]
-
-
-class TokenRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"name": "airflow", "role": "operator"}]})
-
-    name: Name = Field(description="Several tokens may have one name: make the new one, then revoke the old one.")
-    role: Role
-    owner: Name = Field(default="", description="It may only touch the tables of this owner; empty: of all.")
-    life: float | None = Field(default=None, gt=0, le=3660 * 86400, description="Seconds; null: it does not expire.")
 
 
 @router.get("/caller")

@@ -2,27 +2,28 @@
 """Events in SQL: appended, and counted in one row where they carry the same fingerprint."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, delete, exists, insert, or_, select
+from sqlalchemy import Connection, Row, and_, delete, exists, func, insert, or_, select
 
 from lakehand.core.pages import Page
 from lakehand.domain.events import Event, StoredEvent
 from lakehand.domain.operations import UNFINISHED, OperationId
 from lakehand.domain.tables import TableId
 from lakehand.store.clock import to_millis, to_time
-from lakehand.store.compiled_statements import BatchInsert
+from lakehand.store.compiled_statements import BatchInsert, ListStatement
 from lakehand.store.database import Database
 from lakehand.store.dialects import upsert
 from lakehand.store.documents import from_document, storable_text, to_document
 from lakehand.store.paging import read_page
-from lakehand.store.schema import event, operation
+from lakehand.store.schema import Id, event, operation
 
 LONGEST_FINGERPRINT = 250
 LONGEST_KIND = 64
+BY_IDS = ListStatement(lambda ids: select(event).where(event.c.event_id.in_(ids)), [Id])
 
 
 @dataclass(slots=True)
@@ -67,6 +68,18 @@ class SqlEvents:
             query = query.where(event.c.kind.startswith(kind, autoescape=True) if is_prefix else event.c.kind == kind)
         keys = [event.c.event_time, event.c.event_id]
         return read_page(self.database, query, keys, to_event, limit=limit, cursor=cursor)
+
+    def after(self, id: int, *, limit: int) -> Sequence[StoredEvent]:
+        query = select(event).where(event.c.event_id > id).order_by(event.c.event_id).limit(limit)
+        return [to_event(row) for row in self.database.read(lambda tx: tx.execute(query).all())]
+
+    def by_ids(self, ids: Collection[int]) -> Sequence[StoredEvent]:
+        rows = self.database.read(lambda tx: BY_IDS.rows(tx, sorted(ids))) if ids else []
+        found = {row.event_id: to_event(row) for row in rows}
+        return [found[key] for key in sorted(found)]
+
+    def last_id(self) -> int:
+        return self.database.read(lambda tx: tx.scalar(select(func.max(event.c.event_id)))) or 0
 
     def remove_before(self, before: datetime, *, limit: int) -> int:
         """Delete events that last happened before, except those of operations that are not finished."""

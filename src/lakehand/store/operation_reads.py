@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads operations: single ones, lists, and the queue for dispatch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ from lakehand.domain.processes import Instant
 from lakehand.domain.rules import Busy, Candidate, DispatchQueue
 from lakehand.domain.tables import Format, TableId
 from lakehand.store.clock import to_millis, to_time
+from lakehand.store.compiled_statements import ListStatement
 from lakehand.store.database import Database
 from lakehand.store.documents import from_document
 from lakehand.store.events import EventWriter
@@ -67,6 +68,7 @@ DEPTH = (
     .group_by(c.queue)
 )
 ONE = select(operation).where(c.operation_id == bindparam("id", type_=Id))
+BY_IDS = ListStatement(lambda ids: select(operation).where(c.operation_id.in_(ids)), [Id])
 AT = select(operation).where(c.tbl_id == bindparam("table", type_=Id), c.instant == bindparam("instant"))
 NEWEST = select(operation).where(c.tbl_id == bindparam("table", type_=Id)).order_by(c.operation_id.desc())
 LIVE_OF = NEWEST.where(c.status.in_(LIVE_WORDS))
@@ -97,6 +99,10 @@ class OperationReads:
     def find(self, table: TableId, instant: Instant) -> Operation | None:
         row = self.database.read(lambda tx: tx.execute(AT, {"table": table, "instant": instant}).one_or_none())
         return None if row is None else to_operation(row)
+
+    def by_ids(self, ids: Collection[OperationId]) -> Sequence[Operation]:
+        rows = self.database.read(lambda tx: BY_IDS.rows(tx, sorted(ids))) if ids else []
+        return list({row.operation_id: to_operation(row) for row in rows}.values())
 
     def of_table(self, table: TableId, *, recent: int, waiting: int = MOST_WAITING) -> Sequence[Operation]:
         def read(tx: Connection) -> Sequence[Row[Any]]:

@@ -9,15 +9,16 @@ import asyncio
 import hashlib
 import logging
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from datetime import datetime
 
+from lakehand.core.ports import Events
 from lakehand.core.rate_limits import EventThrottle
 from lakehand.domain.errors import LakehandError
 from lakehand.domain.events import Event
-from lakehand.rest.context import ApiContext
 
 log = logging.getLogger(__name__)
 PAUSE = 1.0  # seconds between two writes
@@ -27,10 +28,11 @@ OTHERS = "other addresses"
 
 
 class WrongTokens:
-    """Collected by the event loop, written by a thread of its own."""
+    """Collected by the event loop of one interface, written by a thread of its own."""
 
-    def __init__(self, context: ApiContext) -> None:
-        self._context = context
+    def __init__(self, events: Events, now: Callable[[], datetime]) -> None:
+        self._events = events
+        self._now = now
         self._noted: Counter[tuple[str, str]] = Counter()
         self._timer: asyncio.TimerHandle | None = None
         self._throttle = EventThrottle()
@@ -51,9 +53,9 @@ class WrongTokens:
 
     def _write(self, noted: Counter[tuple[str, str]]) -> None:
         try:
-            now = self._context.intake.store.clock.now()
+            now = self._now()
             events = [e for kind, times in noted.items() for e in self._counted(unauthorized(*kind), times, now)]
-            self._context.events.add(events, now=now)
+            self._events.add(events, now=now)
         except LakehandError as error:
             log.warning("wrong tokens were not stored", extra={"count": noted.total(), "error": str(error)})
 

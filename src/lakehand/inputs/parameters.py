@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 from lakehand.core.intake import NotificationRules
 from lakehand.domain.errors import Invalid
 from lakehand.domain.processes import Instant, Json
-from lakehand.rest.fields import property_key
+from lakehand.inputs.fields import property_key
 
 _TEXT = re.compile(r"[A-Za-z0-9_.:,+-]+( [A-Za-z0-9_.:,+-]+)*")
 _RESOURCE = re.compile(r"(?:[a-z]{1,16}:)?[0-9]{1,6}[kmgt]?[:,][0-9]{1,6}[kmgt]?", re.IGNORECASE)

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gRPC server: an event loop in a thread of its own, so that a stream costs no thread."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import grpc
+import grpc.aio
+from grpc_health.v1 import health_pb2_grpc
+
+from lakehand.core.readiness import ReadinessCheck
+from lakehand.core.wrong_tokens import WrongTokens
+from lakehand.domain.errors import Unavailable
+from lakehand.rpc import reflection
+from lakehand.rpc.calls import Calls
+from lakehand.rpc.certificates import Certificates, credentials_of
+from lakehand.rpc.context import RpcBounds, RpcContext
+from lakehand.rpc.feed import ChangeFeed
+from lakehand.rpc.health import Health
+from lakehand.rpc.methods import METHODS
+from lakehand.rpc.peers import secret_of
+
+T = TypeVar("T")
+MINUTE = 60_000  # milliseconds
+LONGEST_METADATA = 16 * 1024  # bytes: tokens of identity providers are long
+Details = grpc.HandlerCallDetails
+Continuation = Callable[[Details], Awaitable[Any]]
+
+
+class Gate(grpc.aio.ServerInterceptor):
+    """Gives our calls to ``calls``; health and reflection go on as they are."""
+
+    calls: Calls | None = None
+
+    async def intercept_service(self, continuation: Continuation, handler_call_details: Details) -> Any:
+        method = METHODS.get(handler_call_details.method)
+        if method is None or self.calls is None:
+            return await continuation(handler_call_details)
+        return await self.calls.handler(method, secret_of(handler_call_details.invocation_metadata))
+
+
+class RpcServer:
+    """Takes its port when it is made, and answers when it is started."""
+
+    def __init__(
+        self, host: str, port: int, bounds: RpcBounds | None = None, certificates: Certificates | None = None
+    ) -> None:
+        self.bounds = bounds or RpcBounds()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="grpc", daemon=True)
+        self._thread.start()
+        self._gate = Gate()
+        self._stopping: asyncio.Task[None] | None = None
+        self.where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        try:
+            self.port = self._wait_for(self._bind(certificates))
+        except BaseException:
+            self._end_loop()
+            raise
+        self.address = address(host, self.port)
+
+    def start(self, context: RpcContext) -> None:
+        self._wait_for(self._start(context))
+
+    def begin_stop(self) -> None:
+        """Take no more calls, and let streams end. Returns at once."""
+        self._loop.call_soon_threadsafe(self._stop_soon)
+
+    def stop(self) -> None:
+        """Returns when all calls have ended or were cut off after the grace. May be called again."""
+        if self._loop.is_closed():
+            return
+        self._wait_for(self._stopped())
+        self._end_loop()
+
+    def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def _bind(self, certificates: Certificates | None) -> int:
+        self._server = grpc.aio.server(
+            interceptors=[self._gate], options=options(self.bounds), maximum_concurrent_rpcs=self.bounds.max_requests
+        )
+        try:
+            if certificates is None:
+                return self._server.add_insecure_port(self.where)
+            return self._server.add_secure_port(self.where, credentials_of(certificates))
+        except RuntimeError as error:
+            raise Unavailable(f"cannot listen on {self.where} for gRPC: choose another grpc_port or host") from error
+
+    async def _start(self, context: RpcContext) -> None:
+        self._threads = ThreadPoolExecutor(self.bounds.threads, thread_name_prefix="grpc")
+        self._readiness = ReadinessCheck(context.readiness)
+        self._health = Health(self._readiness)
+        self._calls = Calls(
+            context=context, bounds=self.bounds, threads=self._threads,
+            feed=ChangeFeed(store=context.store, run=self._run, pace=self.bounds.pace),
+            wrong_tokens=WrongTokens(context.store.events, context.store.clock.now),
+        )  # fmt: skip
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        reflection.add_to(self._server)
+        self._gate.calls = self._calls
+        await self._server.start()
+
+    def _run(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> "asyncio.Future[T]":
+        return self._calls.run(function, *args, **kwargs)
+
+    def _stop_soon(self) -> None:
+        if self._stopping is None:
+            self._stopping = self._loop.create_task(self._stop())
+
+    async def _stopped(self) -> None:
+        self._stop_soon()
+        assert self._stopping is not None
+        await self._stopping
+
+    async def _stop(self) -> None:
+        if self._gate.calls is None:
+            return await self._server.stop(None)
+        self._health.stop()
+        self._calls.feed.close()
+        await self._server.stop(self.bounds.grace)
+        await self._calls.feed.end()
+        self._calls.wrong_tokens.close()
+        self._readiness.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        return None
+
+    def _end_loop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+def options(bounds: RpcBounds) -> list[tuple[str, Any]]:
+    return [
+        ("grpc.so_reuseport", 0),  # a second service must not share the port
+        ("grpc.max_receive_message_length", bounds.max_message),
+        ("grpc.max_metadata_size", LONGEST_METADATA),
+        ("grpc.absolute_max_metadata_size", LONGEST_METADATA),
+        ("grpc.max_concurrent_streams", bounds.max_requests),  # of one connection
+        ("grpc.max_allowed_incoming_connections", bounds.max_connections),
+        ("grpc.max_connection_idle_ms", 10 * MINUTE),
+        ("grpc.keepalive_time_ms", MINUTE),  # streams whose client is gone are seen
+        ("grpc.keepalive_timeout_ms", MINUTE // 3),
+        ("grpc.http2.min_ping_interval_without_data_ms", MINUTE // 6),  # clients may ping every ten seconds
+        ("grpc.http2.max_ping_strikes", 2),
+    ]
+
+
+def address(host: str, port: int) -> str:
+    """Where a client on this machine finds it."""
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+    return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
