@@ -5,11 +5,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
+import grpc
 import httpx
+from google.protobuf.duration_pb2 import Duration
 from typer.testing import CliRunner
 
 from lakehand.cli import app
 from lakehand.client import LakehandClient, RequestFailed
+from tests.rpc.parts import BY_NAME, STUBS
 
 
 class Actor(Protocol):
@@ -211,3 +214,49 @@ class ByClient:
     def sync(self, catalog: str) -> None:
         with suppress(RequestFailed):
             self.client.catalogs.sync(catalog)
+
+
+class ByRpc:
+    """Calls of the generated gRPC client."""
+
+    def __init__(self, address: str, token: str) -> None:
+        self.channel, self.metadata = grpc.insecure_channel(address), (("authorization", f"Bearer {token}"),)
+
+    def close(self) -> None:
+        self.channel.close()
+
+    def call(self, rpc: str, **fields: Any) -> None:
+        method = BY_NAME[rpc]
+        stub = STUBS[rpc.partition(".")[0]](self.channel)
+        with suppress(grpc.RpcError):
+            getattr(stub, rpc.partition(".")[2])(method.request(**fields), metadata=self.metadata, timeout=30)
+
+    def add_table(self, location: str) -> None:
+        self.call("Tables.AddTable", location=location, format="hudi")
+
+    def change(self, table: int, priority: int, actions: list[str]) -> None:
+        self.call("Tables.ChangeTable", id=table, priority=priority, action_types=actions)
+
+    def pause(self, table: int) -> None:
+        self.call("Tables.PauseTable", id=table)
+
+    def resume(self, table: int) -> None:
+        self.call("Tables.ResumeTable", id=table)
+
+    def evaluate(self, table: int) -> None:
+        self.call("Tables.EvaluateTable", id=table)
+
+    def submit(self, table: int, action: str, *, dry_run: bool = False) -> None:
+        self.call("Operations.SubmitOperation", table=table, action=action, dry_run=dry_run)
+
+    def cancel(self, operation: int) -> None:
+        self.call("Operations.CancelOperation", id=operation)
+
+    def retry(self, operation: int) -> None:
+        self.call("Operations.RetryOperation", id=operation)
+
+    def silence(self, alert: int, hours: int) -> None:
+        self.call("Alerts.SilenceAlert", id=alert, duration=Duration(seconds=hours * 3600))
+
+    def sync(self, catalog: str) -> None:
+        self.call("Catalogs.SyncCatalog", name=catalog)

@@ -15,8 +15,9 @@ from lakehand.core.access_ports import AuditFilter
 from lakehand.core.ports import OperationFilter, TableFilter
 from lakehand.domain.access import Caller, Role
 from lakehand.store import SqlStore, open_store
-from tests.interfaces.actors import Actor, ByClient, ByCommand, ByDashboard, ByRest
+from tests.interfaces.actors import Actor, ByClient, ByCommand, ByDashboard, ByRest, ByRpc
 from tests.rest.parts import Listed, context_over, open_alert, serving
+from tests.rpc.parts import rpc_context, rpc_serving
 from tests.web.conftest import FoundTables, pages_over
 
 ROOT = Caller(name="root", role=Role.ADMIN)
@@ -24,6 +25,7 @@ INTERFACES: dict[str, tuple[Any, str]] = {
     "rest": (ByRest, "rest"),
     "command": (ByCommand, "rest"),
     "client": (ByClient, "rest"),
+    "grpc": (ByRpc, "grpc"),
     "dashboard": (ByDashboard, "dashboard"),
 }
 
@@ -48,23 +50,23 @@ def script(actor: Actor, *, alert: int) -> None:
 
 
 @contextmanager
-def service(template: Path, home: Path) -> Iterator[tuple[SqlStore, str, dict[str, str]]]:
-    """A service on an empty database, with a token for an operator and one for a viewer."""
+def service(template: Path, home: Path) -> Iterator[tuple[SqlStore, dict[str, str], dict[str, str]]]:
+    """A service on an empty database: its addresses by protocol, and a token for each role."""
     home.mkdir()
     store = open_store(f"sqlite:///{shutil.copyfile(template, home / 'lakehand.db')}")
     api = context_over(store, listed=Listed(["orders"]))
     pages = replace(pages_over(api, store), discovery=FoundTables())
     tokens = {str(role): api.requests.tokens.create(ROOT, str(role), role)[1] for role in Role}
-    with serving(api, pages=pages) as client:
-        yield store, str(client.base_url).rstrip("/"), tokens
+    with serving(api, pages=pages) as client, rpc_serving(rpc_context(api)) as rpc:
+        yield store, {"http": str(client.base_url).rstrip("/"), "grpc": rpc.server.address}, tokens
         pages.feed.close()
     store.close()
 
 
 def run(template: Path, home: Path, interface: str, role: str = "operator") -> dict[str, Any]:
     make, via = INTERFACES[interface]
-    with service(template, home) as (store, url, tokens):
-        actor = make(url, tokens[role])
+    with service(template, home) as (store, addresses, tokens):
+        actor = make(addresses["grpc" if interface == "grpc" else "http"], tokens[role])
         script(actor, alert=open_alert(store))
         actor.close()
         return seen(store, via)
