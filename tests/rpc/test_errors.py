@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors as statuses with details, bounds, deadlines, metrics, and what needs no token."""
 
+import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +23,8 @@ from lakehand.domain.errors import Unavailable
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.rest import ApiContext
 from lakehand.rpc import RpcBounds, RpcServer
+from lakehand.rpc.calls import carry_out
+from lakehand.rpc.errors import DeadlinePassed
 from lakehand.rpc.generated import access_pb2, operations_pb2, service_pb2, tables_pb2
 from lakehand.rpc.generated.table_pb2 import Properties
 from lakehand.rpc.methods import SERVICES
@@ -179,6 +183,13 @@ def test_a_call_whose_deadline_has_passed_is_not_begun(api: ApiContext, store: S
     assert asked == ["/data/next"]
 
 
+def test_a_call_that_reaches_a_thread_after_its_deadline_is_not_begun() -> None:
+    nothing: Any = None
+
+    with pytest.raises(DeadlinePassed):
+        carry_out(BY_NAME["Tables.AddTable"], nothing, b"", deadline=time.monotonic() - 0.1)
+
+
 def audit(store: SqlStore) -> Any:
     return store.audit.list(AuditFilter(action="table.add"), limit=10, cursor=None).items
 
@@ -190,6 +201,21 @@ def test_more_calls_than_allowed_are_refused_at_once(api: ApiContext) -> None:
             RpcClient(channel, client.server).tables.ListTables(tables_pb2.ListTablesRequest(), timeout=30)
         assert failed.value.code() is Code.RESOURCE_EXHAUSTED
         release()
+
+
+def test_more_connections_than_allowed_are_closed_at_once(api: ApiContext) -> None:
+    server_settings = b"\x00\x00\x1e\x04"  # the head of the frame that a server sends first
+    with rpc_serving(rpc_context(api), replace(QUICK, max_connections=2)) as client, ExitStack() as opened:
+        host, _, port = client.server.address.partition(":")
+
+        def first_bytes() -> bytes:
+            connection = opened.enter_context(socket.create_connection((host, int(port)), timeout=30))
+            connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0")
+            return connection.recv(len(server_settings))
+
+        found = [first_bytes() for _ in range(3)]
+
+    assert found == [server_settings, server_settings, b""]
 
 
 def test_without_a_token_the_message_is_not_read(api: ApiContext) -> None:

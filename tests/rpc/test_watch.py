@@ -185,6 +185,9 @@ def test_the_progress_of_a_running_operation_is_a_change_and_its_lease_is_none(
         assert next(stream).operation.status == SUBMITTED
         assert operation.lease is not None
         store.operations.renew({operation.id: operation.lease.token}, now=store.clock.now(), time_to_live=2 * MINUTE)
+        feed = client.server._calls.feed
+        renewed_at = feed.readings
+        wait_for(lambda: feed.readings > renewed_at + 1, "a reading after the renewal", 30)
         now = store.clock.now()
         store.operations.save(replace(operation, progress={"phase": "rewriting"}, updated_at=now), now=now)
 

@@ -38,6 +38,10 @@ class TooMany(Unavailable):
     code = "too-many"
 
 
+class Stopping(Unavailable):
+    """The service is stopping: watch again."""
+
+
 class DeadlinePassed(LakehandError):
     """The deadline of the call passed before it was begun."""
 
@@ -54,7 +58,7 @@ def status_of(error: Exception, rpc: str) -> grpc.Status:
     if not isinstance(error, LakehandError):
         log.error("a call failed unexpectedly", extra={"rpc": rpc}, exc_info=error)
         return plain_status(code, "the request failed unexpectedly: see the log of the service")
-    if code in (Code.INTERNAL, Code.UNAVAILABLE):
+    if code in (Code.INTERNAL, Code.UNAVAILABLE) and not isinstance(error, Stopping):
         log.warning("a call failed", extra={"rpc": rpc, "code": error.code, "error": str(error)})
     number: int = code.value[0]
     message = str(error).encode("utf-8", "replace").decode()[:LONGEST_MESSAGE]

@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from lakehand.domain.errors import Unauthorized, Unavailable
+from lakehand.domain.errors import Unauthorized
 from lakehand.rpc.context import Call, RunInThread
+from lakehand.rpc.errors import Stopping
 from lakehand.rpc.feed import ChangeFeed
 
 
@@ -36,7 +37,7 @@ class Stream:
 
     async def check(self) -> None:
         if self.feed.is_closed:
-            raise Unavailable("the service is stopping: watch again")
+            raise Stopping
         if time.monotonic() - self._checked_at >= self.recheck:
             if not await self.run(self.is_valid):
                 raise Unauthorized("the token of this stream is no longer valid")
