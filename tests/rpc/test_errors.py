@@ -22,11 +22,12 @@ from lakehand.core.access_ports import AuditFilter
 from lakehand.domain.errors import Unavailable
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.rest import ApiContext
-from lakehand.rpc import RpcBounds, RpcServer
+from lakehand.rpc import RpcBounds, RpcServer, reading
 from lakehand.rpc.calls import carry_out
 from lakehand.rpc.errors import DeadlinePassed
 from lakehand.rpc.generated import access_pb2, operations_pb2, service_pb2, tables_pb2
 from lakehand.rpc.generated.table_pb2 import Properties
+from lakehand.rpc.health import MOST_CALLS
 from lakehand.rpc.methods import SERVICES
 from lakehand.store import SqlStore
 from tests.kit.polling import wait_for
@@ -204,18 +205,18 @@ def test_more_calls_than_allowed_are_refused_at_once(api: ApiContext) -> None:
 
 
 def test_more_connections_than_allowed_are_closed_at_once(api: ApiContext) -> None:
-    server_settings = b"\x00\x00\x1e\x04"  # the head of the frame that a server sends first
+    settings = b"\x04"  # the type of the frame that a server sends first
     with rpc_serving(rpc_context(api), replace(QUICK, max_connections=2)) as client, ExitStack() as opened:
         host, _, port = client.server.address.partition(":")
 
         def first_bytes() -> bytes:
             connection = opened.enter_context(socket.create_connection((host, int(port)), timeout=30))
             connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0")
-            return connection.recv(len(server_settings))
+            return connection.recv(4)[3:]
 
         found = [first_bytes() for _ in range(3)]
 
-    assert found == [server_settings, server_settings, b""]
+    assert found == [settings, settings, b""]
 
 
 def test_without_a_token_the_message_is_not_read(api: ApiContext) -> None:
@@ -233,6 +234,39 @@ def test_without_a_token_the_message_is_not_read(api: ApiContext) -> None:
         never.set()
 
     assert failure_of(failed.value) == (Code.UNAUTHENTICATED, "unauthorized")
+
+
+@pytest.mark.parametrize("path", ["/lakehand.v1.Service/GetVersion", "/grpc.health.v1.Health/Check"])
+def test_half_a_call_that_needs_no_token_ends_by_itself(
+    client: RpcClient, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(reading.read_message, "__defaults__", (0.1,))
+    never = threading.Event()
+    raw: Any = client.channel.stream_unary(path)
+
+    def silent() -> Iterator[bytes]:
+        never.wait(60)
+        yield b""
+
+    with pytest.raises(grpc.RpcError) as failed:
+        raw(silent(), timeout=30)
+    never.set()
+
+    assert failed.value.code() is Code.INVALID_ARGUMENT
+
+
+def test_so_many_may_watch_the_health(client: RpcClient) -> None:
+    stub: Any = health_pb2_grpc.HealthStub(client.channel)
+    streams = [stub.Watch(health_pb2.HealthCheckRequest(), timeout=60) for _ in range(MOST_CALLS)]
+    assert {next(stream).status for stream in streams} == {health_pb2.HealthCheckResponse.SERVING}
+
+    with pytest.raises(grpc.RpcError) as failed:
+        stub.Check(health_pb2.HealthCheckRequest(), timeout=30)
+
+    assert failed.value.code() is Code.RESOURCE_EXHAUSTED
+    assert client.tables.ListTables(tables_pb2.ListTablesRequest()).next_page_token == ""
+    for stream in streams:
+        stream.cancel()
 
 
 def test_wrong_tokens_leave_one_event_with_a_count(api: ApiContext, store: SqlStore) -> None:

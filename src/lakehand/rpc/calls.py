@@ -22,6 +22,7 @@ from lakehand.rpc.errors import DeadlinePassed, TooMany, code_of, status_of
 from lakehand.rpc.feed import ChangeFeed
 from lakehand.rpc.methods import Method
 from lakehand.rpc.peers import address_of
+from lakehand.rpc.reading import read_message
 from lakehand.rpc.streams import Stream
 
 T = TypeVar("T")
@@ -42,19 +43,22 @@ class Calls:
     in_flight: int = 0  # calls whose token is checked or that are carried out
 
     async def handler(self, method: Method, secret: str) -> Handler:
-        """How this call is answered. Without a valid token its message is not even read."""
+        """How this call is answered. Without a valid token its message is not even read.
+
+        As a stream of requests, of which one is read: the library would wait for the message without a time limit.
+        """
         try:
             with self.counted():
                 caller = await self.recognise(method, secret)
         except Exception as error:
             return refusal(partial(self.fail, method, error))
         if method.streams:
-            return grpc.unary_stream_rpc_method_handler(self.stream(method, caller, secret))
-        return grpc.unary_unary_rpc_method_handler(self.unary(method, caller))
+            return grpc.stream_stream_rpc_method_handler(self.stream(method, caller, secret))
+        return grpc.stream_unary_rpc_method_handler(self.unary(method, caller))
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """The library has a bound, too, but applies it after the token was checked."""
+        """The library has a bound, too, but calls without a token would count for it."""
         if self.in_flight >= self.bounds.max_requests:
             raise TooMany(f"{self.bounds.max_requests} calls are under way already: call again later")
         self.in_flight += 1
@@ -75,9 +79,10 @@ class Calls:
         return asyncio.get_running_loop().run_in_executor(self.threads, partial(function, *args, **kwargs))
 
     def unary(self, method: Method, caller: Caller) -> Any:
-        async def answer(raw: bytes, context: ServicerContext) -> bytes:
+        async def answer(_requests: AsyncIterator[bytes], context: ServicerContext) -> bytes:
             began, code = time.perf_counter(), grpc.StatusCode.CANCELLED
             try:
+                raw = await read_message(context)
                 with self.counted():
                     call, deadline = self.call_of(caller, context), deadline_of(context)
                     found: bytes = await self.run(carry_out, method, call, raw, deadline)
@@ -94,12 +99,13 @@ class Calls:
         return answer
 
     def stream(self, method: Method, caller: Caller, secret: str) -> Any:
-        async def answer(raw: bytes, context: ServicerContext) -> None:
+        async def answer(_requests: AsyncIterator[bytes], context: ServicerContext) -> None:
             code = grpc.StatusCode.CANCELLED
             self.count_streams(1)
             try:
                 if self.open_streams > self.bounds.max_streams:
                     raise TooMany(f"{self.bounds.max_streams} streams are open already: end some of them")
+                raw = await read_message(context)
                 messages: AsyncIterator[Any] = method.function(
                     self.opened(caller, secret, context), decoded(method, raw)
                 )
@@ -144,8 +150,6 @@ class Calls:
 
 
 def refusal(fail: Callable[[ServicerContext], Any]) -> Handler:
-    """As a stream of requests, because such a handler need not read any."""
-
     async def refuse(_requests: AsyncIterator[bytes], context: ServicerContext) -> None:
         await fail(context)
 

@@ -46,7 +46,7 @@ class RpcBounds:
     """How much clients may ask of the server."""
 
     max_message: int = 64 * 1024  # bytes of one request
-    max_requests: int = 1000  # at once, streams included
+    max_requests: int = 1000  # at once, streams included; also the most of one connection
     max_streams: int = 500  # watchers at once
     max_connections: int = 1024
     threads: int = 16  # that work for requests and for all streams together

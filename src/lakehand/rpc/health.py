@@ -4,25 +4,43 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from typing import Any, TypeAlias
 
 import grpc
 import grpc.aio
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2
 
 from lakehand.core.readiness import OK, ReadinessCheck
+from lakehand.domain.errors import Invalid
 from lakehand.rpc.methods import SERVICES
+from lakehand.rpc.reading import read_message
 
-Status = health_pb2.HealthCheckResponse
+Request, Status = health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse
+ServicerContext: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 PACE = 2.0  # seconds between two checks for somebody who watches
-MOST_WATCHERS = 50
+MOST_CALLS = 50  # at once: whoever has no token cannot take them from those who have
 NAMES = frozenset({"", *SERVICES})
 
 
-class Health(health_pb2_grpc.HealthServicer):
+class Health:
     def __init__(self, check: ReadinessCheck) -> None:
         self._check = check
-        self._watchers = 0
+        self._calls = 0
         self._stopping = asyncio.Event()
+
+    def handlers(self) -> grpc.GenericRpcHandler:
+        coding: dict[str, Any] = {
+            "request_deserializer": Request.FromString, "response_serializer": Status.SerializeToString,
+        }  # fmt: skip
+        watch: Any = self.watch
+        check: Any = self.check
+        return grpc.method_handlers_generic_handler(
+            health_pb2.DESCRIPTOR.services_by_name["Health"].full_name,
+            {
+                "Check": grpc.stream_stream_rpc_method_handler(check, **coding),
+                "Watch": grpc.stream_stream_rpc_method_handler(watch, **coding),
+            },
+        )
 
     async def status(self) -> int:
         if self._stopping.is_set():
@@ -31,32 +49,42 @@ class Health(health_pb2_grpc.HealthServicer):
         is_ready = all(part == OK for part in parts.values())
         return Status.SERVING if is_ready else Status.NOT_SERVING
 
-    async def Check(  # noqa: N802 - named by the standard
-        self, request: health_pb2.HealthCheckRequest, context: "grpc.aio.ServicerContext[object, object]"
-    ) -> health_pb2.HealthCheckResponse:
-        if request.service not in NAMES:
-            await context.abort(grpc.StatusCode.NOT_FOUND, "there is no such service")
-        return Status(status=await self.status())
+    async def check(self, _requests: AsyncIterator[Any], context: ServicerContext) -> None:
+        await self.bounded(self.answer_once, context)
 
-    async def Watch(  # noqa: N802
-        self, request: health_pb2.HealthCheckRequest, context: "grpc.aio.ServicerContext[object, object]"
-    ) -> AsyncIterator[health_pb2.HealthCheckResponse]:
-        if self._watchers >= MOST_WATCHERS:
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{MOST_WATCHERS} watch the health already")
-        self._watchers += 1
+    async def watch(self, _requests: AsyncIterator[Any], context: ServicerContext) -> None:
+        await self.bounded(self.answer_changes, context)
+
+    async def bounded(self, answer: Any, context: ServicerContext) -> None:
+        if self._calls >= MOST_CALLS:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{MOST_CALLS} ask for the health already")
+        self._calls += 1
         try:
-            last = None
-            while not (self._stopping.is_set() and last == Status.NOT_SERVING):
-                now = await self.status() if request.service in NAMES else Status.SERVICE_UNKNOWN
-                if now != last:
-                    yield Status(status=now)
-                last = now
-                with suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(self._stopping.wait(), PACE)
-                if self._stopping.is_set() and request.service not in NAMES:
-                    return
+            request = await read_message(context)
+            await answer(request.service, context)
+        except Invalid as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         finally:
-            self._watchers -= 1
+            self._calls -= 1
+
+    async def answer_once(self, name: str, context: ServicerContext) -> None:
+        if name not in NAMES:
+            await context.abort(grpc.StatusCode.NOT_FOUND, "there is no such service")
+        await context.write(Status(status=await self.status()))
+
+    async def answer_changes(self, name: str, context: ServicerContext) -> None:
+        last = None
+        while True:
+            is_last = self._stopping.is_set()
+            now = await self.status() if name in NAMES else Status.SERVICE_UNKNOWN
+            if now != last:
+                await context.write(Status(status=now))
+            if is_last:
+                return
+            last = now
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), PACE)
 
     def stop(self) -> None:
+        """Whoever watches is told; then the streams end."""
         self._stopping.set()

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import grpc
 import grpc.aio
-from grpc_health.v1 import health_pb2_grpc
 
 from lakehand.core.readiness import ReadinessCheck
 from lakehand.core.wrong_tokens import WrongTokens
@@ -80,9 +79,7 @@ class RpcServer:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     async def _bind(self, certificates: Certificates | None) -> int:
-        self._server = grpc.aio.server(
-            interceptors=[self._gate], options=options(self.bounds), maximum_concurrent_rpcs=self.bounds.max_requests
-        )
+        self._server = grpc.aio.server(interceptors=[self._gate], options=options(self.bounds))
         try:
             if certificates is None:
                 return self._server.add_insecure_port(self.where)
@@ -99,7 +96,7 @@ class RpcServer:
             feed=ChangeFeed(store=context.store, run=self._run, pace=self.bounds.pace),
             wrong_tokens=WrongTokens(context.store.events, context.store.clock.now),
         )  # fmt: skip
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        self._server.add_generic_rpc_handlers((self._health.handlers(),))
         reflection.add_to(self._server)
         self._gate.calls = self._calls
         await self._server.start()
