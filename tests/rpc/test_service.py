@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 import httpx
 import pytest
+import trustme
 
 from lakehand.app.settings import Settings
 from lakehand.rpc.generated import service_pb2
@@ -68,6 +69,43 @@ def drain(stream: Any) -> None:
         list(stream)
     except grpc.RpcError:
         return
+
+
+def write_pair(folder: Path) -> bytes:
+    """A certificate and its key, as files; returns the certificate of their authority."""
+    authority = trustme.CA()
+    pair = authority.issue_cert("localhost", "127.0.0.1")
+    (folder / "key.pem").write_bytes(pair.private_key_pem.bytes())
+    (folder / "certificate.pem").write_bytes(b"".join(blob.bytes() for blob in pair.cert_chain_pems))
+    return authority.cert_pem.bytes()
+
+
+def answers(address: str, root: bytes) -> bool:
+    """Whether a new connection that trusts this authority is answered."""
+    own = [("grpc.use_local_subchannel_pool", 1)]
+    with grpc.secure_channel(address, grpc.ssl_channel_credentials(root), own) as channel:
+        try:
+            return bool(ServiceStub(channel).GetVersion(service_pb2.GetVersionRequest(), timeout=10).version)
+        except grpc.RpcError:
+            return False
+
+
+def test_grpc_uses_the_certificate_of_the_service_also_a_changed_one(tmp_path: Path) -> None:
+    first = write_pair(tmp_path)
+    files = {"tls_certificate": str(tmp_path / "certificate.pem"), "tls_key": str(tmp_path / "key.pem")}
+    running = RunningService(tmp_path / "home", tmp_path / "warehouse", grpc_port="0", **files)
+    running.warehouse.mkdir()
+    try:
+        running.start()
+        address = grpc_address(running)
+        assert answers(address, first)
+
+        second = write_pair(tmp_path)
+
+        wait_for(lambda: answers(address, second), "the new certificate", 60)
+        assert not answers(address, first)
+    finally:
+        running.end()
 
 
 def test_a_port_that_is_taken_is_named_and_nothing_is_made(tmp_path: Path) -> None:
