@@ -23,10 +23,12 @@ class ReadinessCheck:
 
     async def parts(self) -> Mapping[str, str]:
         loop = asyncio.get_running_loop()
-        if self._asked is None or self._asked.done() or self._asked.get_loop() is not loop:
-            self._asked = loop.run_in_executor(self._thread, self._ask)
-        done, _ = await asyncio.wait([self._asked], timeout=self._timeout)
-        return self._asked.result() if done else {"service": f"no answer within {self._timeout:g} s"}
+        asked = self._asked
+        if asked is None or asked.done() or asked.get_loop() is not loop:
+            asked = self._asked = loop.run_in_executor(self._thread, self._ask)
+        # Whoever waits with us may have asked again before we go on: only this future is ours.
+        done, _ = await asyncio.wait([asked], timeout=self._timeout)
+        return asked.result() if done else {"service": f"no answer within {self._timeout:g} s"}
 
     def _ask(self) -> Mapping[str, str]:
         try:

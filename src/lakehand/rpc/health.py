@@ -12,6 +12,7 @@ from grpc_health.v1 import health_pb2
 
 from lakehand.core.readiness import OK, ReadinessCheck
 from lakehand.domain.errors import Invalid
+from lakehand.rpc.errors import status_of
 from lakehand.rpc.methods import SERVICES
 from lakehand.rpc.reading import read_message
 
@@ -64,6 +65,10 @@ class Health:
             await answer(request.service, context)
         except Invalid as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        except grpc.aio.AbortError:
+            raise
+        except Exception as error:
+            await context.abort(grpc.StatusCode.INTERNAL, status_of(error, "Health").details)
         finally:
             self._calls -= 1
 
