@@ -129,6 +129,9 @@ class Tables(Protocol):
     def by_name(self, db_name: str, table_name: str) -> Sequence[Table]:
         """Registered tables of that name; more than one is possible where db_name is empty, or in several catalogs."""
 
+    def by_names(self, names: Collection[tuple[str, str]]) -> Sequence[Table]:
+        """As ``by_name`` for many names, (db_name, table_name) each."""
+
     def list(self, filter: TableFilter, *, limit: int, cursor: str | None) -> Page[Table]: ...
 
     def add(self, spec: TableSpec, *, now: datetime) -> tuple[Table, bool]:

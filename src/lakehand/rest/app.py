@@ -15,6 +15,7 @@ from lakehand.rest import (
     alerts,
     audit,
     catalogs,
+    commits,
     errors,
     events,
     fleet,
@@ -26,17 +27,18 @@ from lakehand.rest import (
     tokens,
 )
 from lakehand.rest.access import address_of
-from lakehand.rest.bodies import BoundedBodies
+from lakehand.rest.bodies import Bound, BoundedBodies
 from lakehand.rest.context import ApiContext
 from lakehand.rest.errors import ProblemAnswer
 from lakehand.rest.foreign_requests import ForeignRequests
 from lakehand.rest.wire import HudiWire
 from lakehand.rest.wrong_tokens import WrongTokens
 
+MOST_DELIMITERS_OF_EVENTS = 100_000
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 ROUTERS = [
     module.router
-    for module in (tables, operations, catalogs, alerts, events, fleet, tokens, audit, service, rfc43, health)
+    for module in (commits, tables, operations, catalogs, alerts, events, fleet, tokens, audit, service, rfc43, health)
 ]
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": ProblemAnswer, "description": text}
@@ -87,17 +89,23 @@ def build_app(context: ApiContext, pages: Pages | None = None) -> FastAPI:
             Middleware(ForeignRequests, hosts=context.security.hosts, refusals=context.refusals, is_page=pages.has),
             Middleware(wired, context=context, wires=wires),
             Middleware(RequestMetrics, on_request=context.on_request),
-            Middleware(BoundedBodies, most=context.security.max_body),
+            Middleware(BoundedBodies, most=context.security.max_body, others=larger_bodies(context)),
             Middleware(PageRoutes, pages=pages),
         ],
     )
     app.state.context = context
     app.state.readiness_check = health.ReadinessCheck(context.readiness)
     app.state.wrong_tokens = WrongTokens(context)
+    app.state.commit_handler = commits.CommitHandler(context=context)
     errors.install(app)
     for router in ROUTERS:
         app.include_router(router)
     return app
+
+
+def larger_bodies(context: ApiContext) -> dict[str, Bound]:
+    """A batch of a thousand events is one request."""
+    return {commits.PATH: Bound(context.security.max_commits_body, MOST_DELIMITERS_OF_EVENTS)}
 
 
 class PageRoutes:
@@ -125,6 +133,7 @@ async def lifespan(wires: list[HudiWire], app: FastAPI) -> AsyncIterator[None]:
     yield
     for wire in wires:
         wire.group_commit.close()
+    app.state.commit_handler.group_commit.close()
     app.state.readiness_check.close()
     app.state.wrong_tokens.close()
 
