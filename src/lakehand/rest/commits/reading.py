@@ -33,9 +33,8 @@ def read_request(headers: Mapping[str, str], body: bytes, defaults: Defaults) ->
     if cloud_events.is_binary(headers):
         return [cloud_events.read_binary(headers, body, defaults)]
     document = parsed(body)
-    is_batch = isinstance(document, list) or (isinstance(document, dict) and any(key in document for key in LISTS))
     found: list[Item] = []
-    for item in items_of(document, defaults, 0, is_alone=not is_batch):
+    for item in items_of(document, defaults, 0, is_alone=True):
         found.append(item)
         if len(found) > MOST_EVENTS:
             raise Invalid(f"the request has more than {MOST_EVENTS} events: send them in several requests")
