@@ -183,8 +183,11 @@ def test_a_table_of_a_followed_catalog_is_registered_by_its_first_event(
     store: SqlStore, client_of: ClientOf
 ) -> None:  # fmt: skip
     context = context_over(store, listed=Listed(["new"]))
-    commits = replace(context.commits, sync_catalogs=lambda: context.catalogs.run_once() or None)
-    client = client_of(replace(context, commits=commits))
+
+    def sync() -> None:
+        context.catalogs.run_once()
+
+    client = client_of(replace(context, commits=replace(context.commits, sync_catalogs=sync)))
 
     first = send(client, [event(catalog="lake", table="db.new"), event("2", catalog="other", table="db.new")])
     second = send(client, event("3", catalog="lake", table="db.new"))

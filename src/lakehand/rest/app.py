@@ -27,14 +27,13 @@ from lakehand.rest import (
     tokens,
 )
 from lakehand.rest.access import address_of
-from lakehand.rest.bodies import Bound, BoundedBodies
+from lakehand.rest.bodies import BoundedBodies
 from lakehand.rest.context import ApiContext
 from lakehand.rest.errors import ProblemAnswer
 from lakehand.rest.foreign_requests import ForeignRequests
 from lakehand.rest.wire import HudiWire
 from lakehand.rest.wrong_tokens import WrongTokens
 
-MOST_DELIMITERS_OF_EVENTS = 100_000
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 ROUTERS = [
     module.router
@@ -76,6 +75,7 @@ def build_app(context: ApiContext, pages: Pages | None = None) -> FastAPI:
     """The ASGI app. Its lifespan must run, so that waiting requests are stored before the process ends."""
     pages = pages or NoPages()
     wires: list[HudiWire] = []
+    commit_handler = commits.CommitHandler(context=context)
     app = FastAPI(
         title="Lakehand",
         summary="Keeps lakehouse tables healthy while other people's jobs write to them.",
@@ -88,24 +88,20 @@ def build_app(context: ApiContext, pages: Pages | None = None) -> FastAPI:
         middleware=[
             Middleware(ForeignRequests, hosts=context.security.hosts, refusals=context.refusals, is_page=pages.has),
             Middleware(wired, context=context, wires=wires),
+            Middleware(commits.CommitEvents, handler=commit_handler),
             Middleware(RequestMetrics, on_request=context.on_request),
-            Middleware(BoundedBodies, most=context.security.max_body, others=larger_bodies(context)),
+            Middleware(BoundedBodies, most=context.security.max_body),
             Middleware(PageRoutes, pages=pages),
         ],
     )
     app.state.context = context
     app.state.readiness_check = health.ReadinessCheck(context.readiness)
     app.state.wrong_tokens = WrongTokens(context)
-    app.state.commit_handler = commits.CommitHandler(context=context)
+    app.state.commit_handler = commit_handler
     errors.install(app)
     for router in ROUTERS:
         app.include_router(router)
     return app
-
-
-def larger_bodies(context: ApiContext) -> dict[str, Bound]:
-    """A batch of a thousand events is one request."""
-    return {commits.PATH: Bound(context.security.max_commits_body, MOST_DELIMITERS_OF_EVENTS)}
 
 
 class PageRoutes:

@@ -2,6 +2,7 @@
 """Commit events over HTTP: CloudEvents, notifications of S3 in their envelopes, events of Iceberg catalogs."""
 
 from lakehand.rest.commits.handler import CommitHandler
+from lakehand.rest.commits.requests import CommitEvents
 from lakehand.rest.commits.route import PATH, router
 
-__all__ = ["PATH", "CommitHandler", "router"]
+__all__ = ["PATH", "CommitEvents", "CommitHandler", "router"]

@@ -24,6 +24,7 @@ TIME: TypeAdapter[AwareDatetime] = TypeAdapter(AwareDatetime)
 FAULTS = (BaseCloudEventException, ValueError, TypeError, ArithmeticError, LookupError)
 Version = Annotated[str | int, Field(union_mode="left_to_right")]
 Partition = Annotated[str, Field(max_length=1024)]
+Numbers = Annotated[dict[Name, float], Field(max_length=100, description="Files, bytes, rows that were added.")]
 EXAMPLE: dict[str, Any] = {
     "specversion": "1.0",
     "type": COMMITTED,
@@ -43,8 +44,8 @@ class CommitData(BaseModel):
     table: Name = Field(default="", description="The name in the catalog, with its namespace: sales.orders.")
     format: Name = Field(default="", description="Needed only to register an unknown table.")
     version: Version = Field(default="", description="Instant, snapshot or version of the commit.")
-    partitions: list[Partition] = Field(default=[], max_length=1000, description="Which partitions changed.")
-    numbers: dict[Name, float] = Field(default={}, max_length=100, description="Files, bytes, rows that were added.")
+    partitions: Annotated[tuple[Partition, ...], Field(max_length=1000, description="Which partitions changed.")] = ()
+    numbers: Numbers | None = None
 
 
 def is_structured(document: Document) -> bool:
@@ -52,7 +53,8 @@ def is_structured(document: Document) -> bool:
 
 
 def read_structured(document: Document, defaults: Defaults) -> Item:
-    attributes = {spelled(name): value for name, value in document.items()}
+    """Lakekeeper's attributes have hyphens, which the specification does not allow: here and below they are dropped."""
+    attributes = {name.replace("-", ""): value for name, value in document.items()}
     data = attributes.pop("data", None)
     attributes.pop("data_base64", None)  # no JSON: no event of a type that is known here has it
     try:
@@ -70,18 +72,14 @@ def is_binary(headers: Mapping[str, str]) -> bool:
 
 
 def read_binary(headers: Mapping[str, str], body: bytes, defaults: Defaults) -> Item:
-    kept = {PREFIX + spelled(name[len(PREFIX) :]): value for name, value in headers.items() if name.startswith(PREFIX)}
+    own = {name[len(PREFIX) :].replace("-", ""): text for name, text in headers.items() if name.startswith(PREFIX)}
     try:
-        require_id({name.removeprefix(PREFIX): value for name, value in kept.items()})
-        event = from_binary(HTTPMessage({**kept, "content-type": "application/json"}, body), FORMAT, CloudEvent)
+        require_id(own)
+        named = {f"{PREFIX}{name}": text for name, text in own.items()}
+        event = from_binary(HTTPMessage({**named, "content-type": "application/json"}, body), FORMAT, CloudEvent)
     except (*FAULTS, RecursionError) as error:
         raise Unrecognised(f"this is no CloudEvent 1.0: {str(error)[:500]}") from error
     return read_event(event, defaults)
-
-
-def spelled(name: str) -> str:
-    """Lakekeeper's attributes have hyphens, which the specification does not allow."""
-    return name.replace("-", "")
 
 
 def require_id(attributes: Mapping[str, Any]) -> None:

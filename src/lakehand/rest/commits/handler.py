@@ -7,29 +7,31 @@ Group commit: requests that arrive during one transaction share the next one. An
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl
+from functools import lru_cache
+from typing import NamedTuple
 
 from lakehand.domain.access import Role
 from lakehand.domain.actions import Action
 from lakehand.domain.commits import CommitEvent, CommitResult
 from lakehand.domain.errors import Invalid, LakehandError, Unauthorized, Unavailable
-from lakehand.rest.commits.answers import CommitsAnswer
-from lakehand.rest.commits.items import MOST_EVENTS, Defaults, Item
+from lakehand.rest.commits.answers import answer_of
+from lakehand.rest.commits.items import LONGEST_NAME, MOST_EVENTS, Defaults, Item, quote
 from lakehand.rest.commits.reading import read_request
 from lakehand.rest.context import ApiContext
 from lakehand.rest.group_commit import GroupCommit
-from lakehand.rest.wire_requests import known_action, split
+from lakehand.rest.wire_requests import known_action, parse_query, split
 
 UNIT = 1024  # bytes of a body that count as one waiting request: bounds what waits for a slow database
 KEY_HEADER = "hudi-callback-key"
 VIA = "rest"
+MOST_ACTIONS = 100
 AGAIN = "send the events again, which does no harm"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRequest:
     headers: Mapping[str, str]
-    query: str
+    query: bytes
     body: bytes
     address: str = ""
 
@@ -38,7 +40,7 @@ class CommitRequest:
         return 1 + len(self.body) // UNIT
 
 
-Answer = CommitsAnswer | LakehandError
+Answer = bytes | LakehandError  # JSON, or why the request as a whole was not taken
 
 
 @dataclass(kw_only=True)
@@ -60,9 +62,7 @@ class CommitHandler:
         parsed = [self.parse(request) for request in requests]
         items = [item for one in parsed if not isinstance(one, LakehandError) for item in one]
         results = iter(self.record_items(items))
-        return [
-            one if isinstance(one, LakehandError) else CommitsAnswer.of([next(results) for _ in one]) for one in parsed
-        ]
+        return [one if isinstance(one, LakehandError) else answer_of([next(results) for _ in one]) for one in parsed]
 
     def record_items(self, items: Sequence[Item]) -> Iterator[CommitResult]:
         """In transactions of a bounded size."""
@@ -78,20 +78,18 @@ class CommitHandler:
 
     def parse(self, request: CommitRequest) -> Sequence[Item] | LakehandError:
         try:
-            query = dict(reversed(parse_qsl(request.query, keep_blank_values=True, max_num_fields=100)))
-            self.check_sender(request, query)
-            return read_request(request.headers, request.body, defaults_of(query))
+            address = read_query(request.query)
+            self.check_sender(request, address.token)
+            return read_request(request.headers, request.body, address.defaults)
         except Unavailable:
             raise
         except LakehandError as error:
             return error
-        except ValueError as error:  # of the query
-            return Invalid(f"the query cannot be read: {error}")
 
-    def check_sender(self, request: CommitRequest, query: Mapping[str, str]) -> None:
+    def check_sender(self, request: CommitRequest, token: str) -> None:
         """Raise unless the sender has a secret of writers, or a token that may change what all tables need."""
         security, access = self.context.security, self.context.access
-        key, token = request.headers.get(KEY_HEADER, ""), query.get("token", "")
+        key = request.headers.get(KEY_HEADER, "")
         has_secrets = bool(security.wire_token or security.callback_key)
         if has_secrets and security.admits_callback(key, token):
             return
@@ -106,10 +104,22 @@ class CommitHandler:
         caller.need_everything()
 
 
-def defaults_of(query: Mapping[str, str]) -> Defaults:
-    """What the address says about events that do not say it themselves."""
-    names = split(query.get("actions", ""), ",")[:100]
+class Address(NamedTuple):
+    """What the query says."""
+
+    token: str
+    defaults: Defaults
+
+
+@lru_cache(maxsize=256)
+def read_query(query: bytes) -> Address:
+    """Cached: a sender repeats its query. Errors are not."""
+    given = parse_query(query)
+    if given is None:
+        raise Invalid("the query cannot be read")
+    names = split(given.get("actions", ""), ",")[:MOST_ACTIONS]
     actions: list[Action] = [action for name in names if (action := known_action(name)) is not None]
     if len(actions) < len(names):
-        raise Invalid(f"actions={query['actions'][:80]!a} names an action that nobody knows")
-    return Defaults(catalog=query.get("catalog", "")[:250], register=frozenset(actions))
+        raise Invalid(f"actions={quote(given['actions'])} names an action that nobody knows")
+    defaults = Defaults(catalog=given.get("catalog", "")[:LONGEST_NAME], register=frozenset(actions))
+    return Address(given.get("token", ""), defaults)

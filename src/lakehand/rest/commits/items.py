@@ -12,6 +12,7 @@ Document = Mapping[str, Any]
 Item = CommitEvent | CommitResult
 MOST_EVENTS = 1000  # in one request
 MOST_ENVELOPES = 5  # around an event: SQS in a batch, SNS in it, EventBridge in that, ...
+LONGEST_NAME = 250
 SHOWN = 80  # characters of a wrong value that are shown
 
 
