@@ -2,8 +2,11 @@
 """Commit events: a table's schedules are due once its event is answered; what is wrong is said in the answer."""
 
 import json
+import re
+import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -246,6 +249,17 @@ def test_an_answer_has_a_bounded_number_of_reasons(client: httpx.Client) -> None
     answer = send(client, wrong)
 
     assert (answer["refused"], len(answer["reasons"])) == (50, MOST_REASONS)
+
+
+def test_the_example_with_curl_in_the_documentation_is_stored(client: httpx.Client) -> None:
+    add_table(client)
+    page = Path(__file__).parents[2] / "docs" / "commit-events.md"
+    [example] = re.findall(r"^```sh\n(curl .*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    command = example.replace("http://127.0.0.1:9091", str(client.base_url).rstrip("/"))
+
+    answer = subprocess.run(["bash", "-c", command], capture_output=True, check=True)
+
+    assert counts_of(json.loads(answer.stdout)) == (1, 0, 0, 0)
 
 
 # Who may send

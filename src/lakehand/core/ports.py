@@ -299,6 +299,9 @@ class Schedules(Protocol):
     ) -> None:
         """Make these due now. ``decide``: ask their factories even if the tables have not changed."""
 
+    def release(self, holder: InstanceId) -> int:
+        """End the leases that a former process of this instance left. Returns how many."""
+
     def refit(self, strategies: Mapping[tuple[Format, Action], ProcessTriggerStrategy], *, now: datetime) -> None:
         """Make due what earlier processes scheduled by other strategies than those of this one.
 
