@@ -2,12 +2,15 @@
 """``python -m bench NAME``: measures, shows a table; ``--json`` stores it. Without a name: all that take no minutes."""
 
 from argparse import ArgumentParser
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench import check, decide, fleet, fleet_pages, idle, notify, report, watching, writers
+from bench import check, commit_events, decide, fleet, fleet_pages, idle, notify, report, watching, writers
 
-BENCHES = {
+Benches = dict[str, Callable[..., list[report.Figure]]]
+BENCHES: Benches = {
     "notify": notify.run,
     "idle": idle.run,
     "decide": decide.run,
@@ -16,8 +19,9 @@ BENCHES = {
     "writers": writers.run,
     "pages": fleet_pages.run,
     "watching": watching.run,
+    "commits": commit_events.run,
 }
-LONG = ("writers", "pages", "watching")  # take minutes: only by name
+LONG = ("writers", "pages", "watching", "commits")  # take minutes: only by name
 
 
 def main() -> None:
@@ -27,9 +31,11 @@ def main() -> None:
     parser.add_argument("which", nargs="?", default="all", choices=["all", *BENCHES])
     parser.add_argument("--quick", action="store_true", help="small and short: to see that it works, not for figures")
     parser.add_argument("--json", type=Path, metavar="FILE", help="store the figures here, too")
+    commit_events.add_options(parser)
     wanted = parser.parse_args()
+    benches: Benches = {**BENCHES, "commits": partial(commit_events.run, wanted=wanted)}
     figures: list[report.Figure] = []
-    for name, run in BENCHES.items():
+    for name, run in benches.items():
         if wanted.which == name or (wanted.which == "all" and name not in LONG):
             with TemporaryDirectory(prefix=f"lakehand-{name}-", ignore_cleanup_errors=True) as folder:
                 figures += run(Path(folder), quick=wanted.quick)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import count
 from typing import Any, cast
@@ -22,8 +22,10 @@ import uvloop
 
 Ask = Callable[[], bytes]
 BARE, ROUTED, FRESH, REPEATED = "bare", "routed", "fresh", "repeated"
+EVENTS = "events"  # commit events, as many in a request as ``Load.batch`` says
 PATHS = {BARE: "/v1/hoodie/service/empty", ROUTED: "/health/live"}
-STORED = b'"stored":true'
+STORED = {EVENTS: b'"refused":0'}  # what the answer has when everything was stored; otherwise:
+TRUE = b'"stored":true'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,7 @@ class Load:
     connections: int
     locations: list[str]
     first: int = 0  # number of the first instant
+    batch: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +64,9 @@ def drive(load: Load) -> Seen:
 class Connection(asyncio.Protocol):
     """Asks as soon as it was answered. Answers are small and not split, but the code does not rely on it."""
 
-    def __init__(self, ask: Ask, latencies: "array[float]", until: float) -> None:
+    def __init__(self, ask: Ask, latencies: "array[float]", until: float, stored: bytes = TRUE) -> None:
         self.ask = ask
+        self.stored = stored
         self.latencies = latencies
         self.until = until
         self.not_stored = 0
@@ -86,7 +90,7 @@ class Connection(asyncio.Protocol):
             return
         now = time.perf_counter()
         self.latencies.append(now - self.asked)
-        if STORED not in self.buffer:
+        if self.stored not in self.buffer:
             self.not_stored += 1
         self.buffer = b""
         if now < self.until:
@@ -104,14 +108,16 @@ def answer_size(data: bytes) -> int | None:
     end = data.find(b"\r\n\r\n")
     if end < 0:
         return None
-    if not data.startswith(b"HTTP/1.1 200"):
-        raise RuntimeError(f"not answered with 200: {data[:300]!r}")
+    if not data.startswith((b"HTTP/1.1 200", b"HTTP/1.1 202")):
+        raise RuntimeError(f"not answered with 200 or 202: {data[:300]!r}")
     at = data.find(b"content-length: ")
     return end + 4 + int(data[at + 16 : data.find(b"\r\n", at)])
 
 
 def asking(load: Load) -> Ask:
     """What the next request is. An empty handler gets requests of the same shape and size."""
+    if load.kind == EVENTS:
+        return asking_events(load)
     path = PATHS.get(load.kind, "/v1/hoodie/service/compact")
     parts = [request_parts(path, location) for location in load.locations]
     choose = random.Random(load.first).choice
@@ -139,6 +145,30 @@ def request_parts(path: str, location: str) -> tuple[bytes, bytes]:
     return head.encode(), tail.encode()
 
 
+def asking_events(load: Load) -> Ask:
+    """Each event has another id; a batch is about as many tables."""
+    choose, numbers = random.Random(load.first).choice, count(load.first)
+
+    def ask() -> bytes:
+        return event_request([(next(numbers), choose(load.locations)) for _ in range(load.batch)])
+
+    return ask
+
+
+def event_request(events: Sequence[tuple[int, str]]) -> bytes:
+    """A request with events, each an id and a location: one alone, or a batch."""
+    each = b",".join(
+        b'{"specversion":"1.0","type":"dev.lakehand.table.committed","source":"bench","id":"%d",'
+        b'"time":"2026-11-15T12:00:00Z","data":{"location":"%s","format":"hudi","version":"%d"}}'
+        % (number, location.encode(), number)
+        for number, location in events
+    )
+    body = each if len(events) == 1 else b"[%s]" % each
+    kind = b"application/cloudevents%s+json" % (b"" if len(events) == 1 else b"-batch")
+    head = b"POST /api/v1/commits HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n"
+    return head % (kind, len(body)) + body
+
+
 def instant(number: int) -> bytes:
     """A time of the year 2024 with milliseconds, another one for each number."""
     seconds, millis = divmod(number, 1000)
@@ -150,11 +180,11 @@ def instant(number: int) -> bytes:
 
 async def run(load: Load) -> dict[str, Any]:
     latencies: array[float] = array("d")
-    loop, ask = asyncio.get_running_loop(), asking(load)
+    loop, ask, stored = asyncio.get_running_loop(), asking(load), STORED.get(load.kind, TRUE)
     began = time.perf_counter()
     until = began + load.seconds
     opened = [
-        await loop.create_connection(lambda: Connection(ask, latencies, until), "127.0.0.1", load.port)
+        await loop.create_connection(lambda: Connection(ask, latencies, until, stored), "127.0.0.1", load.port)
         for _ in range(load.connections)
     ]
     connections = [connection for _, connection in opened]

@@ -260,7 +260,7 @@ def described() -> dict[str, Any]:
     unused = cast(Any, SimpleNamespace())
     context = ApiContext(
         tables=unused, operations=unused, catalogs=unused, fleet=unused, alerts=unused, explainer=unused,
-        health=unused, intake=unused, access=unused, requests=unused, events=unused, instances=unused,
+        health=unused, intake=unused, commits=unused, access=unused, requests=unused, events=unused, instances=unused,
         plugins=tuple, settings_of=lambda _table: (),
         readiness=dict, metrics_text=lambda: (b"", ""),
         security=Security(), about=ServiceInfo(version="0"),

@@ -36,6 +36,20 @@ def test_died_after_the_claim_before_the_handle_was_stored(store: Any) -> None:
     assert len(two.engine.works) == 1
 
 
+def test_died_during_an_evaluation_which_is_repeated_at_once(world: World) -> None:
+    table = world.add_table()
+    world.tables.plan(table.location, T1)
+    now = world.clock.now()
+    claimed = world.store.schedules.claim_due(holder=world.holder, now=now, time_to_live=TIME_TO_LIVE, limit=9)
+    assert claimed.schedules
+
+    world.restart()
+    world.rescuer.adopt()
+    world.coordinator.run_once()
+
+    assert world.the_operation(table).instant == T1
+
+
 def test_died_after_the_handle_was_stored_before_the_submit(world: World) -> None:
     table = world.add_table()
     world.tables.plan(table.location, T1)

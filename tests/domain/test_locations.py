@@ -112,3 +112,19 @@ def test_another_bucket_is_outside(prefix: str, outside: str) -> None:
 def test_a_bucket_itself_is_no_table(text: str) -> None:
     with pytest.raises(LocationRefused, match="a table is a folder"):
         normalise(text)
+
+
+@pytest.mark.parametrize(
+    ("given", "spelled"),
+    [
+        ("s3://lake/t", "s3a://lake/t"),
+        ("s3n://lake/t", "s3a://lake/t"),
+        ("s3a://lake/t", "s3a://lake/t"),
+        ("s3://other/t", "s3://other/t"),
+        ("s3://lakeside/t", "s3://lakeside/t"),
+        ("gs://lake/t", "gs://lake/t"),
+        ("/lake/t", "/lake/t"),
+    ],
+)
+def test_a_location_is_spelled_as_the_warehouse_above_it(given: str, spelled: str) -> None:
+    assert Warehouses(prefixes=("/lake", "s3a://lake")).respell(given) == spelled

@@ -24,6 +24,7 @@ from lakehand.app.tls import HSTS, bounded_https
 from lakehand.core.access_service import AccessService
 from lakehand.core.alert_service import AlertService
 from lakehand.core.catalog_service import CatalogService, ServedCatalog
+from lakehand.core.commit_intake import CommitIntake
 from lakehand.core.explain import Explainer
 from lakehand.core.fleet_service import FleetService
 from lakehand.core.health_service import HealthService
@@ -180,6 +181,11 @@ def context_over(
         catalog_service=catalogs,
         alert_service=alerts,
     )
+    intake = Intake(
+        store=store, warehouses=warehouses, heartbeat_timeout=timedelta(minutes=10), wake=silent,
+        rules=HudiNotifications(),
+        rate_limiter=RateLimiter(per_minute=per_minute),
+    )  # fmt: skip
     return ApiContext(
         tables=tables,
         catalogs=catalogs,
@@ -188,11 +194,8 @@ def context_over(
         fleet=FleetService(store=store),
         explainer=Explainer(store=store, plugins=on, waits=dict),
         health=HealthService(store=store),
-        intake=Intake(
-            store=store, warehouses=warehouses, heartbeat_timeout=timedelta(minutes=10), wake=silent,
-            rules=HudiNotifications(),
-            rate_limiter=RateLimiter(per_minute=per_minute),
-        ),
+        intake=intake,
+        commits=CommitIntake(intake=intake, plugins=on, catalogs=served, sync_catalogs=silent),
         access=access,
         requests=requests,
         events=store.events,

@@ -38,4 +38,5 @@ RPC_OF: dict[tuple[str, str], str] = {
     ("GET", "/api/v1/plugins"): "Service.ListPlugins",
     ("GET", "/api/v1/instances"): "Service.ListInstances",
 }
+HTTP_ONLY = {("POST", "/api/v1/commits")}  # stores and catalogs send their events by HTTP
 STREAMS = {"Operations.WatchOperations", "Events.WatchEvents"}  # what REST does not have

@@ -50,6 +50,18 @@ def test_nothing_is_claimed_before_it_is_due(store: Store) -> None:
     assert claimed(store, after=-SECOND) == []
 
 
+def test_what_an_instance_was_evaluating_is_due_at_once_when_it_starts_again(store: Store) -> None:
+    table = a_table(store)
+    [late] = claimed(store)
+
+    assert (store.schedules.release(TWO), store.schedules.release(ONE)) == (0, 1)
+    [again] = claimed(store)
+    finish(store, late, reason="too late")
+
+    assert (again.table, again.token != late.token) == (table.id, True)
+    assert schedule_of(store, table).last_reason != "too late"
+
+
 def test_an_evaluation_that_never_ended_is_repeated_with_a_fresh_token(store: Store) -> None:
     a_table(store)
     [first] = claimed(store)

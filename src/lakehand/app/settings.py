@@ -123,6 +123,7 @@ class Settings(BaseSettings):
         None, "Private key of the certificate, in PEM."
     )
     max_body: int = setting(64 * 1024, "Largest body of an API request, in bytes.", ge=1024)
+    max_commits_body: int = setting(1024 * 1024, "Largest body of a request with commit events, in bytes.", ge=1024)
     max_callback_body: int = setting(
         16 * 1024 * 1024, "Largest part of a commit callback that is read, in bytes.", ge=1024
     )

@@ -21,6 +21,7 @@ from lakehand.app.telemetry import build_telemetry
 from lakehand.app.verifier import build_verifier
 from lakehand.core.access_service import AccessService
 from lakehand.core.catalog_service import CatalogService
+from lakehand.core.commit_intake import CommitIntake
 from lakehand.core.completer import Completer
 from lakehand.core.coordinator import Coordinator
 from lakehand.core.dispatcher import Dispatcher
@@ -107,6 +108,10 @@ class Service:
             store=store, warehouses=warehouses, heartbeat_timeout=settings.heartbeat_timeout, rules=HUDI_NOTIFICATIONS,
             rate_limiter=RateLimiter(per_minute=settings.new_tables_per_minute),
             wake=self.wake_up("coordinator", "dispatcher"), cache=IntakeCache(store=store, keep=CACHE_TIME),
+        )  # fmt: skip
+        self.commits = CommitIntake(
+            intake=self.intake, plugins=plugins, catalogs=settings.served_catalogs(),
+            sync_catalogs=self.wake_up("catalogs"),
         )  # fmt: skip
         self.health = HealthService(store=store)
         self.access = AccessService(store=store, tokens=settings.token_secrets(), verifier=build_verifier(settings))

@@ -10,6 +10,7 @@ from lakehand.cli import (
     check,
     demo,
     doctor,
+    events,
     fleet,
     hudi_options,
     info,
@@ -55,6 +56,7 @@ app.add_typer(operations.app, name="operations")
 app.add_typer(catalogs.app, name="catalogs")
 add_command(app, "fleet", epilog="lakehand fleet --hours 168  ·  lakehand fleet --json")(fleet.fleet)
 app.add_typer(alerts.app, name="alerts")
+app.add_typer(events.app, name="events")
 app.add_typer(tokens.app, name="tokens")
 add_command(app, "audit", epilog="lakehand audit --table sales.orders  ·  lakehand audit --action token. --json")(
     audit.audit

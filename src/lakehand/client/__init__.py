@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from lakehand.client.service_answers import (
         Catalog,
         CatalogSync,
+        CommitOutcome,
+        CommitReason,
         Instance,
         Plugin,
         Strategy,
@@ -94,6 +96,8 @@ __all__ = [
     "Catalog",
     "CatalogSync",
     "Cleared",
+    "CommitOutcome",
+    "CommitReason",
     "Conflict",
     "Document",
     "Done",

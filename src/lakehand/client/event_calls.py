@@ -4,17 +4,21 @@
 from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 from time import monotonic
+from uuid import uuid4
 
 from lakehand.client.answers import Page
-from lakehand.client.documents import Parameters
+from lakehand.client.documents import Parameters, absolute_location
 from lakehand.client.errors import Unavailable
 from lakehand.client.operation_answers import Event
 from lakehand.client.operation_calls import OperationRef, id_of
-from lakehand.client.steps import Items, ItemSteps, Sleep, Steps, get, send, send_for_pages
+from lakehand.client.service_answers import CommitOutcome
+from lakehand.client.steps import Items, ItemSteps, Sleep, Steps, get, post, send, send_for_pages
 from lakehand.client.table_answers import TableRef
 from lakehand.client.table_calls import table_id
 
 EVENTS = "/api/v1/events"
+COMMITS = "/api/v1/commits"
+COMMITTED = "dev.lakehand.table.committed"  # the type of our own event
 LARGE_PAGE = 1000
 EPOCH = datetime.fromtimestamp(0, timezone.utc)
 POLL = 1.0  # seconds between two readings
@@ -36,6 +40,18 @@ def list_events(
 ) -> ItemSteps[Event]:
     """Events, newest first. ``kind`` is a whole kind, or a prefix that ends in a dot."""
     yield from send_for_pages(EVENTS, Page[Event], (yield from filters_of(table, operation, kind)), limit)
+
+
+def send_commit(location: str, *, format: str = "", version: str = "") -> Steps[CommitOutcome]:
+    """Tell the service that a table has changed, as a catalog or a store does; by location, or catalog:db.name.
+
+    ``version``: the instant, snapshot or version of the commit. Sending it twice does no harm.
+    """
+    catalog, _, name = location.rpartition(":")
+    named = {"location": absolute_location(location)} if "/" in location else {"catalog": catalog, "table": name}
+    event = {"specversion": "1.0", "type": COMMITTED, "source": "lakehand.client", "id": str(uuid4())}
+    event_data = {**named, "format": format, "version": version}
+    return (yield from send(post(COMMITS, CommitOutcome, {**event, "data": event_data}, is_repeatable=True)))
 
 
 def stream_events(

@@ -96,6 +96,7 @@ class Operations(Group[R]):
 class Events(Group[R]):
     list = Listing(event_calls.list_events)
     stream = Listing(event_calls.stream_events)
+    send = Call(event_calls.send_commit)
 
 
 class Alerts(Group[R]):

@@ -83,3 +83,23 @@ class Catalog(Answer):
     queue: str
     properties: list[str]  # their names only: values may be secret
     last_sync: CatalogSync | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitReason(Answer):
+    outcome: str
+    reason: str
+    count: int
+    example: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitOutcome(Answer):
+    """What became of commit events that were sent."""
+
+    stored: int
+    ignored: int
+    waiting: int
+    refused: int
+    tables: int
+    reasons: list[CommitReason]

@@ -134,7 +134,7 @@ class Intake:
             return refused(notification, "too many new tables at once: register it by the API")
         return TableSpec(
             location=notification.location,
-            format=self.rules.format,
+            format=notification.format or self.rules.format,
             db_name=notification.db_name,
             table_name=notification.table_name or notification.location.rsplit("/", 1)[-1][:LONGEST_NAME],
             owner=notification.owner or "default",

@@ -129,6 +129,9 @@ class Tables(Protocol):
     def by_name(self, db_name: str, table_name: str) -> Sequence[Table]:
         """Registered tables of that name; more than one is possible where db_name is empty, or in several catalogs."""
 
+    def by_names(self, names: Collection[tuple[str, str]]) -> Sequence[Table]:
+        """As ``by_name`` for many names, (db_name, table_name) each."""
+
     def list(self, filter: TableFilter, *, limit: int, cursor: str | None) -> Page[Table]: ...
 
     def add(self, spec: TableSpec, *, now: datetime) -> tuple[Table, bool]:
@@ -298,6 +301,9 @@ class Schedules(Protocol):
         self, tables: Collection[TableId], *, now: datetime, action: Action | None = None, decide: bool = False
     ) -> None:
         """Make these due now. ``decide``: ask their factories even if the tables have not changed."""
+
+    def release(self, holder: InstanceId) -> int:
+        """End the leases that a former process of this instance left. Returns how many."""
 
     def refit(self, strategies: Mapping[tuple[Format, Action], ProcessTriggerStrategy], *, now: datetime) -> None:
         """Make due what earlier processes scheduled by other strategies than those of this one.

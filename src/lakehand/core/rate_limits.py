@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits on tables and events that requests can create, so that neither can fill the database."""
+"""Limits on what requests can create and be remembered for, so that nobody can fill database or memory."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -45,6 +45,26 @@ class EventThrottle:
             return OVERFLOW
         self._known.add(known)
         return event
+
+
+@dataclass(kw_only=True)
+class RecentKeys:
+    """The newest keys, up to a bound: of two halves, the older one is dropped when the newer one is full."""
+
+    most: int = 100_000
+    _newer: set[str] = field(default_factory=set)
+    _older: set[str] = field(default_factory=set)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._newer or key in self._older
+
+    def add(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            if not key:
+                continue
+            if len(self._newer) >= self.most // 2:
+                self._older, self._newer = self._newer, set()
+            self._newer.add(key)
 
 
 OVERFLOW = Event(

@@ -25,8 +25,12 @@ class Rescuer:
     recovery: Recovery
 
     def adopt(self) -> int:
-        """After a restart: lease our own rows again with fresh tokens, so that the former process can write nothing."""
+        """After a restart: lease our own rows again with fresh tokens, so that the former process can write nothing.
+
+        Evaluations that were under way are due again at once. Returns how many operations were found.
+        """
         now = self.store.clock.now()
+        self.store.schedules.release(self.holder)
         return sum(self.take(o, now, "found again after a restart") for o in self.store.operations.held(self.holder))
 
     def run_once(self) -> bool:

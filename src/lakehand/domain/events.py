@@ -21,6 +21,7 @@ class Event:
     operation: OperationId | None = None
     detail: Mapping[str, Json] = field(default_factory=dict)
     fingerprint: str | None = None
+    times: int = 1  # how many equal ones it stands for
 
     @classmethod
     def counted(

@@ -99,6 +99,19 @@ class Warehouses:
             allowed = ", ".join(self.prefixes) or "none configured"
             raise LocationRefused(f"{location!r} is outside of the warehouses ({allowed}): add it with --warehouse")
 
+    def respell(self, location: str) -> str:
+        """A normalised location with the scheme of the warehouse above it: ``s3://`` and ``s3a://`` are one storage."""
+        scheme, rest = split_scheme(location)
+        if not scheme:
+            return location
+        for prefix in self.prefixes:
+            own = split_scheme(prefix)[0]
+            if own != scheme and _ALIASES.get(own, own) == _ALIASES.get(scheme, scheme):
+                spelled = f"{own}:{rest}"
+                if is_under(spelled, prefix):
+                    return spelled
+        return location
+
 
 def is_under(location: str, prefix: str) -> bool:
     """Both normalised. A prefix that is a root may end in a slash: ``hdfs:///`` holds no ``hdfs://host/...``."""

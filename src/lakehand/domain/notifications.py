@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from lakehand.domain.actions import Action
 from lakehand.domain.events import Event
 from lakehand.domain.processes import Instant, TableProcess
-from lakehand.domain.tables import TableSpec
+from lakehand.domain.tables import Format, TableSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
     """A writer reports a commit or pending plans. Nothing in it is trusted."""
 
-    source: str  # "wire" or "callback"
+    source: str  # "wire", "callback" or "event"
     location: str
+    format: Format | None = None  # None: the format of the rules
     action: Action | None = None  # None: something was committed; evaluate the table
     instants: Sequence[str] = ()
     db_name: str = ""

@@ -10,6 +10,7 @@ import prometheus_client as prometheus
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from lakehand.core.ports import PluginReport
+from lakehand.domain.commits import Outcome
 from lakehand.domain.operations import Operation, Status
 from lakehand.domain.processes import reported_number
 from lakehand.domain.tables import Format
@@ -22,7 +23,10 @@ RUN_SECONDS = (0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 10800)
 LOOP_SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30)
 FINAL = tuple(str(status) for status in Status if status.is_final)
 MESSAGE_OUTCOMES = ("sent", "failed", "given-up")
-NOTIFICATION_OUTCOMES = tuple(product(("wire", "callback", "unread"), ("stored", "refused")))
+NOTIFICATION_OUTCOMES = (
+    *product(("wire", "callback", "unread"), ("stored", "refused")),
+    *product(("event",), map(str, Outcome)),
+)
 
 prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
 

@@ -18,6 +18,7 @@ from lakehand.rest import (
     alerts,
     audit,
     catalogs,
+    commits,
     errors,
     events,
     fleet,
@@ -38,7 +39,7 @@ from lakehand.rest.wire import HudiWire
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 ROUTERS = [
     module.router
-    for module in (tables, operations, catalogs, alerts, events, fleet, tokens, audit, service, rfc43, health)
+    for module in (commits, tables, operations, catalogs, alerts, events, fleet, tokens, audit, service, rfc43, health)
 ]
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": ProblemAnswer, "description": text}
@@ -76,6 +77,7 @@ def build_app(context: ApiContext, pages: Pages | None = None) -> FastAPI:
     """The ASGI app. Its lifespan must run, so that waiting requests are stored before the process ends."""
     pages = pages or NoPages()
     wires: list[HudiWire] = []
+    commit_handler = commits.CommitHandler(context=context)
     app = FastAPI(
         title="Lakehand",
         summary="Keeps lakehouse tables healthy while other people's jobs write to them.",
@@ -88,6 +90,7 @@ def build_app(context: ApiContext, pages: Pages | None = None) -> FastAPI:
         middleware=[
             Middleware(ForeignRequests, hosts=context.security.hosts, refusals=context.refusals, is_page=pages.has),
             Middleware(wired, context=context, wires=wires),
+            Middleware(commits.CommitEvents, handler=commit_handler),
             Middleware(RequestMetrics, on_request=context.on_request),
             Middleware(BoundedBodies, most=context.security.max_body),
             Middleware(PageRoutes, pages=pages),
@@ -96,6 +99,7 @@ def build_app(context: ApiContext, pages: Pages | None = None) -> FastAPI:
     app.state.context = context
     app.state.readiness_check = ReadinessCheck(context.readiness)
     app.state.wrong_tokens = WrongTokens(context.events, partial(now, context))
+    app.state.commit_handler = commit_handler
     errors.install(app)
     for router in ROUTERS:
         app.include_router(router)
@@ -131,6 +135,7 @@ async def lifespan(wires: list[HudiWire], app: FastAPI) -> AsyncIterator[None]:
     yield
     for wire in wires:
         wire.group_commit.close()
+    app.state.commit_handler.group_commit.close()
     app.state.readiness_check.close()
     app.state.wrong_tokens.close()
 

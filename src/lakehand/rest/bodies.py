@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bounds every request body before a route sees it. Plain ASGI, so that requests without a body cost nothing."""
 
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lakehand.rest.errors import problem
@@ -18,26 +19,32 @@ class BoundedBodies:
         announced = any(name in (b"content-length", b"transfer-encoding") for name, _ in scope.get("headers", ()))
         if scope["type"] != "http" or not announced:
             return await self.app(scope, receive, send)
-        body = await self.read(receive)
+        body = await read(receive, self.most)
         if body is None:
             return None  # the client disconnected: half a request must not change anything
-        if len(body) > self.most or sum(map(body.count, DELIMITERS)) > MOST_DELIMITERS:
-            answer = problem(
-                413, "too-large", f"the body is too large: send at most {self.most} bytes and {MOST_DELIMITERS} values"
-            )
-            return await answer(scope, receive, send)
+        if exceeds(body, self.most, MOST_DELIMITERS):
+            return await too_large(self.most, MOST_DELIMITERS)(scope, receive, send)
         return await self.app(scope, replayed(body, receive), send)
 
-    async def read(self, receive: Receive) -> bytes | None:
-        """The whole body, or its first bytes up to one more than allowed; None if it was cut off."""
-        body = bytearray()
-        while True:
-            message = await receive()
-            if message["type"] != "http.request":
-                return None
-            body += message.get("body", b"")
-            if len(body) > self.most or not message.get("more_body", False):
-                return bytes(body[: self.most + 1])
+
+async def read(receive: Receive, most: int) -> bytes | None:
+    """The whole body, or its first bytes up to one more than allowed; None if it was cut off."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return None
+        body += message.get("body", b"")
+        if len(body) > most or not message.get("more_body", False):
+            return bytes(body[: most + 1])
+
+
+def exceeds(body: bytes, most: int, delimiters: int) -> bool:
+    return len(body) > most or sum(map(body.count, DELIMITERS)) > delimiters
+
+
+def too_large(most: int, delimiters: int) -> Response:
+    return problem(413, "too-large", f"the body is too large: send at most {most} bytes and {delimiters} values")
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:

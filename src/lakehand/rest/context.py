@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from lakehand.core.access_service import AccessService
 from lakehand.core.alert_service import AlertService
 from lakehand.core.catalog_service import CatalogService
+from lakehand.core.commit_intake import CommitIntake
 from lakehand.core.explain import Explainer
 from lakehand.core.fleet_service import FleetService
 from lakehand.core.health_service import HealthService
@@ -31,6 +32,7 @@ class Security:
     wire_token: str = field(default="", repr=False)  # ?token= of Hudi's client; empty: not asked for
     callback_key: str = field(default="", repr=False)  # the callback's key header; empty: not asked for
     max_body: int = 64 * KIBIBYTE
+    max_commits_body: int = KIBIBYTE * KIBIBYTE
     max_callback_body: int = 16 * KIBIBYTE * KIBIBYTE
     hosts: Hosts = field(default_factory=Hosts)  # the names that requests may use for this service
 
@@ -75,6 +77,7 @@ class ApiContext:
     explainer: Explainer
     health: HealthService
     intake: Intake
+    commits: CommitIntake
     access: AccessService
     requests: Requests
     events: Events

@@ -19,7 +19,9 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 WITHOUT_BODY = "DELETE"  # needs a preflight request, which is never granted
 OF_BROWSERS = frozenset({b"origin", b"referer", b"sec-fetch-site"})
 OWN_SITES = frozenset({b"same-origin", b"none"})
-JSON = b"application/json"
+# No form of a web page can have one of these types.
+JSON = frozenset({b"application/json", b"application/cloudevents+json", b"application/cloudevents-batch+json"})
+TEXT, OF_SNS = b"text/plain", b"x-amz-sns-message-type"  # SNS sends JSON as text; no form can have its header
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,10 @@ def is_own(origin: bytes, host: bytes) -> bool:
 
 def is_json(scope: Scope) -> bool:
     kinds = [value for name, value in scope["headers"] if name == b"content-type"]
-    return len(kinds) == 1 and kinds[0].partition(b";")[0].strip().lower() == JSON
+    if len(kinds) != 1:
+        return False
+    kind = kinds[0].partition(b";")[0].strip().lower()
+    return kind in JSON or (kind == TEXT and any(name == OF_SNS for name, _ in scope["headers"]))
 
 
 def foreign_host(header: bytes) -> Refusal:

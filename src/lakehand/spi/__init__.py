@@ -11,7 +11,7 @@ from lakehand.spi.alerters import Alerter, AlertText
 from lakehand.spi.config import Setting, TableConfig, layered
 from lakehand.spi.engines import EngineContext, EngineHealth, EngineState, EngineStatus, ExecuteEngine, LeaseGrant, Work
 from lakehand.spi.factories import METADATA_TRIGGER, ProcessFactory, ProcessTriggerStrategy, at_fixed_rate
-from lakehand.spi.formats import TableFormat, TableSnapshot
+from lakehand.spi.formats import CommittedTable, TableFormat, TableSnapshot
 from lakehand.spi.health import amount, size_histogram
 from lakehand.spi.pauses import pause
 from lakehand.spi.runtimes import DetachedRuntime, StateKey, TableRuntime
@@ -22,6 +22,7 @@ __all__ = [
     "AlertText",
     "Alerter",
     "Catalog",
+    "CommittedTable",
     "DetachedRuntime",
     "Drop",
     "EngineContext",

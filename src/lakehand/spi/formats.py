@@ -3,7 +3,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from lakehand.domain.errors import Invalid
 from lakehand.domain.processes import Json
@@ -21,6 +21,13 @@ class TableSnapshot(Protocol):
     @property
     def numbers(self) -> Mapping[str, Json]:
         """Health in numbers, for people: files, log files, bytes, pending plans, ... Names: ``spi.health``."""
+
+
+class CommittedTable(NamedTuple):
+    """The table that a written object is a commit of, and the commit, as the format counts them."""
+
+    location: str
+    version: str
 
 
 class TableFormat(ABC):
@@ -45,6 +52,13 @@ class TableFormat(ABC):
         Asked for every folder of a warehouse: answer from the names, and open files only when they match.
         """
         return False
+
+    def commit_of(self, path: str) -> CommittedTable | None:
+        """The commit that a newly written object is, by its path alone; None for data files and everything else.
+
+        Called for every object that an object store reports: reads nothing.
+        """
+        return None
 
     def tables(self, catalog: Catalog) -> Iterator[TableReference]:
         """The tables of a catalog, with their locations. Raises OSError when the catalog cannot be read."""

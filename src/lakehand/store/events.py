@@ -98,7 +98,7 @@ def merge_equal(rows: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
     by_print: dict[str, dict[str, Any]] = {}
     for row in rows:
         times = by_print[row["fingerprint"]]["times"] if row["fingerprint"] in by_print else 0
-        by_print[row["fingerprint"]] = {**row, "times": times + 1}
+        by_print[row["fingerprint"]] = {**row, "times": times + row["times"]}
     return [by_print[key] for key in sorted(by_print)]
 
 
@@ -110,7 +110,7 @@ def to_row(e: Event, now: int) -> dict[str, Any]:
         "operation_id": e.operation,
         "detail": to_document(e.detail),
         "fingerprint": shorten(e.fingerprint),
-        "times": 1,
+        "times": e.times,
         "first_time": now,
         "event_time": now,
     }

@@ -110,6 +110,11 @@ class SqlSchedules:
         if tables:
             self.database.write(lambda tx: wake(tx, statement, tables, to_millis(now)))
 
+    def release(self, holder: InstanceId) -> int:
+        free = sa.update(schedule).where(c.lease_holder == holder)
+        free = free.values(lease_holder=None, lease_token=None, lease_until=None)
+        return self.database.write(lambda tx: tx.execute(free).rowcount)
+
     def refit(self, strategies: Mapping[tuple[Format, Action], ProcessTriggerStrategy], *, now: datetime) -> None:
         at = to_millis(now)
 

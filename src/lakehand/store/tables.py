@@ -19,7 +19,7 @@ from lakehand.store.compiled_statements import ListStatement
 from lakehand.store.database import Database
 from lakehand.store.dialects import insert_missing
 from lakehand.store.paging import read_page
-from lakehand.store.schema import Digest, Id, schedule, tbl
+from lakehand.store.schema import Digest, Id, Key, schedule, tbl
 from lakehand.store.table_rows import changed_row, key_of, new_row, revived_row, schedule_rows, split_actions, to_table
 from lakehand.store.table_states import has_state, matches
 
@@ -29,6 +29,14 @@ CHUNK = 500  # values in one IN list
 REGISTERED = tbl.c.removed.is_(False)
 BY_KEYS = ListStatement(lambda keys: select(tbl).where(tbl.c.location_key.in_(keys), REGISTERED), [Digest])
 BY_IDS = ListStatement(lambda ids: select(tbl).where(tbl.c.id.in_(ids)), [Id])
+
+HAS_NAME = or_(tbl.c.name_key.is_not(None), tbl.c.db_name == "")
+BY_NAMES = ListStatement(
+    lambda names: select(tbl).where(
+        or_(*(and_(tbl.c.db_name == db, tbl.c.table_name == name) for db, name in names)), HAS_NAME, REGISTERED
+    ),
+    [Key, Key],
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +59,12 @@ class SqlTables:
         return self.database.read(lambda tx: query.rows(tx, values)) if values else []
 
     def by_name(self, db_name: str, table_name: str) -> Sequence[Table]:
-        has_name = or_(tbl.c.name_key.is_not(None), tbl.c.db_name == "")
-        named = and_(tbl.c.db_name == db_name, tbl.c.table_name == table_name, has_name)
+        named = and_(tbl.c.db_name == db_name, tbl.c.table_name == table_name, HAS_NAME)
         query = select(tbl).where(named, REGISTERED).order_by(tbl.c.id)
         return [to_table(row) for row in self.database.read(lambda tx: tx.execute(query).all())]
+
+    def by_names(self, names: Collection[tuple[str, str]]) -> Sequence[Table]:
+        return [to_table(row) for row in self.gather(BY_NAMES, sorted(names))]
 
     def list(self, filter: TableFilter, *, limit: int, cursor: str | None) -> Page[Table]:
         query = select(tbl).where(*conditions(filter))

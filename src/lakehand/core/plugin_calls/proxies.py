@@ -29,7 +29,7 @@ from lakehand.spi.engines import (
     Work,
 )
 from lakehand.spi.factories import ProcessFactory, ProcessTriggerStrategy
-from lakehand.spi.formats import TableFormat, TableSnapshot
+from lakehand.spi.formats import CommittedTable, TableFormat, TableSnapshot
 from lakehand.spi.runtimes import TableRuntime
 
 C = TypeVar("C", bound=type)
@@ -117,6 +117,9 @@ class FormatProxy(PluginProxy, TableFormat):
 
     def inspect(self, reference: TableReference) -> TableSnapshot:
         return call_plugin(self.breaker, reference.location, "inspect", check_snapshot, self.inner.inspect, reference)
+
+    def commit_of(self, path: str) -> CommittedTable | None:
+        return call_plugin(self.breaker, "", "commit_of", check_commit, self.inner.commit_of, path)
 
     def read_numbers(self, location: str, snapshot: TableSnapshot) -> Mapping[str, Json]:
         return call_plugin(self.counting, location, "numbers", check_numbers, lambda: snapshot.numbers)
@@ -288,6 +291,11 @@ def check_snapshot(result: Any) -> None:
     """Does not read the numbers: counting them may list the whole table."""
     if not hasattr(result, "token") or getattr_static(result, "numbers", None) is None:
         raise PluginBroken(f"returned {kind(result)}, which has no token and no numbers")
+
+
+def check_commit(result: Any) -> None:
+    if not is_a(result, CommittedTable | None):
+        raise PluginBroken(f"returned {kind(result)}, not a CommittedTable")
 
 
 def check_numbers(result: Any) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 from lakehand.formats.delta.log import ABSENT, FOLDER, Log, change_token_of, commit_path
 from lakehand.formats.delta.snapshot import DeltaSnapshot
-from lakehand.spi import Format, TableFormat, TableReference
+from lakehand.spi import CommittedTable, Format, TableFormat, TableReference
 from lakehand.storage import Storage, Storages
 
 DELTA = Format("delta")
@@ -44,6 +44,11 @@ class DeltaFormat(TableFormat):
 
     def recognise(self, location: str, names: Collection[str]) -> bool:
         return FOLDER in names
+
+    def commit_of(self, path: str) -> CommittedTable | None:
+        location, folder, name = path.rpartition(f"/{FOLDER}/")
+        is_commit = len(name) == 25 and name.endswith(".json") and name[:20].isdecimal()
+        return CommittedTable(location, str(int(name[:20]))) if folder and is_commit else None
 
     def _read_log(self, location: str, storage: Storage, root: str) -> Log:
         log = Log.read(storage, root, location)

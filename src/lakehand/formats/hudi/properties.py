@@ -8,6 +8,7 @@ from lakehand.spi import Invalid
 from lakehand.storage import SMALL, Storage
 
 FOLDER = ".hoodie"
+TIMELINE = "timeline"  # the folder of the timeline within it, from table version 8 on
 FILE = "hoodie.properties"
 BACKUP = "hoodie.properties.backup"  # what a writer leaves while it replaces the file
 _PAIR = re.compile(r"((?:\\.|[^\\=:\s])+)\s*[=:]?\s*(.*)", re.DOTALL)

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from lakehand.formats.hudi import properties
 from lakehand.formats.hudi.snapshot import HudiSnapshot
-from lakehand.formats.hudi.timeline import Timeline
-from lakehand.spi import Format, TableFormat, TableReference
+from lakehand.formats.hudi.timeline import State, Timeline, parse_name
+from lakehand.spi import CommittedTable, Format, TableFormat, TableReference
 from lakehand.storage import Storage, Storages
 
 HUDI = Format("hudi")
@@ -39,6 +39,14 @@ class HudiFormat(TableFormat):
     def recognise(self, location: str, names: Collection[str]) -> bool:
         return properties.FOLDER in names
 
+    def commit_of(self, path: str) -> CommittedTable | None:
+        """Completed instants, and plans that were requested. Those of a metadata table are not the table's own."""
+        location, folder, name = path.partition(f"/{properties.FOLDER}/")
+        if not folder:
+            return None
+        step = parse_name(name.removeprefix(f"{properties.TIMELINE}/"))
+        return None if step is None or step[2] is State.INFLIGHT else CommittedTable(location, step[0])
+
     def inspect(self, reference: TableReference) -> HudiSnapshot:
         storage, root = self._storages.of(reference.location)
         found, folder = self._read_properties(reference.location, storage, root)
@@ -61,7 +69,7 @@ class HudiFormat(TableFormat):
         found = properties.read_properties(storage, root, location)
         folder = f"{root}/{properties.FOLDER}"
         if properties.number(found, "hoodie.timeline.layout.version", 1) >= 2:
-            folder = f"{folder}/{found.get('hoodie.timeline.path') or 'timeline'}"
+            folder = f"{folder}/{found.get('hoodie.timeline.path') or properties.TIMELINE}"
         self._folders[location] = folder
         return found, folder
 

@@ -33,14 +33,19 @@ class TimelineFile(NamedTuple):
 
 def parse_entry(entry: Entry) -> TimelineFile | None:
     """The file behind a name; None for everything that is not part of the timeline."""
-    found = _NAME.fullmatch(entry.name)
+    step = parse_name(entry.name)
+    return None if step is None else TimelineFile(entry.name, *step, modified=entry.modified)
+
+
+def parse_name(name: str) -> tuple[Instant, str, State] | None:
+    """Instant, action and state; None for names that are not part of the timeline."""
+    found = _NAME.fullmatch(name)
     if found is None:
         return None
     instant, _, action, step = found.groups()
     if action == "inflight":  # a commit under way has no word for its action
         action, step = "commit", "inflight"
-    state = State(step) if step else State.COMPLETED
-    return TimelineFile(name=entry.name, instant=Instant(instant), action=action, state=state, modified=entry.modified)
+    return Instant(instant), action, State(step) if step else State.COMPLETED
 
 
 def in_order(instant: str) -> str:

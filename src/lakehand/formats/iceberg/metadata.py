@@ -53,6 +53,12 @@ def newest(storage: Storage, folder: str, location: str) -> str:
     raise Invalid(f"{location} is no Iceberg table: {FOLDER!r} has no metadata file")
 
 
+def number_of(name: str) -> int | None:
+    """The number of a metadata file, in the layout of Hadoop or of a catalog; None for other files."""
+    found = _VERSION.fullmatch(name) or _NUMBERED.fullmatch(name)
+    return int(found[1]) if found else None
+
+
 def is_versioned(name: str) -> bool:
     """Whether a metadata file is of the Hadoop layout, which needs no catalog to be written."""
     return _VERSION.fullmatch(name) is not None

@@ -8,7 +8,7 @@ from lakehand.formats.iceberg import metadata
 from lakehand.formats.iceberg.catalogs import Catalogs
 from lakehand.formats.iceberg.manifests import ManifestCache
 from lakehand.formats.iceberg.snapshot import IcebergSnapshot
-from lakehand.spi import Catalog, Format, TableFormat, TableReference
+from lakehand.spi import Catalog, CommittedTable, Format, TableFormat, TableReference
 from lakehand.storage import Storages
 
 ICEBERG = Format("iceberg")
@@ -54,6 +54,11 @@ class IcebergFormat(TableFormat):
             storages=found.storages,
             cache=self._cache,
         )
+
+    def commit_of(self, path: str) -> CommittedTable | None:
+        location, folder, name = path.rpartition(f"/{metadata.FOLDER}/")
+        version = metadata.number_of(name) if folder else None
+        return None if version is None else CommittedTable(location, str(version))
 
     def recognise(self, location: str, names: Collection[str]) -> bool:
         if metadata.FOLDER not in names:

@@ -8,7 +8,7 @@ from typing import Any
 
 from lakehand.formats.lance import manifests
 from lakehand.formats.lance.snapshot import LanceSnapshot
-from lakehand.spi import Format, TableFormat, TableReference
+from lakehand.spi import CommittedTable, Format, TableFormat, TableReference
 from lakehand.storage import Storages
 
 LANCE = Format("lance")
@@ -35,6 +35,11 @@ class LanceFormat(TableFormat):
 
     def recognise(self, location: str, names: Collection[str]) -> bool:
         return manifests.FOLDER in names
+
+    def commit_of(self, path: str) -> CommittedTable | None:
+        location, folder, name = path.rpartition(f"/{manifests.FOLDER}/")
+        version = manifests.version_of(name) if folder else None
+        return None if version is None else CommittedTable(location, str(version))
 
     def inspect(self, reference: TableReference) -> LanceSnapshot:
         storage, root = self._storages.of(reference.location)

@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterator, Mapping
 from lakehand.formats.paimon import schema
 from lakehand.formats.paimon.layout import SNAPSHOT, Layout
 from lakehand.formats.paimon.snapshot import PaimonSnapshot
-from lakehand.spi import Catalog, Format, Invalid, TableFormat, TableReference
+from lakehand.spi import Catalog, CommittedTable, Format, Invalid, TableFormat, TableReference
 from lakehand.storage import Storages
 
 PAIMON = Format("paimon")
 SCHEMA = "schema"
 DATABASE = ".db"
+BRANCH = "/branch/branch-"
 
 
 class PaimonFormat(TableFormat):
@@ -42,6 +43,13 @@ class PaimonFormat(TableFormat):
         return PaimonSnapshot(
             token=token_of(schemas, ids), location=reference.location, schema=found, ids=tuple(ids), layout=layout
         )
+
+    def commit_of(self, path: str) -> CommittedTable | None:
+        """Snapshots of the table itself: a branch has its own, and is not maintained."""
+        location, folder, name = path.rpartition(f"/{SNAPSHOT}/")
+        number = name.removeprefix(f"{SNAPSHOT}-")
+        is_commit = number != name and number.isdecimal() and BRANCH not in location
+        return CommittedTable(location, str(int(number))) if folder and is_commit else None
 
     def recognise(self, location: str, names: Collection[str]) -> bool:
         if SCHEMA not in names:

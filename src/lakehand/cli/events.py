@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lakehand events ...: list what happened, and send a commit event to try how tables are notified."""
+
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+from rich.text import Text
+
+from lakehand.cli.errors import CommandFailed
+from lakehand.cli.options import Limit, Session, add_command
+from lakehand.cli.views import brief, grid, limited, with_more
+from lakehand.client.documents import Document
+from lakehand.output import when
+
+app = typer.Typer(no_args_is_help=True, help="List what happened, and send a commit event.")
+OUTCOMES = {
+    "stored": "stored: the table's actions are due now",
+    "ignored": "ignored",
+    "waiting": "waiting",
+    "refused": "refused",
+}
+
+
+@add_command(app, "list", epilog="lakehand events list --kind commits.  ·  lakehand events list --table sales.orders")
+def list_events(
+    *,
+    table: Annotated[str | None, typer.Option("--table", help="Only of this table: id, name or location.")] = None,
+    operation: Annotated[int | None, typer.Option("--operation", help="Only of this operation.")] = None,
+    kind: Annotated[
+        str | None, typer.Option("--kind", help="Only this kind, or a prefix that ends in a dot: intake.")
+    ] = None,
+    limit: Limit = 50,
+    session: Session,
+) -> None:
+    """List what happened, newest first."""
+    found = session.client.events.list(table=table, operation=operation, kind=kind, limit=limit + 1)
+    session.show(limited([one.raw for one in found], limit), events_view)
+
+
+def events_view(document: Document) -> RenderableType:
+    if not document["items"]:
+        return Text("nothing happened yet")
+    rows = grid("WHEN", "TIMES", "KIND", "TABLE", "WHAT")
+    for one in document["items"]:
+        rows.add_row(when(one["at"]), str(one["times"]), one["kind"], str(one["table"] or ""), brief(one["message"]))
+    return with_more(rows, document)
+
+
+@add_command(app, epilog="lakehand events send /data/trips  ·  lakehand events send s3://lake/orders --version 42")
+def send(
+    location: Annotated[
+        str, typer.Argument(metavar="LOCATION", help="Of the table; or catalog:db.name, or db.name of a known one.")
+    ],
+    *,
+    format: Annotated[str, typer.Option("--format", help="Format of the table.")] = "",
+    version: Annotated[str, typer.Option("--version", help="Instant, snapshot or version of the commit.")] = "",
+    session: Session,
+) -> None:
+    """Send one commit event, as a catalog or a store would, and show what became of it."""
+    answer = session.client.events.send(location, format=format, version=version)
+    session.show(answer.raw, answer_view)
+    if answer.refused:
+        raise CommandFailed("the event was refused")
+
+
+def answer_view(answer: Document) -> RenderableType:
+    lines = [words for outcome, words in OUTCOMES.items() if answer[outcome]]
+    reasons = [f"{one['example']}: {one['reason']}" for one in answer["reasons"]]
+    return Text("\n".join([*lines, *reasons]))

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Handles requests with commit events in one thread: who sends them, what is in them, and one transaction for many.
+
+Group commit: requests that arrive during one transaction share the next one. An answer with "stored" is durable.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+from lakehand.domain.access import Role
+from lakehand.domain.actions import Action
+from lakehand.domain.commits import CommitEvent, CommitResult
+from lakehand.domain.errors import Invalid, LakehandError, Unauthorized, Unavailable
+from lakehand.rest.commits.answers import answer_of
+from lakehand.rest.commits.items import LONGEST_NAME, MOST_EVENTS, Defaults, Item, quote
+from lakehand.rest.commits.reading import read_request
+from lakehand.rest.context import ApiContext
+from lakehand.rest.group_commit import GroupCommit
+from lakehand.rest.wire_requests import known_action, parse_query, split
+
+UNIT = 1024  # bytes of a body that count as one waiting request: bounds what waits for a slow database
+KEY_HEADER = "hudi-callback-key"
+VIA = "rest"
+MOST_ACTIONS = 100
+AGAIN = "send the events again, which does no harm"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitRequest:
+    headers: Mapping[str, str]
+    query: bytes
+    body: bytes
+    address: str = ""
+
+    @property
+    def weight(self) -> int:
+        return 1 + len(self.body) // UNIT
+
+
+Answer = bytes | LakehandError  # JSON, or why the request as a whole was not taken
+
+
+@dataclass(kw_only=True)
+class CommitHandler:
+    context: ApiContext
+    timeout: float = 5.0
+    group_commit: GroupCommit[CommitRequest, Answer] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.group_commit = GroupCommit(
+            self.record,
+            timeout_answer=Unavailable(f"the database has not answered in time: {AGAIN}"),
+            unstored_answer=Unavailable(f"the events were not stored, because the database does not answer: {AGAIN}"),
+            timeout=self.timeout,
+        )
+
+    def record(self, requests: Sequence[CommitRequest]) -> Sequence[Answer]:
+        """The answer to each request. Runs in the group commit's thread."""
+        parsed = [self.parse(request) for request in requests]
+        items = [item for one in parsed if not isinstance(one, LakehandError) for item in one]
+        results = iter(self.record_items(items))
+        return [one if isinstance(one, LakehandError) else answer_of([next(results) for _ in one]) for one in parsed]
+
+    def record_items(self, items: Sequence[Item]) -> Iterator[CommitResult]:
+        """In transactions of a bounded size."""
+        events = [item for item in items if isinstance(item, CommitEvent)]
+        results: list[CommitResult] = []
+        for start in range(0, len(events), MOST_EVENTS):
+            results += self.context.commits.record(events[start : start + MOST_EVENTS])
+        recorded = iter(results)
+        every = [next(recorded) if isinstance(item, CommitEvent) else item for item in items]
+        for outcome, times in Counter(str(result.outcome) for result in every).items():
+            self.context.on_notifications("event", outcome, times)
+        return iter(every)
+
+    def parse(self, request: CommitRequest) -> Sequence[Item] | LakehandError:
+        try:
+            address = read_query(request.query)
+            self.check_sender(request, address.token)
+            return read_request(request.headers, request.body, address.defaults)
+        except Unavailable:
+            raise
+        except LakehandError as error:
+            return error
+
+    def check_sender(self, request: CommitRequest, token: str) -> None:
+        """Raise unless the sender has a secret of writers, or a token that may change what all tables need."""
+        security, access = self.context.security, self.context.access
+        key = request.headers.get(KEY_HEADER, "")
+        has_secrets = bool(security.wire_token or security.callback_key)
+        if has_secrets and security.admits_callback(key, token):
+            return
+        if has_secrets and access.is_open:
+            raise Unauthorized("the request has no valid secret: send the writers' token as ?token=TOKEN")
+        scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+        secret = secret.strip() if scheme.lower() == "bearer" else ""
+        caller = access.caller(secret, address=request.address, via=VIA)
+        if caller is None:
+            raise Unauthorized("the request has no valid token: send Authorization: Bearer TOKEN")
+        caller.need(Role.OPERATOR)
+        caller.need_everything()
+
+
+class Address(NamedTuple):
+    """What the query says."""
+
+    token: str
+    defaults: Defaults
+
+
+@lru_cache(maxsize=256)
+def read_query(query: bytes) -> Address:
+    """Cached: a sender repeats its query. Errors are not."""
+    given = parse_query(query)
+    if given is None:
+        raise Invalid("the query cannot be read")
+    names = split(given.get("actions", ""), ",")[:MOST_ACTIONS]
+    actions: list[Action] = [action for name in names if (action := known_action(name)) is not None]
+    if len(actions) < len(names):
+        raise Invalid(f"actions={quote(given['actions'])} names an action that nobody knows")
+    defaults = Defaults(catalog=given.get("catalog", "")[:LONGEST_NAME], register=frozenset(actions))
+    return Address(given.get("token", ""), defaults)
