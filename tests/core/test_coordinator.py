@@ -50,6 +50,21 @@ def test_a_callback_wakes_the_table_long_before_its_heartbeat(world: World) -> N
     assert world.the_operation(table).instant == T1
 
 
+def test_a_notification_after_a_token_was_stored_is_not_answered_with_that_token(world: World) -> None:
+    table = world.add_table()
+    world.look()
+    world.tables.plan(table.location, T1)
+    world.clock.pass_by(minutes=10)
+    world.prober.run_once()  # it stores the token of this change, and wakes the schedules
+    world.tables.complete(table.location, T1)
+    world.intake.record([Notification(source="event", location=table.location)])
+
+    world.coordinator.run_once()
+
+    [schedule] = world.store.schedules.of_table(table.id)
+    assert schedule.seen_token == world.tables.tokens[table.location]
+
+
 def test_one_bad_table_says_why_and_stops_no_other(world: World) -> None:
     bad, good = world.add_table("bad"), world.add_table("good")
     world.tables.broken.add(bad.location)

@@ -20,6 +20,7 @@ RETRY = timedelta(minutes=1)  # after an evaluation that failed
 DEFERRAL = timedelta(seconds=15)
 STALE = 60.0  # seconds after which a task that still waits for a thread is deferred
 FRESH = timedelta(seconds=10)  # for this long a stored change token is used instead of a second probe
+QUIET = timedelta(minutes=2)  # unless a notification came within this time: the stored token may be older than it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +85,9 @@ class TableEvaluation:
         """The token that the prober has just stored for a change that these schedules have not seen; None: probe."""
         table = self.table
         is_fresh = table.changed_at is not None and self.now - table.changed_at <= FRESH
+        is_quiet = table.notified_at is None or self.now - table.notified_at > QUIET
         is_new = any(schedule.seen_token != table.change_token for schedule in self.schedules)
-        return table.change_token if is_fresh and is_new else None
+        return table.change_token if is_fresh and is_new and is_quiet else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

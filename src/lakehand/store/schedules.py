@@ -81,21 +81,19 @@ class SqlSchedules:
     def claim_due(self, *, holder: InstanceId, now: datetime, time_to_live: timedelta, limit: int) -> DueSchedules:
         at = to_millis(now)
 
-        def read(tx: sa.Connection) -> Sequence[sa.Row[Any]]:
-            due = sorted(set(tx.scalars(DUE, {"now": at, "limit": limit})))
-            return BY_IDS.rows(tx, due) if due else []
-
-        rows = self.database.read(read)
-        if not rows:
+        due = sorted(set(self.database.read(lambda tx: tx.scalars(DUE, {"now": at, "limit": limit}).all())))
+        if not due:
             return DueSchedules((), {})
-        tables, token = [row.id for row in rows], str(uuid4())
+        token = str(uuid4())
 
-        def claim(tx: sa.Connection) -> Sequence[sa.Row[Any]]:
-            CLAIM.run(tx, tables, now=at, holder=holder, token=token, until=at + span_to_millis(time_to_live))
-            return CLAIMED.rows(tx, tables, token=token)
+        def claim(tx: sa.Connection) -> tuple[Sequence[sa.Row[Any]], Sequence[sa.Row[Any]]]:
+            CLAIM.run(tx, due, now=at, holder=holder, token=token, until=at + span_to_millis(time_to_live))
+            # In this transaction: a table's last notification is not older than the wake-ups of its schedules.
+            return CLAIMED.rows(tx, due, token=token), BY_IDS.rows(tx, due)
 
-        schedules = sorted(map(to_schedule, self.database.write(claim)), key=lambda s: (s.due, s.table, s.action))
-        return DueSchedules(schedules, {TableId(row.id): to_table(row) for row in rows})
+        claimed, tables = self.database.write(claim)
+        schedules = sorted(map(to_schedule, claimed), key=lambda s: (s.due, s.table, s.action))
+        return DueSchedules(schedules, {TableId(row.id): to_table(row) for row in tables})
 
     def finish(self, results: Sequence[EvaluationResult], *, now: datetime) -> None:
         if results:
