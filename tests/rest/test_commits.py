@@ -12,7 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from lakehand.core.commit_intake import REPEATED, UNKNOWN, CommitIntake
+from lakehand.core.commit_intake import CommitIntake
+from lakehand.core.commit_results import OUTSIDE, REPEATED, UNKNOWN
 from lakehand.domain.access import Caller, Role
 from lakehand.domain.commits import CommitEvent, CommitResult
 from lakehand.domain.errors import Unavailable
@@ -161,9 +162,9 @@ def test_an_event_that_was_refused_may_come_again(client: httpx.Client) -> None:
 
 @pytest.mark.parametrize("location", ["/etc/passwd", "/data/../etc", "s3://other/t", "relative", "/"])
 def test_a_location_outside_of_the_warehouses_is_refused(client: httpx.Client, location: str) -> None:
-    answer = send(client, event(location=location))
+    answer = send(client, event(location=location, format="hudi"), f"{PATH}?actions=clean")
 
-    assert counts_of(answer) == (0, 0, 0, 1)
+    assert (counts_of(answer), reasons(answer)) == ((0, 0, 0, 1), [OUTSIDE])
     assert items(client, "/api/v1/tables") == []
     assert "commits.refused" in kinds(client)
 
@@ -225,13 +226,13 @@ def test_new_tables_are_limited_per_minute(store: SqlStore, client_of: ClientOf)
     assert len(items(client, "/api/v1/tables")) == 3
 
 
-def test_a_flood_for_unknown_tables_is_one_event_with_a_count(
+def test_a_burst_for_unknown_tables_is_one_event_with_a_count(
     client: httpx.Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     add_table(client)
-    flood = [event(f"{n}", location=f"/data/unknown{n}") for n in range(1000)]
+    burst = [event(f"{n}", location=f"/data/unknown{n}") for n in range(1000)]
     for number in range(5):
-        answer = send(client, [*flood[: MOST_EVENTS - 1], event(f"known {number}")])
+        answer = send(client, [*burst[: MOST_EVENTS - 1], event(f"known {number}")])
         assert counts_of(answer) == (1, 0, 0, 999)
         assert len(answer["reasons"]) == 1
 

@@ -10,7 +10,8 @@ import boto3
 import httpx
 import pytest
 
-from lakehand.core.commit_intake import NOT_A_COMMIT, CommitIntake
+from lakehand.core.commit_intake import CommitIntake
+from lakehand.core.commit_results import NOT_A_COMMIT
 from lakehand.core.plugins import Plugins
 from lakehand.domain.actions import Action
 from lakehand.domain.tables import TableSpec
