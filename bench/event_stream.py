@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 import uvloop
 
+from bench.event_requests import event_request
 from bench.idle_tables import COMPLETED, INSTANT
-from bench.load import answer_size, event_request
+from bench.load import answer_size
 
 LATE = 2000  # events by which a late one comes later
 PAUSE = 0.05  # seconds before a request is sent again

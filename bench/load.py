@@ -12,13 +12,15 @@ import subprocess
 import sys
 import time
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import count
 from typing import Any, cast
 from urllib.parse import urlencode
 
 import uvloop
+
+from bench.event_requests import event_request
 
 Ask = Callable[[], bytes]
 BARE, ROUTED, FRESH, REPEATED = "bare", "routed", "fresh", "repeated"
@@ -153,20 +155,6 @@ def asking_events(load: Load) -> Ask:
         return event_request([(next(numbers), choose(load.locations)) for _ in range(load.batch)])
 
     return ask
-
-
-def event_request(events: Sequence[tuple[int, str]]) -> bytes:
-    """A request with events, each an id and a location: one alone, or a batch."""
-    each = b",".join(
-        b'{"specversion":"1.0","type":"dev.lakehand.table.committed","source":"bench","id":"%d",'
-        b'"time":"2026-11-15T12:00:00Z","data":{"location":"%s","format":"hudi","version":"%d"}}'
-        % (number, location.encode(), number)
-        for number, location in events
-    )
-    body = each if len(events) == 1 else b"[%s]" % each
-    kind = b"application/cloudevents%s+json" % (b"" if len(events) == 1 else b"-batch")
-    head = b"POST /api/v1/commits HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n"
-    return head % (kind, len(body)) + body
 
 
 def instant(number: int) -> bytes:

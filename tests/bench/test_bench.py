@@ -2,14 +2,18 @@
 """The benches run and say what they measured; how fast it was is not this suite's business."""
 
 import json
+from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from bench.check import SAME, look
 from bench.check_tables import subjects
+from bench.event_delivery import Delivery, Sizes
+from bench.event_stream import Stream, events_of
 from bench.fleet_tables import order_of
-from bench.idle_tables import make_tables
+from bench.idle_tables import COMPLETED, make_tables
 from bench.load import instant
 from bench.notify import Notify
 from bench.report import Figure, store
@@ -34,6 +38,36 @@ def test_instants_of_the_load_are_times_and_never_repeat() -> None:
 
     assert sorted(set(made)) == made
     assert made[-1] == b"20240201000000000"
+
+
+def test_every_event_of_the_stream_comes_after_its_change_and_some_are_doubled_late_or_swapped(
+    tmp_path: Path,
+) -> None:
+    tables = [str(path) for path in make_tables(tmp_path, 10)]
+    stream = Stream(
+        home="", tables=tables, events=5000, batch=1, connections=1, doubled=0.25, late=0.125, swapped=0.125
+    )  # fmt: skip
+
+    sent = list(events_of(stream))
+
+    times = Counter(event.id for event in sent)
+    assert set(times) == set(range(1, max(times) + 1)), "every change has an event"
+    assert 0.09 < sum(count == 2 for count in times.values()) / len(times) < 0.16
+    assert 0.1 < sum(a.id > b.id for a, b in pairwise(sent)) / len(sent) < 0.4
+    versions = sum(version_of(Path(table)) for table in tables)
+    assert versions == len(times), "one change for each event"
+
+
+def version_of(table: Path) -> int:
+    [name] = [file.name for file in (table / ".hoodie" / "timeline").iterdir() if "_" in file.name]
+    return int(name.partition("_")[2].partition(".")[0]) - int(COMPLETED)
+
+
+@pytest.mark.long
+def test_commit_events_are_delivered_while_the_service_is_killed(tmp_path: Path) -> None:
+    figures = Delivery(sizes=Sizes(events=400, tables=10, kills=1)).run(tmp_path)
+
+    assert [figure.name for figure in figures if figure.is_reached is False] == []
 
 
 def test_an_idle_table_is_a_hudi_table_in_which_nothing_is_to_do(tmp_path: Path) -> None:
