@@ -2,14 +2,13 @@
 """What is sent again, and what is not, against a real server that drops, delays or refuses."""
 
 import json
-import socket
-import time
 
 import pytest
 
 from lakehand.client import NO_RETRIES, LakehandClient, NotFound, RequestFailed, Retries, Unavailable
 from tests.client.conftest import MakeClient
 from tests.client.servers import DROP, SILENCE, answer, little_server
+from tests.kit.ports import deaf_port
 
 QUICK = Retries(attempts=3, first=0.001, longest=0.01)
 VERSION = answer(body=json.dumps({"name": "lakehand", "version": "1", "instance": "one", "python": "3", "new": 7}))
@@ -76,11 +75,6 @@ def test_a_change_that_may_have_been_made_is_not_repeated(make_client: MakeClien
     assert len(server.requests) == 1
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return int(one.getsockname()[1])
-
-
 def test_any_request_is_repeated_that_never_left(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
     delays: list[int] = []
 
@@ -89,22 +83,23 @@ def test_any_request_is_repeated_that_never_left(make_client: MakeClient, monkey
         return 0.001 if attempt < 3 else None
 
     monkeypatch.setattr(Retries, "delay", note)
-    url = f"http://127.0.0.1:{free_port()}"
-    with pytest.raises(Unavailable, match=f"^no service answers at {url} .*: start one with lakehand serve") as away:
-        make_client(url).operations.submit(1, "compaction")
+    with deaf_port() as port:
+        url = f"http://127.0.0.1:{port}"
+        expected = f"^no service answers at {url} .*: start one with lakehand serve"
+        with pytest.raises(Unavailable, match=expected) as away:
+            make_client(url).operations.submit(1, "compaction")
 
     assert delays == [1, 2, 3]
     assert away.value.status is None
 
 
+@pytest.mark.timeout(120)
 def test_silence_ends_at_the_timeout_of_the_call(make_client: MakeClient) -> None:
+    """And not at that of the client, which is longer than this test may take."""
     with little_server(SILENCE) as server:
-        client = make_client(server.url, retries=NO_RETRIES)
-        began = time.monotonic()
+        client = make_client(server.url, retries=NO_RETRIES, timeout=3600.0)
         with pytest.raises(Unavailable, match="did not answer in time: try again, or see its log"):
             client.with_options(timeout=0.05).version()
-
-    assert time.monotonic() - began < 10
 
 
 def test_the_time_that_the_service_asks_for_is_given_to_it() -> None:

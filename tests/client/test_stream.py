@@ -17,7 +17,7 @@ from lakehand.client.event_calls import EventWindow
 from lakehand.domain.events import Event
 from lakehand.store import SqlStore
 from tests.client.conftest import MakeClient
-from tests.client.test_retries import free_port
+from tests.kit.ports import deaf_port, quiet_port
 from tests.rest.parts import LOCATION, app_over, context_over, port_of
 
 QUICK = Retries(attempts=2, first=0.001, longest=0.01)
@@ -141,7 +141,7 @@ def serving_at(store: SqlStore, port: int) -> Iterator[None]:
 
 
 def test_a_restart_of_the_service_loses_and_repeats_nothing(make_client: MakeClient, store: SqlStore) -> None:
-    port = free_port()
+    port = quiet_port()
     client = make_client(f"http://127.0.0.1:{port}", retries=QUICK)
     with serving_at(store, port):
         add(store, "before")
@@ -175,7 +175,8 @@ def test_a_restart_of_the_service_loses_and_repeats_nothing(make_client: MakeCli
 
 
 def test_a_service_that_stays_away_ends_the_stream(make_client: MakeClient) -> None:
-    stream = make_client(f"http://127.0.0.1:{free_port()}", retries=QUICK).events.stream(poll=0.001, outage=0.02)
+    with deaf_port() as port:
+        client = make_client(f"http://127.0.0.1:{port}", retries=QUICK)
 
-    with pytest.raises(Unavailable, match="no service answers"):
-        next(stream)
+        with pytest.raises(Unavailable, match="no service answers"):
+            next(client.events.stream(poll=0.001, outage=0.02))
