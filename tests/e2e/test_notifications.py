@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests import hudi_client, hudi_tables
 from tests.e2e.conftest import Start
+from tests.jobs.hudi.service import LOCKING, SERVICE
 from tests.kit.polling import wait_for
 from tests.kit.service import RunningService
 
@@ -89,3 +90,36 @@ def test_a_commit_that_nobody_told_us_of_is_found_at_the_heartbeat(
     wait_for(lambda: len(service.operations(location=str(path))) == 2, "the plan to be found")
     wait_for(lambda: all_settled(service, path), "the new plan to be executed")
     assert service.get(f"/api/v1/tables/{table}")["notified_at"] is None
+
+
+def last_look(service: RunningService, table: int, action: str) -> str | None:
+    explained = service.get(f"/api/v1/tables/{table}/explain")["actions"]
+    return next((str(one["last_look"]) for one in explained if one["action"] == action and one["last_look"]), None)
+
+
+def test_an_event_makes_the_service_plan_run_and_verify_while_the_writer_goes_on(
+    spark: SparkSession, lake: Path, start_service: Start
+) -> None:
+    """RFC-43 with a metaserver: the writer has no option of a table service, and does not know of the service."""
+    path, service = lake / "quiet", start_service()
+    hudi_tables.make_table(spark, path, commits=1, options=LOCKING)
+    settings = {**SERVICE, "hudi.compaction.delta-commits": "3"}
+    day = {"heartbeat_timeout": 86400}  # nothing is found by probing
+    table = service.add_table(path, "compaction", scheduling="service", properties=settings, **day)
+    wait_for(lambda: last_look(service, table, "compaction"), "the first evaluation")
+    for number in (2, 3, 4):
+        hudi_tables.upsert(spark, path, number=number, options=LOCKING)
+    assert (service.operations(location=str(path)), hudi_tables.pending(path)) == ([], [])
+
+    event = {"specversion": "1.0", "type": "dev.lakehand.table.committed", "source": "catalog", "id": "42"}
+    assert service.post("/api/v1/commits", {**event, "data": {"location": str(path)}})["stored"] == 1
+    wait_for(lambda: service.operations(location=str(path)), "the operation to be stored")
+    for number in (5, 6):
+        hudi_tables.upsert(spark, path, number=number, options=LOCKING)
+
+    done = service.wait_status(path, "succeeded")
+    assert done["origin"] == "coordinator"
+    compactions = [found[1] for found in hudi_tables.instant_files(path) if found[3] == "commit" and not found[4]]
+    assert len(compactions) == 1, "planned by the service, run and completed"
+    assert hudi_tables.pending(path) == []
+    assert hudi_tables.rows(spark, path) == hudi_tables.expected(6)
