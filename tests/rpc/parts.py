@@ -12,7 +12,7 @@ from google.rpc.error_details_pb2 import ErrorInfo
 from grpc_status import rpc_status
 
 from lakehand.rest import ApiContext
-from lakehand.rpc import Certificates, RpcBounds, RpcContext, RpcMetrics, RpcServer, VersionInfo
+from lakehand.rpc import CertificateSource, RpcBounds, RpcContext, RpcMetrics, RpcServer, VersionInfo
 from lakehand.rpc.context import NoMetrics
 from lakehand.rpc.generated import (
     access_pb2_grpc,
@@ -98,7 +98,7 @@ BY_NAME = {method.name: method for method in METHODS.values()}
 
 @contextmanager
 def rpc_serving(
-    context: RpcContext, bounds: RpcBounds = QUICK, certificates: Certificates | None = None
+    context: RpcContext, bounds: RpcBounds = QUICK, certificates: CertificateSource | None = None
 ) -> Iterator[RpcClient]:
     server = RpcServer("127.0.0.1", 0, bounds, certificates)
     server.start(context)

@@ -14,7 +14,7 @@ from lakehand.domain.audit import AuditAnswer, AuditRequest
 from lakehand.domain.errors import NotFound, Unavailable
 from lakehand.domain.operations import OperationId
 from lakehand.domain.tables import TableId
-from lakehand.domain.tokens import NewToken, Session, TokenId
+from lakehand.domain.tokens import NewToken, TokenId, WebSession
 from lakehand.store import SqlStore
 from lakehand.store.schema import audit_answer, audit_request
 from tests.store.given import HOUR, MINUTE, NOON
@@ -56,7 +56,7 @@ def test_an_unknown_token_is_not_found(store: SqlStore) -> None:
 
 
 def test_a_session_is_found_until_it_ends(store: SqlStore) -> None:
-    session = Session(name="ann", role=Role.VIEWER, owner="", token=TokenId(3), seal="s", ends_at=NOON + HOUR)
+    session = WebSession(name="ann", role=Role.VIEWER, owner="", token=TokenId(3), seal="s", ends_at=NOON + HOUR)
     store.sessions.add("cd" * 32, session, now=NOON)
 
     assert store.sessions.find("cd" * 32) == session

@@ -10,7 +10,7 @@ from lakehand.core.pages import Page
 from lakehand.domain.audit import AuditAnswer, AuditEntry, AuditId, AuditRequest
 from lakehand.domain.operations import OperationId
 from lakehand.domain.tables import TableId
-from lakehand.domain.tokens import NewToken, Session, Token, TokenId
+from lakehand.domain.tokens import NewToken, Token, TokenId, WebSession
 
 
 class Tokens(Protocol):
@@ -31,9 +31,9 @@ class Tokens(Protocol):
 
 
 class Sessions(Protocol):
-    def add(self, hash: str, session: Session, *, now: datetime) -> None: ...
+    def add(self, hash: str, session: WebSession, *, now: datetime) -> None: ...
 
-    def find(self, hash: str) -> Session | None:
+    def find(self, hash: str) -> WebSession | None:
         """One that has not been ended; it may have run out."""
 
     def end(self, hash: str) -> None: ...

@@ -12,7 +12,7 @@ from lakehand.core.ports import Store
 from lakehand.core.token_cache import TokenCache
 from lakehand.core.token_verifier import NoVerifier, TokenVerifier
 from lakehand.domain.access import ANONYMOUS, Caller, Role
-from lakehand.domain.tokens import Session, hash_of
+from lakehand.domain.tokens import WebSession, hash_of
 
 SESSION_LIFE = timedelta(hours=12)
 LONGEST_SECRET = 8192  # characters: tokens of identity providers are long
@@ -23,7 +23,7 @@ class Credential:
     """A token that was accepted: whose it is, and how long a session may rest on it."""
 
     caller: Caller
-    session: Session
+    session: WebSession
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +64,12 @@ class AccessService:
         now, digest = self.store.clock.estimate(), hash_of(secret)
         ends = now + SESSION_LIFE
         if name := self.names.get(digest):
-            session = Session(name=name, role=Role.ADMIN, owner="", seal=secret, ends_at=ends)
+            session = WebSession(name=name, role=Role.ADMIN, owner="", seal=secret, ends_at=ends)
             return Credential(caller=Caller(name=name, role=Role.ADMIN), session=session)
         if token := self.cache.find(digest):
             if not token.is_valid(now):
                 return None
-            session = Session(name=token.name, role=token.role, owner=token.owner, token=token.id, ends_at=ends)
+            session = WebSession(name=token.name, role=token.role, owner=token.owner, token=token.id, ends_at=ends)
             return Credential(caller=caller_of(session), session=session)
         return self.verified(secret, ends)
 
@@ -79,7 +79,7 @@ class AccessService:
             return None
         until = min(ends, datetime.fromtimestamp(found.ends_at, timezone.utc))
         caller = found.caller
-        session = Session(name=caller.name, role=caller.role, owner=caller.owner, ends_at=until)
+        session = WebSession(name=caller.name, role=caller.role, owner=caller.owner, ends_at=until)
         return Credential(caller=caller, session=session)
 
     def sign_in(self, secret: str) -> tuple[str, Caller] | None:
@@ -102,7 +102,7 @@ class AccessService:
             return None
         return replace(caller_of(found), address=address, via=via)
 
-    def is_valid(self, cookie: str, session: Session) -> bool:
+    def is_valid(self, cookie: str, session: WebSession) -> bool:
         now = self.store.clock.estimate()
         if now >= session.ends_at:
             return False
@@ -119,7 +119,7 @@ class AccessService:
             self.store.sessions.end(hash_of(cookie))
 
 
-def caller_of(session: Session) -> Caller:
+def caller_of(session: WebSession) -> Caller:
     return Caller(name=session.name, role=session.role, owner=session.owner)
 
 

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Outcome:
+class AuditOutcome:
     """Filled in by what is recorded."""
 
     after: Mapping[str, Json] = field(default_factory=dict)
@@ -28,9 +28,9 @@ class AuditTrail:
     store: Store
 
     @contextmanager
-    def record(self, request: AuditRequest) -> Iterator[Outcome]:
+    def record(self, request: AuditRequest) -> Iterator[AuditOutcome]:
         """Nothing is carried out unless the request could be stored."""
-        number, outcome = self.store.audit.begin(request, now=self.store.clock.estimate()), Outcome()
+        number, outcome = self.store.audit.begin(request, now=self.store.clock.estimate()), AuditOutcome()
         try:
             yield outcome
         except LakehandError as error:

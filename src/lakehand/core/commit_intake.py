@@ -36,7 +36,7 @@ from lakehand.domain.tables import Format, Table
 SOURCE = "event"
 
 
-class Target(NamedTuple):
+class CommitTarget(NamedTuple):
     """The table that an event is about."""
 
     event: CommitEvent
@@ -60,8 +60,8 @@ class CommitIntake:
     def record(self, events: Sequence[CommitEvent]) -> Sequence[CommitResult]:
         """What became of each event. Those that are stored are durable, all in one transaction."""
         found = self.with_names([self.find(event) for event in self.without_repeats(events)])
-        tables = self.known({one.location for one in found if isinstance(one, Target)})
-        decided = [self.decide(one, tables) if isinstance(one, Target) else one for one in found]
+        tables = self.known({one.location for one in found if isinstance(one, CommitTarget)})
+        decided = [self.decide(one, tables) if isinstance(one, CommitTarget) else one for one in found]
         receipts = self.store(decided)
         results = [result_of(one, receipts) for one in decided]
         self.recent.add(e.key for e, r in zip(events, results, strict=True) if r.outcome is not Outcome.REFUSED)
@@ -78,7 +78,7 @@ class CommitIntake:
             fresh.append(ignored(REPEATED, event) if is_repeated else event)
         return fresh
 
-    def find(self, event: CommitEvent | CommitResult) -> CommitEvent | CommitResult | Target:
+    def find(self, event: CommitEvent | CommitResult) -> CommitEvent | CommitResult | CommitTarget:
         """The table by the event's object or location; the event itself if it has only a name."""
         if isinstance(event, CommitResult):
             return event
@@ -88,7 +88,7 @@ class CommitIntake:
             return self.locate(event, event.location, event.format)
         return event if event.table_name else refused(NAMELESS, event)
 
-    def find_object(self, event: CommitEvent) -> CommitResult | Target:
+    def find_object(self, event: CommitEvent) -> CommitResult | CommitTarget:
         for name, one in self.plugins.formats.items():
             try:
                 commit = one.commit_of(event.object)
@@ -98,18 +98,18 @@ class CommitIntake:
                 return self.locate(event, commit.location, name)
         return ignored(NOT_A_COMMIT, event)
 
-    def locate(self, event: CommitEvent, location: str, format: str) -> CommitResult | Target:
+    def locate(self, event: CommitEvent, location: str, format: str) -> CommitResult | CommitTarget:
         warehouses = self.intake.warehouses
         try:
             location = warehouses.respell(normalised(location))
             warehouses.admit(location)
         except Invalid:
             return refused(OUTSIDE, event)
-        return Target(event, location, format)
+        return CommitTarget(event, location, format)
 
     def with_names(
-        self, found: Sequence[CommitEvent | CommitResult | Target]
-    ) -> Sequence[CommitResult | Target]:  # fmt: skip
+        self, found: Sequence[CommitEvent | CommitResult | CommitTarget]
+    ) -> Sequence[CommitResult | CommitTarget]:  # fmt: skip
         names = {(one.db_name, one.table_name) for one in found if isinstance(one, CommitEvent)}
         tables = self.intake.store.tables.by_names(names) if names else ()
         by_name: dict[tuple[str, str], list[Table]] = {}
@@ -117,19 +117,21 @@ class CommitIntake:
             by_name.setdefault((table.spec.db_name, table.spec.table_name), []).append(table)
         return [self.find_name(one, by_name) if isinstance(one, CommitEvent) else one for one in found]
 
-    def find_name(self, event: CommitEvent, tables: Mapping[tuple[str, str], Sequence[Table]]) -> CommitResult | Target:
+    def find_name(
+        self, event: CommitEvent, tables: Mapping[tuple[str, str], Sequence[Table]]
+    ) -> CommitResult | CommitTarget:
         same = tables.get((event.db_name, event.table_name), ())
         same = [table for table in same if event.catalog in ("", table.spec.catalog)]
         if len(same) > 1:
             return refused(AMBIGUOUS, event)
         if same:
-            return Target(event, same[0].location, same[0].format)
+            return CommitTarget(event, same[0].location, same[0].format)
         return waiting(event) if self.is_followed(event.catalog) else refused(UNKNOWN, event)
 
     def known(self, locations: set[str]) -> Mapping[str, Table]:
         return self.intake.lookups.tables(locations) if locations else {}
 
-    def decide(self, target: Target, tables: Mapping[str, Table]) -> Decided:
+    def decide(self, target: CommitTarget, tables: Mapping[str, Table]) -> Decided:
         event, location = target.event, target.location
         if location in tables:
             return Notification(source=SOURCE, location=location)

@@ -49,7 +49,7 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class WebSession:
     """Somebody who signed in to the dashboard; the cookie is stored as a hash."""
 
     name: str

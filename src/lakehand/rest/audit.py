@@ -17,7 +17,7 @@ from lakehand.rest.fields import Answer, Document, Moment, PageAnswer, fields_of
 router = APIRouter(prefix="/api/v1/audit", tags=["access"])
 
 
-class AuditAnswer(Answer):
+class AuditEntryAnswer(Answer):
     id: int
     at: Moment
     caller: str
@@ -46,8 +46,8 @@ class AuditAnswer(Answer):
 
 
 @router.get("")
-def list_audit(query: Annotated[AuditQuery, Query()], context: Context, caller: Caller) -> PageAnswer[AuditAnswer]:
+def list_audit(query: Annotated[AuditQuery, Query()], context: Context, caller: Caller) -> PageAnswer[AuditEntryAnswer]:
     """The audit trail, newest first. For operators and admins."""
     wanted = AuditFilter(**query.filters())
     page = context.requests.list_audit(caller, wanted, limit=query.limit, cursor=query.cursor)
-    return PageAnswer(items=[AuditAnswer.of(entry) for entry in page.items], next=page.next)
+    return PageAnswer(items=[AuditEntryAnswer.of(entry) for entry in page.items], next=page.next)

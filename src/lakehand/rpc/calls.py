@@ -18,7 +18,7 @@ from lakehand.core.wrong_tokens import WrongTokens
 from lakehand.domain.access import ANONYMOUS, Caller, Role
 from lakehand.domain.errors import Invalid, Unauthorized
 from lakehand.rpc.context import Call, RpcBounds, RpcContext
-from lakehand.rpc.errors import DeadlinePassed, TooMany, code_of, status_of
+from lakehand.rpc.errors import DeadlinePassed, TooManyCalls, code_of, status_of
 from lakehand.rpc.feed import ChangeFeed
 from lakehand.rpc.methods import Method
 from lakehand.rpc.peers import address_of
@@ -60,7 +60,7 @@ class Calls:
     def counted(self) -> Iterator[None]:
         """The library has a bound, too, but calls without a token would count for it."""
         if self.in_flight >= self.bounds.max_requests:
-            raise TooMany(f"{self.bounds.max_requests} calls are under way already: call again later")
+            raise TooManyCalls(f"{self.bounds.max_requests} calls are under way already: call again later")
         self.in_flight += 1
         try:
             yield
@@ -104,7 +104,7 @@ class Calls:
             self.count_streams(1)
             try:
                 if self.open_streams > self.bounds.max_streams:
-                    raise TooMany(f"{self.bounds.max_streams} streams are open already: end some of them")
+                    raise TooManyCalls(f"{self.bounds.max_streams} streams are open already: end some of them")
                 raw = await read_message(context)
                 messages: AsyncIterator[Any] = method.function(
                     self.opened(caller, secret, context), decoded(method, raw)

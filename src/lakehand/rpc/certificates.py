@@ -6,7 +6,7 @@ from typing import Protocol
 import grpc
 
 
-class Certificates(Protocol):
+class CertificateSource(Protocol):
     """Whoever keeps the certificate of the service."""
 
     @property
@@ -17,7 +17,7 @@ class Certificates(Protocol):
         """The private key, and the chain of certificates."""
 
 
-def credentials_of(certificates: Certificates) -> grpc.ServerCredentials:
+def credentials_of(certificates: CertificateSource) -> grpc.ServerCredentials:
     used = certificates.version
 
     def fetch() -> grpc.ServerCertificateConfiguration | None:
@@ -33,5 +33,5 @@ def credentials_of(certificates: Certificates) -> grpc.ServerCredentials:
     return grpc.dynamic_ssl_server_credentials(configuration(certificates), fetch)  # type: ignore[arg-type]
 
 
-def configuration(certificates: Certificates) -> grpc.ServerCertificateConfiguration:
+def configuration(certificates: CertificateSource) -> grpc.ServerCertificateConfiguration:
     return grpc.ssl_server_certificate_configuration([certificates.pem()])

@@ -32,7 +32,7 @@ CODES: Mapping[str, grpc.StatusCode] = {
 }
 
 
-class TooMany(Unavailable):
+class TooManyCalls(Unavailable):
     """The server has as many streams as it may have."""
 
     code = "too-many"

@@ -33,7 +33,7 @@ class OperationWatcher(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class FeedReading:
     """What one reading of the store has found."""
 
     events: Sequence[StoredEvent] = ()
@@ -110,23 +110,23 @@ class ChangeFeed:
                 await asyncio.sleep(self.pace)
         is_following.set()
 
-    def _begin(self) -> Reading:
+    def _begin(self) -> FeedReading:
         """Start at the newest event; ids just below it that are missing may still come."""
         last = self.store.events.last_id()
         position = EventPosition(max(last - BATCH, 0))
         for event in self.store.events.after(position.base, limit=BATCH):
             position.add(event.id)
         self.position, self.settled = position, position.base
-        return Reading()
+        return FeedReading()
 
-    def _read(self) -> Reading:
+    def _read(self) -> FeedReading:
         missing = list(islice(self.position.missing(), MOST_MISSING))
         fresh = self.store.events.after(self.position.highest, limit=BATCH)
         found = [*self.store.events.by_ids(missing), *fresh]
         changed = self._changed_operations(found) if self._operation_watchers else []
         tables = self.store.tables.by_ids({operation.table for operation in changed})
         pairs = [(operation, tables[operation.table]) for operation in changed]
-        return Reading(found, pairs, is_full=len(fresh) == BATCH)
+        return FeedReading(found, pairs, is_full=len(fresh) == BATCH)
 
     def _settle(self, now: float) -> None:
         self._heights.append((now, self.position.highest))
@@ -145,7 +145,7 @@ class ChangeFeed:
         last = {**self._ended, **self._known}
         return [one for one in [*live, *others] if last.get(one.id) != without_lease(one)]
 
-    def _publish(self, reading: Reading) -> bool:
+    def _publish(self, reading: FeedReading) -> bool:
         for event in reading.events:
             if self.position.add(event.id):
                 self.recent.append(event)

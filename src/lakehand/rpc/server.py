@@ -15,7 +15,7 @@ from lakehand.core.wrong_tokens import WrongTokens
 from lakehand.domain.errors import Unavailable
 from lakehand.rpc import reflection
 from lakehand.rpc.calls import Calls
-from lakehand.rpc.certificates import Certificates, credentials_of
+from lakehand.rpc.certificates import CertificateSource, credentials_of
 from lakehand.rpc.context import RpcBounds, RpcContext
 from lakehand.rpc.feed import ChangeFeed
 from lakehand.rpc.health import Health
@@ -45,7 +45,7 @@ class RpcServer:
     """Takes its port when it is made, and answers when it is started."""
 
     def __init__(
-        self, host: str, port: int, bounds: RpcBounds | None = None, certificates: Certificates | None = None
+        self, host: str, port: int, bounds: RpcBounds | None = None, certificates: CertificateSource | None = None
     ) -> None:
         self.bounds = bounds or RpcBounds()
         self._loop = asyncio.new_event_loop()
@@ -78,7 +78,7 @@ class RpcServer:
     def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
-    async def _bind(self, certificates: Certificates | None) -> int:
+    async def _bind(self, certificates: CertificateSource | None) -> int:
         self._server = grpc.aio.server(interceptors=[self._gate], options=options(self.bounds))
         try:
             if certificates is None:

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Row, delete, insert, select
 
 from lakehand.domain.access import Role
-from lakehand.domain.tokens import Session
+from lakehand.domain.tokens import WebSession
 from lakehand.store.clock import to_millis, to_time
 from lakehand.store.database import Database
 from lakehand.store.schema import web_session
@@ -20,7 +20,7 @@ c = web_session.c
 class SqlSessions:
     database: Database
 
-    def add(self, hash: str, session: Session, *, now: datetime) -> None:
+    def add(self, hash: str, session: WebSession, *, now: datetime) -> None:
         row = {
             "hash": hash, "name": session.name, "role": str(session.role), "owner": session.owner,
             "seal": session.seal, "token_id": session.token, "create_time": to_millis(now),
@@ -28,7 +28,7 @@ class SqlSessions:
         }  # fmt: skip
         self.database.write(lambda tx: tx.execute(insert(web_session).values(row)))
 
-    def find(self, hash: str) -> Session | None:
+    def find(self, hash: str) -> WebSession | None:
         query = select(web_session).where(c.hash == hash)
         row = self.database.read(lambda tx: tx.execute(query).one_or_none())
         return None if row is None else to_session(row)
@@ -41,8 +41,8 @@ class SqlSessions:
         return self.database.write(lambda tx: int(tx.execute(old).rowcount))
 
 
-def to_session(row: Row[Any]) -> Session:
-    return Session(
+def to_session(row: Row[Any]) -> WebSession:
+    return WebSession(
         name=row.name, role=Role(row.role), owner=row.owner, token=row.token_id, seal=row.seal,
         ends_at=to_time(row.end_time),
     )  # fmt: skip

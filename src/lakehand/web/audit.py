@@ -17,7 +17,7 @@ router = APIRouter()
 PAGE = 100
 
 
-class AuditQuery(BaseModel):
+class AuditPageQuery(BaseModel):
     """The filters of the list, from its address."""
 
     caller: str = Field(default="", max_length=250)
@@ -35,7 +35,7 @@ class AuditQuery(BaseModel):
 
 
 @router.get("/audit")
-def list_audit(view: Somebody, query: Annotated[AuditQuery, Query()]) -> Response:
+def list_audit(view: Somebody, query: Annotated[AuditPageQuery, Query()]) -> Response:
     page = view.context.requests.list_audit(view.caller, query.filter(), limit=PAGE, cursor=query.cursor)
     return view.page("audit.html", section="/audit", page=page, wanted=query,
         is_filtered=bool(query.at(None)), is_later=query.cursor is not None, first=query.at(None),
