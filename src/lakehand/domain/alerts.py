@@ -22,6 +22,7 @@ class Severity(Word):
 
 class AlertKind(Word):
     OPERATION_FAILED = "operation-failed"  # for good: no attempts left, or a retry cannot help
+    ROWS_DIFFER = "rows-differ"  # or nobody could show that they are the same: its table is paused
     TABLE_UNREADABLE = "table-unreadable"
     QUEUE_STUCK = "queue-stuck"  # its oldest due operation waits too long
     OPERATION_UNKNOWN = "operation-unknown"  # neither engine nor table tells the outcome
@@ -33,6 +34,7 @@ class AlertKind(Word):
 
 SEVERITIES: Mapping[AlertKind, Severity] = {
     AlertKind.OPERATION_FAILED: Severity.WARNING,
+    AlertKind.ROWS_DIFFER: Severity.CRITICAL,
     AlertKind.TABLE_UNREADABLE: Severity.WARNING,
     AlertKind.QUEUE_STUCK: Severity.CRITICAL,
     AlertKind.OPERATION_UNKNOWN: Severity.WARNING,

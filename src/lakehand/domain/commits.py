@@ -22,6 +22,7 @@ class CommitEvent:
     db_name: str = ""
     table_name: str = ""
     format: str = ""
+    partitions: tuple[str, ...] = ()  # that changed, if the event names them
     register: frozenset[Action] = frozenset()  # register an unknown table with these actions
 
 

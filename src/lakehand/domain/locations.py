@@ -11,6 +11,8 @@ from lakehand.domain.errors import LocationRefused
 LONGEST = 1024
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _HIDDEN = re.compile(r"%(2e|2f|5c|00)", re.IGNORECASE)
+# https://BUCKET.s3.REGION.amazonaws.com/KEY and https://s3.REGION.amazonaws.com/BUCKET/KEY
+_S3_HOST = re.compile(r"(?:(?P<bucket>[a-z0-9.-]+)\.)?s3(?:[.-][a-z0-9-]+){0,2}\.amazonaws\.com(?:\.cn)?")
 _ALIASES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "wasb"}
 
 
@@ -39,6 +41,9 @@ def spell(text: str) -> str:
             raise LocationRefused(f"{text!r} names the host {authority!r}: a file location has none")
         return clean_path(path, text)
     authority, path = split_authority(rest)
+    if scheme in ("http", "https"):
+        authority, path = split_s3_address(authority, path, text)
+        scheme = "s3"
     if not authority and scheme != "hdfs":
         raise LocationRefused(f"{text!r} has no bucket or host after {scheme}://")
     cleaned = clean_path(path or "/", text)
@@ -56,6 +61,12 @@ def location_key(location: str) -> str:
     scheme, rest = split_scheme(location)
     same = f"{_ALIASES.get(scheme, scheme)}:{rest}" if scheme else location
     return hashlib.sha256(same.encode()).hexdigest()
+
+
+def storage_scheme(location: str) -> str:
+    """The kind of storage: ``s3`` for all its spellings, empty for this machine's disks."""
+    scheme = split_scheme(location)[0]
+    return "" if scheme == "file" else _ALIASES.get(scheme, scheme)
 
 
 def refuse_unreadable(text: str) -> None:
@@ -79,6 +90,17 @@ def split_authority(rest: str) -> tuple[str, str]:
     return authority, slash + path
 
 
+def split_s3_address(host: str, path: str, text: str) -> tuple[str, str]:
+    """Bucket and path of an address at AWS: the bucket is in the host's name, or begins the path."""
+    found = _S3_HOST.fullmatch(host.lower())
+    if found is None:
+        raise LocationRefused(f"{text!r} is no address of a bucket at AWS: name the table as s3://BUCKET/PATH")
+    if found["bucket"]:
+        return found["bucket"], path
+    bucket, _, key = path.lstrip("/").partition("/")
+    return bucket, f"/{key}"
+
+
 def clean_path(path: str, text: str) -> str:
     if not path.startswith("/"):
         raise LocationRefused(f"{text!r} is not absolute: give the whole path or URI")
@@ -98,6 +120,10 @@ class Warehouses:
         if not any(is_under(location, prefix) for prefix in self.prefixes):
             allowed = ", ".join(self.prefixes) or "none configured"
             raise LocationRefused(f"{location!r} is outside of the warehouses ({allowed}): add it with --warehouse")
+
+    def spell(self, text: str) -> str:
+        """The one spelling of a location, with the scheme of its warehouse: a table has one, however it is named."""
+        return self.respell(normalise(text))
 
     def respell(self, location: str) -> str:
         """A normalised location with the scheme of the warehouse above it: ``s3://`` and ``s3a://`` are one storage."""

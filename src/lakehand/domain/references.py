@@ -49,7 +49,8 @@ class Catalog:
 class TableReference:
     """Where one table is."""
 
-    location: str
+    location: str  # empty for a listed table with a problem
     catalog: Catalog | None = None
     db_name: str = ""  # with a catalog: the namespace, with dots
     table_name: str = ""
+    problem: str = ""  # in the list of a catalog: why this table cannot be read

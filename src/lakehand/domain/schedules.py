@@ -39,6 +39,7 @@ class EvaluationResult:
     started: bool = False  # a process was stored
     decide_at: datetime | None = None  # from then on its factory is asked again, changed or not
     saw: str | None = None  # the change token at this decision; None: no decision
+    used_partitions: int | None = None  # the version of the named partitions that led to the process
     deferred: bool = False  # not evaluated for lack of time: its wake-ups still count
 
 

@@ -46,6 +46,7 @@ class Table:
     id: TableId
     spec: TableSpec
     paused: bool = False
+    pause_reason: str = ""  # why the service paused it; empty if it is not paused, or if a person did it
     removed: bool = False
     change_token: str | None = None  # what the last probe saw
     changed_at: datetime | None = None  # when a probe last saw a change

@@ -3,6 +3,7 @@
 
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid, LakehandError, RecoverProcessFailed, Unavailable
+from lakehand.domain.numbers import amount
 from lakehand.domain.operations import Handle, Operation, Status
 from lakehand.domain.processes import Drop, Failure, Finding, Instant, Json, Remedy, Skip, TableProcess, Verdict
 from lakehand.domain.references import Catalog, TableReference
@@ -12,7 +13,7 @@ from lakehand.spi.config import Setting, TableConfig, layered
 from lakehand.spi.engines import EngineContext, EngineHealth, EngineState, EngineStatus, ExecuteEngine, LeaseGrant, Work
 from lakehand.spi.factories import METADATA_TRIGGER, ProcessFactory, ProcessTriggerStrategy, at_fixed_rate
 from lakehand.spi.formats import CommittedTable, TableFormat, TableSnapshot
-from lakehand.spi.health import amount, size_histogram
+from lakehand.spi.health import size_histogram
 from lakehand.spi.pauses import pause
 from lakehand.spi.runtimes import DetachedRuntime, StateKey, TableRuntime
 

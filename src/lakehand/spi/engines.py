@@ -71,6 +71,8 @@ class EngineContext:
     formats: tuple[str, ...] = ()  # the formats that are switched on
     jars: Path | None = None  # the cache of downloaded jars
     catalogs: tuple[Catalog, ...] = ()  # of the settings; their properties may be secret
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False)  # how to reach object stores; may be secret
+    storage_schemes: tuple[str, ...] = ()  # the object stores that tables may be in
     umask: int | None = None  # for processes that write to tables; None: that of the service
 
 

@@ -56,6 +56,10 @@ class ProcessFactory(ABC):
         """Actions whose process, given the parameter ``dry_run``, lists what it would delete and deletes nothing."""
         return frozenset()
 
+    def optional_actions(self) -> frozenset[Action]:
+        """Actions that a table gets only if somebody names them: not everybody needs them, and they cost much."""
+        return frozenset()
+
     @abstractmethod
     def trigger(self, table: TableRuntime, action: Action) -> TableProcess | Skip:
         """What the table needs now, one process at a time: it is asked again until it skips."""

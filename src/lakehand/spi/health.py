@@ -17,6 +17,7 @@ DELETION_VECTORS = "deletion_vectors"  # or deletion files: one per data file th
 LOG_FILES = "log_files"
 SNAPSHOTS = "snapshots"  # versions, commits: whatever a reader can travel to
 OLDEST_SNAPSHOT = "oldest_snapshot"  # ISO 8601, UTC
+SAVEPOINTS = "savepoints"  # their names, with commas: files that no action deletes
 PENDING_PLANS = "pending_plans"
 OLDEST_PENDING = "oldest_pending"  # ISO 8601, UTC
 ROWS = "rows"
@@ -47,12 +48,3 @@ def file_numbers(sizes: Sequence[int], small: Sequence[int]) -> dict[str, Json]:
         SMALL_BYTES: sum(small),
         HISTOGRAM: size_histogram(sizes),
     }
-
-
-def amount(size: float) -> str:
-    """Bytes for people: ``1.2 GB``."""
-    for unit in ("B", "KB", "MB", "GB", "TB"):
-        if abs(size) < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} PB"

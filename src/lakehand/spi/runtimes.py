@@ -46,6 +46,14 @@ class TableRuntime(ABC):
         """Operations of this table, newest first: all unfinished ones and recent finished ones."""
         return [o for o in self.known_operations() if action in (None, o.process.action)]
 
+    def changed_partitions(self) -> Sequence[str]:
+        """The partitions that events named, as ``column=value/column=value``, since a decision that led to work asked.
+
+        A hint about where to look first, from anybody: it may be wrong, and is empty where nobody named any, or too
+        many. It must never decide what is touched.
+        """
+        return ()
+
     def state(self, key: StateKey[T]) -> T:
         return decode(key, self.stored_state(key.name))
 
@@ -81,6 +89,7 @@ class DetachedRuntime(TableRuntime):
         reference: TableReference | None = None,
         properties: Mapping[str, str] | None = None,
         operations: Sequence[Operation] = (),
+        changed_partitions: Sequence[str] = (),
     ) -> None:
         super().__init__(
             table=Table(id=TableId(1), spec=spec, created_at=now, updated_at=now),
@@ -90,6 +99,7 @@ class DetachedRuntime(TableRuntime):
         )
         self._format = format
         self._operations = operations
+        self._changed_partitions = changed_partitions
         self._snapshot: TableSnapshot | None = None
         self._states: dict[str, str] = {}
 
@@ -97,6 +107,9 @@ class DetachedRuntime(TableRuntime):
         if self._snapshot is None:
             self._snapshot = self._format.inspect(self.reference)
         return self._snapshot
+
+    def changed_partitions(self) -> Sequence[str]:
+        return self._changed_partitions
 
     def known_operations(self) -> Sequence[Operation]:
         return self._operations

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A kit for the process factory of a format: settings as rows, failure rules, admission and verdicts. Public."""
 
+from lakehand.domain.routing import ESTIMATE
+from lakehand.spi.kit.commits import ATOMIC_RENAME, commit_risk, only_writer_setting
 from lakehand.spi.kit.factory import (
     BEFORE,
+    CHANGED,
     TAG,
     ActionRow,
     Actions,
@@ -16,6 +19,7 @@ from lakehand.spi.kit.factory import (
     refusal,
 )
 from lakehand.spi.kit.failures import REFUSED, FailureRule, class_missing, classify, rule, table_missing
+from lakehand.spi.kit.partitions import NamedPartitions, PartitionChoice, choose
 from lakehand.spi.kit.rows import (
     SetBy,
     SettingRow,
@@ -40,7 +44,10 @@ from lakehand.spi.kit.settings import FormatSettings, Values, switches
 from lakehand.spi.kit.verdicts import dry_run_verdict, left_outside, work_numbers
 
 __all__ = [
+    "ATOMIC_RENAME",
     "BEFORE",
+    "CHANGED",
+    "ESTIMATE",
     "REFUSED",
     "TAG",
     "ActionRow",
@@ -51,7 +58,9 @@ __all__ = [
     "FailureRule",
     "FormatFactory",
     "FormatSettings",
+    "NamedPartitions",
     "Need",
+    "PartitionChoice",
     "PlanningFactory",
     "SetBy",
     "SettingRow",
@@ -59,9 +68,11 @@ __all__ = [
     "Values",
     "bytes_setting",
     "choice_setting",
+    "choose",
     "class_missing",
     "classify",
     "columns_setting",
+    "commit_risk",
     "count_setting",
     "describe",
     "dry_run_verdict",
@@ -71,6 +82,7 @@ __all__ = [
     "is_by_person",
     "left_outside",
     "markdown_table",
+    "only_writer_setting",
     "refusal",
     "retained_count_setting",
     "retention_setting",

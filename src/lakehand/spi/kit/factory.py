@@ -14,10 +14,12 @@ from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid, RecoverProcessFailed
 from lakehand.domain.operations import Operation
 from lakehand.domain.processes import Drop, Failure, Finding, Json, Remedy, Skip, TableProcess, Verdict
+from lakehand.domain.routing import ESTIMATE
 from lakehand.domain.tables import Format
 from lakehand.spi.engines import EngineStatus
 from lakehand.spi.factories import ProcessFactory, ProcessTriggerStrategy
 from lakehand.spi.kit.failures import REFUSED, FailureRule, classify
+from lakehand.spi.kit.partitions import texts
 from lakehand.spi.kit.rows import SettingRow
 from lakehand.spi.kit.settings import FormatSettings, Values
 from lakehand.spi.kit.verdicts import dry_run_verdict, gone
@@ -27,6 +29,7 @@ from lakehand.spi.runtimes import StateKey, TableRuntime
 S = TypeVar("S")
 CONFIRM = "confirm"  # in the parameters of a request: do it although the job finds it implausible
 BEFORE = "before"  # in the parameters of a process: the table as the first attempt found it
+CHANGED = "changed_partitions"  # in the parameters of a process: what events had named when it was decided
 TAG = "operation_tag"  # in the parameters of a process: what its commits carry
 KEPT = ("resource", "parallelism", "options")  # of a request: for engines that size each job, and for the next attempt
 OWN_ORIGIN = "coordinator"
@@ -39,6 +42,11 @@ class Need:
 
     reason: str
     parameters: Mapping[str, Json] = field(default_factory=dict)
+    bytes: int | None = None  # what the job reads, if metadata says so; by it the service chooses an engine
+
+    @property
+    def estimate(self) -> dict[str, Json]:
+        return {} if self.bytes is None else {ESTIMATE: self.bytes}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +75,13 @@ class DecisionContext(Generic[S]):
     def was_tried(self) -> bool:
         """Whether an earlier attempt of the operation has started."""
         return self.operation is not None and self.operation.run_times > 0
+
+    @property
+    def changed_partitions(self) -> Sequence[str]:
+        """What events had named when the operation was decided; for a request, what they have named by now."""
+        if self.operation is None or self.by_person:
+            return self.table.changed_partitions()
+        return texts(self.operation.process.parameters.get(CHANGED))
 
     @property
     def admitted_parameters(self) -> Mapping[str, Json]:
@@ -104,6 +119,8 @@ class ActionRow(Generic[S]):
     verify: Callable[[Effect[S]], Verdict]
     limits: Callable[[DecisionContext[S]], Mapping[str, Json]] = lambda context: {}  # beside the need's parameters
     has_dry_run: bool = False
+    commits: bool = True  # False: it adds no state to the table, so that no writer's commit can be lost to it
+    is_optional: bool = False  # a table gets it only if somebody names it
 
 
 Actions = Mapping[Action, ActionRow[Any]]
@@ -115,6 +132,7 @@ class FormatFactory(ProcessFactory, Generic[S]):
     format: ClassVar[Format]
     strategies: ClassVar[Mapping[Action, ProcessTriggerStrategy]]
     dry_runs: ClassVar[frozenset[Action]] = frozenset()
+    optional: ClassVar[frozenset[Action]] = frozenset()
     rows: ClassVar[Sequence[SettingRow[Any]]] = ()  # its settings
     rules: ClassVar[Sequence[FailureRule]] = ()
     states: ClassVar[Sequence[StateKey[Any]]] = ()  # what it keeps per table
@@ -148,6 +166,9 @@ class FormatFactory(ProcessFactory, Generic[S]):
 
     def dry_run_actions(self) -> frozenset[Action]:
         return self.dry_runs
+
+    def optional_actions(self) -> frozenset[Action]:
+        return self.optional
 
     def context(self, table: TableRuntime, action: Action, operation: Operation | None = None) -> DecisionContext[S]:
         """Options, confirming and dry runs are for people: what the service planned itself has none."""
@@ -195,6 +216,7 @@ class PlanningFactory(FormatFactory[S]):
         if cls.actions:
             cls.strategies = {action: row.strategy for action, row in cls.actions.items()}
             cls.dry_runs = frozenset(action for action, row in cls.actions.items() if row.has_dry_run)
+            cls.optional = frozenset(action for action, row in cls.actions.items() if row.is_optional)
 
     def decide(self, context: DecisionContext[S]) -> Need | Skip:
         """What the table needs. For a person only what is impossible is a ``Skip``."""
@@ -239,11 +261,14 @@ class PlanningFactory(FormatFactory[S]):
             return Skip(reason=str(error))
         if isinstance(need, Skip):
             return need
+        if risk := self.unsafe(context):
+            return Skip(reason=f"{need.reason}; it is not done: {risk}")
         return self.not_now(context) or self.process(context, need)
 
     def process(self, context: DecisionContext[S], need: Need) -> TableProcess:
         job = f"{self.name}.{context.action.replace('-', '_')}"
-        return TableProcess(action=context.action, job=job, parameters=dict(need.parameters), reason=need.reason)
+        parameters = {**need.parameters, **need.estimate}
+        return TableProcess(action=context.action, job=job, parameters=parameters, reason=need.reason)
 
     def admit(self, table: TableRuntime, operation: Operation) -> Admission:
         table.snapshot()
@@ -261,9 +286,24 @@ class PlanningFactory(FormatFactory[S]):
             return refusal(operation, f"{context.action} has no dry run: it deletes nothing")
         need = self.decide(context)
         if isinstance(need, Need):
+            if risk := self.unsafe(context):
+                return refusal(operation, risk)
             waiting = None if context.by_person else self.not_now(context)
             return waiting or self._complete(context, operation, need)
         return refusal(operation, need.reason if context.by_person else f"no longer needed: {need.reason}")
+
+    def commit_risk(self, context: DecisionContext[S]) -> str | None:
+        """Why a commit could be lost when two drivers commit to this table at once, and the way out. None: it is safe.
+
+        An action that commits is not run at this risk, whoever asks for it: a writer may commit at any time.
+        """
+        return None
+
+    def unsafe(self, context: DecisionContext[S]) -> str | None:
+        """The risk that a process would take; a dry run takes none."""
+        row = self.actions.get(context.action)
+        is_harmless = context.is_dry_run or (row is not None and not row.commits)
+        return None if is_harmless else self.commit_risk(context)
 
     def not_now(self, context: DecisionContext[S]) -> Skip | None:
         """Why what is needed waits. What a person asks for is done at once."""
@@ -275,6 +315,7 @@ class PlanningFactory(FormatFactory[S]):
         parameters: dict[str, Json] = {
             **{key: requested[key] for key in KEPT if key in requested and context.by_person},
             **self.parameters(context, need),
+            **need.estimate,
             "location": context.table.table.location,
             TAG: operation.tag,
             DRY_RUN: context.is_dry_run,

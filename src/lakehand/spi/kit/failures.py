@@ -61,6 +61,7 @@ SAFETY_RULES = (
         advice="nothing was deleted. See the list with `lakehand operations submit {table} {action} --dry-run`; if it"
         " is right: `lakehand operations submit {table} {action} --confirm`",
     ),
+    rule(r"\bClassMissing\b", "class-missing", Remedy.FATAL, advice="nothing was changed"),
     rule(r"\b(BelowFloor|UnsafeRequest)\b", REFUSED, Remedy.FATAL, advice="nothing was deleted"),
 )  # fmt: skip
 ENGINE_RULES = (
