@@ -37,6 +37,12 @@ UNREADABLE = (
     .order_by(c.id)
     .limit(LIMIT)
 )
+PAUSED = (
+    select(*TABLE, c.pause_reason.label("reason"), c.update_time.label("since"))
+    .where(c.paused.is_(True), c.removed.is_(False), c.pause_reason.is_not(None))
+    .order_by(c.id)
+    .limit(LIMIT)
+)
 BECAME_UNKNOWN = (
     select(func.max(event.c.event_time))
     .where(event.c.operation_id == o.operation_id, event.c.kind == "operation.unknown")
@@ -74,6 +80,7 @@ class AlertTroubles:
                 failed=[to_trouble(row, failure_text(row)) for row in rows(FAILED)],
                 unreadable=[to_trouble(row, row.reason) for row in rows(UNREADABLE, unreadable_since)],
                 unknown=[to_trouble(row, row.reason) for row in rows(UNKNOWN, unknown_since)],
+                paused=[to_trouble(row, row.reason) for row in rows(PAUSED)],
                 lost_leases=[LostLease(message=text, event=number) for text, number in rows(LOST, lost_since)],
             )
 

@@ -22,6 +22,7 @@ from lakehand.store.dialects import insert_missing
 from lakehand.store.events import EventWriter
 from lakehand.store.operation_reads import UNFINISHED_WORDS
 from lakehand.store.operation_rows import new_row as operation_row
+from lakehand.store.partition_hints import PartitionHintWriter
 from lakehand.store.schedules import WAKE_ALL
 from lakehand.store.schema import Digest, Id, Key, operation, schedule, tbl
 from lakehand.store.table_rows import key_of, new_row, revived_row, schedule_rows
@@ -55,6 +56,7 @@ OFTEN = 1000  # milliseconds: more frequent notifications do not update the time
 class SqlInbox:
     database: Database
     events: EventWriter
+    hints: PartitionHintWriter
     insert_tables: BatchInsert = field(init=False)
     insert_schedules: BatchInsert = field(init=False)
     insert_operations: BatchInsert = field(init=False)
@@ -78,6 +80,7 @@ class SqlInbox:
         tables = [by_key[key_of(row.table.location)] for row in rows]
         written += self.add_operations(tx, rows, tables, now)
         self.wake(tx, rows, tables, now)
+        self.hints.merge(tx, named_partitions(rows, tables))
         pairs = zip(rows, tables, strict=True)
         written += [replace(row.note, table=row.note.table or table.id) for row, table in pairs if row.note]
         if written:
@@ -186,6 +189,14 @@ class SqlInbox:
 
 def read_known(tx: Connection, specs: Mapping[str, TableSpec]) -> dict[str, Row[Any]]:
     return {row.location_key: row for row in KNOWN.rows(tx, sorted(specs))}
+
+
+def named_partitions(rows: Sequence[InboxRow], tables: Sequence[Row[Any]]) -> Mapping[int, Sequence[str]]:
+    named: dict[int, list[str]] = {}
+    for row, table in zip(rows, tables, strict=True):
+        if row.partitions:
+            named.setdefault(table.id, []).extend(row.partitions)
+    return named
 
 
 def ids_of(rows: Iterable[Row[Any]]) -> Sequence[int]:

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Brings a database's schema up to date. Several instances may start at once: one works, the others wait for it."""
+"""Brings a database's schema up to date. Several instances may start at once: one works, the others wait for it.
 
-from collections.abc import Iterator
+The name of a revision may say which code goes on working with it: ``0012+0010`` is fine for code that knows 0010.
+"""
+
+import logging
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,14 +18,18 @@ from sqlalchemy import Connection, NullPool
 from lakehand.domain.errors import Conflict
 from lakehand.store.database import Database
 
+log = logging.getLogger(__name__)
 SCRIPTS = Path(__file__).parent / "migrations"
 LOCK_NUMBER = 5_417_346_021  # ours alone, among the advisory locks of a PostgreSQL database
 LOCK_NAME = "CONCAT('lakehand.migrate.', MD5(DATABASE()))"
 LOCK_SECONDS = 600
 
 
+COMPATIBLE = "+"  # in the name of a revision, before the oldest one whose code works with it
+
+
 class SchemaTooNew(Conflict):
-    """The database was made by a newer version of Lakehand."""
+    """The database was made by a newer version of Lakehand, and this one does not work with it."""
 
     code = "schema-too-new"
 
@@ -49,16 +57,25 @@ def upgrade(url: str) -> str:
 
 def migrate(tx: Connection) -> None:
     with migration_lock(tx):
-        found = revision_of(tx)
-        if found not in (None, *(script.revision for script in scripts().walk_revisions())):
-            raise SchemaTooNew(
-                f"the database has schema {found}, this version of Lakehand knows up to {head()}: run a newer "
-                "Lakehand, or restore the backup that was made before the upgrade"
-            )
+        found, known = revision_of(tx), {script.revision for script in scripts().walk_revisions()}
+        if found is not None and found not in known:
+            refuse_unless_compatible(found, known)
+            return
         config = Config()
         config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
         config.attributes["connection"] = tx
         command.upgrade(config, "head")
+
+
+def refuse_unless_compatible(found: str, known: Collection[str]) -> None:
+    """Instances of the version before may start again while others are upgraded already."""
+    if found.partition(COMPATIBLE)[2] in {one.partition(COMPATIBLE)[0] for one in known}:
+        log.warning("the database is newer than this version, which works with it", extra={"schema": found})
+        return
+    raise SchemaTooNew(
+        f"the database has schema {found}, this version of Lakehand knows up to {head()}: run a newer "
+        "Lakehand, or restore the backup that was made before the upgrade"
+    )
 
 
 def scripts() -> ScriptDirectory:

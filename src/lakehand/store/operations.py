@@ -27,6 +27,7 @@ from lakehand.store.schedules import wake as wake_tables
 from lakehand.store.schema import attempt as attempts
 from lakehand.store.schema import event as events
 from lakehand.store.schema import operation as operations
+from lakehand.store.schema import tbl as tables
 
 c = operations.c
 FINISHED_WORDS = sorted({status.value for status in Status} - set(UNFINISHED_WORDS))
@@ -62,6 +63,7 @@ class SqlOperations(OperationLeases):
     def save(
         self, operation: Operation, *, now: datetime, attempt: Attempt | None = None, ended: AttemptEnd | None = None,
         event: Event | None = None, release: bool = False, wake: bool = False, health: HealthPoint | None = None,
+        pause: str | None = None,
     ) -> Operation:  # fmt: skip
         if operation.lease is None:
             raise LeaseLost(f"operation {operation.id} is written without a lease")
@@ -74,6 +76,7 @@ class SqlOperations(OperationLeases):
         def write(tx: Connection) -> Row[Any]:
             # Tables before schedules, as probes lock them, so that the two do not deadlock.
             self.health.write(tx, {operation.table: health} if health else {})
+            pause_table(tx, operation.table, pause, at)
             self.overwrite(tx, operation, saved_row(operation, at) | slot)
             put_attempt(tx, attempt)
             if ended is not None:
@@ -184,6 +187,12 @@ def count_rows(operation: Operation, at: int, *, has_run: bool) -> list[dict[str
     if operation.status.is_final:
         return [ended_row(operation, at=at, has_run=has_run)]
     return [retried_row(operation, at=at)] if has_run and operation.status is Status.PENDING else []
+
+
+def pause_table(tx: Connection, table: TableId, reason: str | None, at: int) -> None:
+    if reason is not None:
+        values = {"paused": True, "pause_reason": storable_text(reason), "update_time": at}
+        tx.execute(update(tables).where(tables.c.id == table).values(values))
 
 
 def is_unwanted(row: Row[Any]) -> bool:

@@ -18,6 +18,7 @@ from lakehand.spi.factories import ProcessTriggerStrategy
 from lakehand.store.clock import millis_or_none, span_to_millis, to_millis, to_time
 from lakehand.store.compiled_statements import ListStatement
 from lakehand.store.database import Database
+from lakehand.store.partition_hints import remove_used
 from lakehand.store.schema import Id, Millis, schedule, tbl
 from lakehand.store.table_rows import to_table
 from lakehand.store.tables import BY_IDS, chunks
@@ -134,6 +135,7 @@ def finish_schedules(tx: sa.Connection, results: Sequence[EvaluationResult], now
     if results:
         ordered = sorted(results, key=lambda result: (result.schedule.table, result.schedule.action))
         tx.execute(FINISH, [result_row(result, now) for result in ordered])
+        remove_used(tx, results)
 
 
 def wake_actions(tx: sa.Connection, woken: Collection[tuple[TableId, Action]], now: int) -> None:

@@ -51,6 +51,7 @@ tbl = Table(
     *optional(Millis, "problem_time"),  # since when
     *optional(Millis, "health_time"),  # of the newest point of its health, whose numbers follow
     *optional(sa.BigInteger, "files", "small_files", "bytes", "small_bytes"),
+    Column("pause_reason", sa.Text),  # why the service paused it; NULL if it is not paused, or a person did it
     UniqueConstraint("location_key", name="uq_tbl_location"),
     UniqueConstraint("name_key", name="uq_tbl_name"),
     Index("ix_tbl_names", "db_name", "table_name"),
@@ -137,6 +138,15 @@ table_state = Table(
     Column("factory", Key, primary_key=True),
     Column("state_key", Key, primary_key=True),
     *required(Document, "value"),
+    **ON_MYSQL,
+)
+
+partition_hint = Table(
+    "partition_hint",
+    metadata,
+    Column("tbl_id", Id, ForeignKey("tbl.id", name="fk_partition_hint_tbl"), primary_key=True, autoincrement=False),
+    Column("version", sa.BigInteger, nullable=False),  # never the same again, so that a decision knows what it saw
+    Column("names", LongText),  # a JSON list, or "many"; NULL: nothing was named since a decision used it
     **ON_MYSQL,
 )
 

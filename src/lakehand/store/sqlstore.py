@@ -12,6 +12,7 @@ from lakehand.store.health import HealthWriter, SqlHealthHistory
 from lakehand.store.inbox import SqlInbox
 from lakehand.store.instances import SqlInstances
 from lakehand.store.operations import SqlOperations
+from lakehand.store.partition_hints import PartitionHintWriter, SqlPartitions
 from lakehand.store.probes import SqlProbes
 from lakehand.store.schedules import SqlSchedules
 from lakehand.store.sessions import SqlSessions
@@ -31,9 +32,10 @@ class SqlStore(Store):
         self.operations = SqlOperations(database, events, health)
         self.probes = SqlProbes(database, health)
         self.schedules = SqlSchedules(database)
-        self.inbox = SqlInbox(database, events)
+        self.inbox = SqlInbox(database, events, PartitionHintWriter(database.dialect))
         self.events = SqlEvents(database, events)
         self.states = SqlStates(database)
+        self.partitions = SqlPartitions(database)
         self.instances = SqlInstances(database)
         self.health = SqlHealthHistory(database)
         self.fleet = SqlFleet(database)

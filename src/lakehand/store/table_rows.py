@@ -80,13 +80,14 @@ def new_row(spec: TableSpec, now: int) -> dict[str, Any]:
 
 def revived_row(spec: TableSpec, now: int) -> dict[str, Any]:
     """A table that is registered again keeps only its id and history."""
-    forgotten = ("change_token", "problem", "problem_time", "health_time", *HEALTH)
+    forgotten = ("change_token", "problem", "problem_time", "pause_reason", "health_time", *HEALTH)
     return spec_row(spec, now) | dict.fromkeys(forgotten)
 
 
 def changed_row(changes: TableChanges, now: int) -> dict[str, Any]:
     probe = {} if changes.heartbeat_timeout is None else {"probe_due": now}  # probe now, then at the new interval
-    return stored_fields(changes) | probe | {"update_time": now}
+    reason = {} if changes.paused is None else {"pause_reason": None}  # from now on it is a person's decision
+    return stored_fields(changes) | probe | reason | {"update_time": now}
 
 
 def schedule_rows(table: TableId, wanted: Iterable[Action], now: int) -> Sequence[dict[str, Any]]:
@@ -99,11 +100,12 @@ def schedule_rows(table: TableId, wanted: Iterable[Action], now: int) -> Sequenc
 def to_table(row: Row[Any]) -> Table:
     """By position, in the order of the schema: there may be thousands of them at once."""
     created, updated, paused, removed, token, changed, looked, notified, probe = row[13:22]
+    why = (paused and row[32]) or ""  # a version that does not know the column may have resumed it
     return Table(
         id=TableId(row[0]), spec=to_spec(row[1:13]), paused=bool(paused), removed=bool(removed), change_token=token,
         changed_at=to_time(changed), looked_at=to_time(looked), notified_at=to_time(notified),
         created_at=to_time(created), updated_at=to_time(updated), probe_due=to_time(probe), problem=row[25] or "",
-        problem_since=to_time(row[26]), health=to_health(*row[27:32]),
+        problem_since=to_time(row[26]), health=to_health(*row[27:32]), pause_reason=why,
     )  # fmt: skip
 
 
