@@ -3,11 +3,15 @@
 
 from lakehand.storage.avro import checked_avro, read_records
 from lakehand.storage.bounds import LARGEST, MOST_UNPACKED, SMALL, TooLarge
+from lakehand.storage.hive_metastore import tables_in_metastore
+from lakehand.storage.jdbc import database_address, open_database, select_rows
 from lakehand.storage.json_documents import parse_json, parse_json_lines
-from lakehand.storage.storages import ArrowStorage, Entry, LocalStorage, Storage, Storages
+from lakehand.storage.numbered import newest_after
+from lakehand.storage.storages import ABSENT, ArrowStorage, Entry, LocalStorage, Storage, Storages
 from lakehand.storage.unpacking import gunzip
 
 __all__ = [
+    "ABSENT",
     "LARGEST",
     "MOST_UNPACKED",
     "SMALL",
@@ -18,8 +22,13 @@ __all__ = [
     "Storages",
     "TooLarge",
     "checked_avro",
+    "database_address",
     "gunzip",
+    "newest_after",
+    "open_database",
     "parse_json",
     "parse_json_lines",
     "read_records",
+    "select_rows",
+    "tables_in_metastore",
 ]

@@ -2,6 +2,7 @@
 """Reading files where a table lives: the operating system's own calls on this machine, pyarrow everywhere else."""
 
 import os
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,8 +14,13 @@ from urllib.parse import urlencode, urlsplit
 
 from lakehand.domain.errors import Invalid
 from lakehand.storage.bounds import LARGEST, refuse_giants
+from lakehand.storage.object_stores import ATTEMPTS, S3, SECONDS_TO_ANSWER, SECONDS_TO_CONNECT, S3Options, s3_options
 from lakehand.storage.regular import KINDS, open_regular, read_regular
 
+MODIFIED = "Last-Modified"
+NO_ROOM = "Failed to flush response stream"  # what pyarrow says of an answer that is longer than the file
+PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)  # seconds
+ABSENT = "absent"  # the sign of a file that is not there
 _ALIASES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs"}
 
 
@@ -25,6 +31,11 @@ class Entry:
     name: str
     size: int
     modified: datetime
+
+    @property
+    def sign(self) -> str:
+        """In an object store what ``Storage.sign`` says of the file."""
+        return sign_of(self.modified, self.size)
 
 
 class Storage(ABC):
@@ -74,6 +85,10 @@ class Storage(ABC):
     def change_token(self, path: str) -> str:
         """A sign that a file was replaced, where asking for one costs next to nothing; otherwise empty."""
         return ""
+
+    def sign(self, path: str) -> str:
+        """As ``change_token``, and by one request where that is no system call; ``ABSENT`` without the file."""
+        return self.change_token(path)
 
     def exists(self, path: str) -> bool:
         try:
@@ -139,11 +154,11 @@ class LocalStorage(Storage):
         try:
             found = os.lstat(path)
         except FileNotFoundError:
-            return "absent"
+            return ABSENT
         return f"{found.st_mtime_ns}:{found.st_size}"
 
     def exists(self, path: str) -> bool:
-        return self.change_token(path) != "absent"
+        return self.change_token(path) != ABSENT
 
 
 class ArrowStorage(Storage):
@@ -178,12 +193,37 @@ class ArrowStorage(Storage):
         return files, [info for info in found if info.type == fs.FileType.Directory]
 
     def read(self, path: str, *, limit: int = LARGEST) -> bytes:
+        """Repeated where pyarrow gives up too early: a file that is smaller than the error which the busy store sends
+        instead of it has no room for that, and this counts as a failure of the client, which is not repeated."""
+        for pause in PAUSES:
+            try:
+                return self._read_once(path, limit)
+            except OSError as error:
+                if NO_ROOM not in str(error):
+                    raise
+            time.sleep(pause)
+        return self._read_once(path, limit)
+
+    def _read_once(self, path: str, limit: int) -> bytes:
         with self.open(path) as file:
             refuse_giants(path, file.size(), limit)
             return bytes(file.read(limit + 1))
 
     def open(self, path: str) -> Any:
         return self._filesystem.open_input_file(path)
+
+    def sign(self, path: str) -> str:
+        """Opening an object is one HEAD, with the time in its answer; to ask for its info is a listing more if it is
+        absent."""
+        try:
+            with self.open(path) as file:
+                modified = (file.metadata() or {}).get(MODIFIED)
+                if modified is not None:
+                    return sign_of(datetime.fromisoformat(modified.decode().replace("Z", "+00:00")), file.size())
+        except FileNotFoundError:
+            return ABSENT
+        info = self._filesystem.get_file_info(path)
+        return sign_of(info.mtime, info.size) if info.size is not None else ABSENT
 
 
 class Storages:
@@ -215,9 +255,11 @@ class Storages:
             return self._remote[scheme, authority]
 
     def _connect(self, scheme: str, authority: str) -> tuple[Storage, str]:
-        """Properties such as ``s3.endpoint_override`` become parameters of the URI, which is how pyarrow takes them."""
+        """Other stores than S3: properties such as ``gs.x`` become parameters of the URI, as pyarrow takes them."""
         from pyarrow import fs, lib
 
+        if scheme == S3:
+            return ArrowStorage(s3_filesystem(s3_options(self._properties, authority))), authority
         own = {k.partition(".")[2]: v for k, v in self._properties.items() if k.startswith(f"{scheme}.")}
         query = f"?{urlencode(own)}" if own else ""
         try:
@@ -225,6 +267,31 @@ class Storages:
         except (lib.ArrowInvalid, lib.ArrowNotImplementedError) as error:
             raise Invalid(f"{scheme}://{authority} cannot be opened: {error}") from error
         return ArrowStorage(filesystem), root.rstrip("/")
+
+
+def s3_filesystem(options: S3Options) -> Any:
+    """Time-outs for every request, and repetitions with back-off where the store asks for them (503 SlowDown)."""
+    from pyarrow import fs
+
+    given: dict[str, Any] = {
+        "access_key": options.access_key_id or None,
+        "secret_key": options.secret_access_key or None,
+        "session_token": options.session_token or None,
+        "region": options.region or None,
+        "force_virtual_addressing": bool(options.endpoint) and not options.is_path_style,
+        "connect_timeout": SECONDS_TO_CONNECT,
+        "request_timeout": SECONDS_TO_ANSWER,
+        "retry_strategy": fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
+    }
+    if options.endpoint:
+        scheme, _, host = options.endpoint.rpartition("://")
+        given |= {"endpoint_override": host.rstrip("/"), "scheme": scheme or "https"}
+    return fs.S3FileSystem(**given)
+
+
+def sign_of(modified: datetime, size: int) -> str:
+    """The same from a listing and from a HEAD, which knows whole seconds only."""
+    return f"{int(modified.timestamp())}:{size}"
 
 
 def local_entry(entry: "os.DirEntry[str]", inside: str = "") -> Entry:
