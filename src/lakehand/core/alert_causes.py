@@ -29,6 +29,7 @@ class AlertLimits:
 
 def table_causes(troubles: Troubles) -> Iterator[Cause]:
     yield from (failed_cause(one) for one in troubles.failed)
+    yield from (paused_cause(one) for one in troubles.paused)
     yield from (unreadable_cause(one) for one in troubles.unreadable)
     yield from (unknown_cause(one) for one in troubles.unknown)
     yield from {cause.key: cause for cause in map(lost_cause, troubles.lost_leases)}.values()  # the newest of each
@@ -39,6 +40,14 @@ def failed_cause(one: TableTrouble) -> Cause:
         key=f"operation-failed:{one.table}:{one.action}", kind=AlertKind.OPERATION_FAILED,
         title=f"{one.action} of {one.name} failed", message=one.reason, occurrence=str(one.operation),
         table=one.table, operation=one.operation, owner=one.owner, queue=one.queue, format=one.format,
+    )  # fmt: skip
+
+
+def paused_cause(one: TableTrouble) -> Cause:
+    """Open until someone resumes the table."""
+    return Cause(
+        key=f"rows-differ:{one.table}", kind=AlertKind.ROWS_DIFFER, title=f"{one.name} is paused because of its rows",
+        message=one.reason, table=one.table, owner=one.owner, queue=one.queue, format=one.format,
     )  # fmt: skip
 
 

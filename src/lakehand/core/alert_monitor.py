@@ -94,6 +94,7 @@ class AlertMonitor:
 def unclear_kinds(troubles: Troubles) -> frozenset[AlertKind]:
     lists = {
         AlertKind.OPERATION_FAILED: troubles.failed,
+        AlertKind.ROWS_DIFFER: troubles.paused,
         AlertKind.TABLE_UNREADABLE: troubles.unreadable,
         AlertKind.OPERATION_UNKNOWN: troubles.unknown,
         AlertKind.LEASE_LOST: troubles.lost_leases,

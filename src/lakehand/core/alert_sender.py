@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from lakehand.core.alert_texts import text_of
+from lakehand.core.draining import Drain
 from lakehand.core.plugin_calls.breakers import CircuitBreaker
 from lakehand.core.plugin_calls.pools import WorkerPools, call_plugin
 from lakehand.core.ports import Metrics, Store
@@ -66,6 +67,7 @@ class AlertSender:
     holder: InstanceId
     wake: Callable[[], None] = lambda: None
     time_to_live: timedelta = LEASE
+    drain: Drain = field(default_factory=Drain)
     _in_flight: Counter[str] = field(default_factory=Counter)
     _unstored: dict[MessageId, AlertMessage] = field(default_factory=dict)  # sent, and that is not stored yet
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -79,10 +81,17 @@ class AlertSender:
             return False
         now = self.store.clock.now()
         self.store_late(now)
+        if self.drain.is_on:
+            return False
         for name in self.store.alerts.due_receivers(now=now):
             if name in self.receivers:
                 self.serve(self.receivers[name], now)
         return False
+
+    @property
+    def unfinished(self) -> int:
+        with self._lock:
+            return self._in_flight.total() + len(self._unstored)
 
     def store_late(self, now: datetime) -> None:
         """Store what was sent while the database did not take it, before the lease ends and it is sent again."""

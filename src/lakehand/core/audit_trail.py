@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from lakehand.core.access_ports import AuditFilter
 from lakehand.core.pages import Page
-from lakehand.core.ports import Store
+from lakehand.core.ports import AuditFilter, Store
 from lakehand.domain.audit import OK, AuditAnswer, AuditEntry, AuditId, AuditRequest
 from lakehand.domain.errors import LakehandError
 from lakehand.domain.processes import Json

@@ -19,13 +19,17 @@ class Rename:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogChanges:
-    """``missing``: tables that were not listed and are kept for now, for the reason ``why_kept``."""
+    """``missing``: tables that were not listed and are kept for now, for the reason ``why_kept``.
+
+    ``unreadable``: listed, not registered, and without a location, because they cannot be read.
+    """
 
     add: Sequence[TableReference] = ()
     rename: Sequence[Rename] = ()
     retire: Sequence[Table] = ()
     missing: Sequence[Table] = ()
     why_kept: str = ""
+    unreadable: Sequence[TableReference] = ()
 
 
 def changes_of(
@@ -36,9 +40,12 @@ def changes_of(
     accept_empty: bool = False,
 ) -> CatalogChanges:
     """``missed``: how often each table was missing before, in a row."""
-    there = by_location(listed)
+    unreadable = {name_of(reference): reference for reference in listed if reference.problem}
+    there = by_location([reference for reference in listed if not reference.problem])
     kept = [table for table in known if location_key(table.location) in there]
-    absent = [table for table in known if location_key(table.location) not in there]
+    others = [table for table in known if location_key(table.location) not in there]
+    unread = {named(table) for table in others} & set(unreadable)  # registered, and not readable now: left alone
+    absent = [table for table in others if named(table) not in unread]
     retire, missing, why = dropped(absent, kept, listed, missed, accept_empty=accept_empty)
     registered = {location_key(table.location) for table in kept}
     return CatalogChanges(
@@ -47,6 +54,7 @@ def changes_of(
         retire=retire,
         missing=missing,
         why_kept=why,
+        unreadable=[reference for name, reference in unreadable.items() if name not in unread],
     )
 
 
@@ -59,7 +67,11 @@ def by_location(listed: Sequence[TableReference]) -> Mapping[str, list[TableRefe
 
 
 def is_named(table: Table, references: Sequence[TableReference]) -> bool:
-    return (table.spec.db_name, table.spec.table_name) in {name_of(reference) for reference in references}
+    return named(table) in {name_of(reference) for reference in references}
+
+
+def named(table: Table) -> tuple[str, str]:
+    return table.spec.db_name, table.spec.table_name
 
 
 def name_of(reference: TableReference) -> tuple[str, str]:
@@ -76,7 +88,7 @@ def dropped(
 ) -> tuple[list[Table], list[Table], str]:
     """Those to retire, those to keep for now, and why. A catalog that lists little may only seem to be empty."""
     names = {name_of(reference) for reference in listed}
-    replaced = [t for t in absent if (t.spec.db_name, t.spec.table_name) in names]  # its name has another location now
+    replaced = [t for t in absent if named(t) in names]  # its name has another location now
     others = [t for t in absent if t not in replaced]
     if not others or accept_empty:
         return [*replaced, *others], [], ""

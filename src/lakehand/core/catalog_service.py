@@ -3,9 +3,11 @@
 
 import logging
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from threading import Thread
 
 from lakehand.core.catalog_changes import CatalogChanges, Rename, changes_of
 from lakehand.core.plugins import Plugins
@@ -19,6 +21,7 @@ from lakehand.domain.tables import HEARTBEAT_TIMEOUT, Table, TableId, TableSpec
 
 log = logging.getLogger(__name__)
 PAGE = 1000
+ROUND = 30.0  # seconds that a round waits for its catalogs
 _SECRET = re.compile(r"password|secret|token|credential|key|auth", re.IGNORECASE)
 _URL_PASSWORD = re.compile(r"(://[^/\s:@]*:)[^/\s@]+@")
 
@@ -59,14 +62,33 @@ class CatalogService:
     heartbeat_timeout: timedelta = HEARTBEAT_TIMEOUT
     last: dict[str, SyncReport] = field(default_factory=dict)  # of this instance
     _missed: dict[str, dict[TableId, int]] = field(default_factory=dict)
+    _threads: dict[str, Thread] = field(default_factory=dict)
 
     def run_once(self) -> bool:
-        """Sync every catalog that has it on. Never True: the loop's pause sets the pace."""
-        for name, served in self.catalogs.items():
-            if served.sync:
-                report = self.sync(name)
-                log.log(level_of(report), "catalog synced", extra={"catalog": name, "reason": summary_of(report)})
+        """Sync every catalog that has it on. Never True: the loop's pause sets the pace.
+
+        Each has a thread of its own, and the next round leaves out those that are still at it: a slow catalog delays
+        no other.
+        """
+        due = [name for name, served in self.catalogs.items() if served.sync and not self.is_syncing(name)]
+        for name in due:
+            self._threads[name] = Thread(target=self.sync_and_log, args=(name,), name=f"catalog-{name}", daemon=True)
+            self._threads[name].start()
+        deadline = time.monotonic() + ROUND
+        for name in due:
+            self._threads[name].join(max(0.0, deadline - time.monotonic()))
         return False
+
+    def is_syncing(self, name: str) -> bool:
+        return name in self._threads and self._threads[name].is_alive()
+
+    def sync_and_log(self, name: str) -> None:
+        try:
+            report = self.sync(name)
+        except Exception:  # the database is away: the next round tries again
+            log.exception("catalog not synced", extra={"catalog": name})
+        else:
+            log.log(level_of(report), "catalog synced", extra={"catalog": name, "reason": summary_of(report)})
 
     def get(self, name: str) -> ServedCatalog:
         if name not in self.catalogs:
@@ -103,7 +125,7 @@ class CatalogService:
     def carry_out(
         self, served: ServedCatalog, changes: CatalogChanges, count: int, *, dry_run: bool, by: str
     ) -> SyncReport:
-        refused: dict[str, str] = {}
+        refused = {name_of(one): without_secrets(one.problem, served.catalog) for one in changes.unreadable}
         added = [name_of(reference) for reference in changes.add]
         if not dry_run:
             self.count_missing(served.catalog.name, changes)
@@ -147,7 +169,7 @@ class CatalogService:
             location=reference.location, format=catalog.format, db_name=reference.db_name,
             table_name=reference.table_name,
             owner=served.owner, queue=served.queue, catalog=catalog.name, heartbeat_timeout=self.heartbeat_timeout,
-            action_types=served.actions or frozenset(self.plugins.actions_of(catalog.format)),
+            action_types=served.actions or self.plugins.default_actions_of(catalog.format),
         )  # fmt: skip
         return self.try_to_add(spec, refused, by)
 

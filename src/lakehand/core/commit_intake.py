@@ -5,7 +5,7 @@ An event is a hint. It makes the schedules of its table due; a doubled, late or 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -134,7 +134,7 @@ class CommitIntake:
     def decide(self, target: CommitTarget, tables: Mapping[str, Table]) -> Decided:
         event, location = target.event, target.location
         if location in tables:
-            return Notification(source=SOURCE, location=location)
+            return Notification(source=SOURCE, location=location, partitions=event.partitions)
         if self.is_followed(event.catalog) or any(is_under(location, place) for place in self.followed):
             return waiting(event)
         if not event.register:
@@ -144,7 +144,7 @@ class CommitIntake:
             return refused(FORMATLESS, event)
         return Notification(
             source=SOURCE, location=location, format=Format(target.format), register=frozenset(wanted),
-            db_name=event.db_name, table_name=event.table_name,
+            db_name=event.db_name, table_name=event.table_name, partitions=event.partitions,
         )  # fmt: skip
 
     def is_followed(self, catalog: str) -> bool:
@@ -163,11 +163,21 @@ class CommitIntake:
 
     def store(self, decided: Sequence[Decided]) -> Mapping[str, Receipt]:
         """One notification per table, and one event per reason of a refusal. Nothing is written for nothing."""
-        notifications = {one.location: one for one in decided if isinstance(one, Notification)}
+        notifications: dict[str, Notification] = {}
+        for one in decided:
+            if isinstance(one, Notification):
+                notifications[one.location] = joined(notifications.get(one.location), one)
         refusals = [one for one in decided if isinstance(one, CommitResult) and one.outcome is Outcome.REFUSED]
         rows: list[Notification | RefusedNotification] = [*notifications.values(), *refusal_events(refusals)]
         receipts = self.intake.record(rows) if rows else ()
         return dict(zip(notifications, receipts, strict=False))
+
+
+def joined(known: Notification | None, new: Notification) -> Notification:
+    """Of two events about a table, the newer one with the partitions of both."""
+    if known is None or not known.partitions:
+        return new
+    return replace(new, partitions=(*known.partitions, *new.partitions))
 
 
 def result_of(decided: Decided, receipts: Mapping[str, Receipt]) -> CommitResult:

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from lakehand.core.draining import Drain
 from lakehand.core.health_reader import HealthReader
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import IdSource, Metrics, Store
 from lakehand.core.recovery import Recovery
+from lakehand.core.row_failures import PAUSING, rows_differ, unreported, unverified
 from lakehand.core.runtimes import Runtimes, Seen, StoredRuntime
 from lakehand.core.telemetry import NoObserver, RunObserver
 from lakehand.domain.errors import LakehandError, LocationRefused
@@ -17,6 +19,15 @@ from lakehand.domain.events import operation_event
 from lakehand.domain.operations import AttemptEnd, Operation, Status
 from lakehand.domain.processes import Failure, Finding, Remedy, Verdict
 from lakehand.domain.retries import RetryPolicy
+from lakehand.domain.row_checks import (
+    RowMode,
+    RowOutcome,
+    RowReport,
+    mode_of,
+    only_verifying,
+    row_report,
+    verdict_before,
+)
 from lakehand.domain.tables import Table
 from lakehand.spi.engines import EngineState, EngineStatus
 from lakehand.spi.factories import ProcessFactory
@@ -39,6 +50,7 @@ class Completer:
     health: HealthReader
     on_completed: Callable[[], None]
     observer: RunObserver = field(default_factory=NoObserver)
+    drain: Drain = field(default_factory=Drain)
 
     def complete(self, operation: Operation, status: EngineStatus) -> Operation:
         """Move an operation whose attempt is over to the status that the table shows."""
@@ -57,18 +69,50 @@ class Completer:
             runtime = self.runtimes.open(table, factory, now=now, seen=seen)
         except LakehandError as error:
             return self.without_table(operation, status, error, now)
-        verdict = verify(factory, runtime, operation, status)
+        verdict = verdict_before(operation.process) or verify(factory, runtime, operation, status)
         if verdict.finding is Finding.UNREADABLE:
             return mark_unknown(self.store, operation, verdict.reason, keep_canceling=False)
+        report = row_report(status.result)
+        if report is not None and report.outcome is RowOutcome.UNEQUAL:
+            return self.end_unequal(operation, verdict, report, status, now)
         if verdict.finding is Finding.DONE:
             self.read_health(table, seen, now)
-            return self.end(operation, Status.SUCCEEDED, status, verdict=verdict, reason=verdict.reason, now=now)
-        if verdict.finding is Finding.GONE:
-            return self.end(operation, Status.DROPPED, status, verdict=verdict, reason=verdict.reason, now=now)
-        if operation.cancel_requested:
-            return self.end(operation, Status.CANCELED, status, verdict=verdict, reason="stopped as asked", now=now)
-        failure = self.recovery.failure(operation) or failure_of(factory, runtime, operation, status, verdict)
+            return self.end_done(operation, verdict, status, now)
+        if verdict.finding is Finding.GONE or operation.cancel_requested:
+            return self.end_without_effect(operation, verdict, status, now)
+        failure = self.recovery.failure(operation) or (
+            handed_over(status)
+            if self.drain.has_stopped(operation.id, status.state)
+            else failure_of(factory, runtime, operation, status, verdict)
+        )
         return self.fail_or_retry(operation, failure, status, now)
+
+    def end_without_effect(
+        self, operation: Operation, verdict: Verdict, status: EngineStatus, now: datetime
+    ) -> Operation:
+        is_gone = verdict.finding is Finding.GONE
+        final, reason = (Status.DROPPED, verdict.reason) if is_gone else (Status.CANCELED, "stopped as asked")
+        return self.end(operation, final, status, verdict=verdict, reason=reason, now=now)
+
+    def end_done(self, operation: Operation, verdict: Verdict, status: EngineStatus, now: datetime) -> Operation:
+        """The effect is in the table. If rows are to be compared and nobody did, the next attempt does only that."""
+        if mode_of(operation.process) is RowMode.OFF or row_report(status.result):
+            return self.end(operation, Status.SUCCEEDED, status, verdict=verdict, reason=verdict.reason, now=now)
+        if operation.cancel_requested or status.state is EngineState.SUCCEEDED:
+            known = replace(verdict, numbers={**verdict.numbers, **unreported(operation)})
+            return self.end(operation, Status.SUCCEEDED, status, verdict=known, reason=verdict.reason, now=now)
+        next_attempt = replace(operation, process=only_verifying(operation.process, verdict, status.progress))
+        return self.fail_or_retry(next_attempt, unverified(operation, status), status, now)
+
+    def end_unequal(
+        self, operation: Operation, verdict: Verdict, report: RowReport, status: EngineStatus, now: datetime
+    ) -> Operation:
+        """Readers see other rows than before: it failed although the commit is there, and the table is paused."""
+        failure = rows_differ(operation, report)
+        self.metrics.attempt_failed(operation.process.action, failure.reason)
+        failed = operation.moved_to(Status.FAILED, at=now, reason=f"{verdict.reason}; {failure.message}")
+        ended = replace(failed, result={**status.result, **verdict.numbers}, failure=failure)
+        return self.store_end(ended, status, failure, now)
 
     def read_health(self, table: Table, seen: Seen, now: datetime) -> None:
         """What the operation made of the table, if that is counted in time; if not, the coordinator stores it."""
@@ -113,9 +157,11 @@ class Completer:
         word = "retried" if operation.status is Status.PENDING else str(operation.status)
         event = operation_event(operation, f"operation.{word}", operation.reason)
         health = self.health.take(operation.table)
+        is_paused = operation.status is Status.FAILED and failure is not None and failure.reason in PAUSING
         saved = self.store.operations.save(
-            operation, now=now, ended=ended or None, event=event, release=True, wake=True, health=health
-        )
+            operation, now=now, ended=ended or None, event=event, release=True, wake=True, health=health,
+            pause=failure.message if is_paused and failure else None,
+        )  # fmt: skip
         self.health.confirm({operation.table: health} if health else {})
         log.info(word, extra={"operation": saved.id, "status": saved.status, "reason": saved.reason})
         self.recovery.forget(operation)
@@ -165,6 +211,12 @@ def engine_lost(operation: Operation, status: EngineStatus) -> Failure:
     """What blocks a writer is tried again at once; after a second loss it waits like other work."""
     delay = AT_ONCE if operation.process.urgent and operation.run_times <= 1 else None
     return Failure(reason="engine-lost", message=status.message or "the engine died with the job", delay=delay)
+
+
+def handed_over(status: EngineStatus) -> Failure:
+    """It was stopped because its instance is draining, which uses up no attempt. Another instance claims it at once."""
+    message = f"its instance is draining: {status.message or 'it was stopped'}"
+    return Failure(reason="handed-over", message=message, remedy=Remedy.NOT_YET, delay=AT_ONCE)
 
 
 def outside_table(status: EngineStatus) -> Failure:

@@ -5,11 +5,12 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple
 
+from lakehand.core.draining import Drain
 from lakehand.core.evaluations import (
     STALE,
     Evaluation,
@@ -73,6 +74,7 @@ class Coordinator:
     pools: WorkerPools
     health: HealthReader
     on_stored: Callable[[], None]
+    drain: Drain = field(default_factory=Drain)
     _results: deque[EvaluationResult] = field(default_factory=deque)
     _probed: deque[Probed] = field(default_factory=deque)
     _group: WaitGroup = field(default_factory=WaitGroup)  # of the batch that is in flight
@@ -86,9 +88,7 @@ class Coordinator:
         """
         now = self.store.clock.estimate()
         self.refit(now)
-        due, tables = self.store.schedules.claim_due(
-            holder=self.holder, now=now, time_to_live=TIME_TO_LIVE, limit=BATCH
-        )
+        due, tables = self.claim_due(now)
         self._group.wait(WAIT)
         finished = self.take_finished()
         self._group = self.start(due, tables, now) if due else WaitGroup()
@@ -99,6 +99,16 @@ class Coordinator:
         self._group = WaitGroup()
         self.store_results(*self.take_finished())
         return False
+
+    def claim_due(self, now: datetime) -> tuple[Sequence[Schedule], Mapping[TableId, Table]]:
+        if self.drain.is_on:
+            return (), {}
+        return self.store.schedules.claim_due(holder=self.holder, now=now, time_to_live=TIME_TO_LIVE, limit=BATCH)
+
+    @property
+    def unfinished(self) -> int:
+        """Evaluations that are under way or not stored yet, without those that hang."""
+        return len(self._in_flight - self.pools.hanging.keys()) + len(self._results)
 
     def refit(self, now: datetime) -> None:
         """Once per process: plugins and their strategies may have changed."""
@@ -243,7 +253,8 @@ class Coordinator:
             return evaluation.skipped(Skip(reason=f"operation {unfinished[0].id} is under way"))
         if len(unfinished) >= MOST_WAITING:
             return evaluation.skipped(Skip(reason=f"{len(unfinished)} operations of it wait already"))
-        return self.store_process(evaluation, answer, seen)
+        result = self.store_process(evaluation, answer, seen)
+        return replace(result, used_partitions=runtime.used_partitions) if result.started else result
 
     def store_process(self, evaluation: Evaluation, process: TableProcess, seen: Seen) -> EvaluationResult:
         table, now = evaluation.table, evaluation.now

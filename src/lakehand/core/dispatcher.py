@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
+from lakehand.core.draining import Drain
 from lakehand.core.plugin_calls.pools import WaitGroup, WorkerPools
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import IdSource, Metrics, Store
@@ -18,13 +19,27 @@ from lakehand.domain.errors import LakehandError, LeaseLost, PluginStuck, Recove
 from lakehand.domain.events import operation_event
 from lakehand.domain.operations import Attempt, InstanceId, Operation, OperationId, Status
 from lakehand.domain.processes import Drop, Failure, Skip, TableProcess
+from lakehand.domain.routing import (
+    AUTO,
+    ENGINE_PROPERTY,
+    LARGE,
+    LARGE_PROPERTY,
+    RoutingPolicy,
+    choice_of,
+    read_policy,
+    route,
+)
+from lakehand.domain.row_checks import PROPERTY, is_only_verifying, mode_of, row_mode, with_mode
 from lakehand.domain.rules import Busy, Candidate, Choice, DispatchQueue, Limits, choose
 from lakehand.domain.tables import Table
+from lakehand.spi.config import TableConfig
 from lakehand.spi.engines import LeaseGrant
+from lakehand.spi.runtimes import TableRuntime
 
 log = logging.getLogger(__name__)
 WINDOW = 200  # candidates weighed at once
 LOOK_AGAIN = timedelta(seconds=30)
+DRAINING = Skip(reason="its instance is draining", look_again=timedelta(milliseconds=1))
 WAIT = 2.0  # seconds for the operations of a round, before the next round
 NOTHING = Choice(go=(), wait={})
 Admission = TableProcess | Skip | Drop | Failure
@@ -61,10 +76,13 @@ class Dispatcher:
     pools: WorkerPools
     on_submitted: Callable[[], None]
     observer: RunObserver = field(default_factory=NoObserver)
+    drain: Drain = field(default_factory=Drain)
     in_flight: dict[OperationId, InFlight] = field(default_factory=dict)
 
     def run_once(self) -> bool:
         """Dispatch what the rules allow. True when something was moved, so there may be more."""
+        if self.drain.is_on:
+            return False
         queue = self.queue()
         known = {c.operation.id: c for c in queue.candidates}
         group, busy = WaitGroup(), self.pools.busy()
@@ -139,6 +157,8 @@ class Dispatcher:
         table, now = self.store.tables.get(claimed.table), self.store.clock.estimate()
         # A requested operation has no job yet, and its factory chooses the engine with it.
         answer = token if isinstance(token, Skip) and claimed.process.job else self.admit(table, claimed, now)
+        if isinstance(answer, TableProcess) and self.drain.is_on:
+            answer = DRAINING  # no engine has it yet: another instance claims it at once
         if isinstance(answer, Skip):
             self.put_back(claimed, answer, now)
             return False
@@ -168,10 +188,13 @@ class Dispatcher:
             factory = self.plugins.factory(table.format, operation.process.action)
             operation = self.recovery.recover_if_needed(table, operation, now)
             runtime = self.runtimes.open(table, factory, now=now, left_out=operation.id, reuse_snapshot=True)
-            answer = factory.admit(runtime, operation)
+            # The table has shown the effect already: only its rows are compared, which needs no admission.
+            answer = operation.process if is_only_verifying(operation.process) else factory.admit(runtime, operation)
             if isinstance(answer, TableProcess):
+                was_routed = bool(choice_of(operation.process))
+                answer = route(answer, policy_of(runtime.config), self.plugins.engines, was_routed=was_routed)
                 self.plugins.engine(answer.engine)
-                return bounded(answer, self.runtimes.boundary(runtime))
+                return bounded(verified(answer, operation, runtime), self.runtimes.boundary(runtime))
             return answer
         except RecoverProcessFailed as error:
             return unrecoverable(str(error))
@@ -210,7 +233,8 @@ class Dispatcher:
     def store_intent(self, operation: Operation) -> Operation:
         now, number, handle = self.store.clock.estimate(), operation.run_times + 1, self.ids.handle(operation)
         engine = operation.process.engine
-        reason = f"attempt {number} was given to {engine}"
+        why = choice_of(operation.process)
+        reason = f"attempt {number} was given to {engine}{f': {why}' if why else ''}"
         intent = replace(
             operation.moved_to(Status.SUBMITTED, at=now, reason=reason),
             handle=handle, run_times=number, submitted_at=now, started_at=None, progress={}, result={},
@@ -222,9 +246,23 @@ class Dispatcher:
         return self.store.operations.save(intent, now=now, attempt=attempt, event=event)
 
 
+def policy_of(config: TableConfig) -> RoutingPolicy:
+    large = config.text(LARGE_PROPERTY, LARGE)
+    return read_policy(config.text(ENGINE_PROPERTY, AUTO), large, config.origin(LARGE_PROPERTY))
+
+
 def bounded(process: TableProcess, boundary: Boundary) -> TableProcess:
     """Stored with the process, so that work that is submitted again keeps its boundary."""
     return replace(process, parameters={**process.parameters, PARAMETER: boundary.as_parameter()})
+
+
+def verified(process: TableProcess, operation: Operation, runtime: TableRuntime) -> TableProcess:
+    """With what the job must know to compare rows, if the table or a request wants that."""
+    if is_only_verifying(process):
+        return process
+    config = runtime.config
+    wanted = row_mode(config.text(PROPERTY, "off"), config.origin(PROPERTY))
+    return with_mode(process, wanted, mode_of(operation.process))
 
 
 def not_admitted(error: Exception) -> Skip:

@@ -10,6 +10,7 @@ from datetime import timedelta
 from functools import partial
 
 from lakehand.core.completer import Completer, mark_unknown
+from lakehand.core.draining import Drain
 from lakehand.core.plugin_calls.pools import WorkerPools
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Metrics, Store
@@ -38,6 +39,7 @@ class EngineMonitor:
     holder: InstanceId
     time_to_live: timedelta
     pools: WorkerPools  # reading a table may take long, and renewals must not wait for it
+    drain: Drain = field(default_factory=Drain)
     live: int = 0
     _renewed: float = field(default=0.0)
     _in_flight: set[OperationId] = field(default_factory=set)  # being completed or recovered by another thread
@@ -97,12 +99,15 @@ class EngineMonitor:
         self.metrics.lease_lost(operation.process.action)
         self.cancel_on_engine(operation)
 
-    def cancel_on_engine(self, operation: Operation) -> None:
+    def cancel_on_engine(self, operation: Operation) -> bool:
+        """True if the engine took the request."""
         if operation.handle is not None:
             try:
                 self.engine.cancel(operation.handle)
             except (OSError, LakehandError) as error:
                 log.warning("it was not stopped", extra={"operation": operation.id, "reason": str(error)})
+                return False
+        return True
 
     def follow_all(self, held: Sequence[Operation], trouble: str) -> None:
         statuses: Statuses = {}
@@ -113,7 +118,9 @@ class EngineMonitor:
                 trouble = str(error)
         for operation in held:
             try:
-                self.follow(operation, self.status_of(operation, statuses, trouble))
+                status = self.status_of(operation, statuses, trouble)
+                self.take_back_if_draining(operation, status)
+                self.follow(operation, status)
             except LeaseLost:
                 self.give_up_lease(operation)
             except Exception:
@@ -144,6 +151,15 @@ class EngineMonitor:
         elif status.state is EngineState.UNKNOWN:
             mark_unknown(self.store, operation, f"the engine cannot say: {status.message or 'no answer'}")
 
+    def take_back_if_draining(self, operation: Operation, status: EngineStatus) -> None:
+        """Ask the engine to stop it, and keep its lease: it is handed over when the engine says that it is over."""
+        is_there = not status.state.is_over and status.state is not EngineState.ABSENT
+        if not is_there or not self.drain.must_stop(operation.id, status.state):
+            return
+        self.drain.asked(operation.id, status.state)
+        if not self.cancel_on_engine(operation):
+            self.drain.asked(operation.id, EngineState.ABSENT)  # ask again
+
     def resubmit(self, operation: Operation) -> None:
         """The engine does not know it: we died before submitting, or it was another instance's, dead with its lease.
 
@@ -152,14 +168,23 @@ class EngineMonitor:
         attempts = self.store.operations.attempts(operation.id)
         is_ours = bool(attempts) and attempts[-1].instance == self.holder and attempts[-1].handle == operation.handle
         unrecoverable = self.recovery.failure(operation)
-        if is_ours and not operation.cancel_requested and not unrecoverable:
+        if is_ours and self.drain.is_on and not self.is_grant_over(operation):
+            return
+        if is_ours and not operation.cancel_requested and not unrecoverable and not self.drain.is_on:
             grant = LeaseGrant(heartbeat_token=None, time_to_live=self.time_to_live)
             if not self.plugins.submit(operation, self.store.tables.get(operation.table), grant):
                 self.retry_later(operation)
             return
-        message = "canceled before it started" if is_ours else "its instance went away and its lease has run out"
+        if self.drain.is_on:
+            self.drain.asked(operation.id, EngineState.ABSENT)
+        message = "it did not start" if is_ours else "its instance went away and its lease has run out"
         lost = EngineStatus(state=EngineState.LOST, message=unrecoverable.message if unrecoverable else message)
         self.start(operation, partial(self.complete, operation, lost))
+
+    def is_grant_over(self, operation: Operation) -> bool:
+        """True if work that a hanging thread may still submit would not run any more."""
+        given = operation.submitted_at
+        return given is None or self.store.clock.estimate() - given > self.time_to_live
 
     def start(self, operation: Operation, work: Callable[[], None]) -> None:
         """On a pool of the action's own."""

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
+from lakehand.core.draining import DrainService
 from lakehand.core.plugin_calls.pools import WaitGroup, WorkerPools
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Metrics, Store
 from lakehand.domain.errors import LakehandError
+from lakehand.domain.instances import STATE, InstanceState
 from lakehand.domain.operations import InstanceId
 from lakehand.domain.processes import Json
 from lakehand.spi.engines import EngineHealth, ExecuteEngine
@@ -29,6 +31,7 @@ class EngineSupervisor:
     host: str
     version: str
     pools: Sequence[WorkerPools]  # of all purposes; the engines are tended on the first
+    drains: DrainService | None = None
     healths: dict[str, EngineHealth] = field(default_factory=dict)  # the last report of each engine
 
     def run_once(self) -> bool:
@@ -65,8 +68,9 @@ class EngineSupervisor:
         self.metrics.engine(name, up=health.is_up, restarts=health.restarts)
         group.done()
 
-    def report_alive(self) -> bool:
+    def report_alive(self, state: InstanceState | None = None) -> bool:
         detail: dict[str, Json] = {name: health.detail for name, health in list(self.healths.items())}
+        detail[STATE] = str(state or (self.drains.report().state if self.drains else InstanceState.SERVING))
         now = self.store.clock.now()
         self.store.instances.heartbeat(self.holder, host=self.host, version=self.version, detail=detail, now=now)
         return False

@@ -10,6 +10,7 @@ from lakehand.core.ports import Store
 from lakehand.domain.actions import Action
 from lakehand.domain.events import StoredEvent
 from lakehand.domain.operations import Operation, Status
+from lakehand.domain.routing import choice_of
 from lakehand.domain.schedules import Schedule
 from lakehand.domain.tables import Table, TableId
 
@@ -58,11 +59,16 @@ class Explainer:
         ]
         return Explanation(
             table=table,
-            summary=summary(table, actions, sum(counts.values())),
+            summary=summary(table, actions, sum(counts.values())) + self.hint(id),
             next_look=min((a.next_look for a in actions if a.next_look), default=None),
             actions=actions,
             events=self.store.events.list(table=id, limit=50).items,
         )
+
+    def hint(self, id: TableId) -> str:
+        """Where the next decision looks first."""
+        text = self.store.partitions.changed(id).text
+        return f"; {text}" if text else ""
 
     def explain_action(
         self, table: Table, action: Action, operations: Sequence[Operation], schedule: Schedule | None, *, count: int
@@ -107,7 +113,7 @@ def sentence(
     if not wanted:
         return f"not wanted: lakehand tables change {table.id} --actions +{action}"
     if table.paused:
-        return f"the table is paused: lakehand tables resume {table.id}"
+        return f"the table is paused: {table.pause_reason or f'lakehand tables resume {table.id}'}"
     if schedule is None or schedule.last_look is None:
         return "registered, not evaluated yet"
     return schedule.last_reason or "evaluated; no reason was given"
@@ -119,14 +125,16 @@ def operation_sentence(operation: Operation, *, waiting: int) -> str:
         return f"operation {operation.id} waits: {operation.reason or operation.process.reason}{more}"
     phase = operation.progress.get("phase")
     doing = f" ({phase})" if phase else ""
-    return f"operation {operation.id} is {operation.status}{doing}, attempt {operation.run_times}{more}"
+    why = choice_of(operation.process)
+    where = f" on {operation.process.engine} ({why})" if why else ""
+    return f"operation {operation.id} is {operation.status}{doing}{where}, attempt {operation.run_times}{more}"
 
 
 def summary(table: Table, actions: Sequence[ActionExplanation], unfinished: int) -> str:
     if table.removed:
         return "removed from the service"
     if table.paused:
-        return "paused: nothing is started"
+        return f"paused: {table.pause_reason or 'nothing is started'}"
     live = [o for a in actions for o in a.unfinished if o.status.is_live]
     if live:
         return f"{len(live)} running"

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns notifications into rows and stores them. Touches only the database, never storage or Spark."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
 from typing import Protocol
 
+from lakehand.core.cpu_share import CpuShare
 from lakehand.core.intake_cache import IntakeCache
 from lakehand.core.ports import Store
 from lakehand.core.rate_limits import EventThrottle, RateLimiter
@@ -60,6 +62,7 @@ class Intake:
     wake: Callable[[], None]  # wakes the loops of this process
     throttle: EventThrottle = field(default_factory=EventThrottle)  # bounds how many different problems are stored
     cache: IntakeCache | None = None  # None: nothing is cached
+    cpu_share: CpuShare = field(default_factory=CpuShare)  # told of each batch
 
     @cached_property
     def lookups(self) -> IntakeCache:
@@ -70,12 +73,15 @@ class Intake:
 
         A request that could not be parsed comes as a refused notification: only its event is stored.
         """
-        now = self.lookups.now()
+        began, now = time.monotonic(), self.lookups.now()
         try:
             return self.store_batch(notifications, now)
         except Moved:  # a cached table was removed
             self.lookups.forget()
             return self.store_batch(notifications, now)
+        finally:
+            ended = time.monotonic()
+            self.cpu_share.note_recording(ended - began, ended)
 
     def store_batch(
         self, notifications: Sequence[Notification | RefusedNotification], now: datetime
@@ -97,7 +103,7 @@ class Intake:
         if isinstance(notification, RefusedNotification):
             return notification
         try:
-            location = normalised(notification.location)
+            location = self.warehouses.respell(normalised(notification.location))
             self.warehouses.admit(location)
             refuse_long_names(notification)
         except Invalid as error:
@@ -122,6 +128,7 @@ class Intake:
             is_known=table is not None,
             instants=self.instants_of(notification, warnings, now) if is_wanted else (),
             process=self.process_of(notification, warnings) if is_wanted else None,
+            partitions=notification.partitions,
             note=note,
         )
 

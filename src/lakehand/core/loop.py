@@ -26,6 +26,7 @@ class Loop:
     run_once: Callable[[], bool]
     pause: Callable[[], float]  # seconds to wait when there is nothing more
     metrics: Metrics
+    rest: Callable[[float], None] = lambda used: None  # after a full step, with the processor seconds that it took
     _wake_up: threading.Event = field(default_factory=threading.Event)
     _ending: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -47,12 +48,13 @@ class Loop:
     def _run(self) -> None:
         while not self._ending.is_set():
             self._wake_up.clear()
-            began = time.monotonic()
-            has_more = self.step()
-            if not has_more:
-                self._rest(time.monotonic() - began)
+            began, used = time.monotonic(), time.thread_time()
+            if self.step():
+                self.rest(time.thread_time() - used)
+            else:
+                self._wait(time.monotonic() - began)
 
-    def _rest(self, took: float) -> None:
+    def _wait(self, took: float) -> None:
         """Wait for a wake-up, but leave a share of the time to the other threads."""
         pause = self.pause() if self._failures == 0 else self._pause_after_failure()
         began = time.monotonic()

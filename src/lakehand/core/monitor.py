@@ -7,6 +7,7 @@ from datetime import timedelta
 from functools import partial
 
 from lakehand.core.completer import Completer, mark_unknown
+from lakehand.core.draining import Drain
 from lakehand.core.engine_monitor import EngineMonitor
 from lakehand.core.plugin_calls.pools import WaitGroup, WorkerPools
 from lakehand.core.plugins import Plugins
@@ -29,6 +30,7 @@ class Monitor:
     time_to_live: timedelta
     engine_pools: WorkerPools
     table_pools: WorkerPools
+    drain: Drain = field(default_factory=Drain)
     engines: dict[str, EngineMonitor] = field(init=False)
     _orphans_kept: float = 0.0
 
@@ -37,6 +39,7 @@ class Monitor:
             name: EngineMonitor(
                 engine=engine, store=self.store, plugins=self.plugins, metrics=self.metrics, completer=self.completer,
                 recovery=self.recovery, holder=self.holder, time_to_live=self.time_to_live, pools=self.table_pools,
+                drain=self.drain,
             )
             for name, engine in self.plugins.engines.items()
         }  # fmt: skip

@@ -21,6 +21,7 @@ from lakehand.domain.operations import (
     service_instant,
 )
 from lakehand.domain.processes import Instant, Json, TableProcess
+from lakehand.domain.row_checks import PARAMETER, STRENGTHS, RowMode, mode_of
 from lakehand.domain.tables import Table, TableId
 from lakehand.spi.pauses import DRY_RUN
 
@@ -72,17 +73,20 @@ class OperationService:
         origin: str,
         dry_run: bool = False,
         confirm: bool = False,
+        verify_rows: RowMode = RowMode.OFF,
     ) -> tuple[Operation, bool]:
         """Store an operation that someone asked for; the same (table, instant) again is the same operation.
 
-        ``confirm``: a person allows what the job would refuse to do by itself.
+        ``confirm``: a person allows what the job would refuse to do by itself. ``verify_rows`` can only raise what the
+        table itself has.
         """
         self.check_possible(table, action, dry_run=dry_run, confirm=confirm)
         self.check_not_too_many(table, instant)
         now = self.store.clock.now()
+        wanted = flags(instant, dry_run=dry_run, confirm=confirm, verify_rows=verify_rows)
         process = TableProcess(
             action=action, instant=instant, reason=f"asked for by {origin}",
-            parameters={**without_reserved(parameters), **flags(instant, dry_run=dry_run, confirm=confirm)},
+            parameters={**without_reserved(parameters), **wanted},
         )  # fmt: skip
         new = NewOperation(
             table=table.id, instant=instant or service_instant(action, now), process=process, origin=origin,
@@ -191,12 +195,13 @@ def end_all_waiting(store: Store, table: TableId, *, reason: str) -> list[Operat
 
 def without_reserved(parameters: Mapping[str, Json]) -> dict[str, Json]:
     """Strip reserved keys from user parameters."""
-    return {key: value for key, value in parameters.items() if key not in (DRY_RUN, CONFIRM, MODE)}
+    return {key: value for key, value in parameters.items() if key not in (DRY_RUN, CONFIRM, MODE, PARAMETER)}
 
 
-def flags(instant: Instant | None, *, dry_run: bool, confirm: bool) -> dict[str, Json]:
+def flags(instant: Instant | None, *, dry_run: bool, confirm: bool, verify_rows: RowMode) -> dict[str, Json]:
     set_flags: dict[str, Json] = {} if instant else {MODE: "plan-and-execute"}
     set_flags |= {DRY_RUN: True} if dry_run else {}
+    set_flags |= {PARAMETER: str(verify_rows)} if verify_rows is not RowMode.OFF else {}
     return set_flags | ({CONFIRM: True} if confirm else {})
 
 
@@ -204,6 +209,8 @@ def check_same_flags(stored: Operation, wanted: TableProcess) -> None:
     for flag in (DRY_RUN, CONFIRM):
         if wanted.parameters.get(flag) and not stored.process.parameters.get(flag):
             raise Conflict(f"operation {stored.id} at {stored.instant} is stored already, without {flag}")
+    if STRENGTHS.index(mode_of(wanted)) > STRENGTHS.index(mode_of(stored.process)):
+        raise Conflict(f"operation {stored.id} at {stored.instant} is stored already, without {PARAMETER}")
 
 
 def request_event(table: Table, action: Action, by: str, *, dry_run: bool, confirm: bool) -> Event:

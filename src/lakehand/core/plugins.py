@@ -82,6 +82,11 @@ class Plugins:
     def actions_of(self, format: Format) -> list[Action]:
         return sorted(action for on, action in self.factories if on == format)
 
+    def default_actions_of(self, format: Format) -> frozenset[Action]:
+        """What a table gets if nobody names actions."""
+        every = self.actions_of(format)
+        return frozenset(one for one in every if one not in self.factory(format, one).optional_actions())
+
     def check(self, format: Format, actions: frozenset[Action]) -> None:
         """Raise Invalid unless every action has a plugin for this format."""
         self.format(format)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from lakehand.core.draining import Drain
 from lakehand.core.evaluations import DEFERRAL, STALE, reading_pool, unreadable_text, wait_for_plugin
 from lakehand.core.plugin_calls.pools import Task, WaitGroup, WorkerPools, set_aside
 from lakehand.core.plugins import Plugins
@@ -58,6 +59,7 @@ class Prober:
     metrics: Metrics
     pools: WorkerPools  # shared with the coordinator, so that no second thread is sent to a table where one hangs
     on_change: Callable[[], None]
+    drain: Drain = field(default_factory=Drain)
     _results: deque[ProbeResult] = field(default_factory=deque)
     _group: WaitGroup = field(default_factory=WaitGroup)  # of the batch that is in flight
     _in_flight: set[TableId] = field(default_factory=set)
@@ -68,7 +70,7 @@ class Prober:
         Then there may be more, and its results are stored while the next one is in flight.
         """
         now = self.store.clock.estimate()
-        due = self.store.probes.claim_due(now=now, time_to_live=TIME_TO_LIVE, limit=BATCH)
+        due = self.claim_due(now)
         self._group.wait(WAIT)
         finished = self.take_finished()
         self._group = self.start(due) if due else WaitGroup()
@@ -79,6 +81,16 @@ class Prober:
         self._group = WaitGroup()
         self.store_results(self.take_finished(), now)
         return False
+
+    def claim_due(self, now: datetime) -> Sequence[DueProbe]:
+        if self.drain.is_on:
+            return ()
+        return self.store.probes.claim_due(now=now, time_to_live=TIME_TO_LIVE, limit=BATCH)
+
+    @property
+    def unfinished(self) -> int:
+        """Probes that are under way or not stored yet, without those that hang."""
+        return len(self._in_flight - self.pools.hanging.keys()) + len(self._results)
 
     def start(self, due: Sequence[DueProbe]) -> WaitGroup:
         """Nobody waits for a pool that is still busy."""

@@ -2,9 +2,11 @@
 """Takes over operations whose lease has run out. By then the old attempt has stopped itself."""
 
 import logging
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from lakehand.core.draining import Drain
 from lakehand.core.ports import Metrics, Store
 from lakehand.core.recovery import Recovery
 from lakehand.domain.errors import LeaseLost
@@ -23,6 +25,7 @@ class Rescuer:
     time_to_live: timedelta
     margin: timedelta  # between the end of a lease and the moment when a rival may take it
     recovery: Recovery
+    drain: Drain = field(default_factory=Drain)
 
     def adopt(self) -> int:
         """After a restart: lease our own rows again with fresh tokens, so that the former process can write nothing.
@@ -33,8 +36,19 @@ class Rescuer:
         self.store.schedules.release(self.holder)
         return sum(self.take(o, now, "found again after a restart") for o in self.store.operations.held(self.holder))
 
+    def hand_back(self) -> None:
+        """When the process stops: what no engine has is free for other instances at once."""
+        now = self.store.clock.now()
+        self.store.schedules.release(self.holder)
+        for operation in self.store.operations.held(self.holder):
+            if operation.status is Status.PENDING:
+                with suppress(LeaseLost):
+                    self.store.operations.save(operation, now=now, release=True)
+
     def run_once(self) -> bool:
         """Take over one batch of late rows. True when the batch was full."""
+        if self.drain.is_on:
+            return False
         now = self.store.clock.now()
         late = self.store.operations.late(now=now, margin=self.margin, limit=BATCH)
         for operation in late:

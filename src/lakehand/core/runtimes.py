@@ -14,6 +14,7 @@ from lakehand.core.ports import Store
 from lakehand.domain.boundaries import EXTRA_LOCATIONS, Boundary, extra_locations
 from lakehand.domain.errors import NotFound
 from lakehand.domain.operations import Operation, OperationId
+from lakehand.domain.partitions import ChangedPartitions
 from lakehand.domain.references import Catalog, TableReference
 from lakehand.domain.tables import Format, Table, TableId
 from lakehand.spi.config import TableConfig, layered
@@ -30,6 +31,7 @@ class Seen:
     """What was read of a table, shared by several decisions about it at one time."""
 
     snapshot: TableSnapshot | None = None
+    changed: ChangedPartitions | None = None
     operations: Sequence[Operation] | None = None  # set to None when an operation is added
 
 
@@ -82,6 +84,7 @@ class StoredRuntime(TableRuntime):
         self._seen = seen or Seen()
         self._snapshots = snapshots
         self._reuse_snapshot = reuse_snapshot
+        self.used_partitions: int | None = None  # the version of those that the decision has asked for
 
     def snapshot(self) -> TableSnapshot:
         if self._seen.snapshot is None:
@@ -100,6 +103,13 @@ class StoredRuntime(TableRuntime):
             with own_code():
                 known = self._seen.operations = self._store.operations.of_table(self.table.id, recent=RECENT)
         return [o for o in known if o.id != self._left_out]
+
+    def changed_partitions(self) -> Sequence[str]:
+        if self._seen.changed is None:
+            with own_code():
+                self._seen.changed = self._store.partitions.changed(self.table.id)
+        self.used_partitions = self._seen.changed.version
+        return self._seen.changed.names
 
     def stored_state(self, name: str) -> str | None:
         with own_code():

@@ -12,7 +12,7 @@ from lakehand.domain.actions import Action
 from lakehand.domain.boundaries import EXTRA_LOCATIONS, extra_locations
 from lakehand.domain.errors import Conflict, Invalid, NotFound
 from lakehand.domain.events import Event
-from lakehand.domain.locations import Warehouses, normalise
+from lakehand.domain.locations import Warehouses
 from lakehand.domain.numbers import read_id
 from lakehand.domain.tables import Format, Table, TableChanges, TableId, TableSpec
 
@@ -73,7 +73,7 @@ class TableService:
         if number is not None:
             return self.get(TableId(number))
         if "/" in text:
-            location = normalise(text)
+            location = self.warehouses.spell(text)
             found = self.store.tables.by_locations([location])
             if location not in found:
                 raise NotFound(f"no table is registered at {location}: lakehand tables add {location}")
@@ -94,7 +94,7 @@ class TableService:
 
     def list(self, wanted: TableFilter, *, limit: int, cursor: str | None) -> Page[Table]:
         if wanted.location:
-            wanted = replace(wanted, location=normalise(wanted.location))
+            wanted = replace(wanted, location=self.warehouses.spell(wanted.location))
         return self.store.tables.list(wanted, limit=limit, cursor=cursor)
 
     def change(self, id: TableId, changes: TableChanges, *, by: str = SERVICE) -> Table:
@@ -104,7 +104,8 @@ class TableService:
         self.check_extra_locations(changes.properties or {})
         now = self.store.clock.now()
         changed = self.store.tables.change(id, changes, now=now)
-        if changes.paused is False:  # evaluate a resumed table now, not at its heartbeat
+        is_decided_otherwise = changes.properties is not None or changes.scheduling is not None
+        if changes.paused is False or is_decided_otherwise:  # now, not at the heartbeat or the next commit
             self.store.schedules.wake([id], now=now, decide=True)
         self.note(changed, "table.changed", f"{changed.name} was changed by {by}: {described(changes)}", by)
         self.wake()
@@ -134,7 +135,7 @@ class TableService:
         return table
 
     def checked(self, spec: TableSpec) -> TableSpec:
-        location = normalise(spec.location)
+        location = self.warehouses.spell(spec.location)
         self.warehouses.admit(location)
         self.check_extra_locations(spec.properties)
         self.check_path(location)
@@ -142,7 +143,7 @@ class TableService:
         if known is None:
             named = ", ".join(sorted(self.plugins.formats))
             raise Invalid(f"no table format was recognised at {location}: check the location, or name one of {named}")
-        wanted = spec.action_types or self.first_actions.get(known) or frozenset(self.plugins.actions_of(known))
+        wanted = spec.action_types or self.first_actions.get(known) or self.plugins.default_actions_of(known)
         self.plugins.check(known, wanted)
         if not wanted:
             raise Invalid(f"no plugin does anything for {known} tables: see lakehand plugins")
@@ -152,7 +153,7 @@ class TableService:
     def check_extra_locations(self, properties: Mapping[str, str]) -> None:
         """Refuse locations outside of the warehouses. Links are followed at each admission."""
         for extra in extra_locations(properties.get(EXTRA_LOCATIONS, "")):
-            self.warehouses.admit(normalise(extra))
+            self.warehouses.admit(self.warehouses.spell(extra))
 
     def note(self, table: Table, kind: str, message: str, by: str) -> None:
         event = Event(kind=kind, message=message, table=table.id, detail={"by": by})

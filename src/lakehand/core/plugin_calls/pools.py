@@ -25,6 +25,10 @@ GROWS_EVERY, LONG = 0.02, 0.25  # seconds between two new threads, and of waitin
 IDLE = 60.0  # seconds after which an idle thread ends
 
 
+def no_rest(used: float) -> None:
+    """The default: the next task begins at once."""
+
+
 class CallAbandoned(BaseException):
     """Unwinds the thread of an abandoned call once that returns. No plugin's ``except Exception`` catches it."""
 
@@ -205,8 +209,9 @@ class Worker:
 class WorkerPool:
     """At most ``size`` threads. They are daemons: one that hangs does not keep the service from ending."""
 
-    def __init__(self, name: str, size: int) -> None:
+    def __init__(self, name: str, size: int, rest: Callable[[float], None] = no_rest) -> None:
         self.name = name
+        self.rest = rest
         self.size = size
         self.unfinished = 0  # tasks that wait or run, without abandoned ones
         self.done = 0  # since it was last idle
@@ -253,7 +258,7 @@ class WorkerPool:
             return not self._retire()
         if task is None:
             return False
-        worker.task = task
+        worker.task, began = task, time.thread_time()
         try:
             task.run()
         except CallAbandoned:
@@ -261,6 +266,7 @@ class WorkerPool:
         except BaseException:
             log.exception("a task failed", extra={"pool": self.name})
         self._finish(worker)
+        self.rest(time.thread_time() - began)
         return True
 
     def _retire(self) -> bool:
@@ -331,6 +337,7 @@ class WorkerPools:
     purpose: str
     size: int
     timeout: float  # seconds for one call into a plugin
+    rest: Callable[[float], None] = no_rest  # called between two tasks, with the processor seconds of the last one
     hanging: dict[object, str] = field(default_factory=dict)  # what abandoned tasks hang at, and why; kept by the loops
     _pools: dict[str, WorkerPool] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -342,7 +349,7 @@ class WorkerPools:
         pool = self._pools.get(name)
         if pool is None:
             with self._lock:
-                pool = self._pools.setdefault(name, WorkerPool(f"{self.purpose}:{name}", self.size))
+                pool = self._pools.setdefault(name, WorkerPool(f"{self.purpose}:{name}", self.size, self.rest))
         pool.submit(tasks)
 
     def has_room(self, name: str) -> bool:

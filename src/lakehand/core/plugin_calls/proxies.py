@@ -79,6 +79,9 @@ class FactoryProxy(PluginProxy, ProcessFactory):
     def dry_run_actions(self) -> frozenset[Action]:
         return call_plugin(self.breaker, "", "dry_run_actions", check_actions, self.inner.dry_run_actions)
 
+    def optional_actions(self) -> frozenset[Action]:
+        return call_plugin(self.breaker, "", "optional_actions", check_actions, self.inner.optional_actions)
+
     def trigger(self, table: TableRuntime, action: Action) -> TableProcess | Skip:
         return call_plugin(
             self.breaker, location_of(table), "trigger", process_or(action, Skip), self.inner.trigger, table, action

@@ -13,6 +13,7 @@ from lakehand.domain.actions import Action
 from lakehand.domain.errors import NotFound
 from lakehand.domain.operations import Operation, OperationId
 from lakehand.domain.processes import Instant, Json
+from lakehand.domain.row_checks import PARAMETER, RowMode
 from lakehand.domain.tables import Table
 
 
@@ -31,15 +32,18 @@ class OperationRequests:
         parameters: Mapping[str, Json] | None = None,
         dry_run: bool = False,
         confirm: bool = False,
+        verify_rows: RowMode = RowMode.OFF,
     ) -> tuple[Operation, bool]:
         """Store an operation; the same (table, instant) again is the same operation. True when it is new."""
         detail: dict[str, Json] = {"action": str(action), "dry_run": dry_run, "confirm": confirm}
         detail |= {"instant": str(instant)} if instant else {}
+        detail |= {PARAMETER: str(verify_rows)} if verify_rows is not RowMode.OFF else {}
         with self.audit.record(request_of(caller, "operation.submit", table, detail=detail)) as outcome:
             need_table(caller, table)
             operation, is_new = self.operations.submit(
-                table, action, instant, parameters or {}, origin=caller.name, dry_run=dry_run, confirm=confirm
-            )
+                table, action, instant, parameters or {}, origin=caller.name, dry_run=dry_run, confirm=confirm,
+                verify_rows=verify_rows,
+            )  # fmt: skip
             outcome.after = {**operation_state(operation), "new": is_new}
         return operation, is_new
 

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 
-from lakehand.core.access_ports import AuditFilter
 from lakehand.core.access_service import AccessService
 from lakehand.core.alert_service import AlertService, TestResult
 from lakehand.core.audit_trail import AuditTrail
 from lakehand.core.catalog_service import CatalogService, SyncReport
+from lakehand.core.draining import DrainReport, DrainService
 from lakehand.core.operation_service import OperationService
 from lakehand.core.pages import Page
+from lakehand.core.ports import AuditFilter
 from lakehand.core.requests.operations import OperationRequests
 from lakehand.core.requests.tables import TableRequests
 from lakehand.core.requests.tokens import TokenRequests
@@ -29,6 +30,7 @@ class Requests:
     operation_service: OperationService
     catalog_service: CatalogService
     alert_service: AlertService
+    drain_service: DrainService
 
     @cached_property
     def audit(self) -> AuditTrail:
@@ -85,6 +87,27 @@ class Requests:
             results = self.alert_service.test(receiver, by=caller.name)
             outcome.after = {one.receiver: one.problem or "sent" for one in results}
         return results
+
+    def begin_drain(self, caller: Caller, timeout: timedelta | None) -> DrainReport:
+        detail = {"seconds": timeout.total_seconds()} if timeout is not None else {}
+        request = AuditRequest(
+            caller=caller, action="instance.drain", subject=self.drain_service.holder, detail=detail
+        )  # fmt: skip
+        with self.audit.record(request) as outcome:
+            caller.need(Role.OPERATOR)
+            caller.need_everything()
+            report = self.drain_service.begin(by=caller.name, timeout=timeout)
+            outcome.after = {"state": str(report.state), "operations": report.operations}
+        return report
+
+    def end_drain(self, caller: Caller) -> DrainReport:
+        request = AuditRequest(caller=caller, action="instance.resume", subject=self.drain_service.holder)
+        with self.audit.record(request) as outcome:
+            caller.need(Role.OPERATOR)
+            caller.need_everything()
+            report = self.drain_service.end(by=caller.name)
+            outcome.after = {"state": str(report.state)}
+        return report
 
     def list_audit(self, caller: Caller, wanted: AuditFilter, *, limit: int, cursor: str | None) -> Page[AuditEntry]:
         """What people asked for, newest first. It names people and addresses, so that viewers do not see it."""

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations: stored, claimed, moved and ended."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from lakehand.core.pages import Page
+from lakehand.domain.actions import Action
+from lakehand.domain.events import Event
+from lakehand.domain.health import HealthPoint
+from lakehand.domain.operations import (
+    Attempt,
+    AttemptEnd,
+    InstanceId,
+    LeaseToken,
+    NewOperation,
+    Operation,
+    OperationId,
+    Status,
+)
+from lakehand.domain.processes import Instant, Json
+from lakehand.domain.rules import DispatchQueue
+from lakehand.domain.tables import TableId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationFilter:
+    table: TableId | None = None
+    location: str | None = None
+    action: Action | None = None
+    statuses: Collection[Status] = ()
+    owner: str | None = None
+    queue: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationEnd:
+    """How and when an operation ended. Small, since a page shows hundreds of them."""
+
+    id: OperationId
+    action: Action
+    status: Status
+    finished_at: datetime
+    result: Mapping[str, Json]
+
+
+class Operations(Protocol):
+    def get(self, id: OperationId) -> Operation: ...
+
+    def find(self, table: TableId, instant: Instant) -> Operation | None: ...
+
+    def by_ids(self, ids: Collection[OperationId]) -> Sequence[Operation]:
+        """In no order; those that are not there are left out."""
+
+    def list(self, filter: OperationFilter, *, limit: int, cursor: str | None) -> Page[Operation]:
+        """Newest first."""
+
+    def of_table(self, table: TableId, *, recent: int, waiting: int = 1000) -> Sequence[Operation]:
+        """Live operations, the ``waiting`` oldest pending and the ``recent`` newest finished ones, newest first."""
+
+    def ends(self, table: TableId, *, limit: int) -> Sequence[OperationEnd]:
+        """The newest finished operations, newest first."""
+
+    def unfinished(self, table: TableId) -> Mapping[str, int]:
+        """How many operations of each action are not finished."""
+
+    def end_waiting(self, table: TableId, *, now: datetime, reason: str, limit: int) -> Sequence[OperationId]:
+        """Cancel and delete up to ``limit`` pending operations without a lease, in one transaction. Returns them."""
+
+    def add(self, new: NewOperation, *, now: datetime, event: Event | None = None) -> tuple[Operation, bool]:
+        """Store it, or find the one that has this (table, instant). True when it was stored. The event comes along."""
+
+    def dispatch_queue(self, *, now: datetime, limit: int) -> DispatchQueue:
+        """The candidates for dispatch, and every live operation over all instances.
+
+        Candidates are pending, due and unleased operations of tables that are not paused or removed: the best by
+        priority and age, at most a few per table and conflict class, so that one table with a thousand plans hides
+        no other.
+        """
+
+    def claim(
+        self, operation: Operation, *, holder: InstanceId, time_to_live: timedelta, now: datetime | None = None,
+        dispatch_slots: Collection[str] = (),
+    ) -> Operation | None:  # fmt: skip
+        """Take the lease of a pending operation and its table's slot, in one compare-and-set. None when a rival won.
+
+        The lease begins at the database's time in this transaction, unless ``now`` is given.
+
+        The status stays PENDING; the row leaves the queue while the lease lasts. Where dispatch slots are named, it
+        also takes a free one of them and keeps it as long as its table's slot: no two operations have the same one.
+        """
+
+    def save(
+        self, operation: Operation, *, now: datetime, attempt: Attempt | None = None, ended: AttemptEnd | None = None,
+        event: Event | None = None, release: bool = False, wake: bool = False, health: HealthPoint | None = None,
+        pause: str | None = None,
+    ) -> Operation:  # fmt: skip
+        """Write the row, its attempt (one row per handle) and an event in one transaction, fenced by the lease's token.
+
+        ``ended`` ends the attempt with that handle. ``release`` gives the lease and the slot back; a final row always
+        does. ``wake`` wakes all schedules of its table. ``health``: a point to store. ``pause``: why its table is
+        paused from now on. The schedule of its action knows an operation that FAILED, until one of them succeeds.
+        Raises LeaseLost. ``cancel_requested`` and ``is_deleted`` belong to others and are not written here; a row that
+        is released although its cancellation was requested ends right here, since no holder would see the request.
+        Returns the row as stored.
+        """
+
+    def renew(
+        self, leases: Mapping[OperationId, LeaseToken], *, now: datetime, time_to_live: timedelta
+    ) -> Collection[OperationId]:
+        """Prolong leases that are still ours. Returns the ids that were not lost."""
+
+    def held(self, holder: InstanceId) -> Sequence[Operation]:
+        """Operations whose lease this instance holds, by the row; it may have run out."""
+
+    def late(self, *, now: datetime, margin: timedelta, limit: int) -> Sequence[Operation]:
+        """Leased operations whose lease ended more than the margin ago, the latest first."""
+
+    def take_over(
+        self, operation: Operation, *, holder: InstanceId, now: datetime, time_to_live: timedelta
+    ) -> Operation | None:
+        """Take the lease from the holder that ``operation`` shows (its token is repeated), with a fresh token."""
+
+    def request_cancel(self, id: OperationId, *, now: datetime, event: Event, delete: bool = False) -> Operation:
+        """Request the cancellation of an operation. Without a lease it ends at once; else the holder sees a flag.
+
+        ``delete`` marks it as removed from the service too (RFC-43's is_deleted). A finished one stays as it is, but
+        its schedule forgets that it failed.
+        """
+
+    def reopen(self, operation: Operation, *, now: datetime, event: Event) -> Operation:
+        """Store ``operation.reopened()``; raises Conflict when the row has moved meanwhile."""
+
+    def attempts(self, id: OperationId) -> Sequence[Attempt]: ...
+
+    def queue_depth(self, *, now: datetime) -> Mapping[str, tuple[int, datetime | None]]:
+        """Per queue: how many pending operations, and since when the oldest is due. Paused tables do not count."""
+
+    def remove_finished(self, *, before: datetime, limit: int) -> int:
+        """Delete finished operations (with attempts and events) that ended before; never an unfinished one."""
