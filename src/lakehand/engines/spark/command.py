@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The spark-submit command of the warm driver, its environment and its properties, from the settings."""
+"""The spark-submit command of a driver, its environment and its properties, from the settings."""
 
 import os
 import sys
@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lakehand.engines.spark.job_code import job_code
+from lakehand.engines.spark.object_stores import storage_properties
+from lakehand.engines.spark.pools import complete_pools
 from lakehand.engines.spark.settings import SparkSettings
 from lakehand.spi import Catalog
 
@@ -25,6 +28,7 @@ class FormatConf:
     extension: str = ""
     session_catalog: str = ""  # for spark_catalog; the last format of the list wins
     catalog: str = ""  # the class of a named catalog: [catalogs.NAME] of the settings
+    type_key: str = ""  # what the format calls the type of a catalog, if not "type"
     settings: Mapping[str, str]
 
 
@@ -33,6 +37,7 @@ FORMATS: Mapping[str, FormatConf] = {
     "paimon": FormatConf(
         extension="org.apache.paimon.spark.extensions.PaimonSparkSessionExtensions",
         catalog="org.apache.paimon.spark.SparkCatalog",
+        type_key="metastore",
         settings={},
     ),
     "hudi": FormatConf(
@@ -66,11 +71,13 @@ JAVA_OPTIONS = (
     "-Djol.skipDynamicAttach=true",
     "-Djol.skipHotspotSAAttach=true",
 )
+LOG_STORE = "spark.delta.logStore.{}.impl"  # of Delta, by scheme
+JARS, PACKAGES, CLASS_PATH = "spark.jars", "spark.jars.packages", "spark.driver.extraClassPath"
 # Lists that user settings extend instead of replacing.
 LISTS = {
     "spark.sql.extensions": ",",
-    "spark.jars": ",",
-    "spark.driver.extraClassPath": os.pathsep,
+    JARS: ",",
+    CLASS_PATH: os.pathsep,
     "spark.driver.extraJavaOptions": " ",
 }
 # The driver depends on these: user settings cannot change them.
@@ -103,13 +110,18 @@ def driver_command(
     formats: Sequence[str] = (),
     jars: Sequence[Path] = (),
     catalogs: Sequence[Catalog] = (),
+    storage: Mapping[str, str] | None = None,
+    schemes: Sequence[str] = (),
+    is_once: bool = False,
 ) -> Command:
+    """``is_once``: an application for the one work in the spool, in place of a warm driver."""
     file = home / "spark.properties"
-    program = [str(PROGRAM), "--spool", str(spool), *program_arguments(settings)]
+    program = [str(PROGRAM), "--spool", str(spool), *program_arguments(settings), *(["--once"] if is_once else [])]
     return Command(
         arguments=[str(spark_home / "bin" / "spark-submit"), "--properties-file", str(file), *program],
-        environment=driver_environment(os.environ, spark_home, java, is_local=settings.is_local),
-        properties=driver_properties(settings, home=home, java=java, formats=formats, jars=jars)
+        environment=driver_environment(os.environ, spark_home, java, settings),
+        properties=storage_properties(storage or {}, schemes)
+        | driver_properties(settings, home=home, java=java, formats=formats, jars=jars)
         | catalog_properties(catalogs),
         properties_file=file,
     )
@@ -122,17 +134,21 @@ def program_arguments(settings: SparkSettings) -> list[str]:
         "--lease-grace": settings.lease_grace,
     }
     timed = [word for key, value in seconds.items() for word in (key, f"{value.total_seconds():g}")]
-    return ["--threads", str(settings.threads), "--max-rss-mb", str(settings.max_rss_mb), *timed]
+    bounds = ["--threads", str(settings.threads), "--max-rss-mb", str(settings.max_rss_mb)]
+    return [*bounds, "--code", job_code(), *timed]
 
 
 def driver_environment(
-    inherited: Mapping[str, str], spark_home: Path, java: "Java", *, is_local: bool
+    inherited: Mapping[str, str], spark_home: Path, java: "Java", settings: SparkSettings
 ) -> dict[str, str]:
+    """PYSPARK_PYTHON is what executors run. With a local master they are the driver."""
     kept = {key: value for key, value in inherited.items() if not key.startswith(SECRETS)}
-    if is_local:
+    if settings.is_on_loopback:
         kept["SPARK_LOCAL_IP"] = LOOPBACK  # the UI binds to it, if it is switched on
-    python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "PYSPARK_PIN_THREAD": "true"}
-    return {**kept, **python, "SPARK_HOME": str(spark_home), "JAVA_HOME": str(java.home), "PYTHONUNBUFFERED": "1"}
+    elsewhere = "" if settings.is_local else settings.executor_python
+    python = {"PYSPARK_PYTHON": elsewhere or sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    fixed = {"SPARK_HOME": str(spark_home), "JAVA_HOME": str(java.home), "PYTHONUNBUFFERED": "1"}
+    return {**kept, **python, **fixed, "PYSPARK_PIN_THREAD": "true"}
 
 
 def driver_properties(
@@ -149,15 +165,47 @@ def driver_properties(
         "spark.ui.retainedJobs": "500",
         "spark.ui.retainedStages": "500",
         "spark.sql.ui.retainedExecutions": "20",
+        "spark.pyspark.driver.python": sys.executable,  # also where another one is named for executors
         "spark.local.dir": str(home / "scratch"),
         "spark.sql.warehouse.dir": str(home / "warehouse"),
+        **address_properties(settings),
     }
     properties |= format_properties(formats)
+    if log_store := settings.conf.get(LOG_STORE.format("s3a")):
+        properties[LOG_STORE.format("s3")] = log_store  # one storage, two spellings
+    is_fetching = bool(settings.conf.get(PACKAGES))
+    user = beside_ours(settings.conf) if settings.is_local and not is_fetching else settings.conf
     if jars:
-        # In local mode spark.jars would copy every jar at every start.
-        key = "spark.driver.extraClassPath" if settings.is_local else "spark.jars"
+        key = CLASS_PATH if settings.is_local and not fetches_jars(user) else JARS
         properties[key] = LISTS[key].join(str(jar) for jar in jars)
-    return {**merged(properties, settings.conf), **FIXED, **(FIXED_LOCALLY if settings.is_local else {})}
+    user = {**user, **complete_pools(settings.conf, home)}
+    return {**merged(properties, user), **FIXED, **(FIXED_LOCALLY if settings.is_local else {})}
+
+
+def address_properties(settings: SparkSettings) -> dict[str, str]:
+    """Where executors reach the driver. Without a setting Spark takes the address of the host's name."""
+    host = settings.driver_host or (LOOPBACK if settings.is_on_loopback else "")
+    address = settings.bind_address or (LOOPBACK if settings.is_on_loopback else "")
+    named = {"spark.driver.host": host, "spark.driver.bindAddress": address}
+    return {key: value for key, value in named.items() if value}
+
+
+def fetches_jars(user: Mapping[str, str]) -> bool:
+    """Spark gives jars that it fetches a class loader below the class path. Ours must be in the same one to see them;
+    otherwise the class path is better, because ``spark.jars`` copies every jar at every start."""
+    return bool(user.get(JARS) or user.get(PACKAGES))
+
+
+def beside_ours(conf: Mapping[str, str]) -> dict[str, str]:
+    """With a person's jars on the class path, where ours are. Spark would give them a class loader below ours: classes
+    in our jars could not see theirs."""
+    named = [jar.strip().removeprefix("file://") for jar in conf.get(JARS, "").split(",") if jar.strip()]
+    remote, local = [jar for jar in named if "://" in jar], [jar for jar in named if "://" not in jar]
+    if not local:
+        return dict(conf)
+    class_path = LISTS[CLASS_PATH].join([*filter(None, [conf.get(CLASS_PATH)]), *local])
+    kept = {JARS: ",".join(remote)} if remote else {}
+    return {**{key: value for key, value in conf.items() if key != JARS}, **kept, CLASS_PATH: class_path}
 
 
 def format_properties(formats: Sequence[str]) -> dict[str, str]:
@@ -177,7 +225,8 @@ def catalog_properties(catalogs: Sequence[Catalog]) -> dict[str, str]:
         conf = FORMATS.get(one.format)
         if conf and conf.catalog:
             prefix = f"spark.sql.catalog.{one.name}"
-            properties |= {prefix: conf.catalog, **{f"{prefix}.{key}": value for key, value in one.engine_properties}}
+            own = {**dict(one.engine_properties), **({conf.type_key: one.type} if conf.type_key else {})}
+            properties |= {prefix: conf.catalog, **{f"{prefix}.{key}": value for key, value in own.items()}}
     return properties
 
 

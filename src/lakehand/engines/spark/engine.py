@@ -8,7 +8,9 @@ from threading import Lock
 
 from lakehand.domain.errors import Unavailable
 from lakehand.domain.operations import Handle
-from lakehand.engines.spark.command import FORMATS, Command, driver_command
+from lakehand.engines.spark.command import Command
+from lakehand.engines.spark.installation import Installation
+from lakehand.engines.spark.job_code import job_code
 from lakehand.engines.spark.launcher import HeartbeatTimer, Launcher
 from lakehand.engines.spark.process import DriverProcess
 from lakehand.engines.spark.settings import SparkSettings, read_settings
@@ -25,12 +27,11 @@ class SparkEngine(ExecuteEngine):
     name = "spark"
 
     settings: SparkSettings
-    context: EngineContext
 
     def open(self, properties: Mapping[str, str], context: EngineContext) -> None:
         self.settings = read_settings(properties)
-        self.context = context
         self.home = context.home.absolute()
+        self.installation = Installation(context, self.home)
         self.spool = SpoolClient(self.home / "spool")
         self.spool.make()
         self.process = DriverProcess(self.spool, self.home, context.umask)
@@ -39,6 +40,7 @@ class SparkEngine(ExecuteEngine):
         self._silence = 0.0
         self._cleaned_up = time.monotonic()
         self._submitting = Lock()
+        self._dismiss_old_driver()
 
     def close(self) -> None:
         """The driver keeps running; the next engine with this home finds it."""
@@ -94,6 +96,7 @@ class SparkEngine(ExecuteEngine):
                 self.spool.forget(handle, is_driver_dead=not is_alive)
 
     def tend(self) -> None:
+        self._dismiss_old_driver()
         is_alive, state = self.process.is_alive(), self.spool.driver_state()
         self.launcher.observe(is_alive, state)
         self._silence = self._heartbeat.silence(is_alive, state)
@@ -142,24 +145,14 @@ class SparkEngine(ExecuteEngine):
             return f"the driver died {self.launcher.failures} times in a row: {self.launcher.error}"
         return "no driver is running; it starts when there is work"
 
-    def _command(self) -> Command:
-        # Imported here, because both are also programs (`python -m`) and must not be loaded with the package.
-        from lakehand.engines.spark.jars import JarSums, ensure_jars, spark_home
-        from lakehand.engines.spark.java import java_home
+    def _dismiss_old_driver(self) -> None:
+        """One of another version finishes what it runs. New work waits for the next driver, which has our jobs."""
+        state = self.spool.driver_state()
+        if state.get("state") == "up" and state.get("code") != job_code() and self.process.is_alive():
+            self.spool.stop.touch()
 
-        java = java_home()
-        formats = [name for name in self.context.formats if name in FORMATS]
-        sums = JarSums(self.home / "jar-sums.json")
-        return driver_command(
-            self.settings,
-            home=self.home,
-            spool=self.spool.root,
-            spark_home=spark_home(),
-            java=java,
-            formats=formats,
-            jars=ensure_jars(formats, cache=self.context.jars, java=java, sums=sums) if formats else (),
-            catalogs=self.context.catalogs,
-        )
+    def _command(self) -> Command:
+        return self.installation.command(self.settings, home=self.home, spool=self.spool.root)
 
     def _clean_up(self) -> None:
         if time.monotonic() - self._cleaned_up > CLEAN_UP_INTERVAL:

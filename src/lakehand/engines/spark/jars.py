@@ -8,9 +8,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +17,8 @@ from tempfile import TemporaryDirectory
 
 from lakehand.domain.errors import LakehandError, NotFound
 from lakehand.engines.spark.java import Java, java_home
+from lakehand.engines.spark.known_jars import DRIVERS, FORMATS, JARS, STORAGE_JARS, Jar
+from lakehand.spi import Catalog
 
 Progress = Callable[[str, int, int], None]  # file name, bytes so far, bytes in all
 
@@ -37,70 +38,6 @@ class JarRefused(LakehandError):
     """A jar has the wrong checksum."""
 
     code = "jar-refused"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Jar:
-    organisation: str
-    module: str
-    version: str
-    size: int
-    sha256: str
-
-    @property
-    def file_name(self) -> str:
-        return f"{self.module}-{self.version}.jar"
-
-
-HUDI = Jar(
-    organisation="org.apache.hudi",
-    module="hudi-spark3.5-bundle_2.12",
-    version="1.2.0",
-    size=80667825,
-    sha256="cc79fba00822f3a6c3a860df99375c2e3d4a034d037dbf4213a4966a706a7676",
-)
-
-ICEBERG = Jar(
-    organisation="org.apache.iceberg",
-    module="iceberg-spark-runtime-3.5_2.12",
-    version="1.12.0",
-    size=48252525,
-    sha256="8dd8c90e54ed1a20f2461309d047a255ee56382eb7c0a46162b27a4936fd86dc",
-)
-DELTA = Jar(
-    organisation="io.delta",
-    module="delta-spark_2.12",
-    version="3.3.3",
-    size=7123349,
-    sha256="4912bf902a1c453aba3bd838ff212dedd357155212f9bb37a6b47d97f2827ebc",
-)
-DELTA_STORAGE = Jar(
-    organisation="io.delta",
-    module="delta-storage",
-    version="3.3.3",
-    size=32289,
-    sha256="45ad193053fd30cebe6d9ab1889873cde39b223a0f210e00ebee8b6642476901",
-)
-PAIMON = Jar(
-    organisation="org.apache.paimon",
-    module="paimon-spark-3.5",
-    version="0.9.0",
-    size=41660699,
-    sha256="e9e8a90a630a1440dfd869bb568c8fc916d6de23bc162922cc0c2684ed6fa15b",
-)
-
-# Spark version → format → its jars. Nothing is resolved transitively.
-# The class path of a driver has the formats in this order.
-JARS: dict[str, dict[str, tuple[Jar, ...]]] = {
-    "3.5": {
-        "iceberg": (ICEBERG,),
-        "delta": (DELTA, DELTA_STORAGE),
-        "paimon": (PAIMON,),
-        "hudi": (HUDI,),
-        "lance": (),  # pylance needs no jar
-    },
-}
-FORMATS = ("iceberg", "delta", "paimon", "hudi", "lance")
 
 
 class JarSums:
@@ -168,23 +105,50 @@ def spark_line() -> str:
     return ".".join(version("pyspark").split(".")[:2])
 
 
-def jars_of(formats: Sequence[str]) -> list[Jar]:
+def jars_of(formats: Sequence[str], schemes: Sequence[str] = (), databases: Sequence[str] = ()) -> list[Jar]:
+    """Those of the formats, then what they need where tables are in object stores or in JDBC catalogs."""
     known = JARS.get(spark_line(), {})
     if unknown := [name for name in formats if name not in known]:
         raise NotFound(f"no jars are known for {unknown[0]} on Spark {spark_line()}; known: {', '.join(known)}")
-    return list(dict.fromkeys(jar for name, jars in known.items() if name in formats for jar in jars))
+    of_formats = [jar for name, jars in known.items() if name in formats for jar in jars]
+    of_stores = [jar for scheme in schemes for jar in storage_jars(scheme, formats)]
+    return list(dict.fromkeys([*of_formats, *of_stores, *(DRIVERS[name] for name in databases if name in DRIVERS)]))
+
+
+def databases_of(catalogs: Sequence[Catalog], conf: Mapping[str, str]) -> list[str]:
+    """The databases of JDBC catalogs whose driver is ours to bring: nobody named another version of it."""
+    named = " ".join(conf.get(key, "") for key in ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath"))
+    found = [
+        str(value).split(":")[1] for one in catalogs for key, value in one.engine_properties if is_jdbc(key, value)
+    ]
+    return [name for name in dict.fromkeys(found) if name in DRIVERS and DRIVERS[name].module not in named]
+
+
+def is_jdbc(key: str, value: str) -> bool:
+    return key == "uri" and value.startswith("jdbc:")
+
+
+def storage_jars(scheme: str, formats: Sequence[str]) -> Iterator[Jar]:
+    known = STORAGE_JARS.get(spark_line(), {}).get(scheme)
+    if known is None:
+        raise NotFound(f"no jars are known for {scheme}:// on Spark {spark_line()}")
+    for name, jars in known.items():
+        if name == "" or name in formats:
+            yield from jars
 
 
 def ensure_jars(
     formats: Sequence[str],
+    schemes: Sequence[str] = (),
+    databases: Sequence[str] = (),
     *,
     cache: Path | None = None,
     java: Java | None = None,
     progress: Progress = silent,
     sums: JarSums | None = None,
 ) -> list[Path]:
-    """The local jars of these formats."""
-    return ensure(jars_of(formats), cache=cache, java=java, progress=progress, sums=sums)
+    """The local jars of these formats, object stores, and databases with JDBC catalogs."""
+    return ensure(jars_of(formats, schemes, databases), cache=cache, java=java, progress=progress, sums=sums)
 
 
 def ensure(

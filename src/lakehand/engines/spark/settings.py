@@ -3,9 +3,10 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from ipaddress import ip_address
 
 from lakehand.domain.errors import Invalid
 
@@ -28,6 +29,9 @@ class SparkSettings:
     start_timeout: timedelta = timedelta(minutes=5)
     hang_timeout: timedelta = timedelta(minutes=2)  # without a heartbeat
     keep_logs: timedelta = timedelta(days=14)
+    driver_host: str = ""  # where executors reach the driver; empty: as Spark finds it, loopback for a local cluster
+    bind_address: str = ""  # where the driver listens; empty: as driver_host
+    executor_python: str = ""  # the Python of executors; empty: that of the driver
     conf: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -35,17 +39,27 @@ class SparkSettings:
         """Tasks run in the driver's JVM."""
         return is_local(self.master)
 
+    @property
+    def is_on_loopback(self) -> bool:
+        """The master is on this machine and nowhere else, so the driver is not offered to anybody else, too."""
+        return self.is_local or all(is_loopback(host) for host in master_hosts(self.master))
+
 
 KEYS = frozenset(name.replace("_", "-") for name in SparkSettings.__dataclass_fields__ if name != "conf")
 
 
-def read_settings(properties: Mapping[str, str]) -> SparkSettings:
+def split(properties: Mapping[str, str], keys: Collection[str], engine: str) -> tuple[dict[str, str], dict[str, str]]:
+    """The engine's own properties, and those for Spark; any other is refused by name."""
     conf = {key.removeprefix(CONF): value for key, value in properties.items() if key.startswith(CONF)}
     plain = {key: value.strip() for key, value in properties.items() if not key.startswith(CONF)}
-    if unknown := sorted(set(plain) - KEYS) + sorted(key for key in conf if not key.startswith("spark.")):
-        raise Invalid(
-            f"the spark engine has no property {unknown[0]!r}; it has {', '.join(sorted(KEYS))}, conf.spark.*"
-        )
+    if unknown := sorted(set(plain) - set(keys)) + sorted(key for key in conf if not key.startswith("spark.")):
+        known = ", ".join(sorted(keys))
+        raise Invalid(f"the {engine} engine has no property {unknown[0]!r}; it has {known}, conf.spark.*")
+    return plain, conf
+
+
+def read_settings(properties: Mapping[str, str]) -> SparkSettings:
+    plain, conf = split(properties, KEYS, "spark")
     standard = SparkSettings()
     master = plain.get("master") or standard.master
     memory = plain.get("driver-memory") or standard.driver_memory
@@ -55,6 +69,9 @@ def read_settings(properties: Mapping[str, str]) -> SparkSettings:
         driver_memory=memory,
         max_rss_mb=number(plain, "max-rss-mb", 2 * megabytes(memory) + 1024),
         conf=conf,
+        driver_host=plain.get("driver-host", ""),
+        bind_address=plain.get("bind-address", ""),
+        executor_python=plain.get("executor-python", ""),
         **{
             name: duration(plain, name.replace("_", "-"), getattr(standard, name))
             for name in ("idle_timeout", "max_age", "lease_grace", "start_timeout", "hang_timeout", "keep_logs")
@@ -64,6 +81,20 @@ def read_settings(properties: Mapping[str, str]) -> SparkSettings:
 
 def is_local(master: str) -> bool:
     return re.fullmatch(r"local(\[.*\])?", master) is not None
+
+
+def master_hosts(master: str) -> list[str]:
+    """The hosts of ``spark://one:7077,two:7077``; an empty one where the master names none."""
+    if not master.startswith("spark://"):
+        return [""]
+    return [address.rpartition(":")[0].strip("[]") for address in master.removeprefix("spark://").split(",")]
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def default_threads(master: str) -> int:
@@ -77,7 +108,7 @@ def default_threads(master: str) -> int:
 def number(properties: Mapping[str, str], key: str, default: int, least: int = 0) -> int:
     text = properties.get(key, str(default))
     if not text.isdecimal() or int(text) < least:
-        raise Invalid(f"{key} of the spark engine is {text!r}: a whole number from {least} on is needed")
+        raise Invalid(f"{key} of the engine is {text!r}: a whole number from {least} on is needed")
     return int(text)
 
 
@@ -87,12 +118,12 @@ def duration(properties: Mapping[str, str], key: str, default: timedelta) -> tim
         return default
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", properties[key])
     if match is None:
-        raise Invalid(f"{key} of the spark engine is {properties[key]!r}: a number of seconds, or 90s, 10m, 2h, 1d")
+        raise Invalid(f"{key} of the engine is {properties[key]!r}: a number of seconds, or 90s, 10m, 2h, 1d")
     return timedelta(seconds=float(match[1]) * UNITS[match[2]])
 
 
-def megabytes(memory: str) -> int:
+def megabytes(memory: str, key: str = "driver-memory") -> int:
     match = re.fullmatch(r"(\d+)([mg])", memory.lower())
     if match is None:
-        raise Invalid(f"driver-memory of the spark engine is {memory!r}: a size such as 2g or 900m is needed")
+        raise Invalid(f"{key} of the engine is {memory!r}: a size such as 2g or 900m is needed")
     return int(match[1]) * MEMORY_UNITS[match[2]]

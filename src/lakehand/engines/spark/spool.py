@@ -73,6 +73,17 @@ class SpoolClient:
         }
         self._write(self.inbox / name_of(handle), document, durable=True)
 
+    def waiting_item(self, handle: Handle) -> Document:
+        """The work as it was put, while it waits; else empty."""
+        with self._reading:
+            return self._document(self.inbox / name_of(handle))
+
+    def time_to_live(self, handle: Handle) -> float:
+        """Seconds of the lease with which this work was put; 0 when it is over."""
+        with self._reading:
+            item = self._document(self.inbox / name_of(handle)) or self._document(self.running / name_of(handle))
+        return float(item.get("time_to_live") or 0.0)
+
     def renew(self, handles: Collection[Handle], grant: LeaseGrant) -> None:
         renewal = {
             "handles": list(handles),
@@ -83,16 +94,20 @@ class SpoolClient:
 
     def cancel_work(self, handle: Handle) -> None:
         """Work that has not started is taken back here; running work is canceled by the driver."""
+        is_taken = self.withdraw(handle, {"state": "canceled", "message": "canceled before it started"})
+        if not is_taken and (self.running / name_of(handle)).exists():
+            (self.cancel / handle).touch()
+
+    def withdraw(self, handle: Handle, outcome: Document) -> bool:
+        """Take back work that has not started, and give it this outcome. False if it is not waiting."""
         taken = self.inbox / f".{handle}.taken"
         try:
             (self.inbox / name_of(handle)).rename(taken)
         except FileNotFoundError:
-            if (self.running / name_of(handle)).exists():
-                (self.cancel / handle).touch()
-            return
-        outcome = {"handle": handle, "state": "canceled", "message": "canceled before it started"}
-        self._write(self.done / name_of(handle), outcome, durable=True)
+            return False
+        self._write(self.done / name_of(handle), {"handle": handle, **outcome}, durable=True)
         taken.unlink()
+        return True
 
     def forget(self, handle: Handle, *, is_driver_dead: bool) -> None:
         left = [self.inbox, self.done, *([self.running] if is_driver_dead else [])]

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The settings of the spark-submit engine, from its properties; unknown ones are refused by name."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from lakehand.domain.errors import Invalid
+from lakehand.engines.spark.settings import SparkSettings, duration, megabytes, number, split
+from lakehand.engines.spark_submit.resources import Bounds, Resources
+
+# Those that mean the same for both engines; without one of its own, the engine takes that of the warm driver.
+SHARED = ("master", "driver-host", "bind-address", "executor-python", "lease-grace", "start-timeout", "keep-logs")
+SIZES = {"driver-memory": "1g", "executor-memory": "1g", "max-driver-memory": "8g", "max-executor-memory": "32g"}
+NUMBERS = {"max-applications": 2, "parallelism": 0, "max-parallelism": 0}
+MODES = ("client", "cluster")
+MODE_KEYS = ("deploy-mode", "shared-folder", "driver-python")
+KEYS = frozenset({*SHARED, *SIZES, *NUMBERS, *MODE_KEYS, "hang-timeout", "wait-timeout"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitSettings:
+    """``spark`` has what drivers of both engines are started with."""
+
+    spark: SparkSettings
+    bounds: Bounds
+    applications: int  # at once; in client mode each is a JVM on this machine
+    shared_folder: Path | None = None  # where applications have their folders in cluster mode; None: client mode
+    driver_python: str = ""  # in cluster mode; empty: the path of this Python
+
+
+def read_settings(properties: Mapping[str, str]) -> SubmitSettings:
+    plain, conf = split(properties, KEYS, "spark-submit")
+    usual = {**SIZES, "executor-memory": conf.get("spark.executor.memory") or SIZES["executor-memory"]}
+    sizes = {key: megabytes(plain.get(key) or size, key) for key, size in usual.items()}
+    numbers = {key: number(plain, key, default, least=key == "max-applications") for key, default in NUMBERS.items()}
+    standard = SparkSettings()
+    spark = SparkSettings(
+        master=plain.get("master") or standard.master,
+        threads=1,
+        idle_timeout=duration(plain, "wait-timeout", timedelta(minutes=5)),
+        max_age=timedelta(),
+        lease_grace=duration(plain, "lease-grace", standard.lease_grace),
+        start_timeout=duration(plain, "start-timeout", standard.start_timeout),
+        hang_timeout=duration(plain, "hang-timeout", standard.hang_timeout),
+        keep_logs=duration(plain, "keep-logs", standard.keep_logs),
+        driver_host=plain.get("driver-host", ""),
+        bind_address=plain.get("bind-address", ""),
+        executor_python=plain.get("executor-python", ""),
+        conf=conf,
+    )
+    return SubmitSettings(
+        spark=spark,
+        bounds=bounds_of(sizes, numbers),
+        applications=numbers["max-applications"],
+        shared_folder=shared_folder_of(plain, spark.master),
+        driver_python=plain.get("driver-python", ""),
+    )
+
+
+def shared_folder_of(plain: Mapping[str, str], master: str) -> Path | None:
+    """None in client mode. In cluster mode only files connect service and driver."""
+    mode, folder = plain.get("deploy-mode") or MODES[0], plain.get("shared-folder", "")
+    if mode not in MODES:
+        raise Invalid(f"deploy-mode of the spark-submit engine is {mode!r}: it is client or cluster")
+    if mode == MODES[0]:
+        return None
+    if master != "yarn":
+        raise Invalid(f"deploy-mode cluster needs the master yarn, and it is {master!r}")
+    if not folder.startswith("/"):
+        raise Invalid("deploy-mode cluster needs shared-folder: a path on storage that the NodeManagers have, too")
+    return Path(folder)
+
+
+def bounds_of(sizes: Mapping[str, int], numbers: Mapping[str, int]) -> Bounds:
+    return Bounds(
+        standard=Resources(
+            driver_memory=sizes["driver-memory"],
+            executor_memory=sizes["executor-memory"],
+            parallelism=numbers["parallelism"],
+        ),
+        most=Resources(
+            driver_memory=sizes["max-driver-memory"],
+            executor_memory=sizes["max-executor-memory"],
+            parallelism=numbers["max-parallelism"],
+        ),
+    )
