@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process factory of Delta: optimize, z-order, vacuum and purge, decided from the log."""
+"""The process factory of Delta: rewrites, vacuum, checkpoints and clean-up of the log, all decided from the log."""
 
 from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import ClassVar
 
-from lakehand.formats.delta import settings, verdicts
+from lakehand.formats.delta import commits, log_verdicts, settings, verdicts
+from lakehand.formats.delta.checkpointing import decide_checkpoint
+from lakehand.formats.delta.log_retention import decide_clean_log
 from lakehand.formats.delta.rewrites import decide_optimize, decide_purge
 from lakehand.formats.delta.settings import DeltaContext
 from lakehand.formats.delta.snapshot import DeltaSnapshot, tagged
@@ -40,11 +42,24 @@ class DeltaProcessFactory(PlanningFactory[DeltaSnapshot]):
         settings.VACUUM: ActionRow(
             strategy=BY_TIME, decide=decide_vacuum, verify=verdicts.verify_vacuum, has_dry_run=True
         ),
+        settings.CHECKPOINT: ActionRow(
+            strategy=ON_COMMIT, decide=decide_checkpoint, verify=log_verdicts.verify_checkpoint, commits=False
+        ),
+        settings.CLEAN_LOG: ActionRow(
+            strategy=BY_TIME,
+            decide=decide_clean_log,
+            verify=log_verdicts.verify_clean_log,
+            has_dry_run=True,
+            commits=False,
+        ),
     }
     rows = settings.ROWS
     rules = verdicts.RULES
     states = (CLUSTERED, LAST_FULL)
     snapshot_type = DeltaSnapshot
+
+    def commit_risk(self, context: DeltaContext) -> str | None:
+        return commits.commit_risk(context)
 
     def decide(self, context: DeltaContext) -> Need | Skip:
         features = {name.strip() for name in context.values[settings.FEATURES].split(",")}
@@ -58,7 +73,8 @@ class DeltaProcessFactory(PlanningFactory[DeltaSnapshot]):
     def parameters(self, context: DeltaContext, need: Need) -> Mapping[str, Json]:
         """A later attempt must find what the first may have committed, so that ``before`` stays as it was."""
         before = context.first(BEFORE, context.snapshot.headline)
-        return {**need.parameters, BEFORE: before, "identity": context.snapshot.identity}
+        log_store = commits.safe_log_store(context)
+        return {**need.parameters, BEFORE: before, "identity": context.snapshot.identity, "log_store": log_store}
 
 
 def why_unknown(snapshot: DeltaSnapshot, more: Collection[str]) -> str | None:

@@ -12,7 +12,6 @@ from lakehand.spi import Invalid
 from lakehand.storage import SMALL, Storage, parse_json, parse_json_lines
 
 FOLDER = "_delta_log"
-ABSENT = "absent"
 THREADS = 16  # reads at once where each is a journey over the network
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.[0-9a-f-]{36})?\.(?:parquet|json)")
 
@@ -152,14 +151,3 @@ def committed_at(commit: Commit) -> int:
     info = info_of(commit)
     moment = info.get("inCommitTimestamp") or info.get("timestamp")
     return moment if isinstance(moment, int) else 0
-
-
-def change_token_of(storage: Storage, path: str) -> str:
-    """A sign that a file was replaced: the operating system's, or its size where only that is cheap."""
-    if storage.is_local:
-        return storage.change_token(path)
-    try:
-        with storage.open(path) as file:
-            return str(file.size())
-    except FileNotFoundError:
-        return ABSENT

@@ -3,14 +3,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from lakehand.formats.delta import settings
 from lakehand.formats.delta.files import LiveFile, Partition
 from lakehand.formats.delta.settings import DeltaContext
-from lakehand.formats.delta.snapshot import MOST_PARTITIONS, name_partitions
+from lakehand.formats.delta.snapshot import MOST_PARTITIONS, name_partitions, partition_types
 from lakehand.spi import Json, Skip, amount
-from lakehand.spi.kit import Need
+from lakehand.spi.kit import CHANGED, NamedPartitions, Need, PartitionChoice, choose
 
 MANY = 50  # times the usual threshold: so many unclustered files are merged whatever their share
 
@@ -40,8 +39,10 @@ def decide_optimize(context: DeltaContext) -> Need | Skip:
     least = context.values[settings.OPTIMIZE_MIN_FILES]
     if not context.by_person and sum(merge.files for merge in merges) < least:
         return Skip(reason=f"{text}; {least} would be worth it")
-    chosen = within({merge.partition: merge.size for merge in merges}, context.values[settings.OPTIMIZE_MAX_BYTES])
-    return rewrite(context, text, limit, name_partitions(context.snapshot, chosen) if chosen else None)
+    sizes = {merge.partition: merge.size for merge in merges}
+    chosen = choose_partitions(context, sizes, context.values[settings.OPTIMIZE_MAX_BYTES])
+    partitions = name_partitions(context.snapshot, chosen.sizes) if chosen.sizes else None
+    return rewrite(context, text + chosen.text, limit, partitions, size=sum(chosen.sizes.values()))
 
 
 def small_bytes(context: DeltaContext) -> int:
@@ -49,10 +50,16 @@ def small_bytes(context: DeltaContext) -> int:
     return int(settings.target_bytes(context) * context.values[settings.SMALL_FILE_SHARE])
 
 
-def rewrite(context: DeltaContext, reason: str, small: int, partitions: Sequence[Json] | None, **more: Json) -> Need:
+def rewrite(
+    context: DeltaContext, reason: str, small: int, partitions: Sequence[Json] | None, *, size: int, **more: Json
+) -> Need:
     target = settings.target_bytes(context)
-    parameters = {"small_bytes": small, "target_bytes": target, "partitions": partitions, **more}
-    return Need(reason=reason, parameters=parameters)
+    changed: list[Json] = list(context.changed_partitions)
+    parameters = {
+        "small_bytes": small, "target_bytes": target, "partitions": partitions, **more,
+        **({CHANGED: changed} if changed else {}),
+    }  # fmt: skip
+    return Need(reason=reason, parameters=parameters, bytes=size)
 
 
 def describe(context: DeltaContext, merges: Sequence[Merge], limit: int) -> str:
@@ -89,14 +96,11 @@ def pack(files: Iterable[LiveFile], target: int) -> Iterator[list[LiveFile]]:
         yield current
 
 
-def within(sizes: Mapping[Partition, int], most: int) -> dict[Partition, int]:
-    """The first partitions, as many as one run may rewrite; the next run takes the others."""
-    chosen: dict[Partition, int] = {}
-    for partition, size in islice(sizes.items(), MOST_PARTITIONS):
-        if chosen and sum(chosen.values()) + size > most:
-            break
-        chosen[partition] = size
-    return chosen
+def choose_partitions(context: DeltaContext, sizes: Mapping[Partition, int], most: int) -> PartitionChoice:
+    """As many as one run may rewrite, first those that events named; the next run takes the others."""
+    named, columns = NamedPartitions(context.changed_partitions), partition_types(context.snapshot)
+    changed = [one for one in sizes if named.hold({columns[key][0]: value for key, value in one if key in columns})]
+    return choose(sizes, set(changed), most=most, parts=MOST_PARTITIONS)
 
 
 def decide_clustered(context: DeltaContext) -> Need | Skip:
@@ -109,7 +113,7 @@ def decide_clustered(context: DeltaContext) -> Need | Skip:
     is_enough = len(loose) >= least and (size >= share * total or len(loose) >= MANY * least)
     if not context.by_person and not is_enough:
         return Skip(reason=f"{text}; {least} files and {share:.0%} would be worth it")
-    return rewrite(context, text, small_bytes(context), None)
+    return rewrite(context, text, small_bytes(context), None, size=size)
 
 
 def decide_purge(context: DeltaContext) -> Need | Skip:
@@ -127,4 +131,4 @@ def decide_purge(context: DeltaContext) -> Need | Skip:
     if not context.by_person and (len(files) < least or share < wanted):
         return Skip(reason=f"{text}; {least} files and {wanted:.0%} would be worth it")
     target = settings.target_bytes(context)
-    return Need(reason=text, parameters={"small_bytes": target, "target_bytes": target})
+    return Need(reason=text, parameters={"small_bytes": target, "target_bytes": target}, bytes=size)

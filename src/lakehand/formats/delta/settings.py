@@ -10,6 +10,9 @@ OPTIMIZE = Action.register("optimize")
 Z_ORDER = Action.register("z-order")
 VACUUM = Action.register("vacuum")
 PURGE = Action.register("purge")
+CHECKPOINT = Action.register("checkpoint")
+CLEAN_LOG = Action.register("clean-log")
+ACTIONS = (OPTIMIZE, Z_ORDER, PURGE, VACUUM, CHECKPOINT, CLEAN_LOG)
 
 MB, GB = 1024**2, 1024**3
 LITE, FULL, AUTO = "lite", "full", "auto"
@@ -65,11 +68,29 @@ VACUUM_FULL_INTERVAL = kit.duration_setting(
     "a full vacuum so often, for files that no commit ever named; the first so long after registration; 0s: never",
     timedelta(days=30), replaces=("delta.vacuum.full-interval-days",),
 )  # fmt: skip
+ONLY_WRITER = kit.only_writer_setting("delta")
+LOG_STORE = kit.text_setting(
+    "delta.log-store", "the LogStore that Spark has for this storage; taken from `spark.delta.logStore.s3a.impl`",
+    set_by=kit.SetBy.OPERATOR,
+)  # fmt: skip
+CHECKPOINT_COMMITS = kit.count_setting(
+    "delta.checkpoint.commits", "so many commits since the last checkpoint make one worth it", floor=2,
+    default_text="twice the table's `delta.checkpointInterval`, at least 100",
+)  # fmt: skip
+CLEAN_LOG_RETAIN = kit.retention_setting(
+    "delta.clean-log.retain",
+    "keep the log at least this long; the table's `delta.logRetentionDuration` (30 days if not set) counts when it is "
+    "longer",
+    RETENTION_FLOOR, RETENTION_FLOOR,
+)  # fmt: skip
+CLEAN_LOG_MIN_FILES = kit.count_setting(
+    "delta.clean-log.min-files", "so many files of the log must be past the retention", 100, floor=1
+)
 FEATURES = kit.text_setting(
     "delta.table-features", "table features that the engine's Delta has and Lakehand does not know, with commas",
     set_by=kit.SetBy.OPERATOR,
 )  # fmt: skip
-ROWS = (*kit.switches("delta", (OPTIMIZE, Z_ORDER, PURGE, VACUUM)), *kit.rows_in(globals()))
+ROWS = (*kit.switches("delta", ACTIONS), *kit.rows_in(globals()))
 
 
 def target_bytes(context: DeltaContext) -> int:

@@ -25,6 +25,7 @@ MOST_PARTITIONS = 200  # partitions in one statement
 TYPES = frozenset({"string", "date", "boolean", "byte", "short", "integer", "long"})
 PHYSICAL = "delta.columnMapping.physicalName"
 RETENTION = "delta.deletedFileRetentionDuration"
+LOG_RETENTION = "delta.logRetentionDuration"
 _INTERVAL_PART = re.compile(r"(\d+)\s*(week|day|hour|minute|second|millisecond|microsecond)s?", re.IGNORECASE)
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
 
@@ -70,10 +71,18 @@ class DeltaSnapshot:
     @property
     def retention(self) -> timedelta:
         """How long the table keeps removed files. Raises Invalid when the interval cannot be parsed."""
-        text = self.configuration.get(RETENTION, "interval 7 days")
+        return self._interval(RETENTION, "interval 7 days")
+
+    @property
+    def log_retention(self) -> timedelta:
+        """How long the table keeps its log. Raises Invalid as above."""
+        return self._interval(LOG_RETENTION, "interval 30 days")
+
+    def _interval(self, key: str, default: str) -> timedelta:
+        text = self.configuration.get(key, default)
         parts = _INTERVAL_PART.findall(text)
         if not parts or _INTERVAL_PART.sub("", text).strip().lower() not in ("", "interval"):
-            raise Invalid(f"{RETENTION} is {text!r}, which is no interval such as 'interval 30 days'")
+            raise Invalid(f"{key} is {text!r}, which is no interval such as 'interval 30 days'")
         return sum((timedelta(**{f"{unit.lower()}s": int(count)}) for count, unit in parts), timedelta())
 
     @property

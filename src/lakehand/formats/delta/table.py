@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The format plugin: a table's sign of change by two questions about files, and its snapshot by one listing."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timezone
+from functools import partial
 
-from lakehand.formats.delta.log import ABSENT, FOLDER, Log, change_token_of, commit_path
+from lakehand.formats.delta.log import FOLDER, Log, commit_path
 from lakehand.formats.delta.snapshot import DeltaSnapshot
-from lakehand.spi import CommittedTable, Format, TableFormat, TableReference
-from lakehand.storage import Storage, Storages
+from lakehand.spi import Catalog, CommittedTable, Format, TableFormat, TableReference
+from lakehand.storage import Storage, Storages, newest_after, tables_in_metastore
 
 DELTA = Format("delta")
 MOST_KNOWN = 100_000
@@ -29,21 +30,25 @@ class DeltaFormat(TableFormat):
         """A log may have a hundred thousand files: a table that we know is asked for its next version instead."""
         storage, root = self._storages.of(reference.location)
         known = self._newest.get(reference.location)
-        if known is not None and change_token_of(storage, commit_path(f"{root}/{FOLDER}", known + 1)) == ABSENT:
-            sign = change_token_of(storage, commit_path(f"{root}/{FOLDER}", known))
-            if sign != ABSENT:
-                return token_of(known, sign)
+        if known is not None:
+            found = newest_after(storage, partial(commit_path, f"{root}/{FOLDER}"), known)
+            if found is not None:
+                self._newest[reference.location] = found[0]
+                return token_of(*found)
         log = self._read_log(reference.location, storage, root)
-        return token_of(log.newest, change_token_of(storage, log.newest_path))
+        return token_of(log.newest, storage.sign(log.newest_path))
 
     def inspect(self, reference: TableReference) -> DeltaSnapshot:
         storage, root = self._storages.of(reference.location)
         log = self._read_log(reference.location, storage, root)
-        token = token_of(log.newest, change_token_of(storage, log.newest_path))
+        token = token_of(log.newest, storage.sign(log.newest_path))
         return DeltaSnapshot(token=token, location=reference.location, read_at=datetime.now(timezone.utc), log=log)
 
     def recognise(self, location: str, names: Collection[str]) -> bool:
         return FOLDER in names
+
+    def tables(self, catalog: Catalog) -> Iterator[TableReference]:
+        return tables_in_metastore(catalog)
 
     def commit_of(self, path: str) -> CommittedTable | None:
         location, folder, name = path.rpartition(f"/{FOLDER}/")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from lakehand.formats.delta import settings
 from lakehand.formats.delta.files import LiveFile, Partition
 from lakehand.formats.delta.log import Commit
-from lakehand.formats.delta.rewrites import rewrite, within
+from lakehand.formats.delta.rewrites import choose_partitions, rewrite
 from lakehand.formats.delta.settings import DeltaContext
 from lakehand.formats.delta.snapshot import DeltaSnapshot, name_partitions
 from lakehand.spi import Json, Skip, StateKey, amount
@@ -110,7 +110,7 @@ def decide_z_order(context: DeltaContext) -> Need | Skip:
     if why := why_impossible(snapshot, columns):
         return Skip(reason=why)
     if context.by_person:
-        return order(context, f"asked for; {amount(snapshot.size)} to rewrite", None)
+        return order(context, f"asked for; {amount(snapshot.size)} to rewrite", None, snapshot.size)
     least = context.values[settings.Z_ORDER_MIN_BYTES]
     if snapshot.size < least:
         return Skip(reason=f"{amount(snapshot.size)} in all; {amount(least)} in a partition would be worth it")
@@ -129,15 +129,16 @@ def decide_by_share(context: DeltaContext, shares: Sequence[PartitionShare], lea
         where = f"no partition of at least {amount(least)} has" if len(shares) > 1 else "not"
         return Skip(reason=f"{text}: {where} {wanted:.0%} of it")
     by_loose_size = {one.partition: one.size for one in sorted(due, key=lambda one: -one.loose_size)}
-    chosen = within(by_loose_size, context.values[settings.Z_ORDER_MAX_BYTES])
-    where = f" in {len(chosen)} of {len(shares)} partitions" if len(shares) > 1 else ""
-    reason = f"{text}: {amount(sum(chosen.values()))} to rewrite{where}"
-    return order(context, reason, name_partitions(context.snapshot, chosen))
+    chosen = choose_partitions(context, by_loose_size, context.values[settings.Z_ORDER_MAX_BYTES])
+    where = f" in {len(chosen.sizes)} of {len(shares)} partitions" if len(shares) > 1 else ""
+    rewritten = sum(chosen.sizes.values())
+    reason = f"{text}: {amount(rewritten)} to rewrite{where}{chosen.text}"
+    return order(context, reason, name_partitions(context.snapshot, chosen.sizes), rewritten)
 
 
-def order(context: DeltaContext, reason: str, partitions: Sequence[Json] | None) -> Need:
+def order(context: DeltaContext, reason: str, partitions: Sequence[Json] | None, size: int) -> Need:
     columns = list(context.values[settings.Z_ORDER_COLUMNS])
-    return rewrite(context, reason, settings.target_bytes(context), partitions, columns=columns)
+    return rewrite(context, reason, settings.target_bytes(context), partitions, size=size, columns=columns)
 
 
 def why_impossible(snapshot: DeltaSnapshot, columns: Sequence[str]) -> str | None:

@@ -5,15 +5,23 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from lakehand.formats.hudi import settings
-from lakehand.formats.hudi.conflicts import WRITER_WINS, may_roll_back, rolled_back_by, stale_failure, stale_plans
-from lakehand.formats.hudi.decisions import EXECUTE, PLAN_AND_EXECUTE, process, switched_off, why_never, why_too_few
+from lakehand.formats.hudi.conflicts import (
+    MAY_BE_STALE,
+    WRITER_WINS,
+    may_roll_back,
+    rolled_back_by,
+    stale_failure,
+    stale_plans,
+)
+from lakehand.formats.hudi.decisions import EXECUTE, PLAN_AND_EXECUTE, process, switched_off, why_too_few
 from lakehand.formats.hudi.locks import NoLock, for_clean, lock_options, operators_path, shared_lock
+from lakehand.formats.hudi.log_compaction import wait_for_others
 from lakehand.formats.hudi.settings import HudiContext
-from lakehand.formats.hudi.snapshot import CLEAN, CLUSTERING, COMPACTION
+from lakehand.formats.hudi.snapshot import CLEAN, CLUSTERING, COMPACTION, LOG_COMPACTION
 from lakehand.formats.hudi.writer_options import writer_options
 from lakehand.formats.hudi.writers import codec_options, fresh_for, heartbeat_options
 from lakehand.spi import Drop, Failure, Instant, Json, Operation, Skip, TableProcess
-from lakehand.spi.kit import Admission, refusal
+from lakehand.spi.kit import ESTIMATE, Admission, refusal
 from lakehand.spi.kit.conversions import fields, items
 
 SOON = timedelta(seconds=15)
@@ -21,17 +29,11 @@ LATER = timedelta(minutes=1)
 MUCH_LATER = timedelta(minutes=10)
 IDENTITY = ("hoodie.database.name", "hoodie.table.name", "hoodie.table.type")
 KEPT = ("resource", "parallelism")  # of a request: for engines that size each job
+AFTER_COMPACTION = (CLEAN, LOG_COMPACTION)
 
 
 def admit(context: HudiContext, operation: Operation) -> Admission:
-    if off := switched_off(context, context.action):
-        return not_done(operation, off)
-    if context.is_dry_run:
-        return refusal(operation, f"{context.action} has no dry run")
-    if why := why_never(context):
-        return Skip(reason=why, look_again=MUCH_LATER)
-    if unfinished := context.snapshot.unfinished_metadata_partitions:
-        return Skip(reason=f"the metadata index {unfinished[0]!r} is being built by someone", look_again=LATER)
+    """For actions whose plans are on the timeline."""
     return admit_planning(context, operation) if is_planning(operation) else admit_plan(context, operation)
 
 
@@ -56,7 +58,10 @@ def admit_plan(context: HudiContext, operation: Operation) -> Admission:
     if stale and not may_roll_back(context.table.config):
         return stale_failure(stale)
     hindrance = wait_for_turn(context) or wait_for_runner(context, instant)
-    return hindrance or complete(context, operation, instant=instant, stale=stale)
+    if hindrance:
+        return hindrance
+    size = sum(plan.size.bytes for plan in pending)
+    return complete(context, operation, instant=instant, stale=stale, size=size)
 
 
 def why_lost(context: HudiContext, instant: Instant) -> str:
@@ -87,12 +92,16 @@ def admit_planning(context: HudiContext, operation: Operation) -> Admission:
 
 
 def wait_for_turn(context: HudiContext) -> Skip | None:
-    """Clustering first: it blocks upserts. Clean never before a pending compaction, whose log files it may take."""
+    """Clustering first: it blocks upserts. Clean never before a pending compaction, whose log files it may take.
+
+    Neither does a log compaction go before one: what the compaction merges need not be merged twice.
+    """
     if context.action != CLUSTERING and (blocking := clusterings_to_come(context)):
         return Skip(reason=f"clustering plan {blocking[0]} goes first: it blocks the writer", look_again=SOON)
-    if context.action == CLEAN and (plans := context.snapshot.pending_of(COMPACTION)):
-        return Skip(reason=f"compaction plan {plans[0].instant} is pending: no clean before it", look_again=LATER)
-    return None
+    if context.action in AFTER_COMPACTION and (plans := context.snapshot.pending_of(COMPACTION)):
+        why = f"compaction plan {plans[0].instant} is pending: no {context.action} before it"
+        return Skip(reason=why, look_again=LATER)
+    return wait_for_others(context) if context.action == LOG_COMPACTION else None
 
 
 def wait_for_runner(context: HudiContext, instant: Instant) -> Skip | None:
@@ -120,27 +129,23 @@ def complete(
     instant: Instant | None = None,
     may_plan: bool = False,
     stale: Mapping[Instant, str],
+    size: int = 0,
 ) -> TableProcess | Skip:
     """The process with all that the job needs, from the table as it is now."""
     table, snapshot, action = context.table, context.snapshot, context.action
-    options = execution_options(context, operation)
-    if isinstance(options, NoLock):
-        return Skip(reason=options.reason, look_again=MUCH_LATER)
-    requested = operation.process.parameters
-    parameters: dict[str, Json] = {
-        **{key: requested[key] for key in KEPT if key in requested},
-        "location": table.table.location,
-        # Hudi gives its tables no identifier of their own: what they are called and of which type must do.
-        "identity": " ".join(snapshot.properties.get(key) or "-" for key in IDENTITY),
-        "mode": EXECUTE if instant else PLAN_AND_EXECUTE,
-        "instant": instant,
-        "options": dict(options),
-        "operators_lock_path": operators_path(table.config),
-    }
+    parameters = job_parameters(context, operation)
+    if isinstance(parameters, Skip):
+        return parameters
+    parameters |= {"mode": EXECUTE if instant else PLAN_AND_EXECUTE, "instant": instant}
+    if size:
+        parameters[ESTIMATE] = size
     if action == CLEAN:
         parameters["retain_commits"] = context.values[settings.RETAIN]
+    if action == LOG_COMPACTION:
+        parameters["min_blocks"] = context.values[settings.MIN_BLOCKS]
     if action == CLUSTERING:
         parameters |= settings.order(context.values)
+    if action in MAY_BE_STALE:
         parameters["may_roll_back"] = may_roll_back(table.config)
         parameters["stale"] = {str(key): why for key, why in stale.items()}
     if not instant:
@@ -148,6 +153,22 @@ def complete(
         parameters["seen"] = snapshot.timeline.newest_write
         parameters["before"] = [*snapshot.instants_of(action)]
     return process(action, parameters, operation.process.reason, instant=instant, engine=operation.process.engine)
+
+
+def job_parameters(context: HudiContext, operation: Operation) -> dict[str, Json] | Skip:
+    """What every job of Hudi must know."""
+    table, requested = context.table, operation.process.parameters
+    options = execution_options(context, operation)
+    if isinstance(options, NoLock):
+        return Skip(reason=options.reason, look_again=MUCH_LATER)
+    return {
+        **{key: requested[key] for key in KEPT if key in requested},
+        "location": table.table.location,
+        # Hudi gives its tables no identifier of their own: what they are called and of which type must do.
+        "identity": " ".join(context.snapshot.properties.get(key) or "-" for key in IDENTITY),
+        "options": dict(options),
+        "operators_lock_path": operators_path(table.config),
+    }
 
 
 def execution_options(context: HudiContext, operation: Operation) -> dict[str, str] | NoLock:

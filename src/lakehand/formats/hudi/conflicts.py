@@ -12,11 +12,12 @@ from datetime import timedelta
 from itertools import takewhile
 
 from lakehand.domain.retries import back_off
+from lakehand.formats.hudi import log_compaction
 from lakehand.formats.hudi.locks import PREFER_WRITER, PREFIX, STRATEGY, NoLock, shared_lock
 from lakehand.formats.hudi.plans import Document, clustering_slices
-from lakehand.formats.hudi.snapshot import CLUSTERING, HudiSnapshot, PendingPlan
+from lakehand.formats.hudi.snapshot import CLUSTERING, LOG_COMPACTION, HudiSnapshot, PendingPlan
 from lakehand.formats.hudi.timeline import TimelineFile, in_order
-from lakehand.spi import Failure, Instant, Json, Remedy, Skip, Status, TableConfig, TableRuntime
+from lakehand.spi import Action, Failure, Instant, Json, Remedy, Skip, Status, TableConfig, TableRuntime
 from lakehand.spi.kit.conversions import fields
 from lakehand.spi.pauses import minutes, remaining
 
@@ -39,8 +40,8 @@ def may_roll_back(config: TableConfig) -> bool:
 
 
 def stale_plans(snapshot: HudiSnapshot, plans: Iterable[PendingPlan]) -> dict[Instant, str]:
-    """Clustering plans that cannot succeed any more, with the reason: a writer has changed their files since."""
-    found = ((plan.instant, why_stale(snapshot, plan)) for plan in plans if plan.action == CLUSTERING)
+    """Plans that cannot succeed any more, with the reason: a writer or a compaction has changed their files since."""
+    found = ((plan.instant, MAY_BE_STALE[plan.action](snapshot, plan)) for plan in plans if plan.action in MAY_BE_STALE)
     return {instant: why for instant, why in found if why}
 
 
@@ -49,7 +50,7 @@ def stale_failure(stale: Mapping[Instant, str]) -> Failure:
     why = next(iter(stale.values()))
     return Failure(
         reason="stale-plan",
-        message=f"{why}; roll the plan back in Hudi, then cluster anew, or configure the table's lock",
+        message=f"{why}; roll the plan back in Hudi, then plan anew, or configure the table's lock",
         remedy=Remedy.FATAL,
     )
 
@@ -72,9 +73,9 @@ def lost_plans(result: Mapping[str, Json]) -> dict[Instant, str]:
     return {Instant(str(key)): str(why) for key, why in fields(result.get(LOST)).items()}
 
 
-def wait_after_losses(table: TableRuntime) -> Skip | None:
-    """After clusterings that lost against a writer: wait, each time longer, and begin anew after a success."""
-    since_success = takewhile(lambda o: o.status is not Status.SUCCEEDED, table.operations(CLUSTERING))
+def wait_after_losses(table: TableRuntime, action: Action = CLUSTERING) -> Skip | None:
+    """After runs whose plans lost against a writer: wait, each time longer, and begin anew after a success."""
+    since_success = takewhile(lambda o: o.status is not Status.SUCCEEDED, table.operations(action))
     lost = [o for o in since_success if o.status is Status.DROPPED and lost_plans(o.result)]
     if not lost:
         return None
@@ -82,7 +83,7 @@ def wait_after_losses(table: TableRuntime) -> Skip | None:
     left = remaining(lost[0], wait, table.now)
     if left is None:
         return None
-    times = f"the last {len(lost)} clusterings" if len(lost) > 1 else "the last clustering"
+    times = f"the last {len(lost)} {action}s" if len(lost) > 1 else f"the last {action}"
     why = f"{times} lost against a writer in the same files (operation {lost[0].id})"
     wait_text = f"{left.total_seconds():.0f} s" if left < timedelta(minutes=2) else minutes(left)
     return Skip(reason=f"{why}; next attempt in {wait_text}", look_again=left)
@@ -131,3 +132,6 @@ def is_newer(snapshot: HudiSnapshot, plan: PendingPlan, part: Document, name: st
 
 def file_name(path: str) -> str:
     return path.rsplit("/", 1)[-1]
+
+
+MAY_BE_STALE = {CLUSTERING: why_stale, LOG_COMPACTION: log_compaction.why_stale}

@@ -5,10 +5,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from lakehand.formats.hudi import settings
-from lakehand.formats.hudi.conflicts import wait_after_losses
+from lakehand.formats.hudi.conflicts import MAY_BE_STALE, wait_after_losses
 from lakehand.formats.hudi.locks import NoLock, shared_lock
 from lakehand.formats.hudi.settings import HudiContext
-from lakehand.formats.hudi.snapshot import CLEAN, CLUSTERING, COMPACTION, HudiSnapshot, PendingPlan
+from lakehand.formats.hudi.snapshot import (
+    ARCHIVE,
+    CLEAN,
+    CLUSTERING,
+    COMPACTION,
+    LOG_COMPACTION,
+    HudiSnapshot,
+    PendingPlan,
+)
 from lakehand.formats.hudi.timeline import WRITES
 from lakehand.formats.hudi.writer_options import why_unknown
 from lakehand.formats.hudi.writers import warning
@@ -16,13 +24,28 @@ from lakehand.spi import Action, Instant, Json, Operation, Scheduling, Skip, Sta
 
 EXECUTE = "execute"
 PLAN_AND_EXECUTE = "plan-and-execute"
-ORDER = {CLEAN: (CLUSTERING, COMPACTION), COMPACTION: (CLUSTERING,)}  # plans that go before an action
-WHAT = {COMPACTION: "delta commits", CLUSTERING: "commits", CLEAN: "commits"}
+# Plans that go before an action.
+ORDER = {
+    CLEAN: (CLUSTERING, COMPACTION),
+    COMPACTION: (CLUSTERING,),
+    LOG_COMPACTION: (CLUSTERING, COMPACTION),
+    ARCHIVE: (CLEAN,),
+}
+MERGE_ON_READ_ONLY = {
+    COMPACTION: "a copy-on-write table has nothing to compact",
+    LOG_COMPACTION: "a copy-on-write table has no logs to compact",
+}
+TOO_OLD = {
+    LOG_COMPACTION: {
+        6: "the table has hoodie.table.version 6: readers of Hudi 0.x take a merged log block for the newest, and do "
+        "not see what a writer committed beside it"
+    }
+}
+WHAT = {COMPACTION: "delta commits", CLUSTERING: "commits", CLEAN: "commits", LOG_COMPACTION: "delta commits"}
 
 
 def decide(context: HudiContext) -> TableProcess | Skip:
-    if why := why_never(context):
-        return Skip(reason=why)
+    """For actions whose plans are on the timeline."""
     decision = decide_need(context)
     if context.action == CLUSTERING and (warned := warning(context.table, context.snapshot)):
         return replace(decision, reason=f"{decision.reason}; {warned}")
@@ -30,6 +53,15 @@ def decide(context: HudiContext) -> TableProcess | Skip:
 
 
 def decide_need(context: HudiContext) -> TableProcess | Skip:
+    if found := decide_pending(context):
+        return found
+    if context.table.table.spec.scheduling is Scheduling.WRITER:
+        return Skip(reason=f"no pending {context.action} plan; {since_last(context.snapshot, context.action)}")
+    return plan_ourselves(context)
+
+
+def decide_pending(context: HudiContext) -> TableProcess | Skip | None:
+    """What to do about plans that are on the timeline; None: there are none, and we make none just now."""
     table, snapshot, action = context.table, context.snapshot, context.action
     planner = next((o for o in own_plannings(table, action) if not o.status.is_final), None)
     if planner is not None:
@@ -42,11 +74,7 @@ def decide_need(context: HudiContext) -> TableProcess | Skip:
             since = f"since {plan.since:%Y-%m-%d %H:%M:%S} UTC: {plan.size}"
             reason = f"plan {plan.instant} is {plan.state} {since}"
             return process(action, {"mode": EXECUTE}, reason, instant=plan.instant)
-    if plans:
-        return Skip(reason="; ".join(why_waiting(plan, known[plan.instant]) for plan in plans))
-    if table.table.spec.scheduling is Scheduling.WRITER:
-        return Skip(reason=f"no pending {action} plan; {since_last(snapshot, action)}")
-    return plan_ourselves(context)
+    return Skip(reason="; ".join(why_waiting(plan, known[plan.instant]) for plan in plans)) if plans else None
 
 
 def process(
@@ -58,7 +86,7 @@ def process(
     engine: str = "spark",
 ) -> TableProcess:
     return TableProcess(
-        action=action, job=f"hudi.{action}", engine=engine, instant=instant, parameters=parameters,
+        action=action, job=f"hudi.{action.replace('-', '_')}", engine=engine, instant=instant, parameters=parameters,
         urgent=action == CLUSTERING, reason=reason,
     )  # fmt: skip
 
@@ -70,8 +98,10 @@ def switched_off(context: HudiContext, action: Action) -> str | None:
 def why_never(context: HudiContext) -> str | None:
     if off := switched_off(context, context.action):
         return off
-    if context.action == COMPACTION and not context.snapshot.is_merge_on_read:
-        return "a copy-on-write table has nothing to compact"
+    if context.action in MERGE_ON_READ_ONLY and not context.snapshot.is_merge_on_read:
+        return MERGE_ON_READ_ONLY[context.action]
+    if context.snapshot.version in TOO_OLD.get(context.action, {}):
+        return TOO_OLD[context.action][context.snapshot.version]
     return why_unknown(context.snapshot, settings.versions(context.values))
 
 
@@ -97,15 +127,21 @@ def plan_ourselves(context: HudiContext) -> TableProcess | Skip:
     lock = shared_lock(context.table.config)
     if isinstance(lock, NoLock):
         return Skip(reason=f"{action} is not planned beside the writer: {lock.reason}")
-    for first in ORDER.get(action, ()):
-        if plans := snapshot.pending_of(first):
-            return Skip(reason=f"{first} plan {plans[0].instant} is pending and goes first")
+    if first := goes_first(context):
+        return first
     if too_few := why_too_few(context):
         return Skip(reason=too_few)
-    if action == CLUSTERING and (waiting := wait_after_losses(context.table)):
+    if action in MAY_BE_STALE and (waiting := wait_after_losses(context.table, action)):
         return waiting
     parameters = {"mode": PLAN_AND_EXECUTE, "seen": snapshot.timeline.newest_write}
     return process(action, parameters, since_last(snapshot, action))
+
+
+def goes_first(context: HudiContext) -> Skip | None:
+    for first in ORDER.get(context.action, ()):
+        if plans := context.snapshot.pending_of(first):
+            return Skip(reason=f"{first} plan {plans[0].instant} is pending and goes first")
+    return None
 
 
 def why_too_few(context: HudiContext) -> str | None:

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process factory of Hudi: compaction, clustering and clean, from plans of the writer or of our own."""
+"""The process factory of Hudi: services with plans, of the writer or of our own, and services without."""
 
 from collections.abc import Mapping
+from typing import ClassVar
 
-from lakehand.formats.hudi import admissions, decisions, settings, verdicts
-from lakehand.formats.hudi.snapshot import ACTIONS, HudiSnapshot
+from lakehand.formats.hudi import admissions, services, settings, verdicts
+from lakehand.formats.hudi.locks import NoLock, lock_options
+from lakehand.formats.hudi.snapshot import HudiSnapshot
 from lakehand.formats.hudi.table import HUDI
 from lakehand.spi import (
-    METADATA_TRIGGER,
     Action,
     Invalid,
     Operation,
@@ -23,7 +24,8 @@ from lakehand.spi import (
 class HudiProcessFactory(kit.FormatFactory[HudiSnapshot]):
     name = "hudi"
     format = HUDI
-    strategies = dict.fromkeys(ACTIONS, METADATA_TRIGGER)
+    strategies: ClassVar = {action: service.strategy for action, service in services.SERVICES.items()}
+    dry_runs = frozenset(action for action, service in services.SERVICES.items() if service.has_dry_run)
     rows = settings.ROWS
     rules = verdicts.RULES
     snapshot_type = HudiSnapshot
@@ -38,14 +40,18 @@ class HudiProcessFactory(kit.FormatFactory[HudiSnapshot]):
     def trigger(self, table: TableRuntime, action: Action) -> TableProcess | Skip:
         table.snapshot()  # a table that cannot be read is no decision
         try:
-            return decisions.decide(self.context(table, action))
+            decision = services.decide(self.context(table, action))
         except Invalid as error:
             return Skip(reason=str(error))
+        lock = lock_options(table.table.location, table.config)
+        if isinstance(decision, TableProcess) and isinstance(lock, NoLock):
+            return Skip(reason=f"{decision.reason}; it is not done: {lock.reason}")
+        return decision
 
     def admit(self, table: TableRuntime, operation: Operation) -> kit.Admission:
         table.snapshot()
         try:
-            return admissions.admit(self.context(table, operation.process.action, operation), operation)
+            return services.admit(self.context(table, operation.process.action, operation), operation)
         except Invalid as error:
             return admissions.not_done(operation, str(error))
 
@@ -57,4 +63,4 @@ class HudiProcessFactory(kit.FormatFactory[HudiSnapshot]):
         return {**settings.options_of_writer(action, requested), **options}
 
     def verify_effect(self, effect: kit.Effect[HudiSnapshot]) -> Verdict:
-        return verdicts.verify(effect)
+        return services.verify(effect)

@@ -8,7 +8,8 @@ address.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lakehand.formats.hudi.settings import LOCK
+from lakehand.domain.locations import storage_scheme
+from lakehand.formats.hudi.settings import ONLY_WRITER
 from lakehand.spi import TableConfig
 
 PREFIX = "hoodie.write.lock."
@@ -33,10 +34,13 @@ PROVIDER = f"{PREFIX}provider"
 PATH = f"{PREFIX}filesystem.path"
 MODE = "hoodie.write.concurrency.mode"
 FAILED_WRITES = "hoodie.clean.failed.writes.policy"
+FAILED_WRITES_IN_0_15 = "hoodie.cleaner.policy.failed.writes"
 
 _PACKAGE = "org.apache.hudi.client.transaction.lock."
 FILE_LOCK = f"{_PACKAGE}FileSystemBasedLockProvider"
 IN_PROCESS = f"{_PACKAGE}InProcessLockProvider"
+STORAGE_PROVIDER = f"{_PACKAGE}StorageBasedLockProvider"
+S3_CLIENT = "org.apache.hudi.aws.transaction.lock.S3StorageLockClient"  # in hudi-aws, not in Hudi's bundle
 TRUSTED = "org.apache.hudi."  # a class name is code: only Hudi's own is loaded
 ALONE = {
     "InProcessLockProvider": "the in-process lock of Hudi does not reach from a writer's process to ours",
@@ -46,6 +50,16 @@ ALONE = {
 # A lock is held for moments; one that is older than this was left by a killed job. In minutes, as Hudi has it.
 EXPIRES = "3"
 ATOMIC_CREATE = ("/", "file:", "hdfs:", "viewfs:")
+NO_FILE_LOCK = "Hudi's file lock protects nobody on an object store, which overwrites a file that is there"
+WAY_OUT = (
+    f"set {PROVIDER} to one that works across processes (StorageBasedLockProvider, ZooKeeper, Hive metastore, "
+    f"DynamoDB), as the table's writers have it; or {ONLY_WRITER.key}=true if nobody but Lakehand writes to the table"
+)
+
+UNCONFIGURED = (
+    f"no lock is configured for the table: set {PROVIDER} and its keys as its writers have them; or "
+    f"{ONLY_WRITER.key}=true if nobody but Lakehand writes to the table"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,12 +111,10 @@ class NoLock:
 
 
 def shared_lock(config: TableConfig) -> dict[str, str] | NoLock:
-    """The lock that the table's writers use too, as its properties describe it."""
+    """The lock that the table's writers use too, as its properties describe it; empty where there are no writers."""
     provider = config.text(PROVIDER).strip()
     if not provider:
-        return NoLock(
-            reason=f"no lock is configured for the table: set {PROVIDER} and its keys as its writers have them"
-        )
+        return {} if is_only_writer(config) else NoLock(reason=UNCONFIGURED)
     name = provider.rpartition(".")[2]
     if not provider.startswith(TRUSTED):
         return NoLock(reason=f"the lock provider {provider!r} is none of Hudi's own, and is not loaded")
@@ -152,12 +164,13 @@ def own_lock(location: str, config: TableConfig) -> dict[str, str] | NoLock:
             f"{PREFIX}client.num_retries": "30",
             f"{PREFIX}client.wait_time_ms_between_retry": "200",
         }
-    if config.text(LOCK.key) == "in-process":
+    if is_only_writer(config):
         return {PROVIDER: IN_PROCESS}
-    return NoLock(
-        reason="this storage cannot create a file atomically, so that Hudi's file lock is unsafe on it: "
-        f"set {PROVIDER} in the table's properties, or {LOCK.key}=in-process to rely on this service's lease alone"
-    )
+    return NoLock(reason=f"{NO_FILE_LOCK}: {WAY_OUT}")
+
+
+def is_only_writer(config: TableConfig) -> bool:
+    return config.text(ONLY_WRITER.key).lower() == "true"
 
 
 def lock_options(location: str, config: TableConfig) -> dict[str, str] | NoLock:
@@ -165,8 +178,20 @@ def lock_options(location: str, config: TableConfig) -> dict[str, str] | NoLock:
     chosen = shared_lock(config) if config.text(PROVIDER).strip() else own_lock(location, config)
     if isinstance(chosen, NoLock):
         return chosen
+    if is_file_lock_on_objects(location, chosen):
+        return NoLock(reason=f"{NO_FILE_LOCK}: {WAY_OUT}")
     mode = config.text(MODE, "optimistic_concurrency_control")
     return {**chosen, "hoodie.auto.adjust.lock.configs": "false", MODE: mode, FAILED_WRITES: "LAZY"}
+
+
+def storage_client(location: str) -> str | None:
+    """The class that the storage-based lock needs beside itself, where we know it. The job looks for it again."""
+    return S3_CLIENT if storage_scheme(location) == "s3" else None
+
+
+def is_file_lock_on_objects(location: str, options: Mapping[str, str]) -> bool:
+    folder = options.get(PATH) or location
+    return options[PROVIDER].endswith(FILE_LOCK.rpartition(".")[2]) and not folder.startswith(ATOMIC_CREATE)
 
 
 def operators_path(config: TableConfig) -> str | None:
@@ -174,11 +199,16 @@ def operators_path(config: TableConfig) -> str | None:
     return config.text(PATH) if config.origin(PATH) == "plugin" else None
 
 
+def is_lazy(config: TableConfig) -> bool:
+    """Whether the table says that its writers leave failed writes to be rolled back later, and send heartbeats."""
+    return (config.text(FAILED_WRITES) or config.text(FAILED_WRITES_IN_0_15)).upper() == "LAZY"
+
+
 def for_clean(options: dict[str, str], config: TableConfig) -> dict[str, str]:
     """A clean under LAZY rolls back every write without a heartbeat, and most single writers send none.
 
     So failed writes are left alone, unless the table says that its writers work under LAZY too.
     """
-    if config.text(FAILED_WRITES).upper() == "LAZY":
+    if is_lazy(config):
         return options
     return {**options, MODE: "single_writer", FAILED_WRITES: "NEVER"}

@@ -72,6 +72,15 @@ def clean_size(plan: Document) -> PlanSize:
     return PlanSize(files=sum(len(files or []) for files in doomed.values()), partitions=len(doomed))
 
 
+def planned_indexes(plan: Document) -> list[str]:
+    """The parts of the metadata table that an indexing plan builds, or that a completed one has built."""
+    return [str(one.get("metadataPartitionPath")) for one in plan.get("indexPartitionInfos") or []]
+
+
+def index_size(plan: Document) -> PlanSize:
+    return PlanSize(partitions=len(planned_indexes(plan)))
+
+
 def read_bytes(metrics: Mapping[str, float]) -> int:
     """Plans count base files in whole megabytes and log files in bytes: the larger of the two is nearer."""
     return max(int(metrics.get("TOTAL_LOG_FILES_SIZE") or 0), int((metrics.get("TOTAL_IO_READ_MB") or 0) * health.MB))

@@ -3,14 +3,16 @@
 
 import re
 from collections.abc import Mapping
+from datetime import timedelta
 
 from lakehand.formats.hudi.notifications import HudiNotifications
-from lakehand.formats.hudi.snapshot import ACTIONS, CLEAN, CLUSTERING, COMPACTION, HudiSnapshot
+from lakehand.formats.hudi.snapshot import ACTIONS, CLEAN, CLUSTERING, COMPACTION, LOG_COMPACTION, HudiSnapshot
 from lakehand.formats.hudi.writer_options import KNOWN_VERSIONS
 from lakehand.spi import Action, Invalid, Json, kit
 
 HudiContext = kit.DecisionContext[HudiSnapshot]
 _COLUMN = re.compile(r"\w[\w.]*")
+LEAST_TTL = timedelta(days=7)
 
 THRESHOLDS: Mapping[Action, kit.SettingRow[int]] = {
     COMPACTION: kit.count_setting(
@@ -18,19 +20,50 @@ THRESHOLDS: Mapping[Action, kit.SettingRow[int]] = {
     ),
     CLUSTERING: kit.count_setting("hudi.clustering.commits", "commits that make a clustering worth it", 4, floor=1),
     CLEAN: kit.count_setting("hudi.clean.commits", "commits that make a clean worth it", 10, floor=1),
+    LOG_COMPACTION: kit.count_setting(
+        "hudi.log-compaction.delta-commits",
+        "service scheduling: delta commits since the last compaction or log compaction that make one worth it",
+        5,
+        floor=2,
+    ),
 }
+MIN_BLOCKS = kit.count_setting(
+    "hudi.log-compaction.min-blocks", "log blocks of a file group that make merging them worth it", 5, floor=2
+)
 ORDER_COLUMNS = kit.columns_setting("hudi.clustering.order-columns", "columns to sort by", set_by=kit.SetBy.REQUEST)
 ORDER_STRATEGY = kit.choice_setting(
     "hudi.clustering.order-strategy", "how to sort", "linear", "z-order", "hilbert", set_by=kit.SetBy.REQUEST
 )
 RETAIN = kit.retained_count_setting("hudi.clean.retain-commits", "commits whose files stay readable", 10, 2)
+MIN_COMMITS = kit.retained_count_setting("hudi.archive.min-commits", "commits that stay on the active timeline", 20, 4)
+MAX_COMMITS = kit.count_setting(
+    "hudi.archive.max-commits", "commits on the active timeline that make an archive worth it", 30, floor=5
+)
+MIN_AGE = kit.retention_setting(
+    "hudi.rollback-failed-writes.min-age", "time without a heartbeat before a write counts as dead",
+    timedelta(minutes=10), timedelta(minutes=2),
+)  # fmt: skip
+TTL = kit.duration_setting(
+    "hudi.partition-ttl.retain",
+    "a partition is dropped when it was last written longer ago than this; without it, none is", floor=LEAST_TTL,
+    is_retention=True, set_by=kit.SetBy.REQUEST,
+)  # fmt: skip
+TTL_MOST = kit.count_setting(
+    "hudi.partition-ttl.max-partitions", "partitions that one run drops at most, the oldest first", 100, floor=1
+)
+INDEXES = kit.columns_setting(
+    "hudi.indexing.indexes",
+    "indexes of the metadata table to build: `column_stats`, `bloom_filters`, `record_index`; none are built otherwise",
+)
+WRITERS_MAINTAIN = kit.flag_setting(
+    "hudi.indexing.writers-maintain",
+    "true: all writers of the table have these indexes on. Others drop them at their next commit", default=False,
+)  # fmt: skip
 VERSIONS = kit.text_setting(
     "hudi.table-versions", "the table versions that the engine's Hudi may write, with commas",
     ",".join(str(version) for version in sorted(KNOWN_VERSIONS)), set_by=kit.SetBy.OPERATOR,
 )  # fmt: skip
-LOCK = kit.text_setting(
-    "hudi.lock", "`in-process`: rely on Lakehand's lease alone where the storage has no lock to offer"
-)
+ONLY_WRITER = kit.only_writer_setting("hudi", replaces=("hudi.lock",))
 # RFC-43's switches, as writers know them.
 ALL_SERVICES = kit.flag_setting("hoodie.table.services.enable", "RFC-43's switch for all services of a table")
 SERVICES = {
@@ -49,8 +82,7 @@ TUNABLE = HudiNotifications.options | {
 
 def options_of_writer(action: Action, parameters: Mapping[str, Json]) -> dict[str, str]:
     """What a writer sends along, or what an earlier admission kept: by key, and only what makes sense."""
-    known = {COMPACTION: (), CLUSTERING: (ORDER_COLUMNS, ORDER_STRATEGY), CLEAN: (RETAIN,)}
-    rows: tuple[kit.SettingRow[object], ...] = known[action]
+    rows = [row for row in ROWS if row.set_by.is_option and row.action == action]
     found = {row: str(value) for row in rows if (value := parameters.get(row.option.replace("-", "_")))}
     return {row.key: text for row, text in found.items() if is_sensible(row, text)}
 

@@ -9,17 +9,36 @@ from typing import Any
 
 from lakehand.formats.hudi import plans, properties
 from lakehand.formats.hudi.files import live_files
-from lakehand.formats.hudi.timeline import WRITES, State, Timeline, TimelineFile, in_order
+from lakehand.formats.hudi.timeline import LOG_COMPACTED, WRITES, State, Timeline, TimelineFile, in_order
 from lakehand.spi import Action, Instant, Json, health
 from lakehand.storage import Storage
 
 COMPACTION = Action.register("compaction")
 CLUSTERING = Action.register("clustering")
 CLEAN = Action.register("clean")
-ACTIONS = (COMPACTION, CLUSTERING, CLEAN)
+ARCHIVE = Action.register("archive")
+ROLLBACK_FAILED_WRITES = Action.register("rollback-failed-writes")
+LOG_COMPACTION = Action.register("log-compaction")
+INDEXING = Action.register("indexing")
+PARTITION_TTL = Action.register("partition-ttl")
+PLANNED = (COMPACTION, CLUSTERING, CLEAN, LOG_COMPACTION, INDEXING)  # their plans are on the timeline
+UNPLANNED = (ARCHIVE, ROLLBACK_FAILED_WRITES, PARTITION_TTL)  # Hudi has no plans for them
+ACTIONS = (*PLANNED, *UNPLANNED)
 
-_SIZES = {COMPACTION: plans.compaction_size, CLUSTERING: plans.clustering_size, CLEAN: plans.clean_size}
-_PLANS = {"compaction": COMPACTION, "clustering": CLUSTERING, "clean": CLEAN}
+_SIZES = {
+    COMPACTION: plans.compaction_size,
+    CLUSTERING: plans.clustering_size,
+    CLEAN: plans.clean_size,
+    LOG_COMPACTION: plans.compaction_size,
+    INDEXING: plans.index_size,
+}
+_PLANS = {
+    "compaction": COMPACTION,
+    "clustering": CLUSTERING,
+    "clean": CLEAN,
+    LOG_COMPACTED: LOG_COMPACTION,
+    "indexing": INDEXING,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,13 +113,20 @@ class HudiSnapshot:
             return [f.instant for f in self.timeline.completed("clean")]
         if action == CLUSTERING:
             return [f.instant for f in self.timeline.completed("replacecommit") if self._was_clustering(f.instant)]
+        if action == INDEXING:
+            return [f.instant for f in self.timeline.completed("indexing")]
+        if action == LOG_COMPACTION:
+            merges = set(self.timeline.log_compactions())
+            return [f.instant for f in self.timeline.completed("deltacommit") if f.instant in merges]
         return [f.instant for f in self.timeline.completed("commit")] if self.is_merge_on_read else []
 
     def commits_since(self, action: Action, seen: str = "") -> int:
         """Writes since the last completed run of an action, or since ``seen`` if that is newer."""
         done = self.instants_of(action)
+        if action == LOG_COMPACTION:  # a compaction merges the logs, too
+            done = sorted([*done, *self.instants_of(COMPACTION)], key=in_order)
         since = max([*done[-1:], seen], key=in_order)
-        if action == COMPACTION:
+        if action in (COMPACTION, LOG_COMPACTION):
             return self.timeline.writes_since(since, "deltacommit")
         return self.timeline.writes_since(since)
 
@@ -109,6 +135,11 @@ class HudiSnapshot:
         """How the indexes of the metadata table are defined, by name."""
         path = self.properties.get("hoodie.table.index.defs.path")
         return (self._document(f"{self.root}/{path}") if path else {}).get("indexDefinitions") or {}
+
+    @cached_property
+    def savepoints(self) -> tuple[Instant, ...]:
+        """Commits whose files nobody may delete, oldest first."""
+        return tuple(file.instant for file in self.timeline.completed("savepoint"))
 
     def requested_document(self, instant: str) -> dict[str, Any]:
         found = map(self.document, self.timeline.requested_at(instant))
@@ -135,6 +166,7 @@ class HudiSnapshot:
             "commits": len(self.timeline.completed("commit", "deltacommit", "replacecommit")),
             "commits_since_clean": self.commits_since(CLEAN),
             "commits_since_clustering": self.commits_since(CLUSTERING),
+            health.SAVEPOINTS: ",".join(self.savepoints),
             health.PENDING_PLANS: len(self.pending),
             **self._snapshot_numbers(),
         }
@@ -157,7 +189,7 @@ class HudiSnapshot:
             return {}
         oldest = min(self.pending, key=lambda plan: plan.since)
         return {
-            **{f"pending_{action}": len(self.pending_of(action)) for action in (COMPACTION, CLUSTERING, CLEAN)},
+            **{f"pending_{action.replace('-', '_')}": len(self.pending_of(action)) for action in PLANNED},
             "pending_file_groups": sum(plan.size.file_groups for plan in self.pending),
             "pending_files": sum(plan.size.files for plan in self.pending),
             "pending_bytes": sum(plan.size.bytes for plan in self.pending),

@@ -2,13 +2,13 @@
 """The format plugin: a table's sign of change by one listing, and its snapshot by two reads."""
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from lakehand.formats.hudi import properties
 from lakehand.formats.hudi.snapshot import HudiSnapshot
 from lakehand.formats.hudi.timeline import State, Timeline, parse_name
-from lakehand.spi import CommittedTable, Format, TableFormat, TableReference
-from lakehand.storage import Storage, Storages
+from lakehand.spi import Catalog, CommittedTable, Format, TableFormat, TableReference
+from lakehand.storage import Storage, Storages, tables_in_metastore
 
 HUDI = Format("hudi")
 
@@ -38,6 +38,9 @@ class HudiFormat(TableFormat):
 
     def recognise(self, location: str, names: Collection[str]) -> bool:
         return properties.FOLDER in names
+
+    def tables(self, catalog: Catalog) -> Iterator[TableReference]:
+        return tables_in_metastore(catalog)
 
     def commit_of(self, path: str) -> CommittedTable | None:
         """Completed instants, and plans that were requested. Those of a metadata table are not the table's own."""

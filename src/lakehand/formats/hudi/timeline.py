@@ -12,7 +12,9 @@ from lakehand.spi import Instant
 from lakehand.storage import Entry
 
 _NAME = re.compile(r"(\d{14}|\d{17})(?:_(\d{14}|\d{17}))?\.([a-z]+)(?:\.(requested|inflight))?")
+_INSTANT = re.compile(r"\d{14}|\d{17}")
 WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
+LOG_COMPACTED = "logcompaction"  # Hudi's word for a plan that completes as a deltacommit
 
 
 class State(Word):
@@ -48,6 +50,16 @@ def parse_name(name: str) -> tuple[Instant, str, State] | None:
     return Instant(instant), action, State(step) if step else State.COMPLETED
 
 
+def is_instant(text: str) -> bool:
+    return bool(_INSTANT.fullmatch(text))
+
+
+def completion(file: "TimelineFile") -> str:
+    """When a completed step was completed; layout 1 knows only when it began."""
+    found = _NAME.fullmatch(file.name)
+    return (found and found[2]) or file.instant
+
+
 def in_order(instant: str) -> str:
     """Instants of 14 and of 17 digits, made comparable."""
     return instant.ljust(17, "0")
@@ -68,8 +80,8 @@ class Timeline:
         return [f for f in self.files if f.state is State.COMPLETED and (not actions or f.action in actions)]
 
     def completed_at(self, instant: str) -> list[TimelineFile]:
-        """The completed files of one instant: none, one, or, in a damaged table, more."""
-        return [f for f in self.files if f.instant == instant and f.state is State.COMPLETED]
+        """The completed files of one instant: none, one, or, in a damaged table, more. A savepoint is beside them."""
+        return [f for f in self.completed() if f.instant == instant and f.action != "savepoint"]
 
     def pending(self) -> list[TimelineFile]:
         """The furthest step of each instant that is not completed."""
@@ -86,7 +98,13 @@ class Timeline:
     def writes_since(self, instant: str, *actions: str) -> int:
         """Completed writes that began after an instant; after the beginning of time when it is empty."""
         wanted = actions or tuple(WRITES)
-        return sum(in_order(f.instant) > in_order(instant) for f in self.completed(*wanted))
+        merges = set(self.log_compactions())
+        later = (f for f in self.completed(*wanted) if in_order(f.instant) > in_order(instant))
+        return sum(f.instant not in merges for f in later)
+
+    def log_compactions(self) -> list[Instant]:
+        """Instants of log compactions, pending or completed: they merge what writers wrote, and are no writes."""
+        return [f.instant for f in self.files if f.action == LOG_COMPACTED and f.state is State.REQUESTED]
 
     @property
     def newest_write(self) -> str:

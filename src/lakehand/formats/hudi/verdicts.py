@@ -28,6 +28,14 @@ RULES = (
         r"instants is not exist|is not present as pending or already completed", "plan-not-pending",
         delay=timedelta(seconds=5),
     ),
+    kit.rule(
+        r"compaction instant with greater timestamp", "stale-plan", Remedy.FATAL,
+        advice="a compaction is newer than this log compaction, which was begun: Hudi runs and removes it never",
+    ),
+    kit.rule(
+        r"DeletePartition(PendingTableService)?Exception.*pending table service", "plan-pending", Remedy.NOT_YET,
+        delay=timedelta(minutes=1), advice="a pending plan names the partition, and goes first",
+    ),
     kit.table_missing(r"TableNotFoundException", "Hudi"),
     kit.class_missing(r"Unable to (instantiate|load) class"),
     kit.rule(
@@ -41,6 +49,7 @@ RULES = (
 
 
 def verify(effect: kit.Effect[HudiSnapshot]) -> Verdict:
+    """For actions whose plans are on the timeline."""
     snapshot, process, result = effect.snapshot, effect.process, effect.result
     instants = instants_in(result.get("instants"))
     if not snapshot.timeline.files:

@@ -11,12 +11,13 @@ from itertools import islice
 
 from lakehand.formats.hudi import plans
 from lakehand.formats.hudi.locks import NoLock, shared_lock
-from lakehand.formats.hudi.snapshot import CLEAN, CLUSTERING, HudiSnapshot
+from lakehand.formats.hudi.snapshot import CLUSTERING, COMPACTION, HudiSnapshot
 from lakehand.formats.hudi.timeline import WRITES, State, TimelineFile
 from lakehand.spi import Action, Instant, TableConfig, TableRuntime
 
 SEE = "see 'Who wins' in docs/hudi.md"
 GIVEN_UP = timedelta(minutes=2)  # a write that is no further than requested after this long
+REWRITES = (COMPACTION, CLUSTERING)  # actions that write base files
 PLAIN_WRITES = ("commit", "deltacommit")
 KNOWN_CODECS = frozenset({"GZIP", "SNAPPY", "ZSTD", "UNCOMPRESSED"})
 FILES_TRIED = 3  # files, until one can be read
@@ -65,7 +66,7 @@ def was_beside_clustering(snapshot: HudiSnapshot, write: TimelineFile) -> bool:
 
 def codec_options(snapshot: HudiSnapshot, action: Action) -> dict[str, str]:
     """Compress base files as the table's writer does; empty when that is unknown."""
-    if action == CLEAN:
+    if action not in REWRITES:
         return {}
     found = (codec_of(snapshot, file) for file in islice(base_files(snapshot, action), FILES_TRIED))
     codec = next((codec for codec in found if codec in KNOWN_CODECS), None)
@@ -99,14 +100,23 @@ def heartbeat_options(config: TableConfig) -> dict[str, str]:
     return {key: str(config.number(key, 0)) for key in (INTERVAL, MISSES) if key in config.settings}
 
 
+def heartbeats(snapshot: HudiSnapshot) -> dict[str, datetime]:
+    """When each writer or runner sent its last one, by instant."""
+    try:
+        entries = snapshot.storage.entries(f"{snapshot.root}/{HEARTBEATS}")
+    except FileNotFoundError:
+        return {}
+    return {entry.name: entry.modified for entry in entries}
+
+
+def heartbeat_timeout(config: TableConfig) -> timedelta:
+    """How old a heartbeat may be before Hudi takes its runner for dead: two minutes, unless the table differs."""
+    interval = timedelta(milliseconds=config.number(INTERVAL, HUDIS_INTERVAL))
+    return interval * config.number(MISSES, HUDIS_MISSES)
+
+
 def fresh_for(snapshot: HudiSnapshot, instant: Instant, now: datetime, config: TableConfig) -> timedelta | None:
     """How much longer a plan's heartbeat counts as fresh; None when there is none or it is old."""
-    try:
-        heartbeats = snapshot.storage.entries(f"{snapshot.root}/{HEARTBEATS}")
-    except FileNotFoundError:
-        return None
-    newest = max((entry.modified for entry in heartbeats if entry.name == instant), default=None)
-    # How old a heartbeat may be before Hudi takes its runner for dead: two minutes, unless the table differs.
-    interval = timedelta(milliseconds=config.number(INTERVAL, HUDIS_INTERVAL))
-    left = interval * config.number(MISSES, HUDIS_MISSES) - (now - newest) if newest else timedelta()
+    newest = heartbeats(snapshot).get(instant)
+    left = heartbeat_timeout(config) - (now - newest) if newest else timedelta()
     return left if left > timedelta() else None

@@ -5,28 +5,24 @@ A JDBC catalog is one SQL table, which is read directly, at the address that Spa
 are read through pyiceberg.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from threading import Lock
 from typing import Any
 
 from lakehand.domain.locations import normalise
+from lakehand.formats.iceberg.jdbc import metadata_in_database, tables_in_database
 from lakehand.formats.iceberg.metadata import FOLDER, has_metadata, read_metadata
+from lakehand.formats.iceberg.outages import CatalogAway, Outages
 from lakehand.spi import Catalog, Invalid, TableReference
-from lakehand.storage import ArrowStorage, Storage, Storages
+from lakehand.storage import ArrowStorage, Storage, Storages, open_database
 
-HADOOP, JDBC = "hadoop", "jdbc"
-THROUGH_PYICEBERG = frozenset({"rest", "hive", "glue"})
+HADOOP, JDBC, REST = "hadoop", "jdbc", "rest"
+THROUGH_PYICEBERG = frozenset({REST, "hive", "glue"})
 DEEPEST = 8  # levels of namespaces
-ARROW = {"py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"}
-PREFIX = "jdbc:"
-DRIVERS = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql", "mariadb": "mysql+pymysql"}
-CREDENTIALS = ("user", "password")
-_ONE = (
-    "SELECT metadata_location FROM iceberg_tables "
-    "WHERE catalog_name = :catalog AND table_namespace = :namespace AND table_name = :name"
-)
-_ALL = "SELECT * FROM iceberg_tables WHERE catalog_name = :catalog ORDER BY table_namespace, table_name"
+MOST_UNREADABLE = 10  # tables in a row that cannot be read: then it is not the tables
 
 
 class CatalogStorages(Storages):
@@ -41,20 +37,35 @@ class CatalogStorages(Storages):
         return ArrowStorage(filesystem), authority if is_bucket else ""
 
 
+@lru_cache(maxsize=256)
+def storages_of(properties: frozenset[tuple[str, str]]) -> Storages:
+    """The same for the same settings: a client of a store is expensive to make."""
+    return CatalogStorages({key: str(value) for key, value in properties})
+
+
 class Catalogs:
     """Asks catalogs; what connecting to them costs is paid once."""
 
     def __init__(self) -> None:
         self._open: dict[str, Any] = {}
-        self._lock = Lock()
+        self._locks: dict[str, Lock] = defaultdict(Lock)  # one for each: a catalog that hangs stops no other
+        self._outages = Outages()
 
-    def metadata_location(self, reference: TableReference) -> str:
+    def locate(self, reference: TableReference) -> tuple[str, Storages]:
+        """Where the table's metadata is, and how to read it.
+
+        A REST catalog hands out settings with each table: its own endpoint, or credentials that count for this table
+        and for a time. So they are asked for at each call.
+        """
         catalog = reference.catalog
         assert catalog is not None
         if catalog.type == JDBC:
-            database = self._database(catalog)
-            return metadata_in_database(database, catalog.name, reference.db_name, reference.table_name)
-        return str(self._load(catalog, (*reference.db_name.split("."), reference.table_name)).metadata_location)
+            with self._outages.watched(catalog.name):
+                database = self._database(catalog)
+                metadata = metadata_in_database(database, catalog.name, reference.db_name, reference.table_name)
+            return metadata, self.storages(catalog)
+        table = self._load(catalog, (*reference.db_name.split("."), reference.table_name))
+        return str(table.metadata_location), storages_of(frozenset(table.io.properties.items()))
 
     def storages(self, catalog: Catalog) -> Storages:
         made: Storages = self._once(f"storages of {catalog.name}", lambda: CatalogStorages(catalog.reader_properties))
@@ -75,54 +86,88 @@ class Catalogs:
             yield TableReference(location=location, catalog=catalog, db_name=".".join(names[:-1]), table_name=names[-1])
 
     def _rows_of(self, catalog: Catalog) -> Iterator[TableReference]:
-        for namespace, name, metadata in tables_in_database(self._database(catalog), catalog.name):
-            try:
-                location = read_metadata(self.storages(catalog), metadata)["location"]
-            except FileNotFoundError:
-                continue  # dropped meanwhile, or purged without the catalog's knowledge
-            yield TableReference(location=normalise(location), catalog=catalog, db_name=namespace, table_name=name)
+        with self._outages.watched(catalog.name):
+            rows = list(tables_in_database(self._database(catalog), catalog.name))
+
+        def location_of(metadata: str) -> Callable[[], str]:
+            return lambda: str(read_metadata(self.storages(catalog), metadata)["location"])
+
+        return readable(catalog, (((namespace, name), location_of(metadata)) for namespace, name, metadata in rows))
 
     def _tables_of(self, catalog: Catalog) -> Iterator[TableReference]:
-        with storage_errors(catalog.name):
+        def location_of(identifier: tuple[str, ...]) -> Callable[[], str]:
+            return lambda: str(self._load(catalog, identifier).location())
+
+        identifiers = self._identifiers(catalog)
+        return readable(catalog, (((".".join(one[:-1]), one[-1]), location_of(one)) for one in identifiers))
+
+    def _identifiers(self, catalog: Catalog) -> list[tuple[str, ...]]:
+        with self._outages.watched(catalog.name), storage_errors(catalog.name):
             opened = self._connect(catalog)
-            for namespace in namespaces(opened, ()):
-                for identifier in opened.list_tables(namespace):
-                    table = self._load(catalog, identifier)
-                    yield TableReference(
-                        location=normalise(table.location()), catalog=catalog,
-                        db_name=".".join(identifier[:-1]), table_name=identifier[-1],
-                    )  # fmt: skip
+            return [one for namespace in namespaces(opened, ()) for one in opened.list_tables(namespace)]
 
     def _load(self, catalog: Catalog, identifier: tuple[str, ...]) -> Any:
         from pyiceberg.exceptions import NoSuchTableError
 
         try:
-            with storage_errors(catalog.name):
+            with self._outages.watched(catalog.name), storage_errors(catalog.name):
                 return self._connect(catalog).load_table(identifier)
         except NoSuchTableError as error:
-            raise Invalid(f"{'.'.join(identifier)} is not in the catalog {catalog.name}") from error
+            raise NotInCatalog(f"{'.'.join(identifier)} is not in the catalog {catalog.name}") from error
 
     def _connect(self, catalog: Catalog) -> Any:
         if catalog.type not in THROUGH_PYICEBERG:
             known = ", ".join(sorted({HADOOP, JDBC, *THROUGH_PYICEBERG}))
             raise Invalid(f"the catalog {catalog.name} is of the type {catalog.type!r}; known are {known}")
-        from pyiceberg.catalog import load_catalog
         from pyiceberg.exceptions import NotInstalledError
 
-        properties = {**ARROW, **catalog.reader_properties, "type": catalog.type}
         try:
-            return self._once(catalog.name, lambda: load_catalog(catalog.name, **properties))
+            return self._once(catalog.name, lambda: open_catalog(catalog))
         except (NotInstalledError, ImportError) as error:
             raise Invalid(f"the catalog {catalog.name} needs pyiceberg[{catalog.type}]: {error}") from error
 
     def _database(self, catalog: Catalog) -> Any:
-        return self._once(catalog.name, lambda: connect(catalog.reader_properties))
+        return self._once(catalog.name, lambda: open_database(catalog.reader_properties))
 
-    def _once(self, name: str, make: Any) -> Any:
-        with self._lock:
+    def _once(self, name: str, make: Callable[[], Any]) -> Any:
+        # Watched inside of the lock: whoever waited for it does not wait for the same silence again.
+        with self._locks[name], self._outages.watched(name):
             if name not in self._open:
                 self._open[name] = make()
             return self._open[name]
+
+
+class NotInCatalog(Invalid):
+    """The catalog has no such table, or not any more."""
+
+
+def readable(catalog: Catalog, listed: Iterator[tuple[tuple[str, str], Callable[[], str]]]) -> Iterator[TableReference]:
+    """Each table with its location; one that cannot be read has the reason instead, and stops no other."""
+    unreadable = 0
+    for (namespace, name), locate in listed:
+        try:
+            location, problem = normalise(locate()), ""
+        except (FileNotFoundError, NotInCatalog):
+            continue  # dropped meanwhile, or purged without the catalog's knowledge
+        except CatalogAway:
+            raise
+        except (OSError, Invalid, ValueError, LookupError, TypeError) as error:
+            location, problem = "", f"it cannot be read: {type(error).__name__}: {error}"
+            if unreadable >= MOST_UNREADABLE:
+                raise OSError(f"no table of {catalog.name} can be read, {namespace}.{name} neither: {error}") from error
+        unreadable = unreadable + 1 if problem else 0
+        yield TableReference(location=location, catalog=catalog, db_name=namespace, table_name=name, problem=problem)
+
+
+def open_catalog(catalog: Catalog) -> Any:
+    from pyiceberg.catalog import load_catalog
+
+    from lakehand.formats.iceberg.rest_client import ARROW, BoundedRestCatalog
+
+    properties = {**catalog.reader_properties, **ARROW, "type": catalog.type}
+    if catalog.type == REST:
+        return BoundedRestCatalog(catalog.name, **properties)
+    return load_catalog(catalog.name, **properties)
 
 
 def walk(storage: Storage, path: str, names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -136,7 +181,7 @@ def walk(storage: Storage, path: str, names: tuple[str, ...]) -> Iterator[tuple[
 
 
 def namespaces(opened: Any, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    can_be_nested = type(opened).__name__ == "RestCatalog"
+    can_be_nested = type(opened).__name__ == "BoundedRestCatalog"
     for namespace in opened.list_namespaces(above):
         yield namespace
         if len(namespace) < DEEPEST and can_be_nested:
@@ -154,64 +199,3 @@ def storage_errors(name: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise OSError(f"{name} cannot be asked: {type(error).__name__}: {error}") from error
-
-
-def address(properties: Mapping[str, str]) -> Any:
-    """A JDBC address as SQLAlchemy's; every other address is one of SQLAlchemy's already."""
-    from sqlalchemy.engine import make_url
-
-    uri = properties.get("uri", "")
-    if not uri.startswith(PREFIX):
-        return make_url(uri)
-    kind, _, rest = uri.removeprefix(PREFIX).partition(":")
-    if kind == "sqlite":
-        return make_url(f"sqlite:///{rest.removeprefix('file:')}")
-    if kind not in DRIVERS:
-        raise Invalid(f"no driver is known for {PREFIX}{kind}; known are sqlite, {', '.join(DRIVERS)}")
-    url = make_url(f"{DRIVERS[kind]}:{rest}")
-    user, password = (properties.get(f"jdbc.{key}") or str(url.query.get(key, "")) for key in CREDENTIALS)
-    url = url.difference_update_query(CREDENTIALS)
-    return url.set(username=user or url.username, password=password or url.password)
-
-
-def connect(properties: Mapping[str, str]) -> Any:
-    from sqlalchemy import create_engine
-    from sqlalchemy.exc import ArgumentError
-    from sqlalchemy.pool import NullPool
-
-    try:
-        url = address(properties)
-        if url.get_backend_name() == "sqlite":
-            return create_engine(url, poolclass=NullPool)
-        return create_engine(url, pool_pre_ping=True, pool_size=2)
-    except ArgumentError:
-        raise Invalid("the uri of the JDBC catalog cannot be read: jdbc:postgresql://host/db, for instance") from None
-
-
-def metadata_in_database(database: Any, catalog: str, namespace: str, name: str) -> str:
-    with select(database, _ONE, catalog=catalog, namespace=namespace, name=name) as found:
-        row = next(iter(found), None)
-    if row is None or not row["metadata_location"]:
-        raise Invalid(f"{namespace}.{name} is not in the catalog {catalog}")
-    return str(row["metadata_location"])
-
-
-def tables_in_database(database: Any, catalog: str) -> Iterator[tuple[str, str, str]]:
-    """Namespace, name and metadata of each table; newer catalogs keep views in the same SQL table."""
-    with select(database, _ALL, catalog=catalog) as found:
-        listed = [dict(row) for row in found]
-    for row in listed:
-        if row.get("iceberg_type") in (None, "TABLE") and row["metadata_location"]:
-            yield row["table_namespace"], row["table_name"], row["metadata_location"]
-
-
-@contextmanager
-def select(database: Any, statement: str, **values: str) -> Iterator[Any]:
-    from sqlalchemy import text
-    from sqlalchemy.exc import SQLAlchemyError
-
-    try:
-        with database.connect() as connection:
-            yield connection.execute(text(statement), values).mappings()
-    except SQLAlchemyError as error:
-        raise OSError(f"the JDBC catalog cannot be asked: {type(error).__name__}") from error

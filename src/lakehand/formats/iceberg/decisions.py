@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from lakehand.formats.iceberg import settings
+from lakehand.formats.iceberg.catalogs import HADOOP
 from lakehand.formats.iceberg.metadata import NEWEST
 from lakehand.formats.iceberg.settings import IcebergContext
 from lakehand.formats.iceberg.snapshot import (
@@ -19,7 +20,7 @@ from lakehand.formats.iceberg.snapshot import (
     SnapshotCommit,
     whole_number,
 )
-from lakehand.spi import Action, Json, Skip, Status
+from lakehand.spi import Action, Json, Skip, Status, kit
 from lakehand.spi.kit import Need, duration_text
 from lakehand.spi.kit.conversions import milliseconds
 from lakehand.spi.pauses import DRY_RUN, minutes
@@ -50,6 +51,18 @@ def why_never(snapshot: IcebergSnapshot, action: Action) -> str | None:
     if is_kept and action in (EXPIRE_SNAPSHOTS, REMOVE_ORPHANS):
         return "the table's property gc.enabled is false: its files may belong to other tables, too"
     return None
+
+
+def commit_risk(context: IcebergContext) -> str | None:
+    """A catalog commits one of two and refuses the other. Hadoop layout relies on a rename that does not overwrite."""
+    catalog = context.table.reference.catalog
+    if (catalog is not None and catalog.type != HADOOP) or context.values[settings.ONLY_WRITER]:
+        return None
+    return kit.commit_risk(
+        context.table.table.location, kit.ATOMIC_RENAME, settings.ONLY_WRITER,
+        what="one of two commits to a table in Hadoop layout is lost",
+        way_out="Keep the table in a catalog (REST, JDBC, Hive), and register it by that",
+    ) or None  # fmt: skip
 
 
 def has_committed(context: IcebergContext) -> bool:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process factory of Iceberg: rewrites of data, deletes and manifests, expiry of snapshots, removal of orphans."""
+"""The process factory of Iceberg: rewrites, expiry of snapshots, removal of orphans, statistics."""
 
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import ClassVar
 
-from lakehand.formats.iceberg import decisions, needs, settings, snapshot, verdicts
+from lakehand.formats.iceberg import decisions, needs, settings, snapshot, statistics, verdicts
 from lakehand.formats.iceberg.settings import IcebergContext
 from lakehand.formats.iceberg.snapshot import IcebergSnapshot
 from lakehand.formats.iceberg.table import ICEBERG
@@ -36,7 +36,15 @@ class IcebergProcessFactory(PlanningFactory[IcebergSnapshot]):
         ),
         snapshot.REMOVE_ORPHANS: ActionRow(
             strategy=at_fixed_rate(timedelta(days=1), parallelism=2), decide=decisions.decide_orphans,
-            limits=decisions.orphan_limits, verify=verdicts.verify_orphans, has_dry_run=True,
+            limits=decisions.orphan_limits, verify=verdicts.verify_orphans, has_dry_run=True, commits=False,
+        ),
+        snapshot.COMPUTE_STATISTICS: ActionRow(
+            strategy=ON_COMMIT, decide=statistics.decide_statistics, limits=statistics.statistics_limits,
+            verify=statistics.verify_statistics, is_optional=True,
+        ),
+        snapshot.COMPUTE_PARTITION_STATISTICS: ActionRow(
+            strategy=ON_COMMIT, decide=statistics.decide_statistics, limits=statistics.replaced_file,
+            verify=statistics.verify_statistics, is_optional=True,
         ),
     }  # fmt: skip
     rows = settings.ROWS
@@ -44,11 +52,19 @@ class IcebergProcessFactory(PlanningFactory[IcebergSnapshot]):
     snapshot_type = IcebergSnapshot
 
     def decide(self, context: IcebergContext) -> Need | Skip:
-        if why := decisions.why_never(context.snapshot, context.action):
+        never = decisions.why_never(context.snapshot, context.action)
+        if why := never or statistics.why_never(context.snapshot, context.action):
             return Skip(reason=why)
         if context.by_person or decisions.has_committed(context):
             return Need(reason="")
         return super().decide(context)
+
+    def commit_risk(self, context: IcebergContext) -> str | None:
+        return decisions.commit_risk(context)
+
+    def has_committed(self, context: IcebergContext) -> bool:
+        """Statistics carry no tag. (A rewrite is decided upon again: its job finds the tag.)"""
+        return statistics.has_committed(context)
 
     def not_now(self, context: IcebergContext) -> Skip | None:
         return decisions.not_now(context)

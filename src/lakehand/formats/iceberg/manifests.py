@@ -15,7 +15,9 @@ DELETED = 2  # the status of an entry for a file that is gone
 FILE_PATH = 2147483546  # the column of a position delete file that names data files
 REMEMBERED = 200_000  # files of manifests that are kept in memory
 
-_LIST = frozenset({"manifest_path", "manifest_length", "partition_spec_id", "content", "sequence_number"})
+_LIST = frozenset(
+    {"manifest_path", "manifest_length", "partition_spec_id", "content", "sequence_number", "added_snapshot_id"}
+)
 _ENTRY = frozenset({"status", "sequence_number", "data_file"})
 _FILE = frozenset(
     {"content", "file_path", "file_format", "partition", "record_count", "file_size_in_bytes", "referenced_data_file"}
@@ -29,6 +31,7 @@ class Manifest(NamedTuple):
     spec: int
     holds_deletes: bool
     sequence: int
+    added_by: int = 0  # the snapshot that wrote it
 
 
 class ContentFile(NamedTuple):
@@ -78,6 +81,7 @@ def read_list(data: bytes, path: str) -> list[Manifest]:
             spec=entry.get("partition_spec_id") or 0,
             holds_deletes=entry.get("content") == 1,
             sequence=entry.get("sequence_number") or 0,
+            added_by=entry.get("added_snapshot_id") or 0,
         )
         for entry in records(data, _LIST, path)
     ]

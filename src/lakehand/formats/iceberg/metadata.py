@@ -59,9 +59,15 @@ def number_of(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
+def version_of(name: str) -> int | None:
+    """Of a metadata file in Hadoop layout; None for other files."""
+    found = _VERSION.fullmatch(name)
+    return int(found[1]) if found else None
+
+
 def is_versioned(name: str) -> bool:
     """Whether a metadata file is of the Hadoop layout, which needs no catalog to be written."""
-    return _VERSION.fullmatch(name) is not None
+    return version_of(name) is not None
 
 
 def has_metadata(names: list[str]) -> bool:

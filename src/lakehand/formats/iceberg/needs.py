@@ -8,12 +8,14 @@ from math import ceil
 
 from lakehand.formats.iceberg import settings
 from lakehand.formats.iceberg.manifests import EQUALITY_DELETES, ContentFile
+from lakehand.formats.iceberg.partitions import PartitionNames
 from lakehand.formats.iceberg.settings import IcebergContext
 from lakehand.formats.iceberg.snapshot import SMALL_SHARE, IcebergSnapshot, whole_number
 from lakehand.spi import Json, Skip, amount, health
-from lakehand.spi.kit import Need
+from lakehand.spi.kit import CHANGED, NamedPartitions, Need, choose
 
 DELETES_TARGET_BYTES = 64 * health.MB
+MOST_PARTITIONS = 200  # partitions that one run names
 MANIFEST_TARGET_BYTES = 8 * health.MB
 
 
@@ -31,20 +33,36 @@ def decide_data(context: IcebergContext) -> Need | Skip:
     groups = group_by_partition(
         (file for file in files if file.size < limit or file.path in heavy), context.snapshot.spec
     )
-    worth = [
-        group
-        for group in groups.values()
+    worth = {
+        partition: group
+        for partition, group in groups.items()
         if is_worth(group, least, target_bytes(context)) or any(file.path in heavy for file in group)
-    ]
+    }
     text = f"{sum(file.size < limit for file in files)} of {len(files)} files are under {amount(limit)}"
     text += describe_heavy(context, heavy)
     if not worth:
         most = max((len(group) for group in groups.values()), default=0)
         return Skip(reason=f"{text}; at most {most} in one partition, {least} are worth it")
-    chosen = [file for group in worth for file in group]
-    size, partitions = amount(sum(file.size for file in chosen)), {file.group for file in files}
+    chosen = [file for group in worth.values() for file in group]
+    size, partitions = sum(file.size for file in chosen), {file.group for file in files}
     where = f"{len(chosen)} files in {len(worth)} of {max(len(partitions), 1)} partitions"
-    return Need(reason=f"{text}: {size} to rewrite, {where}")
+    first, parameters = choose_first(context, {partition: len(group) for partition, group in worth.items()})
+    return Need(reason=f"{text}: {amount(size)} to rewrite, {where}{first}", parameters=parameters, bytes=size)
+
+
+def choose_first(context: IcebergContext, files: Mapping[Hashable, int]) -> tuple[str, dict[str, Json]]:
+    """Where one run cannot rewrite all: the partitions to begin with, if events named some. Else Iceberg chooses."""
+    changed, names = list(context.changed_partitions), PartitionNames(context.snapshot)
+    named, most = NamedPartitions(changed), context.values[settings.MAX_FILES]
+    conditions = {partition: names.condition(partition) for partition in files} if changed else {}
+    kept: dict[str, Json] = {CHANGED: changed} if changed else {}
+    if sum(files.values()) <= most or not conditions or None in conditions.values():
+        return "", kept
+    ordered = dict(sorted(files.items(), key=lambda one: -one[1]))
+    first = {partition for partition in ordered if named.hold(names.values(partition))}
+    choice = choose(ordered, first, most=most, parts=MOST_PARTITIONS)
+    only: list[Json] = [conditions[partition] for partition in choice.sizes]
+    return (choice.text, {**kept, "only": only}) if choice.named else ("", kept)
 
 
 def data_options(context: IcebergContext) -> dict[str, Json]:
@@ -153,8 +171,8 @@ def decide_position_deletes(context: IcebergContext) -> Need | Skip:
             reason=f"{text}; at most {most} in one partition, and {least} that become half as many are worth it"
         )
     count = sum(len(group) for group in worth)
-    size = amount(sum(file.size for group in worth for file in group))
-    return Need(reason=f"{text}: {count} in {len(worth)} partitions to merge, {size}")
+    size = sum(file.size for group in worth for file in group)
+    return Need(reason=f"{text}: {count} in {len(worth)} partitions to merge, {amount(size)}", bytes=size)
 
 
 def delete_options(context: IcebergContext) -> dict[str, Json]:

@@ -9,6 +9,7 @@ from lakehand.formats.iceberg.snapshot import IcebergSnapshot
 from lakehand.spi import Invalid, Json, kit
 
 IcebergContext = kit.DecisionContext[IcebergSnapshot]
+ONLY_WRITER = kit.only_writer_setting("iceberg")
 REQUEST = kit.SetBy.REQUEST
 DAY = timedelta(days=1)
 _COLUMN = re.compile(r"[\w. -]{1,200}")
@@ -87,6 +88,33 @@ EVERY = kit.duration_setting(
     "iceberg.remove-orphans.every", "time between two removals", 7 * DAY, floor=timedelta(hours=1),
     replaces=("iceberg.remove-orphans.every-hours",),
 )  # fmt: skip
+STATISTICS_COLUMNS = kit.columns_setting(
+    "iceberg.compute-statistics.columns", "columns to count the distinct values of", set_by=REQUEST,
+    default_text="the first 100 that are no structs, lists or maps",
+)  # fmt: skip
+STATISTICS_MAX_BYTES = kit.bytes_setting(
+    "iceberg.compute-statistics.max-bytes", "larger tables are read only on request: all of their data is",
+    100 * 1024**3,
+)  # fmt: skip
+CHANGED_SHARE = {
+    action: kit.share_setting(
+        f"iceberg.{action}.changed-share", f"so many {what} must have come or gone since the last time", 0.1,
+        floor=0.001,
+    )
+    for action, what in (
+        (snapshot.COMPUTE_STATISTICS, "rows"),
+        (snapshot.COMPUTE_PARTITION_STATISTICS, "data and delete files"),
+    )
+}  # fmt: skip
+STATISTICS_EVERY = {
+    action: kit.duration_setting(
+        f"iceberg.{action}.every", "time between two computations, at least", pause, floor=timedelta(minutes=1)
+    )
+    for action, pause in (
+        (snapshot.COMPUTE_STATISTICS, DAY),
+        (snapshot.COMPUTE_PARTITION_STATISTICS, timedelta(hours=1)),
+    )
+}
 ROWS = (*kit.switches("iceberg", snapshot.ACTIONS), *kit.rows_in(globals()))
 
 

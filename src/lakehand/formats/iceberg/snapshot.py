@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from os import SEEK_END
 from typing import Any, NamedTuple
 
 from lakehand.formats.iceberg.manifests import (
@@ -27,7 +28,12 @@ REWRITE_POSITION_DELETES = Action.register("rewrite-position-deletes")
 REWRITE_MANIFESTS = Action.register("rewrite-manifests")
 EXPIRE_SNAPSHOTS = Action.register("expire-snapshots")
 REMOVE_ORPHANS = Action.register("remove-orphans")
-ACTIONS = (REWRITE_DATA, REWRITE_POSITION_DELETES, REWRITE_MANIFESTS, EXPIRE_SNAPSHOTS, REMOVE_ORPHANS)
+COMPUTE_STATISTICS = Action.register("compute-statistics")
+COMPUTE_PARTITION_STATISTICS = Action.register("compute-partition-statistics")
+ACTIONS = (
+    REWRITE_DATA, REWRITE_POSITION_DELETES, REWRITE_MANIFESTS, EXPIRE_SNAPSHOTS, REMOVE_ORPHANS, COMPUTE_STATISTICS,
+    COMPUTE_PARTITION_STATISTICS,
+)  # fmt: skip
 
 TAG = "lakehand-operation"  # in a snapshot's summary: the operation that made it
 MAIN = "main"
@@ -49,6 +55,14 @@ class SnapshotCommit(NamedTuple):
     @property
     def time(self) -> datetime:
         return moment_of(self.at)
+
+
+class StatisticsFile(NamedTuple):
+    """Statistics of one snapshot: a Puffin file of the table's, or a file of the partitions'."""
+
+    path: str
+    size: int
+    columns: int  # that it has sketches of
 
 
 class Ref(NamedTuple):
@@ -110,6 +124,12 @@ class IcebergSnapshot:
         """What an operation of ours has committed."""
         return [commit for commit in self.commits.values() if commit.summary.get(TAG) == tag]
 
+    def is_built_on(self, snapshot: int) -> bool:
+        """Whether the newest snapshot names this one, or has a manifest of it. Some catalogs list no older ones."""
+        if self.current is None:
+            return False
+        return self.current.parent == snapshot or any(one.added_by == snapshot for one in self.manifests)
+
     @cached_property
     def manifests(self) -> Sequence[Manifest]:
         if self.current is None:
@@ -164,6 +184,20 @@ class IcebergSnapshot:
             "tags": sum(not ref.is_branch for ref in self.refs.values()),
         }
 
+    def statistics(self, kind: str) -> Mapping[int, StatisticsFile]:
+        """By snapshot; ``kind``: as the metadata calls the list."""
+        return {entry["snapshot-id"]: statistics_of(entry) for entry in self.metadata.get(kind) or ()}
+
+    def is_there(self, file: StatisticsFile) -> bool:
+        """Whether a file is where the metadata says, as long as it says."""
+        storage, path = self.storages.of(resolve(file.path, self.metadata_location))
+        try:
+            with storage.open(path) as opened:
+                opened.seek(0, SEEK_END)
+                return bool(opened.tell() == file.size)
+        except FileNotFoundError:
+            return False
+
     def totals(self) -> dict[str, Json]:
         """Counts that the current snapshot's summary has, without opening any file."""
         summary = self.current.summary if self.current else {}
@@ -206,6 +240,11 @@ def commit_of(snapshot: Mapping[str, Any]) -> SnapshotCommit:
         manifest_list=snapshot.get("manifest-list") or "",
         manifests=snapshot.get("manifests") or (),
     )
+
+
+def statistics_of(entry: Mapping[str, Any]) -> StatisticsFile:
+    columns = {field for blob in entry.get("blob-metadata") or () for field in blob.get("fields") or ()}
+    return StatisticsFile(entry["statistics-path"], entry["file-size-in-bytes"], len(columns))
 
 
 def ref_of(ref: Mapping[str, Any]) -> Ref:

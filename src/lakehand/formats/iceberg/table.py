@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from lakehand.formats.iceberg import metadata
 from lakehand.formats.iceberg.catalogs import Catalogs
+from lakehand.formats.iceberg.hadoop_layout import HadoopLayouts
 from lakehand.formats.iceberg.manifests import ManifestCache
 from lakehand.formats.iceberg.snapshot import IcebergSnapshot
 from lakehand.spi import Catalog, CommittedTable, Format, TableFormat, TableReference
@@ -36,6 +37,7 @@ class IcebergFormat(TableFormat):
         self._storages = Storages({})
         self._catalogs = Catalogs()
         self._cache = ManifestCache()
+        self._layouts = HadoopLayouts()
 
     def open(self, properties: Mapping[str, str]) -> None:
         self._storages = Storages(properties)
@@ -71,22 +73,21 @@ class IcebergFormat(TableFormat):
 
     def _locate(self, reference: TableReference) -> MetadataLocation:
         if reference.catalog is None:
-            return by_path(self._storages, reference.location, is_own=False)
-        storages = self._catalogs.storages(reference.catalog)
+            return self._by_path(self._storages, reference.location, is_own=False)
         if reference.catalog.type == "hadoop":
-            return by_path(storages, reference.location, is_own=True)
-        location = self._catalogs.metadata_location(reference)
+            return self._by_path(self._catalogs.storages(reference.catalog), reference.location, is_own=True)
+        location, storages = self._catalogs.locate(reference)
         return MetadataLocation(metadata=location, token=location.rpartition("/")[2], storages=storages)
 
-
-def by_path(storages: Storages, location: str, *, is_own: bool) -> MetadataLocation:
-    """``is_own``: the table belongs to a catalog of the settings."""
-    storage, root = storages.of(location)
-    name = metadata.current(storage, root, location)
-    change_token = storage.change_token(f"{root}/{metadata.FOLDER}/{name}")
-    return MetadataLocation(
-        metadata=f"{location}/{metadata.FOLDER}/{name}",
-        token=f"{name}:{change_token}" if change_token else name,
-        storages=storages,
-        why_read_only="" if is_own or metadata.is_versioned(name) else NEEDS_CATALOG,
-    )
+    def _by_path(self, storages: Storages, location: str, *, is_own: bool) -> MetadataLocation:
+        """``is_own``: the table belongs to a catalog of the settings."""
+        storage, root = storages.of(location)
+        newest = metadata.current if storage.is_local else self._layouts.current
+        name = newest(storage, root, location)
+        change_token = storage.change_token(f"{root}/{metadata.FOLDER}/{name}")
+        return MetadataLocation(
+            metadata=f"{location}/{metadata.FOLDER}/{name}",
+            token=f"{name}:{change_token}" if change_token else name,
+            storages=storages,
+            why_read_only="" if is_own or metadata.is_versioned(name) else NEEDS_CATALOG,
+        )

@@ -54,6 +54,10 @@ def verify_rewrite(effect: IcebergEffect) -> Verdict:
     if effect.result.get("rewritten") == 0:
         reason = f"nothing to do: Iceberg found nothing for {effect.process.action}"
         return done(reason, {"after": effect.snapshot.totals()}, changed=False)
+    if found := [one for one in whole_numbers(effect.result.get("snapshots")) if effect.snapshot.is_built_on(one)]:
+        named = ", ".join(map(str, found))
+        reason = f"the table is built on snapshot {named} of this operation, which the catalog no longer lists"
+        return done(reason, {**totals(effect), "committed": found})
     return not_done(f"no snapshot carries the tag {tag}: nothing was committed")
 
 

@@ -20,12 +20,13 @@ def decide_compact(context: LanceContext) -> Need | Skip:
     if heavy := [f for f in plan.fragments if f.deleted_share > deleted_share]:
         return Need(
             reason=f"{len(heavy)} of {count} fragments have more than {share} of their rows deleted "
-            f"({sum(f.deleted for f in heavy)} rows): {merged} to rewrite, {amount(plan.bytes)}"
+            f"({sum(f.deleted for f in heavy)} rows): {merged} to rewrite, {amount(plan.bytes)}",
+            bytes=plan.bytes,
         )
     if why := why_too_few(plan, context.values[settings.MIN_FRAGMENTS]):
         return Skip(reason=f"{merged} can be merged: {why}; none has more than {share} of its rows deleted")
     size = f"{amount(plan.bytes)} to rewrite"
-    return Need(reason=f"{merged} are under {target * FULL:.0f} rows and can be merged: {size}")
+    return Need(reason=f"{merged} are under {target * FULL:.0f} rows and can be merged: {size}", bytes=plan.bytes)
 
 
 def why_too_few(plan: FragmentPlan, least: int) -> str | None:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process factory of Lance: compact and clean-versions, decided from fragments and manifests."""
+"""The process factory of Lance: compact, clean-versions and optimize-indices, decided from its manifests."""
 
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import ClassVar
 
-from lakehand.formats.lance import decisions, settings, verdicts
+from lakehand.formats.lance import decisions, indices, settings, verdicts
 from lakehand.formats.lance.settings import LanceContext
-from lakehand.formats.lance.snapshot import CLEAN_VERSIONS, COMPACT, LanceSnapshot
+from lakehand.formats.lance.snapshot import CLEAN_VERSIONS, COMPACT, OPTIMIZE_INDICES, LanceSnapshot
 from lakehand.formats.lance.table import LANCE
 from lakehand.spi import Json, ProcessTriggerStrategy, Skip, at_fixed_rate
 from lakehand.spi.kit import BEFORE, ActionRow, Actions, Need, PlanningFactory
@@ -26,6 +26,10 @@ class LanceProcessFactory(PlanningFactory[LanceSnapshot]):
         CLEAN_VERSIONS: ActionRow(
             strategy=at_fixed_rate(DAY), decide=decisions.decide_clean, limits=decisions.cleaning_limits,
             verify=verdicts.verify_cleaning, has_dry_run=True,
+        ),
+        OPTIMIZE_INDICES: ActionRow(
+            strategy=ProcessTriggerStrategy(interval=DAY, on_new_snapshot=True), decide=indices.decide_optimize,
+            limits=indices.optimizing_limits, verify=verdicts.verify_optimizing,
         ),
     }  # fmt: skip
     rows = settings.ROWS

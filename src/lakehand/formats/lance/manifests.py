@@ -42,7 +42,19 @@ def newest(storage: Storage, root: str, location: str) -> tuple[int, str, str]:
         raise Invalid(f"{location} is no Lance table: its folder {FOLDER} holds no manifest")
     version = max(named)
     path = f"{root}/{FOLDER}/{named[version]}"
-    return version, path, f"{version}:{storage.change_token(path)}".rstrip(":")
+    return version, path, token_of(version, storage.sign(path))
+
+
+def token_of(version: int, sign: str) -> str:
+    """The version, and whether its manifest is still the one that we saw: a table may be dropped and made anew."""
+    return f"{version}:{sign}"
+
+
+def path_like(path: str, version: int) -> str:
+    """The manifest of another version, named as this one is."""
+    folder, _, name = path.rpartition("/")
+    number = f"{_LAST - version:020d}" if len(name) == len(f"{_LAST}.manifest") else str(version)
+    return f"{folder}/{number}.manifest"
 
 
 def check_readable(storage: Storage, root: str, path: str) -> None:

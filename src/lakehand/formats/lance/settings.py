@@ -8,7 +8,7 @@ from lakehand.formats.lance.snapshot import LanceSnapshot
 from lakehand.spi import kit
 
 LanceContext = kit.DecisionContext[LanceSnapshot]
-ACTIONS = (snapshot.COMPACT, snapshot.CLEAN_VERSIONS)
+ACTIONS = (snapshot.COMPACT, snapshot.CLEAN_VERSIONS, snapshot.OPTIMIZE_INDICES)
 DAY = timedelta(days=1)
 
 TARGET_ROWS = kit.count_setting(
@@ -34,6 +34,23 @@ RETAIN = kit.retained_count_setting(
 MIN_VERSIONS = kit.count_setting(
     "lance.clean-versions.min-versions", "versions past their age that make it worth it", 1, floor=1
 )
+UNINDEXED_ROWS = kit.count_setting(
+    "lance.optimize-indices.unindexed-rows", "rows outside of an index that make it worth it", 10_000, floor=1
+)
+UNINDEXED_SHARE = kit.share_setting(
+    "lance.optimize-indices.unindexed-share", "or this share of the table's rows, if that is fewer", 0.1
+)
+MAX_PARTS = kit.count_setting(
+    "lance.optimize-indices.max-parts", "an index of vectors with more parts is merged into one", 10, floor=1
+)
+MAX_ROWS = kit.count_setting(
+    "lance.optimize-indices.max-rows", "more rows than this are not added to an index in the driver", 50_000_000,
+    floor=1, set_by=kit.SetBy.REQUEST,
+)  # fmt: skip
+MAX_INDEX_BYTES = kit.bytes_setting(
+    "lance.optimize-indices.max-bytes", "a larger index is not rewritten in the driver; one of vectors gets new parts",
+    4 * 1024**3, floor=1, set_by=kit.SetBy.REQUEST,
+)  # fmt: skip
 COOL_DOWN = {
     action: kit.duration_setting(
         f"lance.{action}.cool-down", "pause after a run that changed nothing", timedelta(hours=6)

@@ -15,11 +15,13 @@ from lakehand.storage import Storage
 
 COMPACT = Action.register("compact")
 CLEAN_VERSIONS = Action.register("clean-versions")
+OPTIMIZE_INDICES = Action.register("optimize-indices")
 
 TARGET_ROWS = 1_048_576
 TARGET_BYTES = 4 * 1024**3
 DELETED_SHARE = 0.1
 FULL = 0.75  # of the target: such a fragment is left alone, or each rewrite would drag it along
+OWN_INDEX = "__lance"  # what the names of Lance's own indices begin with
 OWN_TARGET = "lance.compaction.target_rows_per_fragment"  # a table may carry Lance's own setting in its manifest
 
 
@@ -57,6 +59,19 @@ class FragmentPlan:
         return sum(fragment.bytes for fragment in self.fragments)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexCoverage:
+    """An index, and what of the table it does not cover: a search scans that."""
+
+    name: str
+    is_vector: bool
+    parts: int  # that a search visits
+    bytes: int
+    uncovered: tuple[int, ...]  # ids of fragments
+    rows: int  # in those
+    is_known: bool = True  # old indices do not say which fragments they cover
+
+
 @dataclass(frozen=True, kw_only=True)
 class LanceSnapshot:
     """What a Lance table's own metadata says."""
@@ -80,6 +95,12 @@ class LanceSnapshot:
     @cached_property
     def indices(self) -> tuple[str, ...]:
         return tuple(str(index.name) for index in self.dataset.describe_indices())
+
+    @cached_property
+    def coverage(self) -> tuple[IndexCoverage, ...]:
+        """Of the indices that people made, from the manifest alone: no index is opened."""
+        found = self.dataset.describe_indices()
+        return tuple(coverage_of(index, self.fragments) for index in found if not index.name.startswith(OWN_INDEX))
 
     @cached_property
     def held(self) -> Mapping[int, str]:
@@ -107,6 +128,10 @@ class LanceSnapshot:
     @property
     def deleted_rows(self) -> int:
         return sum(fragment.deleted for fragment in self.fragments)
+
+    @property
+    def rows(self) -> int:
+        return self.physical_rows - self.deleted_rows
 
     @property
     def own_target_rows(self) -> str | None:
@@ -142,7 +167,7 @@ class LanceSnapshot:
         return {
             **health.file_numbers(sizes, [size for fragment in worth.fragments for size in fragment.sizes]),
             health.DELETION_VECTORS: sum(fragment.has_deletions for fragment in self.fragments),
-            health.ROWS: self.physical_rows - self.deleted_rows,
+            health.ROWS: self.rows,
             health.SNAPSHOTS: len(self.history),
             health.OLDEST_SNAPSHOT: self.history[0].made_at.isoformat(timespec="seconds") if self.history else None,
             "fragments": len(self.fragments),
@@ -150,6 +175,7 @@ class LanceSnapshot:
             "version": self.version,
             "held_versions": len(self.held),
             "indices": len(self.indices),
+            **({"unindexed_rows": max(index.rows for index in self.coverage)} if self.coverage else {}),
         }
 
     def totals(self) -> dict[str, Json]:
@@ -159,7 +185,7 @@ class LanceSnapshot:
             "files": sum(len(f.sizes) for f in self.fragments),
             "bytes": self.bytes,
             "deleted_rows": self.deleted_rows,
-            "rows": self.physical_rows - self.deleted_rows,
+            "rows": self.rows,
         }
 
     def _size_of(self, name: str) -> int:
@@ -195,6 +221,18 @@ def fragment_of(metadata: Any, size_of: Callable[[str], int]) -> Fragment:
         sizes=tuple(file.file_size_bytes or size_of(file.path) for file in metadata.files),
         has_deletions=deletions is not None,
     )
+
+
+def coverage_of(index: Any, fragments: Sequence[Fragment]) -> IndexCoverage:
+    covered = [part.fragment_ids for part in index.segments]
+    known = {one for ids in covered if ids is not None for one in ids}
+    left = [fragment for fragment in fragments if fragment.id not in known]
+    return IndexCoverage(
+        name=str(index.name), is_vector=str(index.index_type).startswith("IVF"), parts=len(covered),
+        bytes=index.total_size_bytes or 0, uncovered=tuple(fragment.id for fragment in left),
+        rows=sum(fragment.rows - fragment.deleted for fragment in left),
+        is_known=all(ids is not None for ids in covered),
+    )  # fmt: skip
 
 
 def make_plan(dataset: Any, fragments: Sequence[Fragment], *, target_rows: int, deleted_share: float) -> FragmentPlan:

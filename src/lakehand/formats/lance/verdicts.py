@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the table says about a process: a rewrite with our tag, or versions that are gone; and why an attempt failed."""
+"""What a table says about a process: a rewrite with our tag, versions that are gone, rows in indices; or failures."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import timedelta
 from typing import Any, NamedTuple
 
 from lakehand.formats.lance.snapshot import LanceSnapshot
 from lakehand.spi import Json, Remedy, Verdict, kit
-from lakehand.spi.kit.conversions import fields, moment_of, whole_number
+from lakehand.spi.kit.conversions import fields, items, moment_of, whole_number
 from lakehand.spi.kit.verdicts import done, gone, not_done
 
 TAG = "lakehand-operation"  # a property of the transaction; the job writes the same
@@ -15,6 +15,10 @@ VERSIONS_READ = 10_000  # versions
 LanceEffect = kit.Effect[LanceSnapshot]
 RULES = (
     kit.rule(r"LiveFileInDanger", "live-file", Remedy.FATAL, advice="nothing was deleted: report this table to us"),
+    kit.rule(
+        r"ConditionsIgnored", "conditions-ignored", Remedy.FATAL,
+        advice="use a store that keeps If-None-Match, or let the table's writers compact it",
+    ),
     kit.rule(
         r"commit conflict|CommitConflictError|incompatible transaction|preempted by|too many concurrent writers",
         "write-conflict", delay=timedelta(minutes=1), advice="a writer committed first; the next attempt plans anew",
@@ -128,3 +132,36 @@ def verify_cleaning(effect: LanceEffect) -> Verdict:
         return not_done(f"{left} of {before} {age} are still there", numbers)
     held = f", {len(snapshot.held)} held by tags and branches" if snapshot.held else ""
     return done(f"{removed or before} {age} are gone; {len(snapshot.history)} are kept{held}", numbers)
+
+
+def verify_optimizing(effect: LanceEffect) -> Verdict:
+    """Each index covers the fragments that were there at the admission, unless somebody has dropped it."""
+    if why := why_gone(effect):
+        return gone(why)
+    snapshot, newest = effect.snapshot, whole_number(effect.parameters.get("newest_fragment"))
+    chosen = {str(one.get("name")): one for one in map(fields, items(effect.parameters.get("indices")))}
+    there = [index for index in snapshot.coverage if index.name in chosen]
+    versions = index_versions(snapshot.dataset, whole_number(effect.parameters.get(kit.BEFORE)), chosen)
+    left = [index.name for index in there if any(fragment <= newest for fragment in index.uncovered)]
+    left += [one.name for one in there if chosen[one.name].get("merge") and one.parts > 1 and not versions]
+    rows = max((index.rows for index in there), default=0)
+    if left:
+        return not_done(f"{len(left)} of {len(chosen)} indices are as they were, {left[0]} first")
+    how = f"in version {', '.join(map(str, versions))}" if versions else "without a change"
+    reason = f"{len(chosen)} indices cover all rows that were there, {how}; {rows} rows came since"
+    return done(reason, {"versions": versions, "unindexed_rows_after": rows, **change(effect)}, changed=bool(versions))
+
+
+def index_versions(dataset: Any, before: int, names: Collection[str]) -> list[int]:
+    """The versions after one that changed these indices. Lance's own commit takes no tag: whose it was is not told."""
+    first = max(before, dataset.version - VERSIONS_READ) + 1
+    return [one for one in range(first, dataset.version + 1) if not names_at(dataset, one).isdisjoint(names)]
+
+
+def names_at(dataset: Any, version: int) -> set[str]:
+    """The indices that a version made or changed; none for one that was cleaned meanwhile."""
+    try:
+        operation = getattr(dataset.read_transaction(version), "operation", None)
+    except (OSError, ValueError, TypeError):  # as in rewrite_at
+        return set()
+    return {str(index.name) for index in getattr(operation, "new_indices", ())}

@@ -22,6 +22,7 @@ class CompactionPlan(NamedTuple):
     reason: str
     is_needed: bool
     order: SortOrder | None = None
+    bytes: int = 0  # to read
 
 
 def decide_compact(context: PaimonContext) -> Need | Skip:
@@ -31,7 +32,7 @@ def decide_compact(context: PaimonContext) -> Need | Skip:
     if (not plan.is_needed and not context.by_person) or (plan.strategy == SORT and plan.order is None):
         return Skip(reason=plan.reason)
     if context.is_confirmed or not (why := why_not_beside_writers(context.snapshot, context.values)):
-        return Need(reason=plan.reason, parameters={"strategy": plan.strategy})
+        return Need(reason=plan.reason, parameters={"strategy": plan.strategy}, bytes=plan.bytes)
     if not context.by_person:
         return Skip(reason=f"{plan.reason}; not compacted: {why}")
     command = f"lakehand operations submit {context.table.table.id} {context.action} --confirm"
@@ -83,9 +84,10 @@ def plan_pack(snapshot: PaimonSnapshot, values: Values, asked: str) -> Compactio
     small = f"{len(snapshot.small)} of {len(snapshot.files)} files are under {amount(snapshot.schema.small_below)}"
     what = "buckets" if snapshot.schema.kind is TableKind.BUCKETED_APPEND else "partitions"
     where = f"{len(worth)} of {len(snapshot.buckets)} {what} have {least} or more of them"
-    size = f": {amount(sum(file.size for file in chosen))} to rewrite" if chosen else ""
+    read = sum(file.size for file in chosen)
+    size = f": {amount(read)} to rewrite" if chosen else ""
     strategy = FULL if snapshot.schema.kind is TableKind.BUCKETED_APPEND or asked == FULL else MINOR
-    return CompactionPlan(strategy=strategy, reason=f"{small}, {where}{size}", is_needed=bool(worth))
+    return CompactionPlan(strategy=strategy, reason=f"{small}, {where}{size}", is_needed=bool(worth), bytes=read)
 
 
 def plan_merge(snapshot: PaimonSnapshot, values: Values, asked: str) -> CompactionPlan:
@@ -100,7 +102,7 @@ def plan_merge(snapshot: PaimonSnapshot, values: Values, asked: str) -> Compacti
     strategy = choose_merge(snapshot, values, most > trigger) if asked == AUTO else asked
     touched = sum(file.size for key in worth for file in snapshot.buckets[key])
     size = f": {amount(touched)} to merge" if worth else ""
-    return CompactionPlan(strategy=strategy, reason=f"{counted}{size}", is_needed=bool(worth))
+    return CompactionPlan(strategy=strategy, reason=f"{counted}{size}", is_needed=bool(worth), bytes=touched)
 
 
 def choose_merge(snapshot: PaimonSnapshot, values: Values, can_pick: bool) -> str:
@@ -131,7 +133,7 @@ def plan_sort(context: PaimonContext) -> CompactionPlan:
         f"worth it from {needed:.0%} and {least} files: {amount(total)} to rewrite"
     )
     is_needed = size >= needed * total and len(unsorted) >= least
-    return CompactionPlan(strategy=SORT, reason=reason, is_needed=is_needed, order=order)
+    return CompactionPlan(strategy=SORT, reason=reason, is_needed=is_needed, order=order, bytes=total)
 
 
 def sorted_until(table: TableRuntime, snapshot: PaimonSnapshot, order: SortOrder) -> int:

@@ -1,17 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process factory of Paimon: compaction, expiry of snapshots and removal of orphans, planned by ourselves."""
+"""The process factory of Paimon: compaction, removal of orphans, and expiry of snapshots, partitions and tags."""
 
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import ClassVar
 
-from lakehand.formats.paimon import compaction, expiry, orphans, settings, verdicts
-from lakehand.formats.paimon.settings import COMPACT, EXPIRE, ORPHANS, PaimonContext
+from lakehand.formats.paimon import (
+    commits,
+    compaction,
+    expiry,
+    orphans,
+    partition_expiry,
+    settings,
+    tag_expiry,
+    verdicts,
+)
+from lakehand.formats.paimon.settings import COMPACT, EXPIRE, EXPIRE_PARTITIONS, EXPIRE_TAGS, ORPHANS, PaimonContext
 from lakehand.formats.paimon.snapshot import PaimonSnapshot
 from lakehand.formats.paimon.table import PAIMON
 from lakehand.spi import Json, ProcessTriggerStrategy, at_fixed_rate
 from lakehand.spi.kit import BEFORE, TAG, ActionRow, Actions, Need, PlanningFactory
 from lakehand.spi.kit.conversions import whole_number
+
+COMMITTING = (COMPACT, EXPIRE_PARTITIONS)  # their snapshots carry the operation's tag
 
 
 class PaimonProcessFactory(PlanningFactory[PaimonSnapshot]):
@@ -28,7 +39,16 @@ class PaimonProcessFactory(PlanningFactory[PaimonSnapshot]):
         ),
         ORPHANS: ActionRow(
             strategy=at_fixed_rate(timedelta(days=1), parallelism=4), decide=orphans.decide_orphans,
-            limits=orphans.orphan_limits, verify=verdicts.verify_orphans, has_dry_run=True,
+            limits=orphans.orphan_limits, verify=verdicts.verify_orphans, has_dry_run=True, commits=False,
+        ),
+        EXPIRE_PARTITIONS: ActionRow(
+            strategy=at_fixed_rate(timedelta(days=1)), decide=partition_expiry.decide_expire_partitions,
+            limits=partition_expiry.partition_limits, verify=verdicts.verify_expire_partitions, has_dry_run=True,
+            is_optional=True,
+        ),
+        EXPIRE_TAGS: ActionRow(
+            strategy=at_fixed_rate(timedelta(days=1)), decide=tag_expiry.decide_expire_tags,
+            limits=tag_expiry.tag_limits, verify=verdicts.verify_expire_tags, has_dry_run=True,
         ),
     }  # fmt: skip
     rows = settings.ROWS
@@ -36,9 +56,12 @@ class PaimonProcessFactory(PlanningFactory[PaimonSnapshot]):
     states = (compaction.SORTED,)
     snapshot_type = PaimonSnapshot
 
+    def commit_risk(self, context: PaimonContext) -> str | None:
+        return commits.commit_risk(context)
+
     def has_committed(self, context: PaimonContext) -> bool:
         before = whole_number(context.admitted_parameters.get(BEFORE))
-        return context.action == COMPACT and bool(
+        return context.action in COMMITTING and bool(
             context.snapshot.tagged(str(context.admitted_parameters[TAG]), after=before)
         )
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What lies in a table's folder: snapshots, tags, branches, consumers and manifests, each read when it is asked for."""
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -32,13 +33,23 @@ class Layout:
         except FileNotFoundError:
             return []
 
+    def sign(self, name: str) -> str:
+        return self.storage.sign(f"{self.root}/{name}")
+
     def snapshot(self, id: int) -> Document:
         return self.document(f"{SNAPSHOT}/{SNAPSHOT}-{id}")
 
     def tags(self) -> dict[str, Document]:
         """Tags by name: each is a copy of its snapshot."""
-        names = [name for name in self.names(TAG) if name.startswith("tag-")]
-        return {name.removeprefix("tag-"): self.document(f"{TAG}/{name}") for name in sorted(names)}
+        return {tag.name: tag.document for tag in self.signed_tags()}
+
+    def signed_tags(self) -> list["TagFile"]:
+        names = sorted(name for name in self.names(TAG) if name.startswith("tag-"))
+        read = ((name, self.storage.read(f"{self.root}/{TAG}/{name}")) for name in names)
+        return [
+            TagFile(name.removeprefix("tag-"), parse_document(data, f"{self.root}/{TAG}/{name}"), sign_of(data))
+            for name, data in read
+        ]
 
     def changelogs(self) -> Iterator[Document]:
         for number in self.ids(CHANGELOG):
@@ -60,10 +71,25 @@ class Layout:
 
     def document(self, name: str) -> dict[str, Any]:
         path = f"{self.root}/{name}"
-        found = parse_json(self.storage.read(path), path)
-        if not isinstance(found, dict):
-            raise OSError(f"{path} is not what Paimon writes")
-        return found
+        return parse_document(self.storage.read(path), path)
+
+
+class TagFile(NamedTuple):
+    name: str
+    document: Document
+    sign: str  # of its bytes: a tag that somebody made anew or prolonged has another
+
+
+def parse_document(data: bytes, path: str) -> dict[str, Any]:
+    found = parse_json(data, path)
+    if not isinstance(found, dict):
+        raise OSError(f"{path} is not what Paimon writes")
+    return found
+
+
+def sign_of(data: bytes) -> str:
+    """The job makes the same."""
+    return hashlib.sha256(data).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,7 @@ class TableSchema:
     partition_keys: tuple[str, ...] = ()
     primary_keys: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()  # of the columns, as Paimon writes them
     options: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -42,6 +43,11 @@ class TableSchema:
             return TableKind.APPEND if self.bucket < 0 else TableKind.BUCKETED_APPEND
         is_crossing = self.bucket < 0 and not set(self.partition_keys) <= set(self.primary_keys)
         return TableKind.CROSS_PARTITION if is_crossing else TableKind.PRIMARY_KEY
+
+    @property
+    def partition_types(self) -> tuple[str, ...]:
+        types = dict(zip(self.columns, self.types, strict=True))
+        return tuple(types[key] for key in self.partition_keys)
 
     @property
     def bucket(self) -> int:
@@ -97,6 +103,7 @@ def parse_schema(data: bytes, path: str) -> TableSchema:
             partition_keys=tuple(document.get("partitionKeys") or ()),
             primary_keys=tuple(document.get("primaryKeys") or ()),
             columns=tuple(str(one["name"]) for one in document["fields"]),
+            types=tuple(str(one["type"]) for one in document["fields"]),
             options={str(key): str(value) for key, value in (document.get("options") or {}).items()},
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -4,6 +4,7 @@
 import re
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeVar
 
 from lakehand.formats.paimon.snapshot import PaimonSnapshot
 from lakehand.spi import Action, Invalid, kit
@@ -11,7 +12,10 @@ from lakehand.spi import Action, Invalid, kit
 COMPACT = Action.register("compact")
 EXPIRE = Action.register("expire-snapshots")
 ORPHANS = Action.register("remove-orphans")
+EXPIRE_PARTITIONS = Action.register("expire-partitions")
+EXPIRE_TAGS = Action.register("expire-tags")
 
+T = TypeVar("T")
 AUTO, MINOR, FULL, SORT = "auto", "minor", "full", "sort"
 PaimonContext = kit.DecisionContext[PaimonSnapshot]
 REQUEST = kit.SetBy.REQUEST
@@ -63,7 +67,39 @@ ORPHANS_AT_LEAST = kit.count_setting("paimon.remove-orphans.at-least", "orphans 
 MOST_FILES = kit.count_setting(
     "paimon.remove-orphans.look-files", "files and snapshots that a decision compares at most", 20_000
 )
-ROWS = (*kit.switches("paimon", (COMPACT, EXPIRE, ORPHANS)), *kit.rows_in(globals()))
+PARTITION_AGE = kit.duration_setting(
+    "paimon.expire-partitions.older-than", "partitions are kept this long; the table's own option counts when it is"
+    " longer", default_text="the table's `partition.expiration-time`, else for ever", floor=7 * DAY,
+    is_retention=True, set_by=REQUEST,
+)  # fmt: skip
+MAX_PARTITIONS = kit.count_setting(
+    "paimon.expire-partitions.max-partitions", "partitions that one run drops, oldest first", 100, floor=1,
+    set_by=REQUEST,
+)  # fmt: skip
+TIME_FORMATTER = kit.text_setting(
+    "paimon.expire-partitions.timestamp-formatter", "how to read a partition's time, for instance `yyyyMMdd`",
+    default_text="the table's `partition.timestamp-formatter`, else `yyyy-MM-dd` with or without a time",
+)  # fmt: skip
+TIME_PATTERN = kit.text_setting(
+    "paimon.expire-partitions.timestamp-pattern", "which columns make the time, for instance `$day $hour:00:00`",
+    default_text="the table's `partition.timestamp-pattern`, else the first partition column",
+)  # fmt: skip
+TAG_GRACE = kit.retention_setting(
+    "paimon.expire-tags.grace", "a tag stays this long after its own time is over", DAY, DAY
+)
+RETAIN_AUTO = kit.count_setting(
+    "paimon.expire-tags.retain-auto", "newest tags of `tag.automatic-creation` that are kept; others without a time of"
+    " their own are deleted", default_text="none is deleted by number", floor=7, is_retention=True, set_by=REQUEST,
+)  # fmt: skip
+MAX_TAGS = kit.count_setting("paimon.expire-tags.max-tags", "tags that one run deletes", 100, floor=1, set_by=REQUEST)
+ONLY_WRITER = kit.only_writer_setting("paimon")
+ACTIONS = (COMPACT, EXPIRE, ORPHANS, EXPIRE_PARTITIONS, EXPIRE_TAGS)
+ROWS = (*kit.switches("paimon", ACTIONS), *kit.rows_in(globals()))
+
+
+def set_retention(context: PaimonContext, row: kit.SettingRow[T]) -> T | None:
+    """What counts, if the operator or the table set any: a request alone switches no deletion on."""
+    return context.values.get(row) if row.key in context.values.config.settings else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

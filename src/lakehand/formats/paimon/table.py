@@ -4,14 +4,14 @@
 from collections.abc import Collection, Iterator, Mapping
 
 from lakehand.formats.paimon import schema
+from lakehand.formats.paimon.catalogs import SCHEMA, tables_in
 from lakehand.formats.paimon.layout import SNAPSHOT, Layout
 from lakehand.formats.paimon.snapshot import PaimonSnapshot
 from lakehand.spi import Catalog, CommittedTable, Format, Invalid, TableFormat, TableReference
-from lakehand.storage import Storages
+from lakehand.storage import ABSENT, Storages
 
 PAIMON = Format("paimon")
-SCHEMA = "schema"
-DATABASE = ".db"
+MOST_KNOWN = 100_000
 BRANCH = "/branch/branch-"
 
 
@@ -22,17 +22,23 @@ class PaimonFormat(TableFormat):
 
     def __init__(self) -> None:
         self._storages = Storages({})
+        self._schemas: dict[str, int] = {}  # location → the newest schema that we saw
 
     def open(self, properties: Mapping[str, str]) -> None:
         self._storages = Storages(properties)
 
     def probe(self, reference: TableReference) -> str:
+        """By a listing, and the question for the next schema: a schema changes rarely, and that costs less."""
         layout = self._layout(reference.location)
-        return token_of(schemas_of(layout, reference.location), layout.ids(SNAPSHOT))
+        known = self._schemas.get(reference.location)
+        ids = layout.ids(SNAPSHOT)
+        if known is None or layout.storage.is_local or layout.sign(f"{SCHEMA}/{SCHEMA}-{known + 1}") != ABSENT:
+            known = self._read_schemas(layout, reference.location)[-1]
+        return token_of(known, ids)
 
     def inspect(self, reference: TableReference) -> PaimonSnapshot:
         layout = self._layout(reference.location)
-        schemas = schemas_of(layout, reference.location)
+        schemas = self._read_schemas(layout, reference.location)
         path = f"{layout.root}/{SCHEMA}/{SCHEMA}-{schemas[-1]}"
         found = schema.parse_schema(layout.storage.read(path), path)
         if (kind := found.options.get("manifest.format", "avro")) != "avro":
@@ -41,7 +47,7 @@ class PaimonFormat(TableFormat):
             )
         ids = layout.ids(SNAPSHOT)
         return PaimonSnapshot(
-            token=token_of(schemas, ids), location=reference.location, schema=found, ids=tuple(ids), layout=layout
+            token=token_of(schemas[-1], ids), location=reference.location, schema=found, ids=tuple(ids), layout=layout
         )
 
     def commit_of(self, path: str) -> CommittedTable | None:
@@ -60,31 +66,22 @@ class PaimonFormat(TableFormat):
             return False
 
     def tables(self, catalog: Catalog) -> Iterator[TableReference]:
-        """A filesystem catalog is its folders: ``DATABASE.db/TABLE``."""
-        if catalog.type != "filesystem":
-            raise Invalid(f"catalog {catalog.name} has type {catalog.type!r}: of Paimon's, filesystem is served")
-        warehouse = catalog.warehouse.rstrip("/")
-        storage, root = Storages(catalog.reader_properties).of(warehouse)
-        for database in sorted(name for name in storage.folders(root) if name.endswith(DATABASE)):
-            for name in sorted(storage.folders(f"{root}/{database}")):
-                if Layout(storage=storage, root=f"{root}/{database}/{name}").ids(SCHEMA):
-                    yield TableReference(
-                        location=f"{warehouse}/{database}/{name}", catalog=catalog,
-                        db_name=database.removesuffix(DATABASE), table_name=name,
-                    )  # fmt: skip
+        return tables_in(catalog)
+
+    def _read_schemas(self, layout: Layout, location: str) -> list[int]:
+        found = layout.ids(SCHEMA)
+        if not found:
+            raise Invalid(f"{location} is no Paimon table: it has no schema")
+        if len(self._schemas) >= MOST_KNOWN:
+            self._schemas.clear()
+        self._schemas[location] = found[-1]
+        return found
 
     def _layout(self, location: str) -> Layout:
         storage, root = self._storages.of(location)
         return Layout(storage=storage, root=root.rstrip("/"))
 
 
-def schemas_of(layout: Layout, location: str) -> list[int]:
-    found = layout.ids(SCHEMA)
-    if not found:
-        raise Invalid(f"{location} is no Paimon table: it has no schema")
-    return found
-
-
-def token_of(schemas: list[int], ids: list[int]) -> str:
+def token_of(schema: int, ids: list[int]) -> str:
     """Every commit adds a snapshot, expiry takes some away, and a change of options is a new schema."""
-    return f"{schemas[-1]}:{ids[0]}-{ids[-1]}:{len(ids)}" if ids else f"{schemas[-1]}:empty"
+    return f"{schema}:{ids[0]}-{ids[-1]}:{len(ids)}" if ids else f"{schema}:empty"

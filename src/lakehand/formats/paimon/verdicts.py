@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the table says about a process: a compaction by its commit user, others by what is left; and why one failed."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 from lakehand.formats.paimon import settings
@@ -10,9 +11,10 @@ from lakehand.formats.paimon.orphans import TooMany, count_orphans
 from lakehand.formats.paimon.settings import SortOrder
 from lakehand.formats.paimon.snapshot import PaimonSnapshot
 from lakehand.spi import Json, Verdict, kit
-from lakehand.spi.kit.conversions import items, moment_of, whole_number, whole_numbers
+from lakehand.spi.kit.conversions import fields, items, moment_of, whole_number, whole_numbers
 from lakehand.spi.kit.verdicts import done, not_done
 
+READ_BACK = 50  # tags that a verdict reads
 PaimonEffect = kit.Effect[PaimonSnapshot]
 RULES = (
     kit.rule(r"MetadataUnreadable", "metadata-unreadable", delay=timedelta(minutes=10), advice="nothing was deleted"),
@@ -93,6 +95,66 @@ def verify_expire(effect: PaimonEffect) -> Verdict:
         },
         changed=snapshot.earliest > earliest,
     )  # fmt: skip
+
+
+def verify_expire_partitions(effect: PaimonEffect) -> Verdict:
+    snapshot, before = effect.snapshot, whole_number(effect.parameters.get(kit.BEFORE))
+    announced = announced_partitions(effect.parameters)
+    if commits := snapshot.tagged(str(effect.parameters.get(kit.TAG)), after=before):
+        return dropping_verdict(effect, commits[0], announced)
+    reported = whole_numbers(effect.result.get("snapshots"))
+    if reported and max(reported) < snapshot.earliest:
+        return done(f"snapshot {max(reported)} was its work, and has expired since: the oldest is {snapshot.earliest}")
+    left = {file.partition for file in snapshot.files} & announced.keys()
+    if not left:
+        return done(f"nothing to do: none of {len(announced)} partitions has files", changed=False)
+    return not_done(f"{len(left)} of {len(announced)} partitions are still there, {announced[min(left)]} first")
+
+
+def dropping_verdict(effect: PaimonEffect, commit: Document, announced: Mapping[bytes, str]) -> Verdict:
+    """The snapshot took away all files of exactly the announced partitions, and added none."""
+    manifests, number = effect.snapshot.manifests, commit["id"]
+    changes = manifests.changes(commit)
+    dropped = {entry.file.partition for entry in changes}
+    left = {file.partition for file in manifests.content(commit).files} & announced.keys()
+    if left or dropped != announced.keys() or any(entry.is_added for entry in changes):
+        return not_done(f"snapshot {number} touched {len(dropped)} partitions, and {len(announced)} were announced")
+    rows = sum(entry.file.rows for entry in changes)
+    numbers: dict[str, Json] = {
+        "snapshots": [number],
+        "dropped_partitions": len(dropped),
+        "dropped_rows": rows,
+        **kit.work_numbers(files_removed=len(changes)),
+    }
+    return done(
+        f"snapshot {number}: {len(dropped)} partitions with {rows} rows in {len(changes)} files are dropped", numbers
+    )
+
+
+def announced_partitions(parameters: Mapping[str, Json]) -> dict[bytes, str]:
+    """Names by key."""
+    found = [fields(one) for one in items(parameters.get("partitions"))]
+    return {bytes.fromhex(str(one.get("key"))): str(one.get("name")) for one in found}
+
+
+def verify_expire_tags(effect: PaimonEffect) -> Verdict:
+    """Exactly the announced tags are gone. One that somebody made anew, or that a branch needs by now, stays."""
+    announced = {str(one.get("name")): one.get("sign") for one in map(fields, items(effect.parameters.get("tags")))}
+    now = {tag.name: tag for tag in effect.snapshot.layout.signed_tags()}
+    kept = [name for name in announced if name in now and name in fields(effect.result.get("kept"))]
+    left = [name for name, sign in announced.items() if name in now and now[name].sign == sign and name not in kept]
+    before, gone_tags = whole_number(effect.parameters.get("tags_before")), len([n for n in announced if n not in now])
+    if left:
+        return not_done(f"{len(left)} of {len(announced)} tags are still there, {left[0]} first")
+    for tag in list(now.values())[:READ_BACK]:
+        effect.snapshot.manifests.content(tag.document)  # what is left can be read; else nobody calls this done
+    rest = f"; {len(announced) - gone_tags} were changed meanwhile or are needed" if gone_tags < len(announced) else ""
+    numbers: dict[str, Json] = {
+        "deleted_tags": gone_tags, "tags_before": before, "tags_after": len(now),
+        **kit.work_numbers(files_removed=effect.result.get("deleted_files")),
+    }  # fmt: skip
+    reason = f"{gone_tags} of {len(announced)} tags are gone{rest}; {before} before, {len(now)} now"
+    return done(reason, numbers, changed=gone_tags > 0)
 
 
 def verify_orphans(effect: PaimonEffect) -> Verdict:

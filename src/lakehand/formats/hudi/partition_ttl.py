@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Partition TTL: which partitions were last written so long ago that the table's own setting drops them, and the proof.
+
+Decided here and not by Hudi's strategy, which overlooks log files: it would drop a merge-on-read partition that was
+updated yesterday and compacted last year.
+"""
+
+from datetime import datetime, timedelta
+
+from lakehand.formats.hudi import plans, settings
+from lakehand.formats.hudi.partitions import PartitionFolder, partitions_of
+from lakehand.formats.hudi.settings import HudiContext
+from lakehand.formats.hudi.snapshot import PARTITION_TTL, PLANNED, HudiSnapshot
+from lakehand.formats.hudi.timeline import TimelineFile, in_order
+from lakehand.formats.hudi.unplanned import UnplannedService
+from lakehand.spi import Json, Skip, Verdict, health, kit
+from lakehand.spi.kit.conversions import fields, items
+from lakehand.spi.kit.factory import CONFIRM
+from lakehand.spi.kit.verdicts import done, gone, not_done
+
+MOST_SHARE = 0.3  # of all partitions
+SHOWN = 3  # partitions in a reason
+PARTITIONS = "hoodie.table.partition.fields"
+BUSY = timedelta(minutes=1)
+
+
+def why_never(context: HudiContext) -> str | None:
+    if not context.snapshot.properties.get(PARTITIONS):
+        return "the table has no partitions to drop"
+    if settings.TTL.key not in context.table.config.settings:
+        return f"no partition is dropped: {settings.TTL.key} is not set, and has no default"
+    return None
+
+
+def need(context: HudiContext) -> kit.Need | Skip:
+    if why := why_never(context):
+        return Skip(reason=why)
+    found, oldest = partitions_of(context.snapshot), context.table.now - context.values[settings.TTL]
+    expired = [one for one in found if one.last_write < oldest]
+    age = f"last written more than {days(context.values[settings.TTL])} days ago"
+    if not expired:
+        return Skip(reason=f"0 of {len(found)} partitions were {age}")
+    if why := why_implausible(context, len(expired), len(found)):
+        return Skip(reason=f"{len(expired)} of {len(found)} partitions were {age}; {why}")
+    doomed = expired[: context.values[settings.TTL_MOST]]
+    reason = f"{len(expired)} of {len(found)} partitions were {age}; {described(doomed)}"
+    return kit.Need(reason=reason, parameters=parameters(context, doomed, oldest))
+
+
+def why_implausible(context: HudiContext, expired: int, total: int) -> str | None:
+    """A table that nobody writes any more expires as a whole, and so does one whose clock was wrong."""
+    if context.is_confirmed or context.is_dry_run:
+        return None
+    if expired < total and expired <= max(1, int(MOST_SHARE * total)):
+        return None
+    submit = f"lakehand operations submit {context.table.table.id} {PARTITION_TTL}"
+    return (
+        f"more than {MOST_SHARE:.0%}, or all, are dropped only when confirmed: see {submit} --dry-run, then --confirm"
+    )
+
+
+def wait(context: HudiContext) -> Skip | None:
+    """Hudi drops no partition that a pending plan names: its files would be replaced twice."""
+    if plan := next((plan for action in PLANNED for plan in context.snapshot.pending_of(action)), None):
+        return Skip(reason=f"{plan.action} plan {plan.instant} is pending and goes first", look_again=BUSY)
+    return None
+
+
+def described(doomed: list[PartitionFolder]) -> str:
+    files, size = sum(one.files for one in doomed), sum(one.bytes for one in doomed)
+    named = ", ".join(f"{one.path} ({one.last_write:%Y-%m-%d})" for one in doomed[:SHOWN])
+    more = f" and {len(doomed) - SHOWN} more" if len(doomed) > SHOWN else ""
+    return f"{len(doomed)} are dropped, {files} files, {size} bytes: {named}{more}"
+
+
+def parameters(context: HudiContext, doomed: list[PartitionFolder], oldest: datetime) -> dict[str, Json]:
+    """The partitions of the first admission stay: a later attempt announces no others."""
+    names: Json = [one.path for one in doomed]
+    return {
+        "partitions": context.first("partitions", names),
+        "older_than": context.first("older_than", int(oldest.timestamp() * 1000)),
+        "seen": context.first("seen", context.snapshot.timeline.newest_write),
+        CONFIRM: context.is_confirmed,
+    }
+
+
+def verify(effect: kit.Effect[HudiSnapshot]) -> Verdict:
+    """The replacecommit that bears the operation's tag names what it has replaced: the announced partitions alone."""
+    announced, kept = set(map(str, items(effect.parameters.get("partitions")))), fields(effect.result.get("kept"))
+    commit = find_commit(effect)
+    if commit is None:
+        if kept and announced <= set(kept):
+            return gone(f"all {len(kept)} partitions were written meanwhile: {next(iter(kept.values()))}")
+        return not_done("no replacecommit of this operation is on the timeline")
+    file, document = commit
+    dropped = set(document.get("partitionToReplaceFileIds") or {})
+    if dropped - announced:
+        wrong = ", ".join(sorted(dropped - announced)[:SHOWN])
+        return done(f"{file.name} dropped partitions that were never announced ({wrong}): check the table")
+    groups = len(plans.replaced_groups(document))
+    numbers: dict[str, Json] = {
+        "partitions_dropped": len(dropped), "completed": [file.name], health.FILES_REMOVED: groups,
+        "file_groups_replaced": groups,
+    }  # fmt: skip
+    stayed = f"; {len(announced - dropped)} of {len(announced)} stay: written meanwhile" if announced - dropped else ""
+    return done(f"{len(dropped)} partitions are dropped by {file.name}: {shown(dropped)}{stayed}", numbers)
+
+
+def find_commit(effect: kit.Effect[HudiSnapshot]) -> tuple[TimelineFile, plans.Document] | None:
+    tag, seen = effect.parameters.get(kit.TAG), in_order(str(effect.parameters.get("seen") or ""))
+    for file in reversed(effect.snapshot.timeline.completed("replacecommit")):
+        if in_order(file.instant) <= seen:
+            break
+        document = effect.snapshot.document(file)
+        if tag and (document.get("extraMetadata") or {}).get(kit.TAG) == tag:
+            return file, document
+    return None
+
+
+def shown(names: set[str]) -> str:
+    return ", ".join(sorted(names)[:SHOWN]) + (" ..." if len(names) > SHOWN else "")
+
+
+def days(span: timedelta) -> int:
+    return span // timedelta(days=1)
+
+
+SERVICE = UnplannedService(need=need, verify=verify, wait=wait)
