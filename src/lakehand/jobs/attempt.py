@@ -6,6 +6,7 @@ import time
 import traceback
 from collections.abc import Callable
 from datetime import datetime, timezone
+from functools import partial
 from importlib import import_module
 from threading import Lock
 from typing import Any
@@ -15,6 +16,7 @@ from pyspark.sql import SparkSession
 from lakehand.jobs.causes import causes_of, main_cause
 from lakehand.jobs.job import Job, JobCanceled, Record
 from lakehand.jobs.leases import Leases, clock
+from lakehand.jobs.rows import run_verified
 from lakehand.jobs.spool import Spool
 from lakehand.jobs.work_items import Document
 
@@ -122,6 +124,11 @@ class JobAttempt(Record):
 
 
 def job_called(name: str) -> Callable[[Job], Any]:
+    """The job of this name, which also compares rows if its process asks for that."""
+    return partial(run_verified, name, function_called(name))
+
+
+def function_called(name: str) -> Callable[[Job], Any]:
     """``hudi.compaction`` is ``run`` in ``lakehand.jobs.hudi.compaction``; ``module:function`` is a plugin's."""
     if OUTSIDE_JOB.fullmatch(name):
         return outside_job(*name.split(":"))

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The warm driver: runs the work in its spool folder until it is idle, too old, too big or asked to stop."""
+"""The driver program: runs the work in its spool folder until it is idle, too old, too big or asked to stop.
+
+The warm driver serves many works; with ``--once`` it is the application of the one work that it finds. With
+``--remote`` it runs on another machine than the service, in the care of a cluster.
+"""
 
 import fcntl
 import os
+import signal
 import sys
 import time
 from argparse import ArgumentParser, Namespace
@@ -17,7 +22,7 @@ from pyspark.sql import SparkSession
 from lakehand.jobs.activity import Activity
 from lakehand.jobs.attempt import JobAttempt
 from lakehand.jobs.lease_watchdog import LeaseWatchdog
-from lakehand.jobs.leases import Heartbeats, Leases, clock
+from lakehand.jobs.leases import Heartbeats, Leases, MachineClock, clock
 from lakehand.jobs.process_group import ProcessGroup
 from lakehand.jobs.spool import Spool
 from lakehand.jobs.work_items import Document, Refused
@@ -27,6 +32,7 @@ BUSY_PAUSE, IDLE_PAUSE = 0.03, 0.2  # seconds between two readings of the spool
 IDLE_AFTER = 5.0  # seconds without any event
 PROGRESS_EVERY = 1.0  # seconds; the service stores progress less often than that
 SHUTDOWN_TIMEOUT = 10.0  # seconds for Spark to end
+MOST_SOCKETS = 1000  # of the JVM: half of the connections to one bucket that it may have
 
 
 class Driver:
@@ -38,7 +44,8 @@ class Driver:
         self.wanted = wanted
         self.process_group = process_group
         self.heartbeats = Heartbeats(uuid4().hex[:12])
-        self.leases = Leases(self.heartbeats)
+        # An application is younger than its lease, but shares a clock with the service if it is on the same machine.
+        self.leases = Leases(MachineClock() if wanted.once and not wanted.remote else self.heartbeats)
         self.work_items: dict[str, Document] = {}
         self.attempts: dict[str, JobAttempt] = {}
         self.lock = Lock()
@@ -49,7 +56,7 @@ class Driver:
         self.began = self.last_event = clock()
         self.leaving = ""  # why it starts nothing new
         self.over = Event()
-        self.rss_mb = 0
+        self.rss_mb = self.sockets = 0
 
     def run(self) -> None:
         watchdog = LeaseWatchdog(self.process_group, self.running, self.wanted.lease_grace, self.monitor_wake_up.set)
@@ -57,7 +64,8 @@ class Driver:
         heartbeat = Thread(target=self._send_heartbeats, name="heartbeat", daemon=True)
         heartbeat.start()
         InheritableThread(target=self._monitor, name="monitor", daemon=True).start()
-        InheritableThread(target=self._warm_up, name="warm-up", daemon=True).start()
+        if not self.wanted.once:
+            InheritableThread(target=self._warm_up, name="warm-up", daemon=True).start()
         while not (self.leaving and not self.running()):
             self.survive_disk_errors(self.step)
             self.loop_wake_up.wait(BUSY_PAUSE if clock() - self.last_event < IDLE_AFTER else IDLE_PAUSE)
@@ -186,17 +194,25 @@ class Driver:
         wanted, now = self.wanted, clock()
         if self.spool.stop.exists():
             return "asked to stop"
+        if wanted.once and not self.spool.waiting() and not self.running():
+            return "its work is over"
         if 0 < wanted.max_age < now - self.began:
             return f"older than {wanted.max_age:g} s"
-        if 0 < wanted.max_rss_mb < self.rss_mb:
-            return f"bigger than {wanted.max_rss_mb} MB"
         if 0 < wanted.idle_timeout < now - self.last_event and not self.running():
             return f"idle for {wanted.idle_timeout:g} s"
+        return self._reason_of_size()
+
+    def _reason_of_size(self) -> str:
+        if 0 < self.wanted.max_rss_mb < self.rss_mb:
+            return f"bigger than {self.wanted.max_rss_mb} MB"
+        if self.sockets > MOST_SOCKETS:
+            return f"holding {self.sockets} connections, which a library has not closed"
         return ""
 
     def _send_heartbeats(self) -> None:
         while not self.over.is_set():
             self.rss_mb = resident_mb(os.getpid()) + resident_mb(self.process_group.jvm)
+            self.sockets = open_sockets(self.process_group.jvm)
             self.heartbeats.tick(clock())
             self.survive_disk_errors(lambda: self.spool.publish_state(self.state("up")))
             self.over.wait(HEARTBEAT_EVERY)
@@ -210,6 +226,7 @@ class Driver:
             "boot": self.heartbeats.boot,
             "beat": self.heartbeats.last,
             "state": state,
+            "code": self.wanted.code,
             "leaving": self.leaving,
             "pid": os.getpid(),
             "jvm": self.process_group.jvm,
@@ -256,6 +273,23 @@ def resident_mb(pid: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE") >> 20
 
 
+def open_sockets(pid: int) -> int:
+    """Zero below the limit, which is cheaper to know, and where the system does not tell."""
+    folder = f"/proc/{pid}/fd"
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - may be thousands
+    except OSError:
+        return 0
+    return sum(is_socket(f"{folder}/{name}") for name in names) if len(names) > MOST_SOCKETS else 0
+
+
+def is_socket(path: str) -> bool:
+    try:
+        return os.readlink(path).startswith("socket:")  # noqa: PTH115
+    except OSError:  # closed meanwhile
+        return False
+
+
 def arguments() -> Namespace:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--spool", type=Path, required=True)
@@ -264,6 +298,9 @@ def arguments() -> Namespace:
     parser.add_argument("--max-age", type=float, default=86400.0, help="seconds; 0: no limit")
     parser.add_argument("--max-rss-mb", type=int, default=0, help="0: no limit")
     parser.add_argument("--lease-grace", type=float, default=5.0, help="seconds for a job to stop after its lease")
+    parser.add_argument("--code", default="", help="checksum of the jobs, for the service to know which ones it has")
+    parser.add_argument("--once", action="store_true", help="run the one work that is there, and end")
+    parser.add_argument("--remote", action="store_true", help="the service is on another machine")
     return parser.parse_args()
 
 
@@ -273,6 +310,13 @@ def remove_own_folder_from_import_path() -> None:
     sys.path[:] = [entry for entry in sys.path if not entry or Path(entry).resolve() != own]
 
 
+def prepare_remote(spool: Spool, process_group: ProcessGroup) -> None:
+    """The service sees no process: whatever ends this one, its folder must say so."""
+    if not spool.inbox.is_dir():
+        sys.exit(f"{spool.root} is not on {os.uname().nodename}: shared-folder must be on storage that all nodes have")
+    signal.signal(signal.SIGTERM, lambda *_: process_group.end("the cluster told it to end"))
+
+
 def main() -> None:
     remove_own_folder_from_import_path()
     wanted = arguments()
@@ -280,9 +324,13 @@ def main() -> None:
         sys.exit("start this program with spark-submit")
     spool = Spool(wanted.spool)
     process_group = ProcessGroup(os.getppid(), spool.exit_reason)
-    lock = spool.lock.open("a")
-    fcntl.flock(lock, fcntl.LOCK_SH)
-    spool.clear()
+    if wanted.remote:
+        prepare_remote(spool, process_group)
+    else:
+        lock = spool.lock.open("a")
+        fcntl.flock(lock, fcntl.LOCK_SH)
+    if not wanted.once:
+        spool.clear()  # an application has no predecessor: all requests are for itself
     spark = SparkSession.builder.getOrCreate()
     spark.sparkContext.setLogLevel("WARN")
     driver = Driver(spool, spark, wanted, process_group)
@@ -291,6 +339,8 @@ def main() -> None:
     shutdown.start()
     shutdown.join(SHUTDOWN_TIMEOUT)
     spool.publish_state(driver.state("stopped"))
+    if wanted.remote:
+        os._exit(0)  # the cluster ends the JVM, and lists the application as succeeded
     process_group.end(f"it left: {driver.leaving}")  # a library's thread could keep the JVM alive
 
 

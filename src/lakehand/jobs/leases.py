@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long each job may run, on this driver's own clock: a lease counts from a heartbeat that this driver published."""
+"""How long each job may run: a lease counts from a heartbeat of this driver, or from the clock of its machine."""
 
+import os
 import time
 from collections import OrderedDict
+from pathlib import Path
 from threading import Lock
+from typing import Protocol
 
 HEARTBEATS_KEPT = 900
+BOOT_ID, TIME_NAMESPACE = "/proc/sys/kernel/random/boot_id", "/proc/self/ns/time"
 
 
 def clock() -> float:
@@ -13,6 +17,36 @@ def clock() -> float:
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()
+
+
+class Moments(Protocol):
+    """Knows when the moment was that a token names; None for a token of somebody else's."""
+
+    def moment(self, token: str | None) -> float | None: ...
+
+
+class MachineClock:
+    """Tokens of the clock that all processes of this machine share, for a program that is younger than its lease.
+
+    The engine has the other side (``engines/spark_submit/clock.py``; a test compares the two).
+    """
+
+    def __init__(self) -> None:
+        self._machine = machine()
+
+    def moment(self, token: str | None) -> float | None:
+        name, _, seconds = (token or "").rpartition(":")
+        if name != self._machine or not seconds.replace(".", "", 1).isdecimal():
+            return None
+        moment = float(seconds)
+        return moment if moment <= clock() else None
+
+
+def machine() -> str:
+    """Names this boot of this machine, and the clock that a container may have of its own."""
+    boot = Path(BOOT_ID).read_text().strip() if Path(BOOT_ID).exists() else os.uname().nodename
+    namespace = os.readlink(TIME_NAMESPACE) if os.path.lexists(TIME_NAMESPACE) else ""  # noqa: PTH115
+    return f"{boot}-{''.join(filter(str.isdecimal, namespace))}"
 
 
 class Heartbeats:
@@ -44,13 +78,13 @@ class Heartbeats:
 class Leases:
     """When each job's lease ends. A renewal never shortens a lease."""
 
-    def __init__(self, heartbeats: Heartbeats) -> None:
-        self._heartbeats = heartbeats
+    def __init__(self, moments: Moments) -> None:
+        self._moments = moments
         self._ends: dict[str, float] = {}
         self._lock = Lock()
 
     def grant(self, handle: str, token: str | None, time_to_live: float) -> None:
-        moment = self._heartbeats.moment(token)
+        moment = self._moments.moment(token)
         if moment is None:
             return
         with self._lock:

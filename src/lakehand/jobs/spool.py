@@ -3,7 +3,7 @@
 
 The engine has the other side (``engines/spark/spool.py``; a test compares the two):
 
-``driver.lock``         locked for as long as the driver's JVM or its Python lives
+``driver.lock``         locked while the driver's JVM or its Python lives; in cluster mode, while it is submitted
 ``driver.json``         boot, beat, state, pid ...: rewritten every second; ``boot:beat`` is a heartbeat token
 ``exit-reason``         why the driver ended, if it ended itself
 ``stop``                the driver starts nothing new, finishes what runs, and exits

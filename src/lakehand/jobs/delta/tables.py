@@ -7,8 +7,9 @@ from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, functions
 
+from lakehand.jobs.classes import require_class
 from lakehand.jobs.job import Job
-from lakehand.jobs.safety import operation_tag
+from lakehand.jobs.safety import UnsafeRequest, operation_tag
 from lakehand.jobs.spark import identifier, jvm, literal
 
 DELTA = "spark.databricks.delta."
@@ -81,10 +82,28 @@ def history(job: Job, count: int) -> list[dict[str, Any]]:
 
 def newest_version(job: Job) -> Any:
     """Delta's snapshot of it; refused when it is of another table: Delta gives every table an id."""
+    refuse_other_log_store(job)
     logs = jvm(job.session).org.apache.spark.sql.delta.DeltaLog
     snapshot = logs.forTableWithSnapshot(job.session._jsparkSession, job.boundary.real)._2()
     job.boundary.refuse_other_table(snapshot.metadata().id(), job.parameters.get("identity"))
     return snapshot
+
+
+def refuse_other_log_store(job: Job) -> None:
+    """The work was admitted because of a log store: Spark must have it for the scheme that the table is opened by.
+
+    Delta reads the driver's settings, not those of a session.
+    """
+    admitted = job.parameters.get("log_store")
+    key = f"spark.delta.logStore.{job.boundary.real.partition('://')[0]}.impl"
+    found = job.session.sparkContext.getConf().get(key, "") or ""
+    if admitted and found != admitted:
+        raise UnsafeRequest(
+            f"{key} is {found or 'not set'!r} in Spark, and the work was admitted for {admitted}: without it a commit "
+            "could be lost. Set it under [spark], and restart the driver"
+        )
+    if found:
+        require_class(job, found, key)
 
 
 def partition_columns(snapshot: Any) -> list[str]:

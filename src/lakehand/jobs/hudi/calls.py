@@ -63,6 +63,7 @@ def run_plans(
             plan()
             instants = planned = timelines.pending(job.session, job.boundary.real, kind)
             job.note("planned", planned)
+    job.note("instants", instants)
     rows: list[dict[str, Any]] = []
     for instant in instants:
         job.check()

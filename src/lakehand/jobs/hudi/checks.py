@@ -12,14 +12,12 @@ from contextlib import suppress
 from typing import Any
 
 from lakehand.jobs.boundary import OutsideTable
-from lakehand.jobs.hudi import timelines
+from lakehand.jobs.hudi import locks, timelines
 from lakehand.jobs.job import Job
-from lakehand.jobs.paths import is_below
 from lakehand.jobs.spark import jvm, list_folder, read_file
 
 METADATA_TABLE = ".hoodie/metadata"
 IDENTITY = ("hoodie.database.name", "hoodie.table.name", "hoodie.table.type")
-LOCK_PATH = "hoodie.write.lock.filesystem.path"
 PENDING = re.compile(r"\d+\.[a-z]+\.(requested|inflight)|\d+\.inflight")
 ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 PATHS = frozenset(
@@ -40,13 +38,20 @@ def enter(job: Job) -> str:
     job.boundary.check_path()
     job.boundary.refuse_tables_below("hudi", job.boundary.files(job.session), also_own=is_own)
     check_table(job)
-    refuse_foreign_lock(job)
+    locks.refuse_foreign_lock(job)
+    locks.refuse_missing_lock(job)
     return job.boundary.real
 
 
 def check_again(job: Job) -> None:
     """Before a plan is executed: it may have been made since, by us or by somebody else."""
     job.boundary.check()
+    check_table(job)
+
+
+def check_under_lock(job: Job) -> None:
+    """The quick part of it: writers wait for the lock meanwhile, and a large table takes long to list."""
+    job.boundary.check_path()
     check_table(job)
 
 
@@ -65,19 +70,6 @@ def check_table(job: Job) -> None:
     job.boundary.refuse_other_table(found, job.parameters.get("identity"))
     refuse_foreign_folders(job, properties)
     refuse_outside(job, str(client.getTimelinePath().toString()))
-
-
-def refuse_foreign_lock(job: Job) -> None:
-    """Hudi creates the folder of its file lock, wherever that is."""
-    path = job.parameters["options"].get(LOCK_PATH, "")
-    if not path or path == job.parameters.get("operators_lock_path"):
-        return
-    real = job.boundary.real_path(path)
-    if real is None or not any(is_below(real, prefix) for prefix in (job.boundary.real, *job.boundary.warehouses)):
-        raise OutsideTable(
-            f"{LOCK_PATH} is {path}, which is in no warehouse: name a folder inside the table or its warehouse, "
-            "or let the operator of the service set it for all tables"
-        )
 
 
 def refuse_foreign_folders(job: Job, properties: Any) -> None:

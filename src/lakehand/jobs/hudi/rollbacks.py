@@ -15,7 +15,7 @@ FRESH = 120.0  # seconds: an older heartbeat is a dead writer's
 
 
 class WriterBusy(Exception):
-    """A write is under way: it may still read the plan, which is not rolled back yet."""
+    """A write is under way: it may still read what would be taken away from under it."""
 
 
 class NotRolledBack(Exception):
@@ -49,13 +49,13 @@ def roll_back(job: Job, location: str, instant: str) -> None:
         raise NotRolledBack(f"clustering plan {instant} is still pending after its rollback")
 
 
-def wait_for_writes(job: Job, location: str) -> None:
+def wait_for_writes(job: Job, location: str, *, timeout: float | None = None) -> None:
     """A writer reads the plans that it listed when it began: if one vanishes meanwhile, its statement fails."""
-    deadline = time.monotonic() + TIMEOUT
+    deadline = time.monotonic() + (TIMEOUT if timeout is None else timeout)
     while writes := writes_under_way(job, location):
         job.check()
         if time.monotonic() > deadline:
-            raise WriterBusy(f"write {writes[0]} is under way: the plan that lost is rolled back when it is over")
+            raise WriterBusy(f"write {writes[0]} is under way: the work goes on when it is over")
         time.sleep(POLL)
 
 

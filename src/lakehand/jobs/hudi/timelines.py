@@ -1,25 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hudi's own clients of a table: the plans that are pending on its timeline, and the client that executes them."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from lakehand.jobs.safety import UnsafeRequest
 from lakehand.jobs.spark import hadoop_configuration, jvm
+
+PROVIDER, LOCKS = "hoodie.write.lock.provider", "org.apache.hudi.client.transaction.lock."
+IN_PROCESS, NO_LOCK = f"{LOCKS}InProcessLockProvider", f"{LOCKS}NoopLockProvider"
+UNLOCKED = {"hoodie.write.concurrency.mode": "single_writer", "hoodie.clean.failed.writes.policy": "NEVER"}
+
+
+PENDING: Mapping[str, Callable[[Any], Any]] = {
+    "compaction": lambda timeline: timeline.filterPendingCompactionTimeline(),
+    "clustering": lambda timeline: timeline.filterPendingClusteringTimeline(),
+    "clean": lambda timeline: timeline.getCleanerTimeline().filterInflightsAndRequested(),
+    "logcompaction": lambda timeline: timeline.filterPendingLogCompactionTimeline(),
+    "indexing": lambda timeline: timeline.filterPendingIndexTimeline(),
+}
 
 
 def pending(session: SparkSession, location: str, kind: str) -> list[str]:
-    """Instants of pending plans, oldest first; kind is compaction, clustering or clean."""
+    """Instants of pending plans, oldest first; kind is Hudi's word for them."""
+    return sorted(instant.requestedTime() for instant in pending_instants(session, location, kind))
+
+
+def pending_instants(session: SparkSession, location: str, kind: str) -> list[Any]:
+    return list(PENDING[kind](meta_client(session, location).getActiveTimeline()).getInstants())
+
+
+def completed(session: SparkSession, location: str, kind: str) -> list[str]:
+    """Completed instants, oldest first; kind is commits (what changes or rewrites rows) or clean."""
     timeline = meta_client(session, location).getActiveTimeline()
-    if kind == "compaction":
-        found = timeline.filterPendingCompactionTimeline()
-    elif kind == "clustering":
-        found = timeline.filterPendingClusteringTimeline()
-    else:
-        found = timeline.getCleanerTimeline().filterInflightsAndRequested()
-    return sorted(instant.requestedTime() for instant in found.getInstants())
+    found = timeline.getCleanerTimeline() if kind == "clean" else timeline.getCommitsTimeline()
+    return sorted(instant.requestedTime() for instant in found.filterCompletedInstants().getInstants())
 
 
 def pending_writes(session: SparkSession, location: str) -> list[str]:
@@ -35,6 +53,11 @@ def holds(session: SparkSession, location: str, instant: str) -> bool:
     return any(each.requestedTime() == instant for each in found)
 
 
+def folder(session: SparkSession, location: str) -> str:
+    """Where the files of the timeline are."""
+    return str(meta_client(session, location).getTimelinePath().toString())
+
+
 def meta_client(session: SparkSession, location: str) -> Any:
     hudi = jvm(session).org.apache.hudi
     storage = hudi.hadoop.fs.HadoopFSUtils.getStorageConf(hadoop_configuration(session))
@@ -42,13 +65,53 @@ def meta_client(session: SparkSession, location: str) -> Any:
 
 
 @contextmanager
-def write_client(session: SparkSession, location: str) -> Iterator[Any]:
-    """As Hudi's procedures make it, with the session's ``hoodie.*`` options."""
+def write_client(session: SparkSession, location: str, options: Mapping[str, str] | None = None) -> Iterator[Any]:
+    """As Hudi's procedures make it, with the session's ``hoodie.*`` options, and more on top of them."""
     java = jvm(session)
-    no_options = java.org.apache.spark.api.python.PythonUtils.toScalaMap({})
+    more = java.org.apache.spark.api.python.PythonUtils.toScalaMap(dict(options or {}))
     create = java.org.apache.hudi.HoodieCLIUtils.createHoodieWriteClient
-    client = create(session._jsparkSession, location, no_options, java.scala.Option.empty())
+    client = create(session._jsparkSession, location, more, java.scala.Option.empty())
     try:
         yield client
     finally:
         client.close()
+
+
+@contextmanager
+def locked(session: SparkSession, location: str) -> Iterator[None]:
+    """Hold the lock that the session's options name: no writer commits meanwhile. Raises if it is not to be had.
+
+    By a lock manager of its own, which is closed only after it had the lock: closing one deletes the lock's file,
+    whoever holds it, and a client closes its own.
+    """
+    with write_client(session, location) as client:
+        if not client.getTransactionManager().isLockRequired():
+            raise UnsafeRequest("the work needs the lock that the table's writers use, and its options name none")
+        storage = meta_client(session, location).getStorage()
+        manager = jvm(session).org.apache.hudi.client.transaction.lock.LockManager(client.getConfig(), storage)
+        manager.lock()
+        try:
+            yield
+        finally:
+            manager.unlock()
+            manager.close()
+
+
+def unlocked_client(session: SparkSession, location: str) -> AbstractContextManager[Any]:
+    """A client that takes no lock itself, for work under ``locked``."""
+    return write_client(session, location, {**UNLOCKED, **inside_the_lock(session)})
+
+
+def inside_the_lock(session: SparkSession) -> dict[str, str]:
+    """The lock of a client under ``locked``: never the one that is held, as Hudi's locks cannot be taken twice."""
+    is_held = session.conf.get(PROVIDER, "") == IN_PROCESS
+    return {PROVIDER: NO_LOCK if is_held else IN_PROCESS}
+
+
+def remove(session: SparkSession, location: str, kind: str, instant: str) -> None:
+    """Take a plan off the timeline that nobody executes. The caller holds the table's lock."""
+    client = meta_client(session, location)
+    states = jvm(session).org.apache.hudi.common.table.timeline.HoodieInstant.State
+    for state in (states.INFLIGHT, states.REQUESTED):
+        step = client.getInstantGenerator().createNewInstant(state, kind, instant)
+        client.getActiveTimeline().deleteInstantFileIfExists(step)

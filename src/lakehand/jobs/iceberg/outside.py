@@ -58,20 +58,24 @@ def below(key: Column, prefixes: tuple[str, ...]) -> Column:
     return reduce(or_, tests, sql.lit(False))
 
 
-def refuse_foreign_files(job: Job, table: Any) -> None:
-    """A rewrite would copy what it reads into the table, so all that the current snapshot names must be the table's."""
-    if foreign := current_files(job, table).where(~is_inside(job, table)).limit(SHOWN).collect():
+def refuse_foreign_files(job: Job, table: Any, snapshot: int | None = None) -> None:
+    """A rewrite would copy what it reads into the table, so all that the snapshot names must be the table's.
+
+    The current one, unless another is named.
+    """
+    if foreign := snapshot_files(job, table, snapshot).where(~is_inside(job, table)).limit(SHOWN).collect():
         names = ", ".join(row.path for row in foreign)
         raise OutsideTable(f"not ours to rewrite: {names} (at most {SHOWN} are shown): {WHY}")
 
 
-def current_files(job: Job, table: Any) -> DataFrame:
-    """Data, deletes and manifests of the current snapshot, its list of manifests, and statistics."""
+def snapshot_files(job: Job, table: Any, snapshot: int | None) -> DataFrame:
+    """Data, deletes and manifests of a snapshot, its list of manifests, and all statistics."""
     session = job.session
-    files = reachable.metadata_table(session, table, "FILES").selectExpr("file_path AS path")
-    manifests = reachable.metadata_table(session, table, "MANIFESTS").select("path")
+    files = reachable.metadata_table(session, table, "FILES", snapshot).selectExpr("file_path AS path")
+    manifests = reachable.metadata_table(session, table, "MANIFESTS", snapshot).select("path")
     named = reachable.statistics(tables.document(session, table.operations().current()))
-    if listed := table.currentSnapshot().manifestListLocation():
+    chosen = table.currentSnapshot() if snapshot is None else table.snapshot(snapshot)
+    if listed := chosen.manifestListLocation():
         named.append(str(listed))
     return reachable.texts(session, named).unionAll(manifests).unionAll(files)
 

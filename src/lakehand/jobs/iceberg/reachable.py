@@ -63,10 +63,15 @@ def statistics(document: dict[str, Any]) -> list[str]:
     return [entry["statistics-path"] for kind in kinds for entry in document.get(kind) or []]
 
 
-def metadata_table(session: SparkSession, table: Any, kind: str) -> DataFrame:
-    iceberg = jvm(session).org.apache.iceberg
-    type_ = iceberg.MetadataTableType.valueOf(kind)
-    return DataFrame(iceberg.spark.SparkTableUtil.loadMetadataTable(session._jsparkSession, table, type_), session)
+def metadata_table(session: SparkSession, table: Any, kind: str, snapshot: int | None = None) -> DataFrame:
+    """At the current snapshot, unless another is named."""
+    java = jvm(session)
+    options = java.java.util.HashMap()
+    if snapshot is not None:
+        options.put("snapshot-id", str(snapshot))
+    type_ = java.org.apache.iceberg.MetadataTableType.valueOf(kind)
+    load = java.org.apache.iceberg.spark.SparkTableUtil.loadMetadataTable
+    return DataFrame(load(session._jsparkSession, table, type_, options), session)
 
 
 def texts(session: SparkSession, paths: list[str]) -> DataFrame:

@@ -4,6 +4,7 @@
 from functools import partial
 from typing import Any
 
+from lakehand.jobs.iceberg import filters
 from lakehand.jobs.iceberg.rewrites import run_rewrite
 from lakehand.jobs.job import Job
 from lakehand.jobs.spark import java_array, jvm
@@ -16,7 +17,12 @@ COUNTS = {
 
 
 def run(job: Job) -> dict[str, Any]:
-    return run_rewrite(job, "rewriteDataFiles", COUNTS, partial(with_order, job))
+    return run_rewrite(job, "rewriteDataFiles", COUNTS, partial(prepare, job))
+
+
+def prepare(job: Job, table: Any, action: Any) -> Any:
+    only = job.parameters.get("only")
+    return with_order(job, table, action.filter(filters.of_partitions(job.session, only)) if only else action)
 
 
 def with_order(job: Job, table: Any, action: Any) -> Any:

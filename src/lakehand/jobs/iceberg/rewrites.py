@@ -38,7 +38,8 @@ def run_rewrite(
     tables.check_commit(job, table)
     outcome = action.execute()
     job.phase("committed")
-    return {key: number(getattr(outcome, method)()) for key, method in counts.items()}
+    counted = {key: number(getattr(outcome, method)()) for key, method in counts.items()}
+    return {**counted, "snapshots": tables.tagged(job.session, table, tag)}
 
 
 def number(found: Any) -> int:

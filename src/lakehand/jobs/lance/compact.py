@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lakehand.jobs.job import Job
-from lakehand.jobs.lance import commits, datasets
+from lakehand.jobs.lance import commits, conditions, datasets
 from lakehand.jobs.safety import operation_tag
 
 
@@ -23,6 +23,7 @@ def run(job: Job) -> dict[str, Any]:
     if not tasks:
         return {"tasks": 0, "read_version": dataset.version}
     datasets.refuse_foreign_files(job.boundary, dataset)
+    conditions.check_conditions(job, source)
     job.check()
     job.phase(f"rewriting {sum(len(task.fragments) for task in tasks)} fragments in {len(tasks)} tasks")
     results = commits.rewrite(job.session.sparkContext, source, tasks)

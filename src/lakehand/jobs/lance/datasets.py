@@ -17,6 +17,14 @@ from lakehand.jobs.paths import canonical, has_scheme
 
 # An operator's settings of the engine, such as spark.lakehand.lance.aws_endpoint; never part of a request.
 OPTIONS = "spark.lakehand.lance."
+STORE = "spark.lakehand.s3."  # where the engine puts the settings of [storage.s3]
+S3_NAMES = {
+    "endpoint": "aws_endpoint",
+    "region": "aws_region",
+    "access-key-id": "aws_access_key_id",
+    "secret-access-key": "aws_secret_access_key",
+    "session-token": "aws_session_token",
+}
 AUTO_CLEANUP = "lance.auto_cleanup."  # keys of a table's config
 DATA = "data/"
 _ALIAS = re.compile(r"s3[an]://")
@@ -41,7 +49,20 @@ def source_of(job: Job) -> Source:
     session: Any = job.session  # none where an engine has no Spark: cleaning needs none
     conf = session.sparkContext.getConf().getAll() if session else []
     options = {key.removeprefix(OPTIONS): value for key, value in conf if key.startswith(OPTIONS)}
-    return Source(_ALIAS.sub("s3://", location), options)
+    return Source(_ALIAS.sub("s3://", location), {**s3_options(location, dict(conf)), **options})
+
+
+def s3_options(location: str, conf: dict[str, str]) -> dict[str, str]:
+    """As the settings name the store, under the names of Lance's storage client; what differs for a bucket wins."""
+    if not _ALIAS.sub("s3://", location).startswith("s3://"):
+        return {}
+    bucket = f"bucket.{location.split('://', 1)[1].partition('/')[0]}."
+    said = {key.removeprefix(STORE): value for key, value in conf.items() if key.startswith(STORE)}
+    said |= {key.removeprefix(bucket): value for key, value in said.items() if key.startswith(bucket)}
+    named = {name: said.get(key, "") for key, name in S3_NAMES.items()}
+    named["allow_http"] = "true" if said.get("endpoint", "").startswith("http://") else ""
+    named["aws_virtual_hosted_style_request"] = "true" if said.get("path-style-access") == "false" else ""
+    return {key: value for key, value in named.items() if value}
 
 
 def open_for_listing(job: Job, source: Source) -> Any:

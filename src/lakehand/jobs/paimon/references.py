@@ -27,9 +27,9 @@ class MetadataUnreadable(SafetyError):
 def check_names(guard: TableGuard, table: Any) -> None:
     """Before Paimon itself reads what they name: no snapshot, tag or changelog of any branch leads out of the table."""
     with reading():
-        for store in stores(table):
-            for snapshot in (*roots(store), *store.snapshotManager().safelyGetAllChangelogs()):
-                guard.check_snapshot(store, snapshot)
+        for line in lines(table):
+            for snapshot in (*roots(line), *line.snapshotManager().safelyGetAllChangelogs()):
+                guard.check_snapshot(line.store(), snapshot)
 
 
 def used_names(guard: TableGuard, table: Any) -> set[str]:
@@ -39,10 +39,11 @@ def used_names(guard: TableGuard, table: Any) -> set[str]:
     read: set[str] = set()
     check_names(guard, table)  # of what was committed since
     with reading():
-        for store in stores(table):
-            for snapshot in roots(store):
+        for line in lines(table):
+            store = line.store()
+            for snapshot in roots(line):
                 used |= named_by(store, snapshot, set(manifest_lists(snapshot)), read)
-            for changelog in store.snapshotManager().safelyGetAllChangelogs():
+            for changelog in line.snapshotManager().safelyGetAllChangelogs():
                 used |= named_by(store, changelog, lists_left(store, changelog), read)
     return used | read
 
@@ -57,16 +58,16 @@ def reading() -> Iterator[None]:
         raise MetadataUnreadable(f"not everything that refers to files can be read: {str(error)[:500]}") from error
 
 
-def stores(table: Any) -> Iterator[Any]:
-    """Of the main line and of each branch."""
+def lines(table: Any) -> Iterator[Any]:
+    """The main line, and each branch."""
     for branch in [MAIN, *table.branchManager().branches()]:
-        yield table.switchToBranch(branch).store()
+        yield table.switchToBranch(branch)
 
 
-def roots(store: Any) -> Iterator[Any]:
-    """All snapshots and tags."""
-    yield from snapshots(store.snapshotManager())
-    yield from store.newTagManager().taggedSnapshots()
+def roots(line: Any) -> Iterator[Any]:
+    """All snapshots and tags of a line. (The store of a branch has the tags of the main line, in Paimon 0.9.)"""
+    yield from snapshots(line.snapshotManager())
+    yield from line.tagManager().taggedSnapshots()
 
 
 def named_by(store: Any, snapshot: Any, names: set[str], read: set[str]) -> set[str]:
@@ -121,7 +122,7 @@ def first_needed_by_branches(table: Any) -> list[int]:
     tagged = delta_lists(table.tagManager().taggedSnapshots())
     main = table.snapshotManager()
     branches = table.branchManager().branches()
-    found = (needed_by(list(roots(table.switchToBranch(name).store())), main, tagged) for name in branches)
+    found = (needed_by(list(roots(table.switchToBranch(name))), main, tagged) for name in branches)
     return [number for number in found if number is not None]
 
 

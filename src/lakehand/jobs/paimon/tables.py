@@ -18,6 +18,7 @@ from lakehand.jobs.spark import activate, identifier, java_array, jvm, literal
 
 CATALOG = "lakehand_paimon"  # of this session only: has no tables of its own, and finds them by path
 BY_PATH = "paimon"
+MOUNTS = "lakehand-paimon"
 _CATALOG = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _OPTION = re.compile(r"[A-Za-z0-9 ._:-]+")
 
@@ -55,9 +56,20 @@ class Target:
     def array(self, kind: Any, items: list[Any]) -> Any:
         return java_array(self.session, kind, items)
 
-    def partition_bytes(self, split: Any) -> bytes:
-        """The partition of a split, as a key."""
-        return bytes(self.jvm.org.apache.paimon.utils.SerializationUtils.serializeBinaryRow(split.partition()))
+    def partition_bytes(self, entry: Any) -> bytes:
+        """The partition of a split, a file or an index, as a key; the same bytes are in manifests."""
+        return bytes(self.jvm.org.apache.paimon.utils.SerializationUtils.serializeBinaryRow(entry.partition()))
+
+    def call_hidden(self, instance: Any, name: str, *arguments: Any) -> Any:
+        """A method that Paimon does not make public."""
+        [method] = [one for one in instance.getClass().getDeclaredMethods() if one.getName() == name]
+        method.setAccessible(True)
+        return method.invoke(instance, self.array(self.jvm.java.lang.Object, list(arguments)))
+
+    def hidden_field(self, instance: Any, name: str) -> Any:
+        field = instance.getClass().getDeclaredField(name)
+        field.setAccessible(True)
+        return field.get(instance)
 
     def texts(self, entries: Any, *calls: str) -> list[str]:
         """What a chain of calls returns for each entry of a Java list, as texts: one call from here for all of them.
@@ -91,12 +103,25 @@ def target_of(job: Job) -> Target:
     if given.get("catalog"):
         if not _CATALOG.fullmatch(str(given["catalog"])):
             raise ValueError(f"{given['catalog']!r} is no name of a catalog")
+        # A catalog makes its default database where there is none, in other people's warehouse: this one is there.
+        session.conf.set(f"spark.sql.catalog.{given['catalog']}.defaultDatabase", str(given["db_name"]))
         return Target(session, str(given["catalog"]), str(given["db_name"]), str(given["table_name"]))
     session.conf.set(f"spark.sql.catalog.{CATALOG}", "org.apache.paimon.spark.SparkCatalog")
-    # A catalog of Paimon's makes a database in its warehouse: not beside other people's tables.
-    session.conf.set(f"spark.sql.catalog.{CATALOG}.warehouse", f"file:{scratch_folder()}")
+    session.conf.set(f"spark.sql.catalog.{CATALOG}.warehouse", scratch_warehouse(job))
     # Never the registered location: a link there may lead elsewhere by now.
     return Target(session, CATALOG, BY_PATH, job.boundary.real)
+
+
+def scratch_warehouse(job: Job) -> str:
+    """A catalog of Paimon's makes a database in its warehouse: not beside other people's tables.
+
+    It opens all tables with the files of its warehouse. Hadoop's mount table is a name for the folder on this disk
+    which Paimon opens by Hadoop, and with it buckets, by the credentials that Hadoop has.
+    """
+    if job.boundary.is_local:
+        return f"file:{scratch_folder()}"
+    job.session.conf.set(f"fs.viewfs.mounttable.{MOUNTS}.link./warehouse", f"file:{scratch_folder()}")
+    return f"viewfs://{MOUNTS}/warehouse"
 
 
 @cache

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a job checks of the lock that its options name: where its file is, and that its classes are in the driver."""
+
+from collections.abc import Iterator
+
+from lakehand.jobs.boundary import OutsideTable
+from lakehand.jobs.classes import require_class
+from lakehand.jobs.job import Job
+from lakehand.jobs.paths import is_below
+
+LOCK_PATH = "hoodie.write.lock.filesystem.path"
+PROVIDER = "hoodie.write.lock.provider"
+ON_STORAGE = ".StorageBasedLockProvider"
+# What the storage-based lock loads by the scheme of the table. Hudi has each in a jar of its own, such as hudi-aws.
+STORAGE_CLIENTS = {
+    **dict.fromkeys(("s3", "s3a"), "org.apache.hudi.aws.transaction.lock.S3StorageLockClient"),
+    **dict.fromkeys(("abfs", "abfss"), "org.apache.hudi.azure.transaction.lock.AzureStorageLockClient"),
+    **dict.fromkeys(("wasb", "wasbs"), "org.apache.hudi.azure.transaction.lock.AzureStorageLockClient"),
+    "gs": "org.apache.hudi.gcp.transaction.lock.GCSStorageLockClient",
+}
+
+
+def refuse_foreign_lock(job: Job) -> None:
+    """Hudi creates the folder of its file lock, wherever that is."""
+    path = job.parameters["options"].get(LOCK_PATH, "")
+    if not path or path == job.parameters.get("operators_lock_path"):
+        return
+    real = job.boundary.real_path(path)
+    if real is None or not any(is_below(real, prefix) for prefix in (job.boundary.real, *job.boundary.warehouses)):
+        raise OutsideTable(
+            f"{LOCK_PATH} is {path}, which is in no warehouse: name a folder inside the table or its warehouse, "
+            "or let the operator of the service set it for all tables"
+        )
+
+
+def refuse_missing_lock(job: Job) -> None:
+    """Hudi's bundle has only some of the locks that Hudi knows."""
+    provider = str(job.parameters["options"].get(PROVIDER, ""))
+    for name in classes_of(provider, job.boundary.real):
+        require_class(job, name, f"{PROVIDER}={provider}")
+
+
+def classes_of(provider: str, location: str) -> Iterator[str]:
+    if provider:
+        yield provider
+    client = STORAGE_CLIENTS.get(location.partition("://")[0])
+    if client and provider.endswith(ON_STORAGE):
+        yield client
