@@ -76,6 +76,25 @@ def file_lock(folder: str) -> dict[str, str]:
     }
 
 
+def storage_lock() -> dict[str, str]:
+    """A lock in the table's own folder in a bucket. On S3 the writer and Lakehand both need Hudi's jar hudi-aws."""
+    return {PROVIDER: "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider"}
+
+
+def delta_options(*, region: str, table: str = "delta_log") -> dict[str, str]:
+    """The settings of a Spark session that commits to Delta tables on S3 while others do, Lakehand among them.
+
+    All of them need the same ones, and the jar delta-storage-s3-dynamodb. ``table`` is the DynamoDB table that says
+    which commit was first, in ``region``.
+    """
+    log_store = "io.delta.storage.S3DynamoDBLogStore"
+    return {
+        **{f"spark.delta.logStore.{scheme}.impl": log_store for scheme in ("s3", "s3a")},
+        f"spark.{log_store}.ddb.tableName": table,
+        f"spark.{log_store}.ddb.region": region,
+    }
+
+
 def is_ready(url: str, *, timeout: float = 2.0) -> bool:
     """Whether the service at ``url`` accepts notifications now. Never raises."""
     from http.client import HTTPException

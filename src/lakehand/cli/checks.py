@@ -2,47 +2,28 @@
 """The checks of lakehand doctor, each on its own: it passes, or says what is wrong and how to fix it."""
 
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from datetime import timedelta
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
 
 from lakehand.app.home import own_paths, prepare_home
 from lakehand.app.path_guard import keep_apart, warehouses_of
 from lakehand.app.plugins import load as load_plugins
 from lakehand.app.plugins import storage_properties
 from lakehand.app.settings import Settings
+from lakehand.cli.catalog_checks import check_in_spark, check_listing
+from lakehand.cli.check_results import CheckFailed, CheckResult, result_of
+from lakehand.cli.class_checks import check_class, named_classes
+from lakehand.cli.spark_checks import check_spark, driver
 from lakehand.core.plugins import Plugins
 from lakehand.domain.errors import Invalid, LakehandError
 from lakehand.domain.locations import normalise_prefix
-from lakehand.domain.operations import Handle
+from lakehand.domain.references import Catalog
 from lakehand.engines.spark.command import FORMATS
-from lakehand.engines.spark.engine import SparkEngine
-from lakehand.engines.spark.jars import default_cache, is_there, jars_of
+from lakehand.engines.spark.jars import databases_of, default_cache, is_there, jars_of
 from lakehand.engines.spark.java import java_home
-from lakehand.spi import EngineContext, EngineState, EngineStatus, LeaseGrant, Work
+from lakehand.engines.spark.settings import read_settings
 from lakehand.storage import Storages
 from lakehand.store.migrate import current, head
-
-SPARK_TIMEOUT = 180.0  # seconds for Spark to start and count to a thousand
-TIME_TO_LIVE = timedelta(minutes=1)
-
-
-class CheckResult(NamedTuple):
-    part: str
-    is_fine: bool
-    detail: str
-    fix: str = ""
-
-
-class CheckFailed(Exception):
-    """What is wrong, and the fix."""
-
-    def __init__(self, detail: str, fix: str) -> None:
-        super().__init__(detail)
-        self.fix = fix
 
 
 def run_checks(settings: Settings, *, quick: bool) -> Iterator[CheckResult]:
@@ -61,18 +42,22 @@ def run_checks(settings: Settings, *, quick: bool) -> Iterator[CheckResult]:
         yield CheckResult("storage", is_fine=False, detail=detail, fix="give --warehouse DIR or LAKEHAND_WAREHOUSES")
     for warehouse in settings.all_warehouses:
         yield result_of(f"storage {warehouse}", check_storage, warehouse, storages)
+    catalogs = settings.catalog_map().values()
+    for catalog in catalogs:
+        yield result_of(f"catalog {catalog.name}", check_listing, plugins, catalog)
     if not quick:
-        yield result_of("spark", check_spark, settings, formats)
+        yield from run_spark_checks(settings, formats, list(catalogs))
 
 
-def result_of(part: str, check: Callable[..., str], *given: object) -> CheckResult:
-    try:
-        return CheckResult(part=part, is_fine=True, detail=check(*given))
-    except CheckFailed as failed:
-        return CheckResult(part=part, is_fine=False, detail=str(failed), fix=failed.fix)
-    except Exception as error:
-        fix = "" if isinstance(error, LakehandError) else "see the message"
-        return CheckResult(part=part, is_fine=False, detail=str(error) or type(error).__name__, fix=fix)
+def run_spark_checks(settings: Settings, formats: Sequence[str], catalogs: Sequence[Catalog]) -> Iterator[CheckResult]:
+    with driver(settings, formats) as engine:
+        started = result_of("spark", check_spark, engine)
+        yield started
+        in_spark = [one for one in catalogs if one.format in FORMATS and FORMATS[one.format].catalog]
+        for catalog in in_spark if started.is_fine else ():
+            yield result_of(f"catalog {catalog.name} in Spark", check_in_spark, engine, catalog)
+        for name, setting in named_classes(settings).items() if started.is_fine else ():
+            yield result_of(f"class {name}", check_class, engine, name, setting)
 
 
 def check_python() -> str:
@@ -103,9 +88,10 @@ def check_plugins(plugins: Plugins | LakehandError) -> str:
 
 
 def check_jars(settings: Settings, formats: Sequence[str]) -> str:
-    """Of every format that is switched on."""
+    """Of every format that is switched on, and of the object stores that tables are in."""
     folders = (settings.jar_folder, default_cache())
-    jars = jars_of(formats)
+    conf = read_settings(settings.plugin_configs()["engine", "spark"].properties).conf
+    jars = jars_of(formats, settings.storage_schemes, databases_of(list(settings.catalog_map().values()), conf))
     missing = [jar.file_name for jar in jars if not any(is_there(jar, folder) for folder in folders)]
     if missing:
         where = " or ".join(str(folder) for folder in folders)
@@ -152,7 +138,7 @@ def check_database(settings: Settings) -> str:
 def check_storage(warehouse: str, storages: Storages) -> str:
     """With the storage properties of the formats, as the service reads it."""
     location = normalise_prefix(warehouse)
-    fix = "create it, or correct --warehouse; check endpoint and credentials (storage properties or environment)"
+    fix = "create it, or correct --warehouse; check endpoint and credentials ([storage.s3] or environment)"
     try:
         storage, path = storages.of(location)
         files, folders = storage.contents(path)
@@ -161,49 +147,3 @@ def check_storage(warehouse: str, storages: Storages) -> str:
     except (OSError, Invalid) as error:
         raise CheckFailed(f"{location} cannot be read: {error}", fix) from error
     return f"can be read, {len(files) + len(folders)} entries"
-
-
-def check_spark(settings: Settings, formats: Sequence[str]) -> str:
-    """Starts the same driver as the service, in a temporary folder, and runs a small job."""
-    properties = settings.plugin_configs()["engine", "spark"].properties
-    with TemporaryDirectory(prefix="lakehand-doctor-") as folder:
-        engine = SparkEngine()
-        catalogs = tuple(settings.catalog_map().values())
-        context = EngineContext(home=Path(folder), formats=tuple(formats), jars=settings.jars, catalogs=catalogs)
-        engine.open(properties, context)
-        started = time.monotonic()
-        try:
-            status = run_probe(engine)
-        finally:
-            engine.stop(timedelta(0))
-    if status.state is not EngineState.SUCCEEDED:
-        raise CheckFailed(
-            f"the job ended {status.state}: {status.message}", "fix the other checks first, java above all"
-        )
-    seconds = time.monotonic() - started
-    return (
-        f"Spark {status.result.get('spark')} counted {status.result.get('rows')} rows, {seconds:.0f} s with its start"
-    )
-
-
-def run_probe(engine: SparkEngine) -> EngineStatus:
-    handle = Handle("doctor")
-    deadline = time.monotonic() + SPARK_TIMEOUT
-    engine.submit(
-        Work(job="probe", parameters={}, table="none", location=""),
-        handle,
-        LeaseGrant(heartbeat_token=None, time_to_live=TIME_TO_LIVE),
-    )
-    while time.monotonic() < deadline:
-        engine.tend()
-        if heartbeat_token := engine.heartbeat_token():
-            engine.renew([handle], LeaseGrant(heartbeat_token=heartbeat_token, time_to_live=TIME_TO_LIVE))
-        status = engine.status([handle])[handle]
-        if status.state.is_over:
-            return status
-        if engine.launcher.failures:
-            raise CheckFailed(f"the driver does not start: {engine.launcher.error}", "fix java and jars first")
-        time.sleep(0.2)
-    raise CheckFailed(
-        f"no answer within {SPARK_TIMEOUT:.0f} s", "check whether the machine has enough free memory and processor time"
-    )

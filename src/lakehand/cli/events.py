@@ -55,10 +55,13 @@ def send(
     *,
     format: Annotated[str, typer.Option("--format", help="Format of the table.")] = "",
     version: Annotated[str, typer.Option("--version", help="Instant, snapshot or version of the commit.")] = "",
+    partition: Annotated[
+        list[str] | None, typer.Option("--partition", help="One that changed: day=2026-11-15. Repeat for more.")
+    ] = None,
     session: Session,
 ) -> None:
     """Send one commit event, as a catalog or a store would, and show what became of it."""
-    answer = session.client.events.send(location, format=format, version=version)
+    answer = session.client.events.send(location, format=format, version=version, partitions=partition or ())
     session.show(answer.raw, answer_view)
     if answer.refused:
         raise CommandFailed("the event was refused")

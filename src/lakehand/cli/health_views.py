@@ -9,15 +9,15 @@ from rich.text import Text
 
 from lakehand.cli.views import brief, facts, grid, plain
 from lakehand.client.documents import Document
+from lakehand.domain.numbers import amount
 from lakehand.output import data, join, when
-from lakehand.spi.health import amount
 
 COLOURS = {"healthy": "green", "needs": "yellow", "broken": "red"}
 BAR = 20  # columns
 SHOWN = frozenset(
     {
         "files", "bytes", "small_files", "small_bytes", "histogram", "delete_files", "deletion_vectors", "log_files",
-        "log_bytes", "snapshots", "oldest_snapshot", "pending_plans", "oldest_pending", "rows",
+        "log_bytes", "snapshots", "oldest_snapshot", "savepoints", "pending_plans", "oldest_pending", "rows",
     }
 )  # fmt: skip
 
@@ -54,6 +54,7 @@ def health(numbers: Document) -> Iterator[tuple[str, str]]:
     yield "logs", f"{numbers['log_files']} log files{sized(numbers, 'log_bytes')}" if numbers.get("log_files") else ""
     yield "rows", f"{numbers['rows']:,}" if isinstance(numbers.get("rows"), int) else ""
     yield "snapshots", dated(numbers, "snapshots", "oldest_snapshot")
+    yield "savepoints", savepoints(numbers)
     yield "pending plans", dated(numbers, "pending_plans", "oldest_pending")
     yield "other", others(numbers)
 
@@ -82,6 +83,14 @@ def dated(numbers: Document, count: str, oldest: str) -> str:
         return ""
     since = f", the oldest {when(numbers[oldest])}" if numbers.get(oldest) else ""
     return f"{numbers[count]}{since}"
+
+
+def savepoints(numbers: Document) -> str:
+    """Their instants; Lakehand never removes one, nor the files that it holds."""
+    if not numbers.get("savepoints"):
+        return ""
+    found = str(numbers["savepoints"]).split(",")
+    return f"{len(found)}, whose files every action keeps: {', '.join(found)}"
 
 
 def histogram(classes: Document) -> str:

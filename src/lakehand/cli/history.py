@@ -17,8 +17,8 @@ from lakehand.cli.options import Session, TableName
 from lakehand.cli.plots import Label, Plot, count_text
 from lakehand.cli.views import name_of, problem_text
 from lakehand.client.documents import Document
+from lakehand.domain.numbers import amount
 from lakehand.output import data, join, parse_time, span
-from lakehand.spi.health import amount
 
 Number = Annotated[
     str,

@@ -10,7 +10,7 @@ import typer
 from lakehand.cli.errors import CommandFailed
 from lakehand.cli.options import URL, Url, pairs, words
 from lakehand.output import print_error
-from lakehand.writer import INLINE, TABLE_TYPES, file_lock, hudi_options
+from lakehand.writer import INLINE, TABLE_TYPES, file_lock, hudi_options, storage_lock
 
 SHORT = {"mor": TABLE_TYPES[0], "cow": TABLE_TYPES[1]}
 
@@ -32,6 +32,9 @@ def print_options(
     lock_folder: Annotated[
         str | None, typer.Option(help="Folder for a lock that writer and Lakehand both reach.")
     ] = None,
+    in_bucket: Annotated[
+        bool, typer.Option("--storage-lock", help="A lock in the table's own folder in a bucket; needs hudi-aws.")
+    ] = False,
     lock: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="A hoodie.write.lock option; repeatable.")
     ] = None,
@@ -42,7 +45,10 @@ def print_options(
     url: Url = URL,
 ) -> None:
     """Print the options that connect a Hudi writer to this service."""
-    locks = {**(file_lock(lock_folder) if lock_folder else {}), **pairs(lock or [], "--lock")}
+    if lock_folder and in_bucket:
+        raise CommandFailed("--lock-folder is for disks and HDFS, --storage-lock for buckets: give one of them")
+    locks = file_lock(lock_folder) if lock_folder else storage_lock() if in_bucket else {}
+    locks |= pairs(lock or [], "--lock")
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         options = hudi_options(

@@ -8,8 +8,10 @@ from lakehand.cli import (
     audit,
     catalogs,
     check,
+    delta_options,
     demo,
     doctor,
+    drain,
     events,
     fleet,
     hudi_options,
@@ -67,6 +69,15 @@ app.command(
     epilog="lakehand hudi-options --hudi-version 1.2.1 --actions compaction,clustering,clean  ·  "
     "lakehand hudi-options -V 0.15.0 --format python",
 )(hudi_options.print_options)
+app.command("delta-options", epilog="lakehand delta-options --region eu-central-1 --format toml")(
+    delta_options.print_options
+)
+add_command(
+    app, "drain",
+    epilog="lakehand drain --home /var/lib/lakehand --wait --timeout 600  ·  "
+    "lakehand drain --url http://one:9091 --undo",
+)(drain.drain)  # fmt: skip
+add_command(app, "instances")(drain.instances)
 add_command(app, "plugins")(info.plugins)
 app.command("settings", epilog="lakehand settings delta  ·  lakehand settings --json")(settings.settings)
 add_command(app, "version")(info.version)

@@ -18,11 +18,12 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from lakehand.cli.check import Set, open_local_reader, table_checker
 from lakehand.cli.errors import CommandFailed
 from lakehand.cli.health_views import card
-from lakehand.cli.options import AsJson, Config, Yes, absolute_reference, pairs
-from lakehand.cli.views import brief, coloured, grid, listing_view
+from lakehand.cli.options import AsJson, Config, VerifyRows, Yes, absolute_reference, pairs
+from lakehand.cli.views import brief, coloured, grid, listing_view, rows_text
+from lakehand.domain.numbers import amount
+from lakehand.domain.row_checks import PROPERTY, row_mode, row_report
 from lakehand.domain.texts import visible
 from lakehand.output import data, join, print_error, span, stdout_console
-from lakehand.spi.health import amount
 
 if TYPE_CHECKING:
     from lakehand.domain.actions import Action
@@ -53,6 +54,7 @@ def maintain(
     confirm: Annotated[
         bool, typer.Option("--confirm", help="Delete even an implausibly large share of files. Needs --action.")
     ] = False,
+    verify_rows: VerifyRows = None,
     set: Set = None,
     scheduling: Annotated[str | None, typer.Option(help="writer or service; default: the one that fits.")] = None,
     yes: Yes = False,
@@ -81,12 +83,18 @@ def maintain(
         return
     with working_folder(home) as folder:
         done = run(
-            found, before, request, reader=reader, home=folder, printer=printer, properties=pairs(set or [], "--set")
-        )
+            found, before, request, reader=reader, home=folder, printer=printer,
+            properties={**pairs(set or [], "--set"), **row_property(verify_rows)},
+        )  # fmt: skip
         after = checker.check(found)
         is_good = printer.show_outcome(before, after, done, folder=folder)
         if not is_good:
             raise typer.Exit(1)
+
+
+def row_property(mode: str | None) -> Mapping[str, str]:
+    """The option counts for all that is done to the table, as its property does."""
+    return {PROPERTY: str(row_mode(mode, "--verify-rows"))} if mode is not None else {}
 
 
 def find_table(reader: "LocalReader", path: str) -> "DiscoveredTable":
@@ -260,6 +268,8 @@ class MaintainPrinter:
             self.out.print()
             self.out.print(operations_table(done))
             for operation in done:
+                if report := row_report(operation.result):
+                    self.out.print(join(f"rows of {operation.process.action}: ", rows_text(dict(report.document))))
                 if operation.result.get("would_delete") is not None:
                     self.out.print(listing_view(dict(operation.result)))
             self.out.print()

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lakehand.cli.errors import CommandFailed
-from lakehand.cli.options import Id, Ids, Limit, Session, TableName, Watch, Yes, add_command, pairs
+from lakehand.cli.options import Id, Ids, Limit, Session, TableName, VerifyRows, Watch, Yes, add_command, pairs
 from lakehand.cli.views import limited, name_of, operation_view, operations_view
 from lakehand.client.documents import GOOD, Document
 from lakehand.domain.texts import visible
@@ -78,6 +78,7 @@ def submit(
         bool,
         typer.Option("--confirm", help="Delete even an implausibly large share of files; recorded with your name."),
     ] = False,
+    verify_rows: VerifyRows = None,
     option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the format, if it is allowed.")
     ] = None,
@@ -87,8 +88,9 @@ def submit(
     """Submit an operation now. Submitting the same plan again returns the same operation."""
     options = pairs(option, "--option")
     operation = session.client.operations.submit(
-        session.client.tables.get(table), action, instant=instant, options=options, dry_run=dry_run, confirm=confirm
-    )
+        session.client.tables.get(table), action, instant=instant, options=options, dry_run=dry_run, confirm=confirm,
+        verify_rows=verify_rows,
+    )  # fmt: skip
     if watch:
         watch_operation(operation.id, session)
     else:

@@ -29,6 +29,13 @@ Token: TypeAlias = Annotated[
         "--token", envvar="LAKEHAND_TOKEN", help="API token, if the service requires one.", show_default=False
     ),
 ]
+TokenFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--token-file", envvar="LAKEHAND_TOKEN_FILE", help="File with the API token: nobody sees it in a list of "
+        "processes.", show_default=False,
+    ),
+]  # fmt: skip
 CaFile: TypeAlias = Annotated[
     Path | None,
     typer.Option(
@@ -41,6 +48,15 @@ CaFile: TypeAlias = Annotated[
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Watch: TypeAlias = Annotated[bool, typer.Option("--watch", "-w", help="Keep watching and show changes, until Ctrl-C.")]
 Limit: TypeAlias = Annotated[int, typer.Option("--limit", min=1, help="Show at most this many.")]
+VerifyRows: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--verify-rows",
+        metavar="count|checksum",
+        help="Compare rows before and after; unequal ones pause the table.",
+        show_default=False,
+    ),
+]
 Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 TableName: TypeAlias = Annotated[
     str, typer.Argument(metavar="TABLE", help="Id, name, db.name, catalog:db.name or location of a table.")
@@ -71,6 +87,7 @@ class Session:
 
     url: Url = URL
     token: Token = None
+    token_file: TokenFile = None
     ca_file: CaFile = None
     as_json: AsJson = False
 
@@ -80,8 +97,17 @@ class Session:
 
         retries = Retries(attempts=3, first=0.1, longest=2.0)
         return LakehandClient(
-            self.url, self.token, retries=retries, verify=trust(self.ca_file) if self.ca_file else True
+            self.url, self.secret, retries=retries, verify=trust(self.ca_file) if self.ca_file else True
         )
+
+    @property
+    def secret(self) -> str | None:
+        if self.token or self.token_file is None:
+            return self.token
+        try:
+            return self.token_file.read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise CommandFailed(f"--token-file {self.token_file} cannot be read: {error.strerror}") from None
 
     def show(self, document: Any, view: View) -> None:
         print_document(document, view, as_json=self.as_json)

@@ -9,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from lakehand.client.documents import FINAL, Document
+from lakehand.domain.numbers import amount
 from lakehand.domain.texts import visible
 from lakehand.output import data, join, took, when
-from lakehand.spi.health import amount
 
 COLOURS = {
     "pending": "yellow",
@@ -105,6 +105,7 @@ def table_view(table: Document) -> RenderableType:
             ("priority", str(table["priority"])),
             ("heartbeat timeout", f"{table['heartbeat_timeout']:g} s"),
             ("state", data("paused", "yellow") if table.get("paused") else "active"),
+            ("paused because", data(table.get("pause_reason") or "", "red")),
             ("problem", problem_text(table)),
             ("health", health_text(table.get("health") or {})),
             ("properties", properties),
@@ -184,11 +185,23 @@ def operation_facts(operation: Document) -> Table:
             ("progress", progress_text(operation)),
             ("next attempt", when(operation["next_try"]) if operation.get("next_try") else ""),
             ("failure", f"{failure['reason']}: {failure['message']}" if failure else ""),
+            ("rows", rows_text((operation.get("result") or {}).get("verified_rows") or {})),
             ("result", plain(operation.get("result") or {})),
             ("created", when(operation["created_at"])),
             ("took", took(operation.get("started_at"), operation.get("finished_at"))),
         ]
     )
+
+
+def rows_text(report: Document) -> Text:
+    """Whether the rows are the same before and after, with the numbers of both."""
+    outcome = str(report.get("outcome") or "")
+    lines = [f"{outcome}: {report.get('reason')}"] if outcome else []
+    for name in ("before", "after"):
+        if found := report.get(name):
+            value = f", checksum {found['checksum']}" if found.get("checksum") else ""
+            lines.append(f"{name}: {found['rows']} rows at {found['state']}, from {found['from']}{value}")
+    return data("\n".join(lines), "red" if outcome == "unequal" else "")
 
 
 def failure_of(operation: Document) -> Document:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls about events: what happened, newest first; or as it happens, oldest first."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, timezone
 from time import monotonic
 from uuid import uuid4
@@ -42,15 +42,18 @@ def list_events(
     yield from send_for_pages(EVENTS, Page[Event], (yield from filters_of(table, operation, kind)), limit)
 
 
-def send_commit(location: str, *, format: str = "", version: str = "") -> Steps[CommitOutcome]:
+def send_commit(
+    location: str, *, format: str = "", version: str = "", partitions: Sequence[str] = ()
+) -> Steps[CommitOutcome]:
     """Tell the service that a table has changed, as a catalog or a store does; by location, or catalog:db.name.
 
-    ``version``: the instant, snapshot or version of the commit. Sending it twice does no harm.
+    ``version``: the instant, snapshot or version of the commit. ``partitions``: which changed, as
+    ``column=value/column=value``. Sending it twice does no harm.
     """
     catalog, _, name = location.rpartition(":")
     named = {"location": absolute_location(location)} if "/" in location else {"catalog": catalog, "table": name}
     event = {"specversion": "1.0", "type": COMMITTED, "source": "lakehand.client", "id": str(uuid4())}
-    event_data = {**named, "format": format, "version": version}
+    event_data = {**named, "format": format, "version": version, "partitions": list(partitions)}
     return (yield from send(post(COMMITS, CommitOutcome, {**event, "data": event_data}, is_repeatable=True)))
 
 

@@ -110,6 +110,12 @@ class Catalogs(Group[R]):
     sync = Call(service_calls.sync_catalog)
 
 
+class Drains(Group[R]):
+    show = Call(service_calls.show_drain)
+    begin = Call(service_calls.begin_drain)
+    end = Call(service_calls.end_drain)
+
+
 class Tokens(Group[R]):
     list = Call(access_calls.list_tokens)
     create = Call(access_calls.create_token)
@@ -137,5 +143,6 @@ class Groups(Group[R]):
         self.events = Events(runner)
         self.alerts = Alerts(runner)
         self.catalogs = Catalogs(runner)
+        self.drains = Drains(runner)
         self.tokens = Tokens(runner)
         self.audit = Audit(runner)

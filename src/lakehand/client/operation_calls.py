@@ -74,10 +74,14 @@ def submit_operation(
     options: Mapping[str, str] | None = None,
     dry_run: bool = False,
     confirm: bool = False,
+    verify_rows: str | None = None,
 ) -> Steps[SubmittedOperation]:
-    """Submit an operation. With an instant: run that plan, once, however often it is submitted. Else: plan and run."""
+    """Submit an operation. With an instant: run that plan, once, however often it is submitted. Else: plan and run.
+
+    ``verify_rows``: compare rows before and after by ``count`` or ``checksum``.
+    """
     body: Document = {"table": (yield from table_id(table)), "action": action, "instant": instant, "options": options}
-    body |= {"dry_run": dry_run or None, "confirm": confirm or None}
+    body |= {"dry_run": dry_run or None, "confirm": confirm or None, "verify_rows": verify_rows}
     outcome = yield from send_for_outcome(post(OPERATIONS, Operation, body, is_repeatable=instant is not None))
     return read(SubmittedOperation, outcome.document(), is_new=outcome.is_new)
 

@@ -23,7 +23,21 @@ class Instance(Answer):
     version: str
     started_at: datetime
     seen_at: datetime
+    state: str | None  # serving, draining, drained or stopped, as it last reported; None: its version cannot say
     detail: Document
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drain(Answer):
+    """How far an instance is with handing over its work."""
+
+    instance: str
+    state: str  # serving, draining, or drained: then it can be stopped
+    since: datetime | None
+    by: str
+    operations: int
+    evaluations: int
+    messages: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,10 @@ from typing import Any, Literal
 from lakehand.client.answers import ItemList, Page
 from lakehand.client.documents import Parameters
 from lakehand.client.fleet_answers import Alert, Fleet, ReceiverTest
-from lakehand.client.service_answers import Catalog, CatalogSync, Instance, Plugin, Version
+from lakehand.client.service_answers import Catalog, CatalogSync, Drain, Instance, Plugin, Version
 from lakehand.client.steps import ItemSteps, Request, Steps, get, post, send, send_for_pages
 
-ALERTS, CATALOGS = "/api/v1/alerts", "/api/v1/catalogs"
+ALERTS, CATALOGS, DRAIN = "/api/v1/alerts", "/api/v1/catalogs", "/api/v1/drain"
 ANYTHING: Any = object
 
 
@@ -56,6 +56,22 @@ def list_plugins() -> Steps[list[Plugin]]:
 def list_instances() -> Steps[list[Instance]]:
     """The service processes that share the database."""
     return (yield from send(get("/api/v1/instances", ItemList[Instance]))).items
+
+
+def show_drain() -> Steps[Drain]:
+    """Whether the instance that answers takes on work, and what it holds."""
+    return send(get(DRAIN, Drain))
+
+
+def begin_drain(*, timeout: float | timedelta | None = None) -> Steps[Drain]:
+    """The instance that answers claims nothing new; after ``timeout`` (seconds) its running work is stopped, too."""
+    seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+    return send(post(DRAIN, Drain, {"timeout": seconds}))
+
+
+def end_drain() -> Steps[Drain]:
+    """The instance that answers takes on work again."""
+    return send(Request(method="DELETE", route=DRAIN, answer=Drain, is_repeatable=True))
 
 
 def show_version() -> Steps[Version]:

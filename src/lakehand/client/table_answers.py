@@ -43,6 +43,7 @@ class Table(TableName):
     catalog: str
     properties: dict[str, str]
     paused: bool
+    pause_reason: str  # why the service paused it; empty if a person did, or if it is not paused
     removed: bool
     changed_at: datetime | None  # when a probe last found a change
     looked_at: datetime | None

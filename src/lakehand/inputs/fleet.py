@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What requests about the fleet, its events and its catalogs may contain."""
 
+from datetime import timedelta
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from lakehand.inputs.fields import Id, Name, Paging
@@ -17,6 +19,19 @@ class EventQuery(Paging):
     table: Id | None = None
     operation: Id | None = None
     kind: Name | None = None
+
+
+class DrainRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    timeout: float | None = Field(
+        default=None, ge=0, le=LONGEST * 3600, allow_inf_nan=False,
+        description="Stop running work after so many seconds and hand it over. Without it, it may finish.",
+    )  # fmt: skip
+
+    @property
+    def span(self) -> timedelta | None:
+        return None if self.timeout is None else timedelta(seconds=self.timeout)
 
 
 class SyncRequest(BaseModel):

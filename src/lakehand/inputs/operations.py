@@ -9,6 +9,7 @@ from lakehand.core.table_service import TableService
 from lakehand.domain.errors import Invalid
 from lakehand.domain.numbers import LARGEST_ID
 from lakehand.domain.operations import Status
+from lakehand.domain.row_checks import RowMode
 from lakehand.domain.tables import Table, TableId
 from lakehand.inputs.fields import ActionName, Id, Location, Name, OwnedQuery
 from lakehand.inputs.parameters import Options
@@ -36,6 +37,9 @@ class OperationRequest(BaseModel):
     dry_run: bool = Field(default=False, description="Only list what would be deleted, if the action supports it.")
     confirm: bool = Field(
         default=False, description="Run it even if the job finds it implausible. Recorded with the caller's name."
+    )
+    verify_rows: RowMode = Field(
+        default=RowMode.OFF, description="Compare rows before and after. It can only raise what the table has."
     )
 
 

@@ -37,7 +37,7 @@ class NewTable(BaseModel):
     action_types: ActionNames | None = Field(
         default=None,
         min_length=1,
-        description="What Lakehand does for it. Default: compaction for hudi, else all actions of the format.",
+        description="What Lakehand does for it. Default: compaction for hudi, else all that are not optional.",
     )
     scheduling: Scheduling = Field(
         default=Scheduling.WRITER, description="writer: run the writer's plans; service: plan, too."

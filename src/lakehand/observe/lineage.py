@@ -121,7 +121,7 @@ def statistics(operation: Operation) -> dict[str, OutputDatasetFacet]:
 
 def engine_version(engine: str) -> str:
     try:
-        return version("pyspark") if engine == "spark" else "unknown"
+        return version("pyspark") if engine in ("spark", "spark-submit") else "unknown"
     except PackageNotFoundError:
         return "unknown"
 

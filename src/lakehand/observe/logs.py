@@ -16,7 +16,7 @@ _SECRET = re.compile(
     r"((?:token|key|password|secret|authorization)[\"']?\s*[=:]\s*[\"']?(?:bearer\s+)?)[^\s&\"',;]+", re.I
 )
 _URL_PASSWORD = re.compile(r"(://[^/\s:@]*:)[^/\s@]+@")
-QUIET = ("alembic", "uvicorn", "httpx", "httpcore", "py4j")
+QUIET = ("alembic", "uvicorn", "httpx", "httpcore", "py4j", "pyiceberg")
 
 
 def hidden(text: str) -> str:

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 from typing_extensions import Self
 
-from lakehand.core.access_ports import AuditFilter
+from lakehand.core.ports import AuditFilter
 from lakehand.domain.access import Role
 from lakehand.domain.audit import AuditEntry
 from lakehand.inputs.access import AuditQuery

@@ -8,7 +8,7 @@ from lakehand.core.readiness import OK, ReadinessCheck
 from lakehand.rest.access import Context, Credentials, secret_of
 
 router = APIRouter(tags=["health"])
-WITHOUT_DETAILS = {"database": "away"}  # shown without a token instead of the details
+WITHOUT_DETAILS = {"database": "away", "instance": "draining"}  # shown without a token instead of the details
 NOT_OK = "not ok"
 
 

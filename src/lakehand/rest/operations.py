@@ -38,7 +38,7 @@ def submit_operation(new: OperationRequest, context: Context, caller: Caller, re
     options = {"options": dict(check_options(new.options, rules))} if new.options else {}
     operation, is_new = context.requests.operations.submit(
         caller, table, Action(new.action), instant=instant, parameters=options,
-        dry_run=new.dry_run, confirm=new.confirm,
+        dry_run=new.dry_run, confirm=new.confirm, verify_rows=new.verify_rows,
     )  # fmt: skip
     response.status_code = 201 if is_new else 200
     return OperationAnswer.of(operation, table)

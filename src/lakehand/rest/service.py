@@ -4,6 +4,7 @@
 from fastapi import APIRouter
 from pydantic import Field
 
+from lakehand.inputs.fleet import DrainRequest
 from lakehand.rest.access import Caller, Context
 from lakehand.rest.fields import Answer, Document, Moment, SpanSeconds
 
@@ -57,11 +58,26 @@ class InstanceAnswer(Answer):
     version: str
     started_at: Moment
     seen_at: Moment
+    state: str | None = Field(
+        description="serving, draining, drained or stopped, as it last reported; null: its version cannot say."
+    )
     detail: Document
 
 
 class InstancesAnswer(Answer):
     items: list[InstanceAnswer]
+
+
+class DrainAnswer(Answer):
+    """How far this instance is with handing over its work."""
+
+    instance: str
+    state: str = Field(description="serving, draining, or drained: then it can be stopped.")
+    since: Moment | None
+    by: str = Field(description="Who asked for it.")
+    operations: int = Field(description="Operations whose lease it holds.")
+    evaluations: int = Field(description="Evaluations that are under way.")
+    messages: int = Field(description="Messages about alerts that are on their way.")
 
 
 @router.get("/version")
@@ -79,3 +95,21 @@ def list_plugins(context: Context, _caller: Caller) -> PluginsAnswer:
 def list_instances(context: Context, _caller: Caller) -> InstancesAnswer:
     """The service processes that share this database."""
     return InstancesAnswer.model_validate({"items": context.instances.list()})
+
+
+@router.get("/drain")
+def show_drain(context: Context, _caller: Caller) -> DrainAnswer:
+    """Whether this instance takes on work, and what it holds."""
+    return DrainAnswer.model_validate(context.requests.drain_service.report())
+
+
+@router.post("/drain")
+def begin_drain(context: Context, caller: Caller, request: DrainRequest | None = None) -> DrainAnswer:
+    """This instance claims nothing new and hands over its work; requests are still answered."""
+    return DrainAnswer.model_validate(context.requests.begin_drain(caller, (request or DrainRequest()).span))
+
+
+@router.delete("/drain")
+def end_drain(context: Context, caller: Caller) -> DrainAnswer:
+    """This instance takes on work again."""
+    return DrainAnswer.model_validate(context.requests.end_drain(caller))

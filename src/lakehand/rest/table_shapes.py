@@ -43,6 +43,7 @@ class TableAnswer(TableName):
     catalog: str
     properties: dict[str, str]
     paused: bool
+    pause_reason: str = Field(description="Why Lakehand paused it; empty if a person did, or if it is not paused.")
     removed: bool
     changed_at: Moment | None = Field(description="When a probe last found a change.")
     looked_at: Moment | None

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from lakehand.core.access_ports import AuditFilter
+from lakehand.core.ports import AuditFilter
 from lakehand.domain.numbers import LARGEST_ID
 from lakehand.domain.tables import TableId
 from lakehand.web.access import Somebody

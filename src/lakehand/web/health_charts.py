@@ -19,7 +19,9 @@ LINES = {
     "snapshots": (health.SNAPSHOTS, "paused"),
 }
 ANNOTATION_COLOURS = {"succeeded": "healthy", "failed": "failed"}
-REWRITES = frozenset({"compaction", "clustering", "rewrite-data", "optimize", "z-order", "compact", "purge"})
+REWRITES = frozenset(
+    {"compaction", "clustering", "log-compaction", "rewrite-data", "optimize", "z-order", "compact", "purge"}
+)
 
 
 def files_chart(history: TableHistory) -> Chart:

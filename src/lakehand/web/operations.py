@@ -17,6 +17,7 @@ from lakehand.domain.errors import LakehandError
 from lakehand.domain.numbers import LARGEST_ID
 from lakehand.domain.operations import REOPENABLE, Operation, OperationId, Status
 from lakehand.domain.processes import Json
+from lakehand.domain.row_checks import row_report
 from lakehand.domain.tables import TableId
 from lakehand.web.access import PageRequest, Somebody
 from lakehand.web.context import PageContext
@@ -102,6 +103,7 @@ def operation_page(view: PageRequest, id: OperationId, **more: Any) -> Response:
         can_cancel=not operation.status.is_final and not operation.cancel_requested,
         can_retry=operation.status in REOPENABLE,
         result=list(numbers(operation.result)),
+        rows=row_report(operation.result),
         effect=list(effect_of(context, detail)),
         log=log, no_log=no_log,
     )  # fmt: skip

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid, LakehandError
+from lakehand.domain.row_checks import RowMode
 from lakehand.domain.tables import Table, TableChanges, TableId
 from lakehand.web.access import PageRequest, Somebody
 from lakehand.web.errors import status_of
@@ -32,8 +33,9 @@ def run_action(id: PathId, form: Form, view: Somebody) -> Response:
     def run(number: TableId) -> str:
         table = view.context.tables.get(number)
         operation, _ = view.context.requests.operations.submit(
-            view.caller, table, Action(form.text("action")), dry_run=form.flag("dry_run"), confirm=form.flag("confirm")
-        )
+            view.caller, table, Action(form.text("action")), dry_run=form.flag("dry_run"), confirm=form.flag("confirm"),
+            verify_rows=RowMode.CHECKSUM if form.flag("verify_rows") else RowMode.OFF,
+        )  # fmt: skip
         return f"/operations/{operation.id}"
 
     return do(view, id, run)

@@ -8,8 +8,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from lakehand.domain.numbers import amount as bytes_text
 from lakehand.domain.texts import visible
-from lakehand.spi.health import amount as bytes_text
 
 SHAPES = {
     "healthy": "●", "needs-work": "▲", "working": "◐", "failed": "■", "paused": "‖", "unreadable": "?", "new": "○",

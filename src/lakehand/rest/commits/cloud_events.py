@@ -24,6 +24,7 @@ TIME: TypeAdapter[AwareDatetime] = TypeAdapter(AwareDatetime)
 FAULTS = (BaseCloudEventException, ValueError, TypeError, ArithmeticError, LookupError)
 Version = Annotated[str | int, Field(union_mode="left_to_right")]
 Partition = Annotated[str, Field(max_length=1024)]
+PARTITIONS = "Which partitions changed, each as column=value/column=value: where decisions look first."
 Numbers = Annotated[dict[Name, float], Field(max_length=100, description="Files, bytes, rows that were added.")]
 EXAMPLE: dict[str, Any] = {
     "specversion": "1.0",
@@ -44,7 +45,7 @@ class CommitData(BaseModel):
     table: Name = Field(default="", description="The name in the catalog, with its namespace: sales.orders.")
     format: Name = Field(default="", description="Needed only to register an unknown table.")
     version: Version = Field(default="", description="Instant, snapshot or version of the commit.")
-    partitions: Annotated[tuple[Partition, ...], Field(max_length=1000, description="Which partitions changed.")] = ()
+    partitions: Annotated[tuple[Partition, ...], Field(max_length=1000, description=PARTITIONS)] = ()
     numbers: Numbers | None = None
 
 
@@ -107,5 +108,6 @@ def read_event(event: BaseCloudEvent, defaults: Defaults) -> Item:
         db_name=db_name,
         table_name=table_name,
         format=data.format,
+        partitions=data.partitions,
         register=defaults.register,
     )

@@ -3,7 +3,7 @@
 
 from datetime import timedelta
 
-from lakehand.core.access_ports import AuditFilter
+from lakehand.core.ports import AuditFilter
 from lakehand.domain.audit import AuditEntry
 from lakehand.domain.tokens import TokenId
 from lakehand.inputs.access import AuditQuery, TokenRequest

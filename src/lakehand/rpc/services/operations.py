@@ -33,7 +33,7 @@ def submit_operation(call: Call, request: pb.SubmitOperationRequest) -> pb.Submi
     options = {"options": dict(check_options(new.options, rules))} if new.options else {}
     operation, is_new = call.context.requests.operations.submit(
         call.caller, table, Action(new.action), instant=instant, parameters=options,
-        dry_run=new.dry_run, confirm=new.confirm,
+        dry_run=new.dry_run, confirm=new.confirm, verify_rows=new.verify_rows,
     )  # fmt: skip
     return pb.SubmitOperationResponse(operation=operation_message(operation, table), is_new=is_new)
 
