@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from lakehand.domain.boundaries import EXTRA_LOCATIONS, Boundary
 from lakehand.domain.errors import LocationRefused
-from lakehand.domain.locations import Warehouses, normalise
+from lakehand.domain.locations import Warehouses
 
 Draw = Callable[[str, Sequence[str]], Boundary]
 
@@ -21,16 +21,16 @@ def boundaries(warehouses: Warehouses, check_path: Callable[[str], None]) -> Dra
             location=location,
             real=real_location(location),
             warehouses=inside,
-            extra=tuple(extra_prefix(one, check_path) for one in extra),
+            extra=tuple(extra_prefix(one, warehouses, check_path) for one in extra),
             folder=folder_at(location),
         )
 
     return draw
 
 
-def extra_prefix(text: str, check_path: Callable[[str], None]) -> str:
+def extra_prefix(text: str, warehouses: Warehouses, check_path: Callable[[str], None]) -> str:
     try:
-        location = normalise(text)
+        location = warehouses.spell(text)
         check_path(location)
     except LocationRefused as error:
         raise LocationRefused(f"{EXTRA_LOCATIONS} names {text!r}, which is not allowed: {error}") from error

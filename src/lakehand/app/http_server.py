@@ -3,9 +3,13 @@
 
 import json
 import os
+import signal
 import socket
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -61,13 +65,28 @@ class AnnouncedServer(uvicorn.Server):
 
     def __init__(
         self, config: uvicorn.Config, home: Path, pages: PageContext | None = None, *, scheme: str = "http",
-        rpc: "RpcServer | None" = None,
+        rpc: "RpcServer | None" = None, finish_work: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(config)
+        self.finish_work = finish_work
         self.home = home
         self.scheme = scheme
         self.pages = pages
         self.rpc = rpc
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """The first SIGTERM lets work finish while requests are answered. Any signal after it stops at once."""
+        finish_work, self.finish_work = self.finish_work, None
+        if sig == signal.SIGTERM and finish_work is not None and not self.should_exit:
+            threading.Thread(target=self.exit_after, args=(finish_work,), name="finish-work", daemon=True).start()
+        else:
+            super().handle_exit(sig, frame)
+
+    def exit_after(self, finish_work: Callable[[], None]) -> None:
+        try:
+            finish_work()
+        finally:
+            self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self.pages:

@@ -29,6 +29,7 @@ CONTRACTS: Mapping[str, type] = {
     "process-factory": ProcessFactory, "table-format": TableFormat, "engine": ExecuteEngine,
 }  # fmt: skip
 OURS = "lakehand"
+EVERY = ""  # in place of a name: for every plugin of the kind
 LOAD_TIMEOUT = 30.0  # seconds to import and open a plugin
 Pair = tuple[Format, Action]
 
@@ -109,10 +110,16 @@ def load_kind(kind: str, configs: Configs, open_plugin: Open, timeout: float = L
             why = f"its name is taken by {holder.value} of {distribution_of(holder)}: names must be unique"
             loaded.append(Loaded(report=report(kind, entry, "broken", why)))
         else:
-            config = configs.get((kind, entry.name), PluginConfig())
+            config = config_of(configs, kind, entry.name)
             loaded.append(load_one(kind, entry, config, open_plugin, timeout))
             taken[entry.name] = entry
     return loaded
+
+
+def config_of(configs: Configs, kind: str, name: str) -> PluginConfig:
+    """The plugin's own, and what every plugin of its kind gets."""
+    own, shared = configs.get((kind, name), PluginConfig()), configs.get((kind, EVERY), PluginConfig())
+    return replace(own, properties={**shared.properties, **own.properties})
 
 
 def load_one(kind: str, entry: EntryPoint, config: PluginConfig, open_plugin: Open, timeout: float) -> Loaded:

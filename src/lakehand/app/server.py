@@ -5,6 +5,7 @@ import logging
 import platform
 import signal
 import socket
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from lakehand.rpc import RpcServer
 
 log = logging.getLogger(__name__)
+# Seconds that a busy thread keeps others waiting. The intake waits for it at each call into the database.
+SWITCH_INTERVAL = 0.001
 
 Discovery = Callable[[Service], TableDiscovery]  # how tables are found for the dashboard's first page
 
@@ -44,6 +47,7 @@ def serve(settings: Settings, discovery: Discovery | None = None) -> None:
     """Serve until SIGTERM or SIGINT. The Spark driver keeps running, unless ``stop_driver`` is set."""
     logs.set_up(settings.log_level, settings.log_format)
     report_config(settings)
+    sys.setswitchinterval(SWITCH_INTERVAL)
     certificates = open_certificates(settings)
     signals = Signals()
     with (
@@ -77,7 +81,10 @@ def run(service: Service, listeners: Listeners, signals: "Signals", discovery: D
         if rpc:
             rpc.start(rpc_context(service))
         config = http_config(context, settings, pages, certificates)
-        server = AnnouncedServer(config, settings.home, pages, scheme="https" if certificates else "http", rpc=rpc)
+        server = AnnouncedServer(
+            config, settings.home, pages, scheme="https" if certificates else "http", rpc=rpc,
+            finish_work=service.finish_work,
+        )  # fmt: skip
         with signals:
             server.run(sockets=[listeners.http])
     finally:

@@ -3,6 +3,7 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,9 +14,10 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, Setting
 from lakehand.app.alert_settings import AlertSettings, read_alerts
 from lakehand.app.config_file import ConfigChoice, choose_config, exposed_secrets, merged, read_config
 from lakehand.app.oidc_settings import OidcSettings, read_oidc
-from lakehand.app.plugins import PluginConfig
+from lakehand.app.plugins import EVERY, PluginConfig
 from lakehand.app.secrets import check_writer_secret, checked_tokens, read_tokens
 from lakehand.app.setting_types import Duration, Texts, Words, setting
+from lakehand.app.storage_settings import StorageSettings, is_in_s3
 from lakehand.app.telemetry_settings import TelemetrySettings
 from lakehand.core.catalog_service import ServedCatalog
 from lakehand.core.plugins import Plugins
@@ -29,6 +31,7 @@ from lakehand.rest.hosts import checked_name
 
 PLUGIN_KINDS = {"process-factories": "process-factory", "table-formats": "table-format", "engines": "engine"}
 ALIASES = {"warehouse": "warehouses"}
+DELTA_LOG_STORE = "spark.delta.logStore.s3a.impl"  # the factory decides by it whether commits are safe
 
 
 def strong_secret(secret: SecretStr, info: ValidationInfo) -> SecretStr:
@@ -144,6 +147,7 @@ class Settings(BaseSettings):
     keep_audit: Duration = setting(timedelta(days=365), "Age at which entries of the audit trail are removed.")
     retry: RetrySettings = setting(RetrySettings(), "When and how often a failed operation is retried.")
     limits: LimitSettings = setting(LimitSettings(), "How much may run at once.")
+    storage: StorageSettings = setting(StorageSettings(), "How to reach object stores: `[storage.s3]`.")
     spark: Texts = setting({}, "Properties of the spark engine; `spark.*` keys go to Spark itself.")
     plugins: Annotated[dict[str, dict[str, PluginSettings]], AfterValidator(known_kinds)] = setting(
         {}, "Switches and properties of plugins: `[plugins.engines.NAME]` and so on."
@@ -157,6 +161,9 @@ class Settings(BaseSettings):
     telemetry: TelemetrySettings = setting(TelemetrySettings(), "Traces and lineage for the tools around it.")
     catalog_sync: Duration = setting(timedelta(minutes=5), "How often catalogs are synchronised.")
     jars: AbsolutePath | None = setting(None, "Folder of the jars. Default: `jars` in home.")
+    drain_timeout: Duration | None = setting(
+        None, "On SIGTERM, how long running work may take to end before the service stops. Default: it does not wait."
+    )
     stop_driver: bool = setting(
         False, "Stop the Spark driver with the service instead of keeping it for the next start."
     )
@@ -189,9 +196,27 @@ class Settings(BaseSettings):
 
     def catalog_map(self) -> Mapping[str, Catalog]:
         return {
-            name: Catalog(name=name, format=Format(one.format), type=one.type, properties=dict(one.properties))
+            name: Catalog(
+                name=name, format=Format(one.format), type=one.type,
+                properties={**self.file_properties(one), **one.properties},
+            )
             for name, one in self.catalogs.items()
-        }
+        }  # fmt: skip
+
+    def file_properties(self, catalog: CatalogSettings) -> Mapping[str, str]:
+        """How Iceberg reaches the files of a catalog. Hadoop layout is read by Spark's own file systems."""
+        if catalog.format != "iceberg" or catalog.type == "hadoop":
+            return {}
+        warehouse = catalog.properties.get("warehouse", "")
+        if catalog.type == "rest":
+            return self.storage.rest_properties(warehouse, catalog.properties)
+        return self.storage.catalog_properties(warehouse)
+
+    @property
+    def storage_schemes(self) -> tuple[str, ...]:
+        """The object stores that Spark needs jars for."""
+        is_used = bool(self.storage.properties()) or any(is_in_s3(one) for one in self.all_warehouses)
+        return ("s3",) if is_used else ()
 
     def served_catalogs(self) -> Mapping[str, ServedCatalog]:
         known = self.catalog_map()
@@ -211,6 +236,8 @@ class Settings(BaseSettings):
 
     def plugin_configs(self) -> Mapping[tuple[str, str], PluginConfig]:
         """By (kind, name). ``[spark]`` is short for the properties of the spark engine."""
+        from lakehand.engines.spark_submit.settings import SHARED  # most commands need no engine
+
         configs = {
             (PLUGIN_KINDS[kind], name): PluginConfig(
                 enabled=one.enabled, priority=one.priority, properties=dict(one.properties)
@@ -218,9 +245,18 @@ class Settings(BaseSettings):
             for kind, named in self.plugins.items()
             for name, one in named.items()
         }
+        configs["table-format", EVERY] = PluginConfig(properties=self.storage.properties())
+        if log_store := self.spark.get(DELTA_LOG_STORE):
+            delta = configs.get(("process-factory", "delta"), PluginConfig())
+            properties = {**delta.properties, "delta.log-store": log_store}
+            configs["process-factory", "delta"] = replace(delta, properties=properties)
         own = configs.get(("engine", "spark"), PluginConfig())
         properties = {**engine_properties(self.spark), **own.properties}
         configs["engine", "spark"] = PluginConfig(enabled=own.enabled, priority=own.priority, properties=properties)
+        # Off unless it is named: each of its applications takes memory of this machine.
+        other = configs.get(("engine", "spark-submit"), PluginConfig(enabled=False))
+        shared = {key: text for key, text in properties.items() if key in SHARED or key.startswith("conf.")}
+        configs["engine", "spark-submit"] = replace(other, properties={**shared, **other.properties})
         return configs
 
     def retry_policy(self) -> RetryPolicy:

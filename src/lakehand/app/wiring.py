@@ -2,6 +2,7 @@
 """Builds the service: every object is made here, once, and given to those that need it."""
 
 import gc
+import logging
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
@@ -24,7 +25,9 @@ from lakehand.core.catalog_service import CatalogService
 from lakehand.core.commit_intake import CommitIntake
 from lakehand.core.completer import Completer
 from lakehand.core.coordinator import Coordinator
+from lakehand.core.cpu_share import CpuShare
 from lakehand.core.dispatcher import Dispatcher
+from lakehand.core.draining import Drain, DrainService
 from lakehand.core.engine_supervisor import EngineSupervisor
 from lakehand.core.explain import Explainer
 from lakehand.core.fleet_recorder import FleetRecorder
@@ -47,21 +50,26 @@ from lakehand.core.requests import Requests
 from lakehand.core.rescuer import Rescuer
 from lakehand.core.runtimes import Runtimes
 from lakehand.core.table_service import TableService
+from lakehand.domain.instances import InstanceState
 from lakehand.formats.hudi.notifications import HudiNotifications
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.spi.engines import EngineContext
 from lakehand.store import migrate, open_store
 
+log = logging.getLogger(__name__)
 BUSY_PACE, IDLE_PACE = 0.1, 1.0  # seconds between two rounds of the monitor
 DISPATCH_PACE, COORDINATE_PACE, PROBE_PACE, RESCUE_PACE = 1.0, 1.0, 1.0, 5.0
 SUPERVISE_PACE, ALIVE_PACE, CLEAN_PACE, RECORD_PACE = 1.0, 20.0, 600.0, 60.0
 ALERT_PACE, SEND_PACE = 15.0, 5.0
+DRAIN_PACE = 2.0  # seconds between two reports of an instance that is draining
 THREADS = 8  # that evaluate tables of one format at once
 FEW = 4  # for other calls into one plugin
 # Seconds for one call into a plugin before it is abandoned. Less than a lease, where one is held meanwhile.
 EVALUATE_TIMEOUT, ADMIT_TIMEOUT, VERIFY_TIMEOUT, ENGINE_TIMEOUT = 60.0, 45.0, 120.0, 30.0
+HAND_OVER = timedelta(seconds=15)  # for work that was stopped to be verified and handed over
 CLOSE_TIMEOUT = 10.0  # seconds for the calls that are under way when the service stops
 CACHE_TIME = timedelta(seconds=1)  # of known tables and the database's time in the intake
+CLAIMING = ("coordinator", "dispatcher", "prober", "monitor", "rescuer", "alert-sender", "catalogs")
 HUDI_NOTIFICATIONS = HudiNotifications()
 
 
@@ -88,7 +96,13 @@ class Service:
             draw_boundary=boundaries(warehouses, check_path),
         )  # fmt: skip
         self.recovery = Recovery(plugins=plugins, runtimes=self.runtimes, since=store.clock.now())
+        self.drain = Drain()
+        self.drains = DrainService(
+            store=store, drain=self.drain, holder=identity.id, evaluations=self.count_unfinished,
+            messages=lambda: self.alerting.sender.unfinished, wake=self.wake_up("alive", *CLAIMING),
+        )  # fmt: skip
         self.alerting = Alerting(settings, store, metrics, identity.id, self.wake_up("alert-sender"))
+        self.alerting.sender.drain = self.drain
         self.telemetry = build_telemetry(settings.telemetry, store, identity.id)
         self.make_pools()
         self.health_reader = HealthReader(plugins=plugins, pools=self.count_pools)
@@ -108,6 +122,7 @@ class Service:
             store=store, warehouses=warehouses, heartbeat_timeout=settings.heartbeat_timeout, rules=HUDI_NOTIFICATIONS,
             rate_limiter=RateLimiter(per_minute=settings.new_tables_per_minute),
             wake=self.wake_up("coordinator", "dispatcher"), cache=IntakeCache(store=store, keep=CACHE_TIME),
+            cpu_share=self.cpu_share,
         )  # fmt: skip
         self.commits = CommitIntake(
             intake=self.intake, plugins=plugins, catalogs=settings.served_catalogs(),
@@ -117,39 +132,42 @@ class Service:
         self.access = AccessService(store=store, tokens=settings.token_secrets(), verifier=build_verifier(settings))
         self.requests = Requests(
             access=self.access, table_service=self.tables, operation_service=self.operations,
-            catalog_service=self.catalogs, alert_service=self.alerting.service,
+            catalog_service=self.catalogs, alert_service=self.alerting.service, drain_service=self.drains,
         )  # fmt: skip
         self.make_loops()
 
     def make_pools(self) -> None:
-        lease = self.settings.lease.total_seconds()
+        lease, self.cpu_share = self.settings.lease.total_seconds(), CpuShare()
+        rest = self.cpu_share.rest
         self.engine_pools = WorkerPools(purpose="engine", size=1, timeout=min(ENGINE_TIMEOUT, lease / 2))
-        self.evaluate_pools = WorkerPools(purpose="evaluate", size=THREADS, timeout=EVALUATE_TIMEOUT)
+        self.evaluate_pools = WorkerPools(purpose="evaluate", size=THREADS, timeout=EVALUATE_TIMEOUT, rest=rest)
         self.dispatch_pools = WorkerPools(purpose="dispatch", size=FEW, timeout=min(ADMIT_TIMEOUT, lease * 0.75))
         self.complete_pools = WorkerPools(purpose="complete", size=FEW, timeout=VERIFY_TIMEOUT)
-        self.count_pools = WorkerPools(purpose="count", size=FEW, timeout=EVALUATE_TIMEOUT)
+        self.count_pools = WorkerPools(purpose="count", size=FEW, timeout=EVALUATE_TIMEOUT, rest=rest)
         self.pools = (
             self.engine_pools, self.evaluate_pools, self.dispatch_pools, self.complete_pools, self.count_pools,
             self.alerting.pools, self.alerting.test_pools,
         )  # fmt: skip
 
     def make_loops(self) -> None:
-        settings, dispatcher, monitor = self.settings, self.build_dispatcher(), self.build_monitor()
+        settings, monitor = self.settings, self.build_monitor()
+        dispatcher = self.dispatcher = self.build_dispatcher()
         self.explainer = Explainer(store=self.store, plugins=self.plugins, waits=dispatcher.waits)
         self.rescuer = Rescuer(
             store=self.store, metrics=self.metrics, holder=self.identity.id, time_to_live=settings.lease,
-            margin=settings.lease_margin, recovery=self.recovery,
+            margin=settings.lease_margin, recovery=self.recovery, drain=self.drain,
         )  # fmt: skip
-        prober = Prober(
-            **self.shared, runtimes=self.runtimes, pools=self.evaluate_pools, on_change=self.wake_up("coordinator")
-        )
-        coordinator = Coordinator(
+        prober = self.prober = Prober(
+            **self.shared, runtimes=self.runtimes, pools=self.evaluate_pools, on_change=self.wake_up("coordinator"),
+            drain=self.drain,
+        )  # fmt: skip
+        coordinator = self.coordinator = Coordinator(
             **self.shared, runtimes=self.runtimes, holder=self.identity.id, pools=self.evaluate_pools,
-            health=self.health_reader, on_stored=self.wake_up("dispatcher"),
+            health=self.health_reader, on_stored=self.wake_up("dispatcher"), drain=self.drain,
         )  # fmt: skip
-        supervisor = EngineSupervisor(
+        supervisor = self.supervisor = EngineSupervisor(
             **self.shared, holder=self.identity.id, host=os.uname().nodename, version=lakehand.__version__,
-            pools=self.pools,
+            pools=self.pools, drains=self.drains,
         )  # fmt: skip
         cleaner = HistoryCleaner(store=self.store, keep_history=settings.keep_history, keep_audit=settings.keep_audit)
         recorder = FleetRecorder(store=self.store, metrics=self.metrics, keep_history=settings.keep_history)
@@ -161,34 +179,44 @@ class Service:
             "monitor": (monitor.run_once, lambda: BUSY_PACE if monitor.live else IDLE_PACE),
             "rescuer": (self.rescuer.run_once, lambda: RESCUE_PACE),
             "engine-supervisor": (supervisor.run_once, lambda: SUPERVISE_PACE),
-            "alive": (supervisor.report_alive, lambda: ALIVE_PACE),
+            "alive": (supervisor.report_alive, lambda: DRAIN_PACE if self.drain.is_on else ALIVE_PACE),
             "history-cleaner": (cleaner.run_once, lambda: CLEAN_PACE),
             "fleet-recorder": (recorder.run_once, lambda: RECORD_PACE),
             "alerts": (alerts.run_once, lambda: ALERT_PACE),
             "alert-sender": (self.alerting.sender.run_once, lambda: SEND_PACE),
-            "catalogs": (self.catalogs.run_once, settings.catalog_sync.total_seconds),
+            "catalogs": (self.sync_catalogs, settings.catalog_sync.total_seconds),
         }
         for name, (step, pace) in steps.items():
             self.loops[name] = Loop(name=name, run_once=step, pause=pace, metrics=self.metrics)
+        for name in ("prober", "coordinator"):
+            self.loops[name].rest = self.cpu_share.rest
 
     def build_dispatcher(self) -> Dispatcher:
         return Dispatcher(
             **self.shared, runtimes=self.runtimes, ids=SystemIdSource(), holder=self.identity.id,
             time_to_live=self.settings.lease, limits=self.settings.dispatch_limits(self.plugins),
             pools=self.dispatch_pools, recovery=self.recovery, on_submitted=self.wake_up("monitor"),
-            observer=self.telemetry,
+            observer=self.telemetry, drain=self.drain,
         )  # fmt: skip
 
     def build_monitor(self) -> Monitor:
         completer = Completer(
             **self.shared, runtimes=self.runtimes, ids=SystemIdSource(), policy=self.settings.retry_policy(),
             recovery=self.recovery, health=self.health_reader, on_completed=self.wake_up("dispatcher", "coordinator"),
-            observer=self.telemetry,
+            observer=self.telemetry, drain=self.drain,
         )  # fmt: skip
         return Monitor(
             **self.shared, completer=completer, recovery=self.recovery, holder=self.identity.id,
             time_to_live=self.settings.lease, engine_pools=self.engine_pools, table_pools=self.complete_pools,
+            drain=self.drain,
         )  # fmt: skip
+
+    def sync_catalogs(self) -> bool:
+        return False if self.drain.is_on else self.catalogs.run_once()
+
+    def count_unfinished(self) -> int:
+        """Evaluations and dispatches that are under way here."""
+        return self.coordinator.unfinished + self.prober.unfinished + len(self.dispatcher.in_flight)
 
     def wake_up(self, *names: str) -> Callable[[], None]:
         """A function that wakes these loops, also before they are built."""
@@ -208,20 +236,57 @@ class Service:
             if not only or name in only:
                 loop.start()
 
+    def finish_work(self) -> None:
+        """On SIGTERM, while requests are still answered: claim nothing new, and let running work end in time."""
+        settings, drain = self.settings, self.drain
+        if settings.drain_timeout is None and not settings.stop_driver:
+            return  # a restart finds all that the engines have
+        if not drain.is_on:
+            self.drains.begin(by="SIGTERM")
+        if not self.drains.wait(settings.drain_timeout or timedelta()) and settings.stop_driver:
+            self.drains.begin(by=drain.by, timeout=timedelta())
+            self.drains.wait(HAND_OVER)
+
     def stop(self) -> None:
-        """Stop all loops. What runs goes on under its lease, for a restart to find, unless ``stop_driver`` is set."""
-        for loop in self.loops.values():
-            loop.stop()
+        """Stop all loops, and hand back what no engine has.
+
+        What runs goes on under its lease, for a restart to find, unless ``stop_driver`` is set.
+        """
+        stops = self.settings.stop_driver
+        self.drain.begin(by="stop", timeout=timedelta() if stops else None, takes_back=stops)
+        for name, loop in self.loops.items():
+            if name != "monitor":
+                loop.stop()
+        if self.settings.stop_driver:
+            self.stop_engines()
+        self.loops["monitor"].stop()
         for pools in self.pools:
             # Counting and tests change nothing.
             pools.close(timeout=0.0 if pools.purpose in ("count", "alert-test") else CLOSE_TIMEOUT)
+        self.hand_back()
         self.alerting.close()
         self.telemetry.close()
         self.plugins.close()
         self.identity.release()
-        for engine in self.plugins.engines.values() if self.settings.stop_driver else ():
-            if end := getattr(engine, "stop", None):
-                end()
+
+    def stop_engines(self) -> None:
+        """With the monitor still running: it verifies what was stopped, and hands it over."""
+        for engine in self.plugins.engines.values():
+            try:
+                getattr(engine, "stop", lambda: None)()
+            except Exception:  # what it runs keeps its lease
+                log.exception("an engine was not stopped", extra={"engine": engine.name})
+        self.drains.wait(HAND_OVER)
+
+    def hand_back(self) -> None:
+        """Without a database the others wait until the leases end."""
+        try:
+            self.rescuer.hand_back()
+            if not self.alerting.sender.unfinished:
+                self.store.alerts.release(self.identity.id)
+            self.supervisor.report_alive(InstanceState.STOPPED)
+        except Exception as error:  # whatever it is, the process ends
+            log.warning("the leases were not handed back", extra={"reason": str(error)})
 
     def plugin_reports(self) -> Sequence[PluginReport]:
         """Every plugin as it is now, and each receiver of alerts with its alerter."""
@@ -229,7 +294,8 @@ class Service:
 
     def readiness(self) -> Mapping[str, str]:
         """Each part that requests need, with "ok" or what is wrong."""
-        return {"database": self.database_problem(), "plugins": self.plugin_problem()}
+        parts = {"database": self.database_problem(), "plugins": self.plugin_problem()}
+        return parts | ({"instance": f"draining, asked by {self.drain.by}"} if self.drain.is_on else {})
 
     def database_problem(self) -> str:
         """Reading may work while writing does not, for instance on a full disk."""
@@ -278,6 +344,9 @@ def engine_context(settings: Settings, umask: int | None) -> Callable[[str, tupl
         home: Path = settings.home / "engines" / engine
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         catalogs = tuple(settings.catalog_map().values())
-        return EngineContext(home=home, formats=formats, jars=settings.jar_folder, catalogs=catalogs, umask=umask)
+        return EngineContext(
+            home=home, formats=formats, jars=settings.jar_folder, catalogs=catalogs, umask=umask,
+            storage=settings.storage.properties(), storage_schemes=settings.storage_schemes,
+        )  # fmt: skip
 
     return context

@@ -115,7 +115,8 @@ class TableChecker:
     def inspect(self, found: DiscoveredTable) -> tuple[Mapping[str, Json], tuple[ActionDecision, ...]]:
         reader = ReadOnce(self.plugins.format(found.format))
         numbers = reader.inspect(found.reference).numbers
-        return numbers, tuple(self.decide(found, reader, action) for action in self.plugins.actions_of(found.format))
+        actions = sorted(self.plugins.default_actions_of(found.format))
+        return numbers, tuple(self.decide(found, reader, action) for action in actions)
 
     def decide(self, found: DiscoveredTable, reader: "ReadOnce", action: Action) -> ActionDecision:
         """The first scheduling with which the action is needed, else the first."""
@@ -155,7 +156,7 @@ def spec_of(
     return TableSpec(
         location=reference.location, format=found.format, db_name=reference.db_name, scheduling=scheduling,
         table_name=reference.table_name or found.name, catalog=reference.catalog.name if reference.catalog else "",
-        action_types=frozenset(plugins.actions_of(found.format)), properties=properties,
+        action_types=plugins.default_actions_of(found.format), properties=properties,
     )  # fmt: skip
 
 

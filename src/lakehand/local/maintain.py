@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -66,10 +66,18 @@ class OneShotRun:
         is_over = self.are_ended if request.actions else self.is_settled
         while not is_over(known := self.operations()):
             on_change(known)
+            if self.is_paused():
+                self.cancel()
+                known = self.operations()
+                break
             self.give_up_if_stuck(known)
             time.sleep(POLL)
         on_change(known)
         return known
+
+    def is_paused(self) -> bool:
+        """An operation has changed rows that it must not change: what waits does not run any more."""
+        return self.service.store.tables.get(self.table.id).paused
 
     def operations(self) -> list[Operation]:
         return sorted(self.service.operations.of_table(self.table.id, recent=1000), key=lambda o: o.id)
@@ -144,7 +152,8 @@ def one_shot_run(
     with owner_only_files() as umask, logged_to(home / "service.log"):
         service = wiring.build(settings, wiring.migrated(settings), umask=umask)
         try:
-            table, _ = service.tables.add(spec_of(found, checked.scheduling, service.plugins, properties))
+            spec = spec_of(found, checked.scheduling, service.plugins, properties)
+            table, _ = service.tables.add(replace(spec, action_types=spec.action_types | set(request.actions)))
             service.start(only=DOING if request.actions else DECIDING)
             yield OneShotRun(service=service, table=table)
         finally:

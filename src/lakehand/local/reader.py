@@ -57,7 +57,10 @@ class LocalReader:
         reader = self.plugins.format(catalog.format)
         try:
             for reference in reader.tables(catalog):
-                if inside in ("", reference.db_name, f"{reference.db_name}.{reference.table_name}"):
+                name = f"{reference.db_name}.{reference.table_name}"
+                if inside in ("", reference.db_name, name) and reference.problem:
+                    yield UnreadableFolder(location=f"{catalog.name}:{name}", reason=reference.problem)
+                elif inside in ("", reference.db_name, name):
                     yield DiscoveredTable(reference=reference, format=catalog.format)
         except OSError as error:
             yield UnreadableFolder(location=f"{catalog.name}:", reason=one_line(error))
@@ -74,7 +77,7 @@ def open_reader(config: Path | None = None) -> LocalReader:
     """With the settings, if there are any. Importing them takes longer than reading a table, so skip it otherwise."""
     home = Path(os.environ.get("LAKEHAND_HOME") or HOME)
     choice = choose_config(config, home)
-    is_set = any(name.startswith(("LAKEHAND_PLUGINS", "LAKEHAND_CATALOGS")) for name in os.environ)
+    is_set = any(name.startswith(("LAKEHAND_PLUGINS", "LAKEHAND_CATALOGS", "LAKEHAND_STORAGE")) for name in os.environ)
     if choice.file is None and not is_set:
         return replace(reader_of({}), warnings=choice.warnings)
     from lakehand.app.settings import load

@@ -56,9 +56,10 @@ class ProcessFactoryContract:
             assert isinstance(text, str)
             assert key.decode(text) == key.default, key.name
 
-    def test_its_dry_runs_are_among_its_actions(self, subject: PluginHarness) -> None:
+    def test_its_dry_runs_and_optional_actions_are_among_its_actions(self, subject: PluginHarness) -> None:
         every = {action for actions in subject.factory.supported_actions().values() for action in actions}
         assert subject.factory.dry_run_actions() <= every
+        assert subject.factory.optional_actions() <= every
 
     def test_a_decision_asked_for_twice_is_the_same_and_writes_nothing(self, subject: PluginHarness) -> None:
         now = subject.now()

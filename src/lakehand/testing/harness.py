@@ -44,11 +44,12 @@ class PluginHarness:
     properties: Mapping[str, str] = field(default_factory=dict)  # of the plugin
     now: Callable[[], datetime] = utc_now
     history: list[spi.Operation] = field(default_factory=list)  # newest first
+    changed_partitions: Sequence[str] = ()  # that events named
 
     def runtime(self, *, left_out: OperationId | None = None) -> spi.DetachedRuntime:
         return spi.DetachedRuntime(
             spec=self.spec, format=self.format, now=self.now(), reference=self.reference, properties=self.properties,
-            operations=[o for o in self.history if o.id != left_out],
+            operations=[o for o in self.history if o.id != left_out], changed_partitions=self.changed_partitions,
         )  # fmt: skip
 
     def wants(self, action: str) -> spi.TableProcess | spi.Skip:
