@@ -3,7 +3,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich import box
@@ -12,7 +11,7 @@ from rich.text import Text
 
 from lakehand.demo.tables import DemoTable
 from lakehand.output import data, join, span
-from lakehand.spi import Json, TableFormat, TableReference, health
+from lakehand.spi import Json, TableFormat, TableReference, amount, health
 
 MERGED = (health.LOG_FILES, health.DELETE_FILES, health.DELETION_VECTORS)  # a reader merges them with the data
 
@@ -35,8 +34,8 @@ class DemoSnapshot:
         return self.count(health.FILES, *MERGED)
 
 
-def take_snapshot(format: TableFormat, location: Path, read: Mapping[str, Any]) -> DemoSnapshot:
-    numbers = format.inspect(TableReference(location=str(location))).numbers
+def take_snapshot(format: TableFormat, reference: TableReference, read: Mapping[str, Any]) -> DemoSnapshot:
+    numbers = format.inspect(reference).numbers
     return DemoSnapshot(
         numbers=numbers, rows=int(read["rows"]), checksum=str(read["checksum"]), seconds=float(read["seconds"])
     )
@@ -73,7 +72,7 @@ FIGURES: Mapping[str, Callable[[DemoSnapshot], str]] = {
     "files": lambda p: str(p.count(health.FILES)),
     "small": lambda p: str(p.count(health.SMALL_FILES)),
     "deletes, logs": lambda p: str(p.count(*MERGED)),
-    "bytes": lambda p: health.amount(p.count(health.BYTES, "log_bytes")),
+    "bytes": lambda p: amount(p.count(health.BYTES, "log_bytes")),
     "query": lambda p: span(p.seconds),
 }
 PROMISES: Mapping[str, Callable[[TableOutcome], bool]] = {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the demo: starts its processes, plays the scenario, prints the result, and always cleans up."""
 
+import json
 import shutil
 import signal
 import sys
@@ -13,6 +14,7 @@ from types import FrameType
 
 from lakehand.client import LakehandClient
 from lakehand.demo.console import DemoConsole
+from lakehand.demo.lake import Lake, open_lake
 from lakehand.demo.result import Promise, comparison, promises
 from lakehand.demo.scenario import Scenario
 from lakehand.demo.service import SHOWN, ServiceProcess, format_readers, open_engine
@@ -32,9 +34,8 @@ Next, with tables of your own:
   lakehand demo --keep                    this demo again; everything keeps running, to try things out"""
 
 
-def run_demo(*, keep: bool, wanted: Sequence[str] = ()) -> int:
+def run_demo(*, keep: bool, wanted: Sequence[str] = (), storage: str = "disk") -> int:
     """Returns 0 if every promise was kept, 1 if not, 130 after Ctrl-C."""
-    formats = format_readers(wanted)
     console = DemoConsole()
     home = Path(mkdtemp(prefix="lakehand-demo-")).resolve()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -42,7 +43,8 @@ def run_demo(*, keep: bool, wanted: Sequence[str] = ()) -> int:
     code = 1
     try:
         with ExitStack() as parts:
-            code = play(console, home, parts, formats, keep=keep)
+            lake = open_lake(storage, home, parts)
+            code = play(console, home, parts, lake, format_readers(wanted, lake.storage), keep=keep)
     except KeyboardInterrupt:
         code = 130 if code else code
         console.line("demo", "stopped")
@@ -57,13 +59,19 @@ def interrupted(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def play(console: DemoConsole, home: Path, parts: ExitStack, formats: Mapping[str, TableFormat], *, keep: bool) -> int:
+def play(
+    console: DemoConsole, home: Path, parts: ExitStack, lake: Lake, formats: Mapping[str, TableFormat], *, keep: bool
+) -> int:
     console.line("demo", f"everything happens in {home}")
-    lake = home / "lake"
-    lake.mkdir()
-    writer, url = start_processes(console, home, parts, formats)
-    tables = demo_tables(formats, url=url, lake=lake, locks=lake / "locks")
-    scenario = Scenario(client=LakehandClient(url), writer=writer, tables=tables, formats=formats, console=console)
+    if lake.s3:
+        console.line(
+            "demo", f"but the tables are in {lake.root}, a bucket of an S3 server (moto), {lake.s3['endpoint']}"
+        )
+    writer, url = start_processes(console, home, parts, lake, formats)
+    tables = demo_tables(formats, url=url, lake=lake)
+    scenario = Scenario(
+        client=LakehandClient(url), writer=writer, tables=tables, formats=formats, lake=lake, console=console
+    )
     code = play_scenario(scenario, console)
     if keep:
         stay(console, url, lake, tables[-1].name)
@@ -74,18 +82,19 @@ def play(console: DemoConsole, home: Path, parts: ExitStack, formats: Mapping[st
 
 
 def start_processes(
-    console: DemoConsole, home: Path, parts: ExitStack, formats: Mapping[str, TableFormat]
+    console: DemoConsole, home: Path, parts: ExitStack, lake: Lake, formats: Mapping[str, TableFormat]
 ) -> tuple[WriterProcess, str]:
     """The service, its Spark driver and the writer; all three start at the same time."""
     java = java_home()
-    jars = ensure_jars(list(formats), java=java, progress=Download(console))
+    jars = ensure_jars(list(formats), lake.schemes, lake.databases, java=java, progress=Download(console))
     without = [name for name in SHOWN if name not in formats]
-    service = ServiceProcess(home / "service", home / "lake", without=without)
+    service = ServiceProcess(home / "service", lake.root, without=without, settings=lake.service_settings)
     parts.callback(service.stop)
-    writer = WriterProcess(home=home / "writer", lake=home / "lake", formats=list(formats), jars=jars, java=java)
+    conf = lake.writer_conf(list(formats))
+    writer = WriterProcess(home=home / "writer", lake=conf, formats=list(formats), jars=jars, java=java)
     parts.callback(writer.stop)
     console.line("demo", f"starting the service, its one Spark driver, and a PySpark writer of {', '.join(formats)}")
-    engine = open_engine(home / "service", list(formats))
+    engine = open_engine(home / "service", lambda folder: lake.context(folder, list(formats)))
     parts.callback(engine.stop, timedelta(seconds=5))
     with console.waiting("starting the service"):
         url = service.url()
@@ -104,7 +113,7 @@ def play_scenario(scenario: Scenario, console: DemoConsole) -> int:
     scenario.let_work()
     scenario.wait_until_settled(lambda table: table.first)
     for table in scenario.tables:
-        scenario.write(table, table.later, "later commit")
+        scenario.write_later(table)
     scenario.wait_until_settled(lambda table: table.expected)
     scenario.print_evaluations()
     after = scenario.snapshots("after")
@@ -140,12 +149,16 @@ def print_promises(console: DemoConsole, made: Sequence[Promise]) -> int:
     return 0 if kept else 1
 
 
-def stay(console: DemoConsole, url: str, lake: Path, name: str) -> None:
+def stay(console: DemoConsole, url: str, lake: Lake, name: str) -> None:
+    exports = "".join(
+        f"  export LAKEHAND_{key.upper()}='{json.dumps(value)}'\n" for key, value in lake.service_settings.items()
+    )
     console.show(
         f"\nEverything keeps running until Ctrl-C. The dashboard: {url}\n"
         "Try in another terminal:\n"
         f"  export LAKEHAND_URL={url}\n"
-        f"  lakehand check {lake}\n"
+        f"{exports}"
+        f"  lakehand check {lake.root}\n"
         "  lakehand tables list\n"
         f"  lakehand explain {name}\n"
         "  lakehand operations list\n"

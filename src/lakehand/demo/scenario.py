@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 
 from lakehand.client import FINAL, ActionExplanation, LakehandClient, Operation
 from lakehand.demo.console import NAME, DemoConsole, EventPrinter
+from lakehand.demo.lake import Lake
 from lakehand.demo.result import DemoSnapshot, TableOutcome, names, take_snapshot
 from lakehand.demo.service import DemoFailed
 from lakehand.demo.tables import DemoCommit, DemoTable
 from lakehand.demo.writer import WriterProcess
 from lakehand.output import span
-from lakehand.spi import TableFormat
+from lakehand.spi import TableFormat, TableReference
 
 WORK_TIMEOUT = 300.0  # seconds for Lakehand to finish its work
 POLL = 0.4  # seconds between two requests to the service
@@ -25,7 +26,7 @@ T = TypeVar("T")
 class Scenario:
     def __init__(
         self, *, client: LakehandClient, writer: WriterProcess, tables: Sequence[DemoTable],
-        formats: Mapping[str, TableFormat], console: DemoConsole,
+        formats: Mapping[str, TableFormat], lake: Lake, console: DemoConsole,
     ) -> None:  # fmt: skip
         self.client = client
         self.writer = writer
@@ -33,6 +34,7 @@ class Scenario:
         self.notified_tables = [table for table in tables if table.notifies]
         self.silent_tables = [table for table in tables if not table.notifies]
         self.formats = formats
+        self.lake = lake
         self.console = console
         self.ids: dict[str, int] = {}
         self.titles: dict[int, str] = {}
@@ -50,9 +52,7 @@ class Scenario:
 
     def register(self, table: DemoTable) -> None:
         # Its writer may not have created it yet, so the format cannot be recognised.
-        known = self.client.tables.add(
-            str(table.location), format=table.format, table_name=table.name, **table.registration
-        )
+        known = self.client.tables.add(table.location, format=table.format, table_name=table.name, **table.registration)
         self.ids[table.name] = known.id
         self.titles[known.id] = table.title
 
@@ -74,7 +74,7 @@ class Scenario:
         for table in self.tables:
             with self.console.waiting(f"{table.title}: reading, for the snapshot {moment}"):
                 read = self.command(table, do="read")
-            taken[table.name] = one = take_snapshot(self.formats[table.format], table.location, read)
+            taken[table.name] = one = take_snapshot(self.formats[table.format], self.reference(table), read)
             text = f"{one.rows} rows, a query opens {one.opened} files and takes {span(one.seconds)}"
             self.console.line("writer", f"{table.title:<{NAME}} {moment}: {text}")
         return taken
@@ -91,6 +91,32 @@ class Scenario:
             self.client.tables.resume(self.ids[table.name])
         for table in self.silent_tables:
             self.register(table)
+        for table in self.tables:
+            if table.only_writer:
+                self.say_who_writes(table)
+
+    def say_who_writes(self, table: DemoTable) -> None:
+        """Where commits can be lost, Lakehand refuses to commit until somebody says that nobody else writes."""
+        with self.console.waiting(f"{table.title}: waiting for a decision"):
+            reason = self.poll_until(lambda: self.refusal(table), f"{table.name} was not refused")
+        self.console.line("lakehand", f"{table.title:<{NAME}} {reason}")
+        properties = {**table.registration.get("properties", {}), **table.only_writer}
+        self.client.tables.change(self.ids[table.name], properties=properties)
+        said = " ".join(f"{key}={value}" for key, value in table.only_writer.items())
+        self.console.line("demo", f"{table.title:<{NAME}} {said}: its writer waits while Lakehand works")
+
+    def refusal(self, table: DemoTable) -> str | None:
+        return next((one.now for one in self.explain(table) if "only-writer" in one.now), None)
+
+    def write_later(self, table: DemoTable) -> None:
+        """More commits while Lakehand works; where two commits at once are not safe, the two take turns."""
+        if not table.later:
+            return
+        if table.only_writer:
+            self.client.tables.pause(self.ids[table.name])
+        self.write(table, table.later, "later commit")
+        if table.only_writer:
+            self.client.tables.resume(self.ids[table.name])
 
     def print_evaluations(self) -> None:
         for table in self.tables:
@@ -115,6 +141,15 @@ class Scenario:
             raise DemoFailed(f"operation {bad[0].id} of {table.name} is {bad[0].status}: {bad[0].reason}")
         done = {one.action for one in operations if one.status == "succeeded"}
         return expected <= done and is_quiet(self.explain(table), self.notified_at(table))
+
+    def poll_until(self, found: "Callable[[], T | None]", problem: str) -> T:
+        deadline = time.monotonic() + WORK_TIMEOUT
+        while (value := found()) is None:
+            if time.monotonic() > deadline:
+                raise DemoFailed(f"after {WORK_TIMEOUT:.0f} s {problem}")
+            self.events.poll()
+            time.sleep(POLL)
+        return value
 
     def state_of(self, tables: Sequence[DemoTable]) -> str:
         """The names of tables with an operation, and what the others wait for."""
@@ -147,8 +182,12 @@ class Scenario:
 
     def command(self, table: DemoTable, **arguments: Any) -> dict[str, Any]:
         """Send the writer a command, and print events of the service until it answers."""
-        about = {"format": table.format, "location": str(table.location), "options": dict(table.options)}
-        return self.wait_for(self.pool.submit(self.writer.send, **about, **arguments))
+        about = {"format": table.format, "location": table.location, "database": table.database}
+        options = dict(table.options)
+        return self.wait_for(self.pool.submit(self.writer.send, **about, options=options, **arguments))
+
+    def reference(self, table: DemoTable) -> TableReference:
+        return self.lake.reference(table.location, table.format, table.name)
 
     def wait_for(self, future: "Future[T]") -> T:
         while not wait([future], timeout=POLL).done:

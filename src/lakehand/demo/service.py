@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from lakehand.spi import EngineContext, TableFormat
 from lakehand.writer import is_ready
 
 SHOWN = ("hudi", "iceberg", "delta", "paimon", "lance")
+NOTHING: Mapping[str, Any] = {}
 START_TIMEOUT = 60.0  # seconds for the service to answer
 # The optimising compiler pays off only after minutes. Without it Java reserves 48 MB for compiled code, which five
 # formats fill, and then fails: keep the usual size.
@@ -33,15 +34,17 @@ class DemoFailed(LakehandError):
 class ServiceProcess:
     """`lakehand serve` on a free port, with its own home and only the formats that are shown."""
 
-    def __init__(self, home: Path, warehouse: Path, *, without: Sequence[str] = ()) -> None:
+    def __init__(
+        self, home: Path, warehouse: str, *, without: Sequence[str] = (), settings: Mapping[str, Any] = NOTHING
+    ) -> None:
         home.mkdir(parents=True, mode=0o700)
         self.home = home
         self.log = home / "service.log"
-        command = ["serve", "--home", str(home), "--port", "0", "--warehouse", str(warehouse), "--log-format", "json"]
+        command = ["serve", "--home", str(home), "--port", "0", "--warehouse", warehouse, "--log-format", "json"]
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "lakehand.cli", *command],
-                stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=home, env=environment(without),
+                stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=home, env=environment(without, settings),
                 start_new_session=True,
             )  # fmt: skip
 
@@ -72,29 +75,30 @@ def wait_or_kill(process: "subprocess.Popen[Any]") -> None:
         process.wait()
 
 
-def environment(without: Sequence[str]) -> dict[str, str]:
+def environment(without: Sequence[str], settings: Mapping[str, Any]) -> dict[str, str]:
     """Without the user's own settings, except for the folder of jars."""
     kept = {
         key: value for key, value in os.environ.items() if not key.startswith("LAKEHAND_") or key == "LAKEHAND_JARS"
     }
     off = {name: {"enabled": False} for name in without}
-    return {**kept, "LAKEHAND_PLUGINS": json.dumps({"table-formats": off, "process-factories": off})} if off else kept
+    given = {**settings, **({"plugins": {"table-formats": off, "process-factories": off}} if off else {})}
+    return {**kept, **{f"LAKEHAND_{name.upper()}": json.dumps(value) for name, value in given.items()}}
 
 
-def open_engine(home: Path, formats: Sequence[str]) -> SparkEngine:
+def open_engine(home: Path, context: Callable[[Path], EngineContext]) -> SparkEngine:
     """The engine of the service, opened here to start its driver early and to stop it in the end."""
     engine = SparkEngine()
     folder = home / "engines" / SparkEngine.name
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    engine.open(SHORT_LIFE, EngineContext(home=folder, formats=tuple(sorted(formats))))
+    engine.open(SHORT_LIFE, context(folder))
     return engine
 
 
-def format_readers(wanted: Sequence[str]) -> Mapping[str, TableFormat]:
+def format_readers(wanted: Sequence[str], storage: Mapping[str, str] = NOTHING) -> Mapping[str, TableFormat]:
     """The readers of the wanted formats, or of all; in the order of the demo."""
     if unknown := [name for name in wanted if name not in SHOWN]:
         raise DemoFailed(f"--formats {unknown[0]}: the demo has {', '.join(SHOWN)}")
-    loaded = load_kind("table-format", {}, lambda plugin, config: plugin.open(config.properties))
+    loaded = load_kind("table-format", {}, lambda plugin, config: plugin.open({**storage, **config.properties}))
     known = {one.report.name: one for one in loaded}
     for name in wanted or SHOWN:
         if name not in known or not known[name].plugin:

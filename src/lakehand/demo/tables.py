@@ -2,10 +2,10 @@
 """The tables of the demo: what their writers do to them, how they are registered, and what must happen to them."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lakehand.demo.lake import DATABASE, Lake
 from lakehand.writer import COPY_ON_WRITE, MERGE_ON_READ, file_lock, hudi_options
 
 APPENDS, FILES, ROWS = 4, 25, 7_500
@@ -40,7 +40,8 @@ class DemoTable:
     name: str
     format: str
     damage: str  # what its writer does to it, in a sentence
-    location: Path
+    location: str
+    database: str = ""  # in a catalog
     options: Mapping[str, str] = field(default_factory=dict)
     registration: Mapping[str, Any]
     history: tuple[DemoCommit, ...]  # before Lakehand starts to work
@@ -50,6 +51,8 @@ class DemoTable:
     first: frozenset[str]  # actions that must succeed before the writer continues
     expected: frozenset[str]  # actions that must have succeeded in the end
     notifies: bool = False  # its writer reports every commit; other tables are probed
+    # Says that nobody else writes, where two commits at once are not safe: then the writer and Lakehand take turns.
+    only_writer: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -59,12 +62,21 @@ class DemoTable:
 DELETE = DemoCommit(operation="delete", where="id % 50 = 7")
 
 
-def demo_tables(formats: Collection[str], *, url: str, lake: Path, locks: Path) -> list[DemoTable]:
-    of_hudi = [trips(url, lake / "trips"), orders(url, lake / "orders", locks)] if "hudi" in formats else []
-    return [*of_hudi, *(table for table in silent_tables(lake) if table.format in formats)]
+def demo_tables(formats: Collection[str], *, url: str, lake: Lake) -> list[DemoTable]:
+    # Lakehand plans for orders under its writer's lock, and Hudi's lock in a folder is none on an object store.
+    of_hudi = [trips(url, lake.at("trips")), *([] if lake.s3 else [orders(url, lake)])]
+    found = [table for table in (*of_hudi, *silent_tables(lake)) if table.format in formats]
+    return [taking_turns(table) for table in found] if lake.s3 else found
 
 
-def silent_tables(lake: Path) -> list[DemoTable]:
+def taking_turns(table: DemoTable) -> DemoTable:
+    """In S3 two commits at once are safe only for Lance, and for Iceberg in a catalog."""
+    if table.format in ("iceberg", "lance"):
+        return table
+    return replace(table, only_writer={f"{table.format}.only-writer": "true"})
+
+
+def silent_tables(lake: Lake) -> list[DemoTable]:
     """Tables whose writers notify nobody."""
     appends = tuple(
         DemoCommit(operation="append", first=n * ROWS, rows=ROWS, batch=n, parts=FILES) for n in range(APPENDS)
@@ -75,23 +87,30 @@ def silent_tables(lake: Path) -> list[DemoTable]:
     stock = {"bucket": "-1", "write-only": "true"}
     leaves = f"{many} files, then a delete that leaves"
     fragments = f"{many} fragments, then a delete that leaves deletion files; written with pylance"
+    inside = f"{DATABASE}/" if lake.catalogs else ""  # a folder as Iceberg's catalog has no databases here
     rows: list[tuple[str, str, str, str, tuple[DemoCommit, ...], dict[str, str]]] = [
-        ("clicks", "iceberg", "rewrite-data", f"{leaves} position deletes", deleted, clicks),
+        (f"{inside}clicks", "iceberg", "rewrite-data", f"{leaves} position deletes", deleted, clicks),
         ("payments", "delta", "optimize", f"{leaves} deletion vectors", deleted, payments),
-        ("shop.db/stock", "paimon", "compact", f"{many} files; its writers do not compact", appends, stock),
-        ("images", "lance", "compact", fragments, deleted, {}),
+        (f"{DATABASE}.db/stock", "paimon", "compact", f"{many} files; its writers do not compact", appends, stock),
+        ("images", "lance", "compact", fragments, deleted, lake.lance_options(lake.root)),
     ]
     return [
         DemoTable(
-            name=Path(path).name, format=kind, damage=f"{damage}. Nobody notifies Lakehand", location=lake / path,
-            options=options, registration={"action_types": [action]}, history=history, first=frozenset({action}),
+            name=path.rpartition("/")[2], format=kind, damage=f"{damage}. Nobody notifies Lakehand",
+            location=lake.at(path), database=path.rpartition("/")[0].removesuffix(".db"), options=options,
+            registration={"action_types": [action], **named(kind, lake)}, history=history, first=frozenset({action}),
             expected=frozenset({action}),
         )
         for path, kind, action, damage, history, options in rows
     ]  # fmt: skip
 
 
-def trips(url: str, location: Path) -> DemoTable:
+def named(format: str, lake: Lake) -> dict[str, str]:
+    """How a table of a catalog is registered."""
+    return {"catalog": lake.catalogs[0].name, "db_name": DATABASE} if format == "iceberg" and lake.catalogs else {}
+
+
+def trips(url: str, location: str) -> DemoTable:
     """Merge on read: the writer plans a compaction after three upserts and leaves running it to Lakehand."""
     options = hudi_options(url, hudi_version="1.2.0", actions=["compaction"], max_delta_commits=3)
     upserts = tuple(DemoCommit(operation="upsert", rows=15_000, batch=batch) for batch in (1, 2, 3))
@@ -111,9 +130,9 @@ def trips(url: str, location: Path) -> DemoTable:
     )
 
 
-def orders(url: str, location: Path, locks: Path) -> DemoTable:
+def orders(url: str, lake: Lake) -> DemoTable:
     """Copy on write: many small files and old versions; Lakehand plans and runs, under the writer's lock."""
-    lock = file_lock(str(locks / "orders"))
+    lock = file_lock(lake.at("locks/orders"))
     options = hudi_options(url, hudi_version="1.2.0", actions=["clean"], table_type=COPY_ON_WRITE, lock=lock)
     inserts = (DemoCommit(operation="bulk_insert", first=n * 1000, rows=1000, batch=n, parts=PARTS) for n in range(5))
     again = DemoCommit(operation="upsert", rows=10, batch=5)
@@ -122,7 +141,7 @@ def orders(url: str, location: Path, locks: Path) -> DemoTable:
         format="hudi",
         damage="copy on write; inserts leave small files, updates old versions. Lakehand plans clustering and clean "
         "itself, under the writer's lock. The writer reports every commit",
-        location=location,
+        location=lake.at("orders"),
         options={
             **table_options("orders", COPY_ON_WRITE),
             **options,

@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Any
 
 from lakehand.demo.service import QUICK_JAVA, DemoFailed, wait_or_kill
-from lakehand.engines.spark.command import FORMATS, format_properties
+from lakehand.engines.spark.command import format_properties
 from lakehand.engines.spark.jars import spark_home
 from lakehand.engines.spark.java import Java
 
@@ -22,11 +22,14 @@ MARK = "\x1e"  # starts each answer, as in writer_program.py
 class WriterProcess:
     """A user's PySpark job: writes and reads on command, one command at a time."""
 
-    def __init__(self, *, home: Path, lake: Path, formats: Sequence[str], jars: Sequence[Path], java: Java) -> None:
+    def __init__(
+        self, *, home: Path, lake: Mapping[str, str], formats: Sequence[str], jars: Sequence[Path], java: Java
+    ) -> None:
+        """``lake``: how Spark reaches the tables."""
         home.mkdir(parents=True)
         self.log = home / "writer.log"
         self.lock = Lock()
-        conf = {**own_conf(home), **format_properties(formats), **catalogs(lake, formats)}
+        conf = {**own_conf(home), **format_properties(formats), **lake}
         conf["spark.driver.extraClassPath"] = os.pathsep.join(str(jar) for jar in jars)
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
@@ -78,17 +81,6 @@ def own_conf(home: Path) -> dict[str, str]:
         "spark.local.dir": str(home / "scratch"),
         "spark.sql.warehouse.dir": str(home / "warehouse"),
     }
-
-
-def catalogs(lake: Path, formats: Sequence[str]) -> dict[str, str]:
-    """A catalog over the folder of the lake for each format that needs one, named like the format."""
-    found: dict[str, str] = {}
-    for name, conf in FORMATS.items():
-        if name in formats and conf.catalog:
-            key = f"spark.sql.catalog.{name}"
-            found |= {key: conf.catalog, f"{key}.warehouse": str(lake), f"{key}.cache-enabled": "false"}
-            found |= {f"{key}.type": "hadoop"} if name == "iceberg" else {}
-    return found
 
 
 def environment(conf: Mapping[str, str], java: Java) -> Mapping[str, str]:

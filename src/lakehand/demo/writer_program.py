@@ -11,9 +11,9 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 if TYPE_CHECKING:
@@ -26,9 +26,10 @@ RUNS = 3  # the query time is the best of this many runs, because the first ones
 
 
 class SparkTable(ABC):
-    def __init__(self, spark: SparkSession, location: str, options: Mapping[str, str]) -> None:
+    def __init__(self, spark: SparkSession, location: str, database: str, options: Mapping[str, str]) -> None:
         self.spark = spark
         self.location = location
+        self.database = database
         self.options = options
 
     def write(self, *, operation: str, first: int, rows: int, batch: int, parts: int, where: str) -> None:
@@ -97,18 +98,25 @@ class CatalogTable(SparkTable):
 
     @property
     def name(self) -> str:
-        parent = Path(self.location).parent.name
-        database = f"{parent.removesuffix('.db')}." if parent.endswith(".db") else ""
-        return f"{self.source}.{database}{Path(self.location).name}"
+        return f"{self.source}.{self.database}{'.' if self.database else ''}{self.location.rpartition('/')[2]}"
 
     def save(self, frame: DataFrame, operation: str) -> None:
         writer = frame.writeTo(self.name)
-        if Path(self.location).exists():
+        if self.exists():
             writer.append()
             return
+        if self.database:
+            self.spark.sql(f"CREATE DATABASE IF NOT EXISTS {self.source}.{self.database}")
         for key, value in self.options.items():
             writer = writer.tableProperty(key, value)
         writer.using(self.source).create()
+
+    def exists(self) -> bool:
+        try:
+            self.spark.table(self.name)
+        except AnalysisException:
+            return False
+        return True
 
 
 class IcebergTable(CatalogTable):
@@ -117,10 +125,6 @@ class IcebergTable(CatalogTable):
 
 class PaimonTable(CatalogTable):
     source = "paimon"
-
-    def save(self, frame: DataFrame, operation: str) -> None:
-        self.spark.sql(f"CREATE DATABASE IF NOT EXISTS {self.name.rpartition('.')[0]}")
-        super().save(frame, operation)
 
 
 def batch_of(spark: SparkSession, first: int, rows: int, batch: int, parts: int) -> DataFrame:
@@ -136,18 +140,20 @@ def batch_of(spark: SparkSession, first: int, rows: int, batch: int, parts: int)
 class LanceTable:
     """Written and read with pylance, without Spark."""
 
-    def __init__(self, _spark: SparkSession, location: str, _options: Mapping[str, str]) -> None:
+    def __init__(self, _spark: SparkSession, location: str, _database: str, options: Mapping[str, str]) -> None:
         self.location = location
+        self.options = dict(options)  # of the storage
 
     def write(self, *, operation: str, first: int, rows: int, batch: int, parts: int, where: str) -> None:
         import lance
 
         if where:
-            lance.dataset(self.location).delete(where)
+            lance.dataset(self.location, storage_options=self.options).delete(where)
             return
         table, size = arrow_batch(first, rows, batch), rows // parts
         for start in range(0, rows, size):
-            lance.write_dataset(table.slice(start, size), self.location, mode="append")
+            part = table.slice(start, size)
+            lance.write_dataset(part, self.location, mode="append", storage_options=self.options)
 
     def query(self) -> None:
         self.read(["city", "fare", "driver"]).group_by("city").aggregate(
@@ -161,7 +167,7 @@ class LanceTable:
     def read(self, columns: list[str]) -> "pa.Table":
         import lance
 
-        return lance.dataset(self.location).to_table(columns=columns)
+        return lance.dataset(self.location, storage_options=self.options).to_table(columns=columns)
 
 
 def arrow_batch(first: int, rows: int, batch: int) -> "pa.Table":
@@ -193,7 +199,7 @@ def main() -> None:
     answer({"ready": spark.version})
     for line in sys.stdin:
         command = json.loads(line)
-        table = KINDS[command["format"]](spark, command["location"], command["options"])
+        table = KINDS[command["format"]](spark, command["location"], command["database"], command["options"])
         if command["do"] == "write":
             answer({"seconds": seconds_of(partial(table.write, **command["commit"]))})
         else:
