@@ -7,7 +7,23 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench import check, commit_events, decide, fleet, fleet_pages, idle, notify, report, watching, writers
+from bench import (
+    check,
+    commit_events,
+    decide,
+    fleet,
+    fleet_pages,
+    idle,
+    notify,
+    races,
+    report,
+    requests,
+    rewrites,
+    routing,
+    rows,
+    watching,
+    writers,
+)
 
 Benches = dict[str, Callable[..., list[report.Figure]]]
 BENCHES: Benches = {
@@ -20,8 +36,14 @@ BENCHES: Benches = {
     "pages": fleet_pages.run,
     "watching": watching.run,
     "commits": commit_events.run,
+    "rows": rows.run,
+    "rewrites": rewrites.run,
+    "routing": routing.run,
+    "requests": requests.run,
+    "races": races.run,
 }
-LONG = ("writers", "pages", "watching", "commits")  # take minutes: only by name
+# These take minutes: only by name.
+LONG = ("writers", "pages", "watching", "commits", "rows", "rewrites", "routing", "races")
 
 
 def main() -> None:
@@ -31,9 +53,13 @@ def main() -> None:
     parser.add_argument("which", nargs="?", default="all", choices=["all", *BENCHES])
     parser.add_argument("--quick", action="store_true", help="small and short: to see that it works, not for figures")
     parser.add_argument("--json", type=Path, metavar="FILE", help="store the figures here, too")
+    parser.add_argument("--large", action="store_true", help="of rewrites: tables of about 2 GB, fewer rounds")
+    parser.add_argument("--only", metavar="NAMES", default="", help="of races: these tables, separated by commas")
     commit_events.add_options(parser)
     wanted = parser.parse_args()
     benches: Benches = {**BENCHES, "commits": partial(commit_events.run, wanted=wanted)}
+    benches["races"] = partial(races.run, names=[name for name in wanted.only.split(",") if name])
+    benches["rewrites"] = partial(rewrites.run, large=wanted.large)
     figures: list[report.Figure] = []
     for name, run in benches.items():
         if wanted.which == name or (wanted.which == "all" and name not in LONG):

@@ -14,6 +14,7 @@ from typing import IO
 
 import httpx
 import psutil
+from sqlalchemy import select
 
 from bench.event_stream import Stream
 from bench.idle import register
@@ -22,12 +23,18 @@ from bench.notify import CONNECTIONS
 from bench.report import Figure, print_line
 from bench.service import serving
 from lakehand.domain.references import TableReference
-from lakehand.formats.hudi.table import HudiFormat
+from lakehand.formats.hudi.factory import HudiProcessFactory
+from lakehand.formats.hudi.snapshot import ACTIONS
+from lakehand.formats.hudi.table import HUDI, HudiFormat
 from lakehand.store import open_store
+from lakehand.store.database import Database
+from lakehand.store.schema import operation, tbl
 from tests.kit.polling import wait_for
 from tests.kit.service import RunningService
 
 TIMEOUT = 1200.0
+NO_ENGINE = '{"engines": {"spark": {"enabled": false}}}'  # operations are stored, and nothing runs them
+Plan = tuple[str, str]  # location of its table, and instant
 SAMPLE = 0.2  # seconds between two looks at the memory
 
 
@@ -40,6 +47,7 @@ class Sizes:
     late: float = 0.125
     swapped: float = 0.125
     kills: int = 2
+    planned: int = 100  # tables with changes that need an operation
     seconds: float = 3.0  # of each round of the rates
     rounds: int = 2
 
@@ -56,7 +64,7 @@ class Delivery:
         url, lake = f"sqlite:///{folder / 'lakehand.db'}", folder / "lake"
         paths = make_tables(lake, self.sizes.tables)
         register(url, paths)
-        with serving(folder / "home", lake, database=url, heartbeat_timeout="24h") as service:
+        with serving(folder / "home", lake, database=url, heartbeat_timeout="24h", plugins=NO_ENGINE) as service:
             wait_for(lambda: not missing(url, paths), "the first look at every table", TIMEOUT)
             watch = threading.Thread(target=self.sample, args=(service,), daemon=True)
             watch.start()
@@ -64,20 +72,23 @@ class Delivery:
             counts = self.send(service, paths)
             sent = time.perf_counter() - began
             with suppress(AssertionError):  # what is missing is a figure
-                wait_for(lambda: not missing(url, paths), "every last change to be acted on", TIMEOUT, pace=0.5)
+                wait_for(lambda: is_settled(url, paths), "every last change to be acted on", TIMEOUT, pace=0.5)
             took, missed = time.perf_counter() - began, missing(url, paths)
             self.ending.set()
             watch.join()
             burst = self.burst(service, folder)
-            operations = len(service.operations())
-        return [*self.figures(counts, sent, took), *missed_and_made(missed, operations), *burst]
+        return [
+            *self.figures(counts, sent, took),
+            *missed_and_made(missed, plans_of(paths), operations_of(url)),
+            *burst,
+        ]
 
     def send(self, service: RunningService, paths: Sequence[Path]) -> dict[str, int]:
         """Returns the sender's counts. Kills the service when shares of the events were answered."""
         s = self.sizes
         stream = Stream(
             home=str(service.home), tables=list(map(str, paths)), events=s.events, batch=s.batch,
-            connections=CONNECTIONS, doubled=s.doubled, late=s.late, swapped=s.swapped,
+            connections=CONNECTIONS, doubled=s.doubled, late=s.late, swapped=s.swapped, planned=s.planned,
         )  # fmt: skip
         command = [sys.executable, "-m", "bench.event_stream"]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as sender:
@@ -142,19 +153,46 @@ class Delivery:
         ]
 
 
-def missed_and_made(missed: int, operations: int) -> list[Figure]:
+def missed_and_made(missed: int, plans: Sequence[Plan], operations: Sequence[Plan]) -> list[Figure]:
     return [
         figure("tables whose last change was missed", missed, at_most=0),
-        figure("operations, where nothing is to do", operations, at_most=0),
+        figure("changes that needed an operation", len(plans)),
+        figure("of these without one", len(set(plans) - set(operations)), at_most=0),
+        figure("operations that nothing needed, or doubled", len(operations) - len(set(plans)), at_most=0),
     ]
 
 
+def is_settled(url: str, paths: Sequence[Path]) -> bool:
+    return not missing(url, paths) and set(plans_of(paths)) <= set(operations_of(url))
+
+
+def plans_of(paths: Sequence[Path]) -> list[Plan]:
+    """The plans in the tables: each needs one operation."""
+    timelines = [path / ".hoodie" / "timeline" for path in paths]
+    return [
+        (str(timeline.parents[1]), file.name.partition(".")[0])
+        for timeline in timelines
+        for file in timeline.glob("*.compaction.requested")
+    ]
+
+
+def operations_of(url: str) -> list[Plan]:
+    """All that were ever stored: nothing runs, and nothing is removed."""
+    database = Database(url)
+    query = select(tbl.c.base_path, operation.c.instant).join(tbl, tbl.c.id == operation.c.tbl_id)
+    found = [(row.base_path, row.instant) for row in database.read(lambda tx: tx.execute(query).all())]
+    database.close()
+    return found
+
+
 def missing(url: str, paths: Sequence[Path]) -> int:
-    """Tables whose schedules have not seen the newest change."""
-    store, hudi = open_store(url), HudiFormat()
+    """Tables with schedules that follow changes and have not seen the newest one."""
+    store, hudi, factory = open_store(url), HudiFormat(), HudiProcessFactory()
+    follows = {action for action in ACTIONS if factory.trigger_strategy(HUDI, action).on_new_snapshot}
     tables = store.tables.by_locations([str(path) for path in paths])
     seen = {
-        name: {schedule.seen_token for schedule in store.schedules.of_table(table.id)} for name, table in tables.items()
+        name: {schedule.seen_token for schedule in store.schedules.of_table(table.id) if schedule.action in follows}
+        for name, table in tables.items()
     }
     store.close()
     return sum(seen[str(path)] != {hudi.probe(TableReference(location=str(path)))} for path in paths)

@@ -21,6 +21,7 @@ from bench.idle_tables import COMPLETED, INSTANT
 from bench.load import answer_size
 
 LATE = 2000  # events by which a late one comes later
+PLANS = (2, 5)  # the changes of a table that come with a plan
 PAUSE = 0.05  # seconds before a request is sent again
 DEADLINE = 30.0  # seconds for one answer
 
@@ -35,6 +36,7 @@ class Stream:
     doubled: float  # shares of all events
     late: float
     swapped: float
+    planned: int = 0  # of the tables: so many get plans, each of which needs an operation
     seed: int = 7
 
 
@@ -50,10 +52,16 @@ def change(location: str, version: int) -> None:
     old.rename(new)
 
 
+def plan(location: str, version: int) -> None:
+    """A writer's compaction plan, without anything in it: enough to be stored as an operation."""
+    instant = int(INSTANT) + 1000 * version
+    Path(location, ".hoodie", "timeline", f"{instant}.compaction.requested").touch()
+
+
 def events_of(stream: Stream) -> Iterator[Sent]:
     """Every event after its change. The events of one table come mixed with those of all others."""
     chance, ids = random.Random(stream.seed), count(1)
-    versions = dict.fromkeys(stream.tables, 0)
+    versions, planned = dict.fromkeys(stream.tables, 0), frozenset(stream.tables[: stream.planned])
     later: list[tuple[int, Sent]] = []  # in the order in which they are due
     held: Sent | None = None
     sent = 0
@@ -64,6 +72,8 @@ def events_of(stream: Stream) -> Iterator[Sent]:
             continue
         location = chance.choice(stream.tables)
         versions[location] += 1
+        if versions[location] in PLANS and location in planned:
+            plan(location, versions[location])
         change(location, versions[location])
         event, fate = Sent(next(ids), location), chance.random()
         if fate < stream.doubled / 2:  # each makes two of the doubled ones
