@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 from tests.databases import Server, ServerMissing, mariadb, postgresql
 
+T = TypeVar("T")
 # A JVM that lives for a minute gains nothing from the optimising compiler and a parallel collector. Hudi measures
 # objects with JOL, which starts two more JVMs to attach to its own, and fails. Without the optimising compiler Java
 # reserves 48 MB for compiled code, which all formats in one session fill: keep the usual size.
@@ -27,6 +28,14 @@ QUICK_JAVA = (
 
 WANTS_CLASSES = pytest.StashKey[bool]()  # whether Java's options are ours, and still without the archive of classes
 
+# Tests that are left out unless somebody wants them, by mark. Whoever names files wants what is in them.
+SELDOM = {
+    "cluster": ("CI", "starts many Spark applications"),
+    "minutes": ("CI", "takes long"),
+    "release": ("RELEASE", "takes long, and others are much like it"),
+}  # with the variable that chooses them by "true"
+NAMED = "LAKEHAND_TESTS_NAMED"  # for the processes of xdist, which do not see what was typed
+
 # Compiling a query takes longer than a short one runs.
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
@@ -34,6 +43,8 @@ INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.facto
 def pytest_configure(config: pytest.Config) -> None:
     """The many processes that tests start compile each module once, also where Python is asked to keep nothing."""
     config.stash[WANTS_CLASSES] = os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK_JAVA) == QUICK_JAVA
+    if config.args_source is pytest.Config.ArgsSource.ARGS and not hasattr(config, "workerinput"):
+        os.environ[NAMED] = "1"
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         # Beside the modules: in a folder of its own, every library would be compiled again.
         sys.dont_write_bytecode = False
@@ -68,9 +79,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test that uses a database server is marked so."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A test that uses a database server is marked so. Long ones run where all must be tested, or by name."""
+    chosen, named = config.getoption("markexpr", ""), NAMED in os.environ
+    skipped = {
+        mark: f"{why}: name its file, or choose all with {variable}=true"
+        for mark, (variable, why) in SELDOM.items()
+        if not (named or mark in chosen or os.environ.get(variable) == "true")
+    }
     for item in items:
+        for mark, reason in skipped.items():
+            if item.get_closest_marker(mark):
+                item.add_marker(pytest.mark.skip(reason=reason))
         if {"postgresql_server", "mariadb_server"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.database)
 
@@ -134,7 +154,7 @@ def mariadb_url(mariadb_server: Server) -> Iterator[str]:
         yield url
 
 
-def server_of(start: Callable[[], AbstractContextManager[Server]]) -> Iterator[Server]:
+def server_of(start: Callable[[], AbstractContextManager[T]]) -> Iterator[T]:
     """A missing server is a visible skip on a developer's machine and a failure where all must be tested."""
     try:
         with start() as server:

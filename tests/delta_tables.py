@@ -51,7 +51,7 @@ def delete(session: SparkSession, path: Path, where: str) -> None:
     session.sql(f"DELETE FROM {quoted(path)} WHERE {where}")
 
 
-def facts(session: SparkSession, path: Path) -> Facts:
+def facts(session: SparkSession, path: Path | str) -> Facts:
     """What a reader sees: equal facts, equal rows."""
     found = session.read.format("delta").load(str(path))
     [row] = found.selectExpr("count(1)", "sum(v)", "sum(cast(xxhash64(*) % 1000000007 as decimal(38,0)))").collect()

@@ -6,8 +6,10 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from subprocess import PIPE, Popen
 from typing import Any
@@ -30,6 +32,14 @@ QUIET: Mapping[str, str] = {
     "hoodie.clean.automatic": "false",
     "hoodie.archive.automatic": "false",
 }
+
+# Writers of Hudi 1.2 whose tables are of an older version, or of its own.
+VERSIONS: Mapping[int, Mapping[str, str]] = {
+    6: {"hoodie.write.table.version": "6", "hoodie.write.auto.upgrade": "false"},
+    8: {"hoodie.write.table.version": "8", "hoodie.write.auto.upgrade": "false"},
+    9: {},
+}
+LOG_COMPACTION = {"hoodie.log.compaction.enable": "true", "hoodie.log.compaction.blocks.threshold": "2"}
 
 
 def scheduling_compaction(every: int) -> dict[str, str]:
@@ -86,6 +96,27 @@ def write_options(path: Path, table_type: str, options: Mapping[str, str]) -> di
     }
 
 
+def upsert_partitions(
+    session: SparkSession,
+    path: Path,
+    partitions: Sequence[str],
+    *,
+    number: int,
+    table_type: str = MERGE_ON_READ,
+    options: Mapping[str, str] | None = None,
+) -> None:
+    """Five rows in each of these partitions, with the value ``number``."""
+    data = [(i, partition, number, f"commit {number}", number) for partition in partitions for i in range(5)]
+    written = session.createDataFrame(data, SCHEMA).coalesce(1).write.format("hudi").mode("append")
+    written.options(**write_options(path, table_type, options or {})).save(str(path))
+
+
+def values(session: SparkSession, path: Path | str, **options: str) -> dict[str, int]:
+    """The value of each partition, for a reader who sets nothing but the given options."""
+    read = session.read.format("hudi").options(**options).load(str(path))
+    return {row.p: row.v for row in read.select("p", "v").distinct().collect()}
+
+
 def frame(session: SparkSession, number: int, rows: int) -> DataFrame:
     data = [(i, f"p{i % PARTITIONS}", number * 1000 + i, f"commit {number}", number) for i in range(rows)]
     return session.createDataFrame(data, SCHEMA).coalesce(1)
@@ -96,7 +127,7 @@ def expected(number: int, rows: int = 40) -> list[tuple[Any, ...]]:
     return [(i, f"p{i % PARTITIONS}", number * 1000 + i, f"commit {number}", number) for i in range(rows)]
 
 
-def rows(session: SparkSession, path: Path, **options: str) -> list[tuple[Any, ...]]:
+def rows(session: SparkSession, path: Path | str, **options: str) -> list[tuple[Any, ...]]:
     """All rows as a reader sees them who sets nothing but the given options."""
     read = session.read.format("hudi").options(**options).load(str(path))
     return sorted(tuple(row) for row in read.select("id", "p", "v", "note", "ts").collect())
@@ -134,17 +165,36 @@ def properties(path: Path) -> dict[str, str]:
 
 def leave_clean_plan(session: SparkSession, path: Path, options: Mapping[str, str], *, retained: int = 1) -> str:
     """Plan a clean and do not run it, as a writer does that has handed its cleans over."""
+    service: Any = session.sparkContext._jvm.org.apache.hudi.common.model.TableServiceType.CLEAN  # type: ignore[union-attr]
+    with write_client(session, path, {**options, "hoodie.clean.commits.retained": str(retained)}) as client:
+        return str(client.scheduleTableService(nothing(session), service).get())
+
+
+def leave_log_compaction_plan(session: SparkSession, path: Path, options: Mapping[str, str]) -> str:
+    """Plan a log compaction and do not run it, as a writer does that has handed them over."""
+    with write_client(session, path, {**options, **LOG_COMPACTION}) as client:
+        return str(client.scheduleLogCompaction(nothing(session)).get())
+
+
+def nothing(session: SparkSession) -> Any:
+    jvm: Any = session.sparkContext._jvm
+    return jvm.org.apache.hudi.common.util.Option.empty()
+
+
+@contextmanager
+def write_client(session: SparkSession, path: Path, options: Mapping[str, str]) -> Iterator[Any]:
+    """Hudi's own client of a table, for what Spark has no statement for."""
     own = session.newSession()
-    for key, value in {**options, "hoodie.clean.commits.retained": str(retained)}.items():
+    for key, value in options.items():
         own.conf.set(key, value)
     jvm: Any = session.sparkContext._jvm
-    nothing = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap({})
+    no_options = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap({})
     create = jvm.org.apache.hudi.HoodieCLIUtils.createHoodieWriteClient
-    client = create(own._jsparkSession, str(path), nothing, jvm.scala.Option.empty())
-    service = jvm.org.apache.hudi.common.model.TableServiceType.CLEAN
-    planned = client.scheduleTableService(jvm.org.apache.hudi.common.util.Option.empty(), service)
-    client.close()
-    return str(planned.get())
+    client = create(own._jsparkSession, str(path), no_options, jvm.scala.Option.empty())
+    try:
+        yield client
+    finally:
+        client.close()
 
 
 def pretend_to_write(path: Path) -> list[Path]:
@@ -154,6 +204,54 @@ def pretend_to_write(path: Path) -> list[Path]:
     for file in files:
         file.touch()
     return files
+
+
+@contextmanager
+def write_under_way(path: Path, action: str = "commit") -> Iterator[str]:
+    """What a writer leaves in the table when it begins; its instant."""
+    instant = "20990101000000000"
+    begun, heartbeat = timeline(path) / f"{instant}.{action}.requested", path / ".hoodie" / ".heartbeat" / instant
+    heartbeat.parent.mkdir(exist_ok=True)
+    for file in (heartbeat, begun):
+        file.touch()
+    yield instant
+    for file in (begun, heartbeat):
+        file.unlink()
+
+
+def let_heartbeats_expire(path: Path) -> None:
+    """Two minutes after whoever sent them has died, nobody waits for them any more."""
+    then = time.time() - 600
+    for file in (path / ".hoodie" / ".heartbeat").iterdir():
+        os.utime(file, (then, then))
+
+
+def make_older(path: Path, days: int) -> None:
+    """Let everything that was written until now have been written some days ago, in a table without a metadata table.
+
+    Instants are in the names of files, and in the timeline and in logs as text of the same length.
+    """
+    known = {one for found in instant_files(path) for one in found.groups()[:2] if one}
+    older = {one: earlier(one, days) for one in known}
+    then = time.time() - days * 86_400
+    for file in [one for one in path.rglob("*") if one.is_file()]:
+        content = file.read_bytes()
+        target = file.with_name(replaced(file.name.encode(), older).decode())
+        file.unlink()
+        if file.suffix != ".crc":
+            target.write_bytes(content if file.suffix == ".parquet" else replaced(content, older))
+            os.utime(target, (then, then))
+
+
+def earlier(instant: str, days: int) -> str:
+    moment = datetime.strptime(instant[:14], "%Y%m%d%H%M%S") - timedelta(days=days)  # noqa: DTZ007
+    return f"{moment:%Y%m%d%H%M%S}{instant[14:]}"
+
+
+def replaced(content: bytes, older: Mapping[str, str]) -> bytes:
+    for instant, earlier_one in older.items():
+        content = content.replace(instant.encode(), earlier_one.encode())
+    return content
 
 
 def take_index_away(path: Path, name: str) -> None:

@@ -109,12 +109,16 @@ def edit(table: Path, document: Mapping[str, Any]) -> None:
 def age(table: Path, days: float) -> None:
     """Make the whole table so much older: its history, and its files."""
     document = metadata(table)
-    for entry in [*document["snapshots"], *document["snapshot-log"], *document["metadata-log"]]:
-        entry["timestamp-ms"] -= int(days * DAY)
-    document["last-updated-ms"] -= int(days * DAY)
+    age_history(document, days)
     edit(table, document)
     for file in files(table):
         age_file(file, days)
+
+
+def age_history(document: dict[str, Any], days: float) -> None:
+    for entry in [*document["snapshots"], *document["snapshot-log"], *document["metadata-log"]]:
+        entry["timestamp-ms"] -= int(days * DAY)
+    document["last-updated-ms"] -= int(days * DAY)
 
 
 def age_file(file: Path, days: float) -> None:

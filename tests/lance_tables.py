@@ -19,6 +19,7 @@ from lakehand.spi import TableSpec
 
 TIMESTAMP = 7  # the field of a manifest
 SECONDS = 1  # and of a timestamp
+INDICES = {"id": "BTREE", "v": "BITMAP", "note": "INVERTED", "vector": "IVF_PQ"}  # by column
 Facts = tuple[int, int, str]  # rows, sum of the ids, and a hash over all columns of all rows
 
 
@@ -33,6 +34,30 @@ def make_table(path: Path, *, fragments: int = 100, each: int = 10, **how: Any) 
         mode = "append" if number else "create"
         lance.write_dataset(rows(number * each, each), str(path), mode=mode, **(how if number == 0 else {}))
     return path
+
+
+def make_vectors(path: Path, *, fragments: int = 4, each: int = 100, **how: Any) -> Path:
+    """A table with vectors, and an index of each kind that covers all of it."""
+    for number in range(fragments):
+        mode = "append" if number else "create"
+        lance.write_dataset(with_vectors(number * each, each), str(path), mode=mode, **(how if number == 0 else {}))
+    for column, kind in INDICES.items():
+        if kind == "IVF_PQ":
+            lance.dataset(str(path)).create_index(column, kind, num_partitions=1, num_sub_vectors=2)
+        else:
+            lance.dataset(str(path)).create_scalar_index(column, kind)  # type: ignore[arg-type]
+    return path
+
+
+def with_vectors(first: int, count: int) -> pa.Table:
+    """Rows whose vector is made of their id, so that a search tells which rows it sees."""
+    numbers = [float((i * 31 + k * 7) % 101) for i in range(first, first + count) for k in range(4)]
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(numbers, pa.float32()), 4)
+    return rows(first, count).append_column("vector", vectors)
+
+
+def append_vectors(path: Path, first: int, count: int = 10) -> None:
+    lance.write_dataset(with_vectors(first, count), str(path), mode="append")
 
 
 def append(path: Path, first: int, count: int = 10) -> None:
@@ -51,8 +76,9 @@ def update(path: Path, where: str) -> None:
     lance.dataset(str(path)).update({"note": "'changed'"}, where=where)
 
 
-def facts(path: Path, version: int | str | None = None) -> Facts:
-    found = sorted(lance.dataset(str(path), version=version).to_table().to_pylist(), key=lambda row: row["id"])
+def facts(path: Path | str, version: int | str | None = None, options: dict[str, str] | None = None) -> Facts:
+    dataset = lance.dataset(str(path), version=version, storage_options=options)
+    found = sorted(dataset.to_table().to_pylist(), key=lambda row: row["id"])
     return len(found), sum(row["id"] for row in found), hashlib.sha256(repr(found).encode()).hexdigest()
 
 

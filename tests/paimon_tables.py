@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -63,8 +64,8 @@ class Lake:
         return facts(self.spark, self.path(name))
 
 
-def facts(spark: SparkSession, path: Path, **options: str) -> Facts:
-    frame = spark.newSession().read.format("paimon").options(**options).load(str(path))
+def facts(spark: SparkSession, path: Path | str, *, where: str = "true", **options: str) -> Facts:
+    frame = spark.newSession().read.format("paimon").options(**options).load(str(path)).where(where)
     [row] = frame.selectExpr(
         "count(1)", "coalesce(sum(v), 0)", "coalesce(sum(cast(xxhash64(*) % 1000000007 AS decimal(38,0))), 0)"
     ).collect()
@@ -152,6 +153,16 @@ def age(path: Path, days: float, *, but: int = 0) -> None:
     for file in path.rglob("*"):
         if file.is_file():
             os.utime(file, (file.stat().st_mtime - days * DAY,) * 2)
+
+
+def age_tags(path: Path, days: int) -> None:
+    """Let tags that have a time of their own seem to have been made so many days ago."""
+    for file in path.glob("tag/tag-*"):
+        own = json.loads(file.read_text())
+        if "tagCreateTime" in own:
+            made = datetime(*own["tagCreateTime"][:6]) - timedelta(days=days)  # noqa: DTZ001 - as Paimon has it
+            file.write_text(json.dumps({**own, "tagCreateTime": [*made.timetuple()[:6]]}))
+            file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
 
 def live_files(path: Path) -> set[Path]:

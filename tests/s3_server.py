@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An S3 server on this machine (moto), for tests: its buckets, and how a Spark session gets at them."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import boto3
@@ -16,9 +18,13 @@ from botocore.client import BaseClient
 from botocore.exceptions import BotoCoreError
 from pyspark.sql import SparkSession
 
+ROOT = Path(__file__).parents[1]
 KEY = "testing"
 REGION = "us-east-1"
 DEADLINE = 60.0  # seconds until the server must answer
+MOTO = "lakehand.demo.s3_server"  # keeps conditions also when it is busy
+GATEWAY = "LAKEHAND_TEST_VERSITYGW"  # the path of that program, where it is built: then it is used in place of moto
+WITH_TIMES = "tests.moto_with_times"  # objects may be older than their upload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,12 +36,15 @@ class Server:
         self.client.create_bucket(Bucket=name)
 
     def put_folder(self, folder: Path, bucket: str, prefix: str) -> None:
+        """With the times of the files, if the server believes them; without Hadoop's checksums of local files."""
         for file in folder.rglob("*"):
-            if file.is_file():
-                self.put(bucket, f"{prefix}/{file.relative_to(folder)}", file.read_bytes())
+            if file.is_file() and not (file.name.startswith(".") and file.suffix == ".crc"):
+                key = f"{prefix}/{file.relative_to(folder)}"
+                self.put(bucket, key, file.read_bytes(), modified=file.stat().st_mtime)
 
-    def put(self, bucket: str, key: str, content: bytes) -> None:
-        self.client.put_object(Bucket=bucket, Key=key, Body=content)
+    def put(self, bucket: str, key: str, content: bytes, *, modified: float | None = None) -> None:
+        metadata = {} if modified is None else {"modified": str(modified)}
+        self.client.put_object(Bucket=bucket, Key=key, Body=content, Metadata=metadata)
 
     def get(self, bucket: str, key: str) -> bytes:
         return bytes(self.client.get_object(Bucket=bucket, Key=key)["Body"].read())
@@ -69,6 +78,9 @@ class Server:
             "AWS_ALLOW_HTTP": "true",
         }
 
+    def lance_options(self) -> dict[str, str]:
+        return {name.lower(): value for name, value in self.environment().items()}
+
     def hadoop_settings(self) -> dict[str, str]:
         return {
             "fs.s3a.endpoint": self.endpoint,
@@ -81,16 +93,26 @@ class Server:
 
 
 @contextmanager
-def s3_server() -> Iterator[Server]:
+def s3_server(program: str = MOTO) -> Iterator[Server]:
     port = free_port()
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        endpoint = f"http://127.0.0.1:{port}"
-        yield Server(endpoint=endpoint, client=answering(endpoint, process))
-    finally:
-        process.terminate()
-        process.wait(30)
+    with TemporaryDirectory(prefix="buckets-") as buckets:
+        process = subprocess.Popen(
+            command_of(program, port, buckets), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT,
+            env={**os.environ, "ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": KEY},
+        )  # fmt: skip
+        try:
+            endpoint = f"http://127.0.0.1:{port}"
+            yield Server(endpoint=endpoint, client=answering(endpoint, process))
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def command_of(program: str, port: int, buckets: str) -> list[str]:
+    """moto, or the gateway that somebody has built and named, which keeps its buckets in a folder."""
+    if program == MOTO and (gateway := os.environ.get(GATEWAY)):
+        return [gateway, "--port", f"127.0.0.1:{port}", "posix", buckets]
+    return [sys.executable, "-m", program, "-H", "127.0.0.1", "-p", str(port)]
 
 
 def answering(endpoint: str, process: "subprocess.Popen[bytes]") -> BaseClient:

@@ -20,6 +20,7 @@ from lakehand.app.settings import ALIASES, Settings, load
 from lakehand.cli import app
 from lakehand.domain.alerts import SEVERITIES, AlertKind
 from lakehand.engines.spark.settings import KEYS, read_settings
+from lakehand.engines.spark_submit.settings import KEYS as SUBMIT_KEYS
 from lakehand.formats.hudi import HudiProcessFactory
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.rest import build_app
@@ -132,10 +133,14 @@ def test_the_example_of_a_configuration_file_is_accepted(tmp_path: Path, monkeyp
 def test_the_examples_of_catalogs_are_accepted(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("LAKEHAND_")]:
         monkeypatch.delenv(name)
-    [example] = [block for _, block in FENCE.findall(TEXT[page]) if block.startswith("[catalogs.")]
+    examples = [block for _, block in FENCE.findall(TEXT[page]) if "[catalogs." in block]
     file = tmp_path / "lakehand.toml"
-    file.write_text(example, encoding="utf-8")
-    assert all(catalog.warehouse for catalog in load(config=file).catalog_map().values())
+    for example in examples:
+        file.write_text(example, encoding="utf-8")
+        catalogs = load(config=file).catalog_map().values()
+        assert catalogs
+        assert all(catalog.warehouse for catalog in catalogs)
+    assert examples
 
 
 def test_the_example_of_alerts_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +168,14 @@ def test_every_property_of_the_spark_engine_has_a_row_and_every_row_a_property()
     assert documented - {"spark.*"} == set(KEYS)
 
 
-OF_TESTS = {"LAKEHAND_SCREENSHOTS"}  # read by tests, not by the product
+def test_every_property_of_the_spark_submit_engine_has_a_row_and_every_row_a_property() -> None:
+    documented = {
+        code(row[0]) for row in rows(section(TEXT[ROOT / "docs" / "clusters.md"], "One application per operation"))
+    }
+    assert documented == set(SUBMIT_KEYS)
+
+
+OF_TESTS = {"LAKEHAND_SCREENSHOTS", "LAKEHAND_TEST_VERSITYGW"}  # read by tests, not by the product
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)

@@ -3,9 +3,11 @@
 
 import re
 import shutil
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -16,6 +18,7 @@ from lakehand.core.ports import TableFilter
 from lakehand.domain.tables import Format, Table, TableChanges, TableSpec
 from lakehand.store import migrate
 from tests.formats.paimon.handmade import HandMade, small
+from tests.kit.polling import wait_for
 from tests.small_tables import SqlCatalog
 
 
@@ -51,7 +54,7 @@ def kinds(service: Service) -> list[str]:
     return [stored.event.kind for stored in service.store.events.list(limit=100).items]
 
 
-def test_new_tables_are_registered_once_for_all_that_the_format_has(service: Service, catalog: SqlCatalog) -> None:
+def test_new_tables_are_registered_once_for_all_that_is_not_optional(service: Service, catalog: SqlCatalog) -> None:
     location = catalog.create("orders")
     catalog.create("returns")
 
@@ -60,7 +63,10 @@ def test_new_tables_are_registered_once_for_all_that_the_format_has(service: Ser
     assert (list(first.added), list(second.added), second.tables) == (["sales.orders", "sales.returns"], [], 2)
     orders = tables(service)["sales.orders"]
     assert (orders.location, orders.spec.catalog, orders.spec.format) == (str(location), "lake", "iceberg")
-    assert orders.spec.action_types == frozenset(service.plugins.actions_of(orders.format))
+    by_location = service.tables.checked(TableSpec(location=str(location), format=orders.format))
+    for spec in (orders.spec, by_location):
+        optional = frozenset(service.plugins.actions_of(orders.format)) - spec.action_types
+        assert optional == {"compute-statistics", "compute-partition-statistics"}
 
 
 def test_a_dry_run_changes_nothing(service: Service, catalog: SqlCatalog) -> None:
@@ -213,6 +219,47 @@ def test_one_table_that_is_refused_stops_no_other(service: Service, catalog: Sql
 
     assert list(report.added) == ["sales.returns"]
     assert "registered already as table 1, by its location" in report.refused["sales.orders"]
+
+
+def test_a_table_that_cannot_be_read_stops_no_other_and_is_not_retired(service: Service, catalog: SqlCatalog) -> None:
+    catalog.create("orders")
+    catalog.create("returns")
+    service.catalogs.sync("lake")
+    tear_metadata(catalog.create("visits"))
+    tear_metadata(Path(tables(service)["sales.orders"].location))
+    catalog.create("new")
+
+    report = service.catalogs.sync("lake")
+
+    assert (list(report.added), list(report.retired), report.problem) == (["sales.new"], [], "")
+    assert list(report.refused) == ["sales.visits"]
+    assert "it cannot be read" in report.refused["sales.visits"]
+    assert "sales.orders" in tables(service)
+
+
+def tear_metadata(location: Path) -> None:
+    for file in (location / "metadata").glob("*.metadata.json"):
+        file.write_text(file.read_text()[:100])
+
+
+def test_a_catalog_that_hangs_delays_no_other(
+    tmp_path: Path, catalog: SqlCatalog, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one accepts connections and never answers."""
+    monkeypatch.setattr("lakehand.formats.iceberg.rest_client.READ", 4.0)
+    catalog.create("orders")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        slow = f'[catalogs.slow]\ntype = "rest"\nproperties = {{ uri = "{uri}" }}\n'
+        service = service_of(tmp_path / "home", slow + catalog.settings, sqlite_url)
+        rounds = Thread(target=service.catalogs.run_once, daemon=True)
+        rounds.start()
+        wait_for(lambda: "sales.orders" in tables(service), "the other catalog to be synced")
+        assert service.catalogs.is_syncing("slow")
+        wait_for(lambda: "slow" in service.catalogs.last, "the time limit of the hanging one")
+    assert "the catalog slow does not answer" in service.catalogs.last["slow"].problem
+    rounds.join()
+    service.stop()
 
 
 def test_secrets_of_a_catalog_are_not_shown(tmp_path: Path, sqlite_url: str) -> None:

@@ -37,7 +37,9 @@ PAIRS = {f"{need.format}-{action}": (need, action) for need in NEEDS if not need
 # Actions that list the table's folders, and so could take another table's files for theirs. The rest follows the
 # table's own metadata: a table below it is never seen.
 LISTING = frozenset(
-    {"hudi-compaction", "hudi-clustering", "hudi-clean", "iceberg-remove-orphans", "delta-vacuum"}
+    {"hudi-compaction", "hudi-clustering", "hudi-clean", "hudi-archive", "hudi-rollback-failed-writes"}
+    | {"iceberg-remove-orphans", "delta-vacuum"}
+    | {"hudi-log-compaction", "hudi-indexing", "hudi-partition-ttl"}
     | {"paimon-remove-orphans", "lance-clean-versions"}
 )
 FORMATS = ("hudi", "iceberg", "delta", "paimon", "lance")

@@ -29,11 +29,17 @@ def test_no_action_is_left_out() -> None:
 @contextmanager
 def nothing_changes(scene: Scene) -> Iterator[None]:
     """Neither outside nor in the table, to the last byte."""
+    with no_byte_changes(scene):
+        yield
+    assert scene.facts() == scene.made_with
+
+
+@contextmanager
+def no_byte_changes(scene: Scene) -> Iterator[None]:
     top = scene.outside.parent
     before = fingerprint(top)
     yield
     assert fingerprint(top) == before
-    assert scene.facts() == scene.made_with
 
 
 def stopped(scene: Scene, meddle: Callable[[], object] = lambda: None, location: Path | None = None) -> str:
@@ -97,5 +103,7 @@ def test_a_table_of_any_format_below_this_one_is_named_and_left_alone(
     scenes: Scenes, inner_tables: dict[str, Path], pair: str, inner: str
 ) -> None:
     scene = scenes.get(pair)
-    with nested(scene.table / "inner", inner_tables[inner]), nothing_changes(scene):
+    with nested(scene.table / "inner", inner_tables[inner]), no_byte_changes(scene):
         assert f"a {inner} table lies below this one, at {scene.table / 'inner'} " in stopped(scene)
+    # Only now: Hudi's reader lists folders, and takes older files of a nested table for the table's own.
+    assert scene.facts() == scene.made_with

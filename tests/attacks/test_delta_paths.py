@@ -35,6 +35,7 @@ ABSENT = {
     ("any", "UniForm"): "a table that is also kept as Iceberg is refused when its operation is admitted",
 }
 REWRITES = ("optimize", "z_order", "purge")
+OTHERS = (*REWRITES, "checkpoint", "clean_log")
 VACUUMS = ("lite", "full")
 LONG_AGO = int((time.time() - OLD) * 1000)
 NAME = "0" * 20  # a deletion vector's, as the log has it
@@ -73,7 +74,7 @@ def parameters(table: Path, **more: Any) -> dict[str, Any]:
     return {
         "operation_tag": "7-x", "before": {"version": len(delta.commits(table)) - 1}, "identity": identity,
         "columns": ["id"], "small_bytes": 1000, "target_bytes": 2000, "retain_hours": 168, "mode": "lite",
-        "dry_run": False, "boundary": boundary_parameter(str(table)), **more,
+        "dry_run": False, "boundary": boundary_parameter(str(table)), "keep_from": 1, "older_than": LONG_AGO, **more,
     }  # fmt: skip
 
 
@@ -227,7 +228,7 @@ def test_another_table_in_the_same_folder_stops_every_job(spark: SparkSession, t
     shutil.copytree(tmp_path / "lake" / "other", table, dirs_exist_ok=True)
     delta.forget(spark)
     with untouched(table):
-        for action in REWRITES:
+        for action in OTHERS:
             with pytest.raises(OutsideTable, match=f"another table is at .*admitted for {given['identity']}"):
                 run(spark, action, given)
         for mode in VACUUMS:
@@ -247,7 +248,7 @@ def test_a_table_behind_a_link_is_served_where_it_is_until_the_link_is_swapped(
     link.unlink()
     link.symlink_to(other)
     with untouched(table):
-        for action in (*REWRITES, "vacuum"):
+        for action in (*OTHERS, "vacuum"):
             with pytest.raises(OutsideTable, match=f"{link} leads to {other} now"):
                 run(spark, action, swapped)
 
@@ -273,7 +274,7 @@ def test_a_shallow_clone_is_rewritten_only_if_an_operator_names_the_folder_of_it
 def test_a_link_below_the_table_stops_every_job(spark: SparkSession, table: Path, victims: Path, link: str) -> None:
     given = parameters(table)
     with linked(table / link, victims), untouched(table):
-        for action, more in [*((one, {}) for one in REWRITES), *(("vacuum", {"mode": mode}) for mode in VACUUMS)]:
+        for action, more in [*((one, {}) for one in OTHERS), *(("vacuum", {"mode": mode}) for mode in VACUUMS)]:
             with pytest.raises(OutsideTable, match=f"{link} is a link to {victims}"):
                 run(spark, action, {**given, **more})
 

@@ -8,7 +8,7 @@ partition's folder (a partition that climbs is tried instead).
 import io
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,22 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehand.jobs.boundary import OutsideTable
-from lakehand.spi import Scheduling, TableProcess
+from lakehand.spi import Action, Scheduling, TableProcess
 from tests import hudi_tables as hudi
 from tests.attacks.scene import fingerprint, make_old
 from tests.jobs.hudi.service import LOCKING, SERVICE, Service
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
-ACTIONS = ("compaction", "clustering", "clean")
+PLANNED = ("compaction", "clustering", "clean", "log-compaction", "indexing")
+WITHOUT_PLANS = ("archive", "rollback-failed-writes")
+ACTIONS = (*PLANNED, *WITHOUT_PLANS, "partition-ttl")
+SETTINGS = {**SERVICE, "hudi.indexing.indexes": "record_index", "hudi.indexing.writers-maintain": "true"}
+DOOMED: dict[str, Any] = {
+    "partitions": ["p0"],
+    "older_than": 0,
+    "dry_run": False,
+    "operation_tag": "7",
+}  # admitted for an older table
 INSTANT = "20990101000000000"
 
 
@@ -68,12 +77,29 @@ class Target:
 def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Target:
     path = tmp_path_factory.mktemp("hudi") / "lake" / "trips"
     hudi.make_table(spark, path, table_type=hudi.MERGE_ON_READ, commits=3, options=LOCKING)
-    service = Service(spark=spark, path=path, scheduling=Scheduling.SERVICE, properties=SERVICE)
-    target = Target(spark=spark, table=path, processes={action: service.admitted(action) for action in ACTIONS})
+    service = Service(spark=spark, path=path, scheduling=Scheduling.SERVICE, properties=SETTINGS)
+    processes = {action: service.admitted(action) for action in PLANNED}
+    clean = processes["clean"]
+    processes |= {action: without_need(action, clean) for action in WITHOUT_PLANS}
+    processes["partition-ttl"] = replace(clean, job="hudi.partition_ttl", parameters={**clean.parameters, **DOOMED})
+    target = Target(spark=spark, table=path, processes=processes)
     target.victim.parent.mkdir()
     target.victim.write_text("somebody else's")
     make_old(target.victim.parent)
     return target
+
+
+def without_need(action: str, admitted: TableProcess) -> TableProcess:
+    """A process that this table does not need, as if it had been admitted: the checks come before everything else."""
+    own: dict[str, Any] = {
+        "min_commits": 4,
+        "max_commits": 5,
+        "delta_commits": 2,
+        "instants": [INSTANT],
+        "dead_after_seconds": 600,
+    }
+    job = f"hudi.{action.replace('-', '_')}"
+    return replace(admitted, action=Action(action), job=job, parameters={**admitted.parameters, **own})
 
 
 @pytest.fixture
@@ -106,12 +132,17 @@ def clustering_plan(named: str, strategy: str = "org.apache.hudi.X") -> dict[str
     return {"operationType": "CLUSTER", "clusteringPlan": {**plan, "version": 1}, "version": 1}
 
 
-def compaction_plan(partition: str) -> dict[str, Any]:
+def compaction_plan(partition: str, compactor: str = "") -> dict[str, Any]:
     operation = {
         "baseInstantTime": INSTANT, "deltaFilePaths": [".x.log.1_0-1-1"], "dataFilePath": "x.parquet", "fileId": "x",
         "partitionPath": partition, "metrics": {},
     }  # fmt: skip
-    return {"operations": [operation], "version": 2}
+    strategy = {"strategy": {"compactorClassName": compactor, "strategyParams": {}, "version": 1}} if compactor else {}
+    return {"operations": [operation], "version": 2, **strategy}
+
+
+def index_plan(named: str) -> dict[str, Any]:
+    return {"indexPartitionInfos": [{"metadataPartitionPath": named, "indexUptoInstant": INSTANT, "version": 1}]}
 
 
 def rollback_plan(named: str) -> dict[str, Any]:
@@ -126,6 +157,9 @@ PLANS: dict[str, tuple[str, str, Callable[[Path], dict[str, Any]]]] = {
     "a clean plan for another bucket": ("clean", "HoodieCleanerPlan", lambda _: clean_plan("s3a://secret/a.parquet")),
     "a clustering plan": ("clustering", "HoodieRequestedReplaceMetadata", lambda v: clustering_plan(f"file:{v}")),
     "a compaction plan": ("compaction", "HoodieCompactionPlan", lambda _: compaction_plan("../../outside")),
+    "a log compaction plan": ("logcompaction", "HoodieCompactionPlan", lambda _: compaction_plan("../../outside")),
+    "an indexing plan": ("indexing", "HoodieIndexPlan", lambda _: index_plan("../../../../outside")),
+    "an indexing plan with an absolute path": ("indexing", "HoodieIndexPlan", lambda v: index_plan(str(v.parent))),
     "a rollback plan": ("rollback", "HoodieRollbackPlan", lambda v: rollback_plan(str(v))),
 }
 
@@ -169,3 +203,9 @@ def test_a_class_that_is_none_of_hudis_own_is_not_loaded_for_a_plan(target: Targ
     document = avro(target.spark, "HoodieRequestedReplaceMetadata", plan)
     target.plant(f"timeline/{INSTANT}.clustering.requested", document)
     assert "names the class 'com.example.Strategy'" in target.stopped("clustering")
+
+
+def test_a_class_that_is_none_of_hudis_own_is_not_loaded_for_a_log_compaction(target: Target) -> None:
+    document = avro(target.spark, "HoodieCompactionPlan", compaction_plan("p0", "com.example.Compactor"))
+    target.plant(f"timeline/{INSTANT}.logcompaction.requested", document)
+    assert "names the class 'com.example.Compactor'" in target.stopped("log-compaction")

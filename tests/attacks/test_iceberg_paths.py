@@ -23,7 +23,9 @@ from tests.kit.interruptions import Hook
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 REWRITES = ("rewrite-data", "rewrite-position-deletes", "rewrite-manifests")
-COMMITS = (*REWRITES, "expire-snapshots")
+STATISTICS = ("compute-statistics", "compute-partition-statistics")
+READS = (*REWRITES, *STATISTICS)
+COMMITS = (*READS, "expire-snapshots")
 ACTIONS = (*COMMITS, "remove-orphans")
 
 # Attacks that do not exist for an action, and why.
@@ -34,6 +36,8 @@ ABSENT = {
     ("rewrite-data", "nested table"): "it lists no folder; files of a nested table would have to be named",
     ("rewrite-position-deletes", "nested table"): "as rewrite-data",
     ("rewrite-manifests", "nested table"): "as rewrite-data",
+    ("compute-statistics", "nested table"): "as rewrite-data",
+    ("compute-partition-statistics", "nested table"): "as rewrite-data",
 }  # fmt: skip
 
 
@@ -85,11 +89,14 @@ class Lake:
 
     def forget(self, added: list[Any]) -> None:
         """Remove them from the table again: only old snapshots name them now."""
+        self.remove(added)
+        iceberg.age(self.table, 10)
+
+    def remove(self, added: list[Any]) -> None:
         delete = opened(self.warehouse, self.table).newDelete()
         for one in added:
             delete.deleteFile(one)
         delete.commit()
-        iceberg.age(self.table, 10)
 
     def foreign(self) -> list[str]:
         return [path.format(others=self.others, table=self.table) for path in FOREIGN.values()]
@@ -139,7 +146,7 @@ FOREIGN = {
 }
 
 
-@pytest.mark.parametrize("action", REWRITES)
+@pytest.mark.parametrize("action", READS)
 def test_a_rewrite_reads_no_file_that_is_not_the_tables_however_it_is_spelled(action: str, lake: Lake) -> None:
     lake.add(*lake.foreign())
 
@@ -175,6 +182,12 @@ def statistics(snapshot: int, path: str) -> dict[str, Any]:
     return {"snapshot-id": snapshot, "statistics-path": path, "blob-metadata": [], **sizes}
 
 
+def test_statistics_read_no_file_that_only_an_older_snapshot_names(lake: Lake) -> None:
+    """The snapshot that was admitted is read, not the one that is current by then."""
+    added = lake.add(str(lake.others / "victim.parquet"))
+    refused(lake, "compute-statistics", "not ours to rewrite: .*victim", {"reading": lambda: lake.remove(added)})
+
+
 def test_expiry_deletes_below_a_folder_that_an_operator_named(lake: Lake) -> None:
     own = lake.folder / "lake" / "more files"
     own.mkdir()
@@ -188,11 +201,12 @@ def test_expiry_deletes_below_a_folder_that_an_operator_named(lake: Lake) -> Non
     shutil.rmtree(own)
 
 
-@pytest.mark.parametrize("action", REWRITES)
-def test_statistics_and_manifests_elsewhere_stop_a_rewrite(action: str, lake: Lake) -> None:
+@pytest.mark.parametrize("kind", ["statistics", "partition-statistics"])
+@pytest.mark.parametrize("action", READS)
+def test_statistics_elsewhere_stop_a_rewrite_and_new_statistics(action: str, kind: str, lake: Lake) -> None:
     document = iceberg.metadata(lake.table)
-    current = iceberg.snapshot_ids(lake.table)[-1]
-    iceberg.edit(lake.table, {**document, "statistics": [statistics(current, f"{lake.others}/x.stats")]})
+    first = iceberg.snapshot_ids(lake.table)[0]
+    iceberg.edit(lake.table, {**document, kind: [statistics(first, f"{lake.others}/x.stats")]})
     refused(lake, action, r"not ours to rewrite: .*/others/x\.stats")
 
 
@@ -224,7 +238,8 @@ def test_no_class_is_loaded_that_a_table_names(action: str, lake: Lake) -> None:
     refused(lake, action, r"write\.location-provider\.impl names a class, com\.example\.Evil")
 
 
-PHASES = dict.fromkeys(REWRITES, "rewriting") | {"expire-snapshots": "expiring", "remove-orphans": "deleting"}
+PHASES = dict.fromkeys(REWRITES, "rewriting") | dict.fromkeys(STATISTICS, "computing")
+PHASES |= {"expire-snapshots": "expiring", "remove-orphans": "deleting"}
 
 
 @pytest.mark.parametrize("action", ACTIONS)

@@ -20,7 +20,11 @@ from tests.kit.service import RunningService
 
 __all__ = ["lake", "start_service"]
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.minutes,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 LINK = "more"
 FULL = {"delta.vacuum.mode": "full"}
@@ -70,6 +74,7 @@ def test_a_service_does_not_leave_a_table_by_a_link(lake: Path, outside: Path, s
     assert (fingerprint(outside), lost.exists()) == (before, False)
 
 
+@pytest.mark.release
 def test_maintain_does_not_leave_a_table_by_a_link(tmp_path: Path, outside: Path) -> None:
     orders = small_tables.delta(tmp_path / "orders", commits=3)
     lost = lost_file(orders)

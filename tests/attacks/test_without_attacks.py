@@ -9,7 +9,11 @@ import pytest
 from lakehand.spi import Action
 from tests.attacks.scene import LISTING, PAIRS, Scenes, fingerprint, nested
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.minutes,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 
 @pytest.mark.parametrize("pair", PAIRS)

@@ -24,6 +24,7 @@ from tests.formats.hudi.runtime import ORDERS_V9, copied
 
 
 @pytest.mark.long
+@pytest.mark.minutes
 def test_notifications_are_counted_beside_empty_handlers(tmp_path: Path) -> None:
     notify = Notify(database="sqlite", seconds=0.2, rounds=1)
 

@@ -39,7 +39,7 @@ def type_in(monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setattr("typer.testing._get_command", lambda _: COMMAND)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TERM", "dumb")
-    for name in ("LAKEHAND_URL", "LAKEHAND_TOKEN"):
+    for name in ("LAKEHAND_URL", "LAKEHAND_TOKEN", "LAKEHAND_TOKEN_FILE"):
         monkeypatch.delenv(name, raising=False)
     return lambda *words, **more: CliRunner().invoke(app, [str(word) for word in words], **more)
 

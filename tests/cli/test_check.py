@@ -54,6 +54,17 @@ def test_people_see_a_card(type_in: Run, lake: Path) -> None:
     assert "20261115214001845" in shown
 
 
+def test_savepoints_are_listed(type_in: Run, lake: Path) -> None:
+    table = small_tables.hudi(lake / "trips")
+    saved = ("20261115213942975", "20261115214001845")
+    for instant in saved:
+        (table / ".hoodie" / "timeline" / f"{instant}_{int(instant) + 9000}.savepoint").touch()
+
+    shown = " ".join(type_in("check", table).stdout.split())
+
+    assert f"savepoints 2, whose files every action keeps: {', '.join(saved)}" in shown
+
+
 def test_a_folder_is_printed_line_by_line_with_a_summary(type_in: Run, lake: Path) -> None:
     small_tables.hudi(lake / "a" / "trips")
     small_tables.delta(lake / "b" / "orders", commits=1)

@@ -11,15 +11,16 @@ import pytest
 from typer.testing import Result
 
 import lakehand as package
+from lakehand.app.config_file import toml
 from lakehand.store import SqlStore
-from lakehand.writer import hudi_options
+from lakehand.writer import delta_options, hudi_options, storage_lock
 from tests.cli.conftest import Run, answer
 from tests.rest.parts import context_over, serving, with_security
 from tests.s3_server import KEY, REGION, s3_server
 
 COMMANDS = [
     [], ["check"], ["maintain"], ["serve"], ["demo"], ["migrate"], ["doctor"], ["explain"], ["hudi-options"],
-    ["plugins"], ["version"], ["tables"],
+    ["delta-options"],    ["plugins"], ["version"], ["tables"],
     *(["tables", w] for w in ("add", "list", "show", "change", "pause", "resume", "remove", "look", "discover",
                              "history")),
     ["operations"],
@@ -92,6 +93,25 @@ def test_options_are_printed_as_properties_and_as_python(type_in: Run) -> None:
     assert named["options"] == lines
 
 
+def test_the_options_of_delta_writers_are_printed_for_them_and_for_our_own_settings(type_in: Run) -> None:
+    options = delta_options(region="eu-central-1", table="commits")
+    asked = ["delta-options", "--region", "eu-central-1", "--table", "commits"]
+
+    assert answer(type_in(*asked, "--format", "json")) == options
+    assert toml.loads(type_in(*asked, "--format", "toml").stdout) == {"spark": options}
+    assert dict(line.split("=") for line in type_in(*asked).stdout.splitlines()) == options
+
+
+def test_a_writer_to_a_bucket_gets_a_lock_in_the_bucket(type_in: Run) -> None:
+    locked = answer(type_in("hudi-options", "--storage-lock", "--format", "json"))
+    both = type_in("hudi-options", "--storage-lock", "--lock-folder", "/data/locks")
+
+    assert locked.items() >= storage_lock().items()
+    assert locked["hoodie.write.concurrency.mode"] == "optimistic_concurrency_control"
+    assert both.exit_code == 1
+    assert "give one of them" in both.stderr
+
+
 def test_options_that_make_no_sense_are_refused_in_one_line(type_in: Run) -> None:
     result = type_in("hudi-options", "--actions", "clean")
 
@@ -148,7 +168,7 @@ def test_the_doctor_checks_the_jars_of_every_format_that_is_on(
 
 
 @pytest.mark.long
-def test_the_doctor_reaches_a_private_endpoint_with_the_storage_properties(
+def test_the_doctor_reaches_a_private_endpoint_with_the_settings_of_the_store(
     type_in: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
@@ -156,11 +176,8 @@ def test_the_doctor_reaches_a_private_endpoint_with_the_storage_properties(
     with s3_server() as server:
         server.make_bucket("lake")
         server.put("lake", "sales/orders/data.parquet", b"")
-        properties = {
-            "s3.endpoint_override": server.endpoint.removeprefix("http://"), "s3.scheme": "http",
-            "s3.region": REGION,
-        }  # fmt: skip
-        monkeypatch.setenv("LAKEHAND_PLUGINS", json.dumps({"table-formats": {"delta": {"properties": properties}}}))
+        monkeypatch.setenv("LAKEHAND_STORAGE__S3__ENDPOINT", server.endpoint)
+        monkeypatch.setenv("LAKEHAND_STORAGE__S3__REGION", REGION)
 
         report = type_in(
             "doctor", "--quick", "--json", "--home", tmp_path / "home", "--warehouse", "s3://lake/sales",

@@ -11,7 +11,10 @@ def test_an_event_is_sent_and_the_answer_is_shown(lakehand: Run, url: str) -> No
     with httpx.Client(base_url=url) as client:
         add_table(client, db_name="sales", table_name="trips")
 
-    assert "the table's actions are due now" in lakehand("events", "send", LOCATION, "--version", 42).stdout
+    assert (
+        "the table's actions are due now"
+        in lakehand("events", "send", LOCATION, "--version", 42, "--partition", "day=1").stdout
+    )
     assert answer(lakehand("events", "send", "sales.trips", "--json"))["stored"] == 1
     waiting = lakehand("events", "send", "lake:db.new")
     assert (waiting.exit_code, "its catalog is read now" in waiting.stdout) == (0, True)

@@ -56,7 +56,7 @@ def test_a_table_is_maintained_once_and_then_needs_nothing(type_in: Run, tmp_pat
     table = small_tables.delta(tmp_path / "orders", commits=MANY)
     before = rows_of(table)
 
-    first = type_in("maintain", table, "--json")
+    first = type_in("maintain", table, "--json", "--verify-rows", "count")
     second = type_in("maintain", table)
 
     assert first.exit_code == 0, first.output
@@ -64,11 +64,15 @@ def test_a_table_is_maintained_once_and_then_needs_nothing(type_in: Run, tmp_pat
     assert [(one["action"], one["status"]) for one in reported["operations"]] == [("optimize", "succeeded")]
     assert (reported["before"]["numbers"]["files"], reported["after"]["numbers"]["files"]) == (MANY, 1)
     assert rows_of(table) == before
+    compared = reported["operations"][0]["result"]["verified_rows"]
+    assert (compared["outcome"], compared["after"]["rows"]) == ("equal", len(before))
+    assert (compared["before"]["from"], compared["after"]["from"]) == ("metadata", "metadata")
     assert second.stdout.rstrip().endswith("nothing to do")
     assert (list(own_folders.iterdir()), drivers()) == ([], [])
 
 
 @pytest.mark.spark
+@pytest.mark.minutes
 def test_a_dry_run_lists_what_would_go_and_deletes_nothing(type_in: Run, tmp_path: Path) -> None:
     table = small_tables.delta(tmp_path / "orders", commits=MANY)
     stray = table / "part-00000-00000000-0000-0000-0000-000000000000-c000.snappy.parquet"

@@ -65,3 +65,15 @@ def test_a_succeeded_operation_shows_the_failure_of_an_earlier_attempt_as_the_at
 
     assert "".join(text.split()).count("Causedby") == 40
     assert not any(line.startswith("failure ") for line in text.splitlines())
+
+
+def test_an_operation_shows_the_rows_of_both_states() -> None:
+    numbers = {"before": {"state": "4", "rows": 100, "from": "metadata"},
+               "after": {"state": "5", "rows": 99, "from": "data", "checksum": "ab12"}}  # fmt: skip
+    report = {"outcome": "unequal", "reason": "100 rows at 4, and 99 rows at 5", **numbers}
+
+    shown = printed(operation_view(an_operation(result={"verified_rows": report})))
+
+    assert "unequal: 100 rows at 4, and 99 rows at 5" in shown
+    assert "before: 100 rows at 4, from metadata" in shown
+    assert "after: 99 rows at 5, from data, checksum ab12" in shown

@@ -123,10 +123,11 @@ def test_the_service_is_ready_with_all_plugins(elsewhere: Path, served: str) -> 
     with urlopen(f"{served}/health/ready", timeout=TIMEOUT) as answer:
         assert answer.status == 200
     plugins = json.loads(run(elsewhere, "plugins", "--json", "--url", served))["items"]
-    assert {one["state"] for one in plugins} == {"on"}
+    assert [one["name"] for one in plugins if one["state"] != "on"] == ["spark-submit"], "off until it is named"
     assert sum(one["kind"] == "table-format" for one in plugins) == 5
 
 
 @pytest.mark.spark
+@pytest.mark.release
 def test_the_demo_runs(elsewhere: Path) -> None:
     assert "every promise was kept" in run(elsewhere, "demo", "--formats", "delta", timeout=560)

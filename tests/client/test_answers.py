@@ -38,7 +38,7 @@ def test_what_is_no_object_is_refused() -> None:
 
 def test_a_time_without_a_fraction_and_one_with_an_offset_are_read() -> None:
     times = {"started_at": "2026-11-15T19:10:13Z", "seen_at": "2026-11-15T20:10:13.500+01:00"}
-    instance = read(Instance, {"id": "one", "host": "here", "version": "1", "detail": {}, **times})
+    instance = read(Instance, {"id": "one", "host": "here", "version": "1", "state": "serving", "detail": {}, **times})
 
     assert (instance.seen_at - instance.started_at).total_seconds() == 0.5
 

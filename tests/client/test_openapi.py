@@ -31,7 +31,7 @@ SAMPLES: dict[str, Any] = {
     "caller": "ann", "role": "viewer", "life": 60, "token": 1, "receiver": "ops",
     "removed": True, "scheduling": "writer", "search": "t", "since": "2026-11-15T19:10:13Z",
     "state": "open", "status": "failed", "table": "lake:db.t", "table_name": "t", "timeout": 0.0,
-    "version": "42",
+    "verify_rows": "count", "version": "42", "partitions": ["day=1"],
 }  # fmt: skip
 # What the API takes, and no call sends: pages are read on by themselves, and a table is named by one argument.
 # Commit events have parameters for senders that are not ours, and their data has more fields than people give.

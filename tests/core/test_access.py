@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from lakehand.core import access_service
-from lakehand.core.access_ports import AuditFilter
 from lakehand.core.access_service import AccessService
 from lakehand.core.audit_trail import AuditTrail
+from lakehand.core.ports import AuditFilter
 from lakehand.core.requests.tokens import PREFIX, TokenRequests
 from lakehand.core.token_verifier import Verified
 from lakehand.domain.access import Caller, Role

@@ -401,3 +401,17 @@ def test_open_alerts_and_messages_are_counted(store: SqlStore, one: Instance) ->
     text = one.metrics.text()[0].decode()
     assert 'lakehand_alerts_open{severity="critical"} 1.0' in text
     assert 'lakehand_alert_messages_total{outcome="sent",receiver="ops"} 1.0' in text
+
+
+def test_a_draining_instance_sends_nothing_new_and_another_one_does(
+    store: SqlStore, clock: PassedClock, one: Instance, ops: Mailbox
+) -> None:
+    run(store, clock, a_table(store, clock), 1, Status.FAILED)
+    one.look()
+    one.sender.drain.begin(by="ann")
+
+    one.sender.run_once()
+    assert (one.sender.unfinished, list(ops.texts)) == (0, [])
+    Instance(store, clock, name="two", ops=ops).deliver()
+
+    assert len(ops.texts) == 1

@@ -42,6 +42,15 @@ def test_what_is_new_comes_and_what_was_dropped_goes() -> None:
     assert outcome(changes) == (["new"], ["old"], [])
 
 
+def test_a_table_that_cannot_be_read_is_neither_retired_nor_registered() -> None:
+    broken = [TableReference(location="", db_name="db", table_name=name, problem="torn") for name in ("b", "new")]
+
+    changes = changes_of([*references("a"), *broken], tables("a", "b", "c"), {})
+
+    assert outcome(changes) == ([], ["c"], [])
+    assert [one.table_name for one in changes.unreadable] == ["new"]
+
+
 def test_an_empty_list_retires_nothing_however_often_it_is_seen() -> None:
     known = tables("a", "b")
 

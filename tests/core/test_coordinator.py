@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schedules are evaluated when they are due, and decided only where something may have changed."""
 
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from lakehand.domain.notifications import Notification
-from lakehand.domain.tables import TableChanges
+from lakehand.domain.processes import Instant, Skip, TableProcess
+from lakehand.domain.tables import Scheduling, Table, TableChanges
+from lakehand.spi import TableRuntime
 from tests.core.world import NOON, World
+from tests.domain.words import COMPACTION
 
 T1 = "20261115110000000"
 
@@ -119,3 +125,72 @@ def test_a_table_that_is_resumed_is_decided_upon_at_once(world: World) -> None:
     world.table_service.change(table.id, TableChanges(paused=False))
     world.look()
     assert world.factory.triggered == 2
+
+
+@pytest.mark.parametrize(
+    "changes", [TableChanges(properties={"pretend.x": "y"}), TableChanges(scheduling=Scheduling.SERVICE)]
+)
+def test_a_table_whose_settings_change_is_decided_upon_at_once(world: World, changes: TableChanges) -> None:
+    table = world.add_table()
+    world.look()
+    world.table_service.change(table.id, TableChanges(priority=3))
+    world.look()
+    assert world.factory.triggered == 1
+    world.table_service.change(table.id, changes)
+    world.look()
+    assert world.factory.triggered == 2
+
+
+def notify_partitions(world: World, table: Table, *names: str) -> None:
+    world.intake.record([Notification(source="event", location=table.location, partitions=names)])
+
+
+def use_partitions(world: World, seen: list[Sequence[str]], meanwhile: Callable[[], None] = lambda: None) -> None:
+    """A factory that asks for named partitions, and plans whenever there is none of its operations."""
+
+    def answer(table: TableRuntime) -> TableProcess | Skip:
+        if table.operations():
+            return Skip(reason="once is enough")
+        seen.append(table.changed_partitions())
+        meanwhile()
+        return TableProcess(action=COMPACTION, job="pretend.run", instant=Instant(T1), reason="asked")
+
+    world.factory.says[COMPACTION] = answer
+
+
+def test_a_decision_gets_the_partitions_that_events_named_and_uses_them_up(world: World) -> None:
+    table, seen = world.add_table(), list[Sequence[str]]()
+    use_partitions(world, seen)
+    notify_partitions(world, table, "day=1", "day=2")
+
+    world.look()
+
+    assert seen == [("day=1", "day=2")]
+    assert world.the_operation(table).instant == T1
+    assert world.store.partitions.changed(table.id).names == ()
+
+
+def test_partitions_that_are_named_during_the_decision_are_for_the_next_one(world: World) -> None:
+    table, seen = world.add_table(), list[Sequence[str]]()
+    use_partitions(world, seen, lambda: notify_partitions(world, table, "day=1"))
+    notify_partitions(world, table, "day=1")
+
+    world.look()
+
+    assert seen == [("day=1",)]
+    assert world.store.partitions.changed(table.id).names == ("day=1",)
+
+
+def test_a_decision_that_leads_to_nothing_leaves_the_partitions_to_the_next(world: World) -> None:
+    table, seen = world.add_table(), list[Sequence[str]]()
+
+    def skip(runtime: TableRuntime) -> Skip:
+        seen.append(runtime.changed_partitions())
+        return Skip(reason="not worth it")
+
+    world.factory.says[COMPACTION] = skip
+    notify_partitions(world, table, "day=1")
+    world.look()
+
+    assert seen == [("day=1",)]
+    assert world.store.partitions.changed(table.id).names == ("day=1",)

@@ -2,6 +2,7 @@
 """A table can always say why something runs, why not, and when it will be evaluated again."""
 
 from lakehand.core.explain import Explainer, Explanation
+from lakehand.domain.notifications import Notification
 from lakehand.domain.tables import TableChanges, TableId
 from lakehand.spi import EngineState
 from tests.core.world import World
@@ -56,3 +57,11 @@ def test_a_paused_table_says_so(world: World) -> None:
     table = world.add_table()
     world.table_service.change(table.id, TableChanges(paused=True))
     assert explain(world, table.id).summary == "paused: nothing is started"
+
+
+def test_partitions_that_events_named_are_shown_until_a_decision_uses_them(world: World) -> None:
+    table = world.add_table()
+    names = tuple(f"day={n}" for n in range(4))
+    world.intake.record([Notification(source="event", location=table.location, partitions=names)])
+    world.turn()
+    assert explain(world, table.id).summary == "nothing to do; events named 4 partitions: day=0, day=1, day=2, ..."

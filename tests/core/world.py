@@ -9,6 +9,7 @@ from typing import Any
 from lakehand.core.completer import Completer
 from lakehand.core.coordinator import Coordinator
 from lakehand.core.dispatcher import Dispatcher
+from lakehand.core.draining import Drain, DrainService
 from lakehand.core.health_reader import HealthReader
 from lakehand.core.intake import Intake
 from lakehand.core.monitor import Monitor
@@ -325,34 +326,41 @@ class World:
         self.pools = [self.make_pools() for _ in range(5)]
         self.evaluate_pools, self.dispatch_pools, self.engine_pools, self.complete_pools = self.pools[:4]
         self.count_pools = self.pools[4]
+        self.drain = Drain()
         shared: dict[str, Any] = {"store": self.store, "metrics": self.metrics, "holder": self.holder}
         self.recovery = Recovery(plugins=self.plugins, runtimes=runtimes, since=self.clock.now())
         self.health = HealthReader(plugins=self.plugins, pools=self.count_pools)
         self.prober = Prober(
             store=self.store, plugins=self.plugins, runtimes=runtimes, metrics=self.metrics,
-            pools=self.evaluate_pools, on_change=nothing,
+            pools=self.evaluate_pools, on_change=nothing, drain=self.drain,
         )  # fmt: skip
         self.coordinator = Coordinator(
             plugins=self.plugins, runtimes=runtimes, pools=self.evaluate_pools, health=self.health, on_stored=nothing,
-            **shared,
+            drain=self.drain, **shared,
         )  # fmt: skip
         self.dispatcher = Dispatcher(
             plugins=self.plugins, runtimes=runtimes, ids=ids, time_to_live=TIME_TO_LIVE, limits=self.limits,
             pools=self.dispatch_pools, recovery=self.recovery, on_submitted=nothing,
-            observer=self.observer, **shared,
+            observer=self.observer, drain=self.drain, **shared,
         )  # fmt: skip
         completer = Completer(
             store=self.store, plugins=self.plugins, runtimes=runtimes, metrics=self.metrics, ids=ids,
             recovery=self.recovery, policy=RetryPolicy(max_attempts=3), health=self.health,
-            on_completed=nothing, observer=self.observer,
+            on_completed=nothing, observer=self.observer, drain=self.drain,
         )  # fmt: skip
         self.monitor = Monitor(
             plugins=self.plugins, completer=completer, recovery=self.recovery, time_to_live=TIME_TO_LIVE,
-            engine_pools=self.engine_pools, table_pools=self.complete_pools, **shared,
+            engine_pools=self.engine_pools, table_pools=self.complete_pools, drain=self.drain,
+            **shared,
         )  # fmt: skip
         self.rescuer = Rescuer(
-            time_to_live=TIME_TO_LIVE, margin=timedelta(seconds=10), recovery=self.recovery, **shared
-        )
+            time_to_live=TIME_TO_LIVE, margin=timedelta(seconds=10), recovery=self.recovery, drain=self.drain,
+            **shared,
+        )  # fmt: skip
+        self.drains = DrainService(
+            store=self.store, drain=self.drain, holder=self.holder,
+            evaluations=lambda: self.coordinator.unfinished + self.prober.unfinished + len(self.dispatcher.in_flight),
+        )  # fmt: skip
         self.table_service = TableService(store=self.store, plugins=self.plugins, warehouses=warehouses, wake=nothing)
         self.operations = OperationService(store=self.store, plugins=self.plugins, wake=nothing)
         self.intake = Intake(

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import ClassVar
@@ -14,10 +15,12 @@ import pytest
 from rich.console import Console
 
 from lakehand.client import ActionExplanation, Operation, TableName
+from lakehand.demo.lake import Lake, open_lake
 from lakehand.demo.result import MERGED, DemoSnapshot, TableOutcome, comparison, promises, take_snapshot
 from lakehand.demo.scenario import is_quiet
 from lakehand.demo.service import SHOWN, DemoFailed, format_readers
 from lakehand.demo.tables import demo_tables
+from lakehand.domain.errors import Invalid
 from lakehand.domain.references import TableReference
 from lakehand.spi import Format, Json, TableFormat
 from tests.demo.snapshots import a_snapshot, an_outcome
@@ -56,7 +59,9 @@ class FixedFormat(TableFormat):
 
 
 def test_a_snapshot_joins_the_metadata_with_what_a_reader_sees() -> None:
-    taken = take_snapshot(FixedFormat(), Path("/lake/said"), {"rows": 5, "checksum": "77", "seconds": 0.5})
+    taken = take_snapshot(
+        FixedFormat(), TableReference(location="/lake/said"), {"rows": 5, "checksum": "77", "seconds": 0.5}
+    )
 
     assert taken == DemoSnapshot(numbers=FixedSnapshot.numbers, rows=5, checksum="77", seconds=0.5)
 
@@ -105,13 +110,27 @@ def test_an_unknown_format_is_refused_with_those_that_there_are() -> None:
 
 
 def test_each_format_has_a_table_and_only_hudi_writers_notify(tmp_path: Path) -> None:
-    tables = demo_tables(SHOWN, url="http://127.0.0.1:1", lake=tmp_path, locks=tmp_path)
+    lake = Lake(root=str(tmp_path), home=tmp_path)
+    tables = demo_tables(SHOWN, url="http://127.0.0.1:1", lake=lake)
 
     assert {table.format for table in tables} == set(SHOWN)
     assert {table.name for table in tables if table.notifies} == {"trips", "orders"}
-    assert [table.name for table in demo_tables(["delta"], url="http://x", lake=tmp_path, locks=tmp_path)] == [
-        "payments"
-    ]
+    assert [table.name for table in demo_tables(["delta"], url="http://x", lake=lake)] == ["payments"]
+
+
+def test_in_a_bucket_the_writer_and_lakehand_take_turns_where_two_commits_at_once_are_not_safe(tmp_path: Path) -> None:
+    lake = Lake(root="s3://lake", home=tmp_path, s3={"endpoint": "http://127.0.0.1:1", "region": "x"})
+    tables = {table.format: table for table in demo_tables(SHOWN, url="http://127.0.0.1:1", lake=lake)}
+
+    assert {name for name, table in tables.items() if not table.only_writer} == {"iceberg", "lance"}
+    assert tables["delta"].only_writer == {"delta.only-writer": "true"}
+    assert tables["iceberg"].registration["catalog"] == "iceberg"
+    assert tables["iceberg"].location == "s3://lake/shop/clicks"
+
+
+def test_an_unknown_storage_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
+    with ExitStack() as parts, pytest.raises(Invalid, match="tape: the demo has disk, s3"):
+        open_lake("tape", tmp_path, parts)
 
 
 def at(second: int) -> datetime:
@@ -168,23 +187,58 @@ def gone(folder: Path) -> bool:
     return wait_for(lambda: not processes_of(folder), f"the processes of {folder} to end", 30, pace=0.05)
 
 
-@pytest.mark.spark
-def test_the_demo_keeps_its_promises_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    with start_demo(tmp_path) as demo:
-        output = demo.communicate(timeout=590)[0]
+HUDI = ("compaction", "clustering", "clean")
+ALL = (*HUDI, "rewrite-data", "optimize", "compact")
 
-    assert demo.returncode == 0, output
-    assert "every promise was kept" in output
-    assert "BROKEN" not in output
-    for action in ("compaction", "clustering", "clean", "rewrite-data", "optimize", "compact"):
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("formats", "actions"),
+    [
+        pytest.param(["hudi", "delta"], (*HUDI, "optimize"), marks=pytest.mark.minutes, id="two formats"),
+        pytest.param([*SHOWN], ALL, marks=pytest.mark.release, id="all formats"),
+    ],
+)
+def test_the_demo_keeps_its_promises_and_leaves_nothing_behind(
+    formats: list[str], actions: tuple[str, ...], tmp_path: Path
+) -> None:
+    output = finished(start_demo(tmp_path, "--formats", ",".join(formats)), 590)
+
+    for action in actions:
         assert f"{action} is needed" in output
-    fixed = [line.split()[1] for line in output.splitlines() if line.rstrip().endswith(" fixed")]
-    assert set(fixed) == set(SHOWN), output
+    assert fixed_formats(output) == set(formats), output
     assert list(tmp_path.glob("lakehand-demo-*")) == []
     assert gone(tmp_path)
 
 
 @pytest.mark.spark
+@pytest.mark.release
+@pytest.mark.timeout(1200)
+def test_the_demo_in_a_bucket_shows_what_is_refused_there_and_keeps_its_promises(tmp_path: Path) -> None:
+    """Without Hudi and Paimon, whose many requests take minutes."""
+    output = finished(start_demo(tmp_path, "--storage", "s3", "--formats", "iceberg,delta,lance"), 1100)
+
+    assert "it is not done: on s3:// one of two Delta commits is lost" in output
+    assert "delta.only-writer=true: its writer waits while Lakehand works" in output
+    assert fixed_formats(output) == {"iceberg", "delta", "lance"}, output
+    assert gone(tmp_path)
+
+
+def finished(demo: "subprocess.Popen[str]", seconds: int) -> str:
+    with demo:
+        output = demo.communicate(timeout=seconds)[0]
+    assert demo.returncode == 0, output
+    assert "every promise was kept" in output
+    assert "BROKEN" not in output
+    return output
+
+
+def fixed_formats(output: str) -> set[str]:
+    return {line.split()[1] for line in output.splitlines() if line.rstrip().endswith(" fixed")}
+
+
+@pytest.mark.spark
+@pytest.mark.minutes
 def test_a_demo_that_is_stopped_ends_what_it_started_and_keeps_the_logs(tmp_path: Path) -> None:
     with start_demo(tmp_path) as demo:
         assert demo.stdout is not None

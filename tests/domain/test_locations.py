@@ -34,6 +34,27 @@ def test_other_storages_keep_their_scheme_and_the_case_of_their_path(text: str, 
 
 @pytest.mark.parametrize(
     "text",
+    ["s3://my.lake/db/T", "https://my.lake.s3.eu-central-1.amazonaws.com/db/T/", "https://s3.amazonaws.com/my.lake/db/T",
+     "https://s3.dualstack.eu-west-1.amazonaws.com/my.lake//db/T", "https://my.lake.s3-us-west-2.amazonaws.com/db/T",
+     "http://My.Lake.s3.cn-north-1.amazonaws.com.cn/db/T"],
+)  # fmt: skip
+def test_the_web_addresses_of_a_bucket_are_the_bucket(text: str) -> None:
+    assert normalise(text) == "s3://my.lake/db/T"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["https://example.org/lake/t", "https://lake.s3.eu-central-1.amazonaws.com.example.org/t", "https:///t",
+     "https://lake.s3.eu-central-1.amazonaws.com/", "https://s3.amazonaws.com/lake", "https://xs3.amazonaws.com/lake/t",
+     "https://minio.internal:9000/lake/t", "https://u:p@lake.s3.amazonaws.com/t"],
+)  # fmt: skip
+def test_other_web_addresses_are_no_locations(text: str) -> None:
+    with pytest.raises(LocationRefused):
+        normalise(text)
+
+
+@pytest.mark.parametrize(
+    "text",
     ["", " /data/t", "/data/t\n", "/data/../etc", "data/t", "/", "file://host/data/t", "s3:///t", "/data/%2e%2E/etc",
      "/data%2Fetc", "/data/\x00", "C:\\data", "/data\\t", "/" + "x" * 2000, "s3://bucket", "s3://bucket/a/../../b"],
 )  # fmt: skip

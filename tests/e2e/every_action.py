@@ -15,9 +15,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests import delta_tables as delta
+from tests import hudi_failures, lance_tables
 from tests import hudi_tables as hudi
 from tests import iceberg_tables as iceberg
-from tests import lance_tables
 from tests import paimon_tables as paimon
 from tests.jobs.hudi.service import LOCKING, SERVICE
 from tests.kit.templates import made_once
@@ -34,7 +34,7 @@ class Need:
     actions: Sequence[str]
     spoil: Callable[[SparkSession, Path], object]
     further: Callable[[Path], object] = lambda _: None  # what is done to this one only
-    facts: Callable[[SparkSession, Path], object]
+    facts: Callable[[SparkSession, Any], object]  # given its path, or its URI
     values: Mapping[str, Any] = field(default_factory=dict)  # of the registration
     name: str = ""
 
@@ -69,11 +69,11 @@ def settings(**properties: str) -> dict[str, Any]:
     return {"properties": {key.replace("__", ".").replace("_", "-"): value for key, value in properties.items()}}
 
 
-def lose_files(folder: Path, like: str, *, days: int = DAYS) -> None:
+def lose_files(folder: Path, like: str, *, days: int = DAYS, count: int = ORPHANS) -> None:
     """What a writer leaves that died before its commit, some days ago."""
     [first, *_] = sorted(folder.glob(like))
     then = time.time() - days * 86_400
-    for number in range(ORPHANS):
+    for number in range(count):
         lost = Path(shutil.copy(first, first.with_name(f"lost-{number}{first.suffix}")))
         os.utime(lost, (then, then))
 
@@ -106,6 +106,12 @@ def lose_iceberg_files(warehouse: iceberg.Warehouse, table: Path) -> None:
     lose_files(table, "data/p=p0/*.parquet")
 
 
+def append_a_little(warehouse: iceberg.Warehouse, table: Path) -> None:
+    """Rows that nobody has counted yet."""
+    warehouse.create(table)
+    warehouse.append(table, rows=20)
+
+
 def spoil_delta(spark: SparkSession, path: Path) -> None:
     delta.make_table(spark, path)
     delta.delete(spark, path, "id % 10 = 3")
@@ -114,6 +120,13 @@ def spoil_delta(spark: SparkSession, path: Path) -> None:
 def outdate_delta(spark: SparkSession, path: Path) -> None:
     delta.make_table(spark, path)
     spark.newSession().sql(f"OPTIMIZE {delta.quoted(path)}").collect()
+    delta.age(spark, path, DAYS)
+
+
+def lengthen_log(spark: SparkSession, path: Path) -> None:
+    """A log with checkpoints, of which most is past its retention."""
+    settings = {"delta.checkpointInterval": "2", "delta.logRetentionDuration": "interval 7 days"}
+    delta.make_table(spark, path, commits=5, files=1, properties=settings)
     delta.age(spark, path, DAYS)
 
 
@@ -139,6 +152,33 @@ def lose_paimon_files(path: Path) -> None:
     lose_files(path, "bucket-0/*.parquet")
 
 
+def date_paimon(spark: SparkSession, path: Path) -> None:
+    lake = lake_of(spark, path)
+    lake.create(path.name, partitioned=True)
+    days = ["2024-01-01", "2024-01-02", "2024-01-03", "2099-01-01", "no day"]
+    rows = ", ".join(f"({number}, {number}, '{day}', 'note')" for number, day in enumerate(days * 2))
+    lake.sql(f"INSERT INTO {{shop}}.`{path.name}` VALUES {rows}")
+
+
+def young_paimon_facts(spark: SparkSession, path: Path) -> object:
+    """Old partitions are dropped on purpose; these are not."""
+    return paimon.facts(spark, path, where="p NOT LIKE '2024%'")
+
+
+def tag_paimon(spark: SparkSession, path: Path) -> None:
+    lake = lake_of(spark, path)
+    lake.create(path.name)
+    for number, retained in enumerate(["", ", time_retained => '1 d'", ", time_retained => '2 d'"]):
+        Writer(spark, path).append([number])
+        lake.sql(f"CALL lake.sys.create_tag(table => 'shop.{path.name}', tag => 'tag {number}'{retained})")
+    paimon.age_tags(path, DAYS)
+
+
+def index_lance(_: SparkSession, path: Path) -> None:
+    lance_tables.make_vectors(path)
+    lance_tables.append_vectors(path, 1000, 100)
+
+
 def spoil_lance(_: SparkSession, path: Path) -> None:
     lance_tables.make_table(path)
     lance_tables.delete(path, "id % 9 = 0")
@@ -161,9 +201,39 @@ def rewrite_hudi(spark: SparkSession, path: Path) -> None:
     hudi.make_table(spark, path, table_type=hudi.COPY_ON_WRITE, commits=5, options=LOCKING)
 
 
-def hudi_need(*actions: str, spoil: Callable[[SparkSession, Path], object]) -> Need:
-    values = {"scheduling": "service", "properties": dict(SERVICE)}
+def commit_hudi(spark: SparkSession, path: Path) -> None:
+    options = {**LOCKING, "hoodie.metadata.enable": "false"}
+    hudi.make_table(spark, path, table_type=hudi.COPY_ON_WRITE, commits=6, rows=4, options=options)
+
+
+def fail_hudi(spark: SparkSession, path: Path) -> None:
+    """One commit, and a write that was given up after it had written files."""
+    options = {**LOCKING, "hoodie.metadata.enable": "false"}
+    hudi.upsert(spark, path, number=1, table_type=hudi.COPY_ON_WRITE, rows=4, options=options)
+    hudi_failures.fail_to_write(spark, path, number=2, table_type=hudi.COPY_ON_WRITE, options=options)
+
+
+def outdate_hudi(spark: SparkSession, path: Path) -> None:
+    """Of four partitions, ``a`` is old."""
+    options = {**LOCKING, "hoodie.metadata.enable": "false"}
+    hudi.upsert_partitions(spark, path, ("a", "b", "c", "d"), number=1, options=options)
+    hudi.make_older(path, 4 * DAYS)
+    hudi.upsert_partitions(spark, path, ("b", "c", "d"), number=2, options=options)
+
+
+def kept_partitions(spark: SparkSession, path: Path) -> object:
+    return {name: value for name, value in hudi.values(spark, path).items() if name != "a"}
+
+
+def hudi_need(*actions: str, spoil: Callable[[SparkSession, Path], object], **properties: str) -> Need:
+    values = {"scheduling": "service", "properties": {**SERVICE, **settings(**properties)["properties"]}}
     return Need(format="hudi", actions=actions, spoil=spoil, facts=hudi.rows, values=values)
+
+
+def failed_writes_need() -> Need:
+    need = hudi_need("rollback-failed-writes", spoil=fail_hudi)
+    values = {**need.values, "properties": {**need.values["properties"], **LOCKING}}
+    return replace(need, values=values, further=hudi_failures.age)
 
 
 def iceberg_need(*actions: str, spoil: Callable[[iceberg.Warehouse, Path], object], **properties: str) -> Need:
@@ -179,15 +249,25 @@ def paimon_need(*actions: str, spoil: Callable[[SparkSession, Path], object], **
     return Need(format="paimon", actions=actions, spoil=spoil, facts=paimon.facts, **values)
 
 
-def lance_need(*actions: str, **values: Any) -> Need:
-    return Need(format="lance", actions=actions, spoil=spoil_lance, facts=lance_facts, **values)
+def lance_need(*actions: str, spoil: Callable[[SparkSession, Path], object] = spoil_lance, **values: Any) -> Need:
+    return Need(format="lance", actions=actions, spoil=spoil, facts=lance_facts, **values)
 
 
-# Every action of every format, and four tables of each.
+AGED = settings(paimon__expire_partitions__older_than="30d")
+# Every action of every format; some of them on several tables.
 NEEDS = (
     hudi_need("compaction", spoil=log_hudi),
     hudi_need("clustering", spoil=rewrite_hudi),
     hudi_need("clean", spoil=rewrite_hudi),
+    hudi_need("archive", spoil=commit_hudi),
+    failed_writes_need(),
+    hudi_need("log-compaction", spoil=log_hudi),
+    hudi_need(
+        "indexing", spoil=log_hudi, hudi__indexing__indexes="bloom_filters", hudi__indexing__writers_maintain="true"
+    ),
+    replace(
+        hudi_need("partition-ttl", spoil=outdate_hudi, hudi__partition_ttl__retain="30d"), facts=kept_partitions
+    ),
     replace(hudi_need("compaction", spoil=log_hudi), name="more_hudi"),
     iceberg_need("rewrite-data", spoil=iceberg.small_files),
     iceberg_need("rewrite-position-deletes", spoil=delete_again_and_again),
@@ -196,16 +276,25 @@ NEEDS = (
         iceberg__rewrite_manifests__min_manifests="20",
     ),
     iceberg_need("remove-orphans", spoil=lose_iceberg_files),
+    iceberg_need("compute-statistics", "compute-partition-statistics", spoil=append_a_little),
     delta_need("optimize", spoil_delta),
     delta_need("z-order", spoil_delta, delta__z_order__columns="id, p", delta__z_order__min_bytes="1"),
     delta_need("vacuum", outdate_delta),
     delta_need("purge", spoil_delta),
+    delta_need("checkpoint", spoil_delta, delta__checkpoint__commits="5"),
+    delta_need("clean-log", lengthen_log, delta__clean_log__min_files="5"),
     paimon_need("compact", spoil=spoil_paimon),
     paimon_need("expire-snapshots", spoil=outdate_paimon),
     paimon_need("remove-orphans", spoil=spoil_paimon, further=lose_paimon_files),
+    replace(
+        paimon_need("expire-partitions", spoil=date_paimon, values=AGED),
+        facts=young_paimon_facts,
+    ),
+    paimon_need("expire-tags", spoil=tag_paimon),
     paimon_need("compact", spoil=spoil_paimon, name="more_paimon"),
     lance_need("compact"),
     lance_need("compact", name="more_lance"),
+    lance_need("optimize-indices", spoil=index_lance),
     lance_need("clean-versions", further=pack_lance),
     lance_need("clean-versions", further=pack_lance, name="more_old_lance"),
 )  # fmt: skip

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests import hudi_tables
 
-COMMITS, FILES_EACH, ROWS_EACH = 5, 20, 2_000
+COMMITS, FILES_EACH, ROWS_EACH = 5, 8, 2_000
 Facts = tuple[int, int, int]  # rows, sum of v, and a hash over all columns
 
 

@@ -12,7 +12,7 @@ from tests.e2e.stopping import PLUGINS, install_stops
 from tests.kit.polling import wait_for
 from tests.kit.service import RunningService
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.minutes]
 HEAVY = 40_000  # rows of each commit: a rewrite that can be caught in the middle
 
 
@@ -50,6 +50,7 @@ def assert_rewritten_once(
     assert found == ("succeeded", attempts, 1, facts), f"{damage.format}: {ended}"
 
 
+@pytest.mark.release
 def test_a_driver_that_is_killed_right_after_the_commits_leaves_one_rewrite_in_each_format(
     spark: SparkSession, lake: Path, start_service: Start, stops: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

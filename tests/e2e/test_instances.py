@@ -12,7 +12,11 @@ from tests.e2e.conftest import Start
 from tests.kit.polling import wait_for
 from tests.kit.service import RunningService
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.release,  # tests/rolling has several instances, too
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 TABLES = 40
 
 

@@ -15,7 +15,11 @@ from tests.e2e.tables import HEAVY_FACTS, heavy_facts
 from tests.kit.polling import wait_for
 from tests.kit.service import RunningService
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.minutes,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 QUICK_HEARTBEAT = {"hoodie.client.heartbeat.interval_in_ms": "5000"}  # Hudi takes a runner for dead after twice that
 SHORT_LEASE = {"lease": "12", "lease_margin": "3", "retry__first_delay": "1"}
 
@@ -53,6 +57,7 @@ def test_a_killed_service_finds_its_compaction_again_and_it_is_one_attempt(
     assert_done_once(spark, path, done["instant"])
 
 
+@pytest.mark.release
 def test_a_killed_driver_costs_one_attempt_and_the_next_succeeds(
     spark: SparkSession, heavy_table: Path, copy_of: Callable[..., Path], start_service: Start
 ) -> None:
@@ -65,6 +70,7 @@ def test_a_killed_driver_costs_one_attempt_and_the_next_succeeds(
     assert_done_once(spark, path, done["instant"])
 
 
+@pytest.mark.release
 def test_both_killed_at_once_is_resolved_after_the_restart(
     spark: SparkSession, heavy_table: Path, copy_of: Callable[..., Path], start_service: Start
 ) -> None:

@@ -2,6 +2,7 @@
 """The shipped Hudi client against the real service; and what happens when nobody tells us anything."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -47,6 +48,7 @@ def test_the_shipped_client_commits_and_its_plans_are_registered_and_executed(
     assert sum_of(spark, path) == (ROWS, hudi_client.expected_sum(rows=ROWS, last_commit=COMMITS))
 
 
+@pytest.mark.minutes
 def test_the_shipped_client_is_served_while_the_driver_is_dead(
     spark: SparkSession, lake: Path, start_service: Start, pytestconfig: pytest.Config
 ) -> None:
@@ -64,6 +66,7 @@ def test_the_shipped_client_is_served_while_the_driver_is_dead(
     assert sum_of(spark, path) == (ROWS, hudi_client.expected_sum(rows=ROWS, last_commit=COMMITS))
 
 
+@pytest.mark.release
 def test_commits_made_while_the_service_was_down_are_found(
     spark: SparkSession, lake: Path, start_service: Start, light_table: Path, copy_of: Callable[..., Path]
 ) -> None:
@@ -79,6 +82,7 @@ def test_commits_made_while_the_service_was_down_are_found(
     assert hudi_tables.rows(spark, path) == hudi_tables.expected(6)
 
 
+@pytest.mark.minutes
 def test_a_commit_that_nobody_told_us_of_is_found_at_the_heartbeat(
     spark: SparkSession, lake: Path, start_service: Start, light_table: Path, copy_of: Callable[..., Path]
 ) -> None:
@@ -97,29 +101,46 @@ def last_look(service: RunningService, table: int, action: str) -> str | None:
     return next((str(one["last_look"]) for one in explained if one["action"] == action and one["last_look"]), None)
 
 
-def test_an_event_makes_the_service_plan_run_and_verify_while_the_writer_goes_on(
-    spark: SparkSession, lake: Path, start_service: Start
-) -> None:
-    """RFC-43 with a metaserver: the writer has no option of a table service, and does not know of the service."""
-    path, service = lake / "quiet", start_service()
+def callback_options(service: RunningService) -> dict[str, str]:
+    """Of Hudi's own commit callback, which any writer has; none of them is about a table service."""
+    url = service.url + "/v1/hoodie/service/callback"
+    return {"hoodie.write.commit.callback.on": "true", "hoodie.write.commit.callback.http.url": url}
+
+
+def add_quiet_table(spark: SparkSession, service: RunningService, path: Path) -> None:
+    """The service plans its compaction, and does not find commits by probing. Evaluated once, with one commit."""
     hudi_tables.make_table(spark, path, commits=1, options=LOCKING)
     settings = {**SERVICE, "hudi.compaction.delta-commits": "3"}
-    day = {"heartbeat_timeout": 86400}  # nothing is found by probing
-    table = service.add_table(path, "compaction", scheduling="service", properties=settings, **day)
+    more = {"scheduling": "service", "properties": settings, "heartbeat_timeout": 86400}
+    table = service.add_table(path, "compaction", **more)
     wait_for(lambda: last_look(service, table, "compaction"), "the first evaluation")
-    for number in (2, 3, 4):
+    for number in (2, 3):
         hudi_tables.upsert(spark, path, number=number, options=LOCKING)
-    assert (service.operations(location=str(path)), hudi_tables.pending(path)) == ([], [])
 
+
+@pytest.mark.minutes
+def test_an_event_or_a_callback_makes_the_service_plan_run_and_verify_while_the_writer_goes_on(
+    spark: SparkSession, lake: Path, start_service: Start
+) -> None:
+    """RFC-43 with a metaserver (the writer does not know of the service) and without (its callback does)."""
+    service = start_service()
+    tables = {"event": lake / "by_event", "callback": lake / "by_callback"}
+    for path in tables.values():
+        add_quiet_table(spark, service, path)
+        assert (service.operations(location=str(path)), hudi_tables.pending(path)) == ([], [])
+
+    hudi_tables.upsert(spark, tables["event"], number=4, options=LOCKING)
     event = {"specversion": "1.0", "type": "dev.lakehand.table.committed", "source": "catalog", "id": "42"}
-    assert service.post("/api/v1/commits", {**event, "data": {"location": str(path)}})["stored"] == 1
-    wait_for(lambda: service.operations(location=str(path)), "the operation to be stored")
-    for number in (5, 6):
-        hudi_tables.upsert(spark, path, number=number, options=LOCKING)
+    assert service.post("/api/v1/commits", {**event, "data": {"location": str(tables["event"])}})["stored"] == 1
+    hudi_tables.upsert(spark, tables["callback"], number=4, options={**LOCKING, **callback_options(service)})
 
-    done = service.wait_status(path, "succeeded")
-    assert done["origin"] == "coordinator"
-    compactions = [found[1] for found in hudi_tables.instant_files(path) if found[3] == "commit" and not found[4]]
-    assert len(compactions) == 1, "planned by the service, run and completed"
-    assert hudi_tables.pending(path) == []
-    assert hudi_tables.rows(spark, path) == hudi_tables.expected(6)
+    for path in tables.values():
+        wait_for(partial(service.operations, location=str(path)), "the operation to be stored")
+        for number in (5, 6):
+            hudi_tables.upsert(spark, path, number=number, options=LOCKING)
+    for path in tables.values():
+        assert service.wait_status(path, "succeeded")["origin"] == "coordinator"
+        compactions = [found[1] for found in hudi_tables.instant_files(path) if found[3] == "commit" and not found[4]]
+        assert len(compactions) == 1, "planned by the service, run and completed"
+        assert hudi_tables.pending(path) == []
+        assert hudi_tables.rows(spark, path) == hudi_tables.expected(6)

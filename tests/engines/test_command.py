@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the driver is started."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from lakehand.engines.spark.command import PROGRAM, Command, as_properties_file, driver_command
 from lakehand.engines.spark.java import Java
+from lakehand.engines.spark.job_code import job_code
 from lakehand.engines.spark.settings import read_settings
 
 JAVA = Java(home=Path("/java"), version=17, origin="PATH")
@@ -32,7 +34,8 @@ def test_the_program_exists_and_is_told_its_limits() -> None:
 
     assert PROGRAM.is_file()
     assert arguments[:2] == ["/spark/bin/spark-submit", "--properties-file"]
-    assert " ".join(arguments).endswith("--max-rss-mb 5120 --idle-timeout 120 --max-age 86400 --lease-grace 5")
+    limits = "--idle-timeout 120 --max-age 86400 --lease-grace 5"
+    assert " ".join(arguments).endswith(f"--max-rss-mb 5120 --code {job_code()} {limits}")
 
 
 def test_spark_and_java_are_the_ones_that_we_chose(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,6 +68,53 @@ def test_clusters_are_sent_the_jars() -> None:
 
     assert properties["spark.jars"] == "/jars/a.jar,/jars/b.jar"
     assert "spark.driver.bindAddress" not in properties
+
+
+def test_jars_of_a_person_are_in_one_class_loader_with_ours_on_clusters_and_when_spark_fetches_them() -> None:
+    theirs = {"conf__spark__jars": "/theirs.jar", "conf__spark__jars__packages": "org:module:1"}
+    for master in ("spark://host:7077", "local[2]"):
+        properties = command((), master=master, **theirs).properties
+
+        assert properties["spark.jars"] == "/jars/a.jar,/jars/b.jar,/theirs.jar"
+        assert properties["spark.jars.packages"] == "org:module:1"
+        assert "spark.driver.extraClassPath" not in properties
+
+
+@pytest.mark.parametrize("master", ["spark://127.0.0.1:7077", "spark://localhost:7077", "spark://[::1]:1,127.0.0.2:2"])
+def test_a_driver_of_a_cluster_on_loopback_is_offered_to_nobody_else(master: str) -> None:
+    made = command(master=master)
+
+    assert made.properties["spark.driver.host"] == made.properties["spark.driver.bindAddress"] == "127.0.0.1"
+    assert made.environment["SPARK_LOCAL_IP"] == "127.0.0.1"
+    assert "spark.authenticate" not in made.properties, "it is the cluster's decision"
+
+
+@pytest.mark.parametrize("master", ["spark://host:7077", "spark://127.0.0.1:7077,host:7077", "yarn", "k8s://https://h"])
+def test_a_driver_of_any_other_cluster_is_where_spark_or_the_operator_says(master: str) -> None:
+    standard = command(master=master)
+    said = command(master=master, driver_host="lake.internal", bind_address="10.0.0.1")
+
+    assert not {"spark.driver.host", "spark.driver.bindAddress"} & set(standard.properties)
+    assert "SPARK_LOCAL_IP" not in standard.environment
+    assert said.properties["spark.driver.host"] == "lake.internal"
+    assert said.properties["spark.driver.bindAddress"] == "10.0.0.1"
+
+
+def test_executors_of_a_cluster_may_have_a_python_of_their_own() -> None:
+    there = command(master="spark://host:7077", executor_python="/opt/python").environment
+    here = command(master="local[2]", executor_python="/opt/python").environment
+
+    assert there["PYSPARK_PYTHON"] == "/opt/python"
+    assert there["PYSPARK_DRIVER_PYTHON"] == here["PYSPARK_PYTHON"] == sys.executable
+
+
+def test_an_application_runs_one_work() -> None:
+    home = Path("/home")
+    once = driver_command(
+        read_settings({}), home=home, spool=home / "spool", spark_home=Path("/spark"), java=JAVA, is_once=True
+    )
+    assert once.arguments[-1] == "--once"
+    assert "--once" not in command().arguments
 
 
 def test_hudi_brings_what_it_needs_only_when_it_is_on() -> None:

@@ -12,8 +12,10 @@ import pytest
 
 from lakehand.domain.errors import NotFound
 from lakehand.engines.spark import jars
-from lakehand.engines.spark.jars import Jar, JarRefused, JarSums, JarsUnavailable, ensure_jars
+from lakehand.engines.spark.jars import JarRefused, JarSums, JarsUnavailable, databases_of, ensure_jars, jars_of
 from lakehand.engines.spark.java import Java, java_home
+from lakehand.engines.spark.known_jars import Jar
+from lakehand.spi import Catalog, Format
 
 CONTENT = b"not really a jar" * 1000
 TINY = Jar(
@@ -178,3 +180,19 @@ def test_the_cache_follows_the_users_settings(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
 
     assert jars.default_cache() == Path("/somewhere/lakehand/jars")
+
+
+def test_a_jdbc_catalog_brings_its_driver_unless_somebody_names_another() -> None:
+    def catalog(name: str, uri: str) -> Catalog:
+        return Catalog(name=name, format=Format("iceberg"), type="jdbc", properties={"uri": uri})
+
+    found = [
+        catalog("a", "jdbc:postgresql://h/d"),
+        catalog("b", "jdbc:mariadb://h/d"),
+        catalog("c", "jdbc:mysql://h/d"),
+    ]
+    own = {"spark.jars.packages": "org.postgresql:postgresql:42.7.0"}
+
+    assert databases_of(found, {}) == ["postgresql", "mariadb"]
+    assert databases_of(found, own) == ["mariadb"]
+    assert [jar.module for jar in jars_of([], databases=["mariadb"])] == ["mariadb-java-client"]

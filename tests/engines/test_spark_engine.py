@@ -13,6 +13,7 @@ from lakehand.domain.operations import Handle
 from lakehand.engines.spark import SparkEngine
 from lakehand.spi import EngineContext, EngineState, Json
 from lakehand.testing import EngineUnderTest, ExecuteEngineContract, eventually
+from tests.kit.class_archive import archived_class_path
 
 PROPERTIES = {"driver-memory": "1g", "lease-grace": "2s"}
 
@@ -28,7 +29,7 @@ class SparkUnderTest(EngineUnderTest):
 
     def reopen(self) -> None:
         self.engine = SparkEngine()
-        self.engine.open(PROPERTIES, EngineContext(home=self.home))
+        self.engine.open({**PROPERTIES, **archived_class_path()}, EngineContext(home=self.home))
 
     def wake(self) -> None:
         self.engine.warm()

@@ -39,6 +39,8 @@ Subject = tuple[ProcessFactory, TableRuntime]
 
 def delta(folder: Path, properties: Mapping[str, str]) -> Subject:
     table = LogTable(folder / "t", adds(3, MB), days_ago=40)
+    table.commit(days_ago=40)
+    table.checkpoint(days_ago=40)
     table.commit(remove("part-0.parquet", days_ago=20), days_ago=20)
     harness = table.harness(**{key.removeprefix("delta."): value for key, value in properties.items()})
     return harness.factory, harness.runtime()
@@ -75,16 +77,20 @@ MAKE: dict[str, Callable[[Path, Mapping[str, str]], Subject]] = {
 # format, action, an option that keeps things, a value below its floor
 DESTRUCTIVE = [
     ("delta", "vacuum", "retain", "1h"),
+    ("delta", "clean-log", "retain", "1h"),
     ("iceberg", "expire-snapshots", "max-age", "1h"),
     ("iceberg", "remove-orphans", "older-than", "1h"),
     ("lance", "clean-versions", "max-age", "1h"),
     ("paimon", "expire-snapshots", "max-age", "1m"),
     ("paimon", "remove-orphans", "older-than", "1h"),
+    ("paimon", "expire-tags", "grace", "1h"),
     ("hudi", "clean", "retain-commits", "1"),
 ]
 WITHOUT_DRY_RUN = [
-    ("delta", "optimize"), ("delta", "z-order"), ("delta", "purge"), ("iceberg", "rewrite-data"),
-    ("iceberg", "rewrite-position-deletes"), ("iceberg", "rewrite-manifests"), ("lance", "compact"),
+    ("delta", "optimize"), ("delta", "z-order"), ("delta", "purge"), ("delta", "checkpoint"),
+    ("iceberg", "rewrite-data"), ("iceberg", "rewrite-position-deletes"), ("iceberg", "rewrite-manifests"),
+    ("iceberg", "compute-statistics"), ("iceberg", "compute-partition-statistics"), ("lance", "compact"),
+    ("lance", "optimize-indices"),
     ("paimon", "compact"), ("hudi", "compaction"), ("hudi", "clustering"), ("hudi", "clean"),
 ]  # fmt: skip
 

@@ -23,7 +23,7 @@ class Actor(Protocol):
     def pause(self, table: int) -> None: ...
     def resume(self, table: int) -> None: ...
     def evaluate(self, table: int) -> None: ...
-    def submit(self, table: int, action: str, *, dry_run: bool = False) -> None: ...
+    def submit(self, table: int, action: str, *, dry_run: bool = False, verify_rows: bool = False) -> None: ...
     def cancel(self, operation: int) -> None: ...
     def retry(self, operation: int) -> None: ...
     def silence(self, alert: int, hours: int) -> None: ...
@@ -61,8 +61,9 @@ class ByRest:
     def evaluate(self, table: int) -> None:
         self.send("POST", f"/tables/{table}/look")
 
-    def submit(self, table: int, action: str, *, dry_run: bool = False) -> None:
-        self.send("POST", "/operations", {"table": table, "action": action, "dry_run": dry_run})
+    def submit(self, table: int, action: str, *, dry_run: bool = False, verify_rows: bool = False) -> None:
+        body = {"table": table, "action": action, "dry_run": dry_run}
+        self.send("POST", "/operations", body | ({"verify_rows": "checksum"} if verify_rows else {}))
 
     def cancel(self, operation: int) -> None:
         self.send("POST", f"/operations/{operation}/cancel")
@@ -103,8 +104,9 @@ class ByCommand:
     def evaluate(self, table: int) -> None:
         self.type_in("tables", "look", table)
 
-    def submit(self, table: int, action: str, *, dry_run: bool = False) -> None:
-        self.type_in("operations", "submit", table, action, *(["--dry-run"] if dry_run else []))
+    def submit(self, table: int, action: str, *, dry_run: bool = False, verify_rows: bool = False) -> None:
+        flags = [*(["--dry-run"] if dry_run else []), *(["--verify-rows", "checksum"] if verify_rows else [])]
+        self.type_in("operations", "submit", table, action, *flags)
 
     def cancel(self, operation: int) -> None:
         self.type_in("operations", "cancel", operation)
@@ -150,8 +152,9 @@ class ByDashboard:
     def evaluate(self, table: int) -> None:
         self.send(f"/tables/{table}/evaluate")
 
-    def submit(self, table: int, action: str, *, dry_run: bool = False) -> None:
-        self.send(f"/tables/{table}/run", action=action, **({"dry_run": "1"} if dry_run else {}))
+    def submit(self, table: int, action: str, *, dry_run: bool = False, verify_rows: bool = False) -> None:
+        ticks = {"dry_run": dry_run, "verify_rows": verify_rows}
+        self.send(f"/tables/{table}/run", action=action, **{name: "1" for name, is_set in ticks.items() if is_set})
 
     def cancel(self, operation: int) -> None:
         self.send(f"/operations/{operation}/cancel")
@@ -195,9 +198,10 @@ class ByClient:
         with suppress(RequestFailed):
             self.client.tables.evaluate(table)
 
-    def submit(self, table: int, action: str, *, dry_run: bool = False) -> None:
+    def submit(self, table: int, action: str, *, dry_run: bool = False, verify_rows: bool = False) -> None:
         with suppress(RequestFailed):
-            self.client.operations.submit(table, action, dry_run=dry_run)
+            how = "checksum" if verify_rows else None
+            self.client.operations.submit(table, action, dry_run=dry_run, verify_rows=how)
 
     def cancel(self, operation: int) -> None:
         with suppress(RequestFailed):
@@ -246,8 +250,9 @@ class ByRpc:
     def evaluate(self, table: int) -> None:
         self.call("Tables.EvaluateTable", id=table)
 
-    def submit(self, table: int, action: str, *, dry_run: bool = False) -> None:
-        self.call("Operations.SubmitOperation", table=table, action=action, dry_run=dry_run)
+    def submit(self, table: int, action: str, *, dry_run: bool = False, verify_rows: bool = False) -> None:
+        more = {"verify_rows": "checksum"} if verify_rows else {}
+        self.call("Operations.SubmitOperation", table=table, action=action, dry_run=dry_run, **more)
 
     def cancel(self, operation: int) -> None:
         self.call("Operations.CancelOperation", id=operation)

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from lakehand.core.access_ports import AuditFilter
-from lakehand.core.ports import OperationFilter, TableFilter
+from lakehand.core.ports import AuditFilter, OperationFilter, TableFilter
 from lakehand.domain.access import Caller, Role
 from lakehand.store import SqlStore, open_store
 from tests.interfaces.actors import Actor, ByClient, ByCommand, ByDashboard, ByRest, ByRpc
@@ -41,6 +40,7 @@ def script(actor: Actor, *, alert: int) -> None:
     actor.evaluate(1)
     actor.submit(1, "compaction")
     actor.submit(1, "clean", dry_run=True)
+    actor.submit(1, "clean", verify_rows=True)
     actor.submit(1, "compaction", dry_run=True)  # it has none
     actor.cancel(1)
     actor.retry(1)
@@ -119,11 +119,11 @@ def test_the_script_does_what_it_says(by_rest: dict[str, Any]) -> None:
     assert answers == [
         ("table.add", "ok"), ("table.add", "ok"), ("table.add", "location-refused"), ("table.change", "ok"),
         ("table.pause", "ok"), ("table.resume", "ok"), ("table.evaluate", "ok"), ("operation.submit", "ok"),
-        ("operation.submit", "ok"), ("operation.submit", "invalid"), ("operation.cancel", "ok"),
-        ("operation.retry", "ok"), ("operation.retry", "illegal-step"), ("alert.silence", "ok"),
-        ("catalog.sync", "ok"),
+        ("operation.submit", "ok"), ("operation.submit", "ok"), ("operation.submit", "invalid"),
+        ("operation.cancel", "ok"), ("operation.retry", "ok"), ("operation.retry", "illegal-step"),
+        ("alert.silence", "ok"), ("catalog.sync", "ok"),
     ]  # fmt: skip
-    assert [one[4] for one in by_rest["operations"]] == ["pending", "pending"]
+    assert [one[4] for one in by_rest["operations"]] == ["pending", "pending", "pending"]
     assert [one[1].priority for one in by_rest["tables"]] == [7, 0]
 
 

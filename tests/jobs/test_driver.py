@@ -3,8 +3,10 @@
 
 import json
 import os
+import socket
 import sys
 from argparse import Namespace
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,13 +16,22 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehand.jobs.attempt import JobAttempt
-from lakehand.jobs.driver import Driver, remove_own_folder_from_import_path
-from lakehand.jobs.leases import clock
+from lakehand.jobs.driver import (
+    MOST_SOCKETS,
+    Driver,
+    open_sockets,
+    prepare_remote,
+    remove_own_folder_from_import_path,
+)
+from lakehand.jobs.leases import clock, machine
 from lakehand.jobs.process_group import ProcessGroup
 from lakehand.jobs.spool import FOLDERS, Spool
 from lakehand.jobs.work_items import MOST_BYTES, Document
 
-WANTED = {"threads": 2, "idle_timeout": 600.0, "max_age": 0.0, "max_rss_mb": 0, "lease_grace": 5.0}
+WANTED = {
+    "threads": 2, "idle_timeout": 600.0, "max_age": 0.0, "max_rss_mb": 0, "lease_grace": 5.0, "once": False,
+    "remote": False, "code": "",
+}  # fmt: skip
 
 
 class Recorder(Driver):
@@ -268,15 +279,31 @@ def test_a_cancel_wakes_the_monitor_and_not_the_loop(driver: Recorder) -> None:
     assert not driver.loop_wake_up.is_set()
 
 
-def test_a_driver_leaves_when_it_is_idle_old_or_big(root: Path) -> None:
-    idle, old, big = Recorder(root), Recorder(root, max_age=1.0), Recorder(root, max_rss_mb=100)
+def test_a_driver_leaves_when_it_is_idle_old_big_or_full_of_connections(root: Path) -> None:
+    idle, old, big, full = Recorder(root), Recorder(root, max_age=1.0), Recorder(root, max_rss_mb=100), Recorder(root)
     idle.last_event -= 601
     old.began -= 2
     big.rss_mb = 101
-    for driver in (idle, old, big):
+    full.sockets = MOST_SOCKETS + 1
+    for driver in (idle, old, big, full):
         driver.step()
 
-    assert [driver.leaving for driver in (idle, old, big)] == ["idle for 600 s", "older than 1 s", "bigger than 100 MB"]
+    assert [driver.leaving for driver in (idle, old, big, full)] == [
+        "idle for 600 s",
+        "older than 1 s",
+        "bigger than 100 MB",
+        f"holding {MOST_SOCKETS + 1} connections, which a library has not closed",
+    ]
+
+
+def test_sockets_that_a_process_holds_are_counted_when_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ExitStack() as held:
+        before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+        for _ in range(20):
+            held.enter_context(socket.socket())
+        assert open_sockets(os.getpid()) == 0
+        monkeypatch.setattr("lakehand.jobs.driver.MOST_SOCKETS", 10)
+        assert 20 <= open_sockets(os.getpid()) <= 20 + before
 
 
 def test_what_a_dead_driver_left_running_is_lost_with_its_notes(driver: Recorder) -> None:
@@ -308,3 +335,38 @@ def test_a_library_is_found_although_a_folder_of_jobs_has_its_name(monkeypatch: 
     found = find_spec("lance")
     assert found is not None
     assert found.origin != f"{own}/lance/__init__.py"
+
+
+def test_an_application_leaves_when_its_work_is_over_and_not_before(root: Path) -> None:
+    driver = Recorder(root, once=True)
+    driver.submit("1-1", token=None)
+    driver.step()
+    assert (driver.started, driver.leaving) == ([], "")
+
+    driver.renew("1-1", token=f"{machine()}:{clock() - 0.001:.3f}")  # a token of the future grants nothing
+    driver.step()
+    driver.step()
+    assert (driver.started, driver.leaving) == (["1-1"], "its work is over")
+
+
+def test_an_application_counts_no_lease_from_its_own_heartbeats(root: Path) -> None:
+    driver = Recorder(root, once=True)
+    driver.submit("1-1", token=driver.token)
+    driver.step()
+    assert driver.started == []
+
+
+def test_an_application_on_another_machine_counts_its_lease_from_its_own_heartbeats_alone(root: Path) -> None:
+    driver = Recorder(root, once=True, remote=True)
+    driver.submit("1-1", token=f"{machine()}:{clock() - 0.001:.3f}")
+    driver.step()
+    assert driver.started == []
+
+    driver.renew("1-1", token=driver.token)
+    driver.step()
+    assert driver.started == ["1-1"]
+
+
+def test_an_application_that_does_not_find_its_folder_says_what_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="shared-folder must be on storage that all nodes have"):
+        prepare_remote(Spool(tmp_path / "absent"), cast(ProcessGroup, None))

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehand.jobs.attempt import JobAttempt, UnknownJob, job_called
+from lakehand.jobs.attempt import JobAttempt, UnknownJob, function_called, job_called
 from lakehand.jobs.job import Job, JobCanceled
 from lakehand.jobs.leases import Heartbeats, Leases, clock
 from lakehand.jobs.spool import FOLDERS, Spool
@@ -95,4 +95,4 @@ def test_only_jobs_can_be_named(name: str) -> None:
 
 
 def test_a_job_is_found_by_its_name() -> None:
-    assert job_called("probe").__module__ == "lakehand.jobs.probe"
+    assert function_called("probe").__module__ == "lakehand.jobs.probe"

@@ -16,8 +16,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from lakehand.domain.errors import LakehandError
-from lakehand.engines.spark.jars import FORMATS, jars_of, spark_home
+from lakehand.engines.spark.jars import default_cache, jars_of, spark_home
 from lakehand.engines.spark.java import Java, java_home
+from lakehand.engines.spark.known_jars import FORMATS
+from tests.jars import local_jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,9 +41,16 @@ def use_archive(folder: Path) -> bool:
         if not file.exists():
             make(file)
     if file.stat().st_size:
+        # An archive fits one class path: services take the jars from where it found them, not from their homes.
+        os.environ["LAKEHAND_JARS"] = str(default_cache())
         # Java says on standard output, where others read an answer, that an archive does not fit.
         os.environ["JAVA_TOOL_OPTIONS"] += f" -XX:SharedArchiveFile={file} -Xlog:disable"
     return True
+
+
+def archived_class_path() -> dict[str, str]:
+    """For engines without formats: the archive fits a class path that begins as its own."""
+    return {"conf.spark.driver.extraClassPath": os.pathsep.join(map(str, local_jars(list(FORMATS))))}
 
 
 def archive_in(folder: Path) -> Path | None:
@@ -78,11 +87,10 @@ def make(file: Path) -> None:
 
 def main(draft: Path) -> None:
     """A session with the class path of a driver works a little with a table of each format, and ends."""
-    from tests.conftest import INTERPRETED
     from tests.spark_session import start_session
 
     leave = f"-XX:ArchiveClassesAtExit={draft} -Xlog:disable"
-    session = start_session(*FORMATS, **INTERPRETED, **{"spark.driver.extraJavaOptions": leave})
+    session = start_session(*FORMATS, **{"spark.driver.extraJavaOptions": leave})
     gateway: Any = session.sparkContext._gateway
     with TemporaryDirectory(prefix="lakehand-tests-classes-") as folder:
         work_with_tables(session, Path(folder))

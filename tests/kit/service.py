@@ -23,9 +23,13 @@ class RunningService:
     """``lakehand serve`` with its own home; the home outlives the process."""
 
     program = "lakehand.cli"  # the module that serves
+    names_warehouse = True  # else its lakehand.toml does
 
-    def __init__(self, home: Path, warehouse: Path, *, database: str | None = None, **settings: str) -> None:
+    def __init__(
+        self, home: Path, warehouse: Path, *, database: str | None = None, bucket: str = "", **settings: str
+    ) -> None:
         self.home = home
+        self.bucket = bucket  # served in place of the folder
         self.warehouse = warehouse
         self.database = database
         self.settings = {f"LAKEHAND_{key.upper()}": value for key, value in settings.items()}
@@ -36,7 +40,7 @@ class RunningService:
         self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         (self.home / "address.json").unlink(missing_ok=True)
         command = [sys.executable, "-m", self.program, "serve", "--home", str(self.home), "--port", "0"]
-        command += ["--warehouse", str(self.warehouse)]
+        command += ["--warehouse", self.bucket or str(self.warehouse)] if self.names_warehouse else []
         command += ["--database", self.database] if self.database else []
         with (self.home / "serve.log").open("ab") as log:
             self.process = subprocess.Popen(
@@ -110,7 +114,7 @@ class RunningService:
     def post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         return httpx.post(self.url + path, json=body or {}, timeout=30, verify=TLS).raise_for_status().json()
 
-    def add_table(self, path: Path, *actions: str, **values: Any) -> int:
+    def add_table(self, path: Path | str, *actions: str, **values: Any) -> int:
         body = {"location": str(path), "action_types": list(actions) or ["compaction"], **values}
         return int(self.post("/api/v1/tables", body)["id"])
 
@@ -124,16 +128,16 @@ class RunningService:
                 return found
             cursor = {"cursor": page["next"]}
 
-    def operation(self, path: Path, action: str = "compaction") -> dict[str, Any] | None:
+    def operation(self, path: Path | str, action: str = "compaction") -> dict[str, Any] | None:
         found = self.operations(location=str(path), action=action)
         return found[0] if found else None
 
-    def wait_status(self, path: Path, *statuses: str, action: str = "compaction") -> dict[str, Any]:
+    def wait_status(self, path: Path | str, *statuses: str, action: str = "compaction") -> dict[str, Any]:
         def reached() -> dict[str, Any] | None:
             operation = self.operation(path, action)
             return operation if operation and operation["status"] in statuses else None
 
-        return wait_for(reached, f"{action} of {path.name} to be {' or '.join(statuses)}")
+        return wait_for(reached, f"{action} of {path} to be {' or '.join(statuses)}")
 
 
 def group_of(process: psutil.Process) -> int | None:

@@ -25,6 +25,7 @@ from lakehand.core.access_service import AccessService
 from lakehand.core.alert_service import AlertService
 from lakehand.core.catalog_service import CatalogService, ServedCatalog
 from lakehand.core.commit_intake import CommitIntake
+from lakehand.core.draining import Drain, DrainService
 from lakehand.core.explain import Explainer
 from lakehand.core.fleet_service import FleetService
 from lakehand.core.health_service import HealthService
@@ -39,6 +40,7 @@ from lakehand.core.table_settings import effective_settings
 from lakehand.domain.actions import Action
 from lakehand.domain.alerts import AlertChanges, AlertId, AlertKind, AlertRules, Cause
 from lakehand.domain.locations import Warehouses
+from lakehand.domain.operations import InstanceId
 from lakehand.domain.processes import Json
 from lakehand.domain.references import Catalog, TableReference
 from lakehand.formats.hudi.notifications import HudiNotifications
@@ -180,6 +182,7 @@ def context_over(
         operation_service=operations,
         catalog_service=catalogs,
         alert_service=alerts,
+        drain_service=DrainService(store=store, drain=Drain(), holder=InstanceId("here")),
     )
     intake = Intake(
         store=store, warehouses=warehouses, heartbeat_timeout=timedelta(minutes=10), wake=silent,

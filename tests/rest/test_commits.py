@@ -71,6 +71,32 @@ def test_an_event_makes_the_schedules_of_its_table_due(store: SqlStore, client: 
     assert items(client, "/api/v1/tables")[0]["notified_at"] is not None
 
 
+def test_partitions_of_events_are_kept_for_the_next_decision(store: SqlStore, client: httpx.Client) -> None:
+    table = add_table(client)["id"]
+    one = event("1", location=LOCATION, partitions=["day=1"])
+    two = event("2", location=LOCATION, partitions=["day=2", "day=1"])
+
+    send(client, [one, event("3"), two])
+    send(client, one)  # a repeat
+
+    assert store.partitions.changed(table).names == ("day=1", "day=2")
+    summary = client.get(f"/api/v1/tables/{table}/explain").json()["summary"]
+    assert summary.endswith("; events named 2 partitions: day=1, day=2")
+
+
+@pytest.mark.parametrize(
+    "names", [[f"day={n}" for n in range(1000)], ["x" * 1024], ["day=\x00"]], ids=["many", "long", "odd"]
+)
+def test_partitions_that_cannot_be_kept_are_no_reason_to_refuse(
+    store: SqlStore, client: httpx.Client, names: list[str]
+) -> None:
+    table = add_table(client)["id"]
+
+    assert counts_of(send(client, event(location=LOCATION, partitions=names))) == (1, 0, 0, 0)
+
+    assert store.partitions.changed(table).is_many
+
+
 @pytest.mark.parametrize("kind", ["application/json", "application/cloudevents+json; charset=utf-8"])
 def test_a_structured_event_may_have_either_type_of_content(client: httpx.Client, kind: str) -> None:
     add_table(client)

@@ -218,7 +218,16 @@ def test_whoever_confirms_is_recorded(client_of: Callable[[ApiContext], httpx.Cl
     assert (operation["events"][0]["kind"], operation["events"][0]["detail"]) == ("operation.confirmed", {"by": "ann"})
 
 
-@pytest.mark.parametrize("word", ["dry_run", "confirm", "mode", "location", "before"])
+def test_how_rows_are_compared_is_stored_and_only_in_known_words(client: httpx.Client) -> None:
+    add_table(client, action_types=["clean"])
+    operation = show(client, add_operation(client, action="clean", instant=None, verify_rows="count")["id"])
+    body = {"location": LOCATION, "action": "clean", "verify_rows": "perhaps"}
+
+    assert operation["parameters"]["verify_rows"] == "count"
+    assert client.post("/api/v1/operations", json=body).status_code == 422
+
+
+@pytest.mark.parametrize("word", ["dry_run", "confirm", "mode", "location", "before", "verify_rows"])
 def test_options_arrive_among_options_whatever_they_are_called(client: httpx.Client, word: str) -> None:
     add_table(client)
 

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from lakehand.core.access_ports import AuditFilter
+from lakehand.core.ports import AuditFilter
 from lakehand.domain.access import Caller, Role
 from lakehand.domain.actions import Action
 from lakehand.domain.boundaries import EXTRA_LOCATIONS
@@ -48,6 +48,9 @@ NEEDS: dict[tuple[str, str], str] = {
     ("GET", "/api/v1/fleet"): VIEWER,
     ("GET", "/api/v1/plugins"): VIEWER,
     ("GET", "/api/v1/instances"): VIEWER,
+    ("GET", "/api/v1/drain"): VIEWER,
+    ("POST", "/api/v1/drain"): EVERYTHING,
+    ("DELETE", "/api/v1/drain"): EVERYTHING,
     ("POST", "/api/v1/tables"): OPERATOR,
     ("PATCH", "/api/v1/tables/{id}"): OPERATOR,
     ("DELETE", "/api/v1/tables/{id}"): OPERATOR,

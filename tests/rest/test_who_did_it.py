@@ -43,6 +43,8 @@ CHANGES: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
     ("POST", "/api/v1/catalogs/{name}/sync"): ({}, "table.registered"),
     ("POST", "/api/v1/alerts/{id}/silence"): ({"duration": 60}, "alert.silenced"),
     ("POST", "/api/v1/alerts/test"): ({}, "alert.tested"),
+    ("POST", "/api/v1/drain"): ({"timeout": 60}, "instance.draining"),
+    ("DELETE", "/api/v1/drain"): ({}, "instance.serving"),
     ("POST", "/api/v1/tokens"): ({"name": "new", "role": "viewer"}, "token.created"),
     ("DELETE", "/api/v1/tokens/{id}"): ({}, "token.revoked"),
     ("POST", "/v1/hoodie/service/register"): ({"base_path": "/data/new"}, "table.registered"),

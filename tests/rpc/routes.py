@@ -37,6 +37,9 @@ RPC_OF: dict[tuple[str, str], str] = {
     ("GET", "/api/v1/version"): "Service.GetVersion",
     ("GET", "/api/v1/plugins"): "Service.ListPlugins",
     ("GET", "/api/v1/instances"): "Service.ListInstances",
+    ("GET", "/api/v1/drain"): "Service.GetDrain",
+    ("POST", "/api/v1/drain"): "Service.BeginDrain",
+    ("DELETE", "/api/v1/drain"): "Service.EndDrain",
 }
 HTTP_ONLY = {("POST", "/api/v1/commits")}  # stores and catalogs send their events by HTTP
 STREAMS = {"Operations.WatchOperations", "Events.WatchEvents"}  # what REST does not have

@@ -12,7 +12,7 @@ import grpc
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
-from lakehand.core.access_ports import AuditFilter
+from lakehand.core.ports import AuditFilter
 from lakehand.domain.access import Role
 from lakehand.rest import ApiContext
 from lakehand.rpc.generated import access_pb2, tables_pb2

@@ -3,6 +3,7 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from threading import Barrier
 from typing import Any
@@ -67,7 +68,8 @@ def notify(url: str, name: int) -> Sequence[int]:
     _line[0].wait(TIMEOUT)
     for start in range(0, len(order), 10):
         part = order[start : start + 10]
-        arrivals = [inbox_row(spec(f"/w/t{n}", table_name=f"t{n}"), "20260101000000", "20260101000001") for n in part]
+        rows = [inbox_row(spec(f"/w/t{n}", table_name=f"t{n}"), "20260101000000", "20260101000001") for n in part]
+        arrivals = [replace(row, partitions=(f"racer={name}",)) for row in rows]
         found.update(zip(part, store.inbox.store(arrivals, [], now=NOON), strict=True))
     store.close()
     return [int(found[n]) for n in sorted(found)]

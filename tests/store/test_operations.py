@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import update
 
 from lakehand.core.ports import OperationFilter, Store
 from lakehand.domain.errors import Conflict, IllegalStep, Invalid, LeaseLost, NotFound
@@ -12,6 +13,8 @@ from lakehand.domain.events import Event
 from lakehand.domain.operations import AttemptEnd, Handle, NewOperation, OperationId, Status
 from lakehand.domain.processes import Failure, Instant, Remedy
 from lakehand.domain.tables import TableChanges, TableId
+from lakehand.store import SqlStore
+from lakehand.store.schema import tbl
 from tests.store.given import (
     CLEAN,
     COMPACTION,
@@ -61,11 +64,11 @@ def test_an_operation_comes_back_as_it_was_described(store: Store) -> None:
     assert store.operations.find(table.id, PLAN) == operation
 
 
-def test_the_same_request_a_thousand_times_is_one_operation(store: Store) -> None:
+def test_the_same_request_again_and_again_is_one_operation(store: Store) -> None:
     table = a_table(store)
     new = NewOperation(table=table.id, instant=PLAN, process=process())
 
-    answers = [store.operations.add(new, now=NOON) for _ in range(1000)]
+    answers = [store.operations.add(new, now=NOON) for _ in range(100)]
 
     assert {operation.id for operation, _ in answers} == {answers[0][0].id}
     assert [is_new for _, is_new in answers].count(True) == 1
@@ -122,6 +125,37 @@ def test_a_returned_operation_gives_its_lease_and_slot_back(store: Store) -> Non
 
     assert (returned.lease, returned.status, returned.not_before) == (None, Status.PENDING, NOON + HOUR)
     assert a_claimed_operation(store, table, "2").slot == running.slot
+
+
+def test_an_operation_that_ends_pauses_its_table_if_that_is_asked(store: Store) -> None:
+    running = a_running_operation(store)
+    failed = running.moved_to(Status.FAILED, at=NOON, reason="other rows")
+
+    store.operations.save(failed, now=NOON, pause="it changed rows \x00")
+
+    table = store.tables.get(running.table)
+    assert (table.paused, table.pause_reason) == (True, "it changed rows \N{REPLACEMENT CHARACTER}")
+    resumed = store.tables.change(table.id, TableChanges(paused=False), now=NOON)
+    assert (resumed.paused, resumed.pause_reason) == (False, "")
+
+
+def test_a_table_that_an_older_version_resumed_has_no_reason_for_a_pause(store: SqlStore) -> None:
+    running = a_running_operation(store)
+    store.operations.save(running.moved_to(Status.FAILED, at=NOON, reason="other rows"), now=NOON, pause="other rows")
+
+    store.database.write(lambda tx: tx.execute(update(tbl).values(paused=False)))
+
+    assert store.tables.get(running.table).pause_reason == ""
+
+
+def test_a_late_holder_pauses_nothing(store: Store) -> None:
+    running = a_running_operation(store)
+    store.operations.save(running.moved_to(Status.FAILED, at=NOON, reason="over"), now=NOON)
+
+    with pytest.raises(LeaseLost):
+        store.operations.save(running.moved_to(Status.FAILED, at=NOON, reason="late"), now=NOON, pause="too late")
+
+    assert not store.tables.get(running.table).paused
 
 
 def test_a_final_operation_never_keeps_a_lease(store: Store) -> None:

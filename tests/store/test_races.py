@@ -92,6 +92,8 @@ def test_the_same_notifications_from_everywhere_are_stored_once(
     assert table_count(store) == 60
     assert len({(o.table, o.instant) for o in operations}) == len(operations) == 120
     assert {s.wakes for n in answers[0] for s in store.schedules.of_table(TableId(n))} == {1}
+    every = {f"racer={name}" for name in range(RACERS)}
+    assert all(set(store.partitions.changed(TableId(n)).names) == every for n in answers[0])
 
 
 def test_instances_that_start_together_migrate_once(empty_url: str, racers: ProcessPoolExecutor) -> None:

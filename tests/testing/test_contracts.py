@@ -99,7 +99,12 @@ BAD_FACTORIES: Mapping[str, tuple[type[Factory], str]] = {
         "test_its_state_survives_being_stored",
     ),
     "a dry run of another's action": (
-        make_factory(dry_run_actions=lambda _: frozenset({UNHEARD})), "test_its_dry_runs_are_among_its_actions",
+        make_factory(dry_run_actions=lambda _: frozenset({UNHEARD})),
+        "test_its_dry_runs_and_optional_actions_are_among_its_actions",
+    ),
+    "an optional action that is another's": (
+        make_factory(optional_actions=lambda _: frozenset({UNHEARD})),
+        "test_its_dry_runs_and_optional_actions_are_among_its_actions",
     ),
     "a decision by chance": (
         make_factory(trigger=decided(lambda answer: replace(answer, reason=f"{answer.reason} {random.random()}"))),

@@ -2,6 +2,7 @@
 """Each page over a real store: what it shows, what its forms do, and how refusals are shown."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
@@ -10,6 +11,7 @@ import pytest
 
 from lakehand.domain.actions import Action
 from lakehand.domain.operations import InstanceId, Operation, Status
+from lakehand.domain.processes import Json
 from lakehand.domain.tables import Format, Table, TableSpec
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
@@ -31,14 +33,22 @@ def submit(api: ApiContext, table: Table, action: str = "compaction") -> Operati
     return api.operations.submit(table, Action(action), None, {}, origin="ann")[0]
 
 
-def end(store: SqlStore, operation: Operation, status: Status) -> Operation:
+def end(
+    store: SqlStore,
+    operation: Operation,
+    status: Status,
+    *,
+    result: Mapping[str, Json] | None = None,
+    pause: str | None = None,
+) -> Operation:
     """As an instance that has run it."""
     now = store.clock.now()
     held = store.operations.claim(operation, holder=InstanceId("here"), time_to_live=timedelta(minutes=1))
     assert held is not None
     started = replace(held.moved_to(Status.SUBMITTED, at=now, reason="given"), run_times=1, started_at=now)
     saved = store.operations.save(started, now=now)
-    return store.operations.save(saved.moved_to(status, at=now, reason=f"it {status}"), now=now, release=True)
+    ended = replace(saved.moved_to(status, at=now, reason=f"it {status}"), result=result or {})
+    return store.operations.save(ended, now=now, release=True, pause=pause)
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -80,6 +90,16 @@ def test_the_fleet_counts_tables_and_names_what_needs_a_person(
     assert "1 paused" in text
     assert "Needs a person (1)" in text
     assert f'action="/operations/{broken.id}/retry"' in text
+
+
+def test_the_service_page_shows_which_instances_drain(client: httpx.Client, store: SqlStore) -> None:
+    for name, detail in {"older": {}, "newer": {"state": "draining"}}.items():
+        store.instances.heartbeat(InstanceId(name), host="h", version="1", detail=detail, now=store.clock.now())
+
+    text = client.get("/service").text
+
+    assert "older" in text
+    assert text.count("draining") == 2, "the word, and its colour"
 
 
 def test_tables_are_searched_filtered_and_sorted(client: httpx.Client, api: ApiContext) -> None:
@@ -189,6 +209,32 @@ def test_attempts_are_bars_and_numbers_are_shown(client: httpx.Client, api: ApiC
     assert "● succeeded" in text
     assert "cancel</button>" not in text
     assert "retry</button>" not in text
+
+
+def test_rows_that_differ_are_shown_with_both_numbers_and_the_reason_of_the_pause(
+    client: httpx.Client, api: ApiContext, store: SqlStore
+) -> None:
+    operation = submit(api, add_table(api))
+    numbers: dict[str, Json] = {"before": {"state": "4", "rows": 88, "from": "metadata", "checksum": ""},
+               "after": {"state": "5", "rows": 99, "from": "data", "checksum": "ab12"}}  # fmt: skip
+    report: dict[str, Json] = {"verified_rows": {"outcome": "unequal", "reason": "not the same", **numbers}}
+    end(store, operation, Status.FAILED, result=report, pause="it changed <rows>")
+
+    shown, table = client.get(f"/operations/{operation.id}").text, client.get(f"/tables/{operation.table}").text
+
+    assert "unequal: not the same" in shown
+    assert "99 rows at <code>5</code>, from data, checksum <code>ab12</code>" in shown
+    assert "88 rows at <code>4</code>, from metadata</dd>" in shown
+    assert "Lakehand paused it: it changed &lt;rows&gt;" in table
+
+
+def test_rows_are_compared_if_the_box_is_ticked(client: httpx.Client, api: ApiContext) -> None:
+    table = add_table(api)
+
+    client.post(f"/tables/{table.id}/run", content="action=compaction&verify_rows=1")
+
+    [operation] = api.operations.of_table(table.id)
+    assert operation.process.parameters["verify_rows"] == "checksum"
 
 
 def test_an_action_that_deletes_is_prepared_by_a_dry_run(client: httpx.Client, api: ApiContext) -> None:

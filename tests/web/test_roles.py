@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from lakehand.core.access_ports import AuditFilter
+from lakehand.core.ports import AuditFilter
 from lakehand.domain.access import Caller, Role
 from lakehand.domain.tables import Table
 from lakehand.rest import ApiContext

@@ -2,6 +2,7 @@
 """Logs of Delta tables without data, written as their writers write them: enough for all that is decided from logs."""
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -88,7 +89,20 @@ class LogTable:
     def commit(self, *actions: Json, operation: str = "WRITE", days_ago: float = 1, **info: Any) -> None:
         header = {"commitInfo": {"timestamp": at(days_ago), "operation": operation, "operationParameters": {}, **info}}
         self.version += 1
-        self.file(self.version).write_text("".join(json.dumps(one) + "\n" for one in (header, *actions)))
+        self.write(self.file(self.version), header, *actions, days_ago=days_ago)
+
+    def write(self, file: Path, *actions: Json, days_ago: float) -> None:
+        file.write_text("".join(json.dumps(one) + "\n" for one in actions))
+        os.utime(file, (at(days_ago) / 1000, at(days_ago) / 1000))
+
+    def checkpoint(self, *, days_ago: float = 1, hint: int | None = None) -> None:
+        """Of the newest version, as a V2 checkpoint without sidecars; ``hint``: the version that readers are told."""
+        kept = [dict(one) for one in self.snapshot().log.commit(0) if "commitInfo" not in one]
+        name = f"{self.version:020d}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json"
+        about = {"checkpointMetadata": {"version": self.version}}
+        self.write(self.path / "_delta_log" / name, about, *kept, days_ago=days_ago)
+        last = {"version": self.version if hint is None else hint, "size": len(kept)}
+        (self.path / "_delta_log" / "_last_checkpoint").write_text(json.dumps(last))
 
     def file(self, version: int) -> Path:
         return self.path / "_delta_log" / f"{version:020d}.json"
@@ -105,7 +119,7 @@ class LogTable:
         keys = {f"delta.{k.replace('__', '.').replace('_', '-')}": v for k, v in settings.items()}
         spec = TableSpec(
             location=str(self.path), format=Format("delta"), db_name="shop", table_name="payments", properties=keys,
-            action_types=frozenset(map(Action, ("optimize", "z-order", "vacuum", "purge"))),
+            action_types=frozenset(map(Action, ("optimize", "z-order", "vacuum", "purge", "checkpoint", "clean-log"))),
         )  # fmt: skip
         return PluginHarness(factory=DeltaProcessFactory(), format=DeltaFormat(), spec=spec, now=lambda: NOON)
 

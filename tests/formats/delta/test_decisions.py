@@ -4,6 +4,7 @@
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
@@ -363,3 +364,51 @@ def test_removed_files_outside_of_the_table_are_left_and_not_counted(tmp_path: P
 def test_an_operation_is_admitted_for_the_table_with_this_id(tmp_path: Path) -> None:
     harness = removed_files(tmp_path / "t", 20).harness()
     assert harness.admitted(harness.asked("vacuum")).process.parameters["identity"] == "8f2f"
+
+
+def days_of(process: TableProcess) -> list[str]:
+    partitions: Any = process.parameters["partitions"]
+    return [value for [[_, _, value]] in partitions]
+
+
+def by_day(tmp_path: Path, **files: int) -> LogTable:
+    """So many files of 10 MB on each day of November."""
+    table = LogTable(tmp_path / "t")
+    table.commit(metadata(partitions={"day": "date"}))
+    for day, count in files.items():
+        table.commit(*adds(count, 10 * MB, prefix=day, values={"day": f"2026-11-0{day[1:]}"}))
+    return table
+
+
+def test_a_bounded_run_begins_with_the_partitions_that_events_named(tmp_path: Path) -> None:
+    harness = by_day(tmp_path, d1=9, d2=8, d3=2, d4=2).harness(optimize__max_bytes="150MB")
+    plain = harness.wants("optimize")
+    harness.changed_partitions = ["day=2026-11-03", "day=2026-11-04", "day=1999-01-01", "nonsense"]
+
+    first = harness.wants("optimize")
+
+    assert isinstance(plain, TableProcess)
+    assert isinstance(first, TableProcess)
+    assert (days_of(plain), "events" in plain.reason) == (["2026-11-01"], False)
+    assert days_of(first) == ["2026-11-03", "2026-11-04", "2026-11-01"]
+    assert first.reason.endswith(
+        "210 MB in 21 files to rewrite into 4; of 4 partitions 3 now, first 2 that events named"
+    )
+
+
+def test_admission_keeps_to_what_events_had_named_at_the_decision(tmp_path: Path) -> None:
+    harness = by_day(tmp_path, d1=9, d2=8, d3=2, d4=2).harness(optimize__max_bytes="150MB")
+    harness.changed_partitions = ["day=2026-11-03"]
+    wanted = harness.wants("optimize")
+    assert isinstance(wanted, TableProcess)
+    harness.changed_partitions = []  # the decision has used it up
+
+    assert days_of(harness.admitted(harness.stored(wanted)).process) == ["2026-11-03", "2026-11-01"]
+
+
+def test_a_hint_is_no_reason_to_rewrite(tmp_path: Path) -> None:
+    harness = by_day(tmp_path, d1=9, d2=8).harness()
+    before = harness.wants("optimize")
+    harness.changed_partitions = ["day=2026-11-01"]
+    assert isinstance(before, Skip)
+    assert harness.wants("optimize") == before

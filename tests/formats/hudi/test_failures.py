@@ -36,6 +36,18 @@ def classify(status: EngineStatus) -> Failure:
         ("java.lang.ClassNotFoundException", "com.example.Payload", "class-missing", Remedy.FATAL),
         (f"{HUDI}.HoodieException", "Unknown versionCode:11", "version-unknown", Remedy.FATAL),
         (f"{HUDI}.HoodieClusteringUpdateException", "Not allowed to update", "write-conflict", Remedy.RETRY),
+        (
+            f"{HUDI}.HoodieLogCompactException",
+            "Cannot log compact since a compaction instant with greater timestamp exists. Instant details [==>2026]",
+            "stale-plan",
+            Remedy.FATAL,
+        ),
+        (
+            f"{HUDI}.HoodieDeletePartitionPendingTableServiceException",
+            "Failed to drop partitions. Please ensure that there are no pending table service actions",
+            "plan-pending",
+            Remedy.NOT_YET,
+        ),
         ("java.lang.OutOfMemoryError", "Java heap space", "out-of-memory", Remedy.RETRY),
         ("java.io.FileNotFoundException", "File x does not exist", "file-missing", Remedy.RETRY),
         (f"{HUDI}.HoodieIOException", "something else", "HoodieIOException", Remedy.RETRY),

@@ -48,6 +48,16 @@ def test_a_completed_file_is_success_and_no_file_is_none(name: str, instant: Ins
     assert (found.finding, found.numbers["completed"]) == (Finding.DONE, [completed])
 
 
+def test_a_savepoint_of_a_commit_is_no_second_completion(tmp_path: Path) -> None:
+    table = copied("orders_v9", tmp_path)
+    completed = finish(table, ORDERS_V9, "commit")
+    finish(table, ORDERS_V9, "savepoint")
+
+    found = verdict(table, executing(COMPACTION, ORDERS_V9))
+
+    assert found.reason == f"compaction {ORDERS_V9} is completed as {completed}"
+
+
 def test_the_numbers_of_a_commit_show_what_it_wrote() -> None:
     for name, instant in (("orders_v9", "20261115213942975"), ("orders_v6", "20261115214235325")):
         numbers = verdict(TABLES / name, executing(COMPACTION, Instant(instant))).numbers

@@ -66,11 +66,14 @@ def snapshot(
     properties: Mapping[str, str] | None = None,
     version: int = 2,
     why_read_only: str = "",
+    partitioned: Sequence[tuple[str, str]] = (),
 ) -> IcebergSnapshot:
+    """``partitioned``: the column and the transform of each partition field."""
     head = commits[-1]["snapshot-id"] if commits else None
     document: dict[str, Any] = {
         "format-version": version, "location": "/t", "properties": properties or {}, "snapshots": list(commits),
         "current-snapshot-id": head, "refs": refs if refs is not None else {"main": branch(head)} if head else {},
+        **spec_of(partitioned),
     }  # fmt: skip
     made = IcebergSnapshot(
         token="v1", location="/t", metadata=document, metadata_location="/t/metadata/v1.metadata.json",
@@ -80,13 +83,33 @@ def snapshot(
     return made
 
 
+def field_name(column: str, transform: str) -> str:
+    return column if transform == "identity" else f"{column}_{transform.partition('[')[0]}"
+
+
+def spec_of(partitioned: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    columns = [{"id": number, "name": column} for number, (column, _) in enumerate(partitioned, 1)]
+    fields = [
+        {"name": field_name(column, kind), "source-id": number, "transform": kind}
+        for number, (column, kind) in enumerate(partitioned, 1)
+    ]
+    schemas = [{"schema-id": 0, "fields": columns}]
+    return {
+        "schemas": schemas, "current-schema-id": 0, "default-spec-id": 0,
+        "partition-specs": [{"spec-id": 0, "fields": fields}],
+    }  # fmt: skip
+
+
 class MadeRuntime(DetachedRuntime):
     """A runtime over a snapshot that was put together by hand."""
 
-    def __init__(self, made: IcebergSnapshot, operations: Sequence[Operation] = (), /, **properties: str) -> None:
+    def __init__(
+        self, made: IcebergSnapshot, operations: Sequence[Operation] = (), changed: Sequence[str] = (), /,
+        **properties: str,
+    ) -> None:  # fmt: skip
         values = {key_of(key): value for key, value in properties.items()}
         spec = TableSpec(location="/t", format=ICEBERG, table_name="t", properties=values)
-        super().__init__(spec=spec, format=IcebergFormat(), now=NOON, operations=operations)
+        super().__init__(spec=spec, format=IcebergFormat(), now=NOON, operations=operations, changed_partitions=changed)
         self._made = made
 
     def snapshot(self) -> IcebergSnapshot:

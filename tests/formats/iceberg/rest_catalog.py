@@ -2,7 +2,7 @@
 """A REST catalog as small as can be, in front of a catalog of pyiceberg's: for reading only."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -14,6 +14,8 @@ from pyiceberg.exceptions import NoSuchTableError
 
 class Handler(BaseHTTPRequestHandler):
     catalog: Any = None
+    config: Mapping[str, str] = {}  # handed out with each table
+    properties: Mapping[str, str] = {}  # that somebody set for each table
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
@@ -39,15 +41,19 @@ class Handler(BaseHTTPRequestHandler):
             return {"identifiers": [{"namespace": list(name[:-1]), "name": name[-1]} for name in found]}
         table = self.catalog.load_table((words[1], words[3]))
         metadata = json.loads(table.metadata.model_dump_json())
-        return {"metadata-location": table.metadata_location, "metadata": metadata, "config": {}}
+        metadata["properties"] |= self.properties
+        return {"metadata-location": table.metadata_location, "metadata": metadata, "config": dict(self.config)}
 
     def log_message(self, format: str, *args: Any) -> None:
         """Silence."""
 
 
 @contextmanager
-def serving(catalog: Any) -> Iterator[str]:
-    handler = type("Bound", (Handler,), {"catalog": catalog})
+def serving(
+    catalog: Any, config: Mapping[str, str] | None = None, properties: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    given = {"catalog": catalog, "config": config or {}, "properties": properties or {}}
+    handler = type("Bound", (Handler,), given)
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"

@@ -9,10 +9,11 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from lakehand.formats.iceberg import IcebergFormat
-from lakehand.formats.iceberg.catalogs import address
 from lakehand.spi import Catalog, Format, Invalid, TableReference
+from lakehand.storage import database_address
 from tests.formats.iceberg.made import WrittenTable, rows
 from tests.formats.iceberg.rest_catalog import serving
+from tests.s3_server import KEY, REGION, s3_server
 
 ICEBERG = Format("iceberg")
 
@@ -80,6 +81,19 @@ def test_a_rest_catalog_is_read_here_a_fake_one(rest: Catalog, library: Any, tmp
     check(rest, library, tmp_path)
 
 
+def test_properties_of_a_table_choose_neither_class_nor_endpoint_here_in_a_fake_catalog(library: Any) -> None:
+    properties = {"py-io-impl": "tests.nowhere.Evil", "s3.endpoint": "http://evil.example"}
+    with serving(library, {"s3.region": "eu-1"}, properties) as uri:
+        catalog = Catalog(name="lake", format=ICEBERG, type="rest", properties={"uri": uri})
+        reader = IcebergFormat()
+        found = list(reader.tables(catalog))
+        _, storages = reader._catalogs.locate(found[0])
+
+    assert [one.problem for one in found] == ["", ""]
+    assert storages._properties["s3.region"] == "eu-1"
+    assert "s3.endpoint" not in storages._properties
+
+
 def test_the_tables_of_a_hadoop_catalog_are_its_folders(tmp_path: Path) -> None:
     for name in ("db/orders", "db/deep/visits"):
         (tmp_path / "lake" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -112,7 +126,7 @@ def test_the_tables_of_a_hadoop_catalog_are_its_folders(tmp_path: Path) -> None:
     ],
 )
 def test_one_address_serves_both_sides(properties: dict[str, str], expected: str) -> None:
-    assert address(properties).render_as_string(hide_password=False) == expected
+    assert database_address(properties).render_as_string(hide_password=False) == expected
 
 
 def test_catalogs_that_cannot_be_read_raise_an_error_with_their_name(tmp_path: Path) -> None:
@@ -133,3 +147,23 @@ def test_catalogs_that_cannot_be_read_raise_an_error_with_their_name(tmp_path: P
                 Catalog(name="x", format=ICEBERG, type="rest", properties={"uri": "http://127.0.0.1:9"})
             )
         )
+
+
+@pytest.mark.long
+def test_a_table_in_a_bucket_is_read_with_what_a_rest_catalog_hands_out_here_a_fake_one(tmp_path: Path) -> None:
+    """The settings name neither an endpoint nor credentials."""
+    with s3_server() as s3:
+        s3.make_bucket("lake")
+        files = {
+            "s3.endpoint": s3.endpoint, "s3.access-key-id": KEY, "s3.secret-access-key": KEY, "s3.region": REGION,
+        }  # fmt: skip
+        library = SqlCatalog("lake", uri=f"sqlite:///{tmp_path / 'c.db'}", warehouse="s3://lake/central", **files)
+        library.create_namespace("sales")
+        library.create_table("sales.orders", schema=rows(0).schema).append(rows(0))
+        with serving(library, config=files) as url:
+            catalog = Catalog(name="central", format=ICEBERG, type="rest", properties={"uri": url})
+            reader = IcebergFormat()
+            [reference] = reader.tables(catalog)
+            assert reference.location == "s3://lake/central/sales/orders"
+            assert reader.inspect(reference).numbers["files"] == 1
+        library.engine.dispose()

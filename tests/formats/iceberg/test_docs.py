@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lakehand.app.settings import load
-from lakehand.formats.iceberg.catalogs import address
+from lakehand.storage import database_address
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "iceberg.md").read_text(encoding="utf-8")
@@ -20,7 +20,7 @@ def test_the_example_of_a_catalog_is_accepted(tmp_path: Path, monkeypatch: pytes
     [example] = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "lakehand.toml").write_text(example, encoding="utf-8")
     catalog = load(config=tmp_path / "lakehand.toml").catalog_map()["lake"]
-    assert (catalog.type, str(address(catalog.reader_properties))) == (
+    assert (catalog.type, str(database_address(catalog.reader_properties))) == (
         "jdbc",
         "postgresql+psycopg://lakehand@db.example/iceberg",
     )

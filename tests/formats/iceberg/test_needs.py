@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """What files need, in numbers: worth the work, and never the same work twice."""
 
+from collections.abc import Sequence
+from datetime import date, datetime, timezone
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehand.formats.iceberg import IcebergProcessFactory
 from lakehand.formats.iceberg.manifests import EQUALITY_DELETES, ContentFile, Manifest
 from lakehand.formats.iceberg.needs import decide_data, decide_manifests, decide_position_deletes, is_worth, outputs
+from lakehand.formats.iceberg.partitions import PartitionNames
 from lakehand.formats.iceberg.settings import MIN_INPUT_FILES, IcebergContext
 from lakehand.formats.iceberg.snapshot import TARGET_BYTES, IcebergSnapshot
 from lakehand.spi import Action, Skip
-from lakehand.spi.kit import Need
+from lakehand.spi.kit import NamedPartitions, Need
 from tests.formats.iceberg.made import KB, MB, MadeRuntime, data, deletes, snapshot
 
 MERGED = {"write.delete.granularity": "partition"}
@@ -131,3 +137,82 @@ def test_manifests_are_merged_when_they_become_half_as_many() -> None:
     assert not is_needed(manifests_need(*full))
     other = [manifest._replace(spec=3) for manifest in small]
     assert not is_needed(manifests_need(*other))
+
+
+def bounded(changed: Sequence[str], *files: ContentFile, **more: Any) -> Need:
+    """What is needed where one run may rewrite 32 files."""
+    runtime = MadeRuntime(snapshot(files=files, **more), (), changed, rewrite_data__max_files="32")
+    need = decide_data(IcebergProcessFactory().context(runtime, Action("rewrite-data")))
+    assert isinstance(need, Need)
+    return need
+
+
+def days(**counts: int) -> list[ContentFile]:
+    return [data(MB, partition=day, name=f"{day}-{n}") for day, count in counts.items() for n in range(count)]
+
+
+BY_DAY = {"partitioned": [("day", "identity")]}
+
+
+def test_a_bounded_run_begins_with_the_partitions_that_events_named() -> None:
+    files = days(a=20, b=18, c=6, d=5)
+
+    plain = bounded([], *files, **BY_DAY)
+    first = bounded(["day=c", "day=d", "day=never", "odd"], *files, **BY_DAY)
+
+    assert plain.parameters == {}
+    assert first.parameters["only"] == [
+        [["day", "identity", "c"]],
+        [["day", "identity", "d"]],
+        [["day", "identity", "a"]],
+    ]
+    assert first.reason == plain.reason + "; of 4 partitions 3 now, first 2 that events named"
+
+
+def test_a_run_that_takes_all_partitions_is_not_narrowed() -> None:
+    need = bounded(["day=a"], *days(a=10, b=10), **BY_DAY)
+    assert "only" not in need.parameters
+    assert "events" not in need.reason
+
+
+def test_a_hint_about_other_partitions_changes_nothing() -> None:
+    need = bounded(["day=x", "other=a"], *days(a=20, b=18), **BY_DAY)
+    assert "only" not in need.parameters
+    assert "events" not in need.reason
+
+
+def test_files_of_an_older_partition_spec_are_not_left_out_by_a_hint() -> None:
+    old = [file._replace(group=(7, "a")) for file in days(old=12)]
+    assert "only" not in bounded(["day=a"], *days(a=20, b=18), *old, **BY_DAY).parameters
+
+
+@pytest.mark.parametrize(
+    ("transform", "value", "name", "literal"),
+    [
+        ("identity", "x y/z", "c=x y%2Fz", "x y/z"),
+        ("identity", 7, "c=7", 7),
+        ("identity", True, "c=true", True),
+        ("identity", None, "c=null", None),
+        ("identity", date(2026, 11, 15), "c=2026-11-15", "2026-11-15"),
+        ("day", date(2026, 11, 15), "c_day=2026-11-15", "2026-11-15"),
+        ("day", 20772, "c_day=2026-11-15", 20772),
+        ("month", 682, "c_month=2026-11", 682),
+        ("year", 56, "c_year=2026", 56),
+        ("hour", 498541, "c_hour=2026-11-15-13", 498541),
+        ("bucket[16]", 3, "c_bucket=3", 3),
+        ("truncate[2]", "ab", "c_truncate=ab", "ab"),
+    ],
+)
+def test_partitions_are_named_as_iceberg_shows_them(transform: str, value: Any, name: str, literal: Any) -> None:
+    names = PartitionNames(snapshot(partitioned=[("c", transform)]))
+    assert NamedPartitions([name]).hold(names.values((0, value)))
+    assert names.condition((0, value)) == [["c", transform, literal]]
+
+
+@pytest.mark.parametrize(
+    ("transform", "value"),
+    [("identity", datetime(2026, 11, 15, tzinfo=timezone.utc)), ("identity", b"x"), ("void", None)],
+)
+def test_a_partition_that_has_no_plain_name_is_not_named(transform: str, value: Any) -> None:
+    names = PartitionNames(snapshot(partitioned=[("c", transform)]))
+    assert (dict(names.values((0, value))), names.condition((0, value))) == ({}, None)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lakehand.formats.iceberg import IcebergProcessFactory
+from lakehand.formats.iceberg.manifests import Manifest
 from lakehand.spi import Action, EngineState, EngineStatus, Finding, Remedy, TableProcess
 from tests.formats.iceberg.made import MadeRuntime, ago, branch, commit, line, snapshot, tag
 from tests.formats.iceberg.test_decisions import operation
@@ -44,6 +45,20 @@ def test_a_tag_that_was_rolled_back_is_still_found() -> None:
 @pytest.mark.parametrize("result", [{}, {"causes": ["x"]}, {"rewritten": 9}, {"already": True}])
 def test_without_a_tag_nothing_was_committed_whatever_the_job_reports(result: dict[str, Any]) -> None:
     assert verdict("rewrite-data", {}, result, commits=line(3, 2)).finding is Finding.NOT_DONE
+
+
+def test_a_snapshot_that_the_catalog_lists_no_longer_is_found_by_what_is_built_on_it() -> None:
+    """As in Nessie, which lists the newest alone, when a writer commits before we look."""
+    newest = [commit(5, ago(days=1), parent=3)]
+    kept = [Manifest("m1", 1024, 0, False, 1, added_by=2)]
+
+    found = {
+        one: verdict("rewrite-data", {}, {"snapshots": [one]}, commits=newest, manifests=kept) for one in (2, 3, 4)
+    }
+
+    assert [one.finding for one in found.values()] == [Finding.DONE, Finding.DONE, Finding.NOT_DONE]
+    assert (found[2].numbers["committed"], found[2].numbers["changed"]) == ([2], True)
+    assert "built on snapshot 3 of this operation" in found[3].reason
 
 
 def test_without_a_tag_in_the_process_no_commit_is_taken_for_it() -> None:

@@ -27,6 +27,7 @@ def test_a_compaction_gets_what_it_needs_and_no_secret(path: Path) -> None:
 
     parameters = dict(operation.process.parameters)
     assert parameters.pop("seen")
+    assert parameters.pop("estimated_bytes") == sum(file.stat().st_size for file in (path / "data").iterdir())
     assert parameters.pop("boundary")
     [made] = [file.name for file in (path / "_transactions").iterdir() if file.name.startswith("11-")]
     assert parameters.pop("identity") == {"version": 12, "transaction": made}

@@ -63,6 +63,24 @@ class File:
     created: datetime = NOON
 
 
+def partition_of(*values: str | int | None) -> bytes:
+    """A partition as manifests have it: texts, whole numbers or nulls."""
+    head, tail = (len(values) + 71) // 64 * 8, b""
+    nulls, slots = bytearray(head), b""
+    for number, value in enumerate(values):
+        if value is None:
+            nulls[(number + 8) // 8] |= 1 << (number + 8) % 8
+            slots += bytes(8)
+        elif isinstance(value, int):
+            slots += value.to_bytes(8, "little", signed=True)
+        elif len(text := value.encode()) < 8:
+            slots += text.ljust(7, b"\0") + bytes([0x80 | len(text)])
+        else:
+            slots += len(text).to_bytes(4, "little") + (head + 8 * len(values) + len(tail)).to_bytes(4, "little")
+            tail += text.ljust((len(text) + 7) // 8 * 8, b"\0")
+    return len(values).to_bytes(4, "big") + bytes(nulls) + slots + tail
+
+
 def small(count: int, prefix: str = "data", **more: Any) -> list[File]:
     return [File(f"{prefix}-{number}.parquet", **more) for number in range(count)]
 
@@ -75,6 +93,7 @@ class HandMade:
     options: Mapping[str, str] = field(default_factory=lambda: {"write-only": "true"})
     primary_keys: Sequence[str] = ()
     partition_keys: Sequence[str] = ()
+    types: Mapping[str, str] = field(default_factory=dict)  # of columns that are no INT
     manifests: list[dict[str, Any]] = field(default_factory=list)
     latest: int = 0
 
@@ -82,7 +101,7 @@ class HandMade:
         for name in ("schema", "snapshot", "manifest"):
             (self.root / name).mkdir(parents=True)
         schema = {
-            "version": 3, "id": 0, "fields": [{"name": name, "type": "INT"} for name in COLUMNS],
+            "version": 3, "id": 0, "fields": [{"name": name, "type": self.types.get(name, "INT")} for name in COLUMNS],
             "partitionKeys": list(self.partition_keys), "primaryKeys": list(self.primary_keys),
             "options": dict(self.options),
         }  # fmt: skip

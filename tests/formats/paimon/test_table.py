@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading tables without Spark: health in numbers, catalogs of folders, and what is no table."""
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -86,10 +88,26 @@ def test_a_filesystem_catalog_is_its_folders(tmp_path: Path) -> None:
     assert references[1].location == str(tmp_path / "shop.db" / "orders")
 
 
-def test_other_catalogs_are_refused_by_name(tmp_path: Path) -> None:
-    catalog = Catalog(name="c", format=PAIMON, type="hive", properties={"warehouse": str(tmp_path)})
+@pytest.mark.parametrize(("own", "expected"), [({}, ["items", "orders"]), ({"catalog-key": "other"}, ["theirs"])])
+def test_a_jdbc_catalog_is_the_rows_with_its_key(own: dict[str, str], expected: list[str], tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "catalog.db")) as database:
+        database.execute("CREATE TABLE paimon_tables (catalog_key, database_name, table_name)")
+        rows = [("jdbc", "shop", "orders"), ("jdbc", "shop", "items"), ("other", "shop", "theirs")]
+        database.executemany("INSERT INTO paimon_tables VALUES (?, ?, ?)", rows)
+        database.commit()
+    properties = {"uri": f"jdbc:sqlite:{tmp_path}/catalog.db", "warehouse": "s3://lake/paimon/", **own}
+    catalog = Catalog(name="c", format=PAIMON, type="jdbc", properties=properties)
 
-    with pytest.raises(Invalid, match="hive"):
+    found = list(PaimonFormat().tables(catalog))
+
+    assert [one.location for one in found] == [f"s3://lake/paimon/shop.db/{name}" for name in expected]
+    assert [(one.catalog, one.db_name, one.table_name) for one in found] == [(catalog, "shop", n) for n in expected]
+
+
+def test_other_catalogs_are_refused_by_name(tmp_path: Path) -> None:
+    catalog = Catalog(name="c", format=PAIMON, type="rest", properties={"warehouse": str(tmp_path)})
+
+    with pytest.raises(Invalid, match=r"'rest'.*filesystem, jdbc and hive are served"):
         list(PaimonFormat().tables(catalog))
 
 

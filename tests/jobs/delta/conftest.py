@@ -30,6 +30,8 @@ def collected(make: Callable[[Path], None]) -> Callable[[Path], None]:
 
 
 HarnessFor = Callable[..., PluginHarness]
+LOG = {"delta.checkpointInterval": "2", "delta.logRetentionDuration": "interval 7 days"}
+BOTH_POLICIES = pytest.mark.parametrize("log_template", ["classic", "v2"], indirect=True)
 
 
 @pytest.fixture(scope="session")
@@ -55,6 +57,36 @@ def old_template(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) 
     return made_once(tmp_path_factory, "delta/old", collected(make))
 
 
+@pytest.fixture(scope="session")
+def log_template(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten days ago versions 0 to 4, with checkpoints of 2 and 4; version 5 is of today.
+
+    With classic checkpoints, unless a test says otherwise. All that is old is past the log's retention.
+    """
+    policy = getattr(request, "param", "classic")
+
+    def make(path: Path) -> None:
+        delta.make_table(spark, path, commits=4, files=1, properties={**LOG, "delta.checkpointPolicy": policy})
+        delta.age(spark, path, 10)
+        delta.append(spark, path, number=4)  # at the next version Delta itself would clean up
+
+    return made_once(tmp_path_factory, f"delta/old log {policy}", collected(make))
+
+
+@pytest.fixture
+def old_log(spark: SparkSession, log_template: Path, tmp_path: Path) -> Iterator[Path]:
+    yield Path(shutil.copytree(log_template, tmp_path / "old %20 {log}"))
+    delta.forget(spark)
+
+
+@pytest.fixture
+def long_log(old_log: Path) -> Path:
+    """The same without its checkpoints."""
+    for file in (*delta.log(old_log).glob("*checkpoint*"), *delta.log(old_log).glob("_sidecars/*")):
+        file.unlink()
+    return old_log
+
+
 @pytest.fixture
 def spoiled(spoiled_template: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(spoiled_template, tmp_path / "it's a [spoiled] `table`"))
@@ -73,7 +105,7 @@ def harness_for(spark: SparkSession) -> HarnessFor:
         named = {f"delta.{k.replace('__', '.').replace('_', '-')}": v for k, v in properties.items()}
         spec = TableSpec(
             location=str(path), format=Format("delta"), db_name="shop", table_name="payments", properties=named,
-            action_types=frozenset(map(Action, ("optimize", "z-order", "vacuum", "purge"))),
+            action_types=frozenset(map(Action, ("optimize", "z-order", "vacuum", "purge", "checkpoint", "clean-log"))),
         )  # fmt: skip
         return PluginHarness(factory=DeltaProcessFactory(), format=DeltaFormat(), spec=spec, session=spark)
 

@@ -4,15 +4,15 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from lakehand.formats.hudi import HudiProcessFactory
+from lakehand.jobs.attempt import job_called
 from lakehand.jobs.job import Job
-from lakehand.spi import Action, Finding, Scheduling, Skip, TableProcess, Verdict
+from lakehand.spi import Action, Finding, Operation, Scheduling, Skip, TableProcess, Verdict
 from lakehand.testing.harness import boundary_parameter
 from tests import hudi_tables as hudi
 from tests.formats.hudi.runtime import FILE_LOCK, MemoryRuntime, operation
@@ -30,6 +30,10 @@ SERVICE = {
     "hudi.clustering.order-columns": "v,id",
     "hudi.clean.commits": "2",
     "hudi.clean.retain-commits": "2",
+    "hudi.archive.min-commits": "4",
+    "hudi.archive.max-commits": "5",
+    "hudi.log-compaction.delta-commits": "2",
+    "hudi.log-compaction.min-blocks": "2",
 }
 
 
@@ -49,14 +53,21 @@ class Service:
     def admitted(self, action: str) -> TableProcess:
         wanted = self.wants(action)
         assert isinstance(wanted, TableProcess), wanted
-        admitted = HudiProcessFactory().admit(self.runtime(), operation(wanted))
+        return self.admit(operation(wanted))
+
+    def admit(self, stored: Operation) -> TableProcess:
+        admitted = HudiProcessFactory().admit(self.runtime(), stored)
         assert isinstance(admitted, TableProcess), admitted
         boundary = boundary_parameter(str(self.path))
         return replace(admitted, parameters={**admitted.parameters, "boundary": boundary})
 
+    def admitted_again(self, process: TableProcess) -> TableProcess:
+        """For the next attempt, after one whose result is lost."""
+        return self.admit(operation(process, run_times=1))
+
     def execute(self, process: TableProcess) -> dict[str, Any]:
         job = Job(self.spark.newSession(), dict(process.parameters), handle="7-1")
-        result: dict[str, Any] = import_module(f"lakehand.jobs.{process.job}").run(job)
+        result: dict[str, Any] = job_called(process.job)(job)
         return result
 
     def verdict(self, process: TableProcess, result: Mapping[str, Any]) -> Verdict:

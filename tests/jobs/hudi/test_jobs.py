@@ -12,6 +12,7 @@ from lakehand.formats.hudi import HudiFormat
 from lakehand.spi import Finding, Scheduling, TableProcess
 from tests import hudi_tables as hudi
 from tests.jobs.hudi.service import LOCKING, SERVICE, Service, unchanged
+from tests.kit.seldom import before_release, seldom
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
@@ -24,7 +25,6 @@ METADATA = {
         "hoodie.metadata.global.record.level.index.enable": "true",
     },
 }
-STAYS_OLD = {"hoodie.write.table.version": "6", "hoodie.write.auto.upgrade": "false"}
 PARTITIONS = {
     "on": "column_stats,files,partition_stats",
     "off": None,
@@ -33,7 +33,7 @@ PARTITIONS = {
 }
 
 
-@pytest.mark.parametrize("metadata", METADATA)
+@pytest.mark.parametrize("metadata", ["off", *seldom("on"), *before_release("some columns", "record index")])
 def test_a_merge_on_read_table_is_served_in_both_ways_while_its_writer_goes_on(
     metadata: str, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -79,7 +79,7 @@ def test_an_index_that_the_table_lacks_is_not_built_because_a_related_one_is_the
     assert hudi.properties(path)["hoodie.table.metadata.partitions"] == "column_stats,files"
 
 
-@pytest.mark.parametrize("metadata", ["on", "off"])
+@pytest.mark.parametrize("metadata", ["on", *before_release("off")])
 def test_plans_that_a_copy_on_write_writer_left_are_executed(
     metadata: str, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -105,6 +105,7 @@ def test_plans_that_a_copy_on_write_writer_left_are_executed(
     writes(5)
 
 
+@pytest.mark.minutes
 def test_a_table_of_hudi_0_15_is_served_and_stays_one(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "old"
     with hudi.writer_elsewhere(path) as write:
@@ -126,7 +127,7 @@ def serve_an_old_table(spark: SparkSession, path: Path, write: hudi.Write) -> No
     write({"number": 7, "options": {**LOCKING, **hudi.scheduling_clustering(1)}})
     [(planned, _)] = hudi.pending(path)
     assert Service(spark=spark, path=path).serve("clustering") == [planned]
-    cleaning = hudi.leave_clean_plan(spark, path, {**LOCKING, **STAYS_OLD})
+    cleaning = hudi.leave_clean_plan(spark, path, {**LOCKING, **hudi.VERSIONS[6]})
     assert Service(spark=spark, path=path).serve("clean") == [cleaning]
     snapshot = HudiFormat().inspect(TableReference(location=str(path)))
     assert (snapshot.version, snapshot.layout, snapshot.pending) == (6, 1, ())

@@ -15,9 +15,12 @@ from lakehand.writer import COPY_ON_WRITE, MERGE_ON_READ, file_lock, hudi_option
 from tests import hudi_tables as hudi
 from tests.jobs.hudi.service import SERVICE, Service
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.minutes,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 NOWHERE = "http://127.0.0.1:9"
-LATER = "20990101000000000"
 PLANNING = {"hoodie.clustering.async.max.commits": "1"}
 
 Write = Callable[..., None]
@@ -49,20 +52,6 @@ def service(spark: SparkSession, path: Path, scheduling: Scheduling = Scheduling
     return Service(spark=spark, path=path, scheduling=scheduling, properties={**SERVICE, **lock})
 
 
-@contextmanager
-def write_under_way(path: Path) -> Iterator[None]:
-    """What a writer leaves in the table when it begins."""
-    timeline = path / ".hoodie" / "timeline"
-    begun = (timeline if timeline.exists() else path / ".hoodie") / f"{LATER}.commit.requested"
-    heartbeat = path / ".hoodie" / ".heartbeat" / LATER
-    heartbeat.parent.mkdir(exist_ok=True)
-    for file in (heartbeat, begun):
-        file.touch()
-    yield
-    for file in (begun, heartbeat):
-        file.unlink()
-
-
 def assert_lost(served: Service, process: TableProcess, result: dict[str, Any], instant: str) -> None:
     assert result["instants"] == []
     assert list(result["lost"]) == [instant]
@@ -73,7 +62,8 @@ def assert_lost(served: Service, process: TableProcess, result: dict[str, Any], 
 
 
 @pytest.mark.parametrize(
-    ("kind", "table_type"), [("1.2", COPY_ON_WRITE), ("1.2", MERGE_ON_READ), ("0.15", COPY_ON_WRITE)]
+    ("kind", "table_type"),
+    [("1.2", COPY_ON_WRITE), ("1.2", MERGE_ON_READ), ("0.15", COPY_ON_WRITE)],
 )
 def test_a_plan_that_a_writer_overtook_is_rolled_back_and_the_next_one_is_done(
     kind: str, table_type: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -97,7 +87,10 @@ def test_a_plan_that_a_writer_overtook_is_rolled_back_and_the_next_one_is_done(
         [(again, _)] = hudi.pending(path)
         write(5)
         admitted = service(spark, path).admitted("clustering")
-        with write_under_way(path), pytest.raises(rollbacks.WriterBusy, match=f"write {LATER} is under way"):
+        with (
+            hudi.write_under_way(path) as begun,
+            pytest.raises(rollbacks.WriterBusy, match=f"write {begun} is under way"),
+        ):
             service(spark, path).execute(admitted)
         assert [instant for instant, _ in hudi.pending(path)] == [again]
         known = service(spark, path).execute(admitted)

@@ -47,6 +47,10 @@ def test_a_table_of_a_catalog_is_found_and_served(kind: str, spark: SparkSession
     warehouse.sql("REFRESH TABLE lake.sales.`order lines`")
     assert warehouse.checksum(table) == before
     assert "2 of 2 files" in skipped(service.wants("rewrite-data"))
+    for action in ("compute-statistics", "compute-partition-statistics"):
+        operation = admitted(service, action)
+        service.settled(operation, execute(service, operation, conf))
+        assert skipped(service.wants(action)).startswith("the current snapshot, ")
 
 
 def test_a_commit_that_the_catalog_of_the_session_has_not_seen_counts(spark: SparkSession, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 import shutil
 from collections.abc import Callable
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,34 @@ def history(lake: Lake, name: str) -> None:
         writer.append([number])
 
 
-TEMPLATES = {make.__name__: make for make in (small_files, partitions, keyed, history)}
+def days(lake: Lake, name: str) -> None:
+    """Three old days, of 2, 2 and 1 files; one of today; and two partitions whose values are no time."""
+    lake.create(name, partitioned=True)
+    today = f"{datetime.now(timezone.utc):%Y-%m-%d}"
+    others = {3: "'2024-01-03'", 6: "'other'", 7: "cast(null AS string)"}
+    for first in (0, 100):
+        values = {1: "'2024-01-01'", 2: "'2024-01-02'", 5: f"'{today}'", **({} if first else others)}
+        rows = ", ".join(f"({first + number}, 7, {day}, 'note')" for number, day in values.items())
+        lake.sql(f"INSERT INTO {{shop}}.`{name}` VALUES {rows}")
+
+
+def tagged(lake: Lake, name: str) -> None:
+    """Tags of snapshots that have expired: two are past their own time; files 3 to 5 are in the tag ``over`` alone."""
+    lake.create(name)
+    writer = Writer(lake.spark, lake.path(name))
+    for number in range(6):
+        writer.append([number])
+    lake.sql(f"CALL lake.sys.compact(table => 'shop.{name}', options => 'write-only=true,compaction.max.file-num=6')")
+    for number in range(6, 12):
+        writer.append([number])
+    for tag, number, own in (("kept", 3, ""), ("over", 6, "1 d"), ("double", 9, ""), ("over too", 9, "1 d")):
+        retained = f", time_retained => '{own}'" if own else ""
+        lake.sql(f"CALL lake.sys.create_tag(table => 'shop.{name}', tag => '{tag}', snapshot => {number}{retained})")
+    lake.sql(f"CALL lake.sys.expire_snapshots(table => 'shop.{name}', retain_max => 3, retain_min => 1)")
+    paimon.age_tags(lake.path(name), 10)
+
+
+TEMPLATES = {make.__name__: make for make in (small_files, partitions, keyed, history, days, tagged)}
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,11 @@ from tests.jobs.paimon.conftest import Make
 from tests.jobs.paimon.service import disturbed, disturbed_plan, harness
 from tests.paimon_tables import Writer
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.minutes,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 SORT = {"compact__strategy": "sort", "compact__order_columns": "v"}
 NEW = range(900_000, 900_005)

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations reach the engine that fits them, and say why."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lakehand.core.explain import Explainer
+from lakehand.core.plugin_calls.proxies import proxy_of
+from lakehand.domain.operations import Status
+from lakehand.domain.processes import Instant, TableProcess
+from lakehand.domain.routing import ESTIMATE
+from lakehand.domain.tables import Table, TableChanges
+from lakehand.spi import EngineState
+from tests.core.world import PretendEngine, World
+from tests.domain.words import COMPACTION
+
+T1 = "20261115110000000"
+
+
+class OwnApplications(PretendEngine):
+    name = "spark-submit"
+
+
+def with_applications(world: World) -> PretendEngine:
+    engine, engines = OwnApplications(), dict[str, Any](world.plugins.engines)
+    world.plugins = replace(world.plugins, engines={**engines, "spark-submit": proxy_of(engine)})
+    world.restart()
+    return engine
+
+
+def planned(world: World, size: int, properties: Mapping[str, str]) -> Table:
+    table = world.add_table(properties=dict(properties))
+    world.tables.plan(table.location, T1)
+    world.factory.says[COMPACTION] = lambda runtime: TableProcess(
+        action=COMPACTION, job="pretend.run", instant=Instant(T1), parameters={ESTIMATE: size}
+    )
+    world.turn()
+    world.turn()
+    return table
+
+
+def test_large_work_goes_to_an_application_and_small_work_to_the_driver(world: World) -> None:
+    applications = with_applications(world)
+    table = planned(world, 3_000_000, {"large-from": "2MB"})
+
+    operation = world.the_operation(table)
+    assert (len(applications.works), len(world.engine.works)) == (1, 0)
+    assert (operation.process.engine, operation.status) == ("spark-submit", Status.SUBMITTED)
+    assert (
+        "2.9 MB to read, large from 2.0 MB"
+        in Explainer(store=world.store, plugins=world.plugins, waits=dict).explain(table.id).actions[-1].now
+    )
+
+
+def test_the_table_decides_what_is_large(world: World) -> None:
+    applications = with_applications(world)
+    table = planned(world, 3_000_000, {"large-from": "3MB"})
+
+    assert (len(applications.works), len(world.engine.works)) == (0, 1)
+    attempt = world.store.operations.attempts(world.the_operation(table).id)[0]
+    assert attempt.engine == "spark"
+
+
+def test_an_attempt_after_a_failed_one_is_routed_anew(world: World) -> None:
+    applications = with_applications(world)
+    table = planned(world, 3_000_000, {"large-from": "2MB"})
+    world.table_service.change(table.id, TableChanges(properties={"large-from": "5MB"}))
+    applications.says(EngineState.FAILED, message="out of memory")
+    world.turn()
+    world.clock.pass_by(hours=1)
+    world.turn()
+
+    assert (len(applications.works), len(world.engine.works)) == (1, 1)
+    assert [one.engine for one in world.store.operations.attempts(world.the_operation(table).id)][-1] == "spark"
+
+
+def test_an_engine_that_is_off_makes_its_table_wait_with_the_reason(world: World) -> None:
+    table = planned(world, 3_000_000, {"engine": "spark-submit"})
+
+    operation = world.the_operation(table)
+    assert operation.status is Status.PENDING
+    assert "spark-submit" in operation.reason
+    assert not world.engine.works

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which partitions expire, what keeps them, and the proof that those that were announced are dropped, and no others."""
+
+import json
+import os
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakehand.domain.processes import Json
+from lakehand.formats.hudi import HudiProcessFactory
+from lakehand.formats.hudi.snapshot import PARTITION_TTL
+from lakehand.spi import Drop, Failure, Finding, Operation, Scheduling, Skip, TableProcess, Verdict
+from tests.formats.hudi.runtime import (
+    EVENTS_V6,
+    EVENTS_V9,
+    FILE_LOCK,
+    NOON,
+    MemoryRuntime,
+    copied,
+    finish,
+    operation,
+    remove,
+    set_property,
+    timeline,
+)
+
+MONTH = {**FILE_LOCK, "hudi.partition-ttl.retain": "30d"}
+GROUP = "8f5d0c1e-0000-0000-0000-{:012}-0"
+DROPPED = "20261116100000000"
+
+
+@pytest.fixture(params=[("events_v9", EVENTS_V9), ("events_v6", EVENTS_V6)], ids=["v9", "v6"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Ten partitions: two were last written 40 and 50 days ago, the others ten days ago or later."""
+    name, plan = request.param
+    path = copied(name, tmp_path)
+    remove(path, plan)
+    for number in range(10):
+        write(path, number, NOON - timedelta(days=(50, 40)[number] if number < 2 else number))
+    return path
+
+
+def write(path: Path, number: int, at: datetime, *, name: str = "", modified: datetime | None = None) -> Path:
+    """A file of a partition, written at some time; as a log that bears the instant of its base file, if named so."""
+    folder = path / f"day={number}"
+    folder.mkdir(exist_ok=True)
+    (folder / ".hoodie_partition_metadata").touch()
+    file = folder / (name or f"{GROUP.format(number)}_0-1-2_{at:%Y%m%d%H%M%S}000.parquet")
+    file.write_bytes(b"12345")
+    moment = (modified or at).timestamp()
+    os.utime(file, (moment, moment))
+    return file
+
+
+def decided(path: Path, properties: Mapping[str, str] = MONTH, **runtime: Any) -> TableProcess | Skip:
+    runtime = {"scheduling": Scheduling.SERVICE, **runtime}
+    return HudiProcessFactory().trigger(MemoryRuntime(path, properties=properties, **runtime), PARTITION_TTL)
+
+
+def why_not(path: Path, properties: Mapping[str, str] = MONTH, **runtime: Any) -> str:
+    answer = decided(path, properties, **runtime)
+    assert isinstance(answer, Skip), answer
+    return answer.reason
+
+
+def admit(path: Path, wanted: Operation, properties: Mapping[str, str] = MONTH) -> TableProcess | Skip | Drop | Failure:
+    return HudiProcessFactory().admit(MemoryRuntime(path, properties=properties, scheduling=Scheduling.SERVICE), wanted)
+
+
+def admitted(path: Path, properties: Mapping[str, str] = MONTH) -> TableProcess:
+    wanted = decided(path, properties)
+    assert isinstance(wanted, TableProcess), wanted
+    answer = admit(path, operation(wanted), properties)
+    assert isinstance(answer, TableProcess), answer
+    return answer
+
+
+def requested(**parameters: Json) -> Operation:
+    plan = {"mode": "plan-and-execute", **parameters}
+    return operation(TableProcess(action=PARTITION_TTL, parameters=plan), origin="api")
+
+
+def test_the_partitions_that_were_last_written_too_long_ago_are_announced_with_numbers(table: Path) -> None:
+    process = admitted(table)
+
+    assert process.parameters["partitions"] == ["day=0", "day=1"]
+    assert process.parameters["older_than"] == int((NOON - timedelta(days=30)).timestamp() * 1000)
+    assert process.reason == (
+        "2 of 10 partitions were last written more than 30 days ago; "
+        "2 are dropped, 2 files, 10 bytes: day=0 (2026-09-26), day=1 (2026-10-06)"
+    )
+
+
+def test_nothing_expires_by_default_and_no_request_turns_it_on(table: Path) -> None:
+    off = "no partition is dropped: hudi.partition-ttl.retain is not set, and has no default"
+
+    assert why_not(table, FILE_LOCK) == off
+    refused = admit(table, requested(options={"retain": "30d"}), FILE_LOCK)
+    assert isinstance(refused, Failure)
+    assert refused.message == off
+
+
+@pytest.mark.parametrize(
+    ("setting", "request_", "expired"), [("1d", None, 4), ("30d", "1d", 2), ("30d", "45d", 1), ("30d", "60d", 0)]
+)
+def test_nobody_goes_below_the_floor_and_a_request_can_only_keep_longer(
+    table: Path, setting: str, request_: str | None, expired: int
+) -> None:
+    properties = {**MONTH, "hudi.partition-ttl.retain": setting}
+    options = {"retain": request_} if request_ else {}
+
+    answer = admit(table, requested(options=options, confirm=True), properties)
+
+    if expired:
+        assert isinstance(answer, TableProcess)
+        assert len(answer.parameters["partitions"]) == expired  # type: ignore[arg-type]
+    else:
+        assert isinstance(answer, Failure)
+        assert answer.message.startswith("0 of 10 partitions were last written more than 60 days ago")
+
+
+def test_a_partition_with_a_new_log_on_an_old_base_file_is_kept(table: Path) -> None:
+    """In old tables only the time of the log file's change tells; Hudi's own strategy reads the base file's name."""
+    write(table, 0, NOON, name=f".{GROUP.format(0)}_20260926120000000.log.1_0-3-4")
+
+    assert admitted(table).parameters["partitions"] == ["day=1"]
+
+
+def test_a_file_counts_as_written_at_its_change_or_its_instant_whichever_is_later(table: Path) -> None:
+    write(table, 0, NOON - timedelta(days=50), modified=NOON - timedelta(days=1))
+    write(table, 1, NOON - timedelta(days=1), modified=NOON - timedelta(days=50))
+
+    assert why_not(table).startswith("0 of 10 partitions were last written more than 30 days ago")
+
+
+def test_most_of_a_table_or_all_of_it_goes_only_when_someone_confirms_it(table: Path) -> None:
+    for number in range(10):
+        for file in (table / f"day={number}").glob("*.parquet"):
+            file.unlink()
+        write(table, number, NOON - timedelta(days=60))
+
+    assert "more than 30%, or all, are dropped only when confirmed" in why_not(table)
+    assert isinstance(admit(table, requested()), Failure)
+    confirmed = admit(table, requested(confirm=True))
+    assert isinstance(confirmed, TableProcess)
+    assert len(confirmed.parameters["partitions"]) == 10  # type: ignore[arg-type]
+    again = admit(table, operation(confirmed, origin="api", run_times=1))
+    assert again == confirmed, "the next attempt needs no other confirmation"
+
+
+def test_one_run_drops_a_bounded_number_the_oldest_first(table: Path) -> None:
+    assert admitted(table, {**MONTH, "hudi.partition-ttl.max-partitions": "1"}).parameters["partitions"] == ["day=0"]
+
+
+def test_it_is_done_only_with_service_scheduling_and_a_shared_lock_and_after_pending_plans(table: Path) -> None:
+    wanted = decided(table)
+    assert isinstance(wanted, TableProcess)
+    assert "set scheduling = service" in why_not(table, scheduling=Scheduling.WRITER)
+    assert "no lock is configured" in why_not(table, {"hudi.partition-ttl.retain": "30d"})
+    (timeline(table) / "20261116000000000.clean.requested").touch()
+
+    answer = admit(table, operation(wanted))
+
+    assert isinstance(answer, Skip)
+    assert answer.reason == "clean plan 20261116000000000 is pending and goes first"
+
+
+def test_a_table_without_partitions_has_none_to_drop(table: Path) -> None:
+    set_property(table, "hoodie.table.partition.fields", "")
+
+    assert why_not(table) == "the table has no partitions to drop"
+
+
+def drop(path: Path, process: TableProcess, *names: str) -> None:
+    """The replacecommit as the job makes it."""
+    tag = {"operation_tag": process.parameters["operation_tag"]}
+    groups = {name: [GROUP.format(int(name[-1]))] for name in names}
+    name = finish(path, DROPPED, "replacecommit")  # type: ignore[arg-type]
+    document = {"operationType": "DELETE_PARTITION", "extraMetadata": tag, "partitionToReplaceFileIds": groups}
+    (timeline(path) / name).write_text(json.dumps(document))
+
+
+def verdict(path: Path, process: TableProcess, result: Mapping[str, Json] | None = None) -> Verdict:
+    runtime = MemoryRuntime(path, properties=MONTH, scheduling=Scheduling.SERVICE)
+    return HudiProcessFactory().verify(runtime, process, result or {})
+
+
+def test_the_commit_that_bears_the_tag_is_the_proof_and_what_it_dropped_is_not_wanted_again(table: Path) -> None:
+    process = admitted(table)
+    assert verdict(table, process).finding is Finding.NOT_DONE
+
+    drop(table, process, "day=0", "day=1")
+
+    found = verdict(table, process)
+    assert found.finding is Finding.DONE
+    assert found.reason.startswith("2 partitions are dropped by 20261116100000000")
+    assert (found.numbers["partitions_dropped"], found.numbers["changed"]) == (2, True)
+    assert why_not(table).startswith("0 of 8 partitions were last written more than 30 days ago")
+    again = admit(table, operation(process, run_times=1))
+    assert isinstance(again, TableProcess), "the job finds that it is done"
+
+
+def test_a_partition_that_was_written_meanwhile_stays(table: Path) -> None:
+    process = admitted(table)
+    kept = {"day=0": "day=0 was written meanwhile: x.parquet"}
+    drop(table, process, "day=1")
+
+    assert verdict(table, process).reason.endswith("day=1; 1 of 2 stay: written meanwhile")
+    assert verdict(table, process, {"kept": kept}).finding is Finding.DONE
+    remove(table, DROPPED)  # type: ignore[arg-type]
+    assert verdict(table, process, {"kept": {**kept, "day=1": "too"}}).finding is Finding.GONE
+
+
+def test_a_commit_that_dropped_more_than_was_announced_is_reported(table: Path) -> None:
+    process = admitted(table)
+    drop(table, process, "day=0", "day=7")
+
+    assert "dropped partitions that were never announced (day=7): check the table" in verdict(table, process).reason
+
+
+def test_a_dry_run_lists_and_needs_no_confirmation(table: Path) -> None:
+    answer = admit(table, requested(dry_run=True))
+
+    assert isinstance(answer, TableProcess)
+    assert answer.parameters["dry_run"] is True
+    assert verdict(table, answer, {"would_delete_files": 2}).reason.startswith("dry run: partition-ttl would delete 2")
