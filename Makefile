@@ -20,8 +20,8 @@ $(SETUP): pyproject.toml hatch_build.py requirements/build.txt requirements/runt
 	@PYTHON="$(PYTHON)" bash tools/setup
 	@touch $@
 
-demo: $(READY) ## watch tables of five formats become healthy (KEEP=1 keeps it running, FORMATS=hudi,delta shows less)
-	@.venv/bin/lakehand demo $(if $(KEEP),--keep) $(if $(FORMATS),--formats $(FORMATS))
+demo: $(READY) ## watch tables of five formats become healthy (KEEP=1 keeps it running, FORMATS=hudi,delta shows less, STORAGE=s3 has them in a bucket)
+	@.venv/bin/lakehand demo $(if $(KEEP),--keep) $(if $(FORMATS),--formats $(FORMATS)) $(if $(STORAGE),--storage $(STORAGE))
 
 test: $(READY) ## all tests, in two processes: those without Spark, then those with it (ARGS=... runs pytest with them)
 ifdef ARGS
