@@ -73,6 +73,22 @@ def test_none_can_start_while_someone_relies_on_its_death(spool: SpoolClient, pr
     assert other.start(script(spool))
 
 
+def test_a_new_driver_is_never_seen_with_the_state_of_the_last_one(
+    spool: SpoolClient, process: DriverProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool.state.write_text('{"boot": "last", "beat": 7, "state": "up"}')
+    prepare, seen = process._prepare, []
+
+    def look_and_prepare(command: Command) -> None:
+        seen.append((process.is_alive(), spool.driver_state()))
+        prepare(command)
+
+    monkeypatch.setattr(process, "_prepare", look_and_prepare)
+    process.start(script(spool))
+
+    assert seen == [(True, {})]
+
+
 def test_another_service_process_can_end_it(spool: SpoolClient, process: DriverProcess) -> None:
     process.start(script(spool))
     end(DriverProcess(spool, spool.root.parent))

@@ -47,6 +47,7 @@ class DriverProcess:
             with self._probing:
                 if not try_lock(lock.fileno(), fcntl.LOCK_EX):
                     return False
+                self._forget_last_driver()
                 fcntl.flock(lock, fcntl.LOCK_SH)
             self._prepare(command)
             child = self._spawn(command, lock.fileno())
@@ -56,9 +57,12 @@ class DriverProcess:
         Thread(target=child.wait, name="driver-wait", daemon=True).start()
         return True
 
-    def _prepare(self, command: Command) -> None:
+    def _forget_last_driver(self) -> None:
+        """While nobody probes, or the new driver would be seen alive with the state of the last one."""
         for file in (self._spool.state, self._spool.stop, self._spool.exit_reason):
             file.unlink(missing_ok=True)
+
+    def _prepare(self, command: Command) -> None:
         shutil.rmtree(self._home / "scratch", ignore_errors=True)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         if self.log.exists() and self.log.stat().st_size > LOG_LIMIT:
