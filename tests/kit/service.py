@@ -79,12 +79,11 @@ class RunningService:
         return self.home / "engines" / "spark" / "spool"
 
     def driver(self) -> psutil.Process | None:
-        """The driver's process (Spark's JVM), if it lives."""
+        """The driver's Python, if it lives. Its number may be another process's by now: the command line tells."""
         try:
-            facts = json.loads((self.spool / "driver.json").read_text())
-            child = psutil.Process(int(facts["pid"]))
-            return child if child.status() != psutil.STATUS_ZOMBIE else None
-        except (OSError, ValueError, psutil.Error):
+            child = psutil.Process(int(self.driver_facts()["pid"]))
+            return child if str(self.spool.absolute()) in child.cmdline() else None
+        except (KeyError, ValueError, psutil.Error):
             return None
 
     def driver_facts(self) -> dict[str, Any]:

@@ -55,6 +55,7 @@ class YarnCluster:
         write_xml(self.conf / "core-site.xml", {"fs.defaultFS": "file:///"})
         write_xml(self.conf / "yarn-site.xml", {**self._addresses(), **self._node()})
         write_xml(self.conf / "capacity-scheduler.xml", scheduler())
+        (self.conf / "logging.properties").write_text(".level=SEVERE\n")  # Jersey has another logger
         logging = "log4j.rootLogger=WARN,c\nlog4j.appender.c=org.apache.log4j.ConsoleAppender\n"
         (self.conf / "log4j.properties").write_text(logging + "log4j.appender.c.layout=org.apache.log4j.SimpleLayout\n")
         self._start("resourcemanager.ResourceManager")
@@ -63,7 +64,8 @@ class YarnCluster:
         return self
 
     def _has_a_node(self) -> bool:
-        assert not any(one.poll() for one in self.daemons), (self.home / "daemons.log").read_text()[-3000:]
+        ends = [one.poll() for one in self.daemons]
+        assert ends == [None, None], f"exit codes {ends}: {(self.home / 'daemons.log').read_text()[-3000:]}"
         return bool(self.get("metrics").get("activeNodes") == 1)
 
     def get(self, path: str) -> dict[str, Any]:
@@ -140,10 +142,10 @@ class YarnCluster:
         shared = [str(jar) for name in FROM_SPARK for jar in jars.glob(f"{name}*.jar")]
         opened = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("java.lang", "java.io")]
         classes = os.pathsep.join([str(self.conf), *own, *shared])
-        logs = f"-Dyarn.log.dir={self.home}"
+        logs = [f"-Dyarn.log.dir={self.home}", f"-Djava.util.logging.config.file={self.conf / 'logging.properties'}"]
         with (self.home / "daemons.log").open("ab") as log:
             daemon = subprocess.Popen(
-                [java.program, "-Xmx512m", *opened, logs, "-cp", classes, f"{SERVER}.{program}"],
+                [java.program, "-Xmx512m", *opened, *logs, "-cp", classes, f"{SERVER}.{program}"],
                 env={**os.environ, "JAVA_HOME": str(java.home)}, cwd=self.home,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
