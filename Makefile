@@ -23,16 +23,16 @@ $(SETUP): pyproject.toml hatch_build.py requirements/build.txt requirements/runt
 demo: $(READY) ## watch tables of five formats become healthy (KEEP=1 keeps it running, FORMATS=hudi,delta shows less, STORAGE=s3 has them in a bucket)
 	@.venv/bin/lakehand demo $(if $(KEEP),--keep) $(if $(FORMATS),--formats $(FORMATS)) $(if $(STORAGE),--storage $(STORAGE))
 
-test: $(READY) ## all tests, in two processes: those without Spark, then those with it (ARGS=... runs pytest with them)
+test: $(READY) ## all tests, in several processes: those without Spark, then those with it (ARGS=... runs pytest with them)
 ifdef ARGS
 	@$(PYTEST) $(ARGS)
 else
-	@$(PYTEST) -n 2 -m "not spark"
+	@$(PYTEST) -n 3 -m "not spark"
 	@$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m spark
 endif
 
 test-fast: $(READY) ## the fast tests: no Spark, no database server, no service
-	@$(PYTEST) -n 2 -m "not spark and not database and not long" $(ARGS)
+	@$(PYTEST) -n 3 -m "not spark and not database and not long" $(ARGS)
 
 check: $(READY) ## format, lint, types and the import map
 	@.venv/bin/ruff format --check

@@ -12,7 +12,18 @@ import pytest
 
 from lakehand.jobs.boundary import OutsideTable
 from lakehand.spi import Format
-from tests.attacks.scene import FORMATS, LISTING, PAIRS, PLUGINS, Scene, Scenes, fingerprint, linked, nested
+from tests.attacks.scene import (
+    FORMATS,
+    LISTING,
+    PAIRS,
+    PLUGINS,
+    Scene,
+    Scenes,
+    fingerprint,
+    linked,
+    nested,
+    some_always,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
@@ -53,7 +64,7 @@ def stopped(scene: Scene, meddle: Callable[[], object] = lambda: None, location:
 
 
 @pytest.mark.parametrize("inside", ["more", "data/more", "part.parquet"])
-@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("pair", some_always(PAIRS))
 def test_a_link_below_the_root_is_named_and_not_followed(scenes: Scenes, pair: str, inside: str) -> None:
     scene = scenes.get(pair)
     target = scene.outside / "victims" / ("important.txt" if inside.endswith(".parquet") else "")
@@ -64,7 +75,7 @@ def test_a_link_below_the_root_is_named_and_not_followed(scenes: Scenes, pair: s
     assert f"{scene.table / inside} is a link to {target}" in str(caught.value)
 
 
-@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("pair", some_always(PAIRS))
 def test_a_link_that_is_swapped_after_the_admission_leads_nowhere(scenes: Scenes, pair: str) -> None:
     scene = scenes.get(pair)
     link = scene.outside.parent / "lake" / "by link"
@@ -80,7 +91,7 @@ def test_a_link_that_is_swapped_after_the_admission_leads_nowhere(scenes: Scenes
         assert scene.facts() == scene.made_with
 
 
-@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("pair", some_always(PAIRS))
 def test_another_folder_at_the_location_of_the_table_is_not_worked_on(scenes: Scenes, pair: str) -> None:
     scene = scenes.get(pair)
     moved = scene.outside / "moved"
@@ -98,7 +109,7 @@ def test_another_folder_at_the_location_of_the_table_is_not_worked_on(scenes: Sc
 
 
 @pytest.mark.parametrize("inner", FORMATS)
-@pytest.mark.parametrize("pair", sorted(LISTING))
+@pytest.mark.parametrize("pair", some_always(sorted(LISTING)))
 def test_a_table_of_any_format_below_this_one_is_named_and_left_alone(
     scenes: Scenes, inner_tables: dict[str, Path], pair: str, inner: str
 ) -> None:

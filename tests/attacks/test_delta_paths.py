@@ -25,6 +25,7 @@ from lakehand.spi import Format, TableSpec
 from lakehand.testing.harness import PluginHarness, boundary_parameter
 from tests import delta_tables as delta
 from tests.attacks.scene import OLD, fingerprint, linked, make_old, nested
+from tests.kit.seldom import seldom
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
@@ -126,7 +127,9 @@ FOREIGN: dict[str, Callable[[Path], tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("kind", FOREIGN)
+@pytest.mark.parametrize(
+    "kind", ["absolute", "up-encoded", "vector", *seldom("uri", "up", "absolute-encoded", "vector-up")]
+)
 def test_a_rewrite_stops_at_a_live_file_outside_of_the_table(
     spark: SparkSession, table: Path, victims: Path, kind: str
 ) -> None:
@@ -138,7 +141,7 @@ def test_a_rewrite_stops_at_a_live_file_outside_of_the_table(
                 run(spark, action, given)
 
 
-@pytest.mark.parametrize("kind", ["up", "up-encoded", "vector-up"])
+@pytest.mark.parametrize("kind", ["up-encoded", *seldom("up", "vector-up")])
 def test_a_lite_vacuum_stops_at_a_removed_file_outside_of_the_table(
     spark: SparkSession, table: Path, victims: Path, kind: str
 ) -> None:
@@ -236,6 +239,7 @@ def test_another_table_in_the_same_folder_stops_every_job(spark: SparkSession, t
                 run(spark, "vacuum", {**given, "mode": mode, "confirm": True})
 
 
+@pytest.mark.minutes
 def test_a_table_behind_a_link_is_served_where_it_is_until_the_link_is_swapped(
     spark: SparkSession, table: Path, tmp_path: Path, template: Path
 ) -> None:

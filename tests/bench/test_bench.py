@@ -65,6 +65,7 @@ def version_of(table: Path) -> int:
 
 
 @pytest.mark.long
+@pytest.mark.minutes
 def test_commit_events_are_delivered_while_the_service_is_killed(tmp_path: Path) -> None:
     figures = Delivery(sizes=Sizes(events=400, tables=10, kills=1)).run(tmp_path)
 

@@ -25,6 +25,7 @@ from tests.browser.visitor import (
     visit,
     wait_for_charts,
 )
+from tests.kit.seldom import seldom
 from tests.kit.service import RunningService
 
 pytestmark = pytest.mark.long
@@ -56,6 +57,8 @@ PICTURES = {
     "fleet", "tables", "table", "run", "operations", "operation-failed", "catalogs", "alerts", "events", "audit",
     "service", "problem",
 }  # fmt: skip
+# In CI or by name the rest, too.
+ALWAYS = ("tables", "table", "run", "operation-failed", "problem")
 NOT_FOUND = r"status of 404 .*/tables/987654"
 
 
@@ -83,7 +86,7 @@ def problems_in_both_themes(page: Page) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", [*ALWAYS, *seldom(*(name for name in PAGES if name not in ALWAYS))])
 def test_a_page_is_accessible_in_both_themes_and_fits_a_phone(visitor: Visitor, lake: Path, name: str) -> None:
     page = visitor.go(PAGES[name])
     wait_for_charts(page)
@@ -96,6 +99,7 @@ def test_a_page_is_accessible_in_both_themes_and_fits_a_phone(visitor: Visitor, 
         visitor.expect_errors(NOT_FOUND)
 
 
+@pytest.mark.minutes
 def test_the_first_pages_of_an_empty_service_are_accessible(
     browser: Browser, guarded: RunningService, lake: Path
 ) -> None:

@@ -35,6 +35,7 @@ def given_plans(count: int, tables: int) -> list[InboxRow]:
     ]
 
 
+@pytest.mark.minutes
 @pytest.mark.timeout(300)
 def test_two_thousand_operations_are_claimed_exactly_once(
     store: SqlStore, migrated_url: str, racers: ProcessPoolExecutor

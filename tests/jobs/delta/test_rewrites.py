@@ -73,6 +73,7 @@ def test_deletion_vectors_are_purged_and_no_other_file_is_touched(
     assert done.result["rows_in"] == done.result["rows_out"]
 
 
+@pytest.mark.minutes
 def test_a_z_order_is_repeated_only_when_enough_was_written_since(
     spark: SparkSession, spoiled: Path, harness_for: HarnessFor
 ) -> None:
@@ -89,6 +90,7 @@ def test_a_z_order_is_repeated_only_when_enough_was_written_since(
     assert "to rewrite" in trigger(table, "z-order")
 
 
+@pytest.mark.minutes
 def test_only_the_partitions_that_need_it_are_z_ordered(
     spark: SparkSession, tmp_path: Path, harness_for: HarnessFor
 ) -> None:

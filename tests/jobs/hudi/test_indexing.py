@@ -86,6 +86,7 @@ def test_an_index_that_is_asked_for_is_built_and_stays_with_writers_that_have_it
     assert hudi.rows(table.spark, table.path) == hudi.expected(4, 60)
 
 
+@pytest.mark.minutes
 def test_a_plan_that_someone_left_is_executed_beside_the_writer(one: Service) -> None:
     planned = leave_plan(one)
     hudi.upsert(one.spark, one.path, number=3, options=LOCKING)
@@ -118,6 +119,7 @@ def test_a_plan_for_an_index_that_a_writer_has_built_meanwhile_is_removed(one: S
     assert isinstance(one.wants("indexing"), Skip)
 
 
+@pytest.mark.minutes
 def test_an_index_that_was_left_half_built_is_built_anew(one: Service) -> None:
     planned = leave_plan(one)
     process = one.admitted("indexing")

@@ -15,6 +15,7 @@ from tests import iceberg_tables as iceberg
 from tests.iceberg_tables import Warehouse
 from tests.jobs.iceberg.conftest import Damaged
 from tests.jobs.iceberg.service import harness, reason, skipped
+from tests.kit.seldom import seldom
 
 pytestmark = pytest.mark.spark
 
@@ -35,7 +36,7 @@ def counts(done: Operation, key: str) -> tuple[Any, Any]:
     return before[key], after[key]
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [2, *seldom(3)])
 def test_small_files_and_deleted_rows_become_a_few_files(
     version: int, spark: SparkSession, warehouse: Warehouse, damaged: Damaged
 ) -> None:
