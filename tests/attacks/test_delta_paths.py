@@ -163,6 +163,7 @@ def test_removed_files_by_absolute_paths_are_left_and_counted(spark: SparkSessio
     assert delta.data_files(table) == delta.live_files(table)
 
 
+@pytest.mark.minutes
 def test_a_link_made_in_the_middle_of_a_full_vacuum_stops_it(
     spark: SparkSession, table: Path, victims: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,6 +258,7 @@ def test_a_table_behind_a_link_is_served_where_it_is_until_the_link_is_swapped(
                 run(spark, action, swapped)
 
 
+@pytest.mark.minutes
 def test_a_shallow_clone_is_rewritten_only_if_an_operator_names_the_folder_of_its_files(
     spark: SparkSession, table: Path, tmp_path: Path
 ) -> None:

@@ -108,6 +108,7 @@ def test_only_the_partitions_that_need_it_are_z_ordered(
     assert {file.split("/")[0] for file in ordered - delta.live_files(path)} == {"p=p 1"}
 
 
+@pytest.mark.minutes
 def test_a_partitioned_table_is_merged_within_its_partitions(
     spark: SparkSession, tmp_path: Path, harness_for: HarnessFor
 ) -> None:
@@ -142,6 +143,7 @@ def test_what_a_person_asks_for_runs_below_every_threshold(
     assert "found nothing to change" in skipped(table, "optimize")
 
 
+@pytest.mark.minutes
 def test_liquid_clustering_is_kept_by_optimize(spark: SparkSession, tmp_path: Path, harness_for: HarnessFor) -> None:
     path = tmp_path / "liquid"
     spark.sql(

@@ -67,6 +67,7 @@ def test_a_merge_on_read_table_is_served_in_both_ways_while_its_writer_goes_on(
     assert hudi.properties(path).get("hoodie.table.metadata.partitions") == PARTITIONS[metadata]
 
 
+@pytest.mark.minutes
 def test_an_index_that_the_table_lacks_is_not_built_because_a_related_one_is_there(
     spark: SparkSession, tmp_path: Path
 ) -> None:
