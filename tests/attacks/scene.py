@@ -46,9 +46,10 @@ LISTING = frozenset(
 )
 FORMATS = ("hudi", "iceberg", "delta", "paimon", "lance")
 # Attacked in every run of the tests: some of each format. The rest is attacked in CI, or when somebody names the file.
-ALWAYS = {"hudi-compaction", "hudi-clean", "iceberg-remove-orphans", "iceberg-rewrite-data", "delta-vacuum"} | {
-    "paimon-remove-orphans", "paimon-expire-snapshots", "lance-clean-versions", "lance-compact"
-}  # fmt: skip
+ALWAYS = (
+    "hudi-compaction", "hudi-clean", "iceberg-remove-orphans", "iceberg-rewrite-data", "delta-vacuum",
+    "paimon-remove-orphans", "paimon-expire-snapshots", "lance-clean-versions", "lance-compact",
+)  # fmt: skip
 
 
 def some_always(pairs: Iterable[str]) -> list[Any]:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from lakehand.spi import Action
-from tests.attacks.scene import LISTING, PAIRS, Scenes, fingerprint, nested
+from tests.attacks.scene import ALWAYS, LISTING, PAIRS, Scenes, fingerprint, nested
+from tests.kit.seldom import before_release
 
 pytestmark = [
     pytest.mark.spark,
@@ -16,7 +17,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("pair", [*ALWAYS, *before_release(*(pair for pair in PAIRS if pair not in ALWAYS))])
 def test_without_an_attack_the_action_is_done_and_a_table_below_is_left_alone(
     scenes: Scenes, inner_tables: dict[str, Path], pair: str
 ) -> None:

@@ -64,6 +64,7 @@ def test_a_driver_that_is_killed_right_after_the_commits_leaves_one_rewrite_in_e
         assert_rewritten_once(spark, service, table, attempts=1)
 
 
+@pytest.mark.release
 def test_a_driver_that_is_killed_in_the_middle_of_four_rewrites_leaves_one_rewrite_in_each_format(
     spark: SparkSession, lake: Path, start_service: Start, stops: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
