@@ -27,12 +27,12 @@ test: $(READY) ## all tests, in several processes: those without Spark, then tho
 ifdef ARGS
 	@$(PYTEST) $(ARGS)
 else
-	@$(PYTEST) -n 3 -m "not spark"
-	@$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m spark
+	@$(PYTEST) -n 3 -m "not spark and not long"
+	@$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m "spark and not long"
 endif
 
 test-fast: $(READY) ## the fast tests: no Spark, no database server, no service
-	@$(PYTEST) -n 3 -m "not spark and not database and not long" $(ARGS)
+	@$(PYTEST) -n 3 -m "not spark and not server and not long" $(ARGS)
 
 check: $(READY) ## format, lint, types and the import map
 	@.venv/bin/ruff format --check

@@ -28,14 +28,6 @@ QUICK_JAVA = (
 
 WANTS_CLASSES = pytest.StashKey[bool]()  # whether Java's options are ours, and still without the archive of classes
 
-# Tests that are left out unless somebody wants them, by mark. Whoever names files wants what is in them.
-SELDOM = {
-    "cluster": ("CI", "starts many Spark applications"),
-    "minutes": ("CI", "takes long"),
-    "release": ("RELEASE", "takes long, and others are much like it"),
-}  # with the variable that chooses them by "true"
-NAMED = "LAKEHAND_TESTS_NAMED"  # for the processes of xdist, which do not see what was typed
-
 # Compiling a query takes longer than a short one runs.
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
@@ -43,8 +35,6 @@ INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.facto
 def pytest_configure(config: pytest.Config) -> None:
     """The many processes that tests start compile each module once, also where Python is asked to keep nothing."""
     config.stash[WANTS_CLASSES] = os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK_JAVA) == QUICK_JAVA
-    if config.args_source is pytest.Config.ArgsSource.ARGS and not hasattr(config, "workerinput"):
-        os.environ[NAMED] = "1"
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         # Beside the modules: in a folder of its own, every library would be compiled again.
         sys.dont_write_bytecode = False
@@ -79,20 +69,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A test that uses a database server is marked so. Long ones run where all must be tested, or by name."""
-    chosen, named = config.getoption("markexpr", ""), NAMED in os.environ
-    skipped = {
-        mark: f"{why}: name its file, or choose all with {variable}=true"
-        for mark, (variable, why) in SELDOM.items()
-        if not (named or mark in chosen or os.environ.get(variable) == "true")
-    }
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test that uses a database server is marked so."""
     for item in items:
-        for mark, reason in skipped.items():
-            if item.get_closest_marker(mark):
-                item.add_marker(pytest.mark.skip(reason=reason))
         if {"postgresql_server", "mariadb_server"} & set(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.database)
+            item.add_marker(pytest.mark.server)
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ def url(request: pytest.FixtureRequest) -> str:
     return address
 
 
-@pytest.mark.database
+@pytest.mark.server
 @pytest.mark.parametrize("round", ["first", "second"])
 def test_every_test_starts_with_an_empty_database(url: str, round: str) -> None:
     engine = create_engine(url, poolclass=NullPool)

@@ -11,7 +11,7 @@ import pytest
 from tests.s3_proxy import Fault, Proxy, s3_proxy
 from tests.s3_server import KEY, REGION, s3_server
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.server
 BUCKET = "rivals"
 LONG = 60.0  # seconds that no test waits for
 

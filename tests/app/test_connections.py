@@ -104,7 +104,7 @@ def test_a_body_that_does_not_end_is_cut_off_in_time_and_changes_nothing(context
         assert 'reason="slow-body"' in client.get("/metrics").text
 
 
-@pytest.mark.long
+@pytest.mark.server
 def test_an_answer_that_nobody_reads_is_cut_off_in_time(context: ApiContext) -> None:
     with serving(context, Bounds(reading=0.2)) as client, socket.socket() as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -162,7 +162,7 @@ def test_requests_that_are_sent_all_at_once_are_bounded(context: ApiContext) -> 
         assert client.get("/health/live").status_code == 200
 
 
-@pytest.mark.long
+@pytest.mark.server
 def test_a_thousand_half_open_requests_shut_nobody_out(tmp_path: Path) -> None:
     """With as many open files as most systems allow."""
     process = Process(tmp_path / "home", limit_files=1024)
@@ -180,7 +180,7 @@ def test_a_thousand_half_open_requests_shut_nobody_out(tmp_path: Path) -> None:
     assert "too many connections" in errors
 
 
-@pytest.mark.long
+@pytest.mark.server
 def test_the_limit_on_open_files_is_raised_or_the_bound_is_lowered() -> None:
     program = (
         "import resource; from lakehand.app.connections import Bounds, fitting;"

@@ -14,7 +14,7 @@ import pytest
 from tests.kit.polling import wait_for
 from tests.kit.service import RunningService
 
-pytestmark = [pytest.mark.long, pytest.mark.minutes]
+pytestmark = pytest.mark.long
 INSTANT = "20260101000000000"
 
 

@@ -15,7 +15,7 @@ from tests.kit.service import RunningService
 from tests.oidc.issuers import AUDIENCE, TestIssuer, serve_issuer
 from tests.oidc.test_verifier import part
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.server
 
 
 @pytest.fixture(scope="module")

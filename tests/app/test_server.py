@@ -15,7 +15,7 @@ import pytest
 
 from tests.kit.polling import wait_for
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.server
 PROGRAM = """
 import sys
 from lakehand.app.server import serve

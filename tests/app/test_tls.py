@@ -294,7 +294,7 @@ def test_a_stuck_handshake_does_not_hold_up_the_end(
         assert rest_of_answer(stuck) == b""
 
 
-@pytest.mark.long
+@pytest.mark.server
 def test_a_service_with_a_certificate_announces_https_and_the_command_trusts_its_ca(
     ca: trustme.CA, files: tuple[Path, Path], tmp_path: Path, trust: ssl.SSLContext
 ) -> None:

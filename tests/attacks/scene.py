@@ -22,7 +22,7 @@ from lakehand.formats.paimon import PaimonFormat, PaimonProcessFactory
 from lakehand.spi import Format, Operation, ProcessFactory, Scheduling, TableFormat, TableProcess, TableSpec
 from lakehand.testing.harness import PluginHarness
 from tests.e2e.every_action import NEEDS, Need, Spoiler
-from tests.kit.seldom import seldom
+from tests.kit.tiers import long_values
 
 OLD = 10 * 86_400  # seconds: older than every retention that these tables are served with
 
@@ -53,7 +53,7 @@ ALWAYS = (
 
 
 def some_always(pairs: Iterable[str]) -> list[Any]:
-    return [one for pair in pairs for one in ([pair] if pair in ALWAYS else seldom(pair))]
+    return [one for pair in pairs for one in ([pair] if pair in ALWAYS else long_values(pair))]
 
 
 @dataclass(frozen=True, kw_only=True)

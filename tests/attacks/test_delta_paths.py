@@ -25,7 +25,7 @@ from lakehand.spi import Format, TableSpec
 from lakehand.testing.harness import PluginHarness, boundary_parameter
 from tests import delta_tables as delta
 from tests.attacks.scene import OLD, fingerprint, linked, make_old, nested
-from tests.kit.seldom import seldom
+from tests.kit.tiers import long_values
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
@@ -128,7 +128,7 @@ FOREIGN: dict[str, Callable[[Path], tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize(
-    "kind", ["absolute", "up-encoded", "vector", *seldom("uri", "up", "absolute-encoded", "vector-up")]
+    "kind", ["absolute", "up-encoded", "vector", *long_values("uri", "up", "absolute-encoded", "vector-up")]
 )
 def test_a_rewrite_stops_at_a_live_file_outside_of_the_table(
     spark: SparkSession, table: Path, victims: Path, kind: str
@@ -141,7 +141,7 @@ def test_a_rewrite_stops_at_a_live_file_outside_of_the_table(
                 run(spark, action, given)
 
 
-@pytest.mark.parametrize("kind", ["up-encoded", *seldom("up", "vector-up")])
+@pytest.mark.parametrize("kind", ["up-encoded", *long_values("up", "vector-up")])
 def test_a_lite_vacuum_stops_at_a_removed_file_outside_of_the_table(
     spark: SparkSession, table: Path, victims: Path, kind: str
 ) -> None:
@@ -163,7 +163,7 @@ def test_removed_files_by_absolute_paths_are_left_and_counted(spark: SparkSessio
     assert delta.data_files(table) == delta.live_files(table)
 
 
-@pytest.mark.minutes
+@pytest.mark.long
 def test_a_link_made_in_the_middle_of_a_full_vacuum_stops_it(
     spark: SparkSession, table: Path, victims: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,7 +240,7 @@ def test_another_table_in_the_same_folder_stops_every_job(spark: SparkSession, t
                 run(spark, "vacuum", {**given, "mode": mode, "confirm": True})
 
 
-@pytest.mark.minutes
+@pytest.mark.long
 def test_a_table_behind_a_link_is_served_where_it_is_until_the_link_is_swapped(
     spark: SparkSession, table: Path, tmp_path: Path, template: Path
 ) -> None:
@@ -258,7 +258,7 @@ def test_a_table_behind_a_link_is_served_where_it_is_until_the_link_is_swapped(
                 run(spark, action, swapped)
 
 
-@pytest.mark.minutes
+@pytest.mark.long
 def test_a_shallow_clone_is_rewritten_only_if_an_operator_names_the_folder_of_its_files(
     spark: SparkSession, table: Path, tmp_path: Path
 ) -> None:

@@ -120,7 +120,7 @@ def test_another_table_under_the_same_name_at_the_same_location_is_not_touched(l
         refused(lake, service, operation, "another table is at .*/again now")
 
 
-@pytest.mark.minutes
+@pytest.mark.long
 def test_metadata_outside_of_the_table_is_written_only_where_an_operator_named_it(lake: Lake) -> None:
     lake.make("spread")
     elsewhere = lake.folder / "metadata of spread"

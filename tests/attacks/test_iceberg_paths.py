@@ -317,7 +317,7 @@ def test_expiry_leaves_the_files_of_a_table_that_lies_below(lake: Lake) -> None:
     assert (done.result["left_outside"], theirs.exists()) == (1, True)
 
 
-@pytest.mark.minutes
+@pytest.mark.long
 def test_own_branches_and_tags_are_no_other_tables(lake: Lake) -> None:
     name, first = lake.warehouse.name(lake.table), iceberg.snapshot_ids(lake.table)[0]
     lake.warehouse.sql(f"ALTER TABLE {name} CREATE BRANCH side AS OF VERSION {first}")

@@ -22,12 +22,12 @@ from lakehand.testing.harness import boundary_parameter
 from tests import s3_server
 from tests.attacks.scene import FORMATS, LISTING, Scenes
 from tests.attacks.test_hudi_paths import INSTANT, avro, clean_plan
-from tests.kit.seldom import before_release
+from tests.kit.tiers import long_values
 from tests.s3_server import Server
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.minutes,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 LAKE, SECRET = "lake", "secret"
@@ -95,7 +95,7 @@ def upload(s3: Server, scenes: Scenes) -> Callable[[str], Uploaded]:
     return lambda pair: Uploaded(s3, scenes, pair)
 
 
-@pytest.mark.parametrize("inner", [FORMATS[0], *before_release(*FORMATS[1:])])
+@pytest.mark.parametrize("inner", [FORMATS[0], *long_values(*FORMATS[1:])])
 @pytest.mark.parametrize("pair", MOVABLE)
 def test_a_table_of_any_format_below_one_in_a_bucket_is_named_and_left_alone(
     s3: Server, upload: Callable[[str], Uploaded], inner_tables: dict[str, Path], pair: str, inner: str
@@ -258,7 +258,7 @@ def test_an_iceberg_table_whose_metadata_names_another_bucket_is_not_worked_on(e
         assert f"s3a://{SECRET}/db/events" in events.stopped(action)
 
 
-@pytest.mark.parametrize("inner", [FORMATS[0], *before_release(*FORMATS[1:])])
+@pytest.mark.parametrize("inner", [FORMATS[0], *long_values(*FORMATS[1:])])
 def test_a_table_of_any_format_below_an_iceberg_table_in_a_bucket_is_named_and_left_alone(
     s3: Server, events: Events, inner_tables: dict[str, Path], inner: str
 ) -> None:

@@ -22,7 +22,7 @@ __all__ = ["lake", "start_service"]
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.minutes,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
@@ -74,7 +74,7 @@ def test_a_service_does_not_leave_a_table_by_a_link(lake: Path, outside: Path, s
     assert (fingerprint(outside), lost.exists()) == (before, False)
 
 
-@pytest.mark.release
+@pytest.mark.long
 def test_maintain_does_not_leave_a_table_by_a_link(tmp_path: Path, outside: Path) -> None:
     orders = small_tables.delta(tmp_path / "orders", commits=3)
     lost = lost_file(orders)

@@ -8,16 +8,16 @@ import pytest
 
 from lakehand.spi import Action
 from tests.attacks.scene import ALWAYS, LISTING, PAIRS, Scenes, fingerprint, nested
-from tests.kit.seldom import before_release
+from tests.kit.tiers import long_values
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.minutes,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
 
-@pytest.mark.parametrize("pair", [*ALWAYS, *before_release(*(pair for pair in PAIRS if pair not in ALWAYS))])
+@pytest.mark.parametrize("pair", [*ALWAYS, *long_values(*(pair for pair in PAIRS if pair not in ALWAYS))])
 def test_without_an_attack_the_action_is_done_and_a_table_below_is_left_alone(
     scenes: Scenes, inner_tables: dict[str, Path], pair: str
 ) -> None:

@@ -24,7 +24,6 @@ from tests.formats.hudi.runtime import ORDERS_V9, copied
 
 
 @pytest.mark.long
-@pytest.mark.minutes
 def test_notifications_are_counted_beside_empty_handlers(tmp_path: Path) -> None:
     notify = Notify(database="sqlite", seconds=0.2, rounds=1)
 
@@ -65,7 +64,6 @@ def version_of(table: Path) -> int:
 
 
 @pytest.mark.long
-@pytest.mark.minutes
 def test_commit_events_are_delivered_while_the_service_is_killed(tmp_path: Path) -> None:
     figures = Delivery(sizes=Sizes(events=400, tables=10, kills=1)).run(tmp_path)
 

@@ -25,10 +25,10 @@ from tests.browser.visitor import (
     visit,
     wait_for_charts,
 )
-from tests.kit.seldom import seldom
 from tests.kit.service import RunningService
+from tests.kit.tiers import long_values
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.server
 FAILED, WORKING, UNREADABLE = fleet_data.FAILED, fleet_data.WORKING, fleet_data.UNREADABLE
 SUCCEEDED_OPERATION, FAILED_OPERATION = 1, fleet_data.FAILED_OPERATION
 TOKEN = "0d8f1c52b7a94e63"
@@ -86,7 +86,7 @@ def problems_in_both_themes(page: Page) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", [*ALWAYS, *seldom(*(name for name in PAGES if name not in ALWAYS))])
+@pytest.mark.parametrize("name", [*ALWAYS, *long_values(*(name for name in PAGES if name not in ALWAYS))])
 def test_a_page_is_accessible_in_both_themes_and_fits_a_phone(visitor: Visitor, lake: Path, name: str) -> None:
     page = visitor.go(PAGES[name])
     wait_for_charts(page)
@@ -99,7 +99,7 @@ def test_a_page_is_accessible_in_both_themes_and_fits_a_phone(visitor: Visitor, 
         visitor.expect_errors(NOT_FOUND)
 
 
-@pytest.mark.minutes
+@pytest.mark.long
 def test_the_first_pages_of_an_empty_service_are_accessible(
     browser: Browser, guarded: RunningService, lake: Path
 ) -> None:

@@ -17,7 +17,7 @@ from tests.e2e.stopping import PLUGINS, install_stops
 from tests.kit.polling import wait_for
 from tests.kit.service import RunningService
 
-pytestmark = [pytest.mark.spark, pytest.mark.minutes, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 SLOW = 240_000  # milliseconds: the driver starts first
 MONTH = 30 * 86400
 

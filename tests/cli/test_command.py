@@ -167,7 +167,7 @@ def test_the_doctor_checks_the_jars_of_every_format_that_is_on(
     assert "paimon" not in found["jars"]["detail"] + found["plugins"]["detail"]
 
 
-@pytest.mark.long
+@pytest.mark.server
 def test_the_doctor_reaches_a_private_endpoint_with_the_settings_of_the_store(
     type_in: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,7 +91,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CheckResult]:
 
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-@pytest.mark.minutes
+@pytest.mark.long
 def test_the_doctor_says_why_a_catalog_cannot_be_used(found: dict[str, CheckResult]) -> None:
     assert found["catalog lake"].detail == "can be listed, 1 tables"
     assert_fine(found["catalog lake in Spark"], "1 namespaces, and read a file of sales.orders")

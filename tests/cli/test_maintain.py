@@ -72,7 +72,7 @@ def test_a_table_is_maintained_once_and_then_needs_nothing(type_in: Run, tmp_pat
 
 
 @pytest.mark.spark
-@pytest.mark.minutes
+@pytest.mark.long
 def test_a_dry_run_lists_what_would_go_and_deletes_nothing(type_in: Run, tmp_path: Path) -> None:
     table = small_tables.delta(tmp_path / "orders", commits=MANY)
     stray = table / "part-00000-00000000-0000-0000-0000-000000000000-c000.snappy.parquet"

@@ -18,7 +18,7 @@ import pytest
 from tests import small_tables
 from tests.kit.polling import wait_for
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.server
 ROOT = Path(__file__).parents[2]
 TIMEOUT = 60.0  # seconds for the service to answer
 
@@ -128,6 +128,6 @@ def test_the_service_is_ready_with_all_plugins(elsewhere: Path, served: str) -> 
 
 
 @pytest.mark.spark
-@pytest.mark.release
+@pytest.mark.long
 def test_the_demo_runs(elsewhere: Path) -> None:
     assert "every promise was kept" in run(elsewhere, "demo", "--formats", "delta", timeout=560)

@@ -20,7 +20,7 @@ from tests.kit.polling import wait_for
 from tests.kit.service import RunningService
 from tests.kit.spark_cluster import SparkCluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.cluster]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 # For the warm driver: the applications need some, too.
 FEW_CORES = {"spark.cores.max": "2", "spark.executor.cores": "1", "spark.executor.memory": "600m"}
 DYNAMIC = {

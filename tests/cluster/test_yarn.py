@@ -15,11 +15,11 @@ from tests.cluster.conftest import Make
 from tests.cluster.test_cluster import LONG, attempt_of, spoiled
 from tests.e2e.formats import DAMAGES
 from tests.kit.polling import wait_for
-from tests.kit.seldom import before_release
 from tests.kit.spark_cluster import HOST
+from tests.kit.tiers import long_values
 from tests.kit.yarn_cluster import YarnApplication, YarnCluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.cluster]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 QUEUE = "maintenance"
 # The first one is killed. In client mode its driver lives on, and could commit an Iceberg rewrite without executors.
 FORMATS: Mapping[str, Sequence[str]] = {"cluster": ["hudi", "iceberg", "delta", "lance"], "client": ["delta", "paimon"]}
@@ -42,7 +42,7 @@ def settings(staging: Path, **further: str) -> dict[str, str]:
 
 
 @pytest.mark.timeout(1500)
-@pytest.mark.parametrize("mode", ["cluster", *before_release("client")])
+@pytest.mark.parametrize("mode", ["cluster", *long_values("client")])
 def test_an_application_and_the_service_are_killed_and_each_table_is_rewritten_once(
     spark: SparkSession, yarn: YarnCluster, make_service: Make, marks: Path, mode: str
 ) -> None:

@@ -25,7 +25,7 @@ from tests.alerters.receivers import HttpReceiver, http_receiver
 from tests.core.test_alerts import a_table, run
 from tests.core.world import PassedClock
 from tests.kit.polling import wait_for
-from tests.kit.seldom import seldom
+from tests.kit.tiers import long_values
 
 SPAWN = multiprocessing.get_context("spawn")
 TABLES = 60
@@ -99,8 +99,8 @@ def ids(hook: HttpReceiver) -> Counter[str]:
     return Counter(headers["Lakehand-Message"] for headers, _ in list(hook.requests))
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("kills", [6, *seldom(0)])
+@pytest.mark.server
+@pytest.mark.parametrize("kills", [6, *long_values(0)])
 def test_instances_that_are_killed_again_and_again_lose_no_message(store: SqlStore, url: str, kills: int) -> None:
     """Each kill may repeat the one message that was on its way, and no more."""
     clock = PassedClock(store.clock.now())

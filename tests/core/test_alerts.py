@@ -259,7 +259,7 @@ def send_and_die(url: str, folder: str) -> None:
     instance.deliver()
 
 
-@pytest.mark.long
+@pytest.mark.server
 def test_a_process_that_is_killed_while_sending_loses_nothing_and_repeats_one_message_at_most(
     store: SqlStore, url: str, clock: PassedClock, ops: Mailbox, tmp_path: Path
 ) -> None:

@@ -113,7 +113,7 @@ def test_other_numbers_are(world: World) -> None:
     assert files_of(world, table) == [3, 4, 5]
 
 
-@pytest.mark.parametrize("count", [50, pytest.param(300, marks=[pytest.mark.long, pytest.mark.minutes])])
+@pytest.mark.parametrize("count", [50, pytest.param(300, marks=pytest.mark.long)])
 def test_tables_that_change_every_minute_do_not_grow_the_database_without_end(world: World, count: int) -> None:
     """A point of each table every minute, stored as the coordinator stores them."""
     tables = [world.add_table(f"t{number}").id for number in range(count)]

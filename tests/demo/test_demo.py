@@ -195,8 +195,8 @@ ALL = (*HUDI, "rewrite-data", "optimize", "compact")
 @pytest.mark.parametrize(
     ("formats", "actions"),
     [
-        pytest.param(["hudi", "delta"], (*HUDI, "optimize"), marks=pytest.mark.minutes, id="two formats"),
-        pytest.param([*SHOWN], ALL, marks=pytest.mark.release, id="all formats"),
+        pytest.param(["hudi", "delta"], (*HUDI, "optimize"), marks=pytest.mark.long, id="two formats"),
+        pytest.param([*SHOWN], ALL, marks=pytest.mark.long, id="all formats"),
     ],
 )
 def test_the_demo_keeps_its_promises_and_leaves_nothing_behind(
@@ -212,7 +212,7 @@ def test_the_demo_keeps_its_promises_and_leaves_nothing_behind(
 
 
 @pytest.mark.spark
-@pytest.mark.release
+@pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_the_demo_in_a_bucket_shows_what_is_refused_there_and_keeps_its_promises(tmp_path: Path) -> None:
     """Without Hudi and Paimon, whose many requests take minutes."""
@@ -238,7 +238,7 @@ def fixed_formats(output: str) -> set[str]:
 
 
 @pytest.mark.spark
-@pytest.mark.minutes
+@pytest.mark.long
 def test_a_demo_that_is_stopped_ends_what_it_started_and_keeps_the_logs(tmp_path: Path) -> None:
     with start_demo(tmp_path) as demo:
         assert demo.stdout is not None

@@ -18,7 +18,7 @@ from tests.examples.conftest import SUBPROCESS, SiteFolder, make_orders
 from tests.kit.polling import wait_for
 from tests.kit.service import RunningService
 
-pytestmark = [pytest.mark.long, pytest.mark.minutes, pytest.mark.usefixtures("prometheus_installed")]
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("prometheus_installed")]
 ACTION = "generate-manifest"
 LABEL_VALUES = re.compile(r"label_values\((.+), (\w+)\)")
 ENDED = f'lakehand_run_seconds_count{{action="{ACTION}",status="succeeded"}}'

@@ -12,7 +12,7 @@ from tests.e2e.stopping import PLUGINS, install_stops
 from tests.kit.polling import wait_for
 from tests.kit.service import RunningService
 
-pytestmark = [pytest.mark.spark, pytest.mark.minutes]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 HEAVY = 40_000  # rows of each commit: a rewrite that can be caught in the middle
 
 
@@ -50,7 +50,7 @@ def assert_rewritten_once(
     assert found == ("succeeded", attempts, 1, facts), f"{damage.format}: {ended}"
 
 
-@pytest.mark.release
+@pytest.mark.long
 def test_a_driver_that_is_killed_right_after_the_commits_leaves_one_rewrite_in_each_format(
     spark: SparkSession, lake: Path, start_service: Start, stops: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,7 +64,7 @@ def test_a_driver_that_is_killed_right_after_the_commits_leaves_one_rewrite_in_e
         assert_rewritten_once(spark, service, table, attempts=1)
 
 
-@pytest.mark.release
+@pytest.mark.long
 def test_a_driver_that_is_killed_in_the_middle_of_four_rewrites_leaves_one_rewrite_in_each_format(
     spark: SparkSession, lake: Path, start_service: Start, stops: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

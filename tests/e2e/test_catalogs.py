@@ -32,7 +32,6 @@ from tests.s3_server import Server, s3_server
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.minutes,
     pytest.mark.long,
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.timeout(900),

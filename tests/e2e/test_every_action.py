@@ -19,7 +19,7 @@ from tests.listeners import PortWatch
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.minutes,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.timeout(1200),
 ]

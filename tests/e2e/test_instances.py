@@ -14,7 +14,7 @@ from tests.kit.service import RunningService
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.release,  # tests/rolling has several instances, too
+    pytest.mark.long,  # tests/rolling has several instances, too
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 TABLES = 40

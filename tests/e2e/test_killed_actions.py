@@ -17,7 +17,7 @@ from tests.kit.service import RunningService
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.minutes,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.timeout(1200),
 ]

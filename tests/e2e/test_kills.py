@@ -17,7 +17,7 @@ from tests.kit.service import RunningService
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.minutes,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 QUICK_HEARTBEAT = {"hoodie.client.heartbeat.interval_in_ms": "5000"}  # Hudi takes a runner for dead after twice that
@@ -57,7 +57,7 @@ def test_a_killed_service_finds_its_compaction_again_and_it_is_one_attempt(
     assert_done_once(spark, path, done["instant"])
 
 
-@pytest.mark.release
+@pytest.mark.long
 def test_a_killed_driver_costs_one_attempt_and_the_next_succeeds(
     spark: SparkSession, heavy_table: Path, copy_of: Callable[..., Path], start_service: Start
 ) -> None:
@@ -70,7 +70,7 @@ def test_a_killed_driver_costs_one_attempt_and_the_next_succeeds(
     assert_done_once(spark, path, done["instant"])
 
 
-@pytest.mark.release
+@pytest.mark.long
 def test_both_killed_at_once_is_resolved_after_the_restart(
     spark: SparkSession, heavy_table: Path, copy_of: Callable[..., Path], start_service: Start
 ) -> None:

@@ -13,7 +13,7 @@ from tests.java_classes import make_jar
 from tests.kit.service import RunningService
 from tests.s3_server import KEY, REGION, Server, s3_server
 
-pytestmark = [pytest.mark.spark, pytest.mark.minutes, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 BUCKET = "lake-of-delta"
 LOG_STORE = "io.delta.storage.S3DynamoDBLogStore"
 

@@ -48,7 +48,7 @@ def test_the_shipped_client_commits_and_its_plans_are_registered_and_executed(
     assert sum_of(spark, path) == (ROWS, hudi_client.expected_sum(rows=ROWS, last_commit=COMMITS))
 
 
-@pytest.mark.minutes
+@pytest.mark.long
 def test_the_shipped_client_is_served_while_the_driver_is_dead(
     spark: SparkSession, lake: Path, start_service: Start, pytestconfig: pytest.Config
 ) -> None:
@@ -66,7 +66,7 @@ def test_the_shipped_client_is_served_while_the_driver_is_dead(
     assert sum_of(spark, path) == (ROWS, hudi_client.expected_sum(rows=ROWS, last_commit=COMMITS))
 
 
-@pytest.mark.release
+@pytest.mark.long
 def test_commits_made_while_the_service_was_down_are_found(
     spark: SparkSession, lake: Path, start_service: Start, light_table: Path, copy_of: Callable[..., Path]
 ) -> None:
@@ -82,7 +82,7 @@ def test_commits_made_while_the_service_was_down_are_found(
     assert hudi_tables.rows(spark, path) == hudi_tables.expected(6)
 
 
-@pytest.mark.minutes
+@pytest.mark.long
 def test_a_commit_that_nobody_told_us_of_is_found_at_the_heartbeat(
     spark: SparkSession, lake: Path, start_service: Start, light_table: Path, copy_of: Callable[..., Path]
 ) -> None:
@@ -118,7 +118,7 @@ def add_quiet_table(spark: SparkSession, service: RunningService, path: Path) ->
         hudi_tables.upsert(spark, path, number=number, options=LOCKING)
 
 
-@pytest.mark.minutes
+@pytest.mark.long
 def test_an_event_or_a_callback_makes_the_service_plan_run_and_verify_while_the_writer_goes_on(
     spark: SparkSession, lake: Path, start_service: Start
 ) -> None:

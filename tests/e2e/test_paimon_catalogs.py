@@ -23,7 +23,6 @@ from tests.s3_server import KEY, REGION, Server, s3_server
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.minutes,
     pytest.mark.long,
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.timeout(900),

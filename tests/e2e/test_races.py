@@ -14,7 +14,7 @@ import pytest
 from tests.e2e.contests import slow_store
 from tests.e2e.races import Spec, race
 
-pytestmark = [pytest.mark.spark, pytest.mark.release, pytest.mark.timeout(2400)]
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(2400)]
 COMMITS, REWRITES = 6, 4
 ALLOWED = ["iceberg_jdbc", "lance", "delta_log_store_stand_in", "hudi_storage_lock_stand_in"]
 FORCED = ["delta"]

@@ -15,7 +15,7 @@ from tests.e2e.stopping import PLUGINS, install_stops
 from tests.kit.polling import wait_for
 from tests.kit.service import RunningService
 
-pytestmark = [pytest.mark.spark, pytest.mark.minutes, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
 COMPARED = {"verify-rows": "checksum"}
 SOUND = ("hudi", "delta")  # tables whose jobs are right, and die before they compare the rows
 

@@ -23,7 +23,7 @@ from tests.s3_server import KEY, REGION, WITH_TIMES, Server, s3_server
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.minutes,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.timeout(1200),
 ]
@@ -61,7 +61,7 @@ def service(s3: Server, tables: BucketTables, tmp_path: Path) -> Iterator[Runnin
     one.end()
 
 
-@pytest.mark.release
+@pytest.mark.long
 def test_every_action_runs_once_where_it_is_safe_else_when_nobody_else_writes_on_moto_with_set_back_times(
     tables: BucketTables, service: RunningService, record_property: Callable[[str, object], None]
 ) -> None:

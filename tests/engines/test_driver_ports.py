@@ -20,7 +20,7 @@ from lakehand.spi import EngineContext
 from lakehand.testing import eventually
 from tests.listeners import is_loopback, listeners_of, members_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.minutes]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 NOBODY = 65534
 STREAM_REQUEST, STREAM_FAILURE = 6, 8

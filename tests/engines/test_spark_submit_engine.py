@@ -20,7 +20,7 @@ from tests.kit.class_archive import archived_class_path
 
 PROPERTIES = {"master": "local[2]", "driver-memory": "600m", "lease-grace": "2s", "max-applications": "3"}
 
-pytestmark = [pytest.mark.spark, pytest.mark.cluster]  # thirty applications, one after the other
+pytestmark = [pytest.mark.spark, pytest.mark.long]  # thirty applications, one after the other
 
 
 class SparkSubmitUnderTest(EngineUnderTest):

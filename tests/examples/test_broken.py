@@ -17,7 +17,7 @@ from tests.examples.test_installed import manifest_lines, plugins_of
 from tests.kit.polling import wait_for
 from tests.kit.service import RunningService
 
-pytestmark = [pytest.mark.long, pytest.mark.minutes]
+pytestmark = pytest.mark.long
 GOOD = "generate-manifest"
 FACTORIES, ENGINES = "lakehand.process_factories", "lakehand.engines"
 
@@ -125,7 +125,7 @@ def change(table: Path) -> None:
     write_deltalake(str(table), pa.table({"id": [99]}), mode="append")
 
 
-@pytest.mark.minutes
+@pytest.mark.long
 def test_ten_broken_plugins_harm_nobody_and_each_is_shown_with_its_reason(
     crowded: SiteFolder, lake: Path, orders: Path, start_service: Start, configure: Callable[[str], None]
 ) -> None:

@@ -17,7 +17,7 @@ from tests.examples.conftest import EXAMPLES, SUBPROCESS, SiteFolder
 from tests.kit.polling import wait_for
 from tests.kit.service import RunningService
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.server
 ACTION = "generate-manifest"
 DAY = 86_400  # seconds
 
@@ -29,7 +29,7 @@ def seen(examples: SiteFolder, monkeypatch: pytest.MonkeyPatch) -> SiteFolder:
     return examples
 
 
-@pytest.mark.minutes
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in EXAMPLES.glob("*/pyproject.toml")))
 def test_its_own_tests_pass_with_what_is_installed(name: str, examples: SiteFolder, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp", str(tmp_path / "tests")]
@@ -94,7 +94,7 @@ def was_evaluated_since(service: RunningService, table: int, moment: str) -> boo
 
 
 @pytest.mark.spark
-@pytest.mark.release
+@pytest.mark.long
 def test_the_action_runs_on_the_spark_engine_and_the_table_then_rests(
     seen: SiteFolder, orders: Path, start_service: Start
 ) -> None:

@@ -133,7 +133,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
 
 
 @pytest.mark.spark
-@pytest.mark.minutes
+@pytest.mark.long
 def test_following_the_tutorial_gives_a_plugin_that_a_running_service_uses(reader: Reader) -> None:
     for block in blocks():
         reader.follow(block)

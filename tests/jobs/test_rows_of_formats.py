@@ -18,10 +18,10 @@ from tests.e2e import formats
 from tests.e2e.formats import DAMAGES, hadoop_catalog, paimon_catalog, rows, table_reference
 from tests.kit.interruptions import Interruptions, run_job
 from tests.kit.row_checks import admitted, harness_of, verifying
-from tests.kit.seldom import before_release
+from tests.kit.tiers import long_values
 
 sys.path.append(str(Path(formats.__file__).parent / "stops"))
-pytestmark = [pytest.mark.spark, pytest.mark.minutes]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 Append = Callable[[SparkSession, Path, int], object]
 EACH = 40  # rows of a commit
 
@@ -76,7 +76,7 @@ def report(spark: SparkSession, operation: Operation, record: Interruptions | No
     return rows
 
 
-@pytest.mark.parametrize("format", ["hudi", "iceberg", *before_release("delta", "paimon", "lance")])
+@pytest.mark.parametrize("format", ["hudi", "iceberg", *long_values("delta", "paimon", "lance")])
 def test_rows_are_compared_beside_a_writer_after_a_lost_report_and_when_the_rewrite_is_wrong(
     spark: SparkSession, tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,7 +50,6 @@ def test_requests_have_examples(client: httpx.Client) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.minutes
 @pytest.mark.timeout(300)
 def test_no_request_makes_the_service_fail(
     context: ApiContext, client_of: Callable[[ApiContext], httpx.Client]

@@ -17,7 +17,7 @@ from tests.rolling.commands import drain
 from tests.rolling.conftest import Fleet
 from tests.rolling.plan_folders import effects
 
-pytestmark = [pytest.mark.long, pytest.mark.minutes, pytest.mark.database]
+pytestmark = pytest.mark.long
 INSTANT = "20261114191013982"
 LONG = "30m"
 

@@ -20,7 +20,7 @@ from tests.rolling.load import Writers, live_files
 from tests.rolling.plan_folders import effects
 from tests.rolling.previous_version import unpack_previous
 
-pytestmark = [pytest.mark.long, pytest.mark.minutes, pytest.mark.database]
+pytestmark = pytest.mark.long
 UNFINISHED = "pending,submitted,running,canceling,unknown"
 
 

@@ -54,7 +54,7 @@ def test_the_python_example_runs(environment: dict[str, str]) -> None:
     assert failed.startswith("NOT_FOUND not-found ")
 
 
-@pytest.mark.long
+@pytest.mark.server
 def test_the_grpcurl_example_runs(environment: dict[str, str]) -> None:
     folder = str(Path(find_grpcurl()).parent)
     script = example("sh", "grpcurl", environment)

@@ -19,7 +19,7 @@ from lakehand.rpc.methods import METHODS, SERVICES
 from tests.rest.parts import with_security
 from tests.rpc.parts import rpc_context, rpc_serving
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.server
 ROOT = Caller(name="root", role=Role.ADMIN)
 HINT = "grpcurl is missing: go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.8.9"
 TIMEOUT = 60.0  # seconds

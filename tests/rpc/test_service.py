@@ -21,7 +21,7 @@ from lakehand.rpc.generated.service_pb2_grpc import ServiceStub
 from tests.kit.polling import wait_for
 from tests.kit.service import RunningService
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.server
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from tests.formats.paimon.handmade import HandMade, small
 from tests.many_keys import PAGE, ManyKeys, many_keys
 from tests.s3_server import KEY, REGION
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.server
 OBJECTS = 100_000
 PAGES = OBJECTS // PAGE
 COMMITS = 6

@@ -65,7 +65,7 @@ def test_lance_is_told_nothing_where_nothing_is_said() -> None:
     }
 
 
-@pytest.mark.long
+@pytest.mark.server
 @pytest.mark.parametrize("scheme", ["s3", "s3a", "s3n"])
 def test_files_are_read_by_every_spelling_and_buckets_are_never_mixed_up(storages: Storages, scheme: str) -> None:
     for bucket in ("lake", "secret"):
@@ -74,7 +74,7 @@ def test_files_are_read_by_every_spelling_and_buckets_are_never_mixed_up(storage
         assert storage.contents(root) == ([], ["_delta_log"])
 
 
-@pytest.mark.long
+@pytest.mark.server
 def test_what_is_not_there_is_named(storages: Storages) -> None:
     storage, root = storages.of("s3://lake/db/t")
     with pytest.raises(FileNotFoundError):

@@ -17,8 +17,8 @@ from tests.store.racers import get_ready
 
 KINDS = (
     "sqlite",
-    pytest.param("postgresql", marks=pytest.mark.database),
-    pytest.param("mariadb", marks=pytest.mark.database),
+    pytest.param("postgresql", marks=pytest.mark.server),
+    pytest.param("mariadb", marks=pytest.mark.server),
 )
 RACERS = 8
 

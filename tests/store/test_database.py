@@ -26,7 +26,7 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(databases, "FIRST_WAIT", 0.0)
 
 
-@pytest.fixture(params=[pytest.param(kind, marks=pytest.mark.database) for kind in ("postgresql", "mariadb")])
+@pytest.fixture(params=[pytest.param(kind, marks=pytest.mark.server) for kind in ("postgresql", "mariadb")])
 def server_store(request: pytest.FixtureRequest) -> Iterator[SqlStore]:
     """A store on a database that is a server: connections may break, and lengths are kept."""
     store = open_store(request.getfixturevalue(f"migrated_{request.param}_url"))

@@ -16,7 +16,7 @@ from tests.store import racers as race
 from tests.store.conftest import RACERS
 from tests.store.given import CLEAN, CLUSTERING, COMPACTION, NOON, inbox_row, process, spec, table_count
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.server
 T = TypeVar("T")
 CLAIMS = 2000
 TIMEOUT = 240
@@ -35,7 +35,7 @@ def given_plans(count: int, tables: int) -> list[InboxRow]:
     ]
 
 
-@pytest.mark.minutes
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_two_thousand_operations_are_claimed_exactly_once(
     store: SqlStore, migrated_url: str, racers: ProcessPoolExecutor

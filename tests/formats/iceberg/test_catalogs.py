@@ -149,7 +149,7 @@ def test_catalogs_that_cannot_be_read_raise_an_error_with_their_name(tmp_path: P
         )
 
 
-@pytest.mark.long
+@pytest.mark.server
 def test_a_table_in_a_bucket_is_read_with_what_a_rest_catalog_hands_out_here_a_fake_one(tmp_path: Path) -> None:
     """The settings name neither an endpoint nor credentials."""
     with s3_server() as s3:

@@ -16,7 +16,7 @@ from tests.jobs.delta.conftest import BOTH_POLICIES, HarnessFor
 from tests.jobs.delta.test_crashes import admitted
 from tests.kit.interruptions import Hook, Interruptions, Killed, die, run_job
 
-pytestmark = [pytest.mark.spark, pytest.mark.minutes]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 NEWEST, ROWS = 5, 5 * delta.ROWS_EACH
 
 

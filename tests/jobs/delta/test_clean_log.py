@@ -20,7 +20,7 @@ from tests.jobs.delta.test_checkpoint import execute, state
 from tests.jobs.delta.test_crashes import admitted
 from tests.kit.interruptions import Killed, die
 
-pytestmark = [pytest.mark.spark, pytest.mark.minutes]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 KEPT = 4  # the newest old version with a checkpoint
 
 

@@ -13,7 +13,7 @@ from tests import delta_tables as delta
 from tests.jobs.delta.conftest import HarnessFor
 from tests.jobs.delta.meddlers import elsewhere, meddling
 
-pytestmark = [pytest.mark.spark, pytest.mark.minutes]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 def appending(spark: SparkSession, path: Path) -> Callable[[], None]:

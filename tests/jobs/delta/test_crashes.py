@@ -12,7 +12,7 @@ from tests import delta_tables as delta
 from tests.jobs.delta.conftest import HarnessFor
 from tests.jobs.delta.meddlers import die, meddling
 
-pytestmark = [pytest.mark.spark, pytest.mark.minutes]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 REWRITES = {"optimize": "OPTIMIZE", "z-order": "OPTIMIZE", "purge": "REORG"}
 SETTINGS = {"z_order__columns": "id", "z_order__min_bytes": "1"}
 

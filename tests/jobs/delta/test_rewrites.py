@@ -73,7 +73,7 @@ def test_deletion_vectors_are_purged_and_no_other_file_is_touched(
     assert done.result["rows_in"] == done.result["rows_out"]
 
 
-@pytest.mark.minutes
+@pytest.mark.long
 def test_a_z_order_is_repeated_only_when_enough_was_written_since(
     spark: SparkSession, spoiled: Path, harness_for: HarnessFor
 ) -> None:
@@ -90,7 +90,7 @@ def test_a_z_order_is_repeated_only_when_enough_was_written_since(
     assert "to rewrite" in trigger(table, "z-order")
 
 
-@pytest.mark.minutes
+@pytest.mark.long
 def test_only_the_partitions_that_need_it_are_z_ordered(
     spark: SparkSession, tmp_path: Path, harness_for: HarnessFor
 ) -> None:
@@ -108,7 +108,7 @@ def test_only_the_partitions_that_need_it_are_z_ordered(
     assert {file.split("/")[0] for file in ordered - delta.live_files(path)} == {"p=p 1"}
 
 
-@pytest.mark.minutes
+@pytest.mark.long
 def test_a_partitioned_table_is_merged_within_its_partitions(
     spark: SparkSession, tmp_path: Path, harness_for: HarnessFor
 ) -> None:
@@ -143,7 +143,7 @@ def test_what_a_person_asks_for_runs_below_every_threshold(
     assert "found nothing to change" in skipped(table, "optimize")
 
 
-@pytest.mark.minutes
+@pytest.mark.long
 def test_liquid_clustering_is_kept_by_optimize(spark: SparkSession, tmp_path: Path, harness_for: HarnessFor) -> None:
     path = tmp_path / "liquid"
     spark.sql(

@@ -15,11 +15,11 @@ from lakehand.spi import Finding, Skip
 from tests import hudi_tables as hudi
 from tests.jobs.hudi.conftest import COMMITS, ROWS, Copy, admitted, harness, version
 from tests.jobs.hudi.service import LOCKING, table_state, unchanged
-from tests.kit.seldom import before_release
+from tests.kit.tiers import long_values
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.minutes,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 NOTHING_LEFT = "4 commits are on the active timeline; an archive keeps 4 and begins above 5"
@@ -45,7 +45,7 @@ class Killed(Exception):
     """The driver dies here."""
 
 
-@pytest.mark.parametrize("number", ["6", *before_release("8"), "9"])
+@pytest.mark.parametrize("number", ["6", *long_values("8"), "9"])
 def test_a_timeline_is_archived_once_and_its_writer_goes_on(number: str, spark: SparkSession, long: Copy) -> None:
     path = long(number)
     table, before = harness(spark, path), commits(path)

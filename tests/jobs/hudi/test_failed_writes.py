@@ -15,11 +15,11 @@ from tests import hudi_failures
 from tests import hudi_tables as hudi
 from tests.jobs.hudi.conftest import ROWS, Copy, admitted, harness, version
 from tests.jobs.hudi.service import unchanged
-from tests.kit.seldom import before_release
+from tests.kit.tiers import long_values
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.minutes,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 ACTION = "rollback-failed-writes"
@@ -45,7 +45,7 @@ def writes(spark: SparkSession, path: Path, number: int, table_version: str) -> 
     assert hudi.rows(spark, path) == hudi.expected(number, ROWS)
 
 
-@pytest.mark.parametrize("number", ["6", *before_release("8"), "9"])
+@pytest.mark.parametrize("number", ["6", *long_values("8"), "9"])
 def test_a_dead_write_is_rolled_back_once_and_the_next_writer_goes_on(
     number: str, spark: SparkSession, failed: Copy
 ) -> None:

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from lakehand.spi import Finding, Scheduling, Skip
 from tests import hudi_tables as hudi
 from tests.jobs.hudi.service import LOCKING, SERVICE, Service
-from tests.kit.seldom import before_release, seldom
 from tests.kit.templates import made_once
+from tests.kit.tiers import long_values
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 ON = {"hoodie.metadata.global.record.level.index.enable": "true", "hoodie.metadata.record.index.enable": "true"}
@@ -29,7 +29,7 @@ def table_of(spark: SparkSession, version: int, folder: Path, factory: pytest.Te
     return Service(spark=spark, path=path, scheduling=Scheduling.SERVICE, properties=ASKED)
 
 
-@pytest.fixture(params=[*seldom(6), *before_release(8), 9])
+@pytest.fixture(params=[*long_values(6, 8), 9])
 def version(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
@@ -86,7 +86,7 @@ def test_an_index_that_is_asked_for_is_built_and_stays_with_writers_that_have_it
     assert hudi.rows(table.spark, table.path) == hudi.expected(4, 60)
 
 
-@pytest.mark.minutes
+@pytest.mark.long
 def test_a_plan_that_someone_left_is_executed_beside_the_writer(one: Service) -> None:
     planned = leave_plan(one)
     hudi.upsert(one.spark, one.path, number=3, options=LOCKING)
@@ -119,7 +119,7 @@ def test_a_plan_for_an_index_that_a_writer_has_built_meanwhile_is_removed(one: S
     assert isinstance(one.wants("indexing"), Skip)
 
 
-@pytest.mark.minutes
+@pytest.mark.long
 def test_an_index_that_was_left_half_built_is_built_anew(one: Service) -> None:
     planned = leave_plan(one)
     process = one.admitted("indexing")

@@ -12,7 +12,7 @@ from lakehand.formats.hudi import HudiFormat
 from lakehand.spi import Finding, Scheduling, TableProcess
 from tests import hudi_tables as hudi
 from tests.jobs.hudi.service import LOCKING, SERVICE, Service, unchanged
-from tests.kit.seldom import before_release, seldom
+from tests.kit.tiers import long_values
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
@@ -33,7 +33,7 @@ PARTITIONS = {
 }
 
 
-@pytest.mark.parametrize("metadata", [*seldom("on"), *before_release("off", "some columns", "record index")])
+@pytest.mark.parametrize("metadata", long_values("on", "off", "some columns", "record index"))
 def test_a_merge_on_read_table_is_served_in_both_ways_while_its_writer_goes_on(
     metadata: str, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -67,7 +67,7 @@ def test_a_merge_on_read_table_is_served_in_both_ways_while_its_writer_goes_on(
     assert hudi.properties(path).get("hoodie.table.metadata.partitions") == PARTITIONS[metadata]
 
 
-@pytest.mark.minutes
+@pytest.mark.long
 def test_an_index_that_the_table_lacks_is_not_built_because_a_related_one_is_there(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -80,7 +80,7 @@ def test_an_index_that_the_table_lacks_is_not_built_because_a_related_one_is_the
     assert hudi.properties(path)["hoodie.table.metadata.partitions"] == "column_stats,files"
 
 
-@pytest.mark.parametrize("metadata", ["on", *before_release("off")])
+@pytest.mark.parametrize("metadata", ["on", *long_values("off")])
 def test_plans_that_a_copy_on_write_writer_left_are_executed(
     metadata: str, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -106,7 +106,7 @@ def test_plans_that_a_copy_on_write_writer_left_are_executed(
     writes(5)
 
 
-@pytest.mark.minutes
+@pytest.mark.long
 def test_a_table_of_hudi_0_15_is_served_and_stays_one(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "old"
     with hudi.writer_elsewhere(path) as write:

@@ -11,12 +11,12 @@ from lakehand.jobs.hudi import log_compaction, rollbacks
 from lakehand.spi import Finding, Scheduling, Skip
 from tests import hudi_tables as hudi
 from tests.jobs.hudi.service import LOCKING, SERVICE, Service
-from tests.kit.seldom import before_release
 from tests.kit.templates import made_once
+from tests.kit.tiers import long_values
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.minutes,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 VERSIONS: dict[int, dict[str, str]] = {
@@ -45,7 +45,7 @@ def by_service(spark: SparkSession, path: Path) -> Service:
     return Service(spark=spark, path=path, scheduling=Scheduling.SERVICE, properties=SERVICE)
 
 
-@pytest.mark.parametrize("options", [*before_release(8), 9], indirect=True)
+@pytest.mark.parametrize("options", [*long_values(8), 9], indirect=True)
 def test_plans_of_the_writer_and_of_our_own_are_done_while_the_writer_goes_on(
     spark: SparkSession, path: Path, options: dict[str, str]
 ) -> None:

@@ -26,7 +26,7 @@ from tests.kit.templates import made_once
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.minutes,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 PROPERTIES = {**SERVICE, "hudi.partition-ttl.retain": "30d"}

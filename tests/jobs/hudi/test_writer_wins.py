@@ -17,7 +17,7 @@ from tests.jobs.hudi.service import SERVICE, Service
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.minutes,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 NOWHERE = "http://127.0.0.1:9"

@@ -17,7 +17,7 @@ from tests.iceberg_tables import Warehouse
 from tests.jobs.iceberg.conftest import Damaged
 from tests.jobs.iceberg.service import admitted, execute, harness, skipped
 
-pytestmark = [pytest.mark.spark, pytest.mark.minutes]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 TIMEOUT = 120  # seconds
 
 

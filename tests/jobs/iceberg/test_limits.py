@@ -32,7 +32,7 @@ def remove_orphans(service: PluginHarness, table: Path) -> dict[str, Any]:
     return execute_raw(service, "iceberg.remove_orphans", found)
 
 
-@pytest.mark.minutes
+@pytest.mark.long
 def test_a_rollback_in_the_middle_still_leaves_as_many_snapshots_as_are_to_stay(
     spark: SparkSession, warehouse: Warehouse, history: Path
 ) -> None:
@@ -85,7 +85,7 @@ def test_the_last_snapshots_of_a_table_without_a_current_one_stay(spark: SparkSe
     assert snapshots(history) == ids
 
 
-@pytest.mark.minutes
+@pytest.mark.long
 def test_an_expired_file_that_is_committed_anew_before_the_deletion_stays(
     spark: SparkSession, warehouse: Warehouse, rewritten: Path
 ) -> None:

@@ -26,7 +26,7 @@ from tests.jobs.iceberg.service import (
     reason,
     skipped,
 )
-from tests.kit.seldom import seldom
+from tests.kit.tiers import long_values
 
 pytestmark = pytest.mark.spark
 HOUR = 3_600_000
@@ -54,7 +54,7 @@ def test_what_a_dead_writer_left_goes_when_it_is_old(spark: SparkSession, wareho
     assert "removed orphans at" in skipped(service.wants("remove-orphans"))
 
 
-@pytest.mark.parametrize("version", [2, *seldom(3)])
+@pytest.mark.parametrize("version", [2, *long_values(3)])
 def test_deletes_statistics_tags_and_logged_metadata_are_no_orphans(
     version: int, spark: SparkSession, warehouse: Warehouse, damaged: Damaged
 ) -> None:

@@ -15,7 +15,7 @@ from tests import iceberg_tables as iceberg
 from tests.iceberg_tables import Warehouse
 from tests.jobs.iceberg.conftest import Damaged
 from tests.jobs.iceberg.service import harness, reason, skipped
-from tests.kit.seldom import seldom
+from tests.kit.tiers import long_values
 
 pytestmark = pytest.mark.spark
 
@@ -36,7 +36,7 @@ def counts(done: Operation, key: str) -> tuple[Any, Any]:
     return before[key], after[key]
 
 
-@pytest.mark.parametrize("version", [2, *seldom(3)])
+@pytest.mark.parametrize("version", [2, *long_values(3)])
 def test_small_files_and_deleted_rows_become_a_few_files(
     version: int, spark: SparkSession, warehouse: Warehouse, damaged: Damaged
 ) -> None:

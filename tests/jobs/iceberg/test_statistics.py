@@ -16,7 +16,7 @@ from tests.jobs.iceberg.conftest import put_back
 from tests.jobs.iceberg.service import admitted, execute, harness, opened, reason, skipped
 from tests.kit.interruptions import Killed, die
 
-pytestmark = [pytest.mark.spark, pytest.mark.minutes]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 TABLE, PARTITIONS = "compute-statistics", "compute-partition-statistics"
 LISTS = {TABLE: "statistics", PARTITIONS: "partition-statistics"}
 BOTH = pytest.mark.parametrize("action", [TABLE, PARTITIONS])

@@ -15,7 +15,7 @@ from tests.paimon_tables import Writer
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.minutes,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 

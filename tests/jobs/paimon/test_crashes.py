@@ -91,7 +91,7 @@ def test_a_driver_that_dies_between_two_rounds_has_done_some_and_the_next_decisi
     assert lake.facts("partitions") == before
 
 
-@pytest.mark.minutes
+@pytest.mark.long
 def test_an_expiry_that_was_cut_short_goes_on_where_it_stopped(
     spark: SparkSession, lake_with: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,7 @@ from tests.paimon_tables import Lake
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.minutes,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 ACTION = "expire-partitions"

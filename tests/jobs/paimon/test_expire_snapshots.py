@@ -138,10 +138,10 @@ def test_a_snapshot_that_a_running_operation_began_with_stays(spark: SparkSessio
 @pytest.mark.parametrize(
     ("options", "properties"),
     [
-        pytest.param({"max_age": "0s", "retain_last": 0}, {}, marks=pytest.mark.minutes),
-        pytest.param({"max-age": "1s", "retain-last": 1}, {}, marks=pytest.mark.minutes),
+        pytest.param({"max_age": "0s", "retain_last": 0}, {}, marks=pytest.mark.long),
+        pytest.param({"max-age": "1s", "retain-last": 1}, {}, marks=pytest.mark.long),
         pytest.param(
-            {}, {"expire_snapshots__max_age": "0s", "expire_snapshots__retain_last": "0"}, marks=pytest.mark.minutes
+            {}, {"expire_snapshots__max_age": "0s", "expire_snapshots__retain_last": "0"}, marks=pytest.mark.long
         ),
         ({"max-age": "0h"}, {"expire_snapshots__max_age": "1s", "expire_snapshots__retain_last": "1"}),
     ],

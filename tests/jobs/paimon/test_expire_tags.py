@@ -19,7 +19,7 @@ from tests.paimon_tables import Lake, Writer
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.minutes,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 ACTION = "expire-tags"

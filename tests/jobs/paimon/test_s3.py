@@ -17,7 +17,7 @@ from tests.s3_server import KEY, REGION, Server, s3_server
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.minutes,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 BUCKET = "paimon-lake"
