@@ -3,9 +3,10 @@ SETUP := .venv/.set-up
 PROTOS := $(wildcard src/lakehand/rpc/proto/lakehand/v1/*.proto)
 READY := src/lakehand/rpc/generated/__init__.py
 PYTEST := .venv/bin/python -m pytest
+LONG := none# of the long tests: none, turn (as in CI), all
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast check serve bench dist
+.PHONY: help setup demo test test-fast test-all check serve bench dist
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -23,16 +24,19 @@ $(SETUP): pyproject.toml hatch_build.py requirements/build.txt requirements/runt
 demo: $(READY) ## watch tables of five formats become healthy (KEEP=1 keeps it running, FORMATS=hudi,delta shows less, STORAGE=s3 has them in a bucket)
 	@.venv/bin/lakehand demo $(if $(KEEP),--keep) $(if $(FORMATS),--formats $(FORMATS)) $(if $(STORAGE),--storage $(STORAGE))
 
-test: $(READY) ## all tests, in several processes: those without Spark, then those with it (ARGS=... runs pytest with them)
+test: $(READY) ## what shows that it works, in several processes: tests without Spark, then with it (ARGS=... runs pytest with them)
 ifdef ARGS
 	@$(PYTEST) $(ARGS)
 else
-	@$(PYTEST) -n 3 -m "not spark and not long"
-	@$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m "spark and not long"
+	@$(PYTEST) --long $(LONG) -n 3 -m "not spark"
+	@$(PYTEST) --long $(LONG) -n 2 --dist loadfile --no-loadscope-reorder -p no:randomly -m spark
 endif
 
-test-fast: $(READY) ## the fast tests: no Spark, no database server, no service
-	@$(PYTEST) -n 3 -m "not spark and not server and not long" $(ARGS)
+test-fast: $(READY) ## what needs neither Java nor a server process, in random order
+	@$(PYTEST) --long none -n 3 -m "not spark and not server" $(ARGS)
+
+test-all: ## every test, also those that take long: once before a release
+	@$(MAKE) --no-print-directory test LONG="all --record-long"
 
 check: $(READY) ## format, lint, types and the import map
 	@.venv/bin/ruff format --check

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 from tests.databases import Server, ServerMissing, mariadb, postgresql
+from tests.kit import tiers
 
 T = TypeVar("T")
 # A JVM that lives for a minute gains nothing from the optimising compiler and a parallel collector. Hudi measures
@@ -26,14 +27,25 @@ QUICK_JAVA = (
     " -Djol.skipDynamicAttach=true -Djol.skipHotspotSAAttach=true"
 )
 
+LONG = pytest.StashKey[str]()  # which of the long tests run, as a line
 WANTS_CLASSES = pytest.StashKey[bool]()  # whether Java's options are ours, and still without the archive of classes
 
 # Compiling a query takes longer than a short one runs.
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    tiers.add_options(parser)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return config.stash[LONG]
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """The many processes that tests start compile each module once, also where Python is asked to keep nothing."""
+    config.stash[LONG] = tiers.choose_files(config)
+    tiers.record_seconds(config)
     config.stash[WANTS_CLASSES] = os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK_JAVA) == QUICK_JAVA
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         # Beside the modules: in a folder of its own, every library would be compiled again.
@@ -69,8 +81,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A test that uses a database server is marked so."""
+    tiers.leave_out(config, items)
     for item in items:
         if {"postgresql_server", "mariadb_server"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.server)
