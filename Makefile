@@ -29,11 +29,11 @@ ifdef ARGS
 	@$(PYTEST) $(ARGS)
 else
 	@$(PYTEST) --long $(LONG) -n 3 -m "not spark"
-	@$(PYTEST) --long $(LONG) -n 2 --dist loadfile --no-loadscope-reorder -p no:randomly -m spark
+	@$(PYTEST) --long $(LONG) -n 2 --dist loadfile --no-loadscope-reorder -m spark
 endif
 
 test-fast: $(READY) ## what needs neither Java nor a server process, in random order
-	@$(PYTEST) --long none -n 3 -m "not spark and not server" $(ARGS)
+	@$(PYTEST) --long none -n 3 -p randomly --randomly-dont-reset-seed -m "not spark and not server" $(ARGS)
 
 test-all: ## every test, also those that take long: once before a release
 	@$(MAKE) --no-print-directory test LONG="all --record-long"

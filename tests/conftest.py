@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 from tests.databases import Server, ServerMissing, mariadb, postgresql
 from tests.kit import tiers
+from tests.kit.leftovers import Leftovers
 
 T = TypeVar("T")
 # A JVM that lives for a minute gains nothing from the optimising compiler and a parallel collector. Hudi measures
@@ -44,6 +45,9 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 def pytest_configure(config: pytest.Config) -> None:
     """The many processes that tests start compile each module once, also where Python is asked to keep nothing."""
+    leftovers = Leftovers()
+    leftovers.begin()
+    config.pluginmanager.register(leftovers)
     config.stash[LONG] = tiers.choose_files(config)
     tiers.record_seconds(config)
     config.stash[WANTS_CLASSES] = os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK_JAVA) == QUICK_JAVA

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a test leaves behind fails that test, by name: processes, threads, listening sockets and temporary folders.
+
+Without this, a driver that lives on takes the port, the process number or the processor of another test, which then
+fails by chance. What a fixture of a wider scope has made may stay until that fixture ends.
+"""
+
+import os
+import shutil
+import socket
+import stat
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+RUN = "LAKEHAND_TEST_RUN"  # in the environment of every process that this one starts: whose it is
+GRACE = 10.0  # seconds for what is ending anyway
+PACE = 0.02
+# Java and its libraries unpack themselves when they like, and remove it when they end.
+OF_JAVA = ("hsperfdata", "spark-", "blockmgr-", "liblz4", "libzstd", "snappy-", "netty", "jna", "librocksdb", "lance")
+
+
+class Leftovers:
+    """A plugin of pytest."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="lh-"))
+        self.run = f"{os.getpid()}-{time.monotonic_ns()}"
+        self.known: set[str] = set()
+
+    def begin(self) -> None:
+        """From now on temporary files of this process and of those that it starts are in a folder of its own."""
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())  # folders of tests stay where they were
+        os.environ["TMPDIR"] = tempfile.tempdir = str(self.folder)
+        os.environ[RUN] = self.run
+
+    def pytest_unconfigure(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: "pytest.FixtureDef[object]") -> Iterator[None]:
+        if fixturedef.scope == "function":
+            return (yield)
+        before = self.found()
+        try:
+            return (yield)
+        finally:
+            self.known |= self.found() - before
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
+        self.known = self.found(is_real(item))
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Iterator[None]:
+        """After the fixtures of the test have ended."""
+        yield
+        deadline = time.monotonic() + GRACE
+        while left := self.found(is_real(item)) - self.known:
+            if time.monotonic() > deadline:
+                pytest.fail(f"the test leaves behind: {', '.join(map(described, sorted(left)))}", pytrace=False)
+            time.sleep(PACE)
+
+    def found(self, with_orphans: bool = False) -> set[str]:
+        """``with_orphans``: also processes whose parent has died, which takes longer to find."""
+        processes = orphans(self.run) | children() if with_orphans else children()
+        return processes | threads() | sockets() | folders(self.folder)
+
+
+def is_real(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) for name in ("spark", "server", "long"))
+
+
+def children() -> set[str]:
+    numbers: set[str] = set()
+    for file in Path("/proc/self/task").glob("*/children"):
+        with suppress(OSError):  # the thread has ended
+            numbers |= set(file.read_text().split())
+    return {f"process {number}" for number in numbers if is_alive(number)}
+
+
+def orphans(run: str) -> set[str]:
+    mark, found = f"{RUN}={run}".encode(), set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended, or is not ours
+            if folder.name != str(os.getpid()) and mark in (folder / "environ").read_bytes().split(b"\0"):
+                found.add(f"process {folder.name}")
+    return found
+
+
+def is_alive(number: str) -> bool:
+    """Not one that has ended, though its parent has not noticed."""
+    with suppress(OSError):
+        return Path("/proc", number, "stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return False
+
+
+def described(one: str) -> str:
+    """A process with its command."""
+    with suppress(OSError):
+        command = Path("/proc", one.removeprefix("process "), "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        return f"{one} ({command.strip()[:300]})"
+    return one
+
+
+def threads() -> set[str]:
+    return {f"thread {one.name} ({one.ident})" for one in threading.enumerate() if not one.daemon}
+
+
+def sockets() -> set[str]:
+    """Those of this process that listen."""
+    found: set[str] = set()
+    for number in map(int, os.listdir("/dev/fd")):  # noqa: PTH208 - thousands of times
+        with suppress(OSError):  # another thread has closed it
+            if stat.S_ISSOCK(os.fstat(number).st_mode):
+                with socket.socket(fileno=os.dup(number)) as one:
+                    if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                        found.add(f"a socket that listens at {one.getsockname()}")
+    return found
+
+
+def folders(folder: Path) -> set[str]:
+    return {f"{folder / name}" for name in os.listdir(folder) if not name.startswith(OF_JAVA)}  # noqa: PTH208 - faster
