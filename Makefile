@@ -5,7 +5,7 @@ READY := src/lakehand/rpc/generated/__init__.py
 PYTEST := .venv/bin/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast check serve bench dist
+.PHONY: help setup demo test test-fast sentences check serve bench dist
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -33,6 +33,9 @@ endif
 
 test-fast: $(READY) ## the fast tests: no Spark, no database server, no service
 	@$(PYTEST) -n 3 -m "not spark and not server and not long" $(ARGS)
+
+sentences: $(READY) ## write tests/**/sentences.txt anew, after words of a sentence were changed
+	@$(PYTEST) -n 3 --write-sentences -m "not spark and not server and not long" $(ARGS)
 
 check: $(READY) ## format, lint, types and the import map
 	@.venv/bin/ruff format --check

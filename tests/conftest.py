@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 from tests.databases import Server, ServerMissing, mariadb, postgresql
 
+pytest_plugins = ("tests.kit.sentences",)
 T = TypeVar("T")
 # A JVM that lives for a minute gains nothing from the optimising compiler and a parallel collector. Hudi measures
 # objects with JOL, which starts two more JVMs to attach to its own, and fails. Without the optimising compiler Java
