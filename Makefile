@@ -6,7 +6,7 @@ PYTEST := .venv/bin/python -m pytest
 LONG := none# of the long tests: none, turn (as in CI), all
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-all check serve bench dist
+.PHONY: help setup demo test test-fast test-all sentences check serve bench dist
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,6 +37,9 @@ test-fast: $(READY) ## what needs neither Java nor a server process, in random o
 
 test-all: ## every test, also those that take long: once before a release
 	@$(MAKE) --no-print-directory test LONG="all --record-long"
+
+sentences: $(READY) ## write tests/**/sentences.txt anew, after words of a sentence were changed
+	@$(PYTEST) -n 3 --write-sentences -m "not spark and not server and not long" $(ARGS)
 
 check: $(READY) ## format, lint, types and the import map
 	@.venv/bin/ruff format --check

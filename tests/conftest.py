@@ -19,6 +19,7 @@ from tests.databases import Server, ServerMissing, mariadb, postgresql
 from tests.kit import tiers
 from tests.kit.leftovers import Leftovers
 
+pytest_plugins = ("tests.kit.sentences",)
 T = TypeVar("T")
 # A JVM that lives for a minute gains nothing from the optimising compiler and a parallel collector. Hudi measures
 # objects with JOL, which starts two more JVMs to attach to its own, and fails. Without the optimising compiler Java

@@ -33,7 +33,8 @@ class Mailbox(Alerter):
 
     @property
     def sent(self) -> list[str]:
-        return [f"{text.kind} {text.title.partition('] ')[2]}" for text in self.texts]
+        """The kind and the cause of each message."""
+        return [f"{text.kind} {text.facts.get('cause', '')}".strip() for text in self.texts]
 
     @property
     def repeated(self) -> int:

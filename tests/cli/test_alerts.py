@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """lakehand alerts ..., through the real API."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,7 @@ from lakehand.core.alert_service import AlertService
 from lakehand.store import SqlStore
 from tests.alerters.mailboxes import Mailbox
 from tests.cli.conftest import Run, answer
+from tests.kit.sentences import Sentences
 from tests.rest.parts import context_over, open_alert, serving, with_alerts
 
 
@@ -25,8 +27,8 @@ def url(store: SqlStore, ops: Mailbox) -> Iterator[str]:
         yield str(client.base_url)
 
 
-def test_alerts_are_listed(lakehand: Run, store: SqlStore) -> None:
-    assert "nothing needs a person" in lakehand("alerts", "list").stdout
+def test_alerts_are_listed(lakehand: Run, store: SqlStore, sentences: Sentences) -> None:
+    sentences.check("no alerts", lakehand("alerts", "list").stdout.strip())
 
     open_alert(store)
 
@@ -36,14 +38,15 @@ def test_alerts_are_listed(lakehand: Run, store: SqlStore) -> None:
     assert answer(lakehand("alerts", "list", "--json"))["items"][0]["owner"] == "ann"
 
 
-def test_an_alert_is_silenced(lakehand: Run, store: SqlStore) -> None:
+def test_an_alert_is_silenced(lakehand: Run, store: SqlStore, sentences: Sentences) -> None:
     number = open_alert(store)
 
-    assert f"alert {number} is silenced until" in lakehand("alerts", "silence", number, "8h").stdout
+    silenced = lakehand("alerts", "silence", number, "8h").stdout.strip()
+    sentences.check("an alert is silenced", silenced, alert=number, until=re.compile(r"\S+Z"))
     assert "(silenced)" in lakehand("alerts", "list").stdout
     refused = lakehand("alerts", "silence", number, "soon")
     assert refused.exit_code == 1
-    assert "is not a duration" in refused.output
+    sentences.check("no duration", refused.output.strip(), value="'soon'")
 
 
 def test_a_test_message_is_sent_and_a_failure_fails_the_command(lakehand: Run, ops: Mailbox) -> None:

@@ -10,6 +10,7 @@ import pytest
 from lakehand.store import SqlStore
 from tests import small_tables
 from tests.cli.conftest import Run, answer
+from tests.kit.sentences import SECONDS, Sentences
 from tests.rest.parts import Listed, context_over, serving
 
 
@@ -24,19 +25,20 @@ def url(store: SqlStore, listed: Listed) -> Iterator[str]:
         yield str(client.base_url)
 
 
-def test_catalogs_are_listed_and_followed(lakehand: Run) -> None:
+def test_catalogs_are_listed_and_followed(lakehand: Run, sentences: Sentences) -> None:
     synced = lakehand("catalogs", "sync")
 
     assert synced.exit_code == 0, synced.output
-    assert "lake: 2 tables; 2 added" in synced.stdout
+    sentences.check("a sync", synced.stdout.splitlines()[0], catalog="lake", tables=2, added=2)
     assert "+ db.orders" in synced.stdout
     assert answer(lakehand("catalogs", "list", "--json"))["items"][0]["last_sync"]["tables"] == 2
     assert "hush" not in lakehand("catalogs", "list").stdout
     assert answer(lakehand("tables", "show", "lake:db.orders", "--json"))["catalog"] == "lake"
 
 
-def test_a_dry_run_of_a_sync_says_what_would_be(lakehand: Run) -> None:
-    assert "2 would be added" in lakehand("catalogs", "sync", "lake", "--dry-run").stdout
+def test_a_dry_run_of_a_sync_says_what_would_be(lakehand: Run, sentences: Sentences) -> None:
+    shown = lakehand("catalogs", "sync", "lake", "--dry-run").stdout.splitlines()[0]
+    sentences.check("a sync as a dry run", shown, catalog="lake", tables=2, added=2)
     assert answer(lakehand("tables", "list", "--catalog", "lake", "--json"))["items"] == []
 
 
@@ -63,7 +65,9 @@ def test_discovered_tables_are_printed_as_documents(type_in: Run, tmp_path: Path
     ]
 
 
-def test_discovered_tables_are_registered_and_a_refusal_stops_nobody(lakehand: Run, tmp_path: Path) -> None:
+def test_discovered_tables_are_registered_and_a_refusal_stops_nobody(
+    lakehand: Run, tmp_path: Path, sentences: Sentences
+) -> None:
     """The service of this test serves /data only, and knows no delta."""
     small_tables.hudi(tmp_path / "trips")
     small_tables.delta(tmp_path / "orders", commits=1)
@@ -71,12 +75,12 @@ def test_discovered_tables_are_registered_and_a_refusal_stops_nobody(lakehand: R
     shown = lakehand("tables", "discover", tmp_path, "--register").stdout
 
     assert f"refused    hudi     {tmp_path}/trips" in shown
-    assert "outside of the warehouses" in shown
-    assert "2 tables (1 delta, 1 hudi)" in shown
+    found = {"tables": 2, "formats": "1 delta, 1 hudi", "folders": 3, "seconds": SECONDS}
+    sentences.check("discovered tables", shown.splitlines()[-1], **found)
 
 
-def test_an_empty_folder_has_no_tables(type_in: Run, tmp_path: Path) -> None:
+def test_an_empty_folder_has_no_tables(type_in: Run, tmp_path: Path, sentences: Sentences) -> None:
     result = type_in("tables", "discover", tmp_path)
 
     assert result.exit_code == 1
-    assert "no table of" in result.stderr
+    sentences.check("no tables in a folder", result.stderr.strip(), folder=tmp_path)

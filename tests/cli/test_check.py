@@ -2,6 +2,7 @@
 """lakehand check: without a service, on real tables."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from lakehand.spi.health import SIZE_CLASSES
 from tests import small_tables
 from tests.cli.conftest import Run
+from tests.kit.sentences import SECONDS, Sentences
 
 HEAVY = ("pyspark", "pyiceberg", "lance", "deltalake", "pyarrow", "sqlalchemy", "fastapi", "httpx")
 
@@ -43,7 +45,7 @@ def test_a_table_is_shown_in_numbers_with_what_would_be_done_and_why(type_in: Ru
     assert numbers["histogram"] == dict(zip(SIZE_CLASSES, (30, 0, 0, 0, 0, 0), strict=True))
     needed = {one["action"]: one["reason"] for one in reported["actions"] if one["needed"]}
     assert list(needed) == ["optimize"]
-    assert "30 of 30 files" in needed["optimize"]
+    assert needed["optimize"].startswith("30 ")
 
 
 def test_people_see_a_card(type_in: Run, lake: Path) -> None:
@@ -62,10 +64,11 @@ def test_savepoints_are_listed(type_in: Run, lake: Path) -> None:
 
     shown = " ".join(type_in("check", table).stdout.split())
 
-    assert f"savepoints 2, whose files every action keeps: {', '.join(saved)}" in shown
+    assert "savepoints 2" in shown
+    assert ", ".join(saved) in shown
 
 
-def test_a_folder_is_printed_line_by_line_with_a_summary(type_in: Run, lake: Path) -> None:
+def test_a_folder_is_printed_line_by_line_with_a_summary(type_in: Run, lake: Path, sentences: Sentences) -> None:
     small_tables.hudi(lake / "a" / "trips")
     small_tables.delta(lake / "b" / "orders", commits=1)
     small_tables.broken(lake / "c")
@@ -77,9 +80,8 @@ def test_a_folder_is_printed_line_by_line_with_a_summary(type_in: Run, lake: Pat
     assert lines[f"{lake}/a/trips"].startswith("needs    hudi")
     assert lines[f"{lake}/b/orders"].startswith("healthy  delta")
     assert lines[f"{lake}/c"].startswith("broken   delta")
-    assert "cannot be read" in lines[f"{lake}/c"]
-    assert result.stdout.splitlines()[-1].startswith("3 tables (2 delta, 1 hudi)")
-    assert "1 needs something (1 compaction), 1 is broken" in result.stdout
+    found = {"tables": 3, "formats": "2 delta, 1 hudi", "need": 1, "actions": "1 compaction", "broken": 1}
+    sentences.check("summary of a check", result.stdout.splitlines()[-1], **found, seconds=SECONDS)
 
 
 def test_each_table_of_a_folder_is_a_document_on_a_line(type_in: Run, lake: Path) -> None:
@@ -94,7 +96,9 @@ def test_each_table_of_a_folder_is_a_document_on_a_line(type_in: Run, lake: Path
     assert reported["broken"]["actions"] == []
 
 
-def test_progress_is_printed_without_a_terminal(type_in: Run, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_printed_without_a_terminal(
+    type_in: Run, lake: Path, monkeypatch: pytest.MonkeyPatch, sentences: Sentences
+) -> None:
     monkeypatch.setattr("lakehand.cli.check.PROGRESS_INTERVAL", 0.0)
     for number in range(5):
         small_tables.hudi(lake / f"t{number}")
@@ -102,8 +106,9 @@ def test_progress_is_printed_without_a_terminal(type_in: Run, lake: Path, monkey
     result = type_in("check", lake, "--json")
 
     reported = result.stderr.splitlines()
-    assert reported[0].startswith("lakehand: 1 tables in ")
-    assert reported[-1] == "lakehand: 5 tables in 6 folders, 5 not healthy ..."
+    first, *_, last = reported
+    sentences.check("progress of a check", first, tables=1, folders=re.compile(r"\b[1-6]\b(?= folders)"), unhealthy=1)
+    sentences.check("progress of a check", last, tables=5, folders=6, unhealthy=5)
 
 
 def test_a_pipeline_can_fail_on_need(type_in: Run, lake: Path) -> None:
@@ -117,14 +122,20 @@ def test_a_pipeline_can_fail_on_need(type_in: Run, lake: Path) -> None:
     assert type_in("check", small_tables.broken(lake / "b"), "--fail-on-need").exit_code == 1
 
 
-@pytest.mark.parametrize(("path", "says"), [("nowhere", "there is no"), ("empty", "is not a table"), ("x:y", "'x'")])
-def test_a_path_that_leads_to_no_table_is_one_line(type_in: Run, lake: Path, path: str, says: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "case"),
+    [("{lake}/nowhere", "no such folder"), ("{lake}/empty", "no table in a folder"), ("x:y", "no such catalog")],
+)
+def test_a_path_that_leads_to_no_table_is_one_line(
+    type_in: Run, lake: Path, path: str, case: str, sentences: Sentences
+) -> None:
     (lake / "empty").mkdir()
+    given = path.format(lake=lake)
 
-    result = type_in("check", path if ":" in path else lake / path)
+    result = type_in("check", given)
 
     assert result.exit_code == 1
-    assert says in result.stderr
+    sentences.check(case, result.stderr.strip(), named=given.partition(":")[0])
     assert result.stderr.count("\n") == 1
 
 
@@ -146,7 +157,7 @@ def test_properties_are_tried_by_set_and_taken_from_the_settings(type_in: Run, l
     assert (by_table["state"], by_plugin["state"]) == ("needs", "healthy")
 
 
-def test_hudi_is_decided_with_both_kinds_of_scheduling(type_in: Run, lake: Path) -> None:
+def test_hudi_is_decided_with_both_kinds_of_scheduling(type_in: Run, lake: Path, sentences: Sentences) -> None:
     table = small_tables.hudi(lake / "trips")
     lock = "hoodie.write.lock.provider=org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
     words = ["check", table, "--set", "hudi.clustering.commits=1", "--set", lock, "--json"]
@@ -157,7 +168,8 @@ def test_hudi_is_decided_with_both_kinds_of_scheduling(type_in: Run, lake: Path)
 
     assert (clustering()["needed"], clustering()["scheduling"]) == (True, "service")
     assert clustering("--scheduling", "writer")["needed"] is False
-    assert "use writer or service" in type_in(*words, "--scheduling", "sometimes").stderr
+    refused = type_in(*words, "--scheduling", "sometimes").stderr.strip()
+    sentences.check("no such scheduling", refused, value="sometimes")
 
 
 def test_tables_of_a_catalog_are_named_by_it(type_in: Run, lake: Path) -> None:
@@ -175,14 +187,14 @@ def test_tables_of_a_catalog_are_named_by_it(type_in: Run, lake: Path) -> None:
     assert type_in("check", "lake:sales.nothing", "--config", config).exit_code == 1
 
 
-def test_a_broken_plugin_is_reported_and_stops_nothing(type_in: Run, lake: Path) -> None:
+def test_a_broken_plugin_is_reported_and_stops_nothing(type_in: Run, lake: Path, sentences: Sentences) -> None:
     config = lake / "lakehand.toml"
     config.write_text('[plugins.process-factories.hudi]\nproperties = { "hudi.table-versions" = "nonsense" }\n')
 
     result = type_in("check", small_tables.delta(lake / "orders", commits=1), "--config", config)
 
     assert result.exit_code == 0, result.output
-    assert "hudi is broken" in result.stderr
+    sentences.check("a broken plugin", result.stderr.strip(), plugin="hudi")
     assert "Traceback" not in result.output
 
 

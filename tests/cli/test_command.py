@@ -2,6 +2,8 @@
 """The command as a whole: help, tokens, unreachable services, versions, options for writers, the doctor."""
 
 import json
+import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +17,7 @@ from lakehand.app.config_file import toml
 from lakehand.store import SqlStore
 from lakehand.writer import delta_options, hudi_options, storage_lock
 from tests.cli.conftest import Run, answer
+from tests.kit.sentences import Sentences
 from tests.rest.parts import context_over, serving, with_security
 from tests.s3_server import KEY, REGION, s3_server
 
@@ -67,13 +70,13 @@ def test_plugins_show_who_is_broken_and_why(lakehand: Run) -> None:
     assert answer(lakehand("plugins", "--json"))["items"][0]["state"] == "on"
 
 
-def test_version_answers_with_and_without_a_service(type_in: Run, url: str) -> None:
+def test_version_answers_with_and_without_a_service(type_in: Run, url: str, sentences: Sentences) -> None:
     with_service = answer(type_in("version", "--url", url, "--json"))
     without = type_in("version", "--url", "http://127.0.0.1:9")
 
     assert with_service["command"] == with_service["service"]["version"] == package.__version__
     assert without.exit_code == 0
-    assert "not reachable" in without.stdout
+    sentences.check("no service", without.stdout.splitlines()[-1].strip(), url="http://127.0.0.1:9")
 
 
 @pytest.mark.parametrize("version", ["1.2.1", "1.2.0"])
@@ -102,14 +105,14 @@ def test_the_options_of_delta_writers_are_printed_for_them_and_for_our_own_setti
     assert dict(line.split("=") for line in type_in(*asked).stdout.splitlines()) == options
 
 
-def test_a_writer_to_a_bucket_gets_a_lock_in_the_bucket(type_in: Run) -> None:
+def test_a_writer_to_a_bucket_gets_a_lock_in_the_bucket(type_in: Run, sentences: Sentences) -> None:
     locked = answer(type_in("hudi-options", "--storage-lock", "--format", "json"))
     both = type_in("hudi-options", "--storage-lock", "--lock-folder", "/data/locks")
 
     assert locked.items() >= storage_lock().items()
     assert locked["hoodie.write.concurrency.mode"] == "optimistic_concurrency_control"
     assert both.exit_code == 1
-    assert "give one of them" in both.stderr
+    sentences.check("two locks", both.stderr.strip())
 
 
 def test_options_that_make_no_sense_are_refused_in_one_line(type_in: Run) -> None:
@@ -119,11 +122,11 @@ def test_options_that_make_no_sense_are_refused_in_one_line(type_in: Run) -> Non
     assert "lock" in result.stderr
 
 
-def test_clustering_without_a_lock_is_printed_with_a_warning_beside_it(type_in: Run) -> None:
+def test_clustering_without_a_lock_is_printed_with_a_warning_beside_it(type_in: Run, sentences: Sentences) -> None:
     bare = type_in("hudi-options", "--actions", "clustering")
     locked = type_in("hudi-options", "--actions", "clustering", "--lock-folder", "/data/locks/trips")
 
-    assert "refuses this writer's updates" in bare.stderr
+    sentences.check("clustering without a lock", bare.stderr.strip())
     assert "hoodie.clustering.updates.strategy" not in bare.stdout
     assert locked.stderr == ""
     assert "hoodie.clustering.updates.strategy=" in locked.stdout
@@ -148,7 +151,7 @@ def test_the_doctor_says_how_to_fix_what_is_wrong(type_in: Run, tmp_path: Path) 
     result = type_in("doctor", "--quick", *nowhere, *database)
 
     assert result.exit_code == 1
-    assert "there is no" in result.stdout
+    assert f"{tmp_path}/nowhere" in result.stdout
     assert "LAKEHAND_DATABASE" in result.stdout
     assert "Traceback" not in result.output
 
@@ -185,10 +188,10 @@ def test_the_doctor_reaches_a_private_endpoint_with_the_settings_of_the_store(
         )  # fmt: skip
 
     found = {item["part"]: item for item in json.loads(report.stdout)["items"]}
-    assert found["storage s3://lake/sales"] == {
-        "part": "storage s3://lake/sales", "is_fine": True, "detail": "can be read, 1 entries", "fix": "",
-    }  # fmt: skip
-    assert "there is no s3://lake/nowhere" in found["storage s3://lake/nowhere"]["detail"]
+    there, missing = found["storage s3://lake/sales"], found["storage s3://lake/nowhere"]
+    assert (there["is_fine"], there["fix"]) == (True, "")
+    assert not missing["is_fine"]
+    assert "s3://lake/nowhere" in missing["detail"]
 
 
 def test_migrate_fills_an_empty_database_and_repeats_without_harm(type_in: Run, tmp_path: Path) -> None:
@@ -213,11 +216,11 @@ def sentence(result: Result) -> str:
     assert "Traceback" not in result.output
     assert result.stderr.startswith("lakehand: ")
     assert result.stderr.count("\n") == 1
-    return result.stderr
+    return result.stderr.strip()
 
 
 def test_a_start_that_cannot_be_is_one_sentence_with_the_next_step(
-    type_in: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    type_in: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sentences: Sentences
 ) -> None:
     """By migrate, which starts like serve and ends."""
     monkeypatch.chdir(tmp_path)
@@ -227,22 +230,30 @@ def test_a_start_that_cannot_be_is_one_sentence_with_the_next_step(
     damaged.write_bytes(b"no database" * 1000)
     damaged.chmod(0o600)
 
-    assert "from a backup" in sentence(type_in(command, *home, "--database", f"sqlite:///{damaged}"))
-    assert "unknown parameter 'y'" in sentence(type_in(command, *home, "--database", f"sqlite:///{tmp_path}/x.db?y=1"))
-    assert "unknown parameter 'foo'" in sentence(
-        type_in(command, *home, "--database", "postgresql://127.0.0.1:1/d?foo=1")
-    )
-    assert "name another one" in sentence(type_in(command, *home, "--database", f"sqlite:///{tmp_path}/no/x.db"))
-    assert "give --home a folder" in sentence(type_in(command, "--home", "/proc/lakehand"))
+    def refused(database: str) -> str:
+        return sentence(type_in(command, *home, "--database", database))
+
+    sentences.check("a damaged database", refused(f"sqlite:///{damaged}"), file=damaged)
+    unknown = refused(f"sqlite:///{tmp_path}/x.db?y=1")
+    sentences.check("an unknown parameter of SQLite", unknown, name="'y'")
+    unknown = refused("postgresql://127.0.0.1:1/d?foo=1")
+    known = re.compile(r"[a-z_]+(, [a-z_]+)+")
+    sentences.check("an unknown parameter of PostgreSQL", unknown, name="'foo'", known=known)
+    nowhere = refused(f"sqlite:///{tmp_path}/no/x.db")
+    sentences.check("a database in no folder", nowhere, file=f"{tmp_path}/no/x.db", user=os.getuid())
+    nowhere = sentence(type_in(command, "--home", "/proc/lakehand"))
+    sentences.check("no home", nowhere, folder="/proc/lakehand", user=os.getuid())
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     assert f"chmod 700 {tmp_path}/open" in sentence(type_in(command, "--home", tmp_path / "open"))
 
 
 @pytest.mark.parametrize(
-    ("warehouse", "says"), [("{lake}", "overlap: choose another --home"), ("/", "everything on this machine")]
+    ("warehouse", "case"), [("{lake}", "a home in a warehouse"), ("/", "a warehouse of everything")]
 )
-def test_serve_refuses_a_warehouse_that_would_reach_the_home(tmp_path: Path, warehouse: str, says: str) -> None:
+def test_serve_refuses_a_warehouse_that_would_reach_the_home(
+    tmp_path: Path, warehouse: str, case: str, sentences: Sentences
+) -> None:
     reference = warehouse.format(lake=tmp_path / "lake")
     words = ["serve", "--home", str(tmp_path / "lake" / "home"), "--warehouse", reference, "--port", "0"]
     ended = subprocess.run(
@@ -251,11 +262,12 @@ def test_serve_refuses_a_warehouse_that_would_reach_the_home(tmp_path: Path, war
 
     assert ended.returncode == 1
     assert "Traceback" not in ended.stderr
-    assert says in ended.stderr.splitlines()[-1]
+    found = {"home": tmp_path / "lake" / "home", "warehouse": reference} if reference != "/" else {}
+    sentences.check(case, ended.stderr.splitlines()[-1], **found)
 
 
 def test_the_doctor_names_the_settings_file_that_it_reads(
-    type_in: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    type_in: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sentences: Sentences
 ) -> None:
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "lakehand.toml"
@@ -267,10 +279,11 @@ def test_the_doctor_names_the_settings_file_that_it_reads(
     result = type_in("doctor", "--quick", "--home", home, "--json")
 
     found = {one["part"]: one for one in json.loads(result.stdout)["items"]}
-    assert f"{file} is ignored" in found["settings"]["detail"]
+    ignored = {"file": file, "command": f"chmod go-w {file}"}
+    sentences.check("a settings file of anybody", found["settings"]["detail"], **ignored)
     file.chmod(0o600)
     found = {
         one["part"]: one for one in json.loads(type_in("doctor", "--quick", "--home", home, "--json").stdout)["items"]
     }
-    assert found["settings"]["detail"] == f"the settings come from {file}"
+    sentences.check("a settings file", found["settings"]["detail"], file=file)
     assert found["home"]["is_fine"]

@@ -23,6 +23,7 @@ from lakehand.formats.hudi.locks import PROVIDER, S3_CLIENT, STORAGE_PROVIDER
 from lakehand.formats.hudi.table import HUDI
 from lakehand.store.migrate import upgrade
 from lakehand.store.sqlstore import open_store
+from tests.kit.sentences import Sentences
 from tests.small_tables import SqlCatalog
 
 CATALOGS = """
@@ -151,14 +152,14 @@ def test_causes_are_told_from_the_outermost_to_the_root_and_each_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "fix"),
+    ("said", "case"),
     [
-        ("SQLException: No suitable driver found", "JDBC driver"),
-        ("S3Exception: Access Denied (Service: S3, Status Code: 403)", "credentials of the store"),
-        ("OperationalError: password authentication failed", "credentials of the catalog"),
-        ("RESTException: NoSuchWarehouse", "correct the warehouse"),
-        ("something else", "see the message"),
+        ("SQLException: No suitable driver found", "fix of a missing driver"),
+        ("S3Exception: Access Denied (Service: S3, Status Code: 403)", "fix of credentials of a store"),
+        ("OperationalError: password authentication failed", "fix of credentials of a catalog"),
+        ("RESTException: NoSuchWarehouse", "fix of a warehouse"),
+        ("something else", "fix of something else"),
     ],
 )
-def test_a_problem_has_its_next_step(said: str, fix: str) -> None:
-    assert fix in hint(said, Catalog(name="lake", format=Format("iceberg"), type="rest"))
+def test_a_problem_has_its_next_step(said: str, case: str, sentences: Sentences) -> None:
+    sentences.check(case, hint(said, Catalog(name="lake", format=Format("iceberg"), type="rest")))

@@ -10,13 +10,14 @@ from lakehand.domain.instances import STATE, InstanceState
 from lakehand.domain.operations import InstanceId
 from lakehand.store import SqlStore
 from tests.cli.conftest import Run, answer
+from tests.kit.sentences import Sentences
 
 
-def test_an_instance_is_drained_and_taken_back(lakehand: Run) -> None:
+def test_an_instance_is_drained_and_taken_back(lakehand: Run, sentences: Sentences) -> None:
     drained = lakehand("drain", "--wait", "--timeout", "5")
 
     assert drained.exit_code == 0, drained.output
-    assert drained.stdout.strip().endswith("here is drained: it holds nothing and can be stopped")
+    sentences.check("an instance is drained", drained.stdout.splitlines()[-1], instance="here")
     assert answer(lakehand("drain", "--undo", "--json"))["state"] == "serving"
 
 
@@ -26,14 +27,17 @@ def test_an_instance_is_found_by_its_home(type_in: Run, url: str, tmp_path: Path
     assert answer(type_in("drain", "--home", tmp_path, "--json"))["by"] == "anonymous"
 
 
-def test_a_home_without_a_running_instance_is_named(type_in: Run, tmp_path: Path) -> None:
+def test_a_home_without_a_running_instance_is_named(type_in: Run, tmp_path: Path, sentences: Sentences) -> None:
     refused = type_in("drain", "--home", tmp_path)
 
     assert refused.exit_code == 1
-    assert "no instance runs with the home" in refused.stderr
+    found = {"home": tmp_path, "file": tmp_path / "address.json"}
+    sentences.check("no instance with the home", refused.stderr.strip(), **found)
 
 
-def test_the_token_is_read_from_a_file(lakehand: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_token_is_read_from_a_file(
+    lakehand: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sentences: Sentences
+) -> None:
     secret = answer(lakehand("tokens", "create", "root", "--role", "admin", "--json"))["secret"]
     file = tmp_path / "token"
     file.write_text(f"{secret}\n")
@@ -42,7 +46,8 @@ def test_the_token_is_read_from_a_file(lakehand: Run, tmp_path: Path, monkeypatc
     assert answer(lakehand("drain", "--token-file", file, "--json"))["by"] == "root"
     monkeypatch.setenv("LAKEHAND_TOKEN_FILE", str(file))
     assert answer(lakehand("drain", "--undo", "--json"))["state"] == "serving"
-    assert "cannot be read" in lakehand("drain", "--token-file", tmp_path / "missing").stderr
+    refused = lakehand("drain", "--token-file", tmp_path / "missing").stderr.strip()
+    sentences.check("no token file", refused, file=tmp_path / "missing")
 
 
 def test_instances_are_listed_with_their_states(lakehand: Run, store: SqlStore) -> None:

@@ -8,6 +8,7 @@ from lakehand.store import SqlStore
 from lakehand.store.clock import to_millis
 from lakehand.store.schema import operation_hour, tbl
 from tests.cli.conftest import Run, answer
+from tests.kit.sentences import Sentences
 
 HOUR = 3_600_000
 
@@ -25,7 +26,7 @@ def given_a_fleet(store: SqlStore, lakehand: Run) -> None:
     store.database.write(lambda tx: tx.execute(operation_hour.insert().values(done)))
 
 
-def test_the_fleet_is_shown_in_a_few_lines(store: SqlStore, lakehand: Run) -> None:
+def test_the_fleet_is_shown_in_a_few_lines(store: SqlStore, lakehand: Run, sentences: Sentences) -> None:
     given_a_fleet(store, lakehand)
 
     shown = lakehand("fleet")
@@ -36,26 +37,28 @@ def test_the_fleet_is_shown_in_a_few_lines(store: SqlStore, lakehand: Run) -> No
     assert "? unreadable" in shown.stdout
     assert "raw.clicks" in shown.stdout
     assert r"access denied to \x1b[31m_delta_log" in shown.stdout
-    done = "1,204 operations, 100.0% of 1,204 succeeded, 3,100 files removed, 1.0 TB rewritten"
-    assert f"done in 24 h  {done}, waited 4.0 s and ran 90 s on average" in shown.stdout
+    [done] = [line for line in shown.stdout.splitlines() if "1,204" in line]
+    found = {"operations": "1,204", "share": "100.0%", "of": "1,204", "files": "3,100", "size": "1.0 TB"}
+    sentences.check("what a fleet has done", done.strip(), **found, waited="4.0 s", ran="90 s")
     assert answer(lakehand("fleet", "--json"))["states"]["unreadable"] == 1
 
 
-def test_what_needs_a_person_is_cut_and_counted(store: SqlStore, lakehand: Run) -> None:
+def test_what_needs_a_person_is_cut_and_counted(store: SqlStore, lakehand: Run, sentences: Sentences) -> None:
     given_a_fleet(store, lakehand)
     store.database.write(lambda tx: tx.execute(update(tbl).values(problem="gone")))
 
-    assert "and 1 more: raise --limit" in lakehand("fleet", "--limit", "1").stdout
+    [cut] = [line for line in lakehand("fleet", "--limit", "1").stdout.splitlines() if "--limit" in line]
+    sentences.check("more tables need a person", cut.strip(), more=1)
 
 
 def test_a_fleet_without_tables_says_how_to_register_one(lakehand: Run) -> None:
     assert "lakehand tables add LOCATION" in lakehand("fleet").stdout
 
 
-def test_a_fleet_that_needs_nobody_says_so(lakehand: Run) -> None:
+def test_a_fleet_that_needs_nobody_says_so(lakehand: Run, sentences: Sentences) -> None:
     lakehand("tables", "add", "/data/trips")
 
-    assert "nothing needs a person" in lakehand("fleet").stdout
+    sentences.check("no table needs a person", lakehand("fleet").stdout.splitlines()[2])
 
 
 def test_tables_are_listed_by_their_state(store: SqlStore, lakehand: Run) -> None:

@@ -16,6 +16,7 @@ from lakehand.domain.health import HealthPoint
 from lakehand.output import SafeConsole
 from lakehand.store import SqlStore
 from tests.cli.conftest import Run, answer
+from tests.kit.sentences import Sentences
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=timezone.utc)
 HOUR = timedelta(hours=1)
@@ -38,15 +39,17 @@ def printed(points: list[Document], *operations: Document, number: str = "files"
     return text.splitlines()
 
 
-def test_a_plot_has_a_title_a_scale_the_times_and_a_summary_on_80_columns() -> None:
+def test_a_plot_has_a_title_a_scale_the_times_and_a_summary_on_80_columns(sentences: Sentences) -> None:
     lines = printed([point(24, files=1204), point(12, files=640), point(1, files=812)])
 
-    assert lines[0] == "sales.orders: files over 24 h, 3 points"
+    title = {"table": "sales.orders", "number": "files", "span": "24 h", "points": 3}
+    sentences.check("title of a plot", lines[0], **title)
     assert lines[2].startswith("1,204 ┤⠉")
     assert [line.split("┤")[0].strip() for line in lines[2:12]] == ["1,204", "", "", "", "", "602", "", "", "", "0"]
     assert "2026-11-16 12:00" in lines[13]
     assert lines[13].endswith("2026-11-17 12:00 UTC")
-    assert lines[-1] == "now 812; at first 1,204, lowest 640, highest 1,204"
+    numbers = {"now": 812, "first": "1,204", "lowest": 640, "highest": "1,204"}
+    sentences.check("summary of a plot", lines[-1], **numbers)
     assert max(map(len, lines)) <= 80
 
 
@@ -56,12 +59,13 @@ def test_a_small_scale_has_a_true_middle() -> None:
     assert [label for label in labels if label] == ["9", "4.5", "0"]
 
 
-def test_bytes_have_a_unit() -> None:
+def test_bytes_have_a_unit(sentences: Sentences) -> None:
     lines = printed([point(2, bytes=3 * 2**30)], number="bytes")
 
     assert lines[2].startswith("3.0 GB ┤")
-    assert lines[-1].startswith("now 3.0 GB; at first 3.0 GB")
-    assert lines[0].endswith("1 point")
+    numbers = {"now": "3.0 GB", "first": "3.0 GB", "lowest": "3.0 GB", "highest": "3.0 GB"}
+    sentences.check("summary of a plot", lines[-1], **numbers)
+    sentences.check("title of a plot with one point", lines[0], number="bytes", points=1)
 
 
 def test_operations_are_marked_where_they_ended_and_counted() -> None:
@@ -105,11 +109,10 @@ def test_any_numbers_over_any_time_can_be_drawn(values: list[float], span: timed
     assert len(lines) == 12
 
 
-def test_a_table_without_a_point_gets_a_sentence() -> None:
+def test_a_table_without_a_point_gets_a_sentence(sentences: Sentences) -> None:
     text = " ".join(line.strip() for line in printed([]))
 
-    assert "no health of sales.orders in that time" in text
-    assert "lakehand tables look 1" in text
+    sentences.check("no health in that time", text, table="sales.orders", command="lakehand tables look 1")
 
 
 def test_a_problem_comes_first() -> None:
@@ -134,7 +137,7 @@ def test_since_takes_a_duration_or_a_time(text: str, start: datetime) -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "-3d", "99999999999d", "2026-13-01", "0001-01-01T00:00:00+14:00"])
 def test_since_refuses_everything_else(text: str) -> None:
-    with pytest.raises(CommandFailed, match="use 90m, 12h, 7d"):
+    with pytest.raises(CommandFailed, match="90m, 12h, 7d"):
         start_of(text, NOW)
 
 
@@ -148,14 +151,16 @@ def store_points(store: SqlStore, table: int, *numbers: Mapping[str, Any]) -> No
         store.probes.finish({}, {}, health={table: known}, now=now)  # type: ignore[dict-item]
 
 
-def test_the_history_of_a_table_is_shown(lakehand: Run, store: SqlStore) -> None:
+def test_the_history_of_a_table_is_shown(lakehand: Run, store: SqlStore, sentences: Sentences) -> None:
     table = answer(lakehand("tables", "add", "/data/trips", "--json"))["id"]
-    assert "no health of trips" in lakehand("tables", "history", "trips").stdout
+    shown = " ".join(lakehand("tables", "history", "trips").stdout.split())
+    sentences.check("no health in that time", shown, table="trips", command=f"lakehand tables look {table}")
 
     store_points(store, table, {"files": 9, "rows": 5}, {"files": 3, "small_files": 1, "bytes": 2048})
 
-    assert "now 3; at first 9, lowest 3, highest 9" in lakehand("tables", "history", "trips").stdout
-    assert "now 2.0 KB" in lakehand("tables", "history", "trips", "--number", "bytes").stdout
+    plotted = lakehand("tables", "history", "trips").stdout.splitlines()[-1].strip()
+    sentences.check("summary of a plot", plotted, now=3, first=9, lowest=3, highest=9)
+    assert "2.0 KB" in lakehand("tables", "history", "trips", "--number", "bytes").stdout.splitlines()[-1]
     assert lakehand("tables", "history", "trips", "--since", "30m").stdout.splitlines()[0].endswith(", 1 point")
     shown = answer(lakehand("tables", "history", "trips", "--json"))
     assert [one["numbers"]["files"] for one in shown["points"]] == [9, 3]
@@ -172,7 +177,7 @@ def test_a_table_that_cannot_be_read_is_shown_as_such_everywhere(lakehand: Run, 
 
 
 def test_a_number_that_the_table_does_not_have_is_refused_with_those_that_it_has(
-    lakehand: Run, store: SqlStore
+    lakehand: Run, store: SqlStore, sentences: Sentences
 ) -> None:
     table = answer(lakehand("tables", "add", "/data/trips", "--json"))["id"]
     store_points(store, table, {"files": 9, "histogram": {"< 1 MB": 9}})
@@ -180,4 +185,5 @@ def test_a_number_that_the_table_does_not_have_is_refused_with_those_that_it_has
     result = lakehand("tables", "history", "trips", "--number", "histogram")
 
     assert result.exit_code == 1
-    assert "trips has no number 'histogram': it has files" in result.stderr
+    found = {"table": "trips", "number": "'histogram'", "numbers": "files"}
+    sentences.check("no such number", result.stderr.strip(), **found)

@@ -15,6 +15,7 @@ import pytest
 
 from tests import small_tables
 from tests.cli.conftest import Run
+from tests.kit.sentences import Sentences
 
 LONG_AGO = time.time() - 30 * 86400
 TIMEOUT = 120.0
@@ -123,37 +124,36 @@ def test_a_driver_that_does_not_start_is_reported_with_its_reason(
     assert len(list(own_folders.iterdir())) == 1  # its logs may help
 
 
-def test_nothing_is_started_for_a_healthy_table(type_in: Run, tmp_path: Path, own_folders: Path) -> None:
+def test_nothing_is_started_for_a_healthy_table(
+    type_in: Run, tmp_path: Path, own_folders: Path, sentences: Sentences
+) -> None:
     table = small_tables.delta(tmp_path / "orders", commits=1)
 
-    assert "nothing to do" in type_in("maintain", table).stdout
+    sentences.check("nothing to maintain", type_in("maintain", table).stdout.splitlines()[-1].strip())
     assert type_in("maintain", table, "--dry-run").exit_code == 0
     assert list(own_folders.iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["--action", "explode"], "explode"),
-        (["--confirm"], "--confirm needs --action"),
-        (["--scheduling", "never"], "use writer or service"),
-    ],
+    ("words", "names"),
+    [(["--action", "explode"], "explode"), (["--confirm"], "--action"), (["--scheduling", "never"], "'never'")],
 )
 def test_what_makes_no_sense_is_refused_before_anything_starts(
-    type_in: Run, tmp_path: Path, own_folders: Path, words: list[str], says: str
+    type_in: Run, tmp_path: Path, own_folders: Path, words: list[str], names: str
 ) -> None:
     result = type_in("maintain", small_tables.delta(tmp_path / "orders", commits=MANY), *words)
 
     assert result.exit_code == 1
-    assert says in result.stderr
+    assert names in result.stderr
     assert list(own_folders.iterdir()) == []
 
 
-def test_several_tables_are_not_maintained_by_accident(type_in: Run, tmp_path: Path) -> None:
+def test_several_tables_are_not_maintained_by_accident(type_in: Run, tmp_path: Path, sentences: Sentences) -> None:
     for name in ("a", "b"):
         small_tables.hudi(tmp_path / "lake" / name)
 
     result = type_in("maintain", tmp_path / "lake")
 
     assert result.exit_code == 1
-    assert "there are 2 tables below" in result.stderr
+    found = {"tables": 2, "folder": tmp_path / "lake", "command": f"lakehand check {tmp_path / 'lake'}"}
+    sentences.check("several tables to maintain", result.stderr.strip(), **found)

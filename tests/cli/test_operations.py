@@ -12,6 +12,7 @@ from lakehand.domain.operations import Attempt, Handle, InstanceId, OperationId,
 from lakehand.domain.processes import Json
 from lakehand.store import SqlStore
 from tests.cli.conftest import Run, answer
+from tests.kit.sentences import Sentences
 
 INSTANT = "20261114191013982"
 ME = InstanceId("me")
@@ -59,12 +60,13 @@ def test_operations_are_filtered_by_table_action_and_status(lakehand: Run) -> No
     assert ids("--status", "failed") == []
 
 
-def test_an_operation_is_canceled_retried_and_removed(lakehand: Run) -> None:
+def test_an_operation_is_canceled_retried_and_removed(lakehand: Run, sentences: Sentences) -> None:
     number = submit(lakehand)
 
     assert answer(lakehand("operations", "cancel", number, "--json"))["items"][0]["status"] == "canceled"
     assert answer(lakehand("operations", "retry", number, "--json"))["items"][0]["status"] == "pending"
-    assert "is removed" in lakehand("operations", "remove", number).stdout
+    removed = lakehand("operations", "remove", number).stdout.strip()
+    sentences.check("an operation is removed", removed, operation=number)
     assert answer(lakehand("operations", "show", number, "--json"))["is_deleted"] is True
 
 
@@ -161,7 +163,7 @@ def test_a_terminal_shows_a_live_view_that_ends_with_the_operation(
     assert "succeeded" in result.stdout
 
 
-def test_what_a_dry_run_would_delete_is_listed(lakehand: Run, store: SqlStore) -> None:
+def test_what_a_dry_run_would_delete_is_listed(lakehand: Run, store: SqlStore, sentences: Sentences) -> None:
     lakehand("tables", "change", "trips", "--actions", "clean")
     asked = answer(lakehand("operations", "submit", "trips", "clean", "--dry-run", "--json"))
     listing: dict[str, Json] = {
@@ -172,14 +174,16 @@ def test_what_a_dry_run_would_delete_is_listed(lakehand: Run, store: SqlStore) -
 
     shown = lakehand("operations", "show", asked["id"]).stdout
 
-    assert "would delete 70 files, 3.0 MB" in shown
+    [would] = [line for line in shown.splitlines() if "3.0 MB" in line]
+    sentences.check("what a dry run would delete", would.strip(), files=70, size="3.0 MB")
     assert "/data/trips/49.parquet" in shown
     assert "/data/trips/50.parquet" not in shown
-    assert "... and 20 more" in shown
+    [more] = [line for line in shown.splitlines() if " 20 " in line]
+    sentences.check("more files than are listed", more.strip(), more=20)
 
 
-def test_a_dry_run_of_what_has_none_is_refused_in_one_line(lakehand: Run) -> None:
+def test_a_dry_run_of_what_has_none_is_refused_in_one_line(lakehand: Run, sentences: Sentences) -> None:
     result = lakehand("operations", "submit", "trips", "compaction", "--dry-run")
 
     assert result.exit_code == 1
-    assert "compaction has no dry run" in result.stderr
+    sentences.check("no dry run", result.stderr.strip(), action="compaction")

@@ -8,6 +8,7 @@ import pytest
 
 from lakehand.store import SqlStore
 from tests.cli.conftest import Run, answer
+from tests.kit.sentences import Sentences
 from tests.rest.parts import context_over, serving, with_security
 
 ADMIN = ("--token", "secret")
@@ -19,7 +20,9 @@ def guarded(store: SqlStore) -> Iterator[tuple[str, ...]]:
         yield ("--url", str(client.base_url))
 
 
-def test_a_token_is_created_used_listed_and_revoked(type_in: Run, guarded: tuple[str, ...]) -> None:
+def test_a_token_is_created_used_listed_and_revoked(
+    type_in: Run, guarded: tuple[str, ...], sentences: Sentences
+) -> None:
     made = answer(
         type_in("tokens", "create", "airflow", "--role", "operator", "--owner", "sales", "--expires", "90d",
                 *guarded, *ADMIN, "--json")
@@ -31,11 +34,12 @@ def test_a_token_is_created_used_listed_and_revoked(type_in: Run, guarded: tuple
     assert answer(type_in("tables", "list", *guarded, *mine, "--json"))["items"] == []
     refused = type_in("tokens", "list", *guarded, *mine)
     assert refused.exit_code == 1
-    assert "airflow is an operator, and this needs an admin" in refused.stderr
+    found = {"name": "airflow", "role": "operator", "needed": "admin"}
+    sentences.check("a role that may not", refused.stderr.strip(), **found)
     [listed] = answer(type_in("tokens", "list", *guarded, *ADMIN, "--json"))["items"]
     assert "secret" not in listed
     shown = type_in("tokens", "revoke", str(made["id"]), *guarded, *ADMIN)
-    assert "is revoked" in shown.stdout
+    sentences.check("a token is revoked", shown.stdout.strip(), token=made["id"])
     assert "revoked" in type_in("tokens", "list", *guarded, *ADMIN).stdout
 
 
@@ -54,9 +58,9 @@ def test_a_role_that_there_is_not_is_refused(type_in: Run, guarded: tuple[str, .
     assert "viewer, operator, admin" in result.stderr
 
 
-def test_the_first_token_is_made_without_a_service(type_in: Run, tmp_path: Path) -> None:
+def test_the_first_token_is_made_without_a_service(type_in: Run, tmp_path: Path, sentences: Sentences) -> None:
     here = ("--local", "--home", str(tmp_path / "home"))
-    assert "no tokens" in type_in("tokens", "list", *here).stdout
+    sentences.check("no tokens", type_in("tokens", "list", *here).stdout.strip())
 
     made = answer(type_in("tokens", "create", "root", "--role", "admin", *here, "--json"))
 

@@ -35,6 +35,7 @@ from tests.alerters.mailboxes import Mailbox
 from tests.core.waiting import eventually
 from tests.core.world import HUDI, PassedClock
 from tests.domain.words import COMPACTION
+from tests.kit.sentences import Sentences
 
 TTL = timedelta(minutes=1)
 
@@ -111,7 +112,7 @@ def fail_again(store: SqlStore, table: Table, operation: int) -> None:
 
 
 def test_a_thousand_failures_of_one_cause_are_one_message_and_one_when_it_is_over(
-    store: SqlStore, clock: PassedClock, one: Instance, ops: Mailbox
+    store: SqlStore, clock: PassedClock, one: Instance, ops: Mailbox, sentences: Sentences
 ) -> None:
     table = a_table(store, clock)
     run(store, clock, table, 1, Status.FAILED)
@@ -123,27 +124,32 @@ def test_a_thousand_failures_of_one_cause_are_one_message_and_one_when_it_is_ove
     one.deliver()
 
     [alert] = store.alerts.open_alerts()
-    assert (alert.count, ops.sent) == (51, ["opened compaction of orders failed"])
+    cause = f"operation-failed:{table.id}:compaction"
+    assert (alert.count, ops.sent) == (51, [f"opened {cause}"])
+    sentences.check("title of a failed operation", ops.texts[0].title, action="compaction", table="orders")
 
     run(store, clock, table, 1001, Status.SUCCEEDED)
     one.look()
     one.look(minutes=2)
     one.deliver()
-    assert ops.sent == ["opened compaction of orders failed", "resolved compaction of orders failed"]
+    assert ops.sent == [f"opened {cause}", f"resolved {cause}"]
     assert store.alerts.open_alerts() == []
 
 
-def test_a_cause_that_flickers_is_one_alert(store: SqlStore, clock: PassedClock, one: Instance, ops: Mailbox) -> None:
+def test_a_cause_that_flickers_is_one_alert(
+    store: SqlStore, clock: PassedClock, one: Instance, ops: Mailbox, sentences: Sentences
+) -> None:
     for free in (0.01, 0.5) * 20:
         one.free = free
         one.look(seconds=15)
     one.deliver()
 
-    assert ops.sent == ["opened the disk of instance one fills up"]
+    assert ops.sent == ["opened disk-full:one"]
+    sentences.check("title of a full disk", ops.texts[0].title, instance="one")
 
 
 def test_an_engine_that_is_down_while_it_has_work_is_an_alert_until_it_is_up(
-    store: SqlStore, clock: PassedClock, one: Instance, ops: Mailbox
+    store: SqlStore, clock: PassedClock, one: Instance, ops: Mailbox, sentences: Sentences
 ) -> None:
     new = NewOperation(table=a_table(store, clock).id, instant=Instant("1"), process=TableProcess(action=COMPACTION))
     operation, _ = store.operations.add(new, now=clock.now())
@@ -160,11 +166,13 @@ def test_an_engine_that_is_down_while_it_has_work_is_an_alert_until_it_is_up(
     one.look(minutes=2)
     one.deliver()
 
-    title = "the engine spark of instance one does not run"
-    assert ops.sent == [f"opened {title}", f"resolved {title}"]
+    assert ops.sent == ["opened engine-down:one:spark", "resolved engine-down:one:spark"]
+    sentences.check("title of an engine that is down", ops.texts[0].title, engine="spark", instance="one")
 
 
-def test_a_queue_that_is_stuck_is_an_alert(store: SqlStore, clock: PassedClock, one: Instance, ops: Mailbox) -> None:
+def test_a_queue_that_is_stuck_is_an_alert(
+    store: SqlStore, clock: PassedClock, one: Instance, ops: Mailbox, sentences: Sentences
+) -> None:
     new = NewOperation(
         table=a_table(store, clock).id, instant=Instant("1"), process=TableProcess(action=COMPACTION), queue="night"
     )
@@ -175,11 +183,12 @@ def test_a_queue_that_is_stuck_is_an_alert(store: SqlStore, clock: PassedClock, 
     one.look(minutes=1)
     one.deliver()
 
-    assert ops.sent == ["opened the queue night is stuck"]
+    assert ops.sent == ["opened queue-stuck:night"]
+    sentences.check("title of a queue that is stuck", ops.texts[0].title, queue="night")
 
 
 def test_a_table_is_unreadable_after_a_few_minutes_only(
-    store: SqlStore, clock: PassedClock, one: Instance, ops: Mailbox
+    store: SqlStore, clock: PassedClock, one: Instance, ops: Mailbox, sentences: Sentences
 ) -> None:
     table = a_table(store, clock)
     store.probes.finish({table.id: clock.now()}, {}, now=clock.now(), problems={table.id: "no such file"})
@@ -189,7 +198,8 @@ def test_a_table_is_unreadable_after_a_few_minutes_only(
     one.look(minutes=1)
     one.deliver()
 
-    assert ops.sent == ["opened orders cannot be read"]
+    assert ops.sent == [f"opened table-unreadable:{table.id}"]
+    sentences.check("title of a table that cannot be read", ops.texts[0].title, table="orders")
 
 
 def test_a_reminder_comes_once_a_day_and_not_while_silenced(
@@ -200,8 +210,7 @@ def test_a_reminder_comes_once_a_day_and_not_while_silenced(
         one.look(hours=12.5)
         one.deliver()
 
-    title = "the disk of instance one fills up"
-    assert ops.sent == [f"opened {title}", f"reminder {title}"]
+    assert ops.sent == ["opened disk-full:one", "reminder disk-full:one"]
     assert f"since {store.alerts.open_alerts()[0].opened_at:%Y-%m-%d}" in ops.texts[-1].body
 
 
@@ -274,7 +283,7 @@ def test_a_process_that_is_killed_while_sending_loses_nothing_and_repeats_one_me
     after.look()
     after.deliver()
 
-    assert ops.sent == ["opened the disk of instance one fills up"]
+    assert ops.sent == ["opened disk-full:one"]
     assert Path(tmp_path, ops.texts[0].id).exists()
     assert len(store.alerts.open_alerts()) == 1
 
@@ -298,8 +307,7 @@ def test_a_receiver_that_was_down_gets_each_message_once_and_in_order(
     clock.pass_by(minutes=15)
     one.deliver()
 
-    title = "the disk of instance one fills up"
-    assert (ops.sent, ops.repeated) == ([f"opened {title}", f"resolved {title}"], 0)
+    assert (ops.sent, ops.repeated) == (["opened disk-full:one", "resolved disk-full:one"], 0)
 
 
 def test_an_error_never_shows_the_address_of_a_receiver(

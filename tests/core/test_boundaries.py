@@ -12,6 +12,7 @@ from lakehand.domain.operations import Operation, Status
 from lakehand.domain.tables import Table, TableChanges
 from lakehand.spi import EngineState, TableProcess, TableRuntime
 from tests.core.world import World
+from tests.kit.sentences import Sentences
 
 T1 = "20261115110000000"
 OUTSIDE_TABLE = "lakehand.jobs.boundary.OutsideTable"
@@ -63,7 +64,9 @@ def test_work_that_is_given_again_keeps_the_boundary_it_was_admitted_with(world:
     assert work.parameters["boundary"] == admitted
 
 
-def test_a_place_that_is_refused_at_the_last_moment_is_not_given_to_an_engine(world: World) -> None:
+def test_a_place_that_is_refused_at_the_last_moment_is_not_given_to_an_engine(
+    world: World, sentences: Sentences
+) -> None:
     def refuse(location: str, _extra: Sequence[str]) -> Boundary:
         raise LocationRefused(f"{location} leads to /secret")
 
@@ -73,15 +76,16 @@ def test_a_place_that_is_refused_at_the_last_moment_is_not_given_to_an_engine(wo
     world.restart()
     world.turn()
     operation = world.the_operation(table)
-    assert (operation.status, operation.reason) == (Status.PENDING, f"not admitted: {table.location} leads to /secret")
+    assert operation.status is Status.PENDING
+    sentences.check("not admitted", operation.reason, why=f"{table.location} leads to /secret")
     assert not world.engine.works
 
 
 def test_extra_locations_outside_of_the_warehouses_are_refused_when_they_are_named(world: World) -> None:
-    with pytest.raises(LocationRefused, match="'/etc' is outside of the warehouses"):
+    with pytest.raises(LocationRefused, match="'/etc'"):
         world.add_table("bad", properties={"extra-locations": "/lake/data,/etc"})
     table = world.add_table()
-    with pytest.raises(LocationRefused, match="'/etc' is outside of the warehouses"):
+    with pytest.raises(LocationRefused, match="'/etc'"):
         world.table_service.change(table.id, TableChanges(properties={"extra-locations": "/etc"}))
     assert not world.store.tables.get(table.id).spec.properties
 

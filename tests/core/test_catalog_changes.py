@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from lakehand.core.catalog_changes import CatalogChanges, changes_of
 from lakehand.domain.references import TableReference
 from lakehand.domain.tables import Format, Table, TableId, TableSpec
+from tests.kit.sentences import Sentences
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=timezone.utc)
 
@@ -51,13 +52,13 @@ def test_a_table_that_cannot_be_read_is_neither_retired_nor_registered() -> None
     assert [one.table_name for one in changes.unreadable] == ["new"]
 
 
-def test_an_empty_list_retires_nothing_however_often_it_is_seen() -> None:
+def test_an_empty_list_retires_nothing_however_often_it_is_seen(sentences: Sentences) -> None:
     known = tables("a", "b")
 
     changes = changes_of([], known, {table.id: 100 for table in known})
 
     assert outcome(changes) == ([], [], ["a", "b"])
-    assert "2 are registered" in changes.why_kept
+    sentences.check("an empty list of a catalog", changes.why_kept, registered=2)
 
 
 def test_an_empty_list_is_believed_when_a_person_says_so() -> None:

@@ -13,6 +13,7 @@ from lakehand.domain.tables import Scheduling, Table, TableChanges
 from lakehand.spi import TableRuntime
 from tests.core.world import NOON, World
 from tests.domain.words import COMPACTION
+from tests.kit.sentences import Sentences
 
 T1 = "20261115110000000"
 
@@ -71,31 +72,36 @@ def test_a_notification_after_a_token_was_stored_is_not_answered_with_that_token
     assert schedule.seen_token == world.tables.tokens[table.location]
 
 
-def test_one_bad_table_says_why_and_stops_no_other(world: World) -> None:
+def test_one_bad_table_says_why_and_stops_no_other(world: World, sentences: Sentences) -> None:
     bad, good = world.add_table("bad"), world.add_table("good")
     world.tables.broken.add(bad.location)
     world.tables.plan(good.location, T1)
     world.look()
     assert world.the_operation(good).instant == T1
     [schedule] = world.store.schedules.of_table(bad.id)
-    assert "cannot be read: the storage is on fire" in schedule.last_reason
+    found = {"location": bad.location, "why": "the storage is on fire"}
+    sentences.check("a table cannot be read", schedule.last_reason, **found)
 
 
-def test_a_trigger_that_raises_is_the_trouble_of_its_own_table(world: World, monkeypatch: Any) -> None:
+def test_a_trigger_that_raises_is_the_trouble_of_its_own_table(
+    world: World, monkeypatch: Any, sentences: Sentences
+) -> None:
     table = world.add_table()
     monkeypatch.setattr(world.factory, "trigger", lambda *_: 1 / 0)
     world.look()
     [schedule] = world.store.schedules.of_table(table.id)
-    assert "the evaluation failed: pretend.trigger failed: ZeroDivisionError: division by zero" in schedule.last_reason
+    found = {"method": "pretend.trigger", "error": "ZeroDivisionError: division by zero"}
+    sentences.check("the evaluation failed", schedule.last_reason, **found)
     assert NOON < schedule.due <= NOON + timedelta(minutes=1)
 
 
-def test_a_trigger_that_returns_nonsense_is_named(world: World, monkeypatch: Any) -> None:
+def test_a_trigger_that_returns_nonsense_is_named(world: World, monkeypatch: Any, sentences: Sentences) -> None:
     table = world.add_table()
     monkeypatch.setattr(world.factory, "trigger", lambda *_: "compact it!")
     world.look()
     [schedule] = world.store.schedules.of_table(table.id)
-    assert "pretend.trigger returned str, not one of: TableProcess, Skip" in schedule.last_reason
+    found = {"method": "pretend.trigger", "kind": "str", "kinds": "TableProcess, Skip"}
+    sentences.check("the evaluation returned another type", schedule.last_reason, **found)
 
 
 def test_a_paused_table_is_left_alone_until_it_is_resumed(world: World) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A plugin that hangs, in whichever call, delays nobody else, and its state shows that it hangs."""
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -18,8 +19,10 @@ from lakehand.spi import Action, EngineState, Format, Handle, ProcessFactory, Sk
 from tests.core.waiting import a_while_later, eventually
 from tests.core.world import HUDI, PretendEngine, PretendTables, World
 from tests.domain.words import COMPACTION
+from tests.kit.sentences import SECONDS, TIME, Sentences
 
 T1 = "20261115110000000"
+LOCATION = re.compile(r"/lake/slow\d")
 ODD_WORK = Action.register("odd-work")
 SLOW = Format("slow")
 BOTH = frozenset({COMPACTION, ODD_WORK})
@@ -112,7 +115,7 @@ def reasons(world: World, table: Table) -> dict[str, str]:
     return {str(s.action): s.last_reason for s in world.store.schedules.of_table(table.id)}
 
 
-def test_an_endless_trigger_keeps_neither_its_table_nor_others(world: World, gate: Gate) -> None:
+def test_an_endless_trigger_keeps_neither_its_table_nor_others(world: World, gate: Gate, sentences: Sentences) -> None:
     both, other = world.add_table("both", action_types=BOTH), world.add_table("other")
     for table in (both, other):
         world.tables.plan(table.location, T1)
@@ -121,7 +124,8 @@ def test_an_endless_trigger_keeps_neither_its_table_nor_others(world: World, gat
     assert eventually(lambda: gate.waiting == 1)
     abandon_what_hangs(world)
     world.coordinator.run_once()
-    assert "odd.trigger had not come back after" in reasons(world, both)["odd-work"]
+    reason = reasons(world, both)["odd-work"]
+    sentences.check("a trigger hung", reason, since=TIME, method="odd.trigger", seconds=SECONDS)
     assert state_of(world.plugins.factories[HUDI, ODD_WORK]) == "stuck"
 
 
@@ -136,7 +140,7 @@ def test_a_factory_that_hangs_everywhere_keeps_no_more_than_its_own_pool(world: 
     assert eventually(lambda: has_operation(world, table))
 
 
-def test_a_stuck_factory_is_not_asked_and_its_tables_say_why(world: World, gate: Gate) -> None:
+def test_a_stuck_factory_is_not_asked_and_its_tables_say_why(world: World, gate: Gate, sentences: Sentences) -> None:
     world.add_table("first", action_types=BOTH)
     world.coordinator.run_once()
     assert eventually(lambda: gate.waiting == 1)
@@ -146,7 +150,8 @@ def test_a_stuck_factory_is_not_asked_and_its_tables_say_why(world: World, gate:
     assert eventually(lambda: not world.evaluate_pools.busy())
     world.coordinator.run_once()
     assert gate.waiting == 1
-    assert "odd is not asked to trigger" in reasons(world, later)["odd-work"]
+    found = {"plugin": "odd", "method": re.compile(r"trigger_strategy|trigger"), "seconds": SECONDS, "at": TIME}
+    sentences.check("a factory is not asked", reasons(world, later)["odd-work"], **found)
     assert reasons(world, later)["compaction"] == "no pending plan"
 
 
@@ -184,17 +189,21 @@ def test_a_slow_format_keeps_no_other_format_waiting(world: World, gate: Gate) -
     assert gate.waiting <= 2  # the size of its own pool
 
 
-def test_a_slow_table_is_never_evaluated_by_two_threads(world: World, gate: Gate) -> None:
+def test_a_slow_table_is_never_evaluated_by_two_threads(world: World, gate: Gate, sentences: Sentences) -> None:
     table = world.add_table("slow", format=SLOW)
     world.coordinator.run_once()
     assert eventually(lambda: gate.waiting == 1)
     abandon_what_hangs(world)
     world.coordinator.run_once()
-    assert "had not come back" in reasons(world, table)["compaction"]
+    reason = reasons(world, table)["compaction"]
+    found = {"location": table.location, "since": TIME, "method": "slow.probe", "seconds": SECONDS}
+    sentences.check("a probe hung", reason, **found)
     world.clock.pass_by(minutes=11)
     world.coordinator.run_once()
     assert gate.waiting == 1
-    assert "the last evaluation has not returned yet" in reasons(world, table)["compaction"]
+    reason = reasons(world, table)["compaction"]
+    found = {"since": TIME, "method": "slow.probe", "seconds": SECONDS}
+    sentences.check("the last evaluation still hangs", reason, **found)
 
 
 def test_a_full_pool_defers_the_rest_and_keeps_their_wake_ups(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +218,9 @@ def test_a_full_pool_defers_the_rest_and_keeps_their_wake_ups(world: World, monk
     assert schedule.due > world.clock.now()
 
 
-def test_tables_that_hang_one_after_the_other_make_their_format_stuck(world: World, gate: Gate) -> None:
+def test_tables_that_hang_one_after_the_other_make_their_format_stuck(
+    world: World, gate: Gate, sentences: Sentences
+) -> None:
     tables = [world.add_table(f"slow{n}", format=SLOW) for n in range(6)]
     world.coordinator.run_once()
     for hanging in range(1, 4):
@@ -222,7 +233,11 @@ def test_tables_that_hang_one_after_the_other_make_their_format_stuck(world: Wor
     assert eventually(lambda: not world.evaluate_pools.busy())
     world.coordinator.run_once()
     said = [reasons(world, t)["compaction"] for t in tables]
-    assert len([r for r in said if "slow is not asked to probe" in r]) == 6 - gate.waiting >= 1
+    refused = [reason for reason in said if "slow.probe" not in reason]
+    assert len(refused) == 6 - gate.waiting >= 1
+    for reason in refused:
+        found = {"location": LOCATION, "plugin": "slow", "seconds": SECONDS, "at": TIME}
+        sentences.check("a format is not asked", reason, **found)
 
 
 def two_pending(world: World) -> tuple[Table, Table]:
@@ -244,7 +259,7 @@ def hang_for(world: World, gate: Gate, bad: Table, method: str) -> None:
     vars(world.factory)[method] = hangs
 
 
-def test_an_endless_admission_keeps_no_other_operation(world: World, gate: Gate) -> None:
+def test_an_endless_admission_keeps_no_other_operation(world: World, gate: Gate, sentences: Sentences) -> None:
     bad, good = two_pending(world)
     hang_for(world, gate, bad, "admit")
     world.dispatcher.run_once()
@@ -252,13 +267,13 @@ def test_an_endless_admission_keeps_no_other_operation(world: World, gate: Gate)
     abandon_what_hangs(world)
     put_back = world.the_operation(bad)
     assert (put_back.status, put_back.lease) == (Status.PENDING, None)
-    assert "not admitted: pretend.admit had not come back" in put_back.reason
+    sentences.check("an admission hung", put_back.reason, method="pretend.admit", seconds=SECONDS)
     gate.opened.set()
     assert eventually(lambda: not world.plugins.factories[HUDI, COMPACTION].breaker._hanging)  # type: ignore[attr-defined]
     assert [w.location for w in world.engine.works.values()] == [good.location]
 
 
-def test_what_is_in_flight_counts_as_running(world: World, gate: Gate) -> None:
+def test_what_is_in_flight_counts_as_running(world: World, gate: Gate, sentences: Sentences) -> None:
     bad, good = two_pending(world)
     world.engine.slots = 1
     world.monitor.run_once()
@@ -268,10 +283,13 @@ def test_what_is_in_flight_counts_as_running(world: World, gate: Gate) -> None:
     assert eventually(lambda: gate.waiting == 1)
     world.dispatcher.run_once()
     assert gate.waiting == 1
-    assert list(world.dispatcher.waits().values()) == ["all 1 slots are taken"]
+    [waits] = world.dispatcher.waits().values()
+    sentences.check("all slots are taken", waits, slots=1)
 
 
-def test_an_endless_verdict_keeps_no_other_operation_and_is_no_failure(world: World, gate: Gate) -> None:
+def test_an_endless_verdict_keeps_no_other_operation_and_is_no_failure(
+    world: World, gate: Gate, sentences: Sentences
+) -> None:
     bad, good = two_pending(world)
     world.dispatcher.run_once()
     assert eventually(lambda: len(world.engine.works) == 2)
@@ -283,7 +301,8 @@ def test_an_endless_verdict_keeps_no_other_operation_and_is_no_failure(world: Wo
     abandon_what_hangs(world)
     world.monitor.engines["spark"]._not_before.clear()
     assert eventually(lambda: watched(world, bad) is Status.UNKNOWN)
-    assert "pretend is not asked to verify" in world.the_operation(bad).reason
+    found = {"table": bad.location, "since": TIME, "seconds": SECONDS, "at": TIME, "again": TIME}
+    sentences.check("a verdict hung", world.the_operation(bad).reason, **found)
 
 
 def watched(world: World, table: Table) -> Status:
@@ -304,7 +323,9 @@ class HangingEngine(PretendEngine):
         return self.hang()  # type: ignore[no-any-return]
 
 
-def test_an_engine_that_hangs_keeps_no_other_engine_and_its_work_is_unknown(world: World, gate: Gate) -> None:
+def test_an_engine_that_hangs_keeps_no_other_engine_and_its_work_is_unknown(
+    world: World, gate: Gate, sentences: Sentences
+) -> None:
     other = HangingEngine(gate.wait)
     world.plugins = replace(world.plugins, engines={**world.plugins.engines, "other": proxy_of(other)})
     world.restart()
@@ -328,7 +349,8 @@ def test_an_engine_that_hangs_keeps_no_other_engine_and_its_work_is_unknown(worl
     abandon_what_hangs(world)
     assert eventually(lambda: watched(world, bad) is Status.UNKNOWN)
     unknown = world.the_operation(bad)
-    assert "other is not asked to" in unknown.reason
+    found = {"engine": "other", "method": re.compile(r"capacity|status|renew"), "seconds": SECONDS, "at": TIME}
+    sentences.check("an engine hung", unknown.reason, **found)
     assert unknown.lease is not None
     assert world.plugins.engines["other"].capacity == 0
     assert not world.plugins.engines["other"].health().is_up

@@ -23,6 +23,7 @@ from lakehand.spi import EngineState
 from lakehand.store.database import Database
 from tests.core.waiting import eventually
 from tests.core.world import NOON, World
+from tests.kit.sentences import Sentences
 
 T1 = "20261115110000000"
 
@@ -147,13 +148,16 @@ def row_count(world: World) -> int:
 
 
 @pytest.mark.parametrize("finder", ["prober", "coordinator"])
-def test_a_table_that_cannot_be_read_says_why_and_since_when_until_it_can(world: World, finder: str) -> None:
+def test_a_table_that_cannot_be_read_says_why_and_since_when_until_it_can(
+    world: World, finder: str, sentences: Sentences
+) -> None:
     table = world.add_table()
     world.turn()
     since = broken_by(world, table, finder)
 
     known = world.store.tables.get(table.id)
-    assert known.problem == "/lake/trips cannot be read: the storage is on fire"
+    found = {"location": "/lake/trips", "why": "the storage is on fire"}
+    sentences.check("a table cannot be read", known.problem, **found)
     assert known.problem_since == since
 
     broken_by(world, table, finder)

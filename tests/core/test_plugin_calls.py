@@ -14,6 +14,7 @@ from lakehand.core.plugin_calls.pools import WorkerPools, call_plugin, own_code
 from lakehand.core.plugin_calls.proxies import anything
 from lakehand.domain.errors import PluginBroken, PluginStuck
 from tests.core.waiting import TIMEOUT, a_while_later, eventually
+from tests.kit.sentences import SECONDS, TIME, Sentences
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ def test_a_task_that_fails_ends_no_thread(pools: WorkerPools) -> None:
 
 
 def test_a_call_that_hangs_is_abandoned_and_others_go_on(
-    pools: WorkerPools, plugin: CircuitBreaker, gate: threading.Event
+    pools: WorkerPools, plugin: CircuitBreaker, gate: threading.Event, sentences: Sentences
 ) -> None:
     left: Queue[str] = Queue()
     for _ in range(2):
@@ -77,7 +78,7 @@ def test_a_call_that_hangs_is_abandoned_and_others_go_on(
     pools.abandon_overdue()
     assert left.empty()
     pools.abandon_overdue(a_while_later())
-    assert "odd.trigger had not come back" in left.get(timeout=TIMEOUT)
+    sentences.check("a call hung", left.get(timeout=TIMEOUT), method="odd.trigger", seconds=SECONDS)
     done = threading.Event()
     pools.submit("pool", done.set, lambda _: None)
     assert done.wait(TIMEOUT)
@@ -193,13 +194,15 @@ def test_closing_waits_for_no_abandoned_call(pools: WorkerPools, plugin: Circuit
 
 
 def test_an_open_breaker_allows_a_trial_call_after_its_pause(
-    plugin: CircuitBreaker, monkeypatch: pytest.MonkeyPatch
+    plugin: CircuitBreaker, monkeypatch: pytest.MonkeyPatch, sentences: Sentences
 ) -> None:
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     plugin.abandoned("a call", "trigger", 60.0)
-    with pytest.raises(PluginStuck, match="odd is not asked to trigger: trigger had not come back after 60 s") as stuck:
+    with pytest.raises(PluginStuck) as stuck:
         call_plugin(plugin, "", "trigger", anything, int)
+    found = {"plugin": "odd", "method": "trigger", "hung": "trigger", "seconds": 60, "at": TIME}
+    sentences.check("a stuck plugin is not asked", str(stuck.value), **found)
     assert stuck.value.again.total_seconds() == 60
     now[0] += 61
     plugin.allow("trigger")  # one call tries
@@ -244,13 +247,15 @@ def test_a_plugin_keeps_no_more_than_so_many_threads() -> None:
         call_plugin(reader, "", "probe", anything, str)
 
 
-def test_slow_calls_are_reported(plugin: CircuitBreaker) -> None:
+def test_slow_calls_are_reported(plugin: CircuitBreaker, sentences: Sentences) -> None:
     plugin.returned("inspect", 12.0)
     assert plugin.state()[0] == "slow"
-    assert "inspect took 12 s at" in plugin.state()[1]
+    sentences.check("a slow call", plugin.state()[1], method="inspect", seconds=12, at=TIME)
 
 
-def test_an_exit_in_a_plugin_ends_nothing_of_ours(pools: WorkerPools, plugin: CircuitBreaker) -> None:
+def test_an_exit_in_a_plugin_ends_nothing_of_ours(
+    pools: WorkerPools, plugin: CircuitBreaker, sentences: Sentences
+) -> None:
     answers: Queue[Exception] = Queue()
 
     def exits() -> None:
@@ -263,4 +268,5 @@ def test_an_exit_in_a_plugin_ends_nothing_of_ours(pools: WorkerPools, plugin: Ci
             answers.put(error)
 
     pools.submit("pool", task, lambda _: None)
-    assert "odd.trigger failed: SystemExit: 1" in str(answers.get(timeout=TIMEOUT))
+    failed = str(answers.get(timeout=TIMEOUT))
+    sentences.check("a call failed", failed, method="odd.trigger", error="SystemExit: 1")

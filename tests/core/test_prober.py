@@ -17,6 +17,7 @@ from lakehand.spi import Skip, at_fixed_rate
 from tests.core.waiting import a_while_later, eventually
 from tests.core.world import CLEAN, HUDI, NOON, World
 from tests.domain.words import COMPACTION
+from tests.kit.sentences import SECONDS, TIME, Sentences
 
 T1 = "20261115110000000"
 BOTH = frozenset({COMPACTION, CLEAN})
@@ -80,11 +81,16 @@ def test_a_change_is_not_lost_when_we_die_before_its_actions_are_woken(
     assert world.the_operation(table).instant == T1
 
 
-def test_a_table_that_cannot_be_read_any_more_says_so_for_each_action(world: World, table: Table) -> None:
+def test_a_table_that_cannot_be_read_any_more_says_so_for_each_action(
+    world: World, table: Table, sentences: Sentences
+) -> None:
     world.tables.broken.add(table.location)
     world.look()
     said = [s.last_reason for s in schedules(world, table).values()]
-    assert ["cannot be read: the storage is on fire" in reason for reason in said] == [True, True]
+    assert len(said) == 2
+    for reason in said:
+        found = {"location": table.location, "why": "the storage is on fire"}
+        sentences.check("a table cannot be read", reason, **found)
     world.tables.broken.clear()
     world.clock.pass_by(minutes=11)
     world.look()
@@ -172,7 +178,7 @@ def threads(store: Any) -> Iterator[World]:
         pools.close(timeout=0.0)
 
 
-def test_a_probe_that_hangs_is_abandoned_and_those_behind_it_come_soon(threads: World) -> None:
+def test_a_probe_that_hangs_is_abandoned_and_those_behind_it_come_soon(threads: World, sentences: Sentences) -> None:
     tables = [threads.add_table(f"t{n:02}") for n in range(FEW + 2)]
     threads.coordinator.run_once()
     assert eventually(lambda: all_looked_at(threads, tables))
@@ -189,8 +195,8 @@ def test_a_probe_that_hangs_is_abandoned_and_those_behind_it_come_soon(threads: 
     assert eventually(lambda: all_have_an_operation(threads, tables))
     assert hanging.waiting == 1
     text = schedules(threads, bad)["compaction"].last_reason
-    assert text.startswith("the last evaluation has not returned yet: set aside since ")
-    assert "hudi.probe had not come back after" in text
+    found = {"since": TIME, "method": "hudi.probe", "seconds": SECONDS}
+    sentences.check("the last evaluation still hangs", text, **found)
     hanging.opened.set()
     assert eventually(lambda: not threads.plugins.formats[HUDI].breaker._hanging)  # type: ignore[attr-defined]
 

@@ -11,6 +11,7 @@ from lakehand.domain.processes import TableProcess
 from lakehand.domain.tables import Table
 from lakehand.spi import EngineState, RecoverProcessFailed, StateKey
 from tests.core.world import CLEAN, World
+from tests.kit.sentences import Sentences
 
 T1 = "20261115110000000"
 COUNT = StateKey(name="count", default=0, encode=str, decode=int)
@@ -52,7 +53,7 @@ def test_a_pending_one_that_cannot_be_recovered_fails_alone_with_its_reason(worl
     assert kinds[0] == "operation.failed"
 
 
-def test_each_is_recovered_once_per_process_and_new_ones_not_at_all(world: World) -> None:
+def test_each_is_recovered_once_per_process_and_new_ones_not_at_all(world: World, sentences: Sentences) -> None:
     bad, good = two_planned(world)
     world.coordinator.run_once()
     asked = refusing(world, bad, OSError("the storage is away"))
@@ -67,7 +68,8 @@ def test_each_is_recovered_once_per_process_and_new_ones_not_at_all(world: World
     assert asked.count(bad.id) >= 2
     assert new.id not in asked
     waits = world.the_operation(bad)
-    assert (waits.status, waits.reason) == (Status.PENDING, "not admitted: the storage is away")
+    assert waits.status is Status.PENDING
+    sentences.check("not admitted", waits.reason, why="the storage is away")
 
 
 def test_the_process_that_recover_gives_is_the_one_that_runs(world: World) -> None:
@@ -80,7 +82,7 @@ def test_the_process_that_recover_gives_is_the_one_that_runs(world: World) -> No
     assert work.parameters == {"made": "anew", "boundary": world.draw_boundary(good.location, ()).as_parameter()}
 
 
-def test_a_live_one_that_cannot_be_recovered_is_what_its_table_says(world: World) -> None:
+def test_a_live_one_that_cannot_be_recovered_is_what_its_table_says(world: World, sentences: Sentences) -> None:
     bad, good = two_planned(world)
     world.turn()
     refusing(world, bad, RecoverProcessFailed("no more"))
@@ -88,7 +90,7 @@ def test_a_live_one_that_cannot_be_recovered_is_what_its_table_says(world: World
     world.rescuer.adopt()
     world.turn()
     assert world.the_operation(bad).status is Status.SUBMITTED
-    assert "no more; its table decides what became of it" in world.the_operation(bad).reason
+    sentences.check("cannot be recovered while it runs", world.the_operation(bad).reason, why="no more")
     for table in (bad, good):
         world.tables.complete(table.location, T1)
     world.engine.says(EngineState.LOST)
@@ -176,7 +178,7 @@ def switched_off(world: World) -> World:
     return world
 
 
-def test_operations_of_a_plugin_that_is_off_wait_and_say_for_what(world: World) -> None:
+def test_operations_of_a_plugin_that_is_off_wait_and_say_for_what(world: World, sentences: Sentences) -> None:
     pending, live = two_planned(world)
     world.engine.slots = 1
     world.monitor.run_once()
@@ -189,9 +191,10 @@ def test_operations_of_a_plugin_that_is_off_wait_and_say_for_what(world: World) 
     for _ in range(2):
         world.turn()
     assert world.the_operation(first).status is Status.PENDING
-    assert "not admitted: no plugin does compaction for hudi" in world.the_operation(first).reason
+    plugin = {"action": "compaction", "format": "hudi"}
+    sentences.check("not admitted without a plugin", world.the_operation(first).reason, **plugin)
     assert world.the_operation(second).status is Status.UNKNOWN
-    assert "no plugin does compaction for hudi" in world.the_operation(second).reason
+    sentences.check("unknown without a plugin", world.the_operation(second).reason, **plugin)
     world.plugins = on
     world.restart()
     world.rescuer.adopt()
@@ -203,7 +206,7 @@ def test_operations_of_a_plugin_that_is_off_wait_and_say_for_what(world: World) 
     assert world.the_operation(first).status is Status.SUBMITTED
 
 
-def test_schedules_and_state_survive_that_their_plugin_is_off_for_a_while(world: World) -> None:
+def test_schedules_and_state_survive_that_their_plugin_is_off_for_a_while(world: World, sentences: Sentences) -> None:
     table = world.add_table()
     counted: list[int] = []
     world.factory.says[CLEAN] = lambda runtime: counted.append(runtime.update_state(COUNT, lambda n: n + 1))
@@ -216,7 +219,7 @@ def test_schedules_and_state_survive_that_their_plugin_is_off_for_a_while(world:
         world.clock.pass_by(minutes=11)
         world.look()
     [schedule] = world.store.schedules.of_table(table.id)
-    assert "no plugin does compaction for hudi" in schedule.last_reason
+    sentences.check("no plugin", schedule.last_reason, action="compaction", format="hudi")
     world.plugins = on
     world.restart()
     world.clock.pass_by(minutes=11)
@@ -225,7 +228,7 @@ def test_schedules_and_state_survive_that_their_plugin_is_off_for_a_while(world:
     assert counted[:2] == [1, 2]
 
 
-def test_operations_of_an_engine_that_is_off_wait_and_say_for_what(world: World) -> None:
+def test_operations_of_an_engine_that_is_off_wait_and_say_for_what(world: World, sentences: Sentences) -> None:
     pending, live = two_planned(world)
     world.engine.slots = 1
     world.monitor.run_once()
@@ -237,4 +240,4 @@ def test_operations_of_an_engine_that_is_off_wait_and_say_for_what(world: World)
     states = {world.the_operation(t).status for t in (pending, live)}
     assert states == {Status.PENDING, Status.UNKNOWN}
     [unknown] = [o for o in map(world.the_operation, (pending, live)) if o.status is Status.UNKNOWN]
-    assert "it waits for its engine: no engine is called 'spark'" in unknown.reason
+    sentences.check("unknown without an engine", unknown.reason, engine="spark")

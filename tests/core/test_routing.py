@@ -14,6 +14,7 @@ from lakehand.domain.tables import Table, TableChanges
 from lakehand.spi import EngineState
 from tests.core.world import PretendEngine, World
 from tests.domain.words import COMPACTION
+from tests.kit.sentences import Sentences
 
 T1 = "20261115110000000"
 
@@ -40,17 +41,16 @@ def planned(world: World, size: int, properties: Mapping[str, str]) -> Table:
     return table
 
 
-def test_large_work_goes_to_an_application_and_small_work_to_the_driver(world: World) -> None:
+def test_large_work_goes_to_an_application_and_small_work_to_the_driver(world: World, sentences: Sentences) -> None:
     applications = with_applications(world)
     table = planned(world, 3_000_000, {"large-from": "2MB"})
 
     operation = world.the_operation(table)
     assert (len(applications.works), len(world.engine.works)) == (1, 0)
     assert (operation.process.engine, operation.status) == ("spark-submit", Status.SUBMITTED)
-    assert (
-        "2.9 MB to read, large from 2.0 MB"
-        in Explainer(store=world.store, plugins=world.plugins, waits=dict).explain(table.id).actions[-1].now
-    )
+    explained = Explainer(store=world.store, plugins=world.plugins, waits=dict).explain(table.id).actions[-1].now
+    found = {"operation": operation.id, "engine": "spark-submit", "size": "2.9 MB", "limit": "2.0 MB"}
+    sentences.check("large work of an application", explained, **found)
 
 
 def test_the_table_decides_what_is_large(world: World) -> None:

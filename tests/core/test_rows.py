@@ -16,6 +16,7 @@ from lakehand.domain.tables import Table, TableChanges
 from lakehand.spi import EngineState
 from tests.core.world import World
 from tests.domain.words import COMPACTION
+from tests.kit.sentences import Sentences
 
 T1, T2 = "20261115110000000", "20261115110000001"
 BEFORE: Mapping[str, Json] = {"state": "1", "rows": 100, "from": "data", "checksum": "aa"}
@@ -81,15 +82,16 @@ def test_a_stored_operation_without_the_comparison_is_not_taken_for_one_with_it(
     table = world.add_table()
     world.operations.submit(table, COMPACTION, Instant(T1), {}, origin="ana")
 
-    with pytest.raises(Conflict, match="without verify_rows"):
+    with pytest.raises(Conflict, match="verify_rows"):
         world.operations.submit(table, COMPACTION, Instant(T1), {}, origin="ana", verify_rows=RowMode.COUNT)
 
 
-def test_a_wrong_value_is_shown_and_nothing_runs(world: World) -> None:
+def test_a_wrong_value_is_shown_and_nothing_runs(world: World, sentences: Sentences) -> None:
     table = begun(world, **{"verify-rows": "sometimes"})
 
     assert world.engine.works == {}
-    assert "use off, count, checksum" in world.the_operation(table).reason
+    found = {"value": "sometimes", "values": "off, count, checksum"}
+    sentences.check("no such way to compare rows", world.the_operation(table).reason, **found)
 
 
 def test_equal_rows_are_a_success_with_the_numbers_in_the_result(world: World) -> None:
@@ -102,7 +104,7 @@ def test_equal_rows_are_a_success_with_the_numbers_in_the_result(world: World) -
     assert done.result["verified_rows"] == report("equal")["verified_rows"]
 
 
-def test_unequal_rows_fail_the_operation_and_pause_the_table_at_once(world: World) -> None:
+def test_unequal_rows_fail_the_operation_and_pause_the_table_at_once(world: World, sentences: Sentences) -> None:
     table = begun(world)
     world.tables.complete(table.location, T1)
     world.tables.plan(table.location, T2)
@@ -115,7 +117,8 @@ def test_unequal_rows_fail_the_operation_and_pause_the_table_at_once(world: Worl
     assert failed.result["verified_rows"]["before"]["rows"] == 100  # type: ignore[index,call-overload]
     paused = world.store.tables.get(table.id)
     assert paused.paused
-    assert "100 rows, then 99" in paused.pause_reason
+    found = {"operation": failed.id, "action": "compaction", "before": 100, "after": 99}
+    sentences.check("paused because of its rows", paused.pause_reason, **found)
     world.clock.pass_by(hours=1)
     world.turn()
     assert len(world.engine.works) == 1  # the second plan does not run
@@ -149,14 +152,15 @@ def test_a_table_that_a_person_paused_is_no_alert(world: World) -> None:
     assert list(table_causes(troubles(world))) == []
 
 
-def test_explain_says_why_the_table_is_paused(world: World) -> None:
+def test_explain_says_why_the_table_is_paused(world: World, sentences: Sentences) -> None:
     table = begun(world)
     ended(world, table, EngineState.SUCCEEDED, result=report("unequal"))
 
     explained = Explainer(store=world.store, plugins=world.plugins, waits=dict).explain(table.id)
 
-    assert "100 rows, then 99" in explained.summary
-    assert any("100 rows, then 99" in one.now for one in explained.actions)
+    why = world.store.tables.get(table.id).pause_reason
+    sentences.check("the table is paused with a reason", explained.summary, why=why)
+    assert any(why in one.now for one in explained.actions)
 
 
 def test_a_lost_report_is_repeated_by_an_attempt_that_only_compares(world: World) -> None:
@@ -217,19 +221,19 @@ def test_rows_that_can_never_be_read_fail_the_operation_and_pause_the_table(worl
     assert "a data file is missing" in world.store.tables.get(table.id).pause_reason
 
 
-def test_a_job_that_never_compares_ends_with_that_said(world: World) -> None:
+def test_a_job_that_never_compares_ends_with_that_said(world: World, sentences: Sentences) -> None:
     table = begun(world)
     world.tables.complete(table.location, T1)
 
     done = ended(world, table, EngineState.SUCCEEDED)
 
     assert done.status is Status.SUCCEEDED
-    assert done.result["verified_rows"] == {
-        "mode": "checksum", "outcome": "not-compared", "reason": "its job does not compare rows",
-    }  # fmt: skip
+    verified: Any = done.result["verified_rows"]
+    assert (verified["mode"], verified["outcome"]) == ("checksum", "not-compared")
+    sentences.check("a job that does not compare rows", verified["reason"])
 
 
-def test_a_cancel_during_the_comparison_ends_it_with_that_said(world: World) -> None:
+def test_a_cancel_during_the_comparison_ends_it_with_that_said(world: World, sentences: Sentences) -> None:
     table = begun(world)
     world.tables.complete(table.location, T1)
     world.operations.cancel(world.the_operation(table).id, by="ana")
@@ -237,4 +241,5 @@ def test_a_cancel_during_the_comparison_ends_it_with_that_said(world: World) -> 
     done = ended(world, table, EngineState.CANCELED)
 
     assert done.status is Status.SUCCEEDED
-    assert "stopped as asked" in str(done.result["verified_rows"])
+    verified: Any = done.result["verified_rows"]
+    sentences.check("a comparison that was canceled", verified["reason"])

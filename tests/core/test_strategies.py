@@ -18,6 +18,7 @@ from lakehand.domain.tables import Table, TableChanges
 from lakehand.spi import EngineState, ProcessTriggerStrategy, TableRuntime, at_fixed_rate
 from tests.core.world import CLEAN, NOON, World
 from tests.domain.words import COMPACTION
+from tests.kit.sentences import Sentences
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -83,13 +84,16 @@ def test_the_interval_counts_from_the_last_start_not_from_its_end(world: World, 
     assert soon_after(cleans(world)[1], HOUR + bit(hourly))
 
 
-def test_a_run_that_is_longer_than_its_interval_is_waited_for_without_haste(world: World, hourly: Table) -> None:
+def test_a_run_that_is_longer_than_its_interval_is_waited_for_without_haste(
+    world: World, hourly: Table, sentences: Sentences
+) -> None:
     world.factory.says[CLEAN] = a_clean
     world.look()
     pass_by_minutes(world, 150)
     assert len(world.store.operations.of_table(hourly.id, recent=9)) == 1
     assert [soon_after(at, n * HOUR + bit(hourly)) for n, at in enumerate(cleans(world)[1:], start=1)] == [True] * 2
-    assert "is under way" in reason_of(world, hourly)
+    [running] = world.store.operations.of_table(hourly.id, recent=9)
+    sentences.check("the last run is under way", reason_of(world, hourly), operation=running.id)
 
 
 def test_neither_a_commit_nor_a_word_of_the_writer_hurries_a_strategy_of_the_clock(world: World, hourly: Table) -> None:
@@ -191,14 +195,15 @@ def test_an_interval_and_changes_are_both_reasons_to_ask(world: World) -> None:
     assert len(cleans(world)) == 3
 
 
-def test_a_strategy_that_fails_later_is_the_trouble_of_its_own_action(world: World) -> None:
+def test_a_strategy_that_fails_later_is_the_trouble_of_its_own_action(world: World, sentences: Sentences) -> None:
     world.factory.strategies[CLEAN] = "every now and then"  # type: ignore[assignment]
     table = world.add_table(action_types=BOTH)
     world.tables.plan(table.location, "1")
     world.look()
     assert world.the_operation(table).process.action == COMPACTION
     reasons = {s.action: s.last_reason for s in world.store.schedules.of_table(table.id)}
-    assert "pretend.trigger_strategy returned str, not a ProcessTriggerStrategy" in reasons[CLEAN]
+    found = {"method": "pretend.trigger_strategy", "kind": "str"}
+    sentences.check("a strategy of another type", reasons[CLEAN], **found)
 
 
 def test_parallelism_limits_what_runs_over_two_instances(store: Any) -> None:

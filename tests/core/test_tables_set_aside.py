@@ -20,6 +20,7 @@ from lakehand.spi import EngineState
 from tests.core.waiting import a_while_later, eventually
 from tests.core.world import HUDI, World
 from tests.domain.words import COMPACTION
+from tests.kit.sentences import SECONDS, TIME, Sentences
 
 T1 = "20261115110000000"
 BAD = 10  # more than there are threads
@@ -114,34 +115,34 @@ def reads_first(trigger: Any) -> Any:
 
 
 def test_a_table_that_is_set_aside_says_since_when_and_why_and_when_it_is_tried_again(
-    world: World, bad: HangingTables
+    world: World, bad: HangingTables, sentences: Sentences
 ) -> None:
     bad.hang_in(world.tables, "probe")
     world.coordinator.run_once()
     abandon_all(world, bad)
     table = world.store.tables.by_locations(["/lake/bad0"])["/lake/bad0"]
-    assert eventually(lambda: (world.coordinator.run_once(), "set aside" in reason(world, table))[1])
+    assert eventually(lambda: (world.coordinator.run_once(), "hudi.probe" in reason(world, table))[1])
     world.clock.pass_by(minutes=11)
     world.coordinator.run_once()
     explainer = Explainer(store=world.store, plugins=world.plugins, waits=dict)
     [text] = [a.now for a in explainer.explain(table.id).actions if a.action == COMPACTION]
-    assert "set aside since " in text
-    assert "hudi.probe had not come back after" in text
-    assert "it is tried again when that call has ended" in text
+    found = {"since": TIME, "method": "hudi.probe", "seconds": SECONDS}
+    sentences.check("the last evaluation still hangs", text, **found)
     bad.opened.set()  # the calls end; the table stays aside for a minute, counted from the hang
     breaker: Any = world.plugins.formats[HUDI].breaker  # type: ignore[attr-defined]
     assert eventually(lambda: not breaker._hanging)
-    assert eventually(lambda: shows_next_attempt(world, table))
+    assert eventually(lambda: "hudi.probe" not in evaluated(world, table))
+    found = {"table": "/lake/bad0", "since": TIME, "seconds": SECONDS, "at": TIME, "again": TIME}
+    sentences.check("a table that is set aside is not probed", reason(world, table), **found)
 
 
-def shows_next_attempt(world: World, table: Table) -> bool:
+def evaluated(world: World, table: Table) -> str:
     world.clock.pass_by(minutes=11)
     world.coordinator.run_once()
-    text = reason(world, table)
-    return "hudi is not asked to probe /lake/bad0: set aside since" in text and "; it is tried again at " in text
+    return reason(world, table)
 
 
-def test_an_operation_of_a_table_that_hangs_keeps_no_other_from_its_verdict(world: World) -> None:
+def test_an_operation_of_a_table_that_hangs_keeps_no_other_from_its_verdict(world: World, sentences: Sentences) -> None:
     tables = [world.add_table(name) for name in ("bad", "good")]
     for table in tables:
         world.tables.plan(table.location, T1)
@@ -157,7 +158,8 @@ def test_an_operation_of_a_table_that_hangs_keeps_no_other_from_its_verdict(worl
     abandon_what_hangs(world)
     world.monitor.engines["spark"]._not_before.clear()
     assert eventually(lambda: after_a_round(world, tables[0]) is Status.UNKNOWN)
-    assert "pretend is not asked to verify /lake/bad: set aside since" in world.the_operation(tables[0]).reason
+    found = {"table": "/lake/bad", "since": TIME, "seconds": SECONDS, "at": TIME, "again": TIME}
+    sentences.check("a verdict hung", world.the_operation(tables[0]).reason, **found)
     assert eventually(lambda: after_a_round(world, tables[1]) is Status.SUCCEEDED)
     assert hanging.waiting == ["/lake/bad"]
     hanging.opened.set()
@@ -178,15 +180,17 @@ def ask(plugin: CircuitBreaker, table: str) -> str:
 
 
 def test_a_table_that_hangs_again_and_again_is_left_alone_for_longer_each_time(
-    plugin: CircuitBreaker, monkeypatch: pytest.MonkeyPatch
+    plugin: CircuitBreaker, monkeypatch: pytest.MonkeyPatch, sentences: Sentences
 ) -> None:
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     for rest in (60, 120, 240, 480, 960, 1920, 3600, 3600):
         plugin.abandoned("call", "probe", 60.0, "/lake/bad")
         plugin.returned_late("call", "/lake/bad")
-        with pytest.raises(PluginStuck, match="hudi is not asked to probe /lake/bad: set aside since") as stuck:
+        with pytest.raises(PluginStuck) as stuck:
             ask(plugin, "/lake/bad")
+        found = {"table": "/lake/bad", "since": TIME, "seconds": 60, "at": TIME, "again": TIME}
+        sentences.check("a table is set aside after a call that hung", str(stuck.value), **found)
         assert stuck.value.again.total_seconds() == rest
         assert ask(plugin, "/lake/good") == "token"
         now[0] += rest
@@ -199,20 +203,24 @@ def test_a_table_that_hangs_again_and_again_is_left_alone_for_longer_each_time(
 
 
 def test_a_table_is_not_tried_while_its_call_still_hangs(
-    plugin: CircuitBreaker, monkeypatch: pytest.MonkeyPatch
+    plugin: CircuitBreaker, monkeypatch: pytest.MonkeyPatch, sentences: Sentences
 ) -> None:
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     plugin.abandoned("call", "inspect", 60.0, "/lake/bad")
     now[0] += 10_000
-    with pytest.raises(PluginStuck, match="if that call has ended by then"):
+    with pytest.raises(PluginStuck) as stuck:
         ask(plugin, "/lake/bad")
+    found = {"table": "/lake/bad", "since": TIME, "seconds": 60, "at": TIME, "again": TIME}
+    sentences.check("a table is set aside until a call ends", str(stuck.value), **found)
     plugin.returned_late("call", "/lake/bad")
     assert ask(plugin, "/lake/bad") == "token"
     assert plugin._tables, "another method answered: the one that hung has not"
 
 
-def test_a_format_is_stuck_only_when_calls_at_many_different_tables_hang_at_once(plugin: CircuitBreaker) -> None:
+def test_a_format_is_stuck_only_when_calls_at_many_different_tables_hang_at_once(
+    plugin: CircuitBreaker, sentences: Sentences
+) -> None:
     for n in range(MOST_TABLES - 1):
         plugin.abandoned(n, "probe", 60.0, f"/lake/bad{n}")
     assert plugin.state()[0] == "slow"
@@ -221,8 +229,10 @@ def test_a_format_is_stuck_only_when_calls_at_many_different_tables_hang_at_once
     assert plugin.state()[0] == "slow"
     plugin.abandoned("last", "probe", 60.0, "/lake/one-too-many")
     assert plugin.state()[0] == "stuck"
-    with pytest.raises(PluginStuck, match="hudi is not asked to probe: probe had not come back"):
+    with pytest.raises(PluginStuck) as stuck:
         ask(plugin, "/lake/good")
+    found = {"plugin": "hudi", "method": "probe", "hung": "probe", "seconds": 60, "at": TIME}
+    sentences.check("a stuck plugin is not asked", str(stuck.value), **found)
 
 
 def test_a_stuck_format_whose_trial_is_answered_is_trusted_again(

@@ -14,6 +14,7 @@ from tests.formats.delta.logs import MB, LogTable, adds, remove
 from tests.formats.hudi import runtime as hudi
 from tests.formats.hudi.runtime import MemoryRuntime, copied
 from tests.formats.test_refusals import MAKE, Subject, request
+from tests.kit.sentences import TIME, Sentences
 
 # format, an action that commits
 COMMITTING = [
@@ -58,12 +59,11 @@ def test_storage_that_commits_atomically_is_no_risk(name: str, scheme: str, tmp_
     assert "only-writer" not in str(getattr(answer, "message", "")) + str(getattr(answer, "reason", ""))
 
 
-def test_the_decision_says_what_is_needed_and_why_it_is_not_done(tmp_path: Path) -> None:
+def test_the_decision_says_what_is_needed_and_why_it_is_not_done(tmp_path: Path, sentences: Sentences) -> None:
     decided = decide_vacuum(tmp_path)
     assert isinstance(decided, Skip)
-    assert decided.reason.startswith("1 removed files")
-    assert "; it is not done: on s3:// one of two Delta commits is lost, without an error" in decided.reason
-    assert "spark.delta.logStore.s3a.impl" in decided.reason
+    ways_out = {"option": "spark.delta.logStore.s3a.impl", "key": "delta.only-writer=true"}
+    sentences.check("a commit of Delta could be lost", decided.reason, removed=1, **ways_out)
 
 
 def test_a_log_store_that_is_safe_on_s3_is_no_risk(tmp_path: Path) -> None:
@@ -124,13 +124,13 @@ def test_a_paimon_catalog_without_a_lock_that_works_protects_nobody(
 ) -> None:
     answer = admitted(*paimon_of_catalog(tmp_path, kind, uri, lock), "expire-snapshots")
     text = answer.message if isinstance(answer, Failure) else getattr(answer, "reason", "")
-    assert "one of two Paimon snapshots is lost" in text
+    assert "paimon.only-writer=true" in text
 
 
 @pytest.mark.parametrize(("kind", "uri"), [("jdbc", MYSQL), ("hive", "thrift://x")])
 def test_a_paimon_catalog_with_a_lock_is_safe_anywhere(kind: str, uri: str, tmp_path: Path) -> None:
     answer = admitted(*paimon_of_catalog(tmp_path, kind, uri, "true"), "expire-snapshots")
-    assert "is lost" not in str(getattr(answer, "message", "")) + str(getattr(answer, "reason", ""))
+    assert "only-writer" not in str(getattr(answer, "message", "")) + str(getattr(answer, "reason", ""))
 
 
 def paimon_of_catalog(folder: Path, kind: str, uri: str, lock: str) -> Subject:
@@ -154,13 +154,12 @@ ZOOKEEPER = {
 
 @pytest.mark.parametrize("lock", [{}, FILE_LOCK])
 def test_a_plan_of_a_hudi_writer_waits_for_a_lock_that_works_on_an_object_store(
-    lock: Mapping[str, str], tmp_path: Path
+    lock: Mapping[str, str], tmp_path: Path, sentences: Sentences
 ) -> None:
     decided = decide_compaction(tmp_path, lock)
     assert isinstance(decided, Skip)
-    assert decided.reason.startswith("plan ")
-    assert "; it is not done: Hudi's file lock protects nobody on an object store" in decided.reason
-    assert "hudi.only-writer=true" in decided.reason
+    plan = {"plan": hudi.ORDERS_V9, "since": TIME}
+    sentences.check("a file lock of Hudi on an object store", decided.reason, **plan, key="hudi.only-writer=true")
 
 
 def test_a_lock_across_processes_or_no_other_writer_lets_hudi_plans_run(tmp_path: Path) -> None:
@@ -189,7 +188,7 @@ def test_hudi_work_that_we_plan_is_refused_with_the_way_out_and_done_where_nobod
     refused = plan(tmp_path / "refused", action, {})
     allowed = plan(tmp_path / "allowed", action, {"hudi.only-writer": "true"})
     assert isinstance(refused, Skip)
-    assert "or hudi.only-writer=true if nobody but Lakehand writes to the table" in refused.reason
+    assert "hudi.only-writer=true" in refused.reason
     assert "lock" not in allowed.reason, allowed
     assert isinstance(allowed, TableProcess) or action == "archive", "too few commits for an archive"
 

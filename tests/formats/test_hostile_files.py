@@ -4,6 +4,7 @@
 import gzip
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ from lakehand.storage import avro as avro_module
 from tests import small_tables
 from tests.formats.iceberg.made import WrittenTable
 from tests.formats.paimon.handmade import HandMade, small
+from tests.kit.sentences import Sentences
 from tests.storage.avro_files import avro_file, deflated, record
 
 SELF = avro_file(record(("a", "A")), [(1, b"")])
@@ -122,7 +124,7 @@ def test_the_sound_table_is_read(name: str, made: dict[str, Path]) -> None:
 
 @pytest.mark.parametrize(
     ("make", "kind"),
-    [(os.mkfifo, "a pipe"), (lambda file: file.symlink_to("/dev/zero"), "a link")],
+    [(os.mkfifo, "pipe"), (lambda file: file.symlink_to("/dev/zero"), "link")],
     ids=["pipe", "endless device"],
 )
 @pytest.mark.parametrize(("name", "pattern"), FILES)
@@ -136,7 +138,7 @@ def test_an_odd_file_instead_of_metadata_is_refused_by_name(
         except (OSError, Invalid) as error:
             seen.append((file.name, str(error)))
     assert seen
-    assert [name for name, text in seen if f"{name} is {kind}" not in text] == []
+    assert [name for name, text in seen if name not in text or f" {kind}" not in text] == []
 
 
 @pytest.mark.parametrize(
@@ -148,14 +150,14 @@ def test_an_odd_file_instead_of_metadata_is_refused_by_name(
         ("hudi", PENDING),
     ],
 )
-@pytest.mark.parametrize("attack", [(SELF, "contains itself"), (BOMB, "unpacks to more than 1000000 bytes")])
+@pytest.mark.parametrize("attack", [(SELF, OSError), (BOMB, TooLarge)], ids=["contains itself", "bomb"])
 def test_hostile_avro_is_an_error_about_its_file(
-    name: str, pattern: str, attack: tuple[bytes, str], made: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    name: str, pattern: str, attack: tuple[bytes, type[OSError]], made: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, why = attack
+    data, kind = attack
     monkeypatch.setattr(avro_module, "MOST_UNPACKED", 1_000_000)
     for file in replaced(made[name], pattern, lambda file: file.write_bytes(data)):
-        with pytest.raises(OSError, match=f"{file.name} .*{why}"):
+        with pytest.raises(kind, match=file.name):
             read_all(name, made[name])
 
 
@@ -166,7 +168,7 @@ def test_a_packed_metadata_file_is_unpacked_up_to_a_limit(
     monkeypatch.setattr(unpacking.gunzip, "__defaults__", (1_000_000,))
     bomb = gzip.compress(b'{"a":"' + b"x" * 3_000_000 + b'"}')
     for _ in replaced(made["iceberg"], "metadata/v1.metadata.json", lambda file: file.write_bytes(bomb)):
-        with pytest.raises(TooLarge, match=r"v1.metadata.json unpacks to more than 1000000 bytes"):
+        with pytest.raises(TooLarge, match=r"v1\.metadata\.json .*\b1000000\b"):
             read_all("iceberg", made["iceberg"])
 
 
@@ -184,7 +186,7 @@ def test_json_that_is_nested_too_deeply_is_an_error_about_its_file(
     name: str, pattern: str, made: dict[str, Path]
 ) -> None:
     for file in replaced(made[name], pattern, lambda file: file.write_bytes(b"[" * 100_000)):
-        with pytest.raises((OSError, Invalid), match=f"{file.name} .*nested too deeply"):
+        with pytest.raises((OSError, Invalid), match=file.name):
             read_all(name, made[name])
 
 
@@ -196,24 +198,26 @@ def test_a_schema_of_delta_that_is_nested_too_deeply_is_an_error_about_its_table
     deep = {"metaData": {"id": "x", "schemaString": "[" * 100_000, "partitionColumns": [], "configuration": {}}}
     (log / f"{0:020d}.json").write_text("\n".join(map(json.dumps, [protocol(), deep])))
     snapshot: Any = DeltaFormat().inspect(TableReference(location=str(tmp_path / "t")))
-    with pytest.raises(OSError, match="nested too deeply"):
+    with pytest.raises(OSError, match=r"/t\b"):
         _ = snapshot.schema
 
 
 @pytest.mark.parametrize(
-    ("bound", "why"),
+    ("bound", "case", "found"),
     [
-        ("MOST_ROWS", "rows; more than 1 are not read"),
-        ("MOST_GROUP", "bytes; more than 1 are not read"),
-        ("MOST_IN_MEMORY", "unpacks to more than 1 bytes"),
+        ("MOST_ROWS", "too many rows in a checkpoint", {"rows": 5}),
+        ("MOST_GROUP", "too many bytes in a part of a checkpoint", {"bytes": re.compile(r"\b\d{4}\b")}),
+        ("MOST_IN_MEMORY", "a checkpoint that unpacks to too much", {}),
     ],
 )
 def test_a_checkpoint_is_read_within_bounds(
-    bound: str, why: str, made: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    bound: str, case: str, found: dict[str, Any], made: dict[str, Path], monkeypatch: pytest.MonkeyPatch, *,
+    sentences: Sentences,
+) -> None:  # fmt: skip
     monkeypatch.setattr(checkpoints, bound, 1)
-    with pytest.raises(TooLarge, match=rf"checkpoint.parquet .*{why}"):
+    with pytest.raises(TooLarge) as error:
         read_all("delta", made["delta"])
+    sentences.check(case, str(error.value), file=re.compile(r"\S+\.checkpoint\.parquet"), **found, most=1)
 
 
 def test_a_dictionary_of_one_long_value_does_not_fill_the_memory(
@@ -234,7 +238,7 @@ def test_a_dictionary_of_one_long_value_does_not_fill_the_memory(
 
     del path
     for _ in replaced(made["delta"], "_delta_log/*.checkpoint.parquet", bomb):
-        with pytest.raises(TooLarge, match=r"checkpoint.parquet unpacks to more than 50000000 bytes"):
+        with pytest.raises(TooLarge, match=r"checkpoint\.parquet .*\b50000000\b"):
             read_all("delta", made["delta"])
 
 
@@ -247,7 +251,7 @@ def test_a_giant_manifest_of_lance_is_refused_before_its_library_reads_it(made: 
 
     newest = min(file.name for file in (table / "_versions").glob("*.manifest"))
     for _ in replaced(table, f"_versions/{newest}", giant):
-        with pytest.raises(TooLarge, match=f"{newest} has {1024**4} bytes"):
+        with pytest.raises(TooLarge, match=f"{newest} .*{1024**4}"):
             read_all("lance", table)
 
 

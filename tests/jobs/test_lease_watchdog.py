@@ -9,6 +9,7 @@ import pytest
 from lakehand.jobs.attempt import JobAttempt
 from lakehand.jobs.lease_watchdog import LeaseWatchdog
 from lakehand.jobs.process_group import ProcessGroup
+from tests.kit.sentences import Sentences
 
 
 class Late:
@@ -36,23 +37,24 @@ class Watched:
         return LeaseWatchdog(process_group, lambda: known, 2.0, lambda: self.heard.append("stop"))
 
 
-@pytest.mark.parametrize(
-    ("overdue", "seen"), [(-1.0, []), (0.0, ["stop"]), (1.9, ["stop"]), (2.1, ["h still runs 2.1 s", "stop"])]
-)
+@pytest.mark.parametrize(("overdue", "seen"), [(-1.0, []), (0.0, ["stop"]), (1.9, ["stop"]), (2.1, ["end", "stop"])])
 def test_a_job_is_stopped_after_its_lease_and_the_driver_with_it_after_the_grace(
-    overdue: float, seen: list[str]
+    overdue: float, seen: list[str], sentences: Sentences
 ) -> None:
     process_group = Watched()
     process_group.watchdog(Late(overdue), Late(-10.0)).check()
 
-    assert [words.removesuffix(" after its lease ended") for words in process_group.heard] == seen
+    assert ["stop" if words == "stop" else "end" for words in process_group.heard] == seen
+    if "end" in seen:
+        sentences.check("a job runs on after its lease", process_group.heard[0], job="h", overdue="2.1 s")
 
 
-def test_the_driver_ends_when_its_jvm_is_gone() -> None:
+def test_the_driver_ends_when_its_jvm_is_gone(sentences: Sentences) -> None:
     process_group = Watched(is_orphaned=True)
     process_group.watchdog().check()
 
-    assert process_group.heard == ["its JVM is gone"]
+    [reason] = process_group.heard
+    sentences.check("its JVM is gone", reason)
 
 
 @pytest.mark.parametrize("pid", [1, 0, -1])

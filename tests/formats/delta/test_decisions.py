@@ -12,33 +12,38 @@ from deltalake import DeltaTable
 from lakehand.formats.delta import DeltaProcessFactory
 from lakehand.spi import Action, Drop, Failure, Invalid, Remedy, Skip, TableProcess
 from tests.formats.delta.logs import MB, NOON, LogTable, add, adds, metadata, protocol, remove
+from tests.kit.sentences import Sentences
+
+CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
-def test_small_files_are_counted_as_delta_packs_them(tmp_path: Path) -> None:
+def test_small_files_are_counted_as_delta_packs_them(tmp_path: Path, sentences: Sentences) -> None:
     table = LogTable(tmp_path / "t", [*adds(30, 10 * MB), *adds(5, 100 * MB, prefix="large")])
 
     wanted = table.wanted("optimize")
 
-    assert wanted.reason == "30 of 35 files are under 96.0 MB: 300 MB in 30 files to rewrite into 3"
+    found = {"small": 30, "files": 35, "under": "96.0 MB", "size": "300 MB", "inputs": 30, "outputs": 3}
+    sentences.check("small files", wanted.reason, **found)
     assert (wanted.parameters["small_bytes"], wanted.parameters["target_bytes"]) == (96 * MB, 128 * MB)
 
 
-def test_files_of_which_no_two_fit_into_one_are_left_alone(tmp_path: Path) -> None:
+def test_files_of_which_no_two_fit_into_one_are_left_alone(tmp_path: Path, sentences: Sentences) -> None:
     table = LogTable(tmp_path / "t", adds(50, 90 * MB))
-    assert table.skipped("optimize") == (
-        "50 of 50 files are under 96.0 MB, and no two of them would make one file; 20 would be worth it"
-    )
+    found = {"small": 50, "files": 50, "under": "96.0 MB", "needed": 20}
+    sentences.check("small files of which no two fit into one", table.skipped("optimize"), **found)
 
 
-def test_files_are_not_merged_across_partitions(tmp_path: Path) -> None:
+def test_files_are_not_merged_across_partitions(tmp_path: Path, sentences: Sentences) -> None:
     table = LogTable(tmp_path / "t")
     table.commit(metadata(partitions={"day": "date"}))
     table.commit(*(add(f"{n}.parquet", MB, values={"day": f"2026-11-{n % 28 + 1:02d}"}) for n in range(28)))
-    assert "28 of 28 files are under 96.0 MB, and no two" in table.skipped("optimize")
+    found = {"small": 28, "files": 28, "under": "96.0 MB", "needed": 20}
+    sentences.check("small files of which no two fit into one", table.skipped("optimize"), **found)
 
     table.commit(*adds(25, MB, prefix="again", values={"day": "2026-11-07"}))
     wanted = table.wanted("optimize")
-    assert "26 files to rewrite into 1" in wanted.reason
+    found = {"small": 53, "files": 53, "under": "96.0 MB", "size": "26.0 MB", "inputs": 26, "outputs": 1}
+    sentences.check("small files", wanted.reason, **found)
     assert wanted.parameters["partitions"] == [[["day", "date", "2026-11-07"]]]
 
 
@@ -52,19 +57,21 @@ def test_partitions_that_cannot_be_named_safely_are_not_named(tmp_path: Path) ->
     assert table.wanted("optimize").parameters["partitions"] is None
 
 
-def test_the_tables_own_target_size_counts_unless_ours_is_set(tmp_path: Path) -> None:
+def test_the_tables_own_target_size_counts_unless_ours_is_set(tmp_path: Path, sentences: Sentences) -> None:
     table = LogTable(tmp_path / "t", adds(30, 10 * MB), configuration={"targetFileSize": "8mb"})
-    assert "0 of 30 files are under 6.0 MB" in table.skipped("optimize")
+    found = {"small": 0, "files": 30, "under": "6.0 MB", "needed": 20}
+    sentences.check("small files of which no two fit into one", table.skipped("optimize"), **found)
     assert table.wanted("optimize", optimize__target_file_bytes=str(64 * MB)).parameters["target_bytes"] == 64 * MB
 
 
 @pytest.mark.parametrize("action", ["optimize", "z-order", "vacuum", "purge"])
-def test_an_action_that_is_switched_off_is_not_run_for_anybody(tmp_path: Path, action: str) -> None:
+def test_an_action_that_is_switched_off_is_not_run_for_anybody(
+    tmp_path: Path, action: str, sentences: Sentences
+) -> None:
     table = LogTable(tmp_path / "t", adds(30, MB))
     settings = {f"{action.replace('-', '_')}__enabled": "false"}
-    off = f"delta.{action}.enabled is false (from table)"
-
-    assert table.skipped(action, **settings) == off
+    off = table.skipped(action, **settings)
+    sentences.check("the action is off", off, key=f"delta.{action}.enabled", source="table")
     harness = table.harness(**settings)
     answer = harness.factory.admit(harness.runtime(), harness.asked(action))
     assert answer == Failure(reason="refused", message=off, remedy=Remedy.FATAL)
@@ -73,24 +80,27 @@ def test_an_action_that_is_switched_off_is_not_run_for_anybody(tmp_path: Path, a
 
 
 @pytest.mark.parametrize(
-    ("demand", "message"),
+    ("demand", "case", "found"),
     [
-        (protocol(4, 7), "protocol reader 4, writer 7"),
-        (protocol(3, 8), "protocol reader 3, writer 8"),
-        (protocol(3, 7, ["deletionVectors", "catalogManaged"]), "may not know: catalogManaged"),
+        (protocol(4, 7), "an unknown protocol", {"reader": 4, "writer": 7}),
+        (protocol(3, 8), "an unknown protocol", {"reader": 3, "writer": 8}),
+        (
+            protocol(3, 7, ["deletionVectors", "catalogManaged"]), "an unknown feature",
+            {"feature": "catalogManaged"},
+        ),
     ],
-)
+)  # fmt: skip
 def test_a_table_beyond_the_engines_delta_is_never_rewritten(
-    tmp_path: Path, demand: dict[str, object], message: str
+    tmp_path: Path, demand: dict[str, object], case: str, found: dict[str, object], sentences: Sentences
 ) -> None:
     table = LogTable(tmp_path / "t", adds(30, MB))
     table.commit(demand)
-    assert message in table.skipped("optimize")
+    sentences.check(case, table.skipped("optimize"), **found)
     harness = table.harness()
     answer = harness.factory.admit(harness.runtime(), harness.asked("vacuum"))
     assert isinstance(answer, Failure)
     assert (answer.remedy, answer.reason) == (Remedy.FATAL, "refused")
-    assert message in answer.message
+    sentences.check(case, answer.message, **found)
 
 
 def test_an_operator_who_knows_better_can_allow_a_feature(tmp_path: Path) -> None:
@@ -101,21 +111,22 @@ def test_an_operator_who_knows_better_can_allow_a_feature(tmp_path: Path) -> Non
     assert isinstance(harness.wants("optimize"), TableProcess)
 
 
-def test_a_table_that_is_also_kept_as_iceberg_is_left_alone(tmp_path: Path) -> None:
+def test_a_table_that_is_also_kept_as_iceberg_is_left_alone(tmp_path: Path, sentences: Sentences) -> None:
     table = LogTable(tmp_path / "t", adds(30, MB), configuration={"universalFormat.enabledFormats": "iceberg"})
-    assert "also kept as iceberg" in table.skipped("optimize")
+    sentences.check("also kept as another format", table.skipped("optimize"), format="iceberg")
 
 
-def test_purge_wants_files_and_rows(tmp_path: Path) -> None:
+def test_purge_wants_files_and_rows(tmp_path: Path, sentences: Sentences) -> None:
     few = LogTable(tmp_path / "few", [add(f"{n}", MB, deleted=500) for n in range(9)])
     thin = LogTable(tmp_path / "thin", [add(f"{n}", MB, deleted=1) for n in range(50)])
     enough = LogTable(tmp_path / "enough", [*(add(f"{n}", MB, deleted=50) for n in range(10)), *adds(10, MB)])
 
-    assert "9 of 9 files have deletion vectors: 4500 of 9000 rows" in few.skipped("purge")
-    assert "(0.1%) are deleted, 50.0 MB to rewrite; 10 files and 5%" in thin.skipped("purge")
-    assert enough.wanted("purge").reason == (
-        "10 of 20 files have deletion vectors: 500 of 10000 rows in them (5.0%) are deleted, 10.0 MB to rewrite"
-    )
+    files = {"vectors": 9, "files": 9, "deleted": 4500, "rows": 9000, "share": "50.0%", "size": "9.0 MB"}
+    sentences.check("too few deletion vectors", few.skipped("purge"), **files, needed=10, needed_share="5%")
+    rows = {"vectors": 50, "files": 50, "deleted": 50, "rows": 50000, "share": "0.1%", "size": "50.0 MB"}
+    sentences.check("too few deletion vectors", thin.skipped("purge"), **rows, needed=10, needed_share="5%")
+    both = {"vectors": 10, "files": 20, "deleted": 500, "rows": 10000, "share": "5.0%", "size": "10.0 MB"}
+    sentences.check("many deletion vectors", enough.wanted("purge").reason, **both)
 
 
 def z_ordered(table: LogTable, *names: str, columns: str = '["id"]', days_ago: float = 3) -> None:
@@ -123,18 +134,23 @@ def z_ordered(table: LogTable, *names: str, columns: str = '["id"]', days_ago: f
     table.commit(*added, operation="OPTIMIZE", days_ago=days_ago, operationParameters={"zOrderBy": columns})
 
 
-def test_what_was_z_ordered_is_found_in_the_log(tmp_path: Path) -> None:
+def test_what_was_z_ordered_is_found_in_the_log(tmp_path: Path, sentences: Sentences) -> None:
     table = LogTable(tmp_path / "t")
-    assert table.skipped("z-order") == "delta.z-order.columns names no columns"
+    sentences.check("no columns to order by", table.skipped("z-order"), key="delta.z-order.columns")
     z_ordered(table, "a", "b", "c")
-    assert table.skipped("z-order", z_order__columns="ID").startswith("0 of 3 files with 0 B of 1.2 GB are not in")
-    assert table.wanted("z-order", z_order__columns="id,v").reason.startswith("3 of 3 files"), "another order"
+    ordered = {"unordered": 0, "files": 3, "part": "0 B", "size": "1.2 GB", "columns": "ID"}
+    sentences.check("the files are in order", table.skipped("z-order", z_order__columns="ID"), **ordered)
+    another = table.wanted("z-order", z_order__columns="id,v").reason
+    found = {"unordered": 3, "files": 3, "part": "1.2 GB", "size": "1.2 GB", "columns": "id, v"}
+    sentences.check("files are out of order", another, **found, rewritten="1.2 GB")
 
     table.commit(add("new", 300 * MB, days_ago=2))
-    assert "1 of 4 files with 300 MB of 1.5 GB" in table.wanted("z-order", z_order__columns="id").reason
+    found = {"unordered": 1, "files": 4, "part": "300 MB", "size": "1.5 GB", "columns": "id"}
+    wanted = table.wanted("z-order", z_order__columns="id")
+    sentences.check("files are out of order", wanted.reason, **found, rewritten="1.5 GB")
 
 
-def test_what_was_z_ordered_is_remembered_when_the_log_forgets_it(tmp_path: Path) -> None:
+def test_what_was_z_ordered_is_remembered_when_the_log_forgets_it(tmp_path: Path, sentences: Sentences) -> None:
     table = LogTable(tmp_path / "t", days_ago=4)
     z_ordered(table, "a", "b", "c")
     harness = table.harness(z_order__columns="id")
@@ -154,16 +170,19 @@ def test_what_was_z_ordered_is_remembered_when_the_log_forgets_it(tmp_path: Path
     later._states = runtime._states
     assert isinstance(harness.wants("z-order"), TableProcess), "without memory nobody knows"
     answer = harness.factory.trigger(later, Action("z-order"))
-    assert answer.reason.startswith("0 of 1 files"), answer
+    ordered = {"unordered": 0, "files": 1, "part": "0 B", "size": "900 MB", "columns": "id"}
+    sentences.check("the files are in order", answer.reason, **ordered)
 
 
 @pytest.mark.parametrize(
-    ("columns", "message"), [("nope", "nope, which the table does not have"), ("day", "a partition")]
+    ("columns", "case"), [("nope", "no such column to order by"), ("day", "no order by a partition")]
 )
-def test_columns_that_cannot_order_files_are_refused(tmp_path: Path, columns: str, message: str) -> None:
+def test_columns_that_cannot_order_files_are_refused(
+    tmp_path: Path, columns: str, case: str, sentences: Sentences
+) -> None:
     table = LogTable(tmp_path / "t")
     table.commit(metadata(partitions={"day": "date"}), add("x", 900 * MB, values={"day": "2026-11-07"}))
-    assert message in table.skipped("z-order", z_order__columns=columns)
+    sentences.check(case, table.skipped("z-order", z_order__columns=columns), column=columns)
 
 
 def removed_files(path: Path, days_ago: float, count: int = 12) -> LogTable:
@@ -173,15 +192,14 @@ def removed_files(path: Path, days_ago: float, count: int = 12) -> LogTable:
     return table
 
 
-def test_a_vacuum_waits_for_seven_days(tmp_path: Path) -> None:
+def test_a_vacuum_waits_for_seven_days(tmp_path: Path, sentences: Sentences) -> None:
     young, old = removed_files(tmp_path / "young", 6.9), removed_files(tmp_path / "old", 7.1)
 
-    assert young.skipped("vacuum") == (
-        "0 removed files with 0 B are older than 7d since the last vacuum;"
-        " 12 younger ones with 12.0 MB wait, the first since 2026-11-08 14:24 UTC"
-    )
+    found = {"old": 0, "old_size": "0 B", "retain": "7d", "young": 12, "young_size": "12.0 MB"}
+    first = "2026-11-08 14:24 UTC"
+    sentences.check("removed files are too young", young.skipped("vacuum"), **found, first=first)
     wanted = old.wanted("vacuum")
-    assert wanted.reason == "12 removed files with 12.0 MB are older than 7d"
+    sentences.check("removed files are old", wanted.reason, old=12, size="12.0 MB", retain="7d")
     assert wanted.parameters == {"retain_hours": 168, "mode": "lite"}
 
 
@@ -203,10 +221,10 @@ def test_a_tables_own_retention_can_only_keep_more(tmp_path: Path, kept: str, ho
     assert table.wanted("vacuum").parameters["retain_hours"] == hours
 
 
-def test_a_retention_that_cannot_be_parsed_keeps_everything(tmp_path: Path) -> None:
+def test_a_retention_that_cannot_be_parsed_keeps_everything(tmp_path: Path, sentences: Sentences) -> None:
     table = removed_files(tmp_path / "t", 20)
     table.commit(metadata({"deletedFileRetentionDuration": "interval 3 moons"}))
-    assert "is no interval such as" in table.skipped("vacuum")
+    sentences.check("the retention is no interval", table.skipped("vacuum"), value="interval 3 moons")
 
 
 @pytest.mark.parametrize(("floor", "hours"), [("1h", 168), ("0s", 168), ("400h", 400)])
@@ -220,19 +238,22 @@ def test_not_even_the_operator_lowers_the_hard_floor(tmp_path: Path, floor: str,
 
 
 @pytest.mark.parametrize("text", ["nan", "-500h", "168", "7 d"])
-def test_a_duration_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
-    message = f"is {text!r} (from table): use a duration such as 7d, 36h or 90s"
-    assert removed_files(tmp_path / "t", 20).skipped("vacuum", vacuum__retain=text).endswith(message)
-    with pytest.raises(Invalid, match="use a duration"):
+def test_a_duration_that_is_none_is_refused(tmp_path: Path, text: str, sentences: Sentences) -> None:
+    reason = removed_files(tmp_path / "t", 20).skipped("vacuum", vacuum__retain=text)
+    sentences.check("no duration in a table", reason, key="delta.vacuum.retain", value=repr(text))
+    with pytest.raises(Invalid, match=r"delta\.vacuum\.retain-floor") as refused:
         DeltaProcessFactory().open({"delta.vacuum.retain-floor": text})
+    sentences.check("no duration of the operator", str(refused.value), value=repr(text))
 
 
-def test_files_that_came_back_are_not_counted(tmp_path: Path) -> None:
+def test_files_that_came_back_are_not_counted(tmp_path: Path, sentences: Sentences) -> None:
     table = removed_files(tmp_path / "t", 20)
     table.commit(*adds(11, MB), operation="RESTORE", days_ago=15)
-    assert "1 removed files with 1.0 MB" in table.wanted("vacuum").reason
+    found = {"old": 1, "size": "1.0 MB", "retain": "7d"}
+    sentences.check("removed files are old", table.wanted("vacuum").reason, **found)
     table.commit(*(remove(f"part-{n}.parquet", days_ago=2) for n in range(11)), days_ago=2)
-    assert "1 removed files with 1.0 MB" in table.wanted("vacuum").reason, "they went again, but not long ago"
+    # They went again, but not long ago.
+    sentences.check("removed files are old", table.wanted("vacuum").reason, **found)
 
 
 def vacuumed(table: LogTable, days_ago: float, status: str = "COMPLETED") -> None:
@@ -241,18 +262,19 @@ def vacuumed(table: LogTable, days_ago: float, status: str = "COMPLETED") -> Non
     table.commit(operation="VACUUM END", days_ago=days_ago, operationParameters={"status": status})
 
 
-def test_what_a_vacuum_has_deleted_is_not_counted_again(tmp_path: Path) -> None:
+def test_what_a_vacuum_has_deleted_is_not_counted_again(tmp_path: Path, sentences: Sentences) -> None:
     lite, full, failed = (removed_files(tmp_path / name, 20) for name in ("lite", "full", "failed"))
     (lite.path / "_delta_log" / "_last_vacuum_info").write_text('{"latestCommitVersionOutsideOfRetentionWindow":1}\n')
     vacuumed(full, 2)
     vacuumed(failed, 2, "FAILED")
 
-    assert "0 removed files" in lite.skipped("vacuum")
-    assert "0 removed files" in full.skipped("vacuum")
-    assert "12 removed files" in failed.wanted("vacuum").reason
+    none = {"old": 0, "size": "0 B", "retain": "7d"}
+    sentences.check("no removed files are old", lite.skipped("vacuum"), **none)
+    sentences.check("no removed files are old", full.skipped("vacuum"), **none)
+    sentences.check("removed files are old", failed.wanted("vacuum").reason, old=12, size="12.0 MB", retain="7d")
 
 
-def test_a_log_that_forgot_its_beginning_is_vacuumed_by_listing(tmp_path: Path) -> None:
+def test_a_log_that_forgot_its_beginning_is_vacuumed_by_listing(tmp_path: Path, sentences: Sentences) -> None:
     table = removed_files(tmp_path / "t", 20)
     table.commit(add("x", MB, days_ago=15), days_ago=15)
     DeltaTable(str(table.path)).create_checkpoint()
@@ -260,42 +282,51 @@ def test_a_log_that_forgot_its_beginning_is_vacuumed_by_listing(tmp_path: Path) 
 
     wanted = table.wanted("vacuum")
     assert wanted.parameters["mode"] == "full"
-    assert "the log no longer names all of them, so the folder is listed" in wanted.reason
-    assert "a lite vacuum is impossible" in table.skipped("vacuum", vacuum__mode="lite")
+    sentences.check("the log forgot removed files", wanted.reason)
+    sentences.check("a lite vacuum is impossible", table.skipped("vacuum", vacuum__mode="lite"))
 
 
-def test_of_very_many_commits_a_sample_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_very_many_commits_a_sample_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sentences: Sentences
+) -> None:
     monkeypatch.setattr("lakehand.formats.delta.vacuum.COMMITS_READ", 10)
     table = LogTable(tmp_path / "t", days_ago=40)
     for number in range(40):
         table.commit(remove(f"part-{number}.parquet", days_ago=20), days_ago=20)
-    assert table.wanted("vacuum").reason == "about 36 removed files with 36.4 MB are older than 7d"
+    found = {"old": 36, "size": "36.4 MB", "retain": "7d"}
+    sentences.check("about so many removed files are old", table.wanted("vacuum").reason, **found)
 
 
 @pytest.mark.parametrize(
-    ("action", "parameters", "message"),
+    ("action", "parameters", "case", "found"),
     [
-        ("vacuum", {"options": {"retain": "0; DROP"}}, "retain is '0; DROP' (from request): use a duration"),
-        ("vacuum", {"options": {"retain": -5}}, "retain is '-5' (from request): use a duration"),
-        ("vacuum", {"options": {"retain_hours": 200}}, "retain_hours is now retain: use a duration"),
-        ("vacuum", {"options": {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}}, "has no option"),
-        ("vacuum", {"options": {"mode": "brutal"}}, "use one of auto, lite, full"),
-        ("vacuum", {"confirm": "yes"}, "confirm is 'yes' (from request): use true or false"),
-        ("vacuum", {"dry_run": 1}, "dry_run is 1 (from request): use true or false"),
-        ("optimize", {"dry_run": True}, "optimize has no dry run"),
-        ("optimize", {"options": {"where": "1=1"}}, "has no option 'where'"),
-        ("z-order", {"options": {"columns": "a`b"}}, "use names of columns"),
-        ("z-order", {}, "names no columns"),
+        ("vacuum", {"options": {"retain": "0; DROP"}}, "no duration in a request", {"value": "'0; DROP'"}),
+        ("vacuum", {"options": {"retain": -5}}, "no duration in a request", {"value": "'-5'"}),
+        ("vacuum", {"options": {"retain_hours": 200}}, "an option with its old name", {"name": "retain"}),
+        ("vacuum", {"options": {CHECK: "false"}}, "no such option of vacuum", {"name": CHECK}),
+        ("vacuum", {"options": {"mode": "brutal"}}, "no such mode", {"value": "brutal"}),
+        ("vacuum", {"confirm": "yes"}, "neither true nor false", {"name": "confirm", "value": "'yes'"}),
+        ("vacuum", {"dry_run": 1}, "neither true nor false", {"name": "dry_run", "value": 1}),
+        ("optimize", {"dry_run": True}, "no dry run", {"action": "optimize"}),
+        ("optimize", {"options": {"where": "1=1"}}, "no such option of optimize", {"name": "where"}),
+        ("z-order", {"options": {"columns": "a`b"}}, "no name of a column", {"value": "a`b"}),
+        ("z-order", {}, "no columns to order by", {"key": "delta.z-order.columns"}),
     ],
 )  # fmt: skip
 def test_what_a_person_may_not_ask_for_is_refused_for_good(
-    tmp_path: Path, action: str, parameters: dict[str, object], message: str
+    tmp_path: Path,
+    action: str,
+    parameters: dict[str, object],
+    case: str,
+    found: dict[str, object],
+    *,
+    sentences: Sentences,
 ) -> None:
     harness = removed_files(tmp_path / "t", 20).harness()
     answer = harness.factory.admit(harness.runtime(), harness.asked(action, **parameters))  # type: ignore[arg-type]
     assert isinstance(answer, Failure), answer
     assert answer.remedy is Remedy.FATAL
-    assert message in answer.message
+    sentences.check(case, answer.message, **found)
 
 
 def test_confirming_is_for_people_and_not_for_stored_decisions(tmp_path: Path) -> None:
@@ -313,7 +344,7 @@ def test_confirming_is_for_people_and_not_for_stored_decisions(tmp_path: Path) -
     assert admitted["before"]["version"] == 1  # type: ignore[index, call-overload]
 
 
-def test_what_is_no_longer_needed_is_dropped(tmp_path: Path) -> None:
+def test_what_is_no_longer_needed_is_dropped(tmp_path: Path, sentences: Sentences) -> None:
     table = LogTable(tmp_path / "t", adds(30, MB))
     harness = table.harness()
     wanted = harness.wants("optimize")
@@ -323,10 +354,10 @@ def test_what_is_no_longer_needed_is_dropped(tmp_path: Path) -> None:
     answer = harness.factory.admit(harness.runtime(), harness.stored(wanted))
 
     assert isinstance(answer, Drop)
-    assert answer.reason.startswith("no longer needed: 1 of 1 files are under 96.0 MB")
+    sentences.check("no longer needed", answer.reason, small=1, files=1, under="96.0 MB")
 
 
-def test_a_full_vacuum_is_due_by_the_month(tmp_path: Path) -> None:
+def test_a_full_vacuum_is_due_by_the_month(tmp_path: Path, sentences: Sentences) -> None:
     harness = removed_files(tmp_path / "t", 1).harness()
     late = replace(harness, now=lambda: NOON + timedelta(days=31))
     runtime = late.runtime()
@@ -336,18 +367,19 @@ def test_a_full_vacuum_is_due_by_the_month(tmp_path: Path) -> None:
 
     assert isinstance(answer, TableProcess)
     assert answer.parameters["mode"] == "full"
-    assert answer.reason.startswith("registered 2026-11-15, and never listed; 12 removed files")
+    sentences.check("never listed", answer.reason, registered="2026-11-15", old=12, size="12.0 MB")
 
 
-def test_the_table_is_not_read_during_a_pause(tmp_path: Path) -> None:
+def test_the_table_is_not_read_during_a_pause(tmp_path: Path, sentences: Sentences) -> None:
     harness = LogTable(tmp_path / "t", adds(30, MB)).harness()
     harness.asked("optimize")
     (tmp_path / "t").rename(tmp_path / "elsewhere")
     answer = harness.wants("optimize")
-    assert (type(answer), answer.reason) == (Skip, "operation 1 is pending")
+    assert isinstance(answer, Skip)
+    sentences.check("an operation is under way", answer.reason, operation=1, status="pending")
 
 
-def test_removed_files_outside_of_the_table_are_left_and_not_counted(tmp_path: Path) -> None:
+def test_removed_files_outside_of_the_table_are_left_and_not_counted(tmp_path: Path, sentences: Sentences) -> None:
     table = removed_files(tmp_path / "t", 20, count=3)
     names = [
         "/elsewhere/a.parquet",
@@ -357,7 +389,7 @@ def test_removed_files_outside_of_the_table_are_left_and_not_counted(tmp_path: P
     ]
     table.commit(*(remove(name, days_ago=20) for name in (*names, f"file://{tmp_path}/t/own.parquet")), days_ago=20)
     wanted = table.wanted("vacuum")
-    assert wanted.reason.startswith("4 removed files with 4.0 MB are older than 7d; 4 more lie outside of the table")
+    sentences.check("removed files lie outside", wanted.reason, old=4, size="4.0 MB", outside=4)
     assert wanted.parameters["left_outside"] == 4
 
 
@@ -380,7 +412,7 @@ def by_day(tmp_path: Path, **files: int) -> LogTable:
     return table
 
 
-def test_a_bounded_run_begins_with_the_partitions_that_events_named(tmp_path: Path) -> None:
+def test_a_bounded_run_begins_with_the_partitions_that_events_named(tmp_path: Path, sentences: Sentences) -> None:
     harness = by_day(tmp_path, d1=9, d2=8, d3=2, d4=2).harness(optimize__max_bytes="150MB")
     plain = harness.wants("optimize")
     harness.changed_partitions = ["day=2026-11-03", "day=2026-11-04", "day=1999-01-01", "nonsense"]
@@ -389,11 +421,11 @@ def test_a_bounded_run_begins_with_the_partitions_that_events_named(tmp_path: Pa
 
     assert isinstance(plain, TableProcess)
     assert isinstance(first, TableProcess)
-    assert (days_of(plain), "events" in plain.reason) == (["2026-11-01"], False)
+    assert days_of(plain) == ["2026-11-01"]
     assert days_of(first) == ["2026-11-03", "2026-11-04", "2026-11-01"]
-    assert first.reason.endswith(
-        "210 MB in 21 files to rewrite into 4; of 4 partitions 3 now, first 2 that events named"
-    )
+    found = {"small": 21, "files": 21, "under": "96.0 MB", "size": "210 MB", "inputs": 21, "outputs": 4}
+    sentences.check("small files", plain.reason, **found)
+    sentences.check("small files where events came from", first.reason, **found, partitions=4, now=3, named=2)
 
 
 def test_admission_keeps_to_what_events_had_named_at_the_decision(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,9 @@ import pytest
 from lakehand.spi import Finding, Skip, Status, TableProcess
 from lakehand.testing.harness import PluginHarness
 from tests.formats.delta.logs import LogTable, add, at, metadata, protocol
+from tests.kit.sentences import Sentences
 
+SIZE = re.compile(r"[\d.]+ K?B")
 SHORT = {"logRetentionDuration": "interval 1 day"}
 
 
@@ -25,35 +28,37 @@ def long_log(path: Path, commits: int = 25, **configuration: str) -> LogTable:
     return table
 
 
-def test_readers_of_a_long_log_are_given_a_checkpoint(tmp_path: Path) -> None:
+def test_readers_of_a_long_log_are_given_a_checkpoint(tmp_path: Path, sentences: Sentences) -> None:
     table, twenty = long_log(tmp_path), {"checkpoint__commits": "20"}
-    assert table.wanted("checkpoint", **twenty).reason == "26 commits and no checkpoint: a reader opens 26 files"
+    without = table.wanted("checkpoint", **twenty).reason
+    sentences.check("a long log without a checkpoint", without, commits=26, opened=26)
     table.checkpoint()
-    assert table.skipped("checkpoint", **twenty) == "the newest version, 25, has a checkpoint"
+    sentences.check("the newest version has a checkpoint", table.skipped("checkpoint", **twenty), version=25)
     for _ in range(19):
         table.commit()
-    text = "19 commits since the checkpoint of version 25: a reader opens 19 files"
-    assert table.skipped("checkpoint", **twenty) == f"{text}; 20 would be worth it"
+    few = {"commits": 19, "version": 25, "opened": 19, "needed": 20}
+    sentences.check("few commits since a checkpoint", table.skipped("checkpoint", **twenty), **few)
     table.commit()
-    assert table.wanted("checkpoint", **twenty).reason.startswith("20 commits since the checkpoint of version 25")
+    many = {"commits": 20, "version": 25, "opened": 20}
+    sentences.check("many commits since a checkpoint", table.wanted("checkpoint", **twenty).reason, **many)
 
 
 @pytest.mark.parametrize(("interval", "least"), [(None, 100), ("10", 100), ("51", 102), ("1000", 2000), ("odd", 100)])
 def test_writers_that_are_to_make_checkpoints_are_left_time_for_them(
-    tmp_path: Path, interval: str | None, least: int
+    tmp_path: Path, interval: str | None, least: int, sentences: Sentences
 ) -> None:
     table = long_log(tmp_path, 1, **({"checkpointInterval": interval} if interval else {}))
-    assert (
-        table.skipped("checkpoint") == f"2 commits and no checkpoint: a reader opens 2 files; {least} would be worth it"
-    )
+    few = {"commits": 2, "opened": 2, "needed": least}
+    sentences.check("a short log without a checkpoint", table.skipped("checkpoint"), **few)
     for _ in range(98 if least == 100 else 0):
         table.commit()
     if least == 100:
-        assert table.wanted("checkpoint").reason.startswith("100 commits and no checkpoint")
+        reason = table.wanted("checkpoint").reason
+        sentences.check("a long log without a checkpoint", reason, commits=100, opened=100)
 
 
 @pytest.mark.parametrize("lie", ['{"version": 99}', '{"version": -1}', '{"version": "25"}', "[1]", "garbage", None])
-def test_a_hint_that_leads_nowhere_is_written_anew(tmp_path: Path, lie: str | None) -> None:
+def test_a_hint_that_leads_nowhere_is_written_anew(tmp_path: Path, lie: str | None, sentences: Sentences) -> None:
     table = long_log(tmp_path)
     table.checkpoint()
     hint = table.path / "_delta_log" / "_last_checkpoint"
@@ -61,9 +66,7 @@ def test_a_hint_that_leads_nowhere_is_written_anew(tmp_path: Path, lie: str | No
 
     wanted = table.wanted("checkpoint", checkpoint__commits="20")
 
-    assert wanted.reason.endswith(
-        "_last_checkpoint names no checkpoint that is there, so that a reader lists 26 commits"
-    )
+    sentences.check("the hint leads nowhere", wanted.reason, version=25, commits=26)
     assert table.harness().factory.verify(table.harness().runtime(), wanted, {}).finding is Finding.NOT_DONE
 
 
@@ -72,15 +75,19 @@ def verdict_of(table: LogTable, before: int) -> Any:
     return table.harness().factory.verify(table.harness().runtime(), process, {})
 
 
-def test_a_checkpoint_that_can_be_read_and_is_named_is_the_proof(tmp_path: Path) -> None:
+def test_a_checkpoint_that_can_be_read_and_is_named_is_the_proof(tmp_path: Path, sentences: Sentences) -> None:
     table = long_log(tmp_path, commits=3)
-    assert verdict_of(table, 3).reason == "there is no checkpoint of version 3 or later"
+    none = verdict_of(table, 3)
+    assert none.finding is Finding.NOT_DONE
+    sentences.check("no checkpoint of the version", none.reason, version=3)
     table.checkpoint(hint=1)
-    assert verdict_of(table, 3).reason == "version 3 has a checkpoint, and _last_checkpoint does not lead to it"
+    hidden = verdict_of(table, 3)
+    assert hidden.finding is Finding.NOT_DONE
+    sentences.check("the hint does not lead to the checkpoint", hidden.reason, version=3)
     table.checkpoint()
     assert verdict_of(table, 3).finding is Finding.DONE
     table.commit()
-    assert verdict_of(table, 3).reason == "version 3 has a checkpoint that can be read; 1 commits came after it"
+    sentences.check("the checkpoint can be read", verdict_of(table, 3).reason, version=3, later=1)
     assert verdict_of(table, 4).finding is Finding.NOT_DONE
     assert verdict_of(table, 9).finding is Finding.GONE
 
@@ -113,14 +120,17 @@ def skipped(table: LogTable, **settings: str) -> str:
     return table.skipped("clean-log", **{"clean_log__min_files": "1", **settings})
 
 
-def test_a_log_goes_up_to_the_newest_checkpoint_that_is_past_the_retention(tmp_path: Path) -> None:
+def test_a_log_goes_up_to_the_newest_checkpoint_that_is_past_the_retention(
+    tmp_path: Path, sentences: Sentences
+) -> None:
     table = old_log(tmp_path)
     needed = wanted(table)
     assert needed.parameters["keep_from"] == 4
-    assert needed.reason.startswith("4 files of the log with ")
-    assert needed.reason.endswith(" (4 commits before version 4) are older than 30d")
+    found = {"files": 4, "size": SIZE, "commits": 4, "version": 4, "retain": "30d"}
+    sentences.check("the log is old", needed.reason, **found)
     assert needed.parameters["older_than"] == at(30.5), "midnight, as Delta has it"
-    assert skipped(table, clean_log__min_files="5").endswith("are older than 30d; 5 would be worth it")
+    few = skipped(table, clean_log__min_files="5")
+    sentences.check("little of the log is old", few, **found, needed=5)
     assert wanted(old_log(tmp_path / "short", SHORT)).parameters["keep_from"] == 9
 
 
@@ -134,11 +144,11 @@ def test_a_log_goes_up_to_the_newest_checkpoint_that_is_past_the_retention(tmp_p
     ],
 )
 def test_the_longest_retention_counts(
-    tmp_path: Path, configuration: dict[str, str], settings: dict[str, str], keep_from: int | None
+    tmp_path: Path, configuration: dict[str, str], settings: dict[str, str], keep_from: int | None, sentences: Sentences
 ) -> None:
     table = old_log(tmp_path, configuration)
     if keep_from is None:
-        assert "no checkpoint older than 60d has anything before it" in skipped(table, **settings)
+        sentences.check("nothing before an old checkpoint", skipped(table, **settings), retain="60d")
     else:
         assert wanted(table, **settings).parameters["keep_from"] == keep_from
 
@@ -148,10 +158,10 @@ def touch(table: LogTable, pattern: str, *, days_ago: float) -> None:
         os.utime(file, (at(days_ago) / 1000, at(days_ago) / 1000))
 
 
-def test_what_is_young_by_its_file_or_by_its_commit_stays(tmp_path: Path) -> None:
+def test_what_is_young_by_its_file_or_by_its_commit_stays(tmp_path: Path, sentences: Sentences) -> None:
     touched = old_log(tmp_path / "a", SHORT)
     touch(touched, "*2.json", days_ago=1)
-    assert "has anything before it" in skipped(touched)
+    sentences.check("nothing before an old checkpoint", skipped(touched), retain="7d")
     late = old_log(tmp_path / "b", SHORT)
     touch(late, "*4.checkpoint.*", days_ago=1)  # written long after its version, and by now before another one
     assert wanted(late, clean_log__retain="25d").parameters["keep_from"] == 4
@@ -161,24 +171,23 @@ def test_what_is_young_by_its_file_or_by_its_commit_stays(tmp_path: Path) -> Non
     assert wanted(copied).parameters["keep_from"] == 4
 
 
-def test_the_log_of_a_table_that_keeps_it_is_kept(tmp_path: Path) -> None:
+def test_the_log_of_a_table_that_keeps_it_is_kept(tmp_path: Path, sentences: Sentences) -> None:
     table = old_log(tmp_path, {**SHORT, "enableExpiredLogCleanup": "false"})
-    why = "the table's property delta.enableExpiredLogCleanup is not true: its log is kept"
-    assert skipped(table) == why
+    why = skipped(table)
+    sentences.check("the table keeps its log", why, key="delta.enableExpiredLogCleanup")
     asked = table.harness().asked("clean-log", confirm=True)
     assert getattr(table.harness().factory.admit(table.harness().runtime(), asked), "message", "") == why
 
 
-def test_a_log_with_a_gap_and_one_without_checkpoints_are_left_alone(tmp_path: Path) -> None:
+def test_a_log_with_a_gap_and_one_without_checkpoints_are_left_alone(tmp_path: Path, sentences: Sentences) -> None:
     table = old_log(tmp_path, SHORT)
     table.file(7).unlink()
-    assert skipped(table) == "the log has no commit 7: nothing is deleted from a log with a gap"
+    sentences.check("a gap in the log", skipped(table), version=7)
     plain = LogTable(tmp_path / "plain", days_ago=40)
-    assert skipped(plain).startswith(
-        "the log has 1 commits and 0 checkpoints, the oldest of 2026-10-06, and no checkpoint"
-    )
+    found = {"commits": 1, "checkpoints": 0, "oldest": "2026-10-06"}
+    sentences.check("a log without checkpoints", skipped(plain), **found)
     odd = old_log(tmp_path / "odd", {"logRetentionDuration": "for ever"})
-    assert "delta.logRetentionDuration is 'for ever', which is no interval" in skipped(odd)
+    sentences.check("the log's retention is no interval", skipped(odd), value="'for ever'")
 
 
 def protected_log(path: Path, version: int) -> LogTable:
@@ -189,9 +198,9 @@ def protected_log(path: Path, version: int) -> LogTable:
     return table
 
 
-def test_protected_checkpoints_go_all_at_once_or_not_at_all(tmp_path: Path) -> None:
-    why = "checkpoints before version 10 are protected, and only those before 9 are past the retention"
-    assert skipped(protected_log(tmp_path / "a", 10)) == why
+def test_protected_checkpoints_go_all_at_once_or_not_at_all(tmp_path: Path, sentences: Sentences) -> None:
+    found = {"protected": 10, "old": 9}
+    sentences.check("protected checkpoints", skipped(protected_log(tmp_path / "a", 10)), **found)
     assert wanted(protected_log(tmp_path / "b", 9)).parameters["keep_from"] == 9
 
 
@@ -211,21 +220,21 @@ def admitted(harness: PluginHarness) -> Any:
     return harness.admitted(harness.stored(process))
 
 
-def test_files_that_are_gone_and_an_oldest_version_that_can_be_read_are_the_proof(tmp_path: Path) -> None:
+def test_files_that_are_gone_and_an_oldest_version_that_can_be_read_are_the_proof(
+    tmp_path: Path, sentences: Sentences
+) -> None:
     table = old_log(tmp_path, SHORT)
     harness = table.harness(clean_log__min_files="10")
     operation = admitted(harness)
-    assert harness.verdict(operation, {}).reason == "10 files of the log before version 9 are still there"
+    sentences.check("files of the log are left", harness.verdict(operation, {}).reason, files=10, version=9)
     for version in range(8):
         table.file(version).unlink()
 
     half_way = harness.verdict(operation, {})
     again = harness.admitted(operation)
 
-    assert (half_way.finding, half_way.reason) == (
-        Finding.NOT_DONE,
-        "2 files of the log before version 9 are still there",
-    )
+    assert half_way.finding is Finding.NOT_DONE
+    sentences.check("files of the log are left", half_way.reason, files=2, version=9)
     assert again.process.parameters["expired"] == 2, "what was begun is finished, however little is left"
     table.file(8).unlink()
     next((table.path / "_delta_log").glob("*4.checkpoint.*")).unlink()
@@ -235,4 +244,4 @@ def test_files_that_are_gone_and_an_oldest_version_that_can_be_read_are_the_proo
     harness.history.clear()
     assert isinstance(harness.wants("clean-log"), Skip)
     next((table.path / "_delta_log").glob("*9.checkpoint.*")).write_text(json.dumps({"protocol": {}}))
-    assert harness.verdict(operation, {}).reason == "the checkpoint of version 9 has no protocol or schema"
+    sentences.check("a checkpoint that is not whole", harness.verdict(operation, {}).reason, version=9)

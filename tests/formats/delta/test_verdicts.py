@@ -12,6 +12,7 @@ from lakehand.spi import EngineState, EngineStatus, Finding, Operation, Remedy, 
 from lakehand.testing.harness import PluginHarness
 from tests.formats.classifying import failure_of
 from tests.formats.delta.logs import MB, LogTable, add, adds, remove
+from tests.kit.sentences import Sentences
 
 
 def admitted(table: LogTable, action: str = "optimize") -> tuple[PluginHarness, Operation]:
@@ -30,7 +31,7 @@ def tag(operation: Operation) -> dict[str, Any]:
     return {"userMetadata": f"lakehand-operation={operation.tag}"}
 
 
-def test_a_commit_with_our_tag_is_the_effect_even_without_a_result(tmp_path: Path) -> None:
+def test_a_commit_with_our_tag_is_the_effect_even_without_a_result(tmp_path: Path, sentences: Sentences) -> None:
     table = LogTable(tmp_path / "t", adds(30, MB))
     harness, operation = admitted(table)
     merge(table, 30, **tag(operation))
@@ -39,7 +40,8 @@ def test_a_commit_with_our_tag_is_the_effect_even_without_a_result(tmp_path: Pat
     verdict = harness.verdict(operation, {})
 
     assert verdict.finding is Finding.DONE
-    assert verdict.reason == "version 1: 30 files with 30.0 MB became 1 with 30.0 MB"
+    found = {"version": 1, "inputs": 30, "input_size": "30.0 MB", "outputs": 1, "output_size": "30.0 MB"}
+    sentences.check("files were rewritten", verdict.reason, **found)
     assert (verdict.numbers["changed"], verdict.numbers["versions"]) == (True, [1])
     assert (verdict.numbers["files_removed"], verdict.numbers["bytes_rewritten"]) == (30, 30 * MB)
     assert verdict.numbers["before"]["files"] == 30  # type: ignore[index, call-overload]
@@ -47,13 +49,13 @@ def test_a_commit_with_our_tag_is_the_effect_even_without_a_result(tmp_path: Pat
 
 
 @pytest.mark.parametrize("result", [{}, {"causes": ["x"]}, {"nothing_to_do": False}, {"nothing_to_do": "true"}])
-def test_the_work_of_someone_else_is_not_ours(tmp_path: Path, result: dict[str, object]) -> None:
+def test_the_work_of_someone_else_is_not_ours(tmp_path: Path, result: dict[str, object], sentences: Sentences) -> None:
     table = LogTable(tmp_path / "t", adds(30, MB))
     harness, operation = admitted(table)
     merge(table, 30, userMetadata="lakehand-operation=9-other")
     verdict = harness.verdict(operation, result)  # type: ignore[arg-type]
     assert verdict.finding is Finding.NOT_DONE
-    assert verdict.reason == "no commit of this operation in the versions 1 to 1"
+    sentences.check("no commit of the operation", verdict.reason, first=1, last=1)
 
 
 def test_a_job_that_found_nothing_succeeds_and_changed_nothing(tmp_path: Path) -> None:
@@ -62,14 +64,14 @@ def test_a_job_that_found_nothing_succeeds_and_changed_nothing(tmp_path: Path) -
     assert (verdict.finding, verdict.numbers) == (Finding.DONE, {"changed": False})
 
 
-def test_rows_that_were_lost_on_the_way_are_reported(tmp_path: Path) -> None:
+def test_rows_that_were_lost_on_the_way_are_reported(tmp_path: Path, sentences: Sentences) -> None:
     table = LogTable(tmp_path / "t", adds(30, MB))
     harness, operation = admitted(table)
     tombstones = [remove(f"part-{n}.parquet", days_ago=0) for n in range(30)]
     for tombstone in tombstones:
         tombstone["remove"]["stats"] = '{"numRecords": 10}'
     table.commit(add("merged", MB, rows=299), *tombstones, operation="OPTIMIZE", **tag(operation))
-    assert "300 rows went in and 299 came out: check the table" in harness.verdict(operation, {}).reason
+    sentences.check("rows were lost", harness.verdict(operation, {}).reason, before=300, after=299)
 
 
 def test_a_recreated_table_is_gone(tmp_path: Path) -> None:
@@ -81,17 +83,17 @@ def test_a_recreated_table_is_gone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ends", "finding", "expected"),
+    ("ends", "finding", "case"),
     [
-        ([], Finding.NOT_DONE, "did not begin"),
-        (["VACUUM START"], Finding.NOT_DONE, "began and did not end"),
-        (["VACUUM START", "FAILED"], Finding.NOT_DONE, "ended FAILED"),
-        (["VACUUM START", "COMPLETED"], Finding.DONE, "12 files with 12.0 MB were deleted"),
-        (["VACUUM START", "VACUUM START", "COMPLETED"], Finding.DONE, "12 files with 12.0 MB were deleted"),
+        ([], Finding.NOT_DONE, "the vacuum did not begin"),
+        (["VACUUM START"], Finding.NOT_DONE, "the vacuum did not end"),
+        (["VACUUM START", "FAILED"], Finding.NOT_DONE, "the vacuum failed"),
+        (["VACUUM START", "COMPLETED"], Finding.DONE, "the vacuum was completed"),
+        (["VACUUM START", "VACUUM START", "COMPLETED"], Finding.DONE, "the vacuum was completed"),
     ],
 )
 def test_a_vacuum_is_done_when_its_end_is_in_the_log(
-    tmp_path: Path, ends: list[str], finding: Finding, expected: str
+    tmp_path: Path, ends: list[str], finding: Finding, case: str, sentences: Sentences
 ) -> None:
     table = LogTable(tmp_path / "t", adds(12, MB), days_ago=20)
     table.commit(*(remove(f"part-{n}.parquet", days_ago=9) for n in range(12)), days_ago=9)
@@ -109,7 +111,9 @@ def test_a_vacuum_is_done_when_its_end_is_in_the_log(
 
     verdict = harness.verdict(operation, {"listed_files": 12})
 
-    assert (verdict.finding, expected in verdict.reason) == (finding, True), verdict
+    assert verdict.finding is finding, verdict
+    found = {"version": table.version, "files": 12, "size": "12.0 MB"} if finding is Finding.DONE else {}
+    sentences.check(case, verdict.reason, **found)
     assert verdict.numbers.get("files_removed") == (12 if finding is Finding.DONE else None)
 
 

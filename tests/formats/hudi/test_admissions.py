@@ -29,6 +29,7 @@ from tests.formats.hudi.runtime import (
     set_property,
     timeline,
 )
+from tests.kit.sentences import Sentences
 
 COMPACTION_ONLY = frozenset({COMPACTION})
 
@@ -71,29 +72,32 @@ def test_a_request_from_the_wire_is_completed_from_the_table() -> None:
     assert (found.parameters["resource"], found.parameters["parallelism"]) == ("spark:4g,4g", "100")
 
 
-def test_a_plan_that_someone_else_completed_is_dropped(tmp_path: Path) -> None:
+def test_a_plan_that_someone_else_completed_is_dropped(tmp_path: Path, sentences: Sentences) -> None:
     table = copied("orders_v9", tmp_path)
     name = finish(table, ORDERS_V9, "commit")
 
     answer = admitted(table, asked_for(COMPACTION, ORDERS_V9))
 
-    assert answer == Drop(reason=f"compaction plan {ORDERS_V9} was completed by someone else as {name}")
+    assert isinstance(answer, Drop)
+    sentences.check("the plan was completed by someone else", answer.reason, plan=ORDERS_V9, file=name)
 
 
-def test_a_plan_that_is_gone_is_dropped(tmp_path: Path) -> None:
+def test_a_plan_that_is_gone_is_dropped(tmp_path: Path, sentences: Sentences) -> None:
     table = copied("orders_v9", tmp_path)
     remove(table, ORDERS_V9)
 
     answer = admitted(table, asked_for(COMPACTION, ORDERS_V9))
 
-    assert answer == Drop(reason=f"compaction plan {ORDERS_V9} is gone from the timeline")
+    assert isinstance(answer, Drop)
+    sentences.check("the plan is gone", answer.reason, plan=ORDERS_V9)
 
 
-def test_an_instant_of_another_kind_is_no_plan() -> None:
+def test_an_instant_of_another_kind_is_no_plan(sentences: Sentences) -> None:
     answer = admitted(TABLES / "orders_v9", asked_for(CLUSTERING, ORDERS_V9))
 
     assert isinstance(answer, Drop)
-    assert f"is no clustering plan: the timeline has {ORDERS_V9}.compaction.requested" in answer.reason
+    there = f"{ORDERS_V9}.compaction.requested"
+    sentences.check("the instant is no such plan", answer.reason, action="clustering", there=there)
 
 
 def test_after_an_attempt_of_ours_the_timeline_decides_about_a_completed_plan(tmp_path: Path) -> None:
@@ -105,14 +109,16 @@ def test_after_an_attempt_of_ours_the_timeline_decides_about_a_completed_plan(tm
     assert isinstance(answer, TableProcess)
 
 
-def test_a_clean_waits_for_a_pending_compaction(tmp_path: Path) -> None:
+def test_a_clean_waits_for_a_pending_compaction(tmp_path: Path, sentences: Sentences) -> None:
     table = copied("orders_v9", tmp_path)
     clean = leave_plan(table, "clean")
 
     answer = admitted(table, asked_for(CLEAN, clean))
 
     assert isinstance(answer, Skip)
-    assert answer.reason == f"compaction plan {ORDERS_V9} is pending: no clean before it"
+    sentences.check(
+        "an admitted plan waits for another", answer.reason, first="compaction", plan=ORDERS_V9, action="clean"
+    )
     assert answer.look_again
     finish(table, ORDERS_V9, "commit")
     assert isinstance(admitted(table, asked_for(CLEAN, clean)), TableProcess)
@@ -130,15 +136,15 @@ def test_a_compaction_waits_for_a_clustering_that_we_will_run(tmp_path: Path) ->
     assert isinstance(admitted(table, asked_for(CLUSTERING, clustering)), TableProcess)
 
 
-def test_while_someone_builds_an_index_nothing_runs(tmp_path: Path) -> None:
+def test_while_someone_builds_an_index_nothing_runs(tmp_path: Path, sentences: Sentences) -> None:
     table = copied("orders_v9", tmp_path)
     set_property(table, "hoodie.table.metadata.partitions.inflight", "record_index")
 
     answer = admitted(table, asked_for(COMPACTION, ORDERS_V9))
 
-    assert answer == Skip(
-        reason="the metadata index 'record_index' is being built by someone", look_again=timedelta(minutes=1)
-    )
+    assert isinstance(answer, Skip)
+    assert answer.look_again == timedelta(minutes=1)
+    sentences.check("an index is being built", answer.reason, index="record_index")
 
 
 def test_a_switched_off_service_waits(tmp_path: Path) -> None:
@@ -218,18 +224,20 @@ def test_the_tables_own_lock_is_used_where_it_has_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("properties", "message"),
+    ("provider", "case"),
     [
-        ({"hoodie.write.lock.provider": "com.example.Lock"}, "none of Hudi's own"),
-        ({"hoodie.write.lock.provider": "org.apache.hudi.x.ZookeeperBasedLockProvider"}, "needs hoodie.write.lock.zoo"),
-        ({"hoodie.write.lock.provider": "org.apache.hudi.x.InProcessLockProvider"}, "does not reach"),
+        ("com.example.Lock", "a lock of others"),
+        ("org.apache.hudi.x.ZookeeperBasedLockProvider", "a lock without its keys"),
+        ("org.apache.hudi.x.InProcessLockProvider", "a lock of one process"),
     ],
 )
-def test_a_lock_that_cannot_work_is_refused_and_never_replaced(properties: dict[str, str], message: str) -> None:
+def test_a_lock_that_cannot_work_is_refused_and_never_replaced(provider: str, case: str, sentences: Sentences) -> None:
+    properties = {"hoodie.write.lock.provider": provider}
+
     answer = admitted(TABLES / "orders_v9", asked_for(COMPACTION, ORDERS_V9), properties=properties)
 
     assert isinstance(answer, Skip)
-    assert message in answer.reason
+    sentences.check(case, answer.reason)
 
 
 def test_a_clean_never_rolls_back_writes_unless_the_table_allows_it(tmp_path: Path) -> None:
@@ -310,18 +318,23 @@ def test_planning_remembers_what_was_there_before(tmp_path: Path) -> None:
     assert found.parameters["seen"] == "20261115214002594"
 
 
-def test_planning_that_is_no_longer_needed_is_dropped_unless_a_person_asked(tmp_path: Path) -> None:
+def test_planning_that_is_no_longer_needed_is_dropped_unless_a_person_asked(
+    tmp_path: Path, sentences: Sentences
+) -> None:
     table = copied("orders_v9", tmp_path)
     remove(table, ORDERS_V9)
     commit(table, "20991115120000000", "commit")
 
     answer = admitted(table, planning(COMPACTION), properties=FILE_LOCK)
 
-    assert answer == Drop(reason="no longer needed: 0 of 5 delta commits since the last compaction")
+    assert isinstance(answer, Drop)
+    sentences.check("no longer needed", answer.reason, commits=0, needed=5)
     assert isinstance(admitted(table, planning(COMPACTION, origin="api"), properties=FILE_LOCK), TableProcess)
 
 
-def test_without_a_shared_lock_a_person_can_have_pending_plans_run_but_none_made(tmp_path: Path) -> None:
+def test_without_a_shared_lock_a_person_can_have_pending_plans_run_but_none_made(
+    tmp_path: Path, sentences: Sentences
+) -> None:
     table = copied("orders_v9", tmp_path)
     assert process(table, planning(COMPACTION, origin="api")).parameters["may_plan"] is False
 
@@ -329,10 +342,10 @@ def test_without_a_shared_lock_a_person_can_have_pending_plans_run_but_none_made
     answer = admitted(table, planning(COMPACTION, origin="api"))
 
     assert isinstance(answer, Drop)
-    assert "no compaction plan is pending, and none is made beside the writer" in answer.reason
+    sentences.check("no plan is pending, and none is made", answer.reason)
 
 
-def test_a_plan_that_another_operation_of_ours_completed_names_it(tmp_path: Path) -> None:
+def test_a_plan_that_another_operation_of_ours_completed_names_it(tmp_path: Path, sentences: Sentences) -> None:
     table = copied("orders_v9", tmp_path)
     finish(table, ORDERS_V9, "commit")
     ours = ended(
@@ -340,4 +353,4 @@ def test_a_plan_that_another_operation_of_ours_completed_names_it(tmp_path: Path
     )
     answer = admitted(table, asked_for(COMPACTION, ORDERS_V9), operations=[ours])
     assert isinstance(answer, Drop)
-    assert "was completed by operation 7 as" in answer.reason
+    sentences.check("the plan was completed by an operation", answer.reason, plan=ORDERS_V9, operation=7)

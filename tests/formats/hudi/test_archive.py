@@ -14,8 +14,9 @@ from pyarrow import parquet
 
 from lakehand.formats.hudi import HudiProcessFactory
 from lakehand.formats.hudi.snapshot import ARCHIVE
-from lakehand.spi import Drop, Failure, Finding, Operation, Scheduling, Skip, Status, TableProcess
+from lakehand.spi import Drop, Failure, Finding, Operation, Scheduling, Skip, Status, TableProcess, Verdict
 from tests.formats.hudi.runtime import FILE_LOCK, NOON, MemoryRuntime, commit, operation, set_property, timeline
+from tests.kit.sentences import Sentences
 
 SETTINGS = {
     **FILE_LOCK,
@@ -78,28 +79,26 @@ def wanted(path: Path) -> TableProcess:
     return found
 
 
-def test_more_commits_than_the_threshold_are_archived_down_to_the_least(tmp_path: Path) -> None:
-    assert (
-        reason(table_of(tmp_path, 6)) == "6 commits are on the active timeline; an archive keeps 4 and begins above 6"
-    )
+def test_more_commits_than_the_threshold_are_archived_down_to_the_least(tmp_path: Path, sentences: Sentences) -> None:
+    sentences.check("few commits", reason(table_of(tmp_path, 6)), commits=6, kept=4, above=6)
     path = table_of(tmp_path, 7)
-    assert wanted(path).reason == (
-        f"7 commits are on the active timeline, more than 6: 3 can be archived, {instant(0)} to {instant(2)}"
-    )
+    archived = {"archived": 3, "first": instant(0), "last": instant(2)}
+    sentences.check("archive", wanted(path).reason, commits=7, above=6, **archived)
     commit(path, instant(20), "clean")
-    assert "7 commits" in reason(path), "cleans are no commits"
+    sentences.check("archive", wanted(path).reason, commits=7, above=6, **archived)  # cleans are no commits
 
 
-def test_what_a_clean_retains_and_the_floor_stay_whatever_is_set(tmp_path: Path) -> None:
+def test_what_a_clean_retains_and_the_floor_stay_whatever_is_set(tmp_path: Path, sentences: Sentences) -> None:
     path = table_of(tmp_path, 7)
     retaining = {**SETTINGS, "hudi.clean.retain-commits": "10"}
-    assert "keeps 12 and begins above 14" in reason(path, properties=retaining)
+    sentences.check("few commits", reason(path, properties=retaining), commits=7, kept=12, above=14)
     least = {**SETTINGS, "hudi.archive.min-commits": "1", "hudi.archive.max-commits": "1"}
-    assert "keeps 4 and begins above 5" in reason(table_of(tmp_path / "few", 5), properties=least)
+    few = reason(table_of(tmp_path / "few", 5), properties=least)
+    sentences.check("few commits", few, commits=5, kept=4, above=5)
 
 
 @pytest.mark.parametrize("pending", ["commit.requested", "clustering.requested", "compaction.inflight"])
-def test_a_stuck_instant_is_named_with_its_age(pending: str, tmp_path: Path) -> None:
+def test_a_stuck_instant_is_named_with_its_age(pending: str, tmp_path: Path, sentences: Sentences) -> None:
     path = table_of(tmp_path, 9)
     stuck = f"{FIRST + 1}"
     file = timeline(path) / f"{stuck}.{pending}"
@@ -107,8 +106,8 @@ def test_a_stuck_instant_is_named_with_its_age(pending: str, tmp_path: Path) -> 
     age(file, hours=50)
 
     action, state = pending.split(".")
-    kept = f"the {action} {stuck} is {state} for 50 h and keeps all commits since"
-    assert reason(path) == f"9 commits are on the active timeline, more than 6, and none can be archived: {kept}"
+    found = {"commits": 9, "above": 6, "action": action, "stuck": stuck, "state": state, "hours": 50}
+    sentences.check("a pending instant keeps all commits", reason(path), **found)
 
 
 def age(file: Path, *, hours: int) -> None:
@@ -116,77 +115,84 @@ def age(file: Path, *, hours: int) -> None:
     os.utime(file, (then, then))
 
 
-def test_commits_before_a_pending_one_are_archived_and_the_reason_says_what_keeps_the_others(tmp_path: Path) -> None:
+def test_commits_before_a_pending_one_are_archived_and_the_reason_says_what_keeps_the_others(
+    tmp_path: Path, sentences: Sentences
+) -> None:
     path = table_of(tmp_path, 9)
-    (timeline(path) / f"{FIRST + 3001}.commit.requested").touch()
+    file = timeline(path) / f"{FIRST + 3001}.commit.requested"
+    file.touch()
+    age(file, hours=3)
 
-    found = wanted(path).reason
+    found = {"archived": 3, "first": instant(0), "last": instant(2), "pending": FIRST + 3001, "hours": 3}
+    sentences.check("a pending instant keeps the other commits", wanted(path).reason, **found)
 
-    assert f"3 can be archived, {instant(0)} to {instant(2)}; then the commit {FIRST + 3001} is requested" in found
 
-
-def test_a_savepoint_keeps_all_from_there_on(tmp_path: Path) -> None:
+def test_a_savepoint_keeps_all_from_there_on(tmp_path: Path, sentences: Sentences) -> None:
     path = table_of(tmp_path, 9)
     commit(path, instant(2), "savepoint")
-    assert f"2 can be archived, {instant(0)} to {instant(1)}; then the savepoint {instant(2)}" in wanted(path).reason
+    archived = {"archived": 2, "first": instant(0), "last": instant(1)}
+    sentences.check("a savepoint keeps the other commits", wanted(path).reason, **archived, savepoint=instant(2))
     commit(path, instant(0), "savepoint")
-    assert f"none can be archived: the savepoint {instant(0)} keeps all" in reason(path)
+    sentences.check("a savepoint keeps all commits", reason(path), savepoint=instant(0))
 
 
-def test_files_that_were_replaced_must_be_cleaned_first(tmp_path: Path) -> None:
+def test_files_that_were_replaced_must_be_cleaned_first(tmp_path: Path, sentences: Sentences) -> None:
     path = table_of(tmp_path, 9)
     commit(path, str(FIRST + 1), "replacecommit")
-    assert "1 can be archived" in wanted(path).reason
-    assert f"then the files that {FIRST + 1} replaced must be cleaned first, and there was no clean yet" in reason(path)
+    found = {"archived": 1, "first": instant(0), "last": instant(0), "replaced": FIRST + 1}
+    sentences.check("replaced files were never cleaned", wanted(path).reason, **found)
     clean(path, 10, kept=instant(0))
-    assert f"the last clean kept all since {instant(0)}" in reason(path)
+    sentences.check("replaced files were kept by a clean", wanted(path).reason, **found, since=instant(0))
     clean(path, 11, kept=instant(5))
-    assert "6 can be archived" in reason(path)
+    sentences.check("archive", reason(path), commits=10, above=6, archived=6, first=instant(0), last=instant(4))
 
 
-def test_delta_commits_stay_until_they_are_compacted(tmp_path: Path) -> None:
+def test_delta_commits_stay_until_they_are_compacted(tmp_path: Path, sentences: Sentences) -> None:
     path = table_of(tmp_path, 9, kind="MERGE_ON_READ")
     few = {**SETTINGS, "hudi.compaction.delta-commits": "20"}
-    assert "none can be archived: 9 delta commits are not compacted, and the last 20 of them stay" in reason(
-        path, properties=few
-    )
+    sentences.check("no delta commit is compacted", reason(path, properties=few), commits=9, delta=9, kept=20)
     some = {**SETTINGS, "hudi.compaction.delta-commits": "7"}
-    assert "2 can be archived" in reason(path, properties=some)
+    sentences.check("some delta commits are not compacted", reason(path, properties=some), archived=2, kept=7)
     commit(path, str(FIRST + 6500), "commit")
-    assert "6 can be archived" in reason(path)
+    sentences.check("archive", reason(path), commits=10, above=6, archived=6, first=instant(0), last=instant(5))
 
 
-def test_what_is_newer_than_the_last_compaction_of_the_metadata_table_stays(tmp_path: Path) -> None:
+def test_what_is_newer_than_the_last_compaction_of_the_metadata_table_stays(
+    tmp_path: Path, sentences: Sentences
+) -> None:
     path = table_of(tmp_path, 9)
     set_property(path, "hoodie.table.metadata.partitions", "files")
-    assert "none can be archived: its metadata table was not compacted yet" in reason(path)
+    sentences.check("the metadata table was never compacted", reason(path))
     metadata = path / ".hoodie" / "metadata" / ".hoodie" / "timeline"
     metadata.mkdir(parents=True)
     (metadata / f"{FIRST + 7001}_{FIRST + 7002}.commit").touch()  # commits take five seconds here
-    assert f"3 can be archived, {instant(0)} to {instant(2)}; then its metadata table was last" in reason(path)
+    archived = {"archived": 3, "first": instant(0), "last": instant(2)}
+    sentences.check("the metadata table was compacted at an instant", reason(path), **archived)
 
 
-def test_archive_needs_service_scheduling_and_a_shared_lock(tmp_path: Path) -> None:
+def test_archive_needs_service_scheduling_and_a_shared_lock(tmp_path: Path, sentences: Sentences) -> None:
     path = table_of(tmp_path, 9)
-    left = "archive is left to the writer: set scheduling = service to have it done here"
-    assert reason(path, scheduling=Scheduling.WRITER) == left
+    left = reason(path, scheduling=Scheduling.WRITER)
+    sentences.check("the action is left to the writer", left, action=ARCHIVE)
     unlocked = {key: value for key, value in SETTINGS.items() if key not in FILE_LOCK}
-    assert "archive is not done beside the writer: no lock is configured" in reason(path, properties=unlocked)
+    without = reason(path, properties=unlocked)
+    sentences.check("not done without a lock", without, action=ARCHIVE, key="hoodie.write.lock.provider")
     asked = operation(TableProcess(action=ARCHIVE, parameters={"mode": "plan-and-execute"}), origin="api")
     refused = HudiProcessFactory().admit(runtime(path, properties=unlocked), asked)
     assert isinstance(refused, Failure)
-    assert "set hoodie.write.lock.provider and its keys as its writers have them" in refused.message
+    sentences.check("not done without a lock", refused.message, action=ARCHIVE, key="hoodie.write.lock.provider")
     off = {**SETTINGS, "hoodie.table.service.archive.enable": "false"}
-    assert reason(path, properties=off) == "hoodie.table.service.archive.enable is false (from table)"
+    key = "hoodie.table.service.archive.enable"
+    sentences.check("the action is off", reason(path, properties=off), key=key, source="table")
 
 
-def test_a_pending_clean_plan_goes_first(tmp_path: Path) -> None:
+def test_a_pending_clean_plan_goes_first(tmp_path: Path, sentences: Sentences) -> None:
     path = table_of(tmp_path, 9)
     (timeline(path) / f"{instant(20)}.clean.requested").touch()
-    assert reason(path) == f"clean plan {instant(20)} is pending and goes first"
+    sentences.check("another plan goes first", reason(path), action="clean", plan=instant(20))
 
 
-def test_a_person_needs_no_threshold_and_can_keep_more(tmp_path: Path) -> None:
+def test_a_person_needs_no_threshold_and_can_keep_more(tmp_path: Path, sentences: Sentences) -> None:
     path = table_of(tmp_path, 6)
     asked = operation(TableProcess(action=ARCHIVE, parameters={"mode": "plan-and-execute"}), origin="api")
     found = HudiProcessFactory().admit(runtime(path), asked)
@@ -197,36 +203,39 @@ def test_a_person_needs_no_threshold_and_can_keep_more(tmp_path: Path) -> None:
     )
     refused = HudiProcessFactory().admit(runtime(path), more)
     assert isinstance(refused, Failure)
-    assert refused.message == "6 commits are on the active timeline; an archive keeps 5 and begins above 6"
+    sentences.check("few commits", refused.message, commits=6, kept=5, above=6)
 
 
 def ended(process: TableProcess, **result: Any) -> Operation:
     return operation(process, status=Status.SUCCEEDED, result=result, finished_at=NOON)
 
 
-def test_an_archive_that_found_nothing_is_not_tried_again_before_there_is_more(tmp_path: Path) -> None:
+def test_an_archive_that_found_nothing_is_not_tried_again_before_there_is_more(
+    tmp_path: Path, sentences: Sentences
+) -> None:
     path = table_of(tmp_path, 7)
     last = ended(wanted(path), changed=False)
-    waiting = "operation 7 could archive nothing; 0 of 2 commits since"
-    assert wants(path, operations=[last]) == Skip(reason=waiting)
+    waiting = wants(path, operations=[last])
+    assert isinstance(waiting, Skip)
+    assert waiting.look_again is None
+    sentences.check("the last archive found nothing", waiting.reason, operation=7, commits=0, needed=2)
     assert wants(path, operations=[ended(wanted(path), changed=True)]).reason == wanted(path).reason
     for number in (10, 11):
         commit(path, instant(number), "commit")
     assert isinstance(wants(path, operations=[last]), TableProcess)
 
 
-def test_an_archive_that_is_not_needed_any_more_is_dropped(tmp_path: Path) -> None:
+def test_an_archive_that_is_not_needed_any_more_is_dropped(tmp_path: Path, sentences: Sentences) -> None:
     path = table_of(tmp_path, 7)
     stored = operation(wanted(path), origin="coordinator")
     (timeline(path) / f"{instant(0)}_{FIRST + 5000}.commit").unlink()
     answer = HudiProcessFactory().admit(runtime(path), stored)
     assert isinstance(answer, Drop)
-    assert answer.reason.startswith("no longer needed: 6 commits are on the active timeline")
+    sentences.check("no longer needed to archive", answer.reason, commits=6, kept=4, above=6)
 
 
-def verdict(path: Path, process: TableProcess, **result: Any) -> tuple[Finding, str]:
-    found = HudiProcessFactory().verify(runtime(path), process, result)
-    return found.finding, found.reason
+def verdict(path: Path, process: TableProcess, **result: Any) -> Verdict:
+    return HudiProcessFactory().verify(runtime(path), process, result)
 
 
 def archive(path: Path, *numbers: int) -> None:
@@ -246,32 +255,36 @@ def write_history(path: Path, *numbers: int) -> None:
     (folder / "_version_").write_text("3")
 
 
-def test_the_oldest_commit_must_have_left_the_timeline_for_the_archive(tmp_path: Path) -> None:
+def test_the_oldest_commit_must_have_left_the_timeline_for_the_archive(tmp_path: Path, sentences: Sentences) -> None:
     path = table_of(tmp_path, 7)
     process = wanted(path)
-    still = f"{instant(0)} is still on the active timeline, which has 7 commits"
-    assert verdict(path, process) == (Finding.NOT_DONE, still)
-    assert verdict(path, process, archived=0) == (Finding.DONE, "Hudi found nothing to archive among 7 commits")
+    still = verdict(path, process)
+    assert still.finding is Finding.NOT_DONE
+    sentences.check("the oldest commit is still there", still.reason, oldest=instant(0), commits=7)
+    nothing = verdict(path, process, archived=0)
+    assert nothing.finding is Finding.DONE
+    sentences.check("Hudi archived nothing", nothing.reason, commits=7)
     archive(path, 0, 1, 2)
-    lost = f"{instant(0)} is neither on the active timeline nor in the archive: check the table"
-    assert verdict(path, process) == (Finding.NOT_DONE, lost)
+    lost = verdict(path, process)
+    assert lost.finding is Finding.NOT_DONE
+    sentences.check("the oldest commit is lost", lost.reason, oldest=instant(0))
     write_history(path, 0, 1, 2)
     commit(path, instant(10), "commit")
-    assert verdict(path, process) == (
-        Finding.DONE, "3 commits were archived; the active timeline has 5, after 7 before",
-    )  # fmt: skip
+    done = verdict(path, process)
+    assert done.finding is Finding.DONE
+    sentences.check("commits were archived", done.reason, archived=3, now=5, before=7)
     (timeline(path) / "history" / f"{instant(0)}_{instant(2)}_0.parquet").write_bytes(b"no parquet")
-    assert verdict(path, process)[0] is Finding.UNREADABLE
+    assert verdict(path, process).finding is Finding.UNREADABLE
 
 
-def test_in_layout_1_an_archived_instant_is_in_the_log_of_the_archive(tmp_path: Path) -> None:
+def test_in_layout_1_an_archived_instant_is_in_the_log_of_the_archive(tmp_path: Path, sentences: Sentences) -> None:
     path = table_of(tmp_path, 7, layout=1)
     set_property(path, "hoodie.archivelog.folder", "old")
     process = wanted(path)
     archive(path, 0, 1, 2)
-    assert verdict(path, process)[0] is Finding.NOT_DONE
+    assert verdict(path, process).finding is Finding.NOT_DONE
     (path / ".hoodie" / "old").mkdir()
     (path / ".hoodie" / "old" / ".commits_.archive.1_1-0-1").write_bytes(b"#HUDI\x00" + instant(0).encode() + b"\x00")
-    assert verdict(path, process) == (
-        Finding.DONE, "3 commits were archived; the active timeline has 4, after 7 before",
-    )  # fmt: skip
+    done = verdict(path, process)
+    assert done.finding is Finding.DONE
+    sentences.check("commits were archived", done.reason, archived=3, now=4, before=7)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the factory wants for tables as real writers left them."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.formats.hudi.runtime import (
     EVENTS_V6,
     EVENTS_V9,
     FILE_LOCK,
+    NOON,
     ORDERS_V6,
     ORDERS_V9,
     TABLES,
@@ -24,7 +26,9 @@ from tests.formats.hudi.runtime import (
     operation,
     remove,
     set_property,
+    timeline,
 )
+from tests.kit.sentences import Sentences
 
 SERVICE = Scheduling.SERVICE
 
@@ -59,30 +63,39 @@ def test_a_plan_that_the_writer_left_is_run(
     assert isinstance(process, TableProcess)
     assert (process.instant, process.job, process.urgent) == (instant, f"hudi.{action}", urgent)
     assert process.parameters["mode"] == "execute"
-    assert "2 file groups" in process.reason
 
 
-def test_without_a_plan_the_reason_has_the_numbers(tmp_path: Path) -> None:
+def test_the_reason_to_run_a_plan_has_its_age_and_its_size(tmp_path: Path, sentences: Sentences) -> None:
+    table = copied("orders_v9", tmp_path)
+    os.utime(timeline(table) / f"{ORDERS_V9}.compaction.requested", (NOON.timestamp(), NOON.timestamp()))
+
+    size = {"groups": 2, "files": 6, "bytes": 5920}
+    since = "2026-11-15 12:00:00 UTC"
+    sentences.check("a plan is run", decided(table, COMPACTION).reason, plan=ORDERS_V9, since=since, **size)
+
+
+def test_without_a_plan_the_reason_has_the_numbers(tmp_path: Path, sentences: Sentences) -> None:
     table = copied("orders_v9", tmp_path)
     finish(table, ORDERS_V9, "commit")
 
-    reason = f"no pending compaction plan; 1 delta commits since the last compaction at {ORDERS_V9}"
-    assert why_not(table, COMPACTION) == reason
-    assert why_not(table, CLEAN).startswith("no pending clean plan; 7 commits since the beginning")
+    compaction, clean = why_not(table, COMPACTION), why_not(table, CLEAN)
+    sentences.check("no plan to compact", compaction, commits=1, last=ORDERS_V9)
+    sentences.check("no plan to clean, and there was none", clean, commits=7)
 
 
-def test_a_plan_that_belongs_to_an_operation_is_not_run_twice() -> None:
+def test_a_plan_that_belongs_to_an_operation_is_not_run_twice(sentences: Sentences) -> None:
     known = ended(COMPACTION, ORDERS_V9, Status.RUNNING)
 
-    assert "belongs to operation 7 (running)" in why_not(TABLES / "orders_v9", COMPACTION, operations=[known])
+    reason = why_not(TABLES / "orders_v9", COMPACTION, operations=[known])
+    sentences.check("the plan belongs to an operation", reason, plan=ORDERS_V9, operation=7, status="running")
 
 
 @pytest.mark.parametrize("status", [Status.FAILED, Status.CANCELED])
-def test_a_plan_that_failed_waits_for_a_person_and_names_the_command(status: Status) -> None:
+def test_a_plan_that_failed_waits_for_a_person_and_names_the_command(status: Status, sentences: Sentences) -> None:
     reason = why_not(TABLES / "orders_v9", COMPACTION, operations=[ended(COMPACTION, ORDERS_V9, status)])
 
-    assert f"ended {status} as operation 7 (the reason)" in reason
-    assert "lakehand operations retry 7" in reason
+    retry = "lakehand operations retry 7"
+    sentences.check("the plan failed before", reason, plan=ORDERS_V9, status=status, operation=7, command=retry)
 
 
 def test_a_plan_that_had_been_lost_and_is_back_is_run() -> None:
@@ -93,10 +106,11 @@ def test_a_plan_that_had_been_lost_and_is_back_is_run() -> None:
     assert found.instant == ORDERS_V9
 
 
-def test_a_removed_plan_stays_removed() -> None:
+def test_a_removed_plan_stays_removed(sentences: Sentences) -> None:
     removed = ended(COMPACTION, ORDERS_V9, Status.CANCELED, is_deleted=True)
 
-    assert "was removed as operation 7" in why_not(TABLES / "orders_v9", COMPACTION, operations=[removed])
+    reason = why_not(TABLES / "orders_v9", COMPACTION, operations=[removed])
+    sentences.check("the plan was removed", reason, plan=ORDERS_V9, operation=7)
 
 
 def test_the_older_of_two_plans_comes_first(tmp_path: Path) -> None:
@@ -114,35 +128,35 @@ def test_the_older_of_two_plans_comes_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["hoodie.table.services.enable", "hoodie.table.service.compaction.enable"])
-def test_the_switches_of_rfc_43_are_honoured(key: str) -> None:
+def test_the_switches_of_rfc_43_are_honoured(key: str, sentences: Sentences) -> None:
     reason = why_not(TABLES / "orders_v9", COMPACTION, properties={key: "false"})
 
-    assert reason == f"{key} is false (from table)"
+    sentences.check("the action is off", reason, key=key, source="table")
     other = {"hoodie.table.service.clean.enable": "false"}
     assert isinstance(decided(TABLES / "orders_v9", COMPACTION, properties=other), TableProcess)
 
 
-def test_a_copy_on_write_table_has_nothing_to_compact() -> None:
-    assert why_not(TABLES / "events_v9", COMPACTION) == "a copy-on-write table has nothing to compact"
+def test_a_copy_on_write_table_has_nothing_to_compact(sentences: Sentences) -> None:
+    sentences.check("nothing to compact in a copy-on-write table", why_not(TABLES / "events_v9", COMPACTION))
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "message"),
+    ("key", "value", "case"),
     [
-        ("hoodie.table.version", "10", "hoodie.table.version 10"),
-        ("hoodie.table.version", "5", "hoodie.table.version 5"),
-        ("hoodie.table.base.file.format", "LANCE", "base files are LANCE"),
-        ("hoodie.table.format", "iceberg", "'iceberg'"),
-        ("hoodie.table.metadata.partitions", "files,crystal_ball", "'crystal_ball'"),
+        ("hoodie.table.version", "10", "unknown table version"),
+        ("hoodie.table.version", "5", "unknown table version"),
+        ("hoodie.table.base.file.format", "LANCE", "unknown base files"),
+        ("hoodie.table.format", "iceberg", "unknown table format"),
+        ("hoodie.table.metadata.partitions", "crystal_ball", "unknown index"),
     ],
 )
 def test_a_table_with_features_that_we_do_not_know_is_left_alone(
-    key: str, value: str, message: str, tmp_path: Path
+    key: str, value: str, case: str, tmp_path: Path, sentences: Sentences
 ) -> None:
     table = copied("orders_v9", tmp_path)
     set_property(table, key, value)
 
-    assert message in why_not(table, COMPACTION)
+    sentences.check(case, why_not(table, COMPACTION), unknown=value)
 
 
 # Scheduling "service": we plan.
@@ -155,14 +169,14 @@ def planned(tmp_path: Path, name: str = "orders_v9", instant: Instant = ORDERS_V
     return table
 
 
-def test_without_the_tables_lock_nothing_is_planned_beside_its_writer(tmp_path: Path) -> None:
+def test_without_the_tables_lock_nothing_is_planned_beside_its_writer(tmp_path: Path, sentences: Sentences) -> None:
     reason = why_not(planned(tmp_path), COMPACTION, scheduling=SERVICE)
 
-    assert "compaction is not planned beside the writer" in reason
-    assert "hoodie.write.lock.provider" in reason
+    key = "hoodie.write.lock.provider"
+    sentences.check("no plan without a lock", reason, action=COMPACTION, key=key)
 
 
-def test_when_the_threshold_is_met_we_plan_and_run(tmp_path: Path) -> None:
+def test_when_the_threshold_is_met_we_plan_and_run(tmp_path: Path, sentences: Sentences) -> None:
     properties = {**FILE_LOCK, "hudi.compaction.delta-commits": "3"}
 
     process = decided(planned(tmp_path), COMPACTION, scheduling=SERVICE, properties=properties)
@@ -170,35 +184,36 @@ def test_when_the_threshold_is_met_we_plan_and_run(tmp_path: Path) -> None:
     assert isinstance(process, TableProcess)
     assert process.instant is None
     assert process.parameters["mode"] == "plan-and-execute"
-    assert process.reason.startswith("3 delta commits since the last compaction")
+    sentences.check("enough delta commits", process.reason, commits=3, last="20261115213942975")
 
 
-def test_below_the_threshold_the_reason_has_the_numbers(tmp_path: Path) -> None:
+def test_below_the_threshold_the_reason_has_the_numbers(tmp_path: Path, sentences: Sentences) -> None:
     table = planned(tmp_path)
 
-    assert why_not(table, COMPACTION, scheduling=SERVICE, properties=FILE_LOCK) == (
-        "3 of 5 delta commits since the last compaction"
-    )
+    reason = why_not(table, COMPACTION, scheduling=SERVICE, properties=FILE_LOCK)
+    sentences.check("too few delta commits", reason, commits=3, needed=5)
 
 
-def test_an_operation_under_way_is_not_doubled(tmp_path: Path) -> None:
+def test_an_operation_under_way_is_not_doubled(tmp_path: Path, sentences: Sentences) -> None:
     properties = {**FILE_LOCK, "hudi.compaction.delta-commits": "3"}
     busy = operation(TableProcess(action=COMPACTION, parameters={"mode": "plan-and-execute"}))
 
     reason = why_not(planned(tmp_path), COMPACTION, scheduling=SERVICE, properties=properties, operations=[busy])
-    assert reason == "operation 7 plans and runs it (pending)"
+    sentences.check("an operation is under way", reason, operation=7, status="pending")
 
 
-def test_a_plan_that_our_own_operation_has_just_made_is_left_to_it() -> None:
+def test_a_plan_that_our_own_operation_has_just_made_is_left_to_it(sentences: Sentences) -> None:
     planner = operation(TableProcess(action=COMPACTION, parameters={"mode": "plan-and-execute"}), status=Status.RUNNING)
     table = TABLES / "orders_v9"
 
     reason = why_not(table, COMPACTION, scheduling=SERVICE, properties=FILE_LOCK, operations=[planner])
-    assert reason == "operation 7 plans and runs it (running)"
+    sentences.check("an operation is under way", reason, operation=7, status="running")
 
 
 @pytest.mark.parametrize("status", [Status.SUCCEEDED, Status.FAILED, Status.CANCELED])
-def test_planning_without_effect_is_not_repeated_until_something_changes(status: Status, tmp_path: Path) -> None:
+def test_planning_without_effect_is_not_repeated_until_something_changes(
+    status: Status, tmp_path: Path, sentences: Sentences
+) -> None:
     table = planned(tmp_path)
     runtime: dict[str, Any] = {
         "scheduling": SERVICE,
@@ -208,33 +223,36 @@ def test_planning_without_effect_is_not_repeated_until_something_changes(status:
     assert isinstance(first, TableProcess)
     earlier = operation(first, status=status)
 
-    assert "0 of 2 delta commits" in why_not(table, COMPACTION, operations=[earlier], **runtime)
-    assert "since operation 7 planned" in why_not(table, COMPACTION, operations=[earlier], **runtime)
+    reason = why_not(table, COMPACTION, operations=[earlier], **runtime)
+    sentences.check("too few delta commits since an operation", reason, commits=0, needed=2, operation=7)
     commit(table, "20991115120000000")
     commit(table, "20991115120001000")
     assert isinstance(decided(table, COMPACTION, operations=[earlier], **runtime), TableProcess)
 
 
 @pytest.mark.parametrize("action", [CLEAN, COMPACTION])
-def test_nothing_is_planned_while_a_clustering_blocks_the_writer(action: Action, tmp_path: Path) -> None:
+def test_nothing_is_planned_while_a_clustering_blocks_the_writer(
+    action: Action, tmp_path: Path, sentences: Sentences
+) -> None:
     table = planned(tmp_path)
     folder = table / ".hoodie" / "timeline"
     (folder / "20991115120000000.clustering.requested").touch()
 
     reason = why_not(table, action, scheduling=SERVICE, properties=FILE_LOCK)
-    assert reason == "clustering plan 20991115120000000 is pending and goes first"
+    sentences.check("another plan goes first", reason, action="clustering", plan="20991115120000000")
 
 
-def test_no_clean_is_planned_while_a_compaction_is_pending() -> None:
+def test_no_clean_is_planned_while_a_compaction_is_pending(sentences: Sentences) -> None:
     reason = why_not(TABLES / "orders_v9", CLEAN, scheduling=SERVICE, properties=FILE_LOCK)
 
-    assert reason == f"compaction plan {ORDERS_V9} is pending and goes first"
+    sentences.check("another plan goes first", reason, action="compaction", plan=ORDERS_V9)
 
 
-def test_a_clean_keeps_what_is_retained(tmp_path: Path) -> None:
+def test_a_clean_keeps_what_is_retained(tmp_path: Path, sentences: Sentences) -> None:
     table = planned(tmp_path)
     properties = {**FILE_LOCK, "hudi.clean.commits": "3"}
 
-    assert why_not(table, CLEAN, scheduling=SERVICE, properties=properties) == "6 commits, and 10 are retained"
+    reason = why_not(table, CLEAN, scheduling=SERVICE, properties=properties)
+    sentences.check("all commits are retained", reason, commits=6, retained=10)
     fewer = {**properties, "hudi.clean.retain-commits": "4"}
     assert isinstance(decided(table, CLEAN, scheduling=SERVICE, properties=fewer), TableProcess)

@@ -12,8 +12,9 @@ import pytest
 
 from lakehand.formats.hudi import HudiProcessFactory
 from lakehand.formats.hudi.snapshot import CLEAN, ROLLBACK_FAILED_WRITES
-from lakehand.spi import Failure, Finding, Scheduling, Skip, TableProcess
+from lakehand.spi import Failure, Finding, Scheduling, Skip, TableProcess, Verdict
 from tests.formats.hudi.runtime import EVENTS_V9, FILE_LOCK, NOON, MemoryRuntime, copied, operation, timeline
+from tests.kit.sentences import Sentences
 
 LAZY = {**FILE_LOCK, "hoodie.clean.failed.writes.policy": "LAZY"}
 WRITE, OTHER = "20261115110000000", "20261115110100000"
@@ -72,53 +73,54 @@ def dead(path: Path, **changes: Any) -> Any:
     return found.parameters["instants"]
 
 
-def test_a_write_without_a_heartbeat_is_dead_and_a_plan_never_is(table: Path) -> None:
-    assert wants(table) == Skip(reason="pending writes: 0"), "the pending clustering plan is none"
+def test_a_write_without_a_heartbeat_is_dead_and_a_plan_never_is(table: Path, sentences: Sentences) -> None:
+    idle = wants(table)
+    assert isinstance(idle, Skip)
+    assert idle.look_again is None
+    sentences.check("no pending writes", idle.reason)  # the pending clustering plan is none
     begin(table)
     begin(table, OTHER, minutes=20, heartbeat=11)
     assert dead(table) == [WRITE, OTHER]
     assert EVENTS_V9 not in dead(table)
-    assert wants(table).reason == (
-        f"2 of 2 pending writes are dead after 10 min without a heartbeat: {WRITE} (no sign of life for 60 min), "
-        f"{OTHER} (no sign of life for 11 min)"
-    )
+    found = {"dead": 2, "pending": 2, "after": "10 min", "write": WRITE, "age": "60 min"}
+    sentences.check("two writes are dead", wants(table).reason, **found, other=OTHER, other_age="11 min")
 
 
 @pytest.mark.parametrize(("begun", "heartbeat"), [(60, 3.0), (60, 0.1), (9, None), (9, 60.0)])
 def test_a_write_with_a_sign_of_life_is_left_alone_and_looked_at_when_it_could_be_dead(
-    begun: float, heartbeat: float | None, table: Path
+    begun: float, heartbeat: float | None, table: Path, sentences: Sentences
 ) -> None:
     begin(table, minutes=begun, heartbeat=heartbeat)
     newest = min(begun, heartbeat if heartbeat is not None else begun)
     left = timedelta(minutes=10 - newest, seconds=1)
-    waiting = "pending writes: 1, each with a sign of life within 10 min"
     found = wants(table)
     assert isinstance(found, Skip)
-    assert found.reason == waiting
+    sentences.check("pending writes are alive", found.reason, pending=1, within="10 min")
     assert found.look_again is not None
     assert abs(found.look_again - left) < timedelta(seconds=1)
 
 
-def test_the_tables_own_heartbeats_can_only_make_it_later(table: Path) -> None:
+def test_the_tables_own_heartbeats_can_only_make_it_later(table: Path, sentences: Sentences) -> None:
     begin(table, heartbeat=5)
     quick = {**LAZY, "hudi.rollback-failed-writes.min-age": "1s", "hoodie.client.heartbeat.interval_in_ms": "1000"}
     assert dead(table, properties=quick) == [WRITE]
-    assert "dead after 2 min" in wants(table, properties=quick).reason, "the floor"
+    floor = {"dead": 1, "pending": 1, "after": "2 min", "write": WRITE, "age": "5 min"}
+    sentences.check("one write is dead", wants(table, properties=quick).reason, **floor)
     slow = {**LAZY, "hoodie.client.heartbeat.interval_in_ms": "3600000"}
-    assert "within 2 h" in wants(table, properties=slow).reason
+    sentences.check("pending writes are alive", wants(table, properties=slow).reason, pending=1, within="2 h")
 
 
-def test_only_tables_whose_writers_use_lazy_are_served(table: Path) -> None:
+def test_only_tables_whose_writers_use_lazy_are_served(table: Path, sentences: Sentences) -> None:
     begin(table)
     eager = {key: value for key, value in LAZY.items() if "failed" not in key}
-    advice = "set hoodie.clean.failed.writes.policy=LAZY in the table's properties"
-    assert advice in wants(table, properties=eager).reason
+    advice = "hoodie.clean.failed.writes.policy=LAZY"
+    sentences.check("the table's policy is not lazy", wants(table, properties=eager).reason, advice=advice)
     asked = operation(
         TableProcess(action=ROLLBACK_FAILED_WRITES, parameters={"mode": "plan-and-execute"}), origin="api"
     )
     refused = HudiProcessFactory().admit(runtime(table, properties=eager), asked)
     assert isinstance(refused, Failure)
-    assert advice in refused.message
+    sentences.check("the table's policy is not lazy", refused.message, advice=advice)
     old = {**eager, "hoodie.cleaner.policy.failed.writes": "lazy"}
     assert dead(table, properties=old) == [WRITE], "Hudi 0.15 calls it so"
 
@@ -133,7 +135,7 @@ def test_a_clean_rolls_back_failed_writes_under_the_same_condition(policy: str, 
     assert options["hoodie.clean.failed.writes.policy"] == passed_on
 
 
-def test_a_request_can_wait_longer_and_its_next_attempt_does_too(table: Path) -> None:
+def test_a_request_can_wait_longer_and_its_next_attempt_does_too(table: Path, sentences: Sentences) -> None:
     begin(table)
     parameters: dict[str, Any] = {"mode": "plan-and-execute", "options": {"min-age": "50m"}}
     asked = operation(TableProcess(action=ROLLBACK_FAILED_WRITES, parameters=parameters), origin="api")
@@ -148,60 +150,68 @@ def test_a_request_can_wait_longer_and_its_next_attempt_does_too(table: Path) ->
         replace(asked, process=replace(asked.process, parameters={**parameters, "options": {"min-age": "2h"}})),
     )
     assert isinstance(refused, Failure)
-    assert refused.message == "pending writes: 1, each with a sign of life within 2 h"
+    sentences.check("pending writes are alive", refused.message, pending=1, within="2 h")
 
 
-def test_service_scheduling_and_a_shared_lock_are_needed(table: Path) -> None:
+def test_service_scheduling_and_a_shared_lock_are_needed(table: Path, sentences: Sentences) -> None:
     begin(table)
-    assert "is left to the writer: set scheduling = service" in wants(table, scheduling=Scheduling.WRITER).reason
+    left = wants(table, scheduling=Scheduling.WRITER).reason
+    sentences.check("the action is left to the writer", left, action=ROLLBACK_FAILED_WRITES)
     unlocked = {key: value for key, value in LAZY.items() if key not in FILE_LOCK}
-    assert "is not done beside the writer: no lock is configured" in wants(table, properties=unlocked).reason
+    found = {"action": ROLLBACK_FAILED_WRITES, "key": "hoodie.write.lock.provider"}
+    sentences.check("not done without a lock", wants(table, properties=unlocked).reason, **found)
 
 
-def test_a_rollback_that_was_begun_and_died_is_completed(table: Path) -> None:
+def test_a_rollback_that_was_begun_and_died_is_completed(table: Path, sentences: Sentences) -> None:
     """The write itself may be gone from the timeline by then."""
     begun = timeline(table) / "20261115113000000.rollback.requested"
     write_avro(begun, ROLLBACK_PLAN, {"instantToRollback": {"commitTime": WRITE, "action": "commit"}})
     set_age(begun, 30)
     assert dead(table) == [WRITE]
     set_age(begun, 3)
-    assert "each with a sign of life" in wants(table).reason
+    sentences.check("pending writes are alive", wants(table).reason, pending=1, within="10 min")
     write_avro(begun, ROLLBACK_PLAN, {"instantToRollback": {"commitTime": EVENTS_V9, "action": "clustering"}})
     set_age(begun, 30)
-    assert wants(table) == Skip(reason="pending writes: 0"), "the rollback of a plan is its runner's"
+    sentences.check("no pending writes", wants(table).reason)  # the rollback of a plan is its runner's
 
 
-def verdict(path: Path, process: TableProcess, **result: Any) -> tuple[Finding, str]:
-    found = HudiProcessFactory().verify(runtime(path), process, result)
-    return found.finding, found.reason
+def verdict(path: Path, process: TableProcess) -> Verdict:
+    return HudiProcessFactory().verify(runtime(path), process, {})
 
 
-def test_a_completed_rollback_must_name_the_write(table: Path) -> None:
+def test_a_completed_rollback_must_name_the_write(table: Path, sentences: Sentences) -> None:
     begin(table)
     process = wants(table)
     assert isinstance(process, TableProcess)
-    assert verdict(table, process) == (Finding.NOT_DONE, f"write {WRITE} is still pending")
+    pending = verdict(table, process)
+    assert pending.finding is Finding.NOT_DONE
+    sentences.check("the write is still pending", pending.reason, write=WRITE)
     begun = timeline(table) / "20261115115900000.rollback.requested"
     write_avro(begun, ROLLBACK_PLAN, {"instantToRollback": {"commitTime": WRITE, "action": "commit"}})
-    unfinished = f"the rollback 20261115115900000 of write {WRITE} is not completed"
-    assert verdict(table, process) == (Finding.NOT_DONE, unfinished)
+    unfinished = verdict(table, process)
+    assert unfinished.finding is Finding.NOT_DONE
+    sentences.check("the rollback is not completed", unfinished.reason, rollback="20261115115900000", write=WRITE)
     for file in timeline(table).glob(f"{WRITE}*"):
         file.unlink()
-    assert verdict(table, process) == (Finding.NOT_DONE, unfinished)
+    assert verdict(table, process) == unfinished
     done = timeline(table) / "20261115115900000_20261115115901000.rollback"
     write_avro(done, ROLLBACK_DONE, {"commitsRollback": [WRITE], "totalFilesDeleted": 3})
-    assert verdict(table, process) == (
-        Finding.DONE, f"1 of 1 dead writes were rolled back, and 3 files deleted: {WRITE} ({done.name})",
-    )  # fmt: skip
+    rolled_back = verdict(table, process)
+    assert rolled_back.finding is Finding.DONE
+    found = {"rolled_back": 1, "dead": 1, "files": 3, "write": WRITE, "rollback": done.name}
+    sentences.check("dead writes were rolled back", rolled_back.reason, **found)
 
 
-def test_a_write_that_was_completed_or_vanished_is_no_work_of_ours(table: Path) -> None:
+def test_a_write_that_was_completed_or_vanished_is_no_work_of_ours(table: Path, sentences: Sentences) -> None:
     begin(table)
     process = wants(table)
     assert isinstance(process, TableProcess)
     (timeline(table) / f"{WRITE}_20261115115900000.commit").touch()
-    assert verdict(table, process) == (Finding.GONE, f"write {WRITE} was completed by its writer after all")
+    completed = verdict(table, process)
+    assert completed.finding is Finding.GONE
+    sentences.check("the write was completed", completed.reason, write=WRITE)
     for file in timeline(table).glob(f"{WRITE}*"):
         file.unlink()
-    gone = f"write {WRITE} is gone from the timeline, and no completed rollback names it"
-    assert verdict(table, process) == (Finding.GONE, gone)
+    gone = verdict(table, process)
+    assert gone.finding is Finding.GONE
+    sentences.check("the write is gone", gone.reason, write=WRITE)

@@ -9,6 +9,7 @@ from lakehand.formats.hudi import HudiProcessFactory
 from lakehand.spi import EngineState, EngineStatus, Failure, Remedy
 from lakehand.spi.kit.failures import LONGEST_MESSAGE
 from tests.formats.classifying import failure_of
+from tests.kit.sentences import Sentences
 
 HUDI = "org.apache.hudi.exception"
 
@@ -60,11 +61,11 @@ def test_each_error_has_its_remedy(error_class: str, message: str, reason: str, 
     assert (failure.reason, failure.remedy) == (reason, remedy)
 
 
-def test_a_heartbeat_defers_the_attempt_and_explains_why() -> None:
+def test_a_heartbeat_defers_the_attempt_and_explains_why(sentences: Sentences) -> None:
     failure = classify(failed("x", "due to heartbeat by concurrent writer/job"))
 
-    assert failure.delay == timedelta(seconds=30)
-    assert "killed in the last two minutes" in failure.message
+    assert (failure.reason, failure.delay) == ("heartbeat", timedelta(seconds=30))
+    sentences.check("another runner has the plan", failure.message)
 
 
 def test_a_long_message_is_cut() -> None:

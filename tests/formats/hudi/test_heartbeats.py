@@ -9,6 +9,7 @@ from lakehand.formats.hudi import HudiProcessFactory
 from lakehand.formats.hudi.snapshot import COMPACTION
 from lakehand.spi import Skip, TableProcess
 from tests.formats.hudi.runtime import NOON, ORDERS_V9, MemoryRuntime, asked_for, copied
+from tests.kit.sentences import Sentences
 
 QUICK = {"hoodie.client.heartbeat.interval_in_ms": "5000"}
 
@@ -27,12 +28,14 @@ def write_heartbeat(table: Path, *, seconds_ago: float, name: str = ORDERS_V9) -
     os.utime(file, (at, at))
 
 
-def test_a_plan_with_a_fresh_heartbeat_waits_until_hudi_takes_its_runner_for_dead(tmp_path: Path) -> None:
+def test_a_plan_with_a_fresh_heartbeat_waits_until_hudi_takes_its_runner_for_dead(
+    tmp_path: Path, sentences: Sentences
+) -> None:
     table = copied("orders_v9", tmp_path)
     write_heartbeat(table, seconds_ago=100)
     answer = admitted(table)
     assert isinstance(answer, Skip)
-    assert "Hudi waits 20 s more" in answer.reason
+    sentences.check("the plan has a fresh heartbeat", answer.reason, left="20 s")
     assert answer.look_again == timedelta(seconds=21)
 
 

@@ -22,6 +22,7 @@ from tests.formats.hudi.runtime import (
     operation,
     timeline,
 )
+from tests.kit.sentences import Sentences
 
 PLAN = Instant("20261115220000000")
 LATER = "20261115230000000"
@@ -59,46 +60,53 @@ def why_not(path: Path, **runtime: Any) -> str:
     return answer.reason
 
 
-def test_a_plan_that_nobody_else_would_run_is_run(table: Path) -> None:
+def test_a_plan_that_nobody_else_would_run_is_run(table: Path, sentences: Sentences) -> None:
     wanted = decided(table)
 
     assert isinstance(wanted, TableProcess)
     assert (wanted.instant, wanted.job) == (PLAN, "hudi.log_compaction")
-    assert wanted.reason.endswith(": 2 file groups, 6 files, 5920 bytes"), wanted.reason
+    size = {"groups": 2, "files": 6, "bytes": 5920}
+    sentences.check("a plan is run", wanted.reason, plan=PLAN, since="2026-11-15 12:00:00 UTC", **size)
     process = admitted(table)
     assert process.parameters["min_blocks"] == 5
     assert process.parameters["stale"] == {}
 
 
-def test_a_pending_compaction_goes_first(table: Path) -> None:
+def test_a_pending_compaction_goes_first(table: Path, sentences: Sentences) -> None:
     [done] = timeline(table).glob(f"{ORDERS_V9}_*.commit")
     done.unlink()
 
-    assert admitted(table) == Skip(
-        reason=f"compaction plan {ORDERS_V9} is pending: no log-compaction before it", look_again=timedelta(minutes=1)
-    )
+    waiting = admitted(table)
+    assert isinstance(waiting, Skip)
+    assert waiting.look_again == timedelta(minutes=1)
+    first = {"first": "compaction", "plan": ORDERS_V9}
+    sentences.check("an admitted plan waits for another", waiting.reason, **first, action="log-compaction")
 
 
 @pytest.mark.parametrize("newer", ["compaction.requested", "commit"])
-def test_a_plan_older_than_a_compaction_is_stale_and_removed_only_under_a_shared_lock(table: Path, newer: str) -> None:
+def test_a_plan_older_than_a_compaction_is_stale_and_removed_only_under_a_shared_lock(
+    table: Path, newer: str, sentences: Sentences
+) -> None:
     file = timeline(table) / (f"{LATER}.{newer}" if newer != "commit" else f"{LATER}_{LATER}.commit")
     file.touch()
 
     failure = admitted(table)
     assert isinstance(failure, Failure)
-    assert failure.message.startswith(f"log-compaction plan {PLAN} is stale: {file.name} is newer")
+    sentences.check("the log compaction is stale", failure.message, plan=PLAN, newer=file.name)
     if newer == "commit":
         process = admitted(table, properties=FILE_LOCK)
         assert [*process.parameters["stale"]] == [PLAN]
 
 
-def test_a_plan_that_someone_has_begun_is_left_alone_for_two_hours_and_one_of_ours_is_not(table: Path) -> None:
+def test_a_plan_that_someone_has_begun_is_left_alone_for_two_hours_and_one_of_ours_is_not(
+    table: Path, sentences: Sentences
+) -> None:
     leave_plan(table, "inflight", NOON - timedelta(minutes=90))
 
     waiting = admitted(table)
     assert isinstance(waiting, Skip)
     assert waiting.look_again == timedelta(minutes=30)
-    assert "was begun by someone at 2026-11-15 10:30:00 UTC" in waiting.reason
+    sentences.check("someone began the plan", waiting.reason, plan=PLAN, since="2026-11-15 10:30:00 UTC")
     assert isinstance(admitted(table, run_times=1), TableProcess)
     leave_plan(table, "inflight", NOON - timedelta(hours=3))
     assert isinstance(admitted(table), TableProcess)
@@ -117,28 +125,32 @@ def test_it_counts_as_no_write_and_begins_the_count_anew(table: Path) -> None:
     assert snapshot.pending == ()
 
 
-def test_our_own_plan_needs_a_lock_and_enough_delta_commits(table: Path) -> None:
+def test_our_own_plan_needs_a_lock_and_enough_delta_commits(table: Path, sentences: Sentences) -> None:
     finish(table, PLAN, "deltacommit")
     service = {"scheduling": Scheduling.SERVICE}
 
-    assert "is not planned beside the writer: no lock" in why_not(table, **service)
-    assert why_not(table, properties=FILE_LOCK, **service) == "0 of 5 delta commits since the last log-compaction"
+    found = {"action": LOG_COMPACTION, "key": "hoodie.write.lock.provider"}
+    sentences.check("no plan without a lock", why_not(table, **service), **found)
+    few = why_not(table, properties=FILE_LOCK, **service)
+    sentences.check("too few delta commits for a log compaction", few, commits=0, needed=5)
     for minute in range(5):
         commit(table, f"2026111523{minute:02}00000")
     wanted = decided(table, properties=FILE_LOCK, **service)
     assert isinstance(wanted, TableProcess)
-    assert wanted.reason == f"5 delta commits since the last log-compaction at {PLAN}"
+    sentences.check("enough delta commits for a log compaction", wanted.reason, commits=5, last=PLAN)
 
 
 @pytest.mark.parametrize(
-    ("name", "why"),
-    [("events_v9", "a copy-on-write table has no logs"), ("orders_v6", "readers of Hudi 0.x take a merged log block")],
+    ("name", "case"),
+    [("events_v9", "no logs in a copy-on-write table"), ("orders_v6", "no log compaction for readers of Hudi 0.x")],
 )
-def test_tables_that_it_would_hurt_or_not_help_are_refused(name: str, why: str, tmp_path: Path) -> None:
-    assert why in why_not(copied(name, tmp_path))
+def test_tables_that_it_would_hurt_or_not_help_are_refused(
+    name: str, case: str, tmp_path: Path, sentences: Sentences
+) -> None:
+    sentences.check(case, why_not(copied(name, tmp_path)))
 
 
-def test_it_can_be_switched_off(table: Path) -> None:
-    off = {"hoodie.table.service.log-compaction.enable": "false"}
+def test_it_can_be_switched_off(table: Path, sentences: Sentences) -> None:
+    key = "hoodie.table.service.log-compaction.enable"
 
-    assert why_not(table, properties=off) == "hoodie.table.service.log-compaction.enable is false (from table)"
+    sentences.check("the action is off", why_not(table, properties={key: "false"}), key=key, source="table")

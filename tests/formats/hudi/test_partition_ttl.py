@@ -27,6 +27,7 @@ from tests.formats.hudi.runtime import (
     set_property,
     timeline,
 )
+from tests.kit.sentences import Sentences
 
 MONTH = {**FILE_LOCK, "hudi.partition-ttl.retain": "30d"}
 GROUP = "8f5d0c1e-0000-0000-0000-{:012}-0"
@@ -84,31 +85,30 @@ def requested(**parameters: Json) -> Operation:
     return operation(TableProcess(action=PARTITION_TTL, parameters=plan), origin="api")
 
 
-def test_the_partitions_that_were_last_written_too_long_ago_are_announced_with_numbers(table: Path) -> None:
+def test_the_partitions_that_were_last_written_too_long_ago_are_announced_with_numbers(
+    table: Path, sentences: Sentences
+) -> None:
     process = admitted(table)
 
     assert process.parameters["partitions"] == ["day=0", "day=1"]
     assert process.parameters["older_than"] == int((NOON - timedelta(days=30)).timestamp() * 1000)
-    assert process.reason == (
-        "2 of 10 partitions were last written more than 30 days ago; "
-        "2 are dropped, 2 files, 10 bytes: day=0 (2026-09-26), day=1 (2026-10-06)"
-    )
+    found = {"old": 2, "partitions": 10, "days": 30, "dropped": 2, "files": 2, "bytes": 10}
+    names = "day=0 (2026-09-26), day=1 (2026-10-06)"
+    sentences.check("partitions expired", process.reason, **found, names=names)
 
 
-def test_nothing_expires_by_default_and_no_request_turns_it_on(table: Path) -> None:
-    off = "no partition is dropped: hudi.partition-ttl.retain is not set, and has no default"
-
-    assert why_not(table, FILE_LOCK) == off
+def test_nothing_expires_by_default_and_no_request_turns_it_on(table: Path, sentences: Sentences) -> None:
+    sentences.check("no retention is set", why_not(table, FILE_LOCK), key="hudi.partition-ttl.retain")
     refused = admit(table, requested(options={"retain": "30d"}), FILE_LOCK)
     assert isinstance(refused, Failure)
-    assert refused.message == off
+    sentences.check("no retention is set", refused.message, key="hudi.partition-ttl.retain")
 
 
 @pytest.mark.parametrize(
     ("setting", "request_", "expired"), [("1d", None, 4), ("30d", "1d", 2), ("30d", "45d", 1), ("30d", "60d", 0)]
 )
 def test_nobody_goes_below_the_floor_and_a_request_can_only_keep_longer(
-    table: Path, setting: str, request_: str | None, expired: int
+    table: Path, setting: str, request_: str | None, expired: int, sentences: Sentences
 ) -> None:
     properties = {**MONTH, "hudi.partition-ttl.retain": setting}
     options = {"retain": request_} if request_ else {}
@@ -120,7 +120,7 @@ def test_nobody_goes_below_the_floor_and_a_request_can_only_keep_longer(
         assert len(answer.parameters["partitions"]) == expired  # type: ignore[arg-type]
     else:
         assert isinstance(answer, Failure)
-        assert answer.message.startswith("0 of 10 partitions were last written more than 60 days ago")
+        sentences.check("no partition expired", answer.message, old=0, partitions=10, days=60)
 
 
 def test_a_partition_with_a_new_log_on_an_old_base_file_is_kept(table: Path) -> None:
@@ -130,20 +130,22 @@ def test_a_partition_with_a_new_log_on_an_old_base_file_is_kept(table: Path) -> 
     assert admitted(table).parameters["partitions"] == ["day=1"]
 
 
-def test_a_file_counts_as_written_at_its_change_or_its_instant_whichever_is_later(table: Path) -> None:
+def test_a_file_counts_as_written_at_its_change_or_its_instant_whichever_is_later(
+    table: Path, sentences: Sentences
+) -> None:
     write(table, 0, NOON - timedelta(days=50), modified=NOON - timedelta(days=1))
     write(table, 1, NOON - timedelta(days=1), modified=NOON - timedelta(days=50))
 
-    assert why_not(table).startswith("0 of 10 partitions were last written more than 30 days ago")
+    sentences.check("no partition expired", why_not(table), old=0, partitions=10, days=30)
 
 
-def test_most_of_a_table_or_all_of_it_goes_only_when_someone_confirms_it(table: Path) -> None:
+def test_most_of_a_table_or_all_of_it_goes_only_when_someone_confirms_it(table: Path, sentences: Sentences) -> None:
     for number in range(10):
         for file in (table / f"day={number}").glob("*.parquet"):
             file.unlink()
         write(table, number, NOON - timedelta(days=60))
 
-    assert "more than 30%, or all, are dropped only when confirmed" in why_not(table)
+    sentences.check("too many partitions expired", why_not(table), old=10, partitions=10, share="30%")
     assert isinstance(admit(table, requested()), Failure)
     confirmed = admit(table, requested(confirm=True))
     assert isinstance(confirmed, TableProcess)
@@ -156,32 +158,37 @@ def test_one_run_drops_a_bounded_number_the_oldest_first(table: Path) -> None:
     assert admitted(table, {**MONTH, "hudi.partition-ttl.max-partitions": "1"}).parameters["partitions"] == ["day=0"]
 
 
-def test_it_is_done_only_with_service_scheduling_and_a_shared_lock_and_after_pending_plans(table: Path) -> None:
+def test_it_is_done_only_with_service_scheduling_and_a_shared_lock_and_after_pending_plans(
+    table: Path, sentences: Sentences
+) -> None:
     wanted = decided(table)
     assert isinstance(wanted, TableProcess)
-    assert "set scheduling = service" in why_not(table, scheduling=Scheduling.WRITER)
-    assert "no lock is configured" in why_not(table, {"hudi.partition-ttl.retain": "30d"})
+    left = why_not(table, scheduling=Scheduling.WRITER)
+    sentences.check("the action is left to the writer", left, action=PARTITION_TTL)
+    unlocked = why_not(table, {"hudi.partition-ttl.retain": "30d"})
+    sentences.check("not done without a lock", unlocked, action=PARTITION_TTL, key="hoodie.write.lock.provider")
     (timeline(table) / "20261116000000000.clean.requested").touch()
 
     answer = admit(table, operation(wanted))
 
     assert isinstance(answer, Skip)
-    assert answer.reason == "clean plan 20261116000000000 is pending and goes first"
+    sentences.check("another plan goes first", answer.reason, action="clean", plan="20261116000000000")
 
 
-def test_a_table_without_partitions_has_none_to_drop(table: Path) -> None:
+def test_a_table_without_partitions_has_none_to_drop(table: Path, sentences: Sentences) -> None:
     set_property(table, "hoodie.table.partition.fields", "")
 
-    assert why_not(table) == "the table has no partitions to drop"
+    sentences.check("no partitions to drop", why_not(table))
 
 
-def drop(path: Path, process: TableProcess, *names: str) -> None:
-    """The replacecommit as the job makes it."""
+def drop(path: Path, process: TableProcess, *names: str) -> str:
+    """The replacecommit as the job makes it: its file."""
     tag = {"operation_tag": process.parameters["operation_tag"]}
     groups = {name: [GROUP.format(int(name[-1]))] for name in names}
     name = finish(path, DROPPED, "replacecommit")  # type: ignore[arg-type]
     document = {"operationType": "DELETE_PARTITION", "extraMetadata": tag, "partitionToReplaceFileIds": groups}
     (timeline(path) / name).write_text(json.dumps(document))
+    return name
 
 
 def verdict(path: Path, process: TableProcess, result: Mapping[str, Json] | None = None) -> Verdict:
@@ -189,42 +196,48 @@ def verdict(path: Path, process: TableProcess, result: Mapping[str, Json] | None
     return HudiProcessFactory().verify(runtime, process, result or {})
 
 
-def test_the_commit_that_bears_the_tag_is_the_proof_and_what_it_dropped_is_not_wanted_again(table: Path) -> None:
+def test_the_commit_that_bears_the_tag_is_the_proof_and_what_it_dropped_is_not_wanted_again(
+    table: Path, sentences: Sentences
+) -> None:
     process = admitted(table)
     assert verdict(table, process).finding is Finding.NOT_DONE
 
-    drop(table, process, "day=0", "day=1")
+    commit = drop(table, process, "day=0", "day=1")
 
     found = verdict(table, process)
     assert found.finding is Finding.DONE
-    assert found.reason.startswith("2 partitions are dropped by 20261116100000000")
+    sentences.check("partitions are dropped", found.reason, dropped=2, commit=commit)
     assert (found.numbers["partitions_dropped"], found.numbers["changed"]) == (2, True)
-    assert why_not(table).startswith("0 of 8 partitions were last written more than 30 days ago")
+    sentences.check("no partition expired", why_not(table), old=0, partitions=8, days=30)
     again = admit(table, operation(process, run_times=1))
     assert isinstance(again, TableProcess), "the job finds that it is done"
 
 
-def test_a_partition_that_was_written_meanwhile_stays(table: Path) -> None:
+def test_a_partition_that_was_written_meanwhile_stays(table: Path, sentences: Sentences) -> None:
     process = admitted(table)
     kept = {"day=0": "day=0 was written meanwhile: x.parquet"}
-    drop(table, process, "day=1")
+    commit = drop(table, process, "day=1")
 
-    assert verdict(table, process).reason.endswith("day=1; 1 of 2 stay: written meanwhile")
+    found = {"dropped": 1, "commit": commit, "name": "day=1", "stay": 1, "announced": 2}
+    sentences.check("a partition was written meanwhile", verdict(table, process).reason, **found)
     assert verdict(table, process, {"kept": kept}).finding is Finding.DONE
     remove(table, DROPPED)  # type: ignore[arg-type]
     assert verdict(table, process, {"kept": {**kept, "day=1": "too"}}).finding is Finding.GONE
 
 
-def test_a_commit_that_dropped_more_than_was_announced_is_reported(table: Path) -> None:
+def test_a_commit_that_dropped_more_than_was_announced_is_reported(table: Path, sentences: Sentences) -> None:
     process = admitted(table)
-    drop(table, process, "day=0", "day=7")
+    commit = drop(table, process, "day=0", "day=7")
 
-    assert "dropped partitions that were never announced (day=7): check the table" in verdict(table, process).reason
+    found = verdict(table, process)
+    sentences.check("a partition was never announced", found.reason, commit=commit, other="day=7")
 
 
-def test_a_dry_run_lists_and_needs_no_confirmation(table: Path) -> None:
+def test_a_dry_run_lists_and_needs_no_confirmation(table: Path, sentences: Sentences) -> None:
     answer = admit(table, requested(dry_run=True))
 
     assert isinstance(answer, TableProcess)
     assert answer.parameters["dry_run"] is True
-    assert verdict(table, answer, {"would_delete_files": 2}).reason.startswith("dry run: partition-ttl would delete 2")
+    listed = verdict(table, answer, {"would_delete_files": 2})
+    assert listed.finding is Finding.DONE
+    sentences.check("a dry run", listed.reason, action=PARTITION_TTL, files=2)

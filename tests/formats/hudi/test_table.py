@@ -136,7 +136,7 @@ def test_a_plan_that_was_cut_short_is_a_storage_error(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:600])
 
     [plan] = HudiFormat().inspect(TableReference(location=str(table))).pending
-    with pytest.raises(OSError, match="cannot be read"):
+    with pytest.raises(OSError, match=file.name):
         _ = plan.size
 
 
@@ -177,7 +177,7 @@ def test_a_file_uri_is_this_machine_and_an_unknown_scheme_is_refused() -> None:
         HudiFormat().inspect(TableReference(location=f"file://{TABLES}/orders_v9")).token
         == inspected("orders_v9").token
     )
-    with pytest.raises(Invalid, match="cannot be opened"):
+    with pytest.raises(Invalid, match="nosuch://bucket/table"):
         HudiFormat().probe(TableReference(location="nosuch://bucket/table"))
 
 

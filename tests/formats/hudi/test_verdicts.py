@@ -21,6 +21,7 @@ from tests.formats.hudi.runtime import (
     remove,
     timeline,
 )
+from tests.kit.sentences import Sentences
 
 NOTHING: dict[str, Any] = {"instants": [], "planned": [], "rows": []}
 
@@ -55,7 +56,7 @@ def test_a_savepoint_of_a_commit_is_no_second_completion(tmp_path: Path) -> None
 
     found = verdict(table, executing(COMPACTION, ORDERS_V9))
 
-    assert found.reason == f"compaction {ORDERS_V9} is completed as {completed}"
+    assert (found.finding, found.numbers["completed"]) == (Finding.DONE, [completed])
 
 
 def test_the_numbers_of_a_commit_show_what_it_wrote() -> None:
@@ -98,7 +99,7 @@ def test_a_plan_that_the_job_completed_and_the_writer_archived_is_done() -> None
     assert (with_result.finding, without_result.finding) == (Finding.DONE, Finding.GONE)
 
 
-def test_two_completed_files_are_reported(tmp_path: Path) -> None:
+def test_two_completed_files_are_reported(tmp_path: Path, sentences: Sentences) -> None:
     table = copied("orders_v9", tmp_path)
     finish(table, ORDERS_V9, "commit")
     (timeline(table) / f"{ORDERS_V9}_20991115120000000.commit").touch()
@@ -106,7 +107,7 @@ def test_two_completed_files_are_reported(tmp_path: Path) -> None:
     found = verdict(table, executing(COMPACTION, ORDERS_V9))
 
     assert found.finding is Finding.DONE
-    assert "was completed 2 times" in found.reason
+    sentences.check("completed more than once", found.reason, times=2)
 
 
 def test_a_table_that_is_gone_takes_its_plan_along(tmp_path: Path) -> None:
@@ -135,19 +136,21 @@ def test_planned_work_is_done_when_each_instant_is_completed(tmp_path: Path) -> 
     assert verdict(table, planning(), result).finding is Finding.DONE
 
 
-def test_nothing_to_do_is_done_unless_a_plan_is_left(tmp_path: Path) -> None:
+def test_nothing_to_do_is_done_unless_a_plan_is_left(tmp_path: Path, sentences: Sentences) -> None:
     table = copied("orders_v9", tmp_path)
     assert verdict(table, planning(), NOTHING).finding is Finding.NOT_DONE
 
     remove(table, ORDERS_V9)
 
     found = verdict(table, planning(), NOTHING)
-    assert found == Verdict(finding=Finding.DONE, reason="nothing to do: Hudi made no compaction plan")
+    assert (found.finding, found.numbers) == (Finding.DONE, {})
+    sentences.check("Hudi made no plan", found.reason, action=COMPACTION)
 
 
-def test_after_the_loss_of_the_engine_only_what_is_new_counts(tmp_path: Path) -> None:
+def test_after_the_loss_of_the_engine_only_what_is_new_counts(tmp_path: Path, sentences: Sentences) -> None:
     table = copied("orders_v9", tmp_path)
-    assert verdict(table, planning()).reason == f"compaction plan {ORDERS_V9} is pending"
+    assert verdict(table, planning()).finding is Finding.NOT_DONE
+    sentences.check("a plan is left", verdict(table, planning()).reason, plan=ORDERS_V9)
 
     finish(table, ORDERS_V9, "commit")
     assert verdict(table, planning()).finding is Finding.DONE

@@ -9,6 +9,7 @@ import pytest
 from lakehand.formats.hudi import HudiProcessFactory
 from lakehand.formats.hudi.snapshot import CLUSTERING
 from tests.formats.hudi.runtime import EVENTS_V9, FILE_LOCK, NOON, TABLES, MemoryRuntime, copied, finish, timeline
+from tests.kit.sentences import TIME, Sentences
 
 BESIDE = "20261115214200000"
 
@@ -26,39 +27,46 @@ def set_times(table: Path, **seconds: int) -> None:
             os.utime(file, (NOON.timestamp() - before, NOON.timestamp() - before))
 
 
-def test_clusterings_without_a_shared_lock_are_warned_of() -> None:
-    assert "no lock is shared with the writers" in reason(TABLES / "events_v9")
-    assert "no lock is shared" not in reason(TABLES / "events_v9", properties=FILE_LOCK)
+def test_clusterings_without_a_shared_lock_are_warned_of(sentences: Sentences) -> None:
+    plan = {"plan": EVENTS_V9, "since": TIME}
+    sentences.check("a clustering plan without a lock", reason(TABLES / "events_v9"), **plan)
+    sentences.check("a clustering plan", reason(TABLES / "events_v9", properties=FILE_LOCK), **plan)
 
 
-def test_a_table_that_nobody_clusters_is_not_warned_of() -> None:
-    assert "lock" not in reason(TABLES / "orders_v9")
+def test_a_table_that_nobody_clusters_is_not_warned_of(sentences: Sentences) -> None:
+    sentences.check("no clustering plan, and there was none", reason(TABLES / "orders_v9"))
 
 
 @pytest.mark.parametrize(("age", "is_reported"), [(600, True), (10, False)])
-def test_a_write_given_up_beside_a_pending_clustering_is_reported(age: int, is_reported: bool, tmp_path: Path) -> None:
+def test_a_write_given_up_beside_a_pending_clustering_is_reported(
+    age: int, is_reported: bool, tmp_path: Path, sentences: Sentences
+) -> None:
     table = copied("events_v9", tmp_path)
     (timeline(table) / f"{BESIDE}.commit.requested").touch()
     set_times(table, **{f"_{EVENTS_V9}": 1000, f"_{BESIDE}": age})
 
     message = reason(table, properties=FILE_LOCK)
 
-    assert (f"the write {BESIDE} was begun beside a clustering and given up" in message) is is_reported
+    plan = {"plan": EVENTS_V9, "since": TIME}
+    if is_reported:
+        sentences.check("a write was given up beside a clustering plan", message, **plan, write=BESIDE)
+    else:
+        sentences.check("a clustering plan", message, **plan)
 
 
-def test_a_write_that_went_on_is_not_reported(tmp_path: Path) -> None:
+def test_a_write_that_went_on_is_not_reported(tmp_path: Path, sentences: Sentences) -> None:
     table = copied("events_v9", tmp_path)
     (timeline(table) / f"{BESIDE}.commit.requested").touch()
     (timeline(table) / f"{BESIDE}.inflight").touch()
     set_times(table, **{f"_{EVENTS_V9}": 1000, f"_{BESIDE}": 600})
 
-    assert "given up" not in reason(table, properties=FILE_LOCK)
+    sentences.check("a clustering plan", reason(table, properties=FILE_LOCK), plan=EVENTS_V9, since=TIME)
 
 
-def test_a_write_that_was_given_up_after_the_clustering_is_not_reported(tmp_path: Path) -> None:
+def test_a_write_that_was_given_up_after_the_clustering_is_not_reported(tmp_path: Path, sentences: Sentences) -> None:
     table = copied("events_v9", tmp_path)
     finish(table, EVENTS_V9, "replacecommit")
     (timeline(table) / f"{BESIDE}.commit.requested").touch()
     set_times(table, **{f"_{EVENTS_V9}": 1000, f"_{BESIDE}": 600})
 
-    assert "given up" not in reason(table, properties=FILE_LOCK)
+    sentences.check("no clustering plan", reason(table, properties=FILE_LOCK), last=EVENTS_V9)

@@ -18,6 +18,7 @@ from lakehand.formats.iceberg.snapshot import TARGET_BYTES, IcebergSnapshot
 from lakehand.spi import Action, Skip
 from lakehand.spi.kit import NamedPartitions, Need
 from tests.formats.iceberg.made import KB, MB, MadeRuntime, data, deletes, snapshot
+from tests.kit.sentences import Sentences
 
 MERGED = {"write.delete.granularity": "partition"}
 BY_FILE = {"write.delete.granularity": "file"}
@@ -44,21 +45,23 @@ def is_needed(answer: Need | Skip) -> bool:
     return isinstance(answer, Need)
 
 
-def test_many_small_files_in_one_partition_are_worth_a_rewrite() -> None:
+def test_many_small_files_in_one_partition_are_worth_a_rewrite(sentences: Sentences) -> None:
     small = [data(12 * MB, name=f"s{n}") for n in range(87)]
     large = [data(500 * MB, name=f"l{n}") for n in range(13)]
 
     need = need_of(*small, *large)
 
     assert is_needed(need)
-    assert need.reason.startswith("87 of 100 files are under 384 MB: 1.0 GB to rewrite, 87 files in 1 of 1 partitions")
+    found = {"small": 87, "files": 100, "under": "384 MB", "size": "1.0 GB", "inputs": 87}
+    sentences.check("small files", need.reason, **found, partitions=1, all=1)
 
 
-def test_few_small_files_in_each_of_many_partitions_are_not() -> None:
+def test_few_small_files_in_each_of_many_partitions_are_not(sentences: Sentences) -> None:
     need = need_of(*[data(MB, partition=f"p{n}", name=f"{n}-{m}") for n in range(50) for m in range(4)])
 
     assert not is_needed(need)
-    assert need.reason == "200 of 200 files are under 384 MB; at most 4 in one partition, 5 are worth it"
+    found = {"small": 200, "files": 200, "under": "384 MB", "most": 4, "needed": 5}
+    sentences.check("few small files in each partition", need.reason, **found)
 
 
 def test_files_of_an_older_partition_spec_count_together() -> None:
@@ -80,12 +83,12 @@ def test_files_that_would_become_more_than_half_as_many_are_left_alone() -> None
     assert is_needed(need_of(*[data(200 * MB, name=f"{n}") for n in range(10)]))
 
 
-def test_a_file_that_lost_many_rows_is_rewritten_alone() -> None:
+def test_a_file_that_lost_many_rows_is_rewritten_alone(sentences: Sentences) -> None:
     large = data(500 * MB, name="big", rows=1000)
     need = need_of(large, deletes(about="big", rows=300))
 
     assert is_needed(need)
-    assert "1 have 10 delete files or 30% of their rows deleted" in need.reason
+    sentences.check("files with many deleted rows", need.reason, files=1, deletes=10, share="30%")
     assert not is_needed(need_of(large, deletes(about="big", rows=299)))
 
 
@@ -113,25 +116,27 @@ def test_position_deletes_are_merged_when_they_become_half_as_many() -> None:
     assert not is_needed(deletes_need(MERGED, *files[:5]))
 
 
-def test_one_delete_file_for_each_data_file_cannot_become_fewer() -> None:
+def test_one_delete_file_for_each_data_file_cannot_become_fewer(sentences: Sentences) -> None:
     files = [data(MB, name=f"{n}") for n in range(20)]
     own = [deletes(about=f"{n}") for n in range(20)]
     assert not is_needed(deletes_need(BY_FILE, *files, *own))
     assert is_needed(deletes_need(BY_FILE, *files, *own, *own)), "doubles can"
     dangling = deletes_need(BY_FILE, *files[:5], *own)
     assert is_needed(dangling), "those about data files that are gone can"
-    assert "15 of them dangling" in dangling.reason
+    found = {"deletes": 20, "files": 5, "dangling": 15}
+    sentences.check("many position deletes", dangling.reason, **found)
 
 
-def test_deletion_vectors_need_no_merging() -> None:
+def test_deletion_vectors_need_no_merging(sentences: Sentences) -> None:
     need = deletes_need(BY_FILE, *[deletes(vector=True) for _ in range(9)], version=3)
-    assert need.reason == "the table has no position delete files; its 9 deletion vectors need no merging"
+    sentences.check("deletion vectors alone", need.reason, vectors=9)
 
 
-def test_manifests_are_merged_when_they_become_half_as_many() -> None:
+def test_manifests_are_merged_when_they_become_half_as_many(sentences: Sentences) -> None:
     small = [Manifest(f"m{n}", 9 * KB, 0, n % 5 == 0, 1) for n in range(25)]
     need = manifests_need(*small)
-    assert (is_needed(need), need.reason) == (True, "25 manifests of 225 KB in all, 2 would do")
+    assert is_needed(need)
+    sentences.check("many manifests", need.reason, manifests=25, size="225 KB", enough=2)
     assert not is_needed(manifests_need(*small[:24]))
     full = [Manifest(f"m{n}", 7 * MB, 0, False, 1) for n in range(40)]
     assert not is_needed(manifests_need(*full))
@@ -154,7 +159,7 @@ def days(**counts: int) -> list[ContentFile]:
 BY_DAY = {"partitioned": [("day", "identity")]}
 
 
-def test_a_bounded_run_begins_with_the_partitions_that_events_named() -> None:
+def test_a_bounded_run_begins_with_the_partitions_that_events_named(sentences: Sentences) -> None:
     files = days(a=20, b=18, c=6, d=5)
 
     plain = bounded([], *files, **BY_DAY)
@@ -166,19 +171,18 @@ def test_a_bounded_run_begins_with_the_partitions_that_events_named() -> None:
         [["day", "identity", "d"]],
         [["day", "identity", "a"]],
     ]
-    assert first.reason == plain.reason + "; of 4 partitions 3 now, first 2 that events named"
+    added = first.reason.removeprefix(plain.reason)
+    sentences.check("added where events named partitions", added, partitions=4, now=3, named=2)
 
 
 def test_a_run_that_takes_all_partitions_is_not_narrowed() -> None:
-    need = bounded(["day=a"], *days(a=10, b=10), **BY_DAY)
-    assert "only" not in need.parameters
-    assert "events" not in need.reason
+    files = days(a=10, b=10)
+    assert bounded(["day=a"], *files, **BY_DAY) == bounded([], *files, **BY_DAY)
 
 
 def test_a_hint_about_other_partitions_changes_nothing() -> None:
-    need = bounded(["day=x", "other=a"], *days(a=20, b=18), **BY_DAY)
-    assert "only" not in need.parameters
-    assert "events" not in need.reason
+    files = days(a=20, b=18)
+    assert bounded(["day=x", "other=a"], *files, **BY_DAY) == bounded([], *files, **BY_DAY)
 
 
 def test_files_of_an_older_partition_spec_are_not_left_out_by_a_hint() -> None:

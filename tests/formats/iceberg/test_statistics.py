@@ -12,8 +12,11 @@ from lakehand.formats.iceberg.snapshot import IcebergSnapshot
 from lakehand.spi import Action, Finding, Operation, Skip, TableProcess
 from tests.formats.iceberg.made import MadeRuntime, ago, commit, snapshot
 from tests.formats.iceberg.test_decisions import ended, operation
+from tests.kit.sentences import Sentences
 
 TABLE, PARTITIONS = "compute-statistics", "compute-partition-statistics"
+WHAT = {TABLE: "statistics", PARTITIONS: "partition statistics"}
+UNIT = {TABLE: "rows", PARTITIONS: "files"}
 LISTS = {TABLE: "statistics", PARTITIONS: "partition-statistics"}
 BOTH = pytest.mark.parametrize("action", [TABLE, PARTITIONS])
 FIELDS = {"id": "long", "p": "string", "place": {"type": "struct", "fields": []}, "odd.name": "string", "v": "variant"}
@@ -64,30 +67,34 @@ def admitted(made: IcebergSnapshot, action: str, **settings: str) -> Operation:
 
 
 @BOTH
-def test_a_table_without_statistics_gets_some(action: str) -> None:
+def test_a_table_without_statistics_gets_some(action: str, sentences: Sentences) -> None:
     answer = wants(changing(1), action)
     assert isinstance(answer, TableProcess)
-    assert answer.reason.startswith("none of 2 snapshots has ")
+    sentences.check("no statistics", answer.reason, snapshots=2, what=WHAT[action])
     assert answer.job == f"iceberg.{action.replace('-', '_')}"
 
 
 @BOTH
-def test_statistics_of_the_current_snapshot_are_enough(action: str, tmp_path: Path) -> None:
+def test_statistics_of_the_current_snapshot_are_enough(action: str, tmp_path: Path, sentences: Sentences) -> None:
     answer = wants(with_statistics(changing(500, 500), action, 3, tmp_path / "s"), action)
     assert isinstance(answer, Skip)
-    assert answer.reason.startswith("the current snapshot, 3, has ")
+    sentences.check("statistics of the current snapshot", answer.reason, snapshot=3, what=WHAT[action])
 
 
 @BOTH
-def test_statistics_are_near_enough_until_a_share_has_changed(action: str, tmp_path: Path) -> None:
+def test_statistics_are_near_enough_until_a_share_has_changed(
+    action: str, tmp_path: Path, sentences: Sentences
+) -> None:
     near = wants(with_statistics(changing(60, 30), action, 1, tmp_path / "s"), action)
     far = wants(with_statistics(changing(60, 40), action, 1, tmp_path / "s"), action)
 
     assert isinstance(near, Skip)
-    assert "are 2 commits old: 90 " in near.reason
-    assert near.reason.endswith("came or went, 9.0% of 1000; 10.0% are worth it")
+    counted = {"what": WHAT[action], "commits": 2, "unit": UNIT[action]}
+    few = {"changed": 90, "share": "9.0%", "all": 1000, "needed": "10.0%"}
+    sentences.check("statistics are near enough", near.reason, **counted, **few)
     assert isinstance(far, TableProcess)
-    assert far.reason.endswith("came or went, 10.0% of 1000")
+    many = {"changed": 100, "share": "10.0%", "all": 1000}
+    sentences.check("statistics are far off", far.reason, **counted, **many)
 
 
 def test_a_rewrite_of_the_same_rows_counts_only_for_partitions(tmp_path: Path) -> None:
@@ -98,14 +105,14 @@ def test_a_rewrite_of_the_same_rows_counts_only_for_partitions(tmp_path: Path) -
 
 
 @BOTH
-def test_a_statistics_file_that_was_lost_is_made_again(action: str, tmp_path: Path) -> None:
+def test_a_statistics_file_that_was_lost_is_made_again(action: str, tmp_path: Path, sentences: Sentences) -> None:
     made = with_statistics(changing(1), action, 2, tmp_path / "s")
     (tmp_path / "s").write_bytes(b"123")  # cut off
     assert isinstance(wants(made, action), TableProcess)
     (tmp_path / "s").unlink()
     answer = wants(made, action)
     assert isinstance(answer, TableProcess)
-    assert answer.reason.endswith("of snapshot 2, 0 commits ago, is not there")
+    sentences.check("a statistics file was lost", answer.reason, what=WHAT[action], snapshot=2, commits=0)
 
 
 @BOTH
@@ -114,7 +121,9 @@ def test_statistics_of_a_snapshot_that_is_no_ancestor_do_not_count(action: str, 
 
 
 @BOTH
-def test_a_table_that_changes_each_minute_is_not_read_each_minute(action: str, tmp_path: Path) -> None:
+def test_a_table_that_changes_each_minute_is_not_read_each_minute(
+    action: str, tmp_path: Path, sentences: Sentences
+) -> None:
     made = with_statistics(changing(500), action, 1, tmp_path / "s")
 
     waiting = wants(made, action, ended(Action(action), hours=0.5))
@@ -122,32 +131,37 @@ def test_a_table_that_changes_each_minute_is_not_read_each_minute(action: str, t
 
     assert isinstance(waiting, Skip)
     assert waiting.look_again is not None
-    assert "operation 7 computed them, and the next is in" in waiting.reason
+    found = {"what": WHAT[action], "commits": 1, "changed": 500, "unit": UNIT[action], "share": "50.0%", "all": 1000}
+    left = "24 h" if action == TABLE else "30 min"
+    sentences.check("statistics were computed not long ago", waiting.reason, **found, operation=7, left=left)
     assert isinstance(over, TableProcess)
 
 
-def test_a_large_table_is_read_only_on_request() -> None:
+def test_a_large_table_is_read_only_on_request(sentences: Sentences) -> None:
     made = changing(1)
     answer = wants(made, TABLE, compute_statistics__max_bytes="1MB")
     assert isinstance(answer, Skip)
-    assert answer.reason.endswith("but 4.8 MB would be read, and iceberg.compute-statistics.max-bytes is 1.0 MB")
+    limit = {"size": "4.8 MB", "key": "iceberg.compute-statistics.max-bytes", "most": "1.0 MB"}
+    sentences.check("too much to read for statistics", answer.reason, **limit)
     assert isinstance(wants(made, PARTITIONS, compute_statistics__max_bytes="1MB"), TableProcess)
     asked = operation(Action(TABLE), origin="api")
     runtime = MadeRuntime(made, compute_statistics__max_bytes="1MB")
     assert isinstance(IcebergProcessFactory().admit(runtime, asked), TableProcess)
 
 
-def test_what_cannot_be_counted_is_refused_with_the_reason() -> None:
+def test_what_cannot_be_counted_is_refused_with_the_reason(sentences: Sentences) -> None:
     plain = changing(1, **{"partition-specs": [{"fields": [{"transform": "void"}]}]})
     answers = [
         wants(plain, PARTITIONS), wants(snapshot(), PARTITIONS), wants(snapshot(), TABLE),
         wants(snapshot(commits=[commit(1, ago(days=1), total_data_files="0")]), TABLE),
         wants(replace(changing(1), why_read_only="its catalog is not known"), TABLE),
     ]  # fmt: skip
-    assert [one.reason for one in answers if isinstance(one, Skip)] == [
-        "the table has no partitions", *["the table has no data files: there is nothing to count"] * 3,
-        "its catalog is not known",
-    ]  # fmt: skip
+    unpartitioned, *empty, unknown = [one.reason for one in answers if isinstance(one, Skip)]
+    sentences.check("no partitions to count", unpartitioned)
+    assert len(empty) == 3
+    for reason in empty:
+        sentences.check("no data files to count", reason)
+    assert unknown == "its catalog is not known"
     assert isinstance(
         wants(changing(1, **{"partition-specs": None, "partition-spec": [{"transform": "day"}]}), PARTITIONS),
         TableProcess,
@@ -161,19 +175,19 @@ def test_columns_are_those_that_iceberg_counts_or_the_ones_that_were_set() -> No
 
 
 @pytest.mark.parametrize(
-    ("metadata", "settings", "why"),
+    ("metadata", "settings", "case"),
     [
-        ({}, {"compute_statistics__columns": "p,q"}, "names q, which the table does not have"),
-        ({"schemas": [{"schema-id": 0, "fields": [{"name": "v", "type": "variant"}]}]}, {}, "no column whose distinct"),
-        ({"schemas": []}, {}, "does not say which schema"),
+        ({}, {"compute_statistics__columns": "p,q"}, "no such column to count"),
+        ({"schemas": [{"schema-id": 0, "fields": [{"name": "v", "type": "variant"}]}]}, {}, "no column to count"),
+        ({"schemas": []}, {}, "an unknown schema"),
     ],
 )
 def test_a_request_that_names_no_columns_that_are_there_fails(
-    metadata: dict[str, Any], settings: dict[str, str], why: str
+    metadata: dict[str, Any], settings: dict[str, str], case: str, sentences: Sentences
 ) -> None:
     asked = operation(Action(TABLE), origin="api")
     answer = IcebergProcessFactory().admit(MadeRuntime(changing(1, **metadata), **settings), asked)
-    assert why in getattr(answer, "message", "")
+    sentences.check(case, getattr(answer, "message", ""))
 
 
 @BOTH

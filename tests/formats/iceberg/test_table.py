@@ -11,6 +11,7 @@ from lakehand.formats.iceberg.manifests import DATA, ContentFile, ManifestCache
 from lakehand.formats.iceberg.snapshot import resolve
 from lakehand.spi import Finding, Skip
 from tests.formats.iceberg.made import WrittenTable, snapshot
+from tests.kit.sentences import Sentences
 
 
 @pytest.fixture
@@ -55,20 +56,20 @@ def test_without_a_hint_the_highest_number_counts(written: WrittenTable) -> None
     assert IcebergFormat().inspect(written.reference).metadata_location.endswith("/v10.metadata.json")
 
 
-def test_a_table_of_a_catalog_is_shown_by_its_path_and_not_touched(written: WrittenTable) -> None:
+def test_a_table_of_a_catalog_is_shown_by_its_path_and_not_touched(written: WrittenTable, sentences: Sentences) -> None:
     for file in [*written.folder.glob("metadata/v*.json"), written.folder / "metadata" / "version-hint.text"]:
         file.unlink()
 
     assert IcebergFormat().inspect(written.reference).numbers["files"] == 1
     answer = written.harness().wants("rewrite-data")
     assert isinstance(answer, Skip)
-    assert "name the catalog in the settings" in answer.reason
+    sentences.check("a table of an unknown catalog", answer.reason)
 
 
 def test_a_file_that_is_no_metadata_cannot_be_read(written: WrittenTable) -> None:
     file = written.folder / "metadata" / "v1.metadata.json"
     file.write_text('{"format-ver')
-    with pytest.raises(OSError, match="no JSON document"):
+    with pytest.raises(OSError, match=file.name):
         IcebergFormat().inspect(written.reference)
     operation = written.harness().asked("rewrite-data")
     verdict = written.harness().verdict(operation, {})

@@ -11,6 +11,7 @@ from lakehand.formats.iceberg.manifests import Manifest
 from lakehand.spi import Action, EngineState, EngineStatus, Finding, Remedy, TableProcess
 from tests.formats.iceberg.made import MadeRuntime, ago, branch, commit, line, snapshot, tag
 from tests.formats.iceberg.test_decisions import operation
+from tests.kit.sentences import Sentences
 
 FACTORY = IcebergProcessFactory()
 TAG = "7-x"
@@ -29,10 +30,11 @@ def verdict(action: str, parameters: dict[str, Any], result: dict[str, Any], **p
     return FACTORY.verify(MadeRuntime(snapshot(**parts)), process, result)
 
 
-def test_a_tag_is_the_effect_even_when_the_job_was_lost() -> None:
+def test_a_tag_is_the_effect_even_when_the_job_was_lost(sentences: Sentences) -> None:
     tagged = [*line(3, 2), commit(3, ago(days=1), parent=2, **WRITTEN)]
     found = verdict("rewrite-data", {"seen": {"files": 9}}, {}, commits=tagged)
-    assert (found.finding, found.reason) == (Finding.DONE, "9 data files became 2 in snapshot 3")
+    assert found.finding is Finding.DONE
+    sentences.check("data files were rewritten", found.reason, before=9, after=2, snapshot=3)
     assert (found.numbers["changed"], found.numbers["before"]) == (True, {"files": 9})
     assert (found.numbers["files_removed"], found.numbers["bytes_rewritten"]) == (12, 1048576)
 
@@ -47,7 +49,7 @@ def test_without_a_tag_nothing_was_committed_whatever_the_job_reports(result: di
     assert verdict("rewrite-data", {}, result, commits=line(3, 2)).finding is Finding.NOT_DONE
 
 
-def test_a_snapshot_that_the_catalog_lists_no_longer_is_found_by_what_is_built_on_it() -> None:
+def test_a_snapshot_that_the_catalog_lists_no_longer_is_found_by_what_is_built_on_it(sentences: Sentences) -> None:
     """As in Nessie, which lists the newest alone, when a writer commits before we look."""
     newest = [commit(5, ago(days=1), parent=3)]
     kept = [Manifest("m1", 1024, 0, False, 1, added_by=2)]
@@ -58,7 +60,7 @@ def test_a_snapshot_that_the_catalog_lists_no_longer_is_found_by_what_is_built_o
 
     assert [one.finding for one in found.values()] == [Finding.DONE, Finding.DONE, Finding.NOT_DONE]
     assert (found[2].numbers["committed"], found[2].numbers["changed"]) == ([2], True)
-    assert "built on snapshot 3 of this operation" in found[3].reason
+    sentences.check("built on a snapshot of the operation", found[3].reason, snapshot=3)
 
 
 def test_without_a_tag_in_the_process_no_commit_is_taken_for_it() -> None:
@@ -71,14 +73,15 @@ def test_nothing_to_do_is_an_end_without_change() -> None:
     assert (found.finding, found.numbers["changed"]) == (Finding.DONE, False)
 
 
-def test_an_expiry_is_done_when_its_snapshots_are_gone_or_held() -> None:
+def test_an_expiry_is_done_when_its_snapshots_are_gone_or_held(sentences: Sentences) -> None:
     asked = {"expire": [11, 12, 1]}
     held = {"main": branch(3), "late": tag(1)}
     done = verdict("expire-snapshots", asked, {}, commits=line(9, 8, 7), refs=held)
     assert done.finding is Finding.DONE
     assert (done.numbers["expired"], done.numbers["changed"]) == (2, True)
     stuck = verdict("expire-snapshots", asked, {}, commits=line(9, 8, 7))
-    assert (stuck.finding, stuck.reason) == (Finding.NOT_DONE, "1 of 3 snapshots are still there")
+    assert stuck.finding is Finding.NOT_DONE
+    sentences.check("snapshots are still there", stuck.reason, left=1, expired=3)
     assert verdict("expire-snapshots", asked, {"kept": [1]}, commits=line(9, 8, 7)).finding is Finding.DONE
     assert verdict("expire-snapshots", {"expire": []}, {}, commits=line(9)).numbers["changed"] is False
 
@@ -96,14 +99,15 @@ def test_a_dry_run_changes_nothing() -> None:
     assert verdict("remove-orphans", {"dry_run": True}, {}, commits=line(9)).finding is Finding.NOT_DONE
 
 
-def test_files_that_are_left_outside_are_reported_with_count_names_and_reason() -> None:
+def test_files_that_are_left_outside_are_reported_with_count_names_and_reason(sentences: Sentences) -> None:
     left = {"left_outside": 7, "left_outside_files": ["/a", "/b", "/c", "/d"], "left_outside_why": "not ours"}
-    text = "; 7 files were left, for instance /a, /b, /c: not ours"
+    some = {"files": 7, "examples": "/a, /b, /c", "why": "not ours"}
     expired = verdict("expire-snapshots", {"expire": [11]}, {"deleted_files": 1, **left}, commits=line(9))
-    assert (expired.reason, expired.numbers["left_outside"]) == (f"1 snapshots were expired, 1 are left{text}", 7)
+    assert expired.numbers["left_outside"] == 7
+    sentences.check("files of expired snapshots were left", expired.reason, expired=1, left=1, **some)
     assert expired.numbers["files_removed"] == 1
     dry = verdict("expire-snapshots", {"dry_run": True}, {"would_delete_files": 3, **left}, commits=line(9))
-    assert dry.reason.endswith(f"nothing was deleted{text}")
+    sentences.check("files would be left", dry.reason, deleted=3, **some)
 
 
 FAILURES = [
@@ -147,8 +151,8 @@ def test_the_wait_after_a_conflict_grows() -> None:
     assert waits == [timedelta(minutes=minutes) for minutes in (1, 2, 4, 30)]
 
 
-def test_the_message_about_a_confirmation_names_the_command() -> None:
+def test_the_message_about_a_confirmation_names_the_command(sentences: Sentences) -> None:
     status = EngineStatus(state=EngineState.FAILED, error_class="a.safety.ImplausibleShare", message="40 of 100")
     failure = FACTORY.classify(MadeRuntime(snapshot()), operation(Action("remove-orphans")), status)
-    assert failure.message.startswith("40 of 100 (nothing was deleted.")
-    assert failure.message.endswith("if it is right: `lakehand operations submit 1 remove-orphans --confirm`)")
+    command = "`lakehand operations submit 1 remove-orphans --confirm`"
+    sentences.check("a person must confirm it", failure.message, cause="40 of 100", command=command)

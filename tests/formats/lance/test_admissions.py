@@ -10,6 +10,7 @@ from lakehand.spi import Drop, Failure, Invalid, Json, Remedy, TableProcess
 from lakehand.testing.harness import PluginHarness
 from tests import lance_tables
 from tests.formats.lance.runtime import harness
+from tests.kit.sentences import Sentences
 
 
 @pytest.fixture
@@ -38,7 +39,9 @@ def test_a_compaction_gets_what_it_needs_and_no_secret(path: Path) -> None:
     assert "hush" not in repr(operation)
 
 
-def test_what_the_table_needs_no_more_is_dropped_and_what_a_person_asks_for_is_run(tmp_path: Path) -> None:
+def test_what_the_table_needs_no_more_is_dropped_and_what_a_person_asks_for_is_run(
+    tmp_path: Path, sentences: Sentences
+) -> None:
     path = lance_tables.make_table(tmp_path / "few", fragments=3)
     subject = harness(path)
     stored = subject.stored(TableProcess(action=subject.asked("compact").process.action))
@@ -46,22 +49,23 @@ def test_what_the_table_needs_no_more_is_dropped_and_what_a_person_asks_for_is_r
     answer = subject.factory.admit(subject.runtime(), stored)
 
     assert isinstance(answer, Drop)
-    assert answer.reason.startswith("no longer needed: 3 of 3 fragments can be merged")
+    sentences.check("no longer needed", answer.reason, mergeable=3, fragments=3)
     asked = subject.admitted(subject.asked("compact", options={"target-rows": 50}))
     assert asked.process.parameters["target_rows"] == 50
-    assert asked.process.reason.startswith("asked for; 3 of 3 fragments")
+    sentences.check("a person asked for it", asked.process.reason, mergeable=3, fragments=3)
 
 
 @pytest.mark.parametrize("action", ["compact", "clean-versions"])
-def test_an_action_that_is_switched_off_is_not_run_for_anybody(path: Path, action: str) -> None:
+def test_an_action_that_is_switched_off_is_not_run_for_anybody(path: Path, action: str, sentences: Sentences) -> None:
     subject = harness(path, {f"lance.{action}.enabled": "false"})
 
     answer = subject.factory.admit(subject.runtime(), subject.asked(action))
 
-    off = f"lance.{action}.enabled is false (from table)"
-    assert answer == Failure(reason="refused", message=off, remedy=Remedy.FATAL)
+    assert isinstance(answer, Failure)
+    assert (answer.reason, answer.remedy) == ("refused", Remedy.FATAL)
+    sentences.check("the action is off", answer.message, key=f"lance.{action}.enabled", source="table")
     ours = subject.stored(TableProcess(action=subject.asked(action).process.action))
-    assert subject.factory.admit(subject.runtime(), ours) == Drop(reason=off)
+    assert subject.factory.admit(subject.runtime(), ours) == Drop(reason=answer.message)
 
 
 @pytest.mark.parametrize(

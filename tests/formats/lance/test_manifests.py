@@ -9,6 +9,7 @@ from lakehand.formats.lance.manifests import history, newest, version_of
 from lakehand.spi import Invalid
 from lakehand.storage import LocalStorage
 from tests import lance_tables
+from tests.kit.sentences import Sentences
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,8 @@ def test_a_recreated_table_with_as_many_versions_has_another_change_token(tmp_pa
     assert newest(LocalStorage(), str(first), "a")[2] != newest(LocalStorage(), str(second), "b")[2]
 
 
-def test_a_folder_without_manifests_is_no_table(tmp_path: Path) -> None:
+def test_a_folder_without_manifests_is_no_table(tmp_path: Path, sentences: Sentences) -> None:
     (tmp_path / "_versions").mkdir()
-    with pytest.raises(Invalid, match="no manifest"):
+    with pytest.raises(Invalid) as refused:
         newest(LocalStorage(), str(tmp_path), "here")
+    sentences.check("no manifest", str(refused.value), location="here")

@@ -15,6 +15,7 @@ from lakehand.spi import Finding, Operation
 from lakehand.testing.harness import PluginHarness
 from tests import lance_tables
 from tests.formats.lance.runtime import harness
+from tests.kit.sentences import TIME, Sentences
 
 
 def wanted(subject: PluginHarness, action: str = "compact") -> Operation:
@@ -32,7 +33,9 @@ def test_the_tag_is_read_under_the_name_that_it_is_written_with() -> None:
     assert TAG == WRITTEN
 
 
-def test_a_rewrite_with_our_tag_is_done_whatever_came_after_and_without_any_result(tmp_path: Path) -> None:
+def test_a_rewrite_with_our_tag_is_done_whatever_came_after_and_without_any_result(
+    tmp_path: Path, sentences: Sentences
+) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=12)
     subject = harness(path)
     operation = wanted(subject)
@@ -43,14 +46,14 @@ def test_a_rewrite_with_our_tag_is_done_whatever_came_after_and_without_any_resu
     verdict = subject.verdict(operation, {})
 
     assert verdict.finding is Finding.DONE
-    assert verdict.reason == "13 fragments became 1 in version 14: 2 fragments now"
+    sentences.check("fragments were merged", verdict.reason, before=13, after=1, version=14, now=2)
     assert (verdict.numbers["changed"], verdict.numbers["version"]) == (True, version)
     assert (verdict.numbers["fragments_before"], verdict.numbers["fragments_after"]) == (12, 2)
     assert verdict.numbers["files_removed"] == 13
     assert subject.verdict(operation, {"version": version, "files_removed": 26}).numbers["files_removed"] == 26
 
 
-def test_a_rewrite_of_somebody_else_is_not_ours(tmp_path: Path) -> None:
+def test_a_rewrite_of_somebody_else_is_not_ours(tmp_path: Path, sentences: Sentences) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=12)
     subject = harness(path)
     operation = wanted(subject)
@@ -61,10 +64,12 @@ def test_a_rewrite_of_somebody_else_is_not_ours(tmp_path: Path) -> None:
     verdict = subject.verdict(operation, {"causes": ["OSError"]})
 
     assert verdict.finding is Finding.NOT_DONE
-    assert verdict.reason == "no version from 13 to 16 is a rewrite of ours; 2 rewrites of others since"
+    sentences.check("no rewrite of ours", verdict.reason, first=13, last=16, others=2)
 
 
-def test_a_rewrite_that_remapped_indices_counts_although_its_author_is_unknown(tmp_path: Path) -> None:
+def test_a_rewrite_that_remapped_indices_counts_although_its_author_is_unknown(
+    tmp_path: Path, sentences: Sentences
+) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=12)
     lance.dataset(str(path)).create_scalar_index("id", "BTREE")
     subject = harness(path)
@@ -73,9 +78,11 @@ def test_a_rewrite_that_remapped_indices_counts_although_its_author_is_unknown(t
     version = rewrite_as(path, operation.tag)
 
     assert [one.version for one in rewrites_since(lance.dataset(str(path)), 13)] == [version]
-    assert "whose author Lance does not record" in subject.verdict(operation, {}).reason
+    unknown = subject.verdict(operation, {})
+    sentences.check("the author of a rewrite is not recorded", unknown.reason, version=version)
     reported = subject.verdict(operation, {"version": version, "tasks": 1})
-    assert (reported.finding, "author" in reported.reason) == (Finding.DONE, False)
+    assert reported.finding is Finding.DONE
+    sentences.check("the rewrite that the job reported", reported.reason, version=version, now=1)
 
 
 def test_a_job_that_reports_done_is_not_believed_without_a_rewrite(tmp_path: Path) -> None:
@@ -96,7 +103,7 @@ def test_nothing_to_do_is_done_and_changed_nothing(tmp_path: Path) -> None:
     assert (verdict.finding, verdict.numbers["changed"]) == (Finding.DONE, False)
 
 
-def test_a_recreated_table_has_lost_the_work(tmp_path: Path) -> None:
+def test_a_recreated_table_has_lost_the_work(tmp_path: Path, sentences: Sentences) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=12)
     subject = harness(path)
     operation = wanted(subject)
@@ -104,15 +111,17 @@ def test_a_recreated_table_has_lost_the_work(tmp_path: Path) -> None:
     assert subject.verdict(operation, {}).finding is Finding.GONE
     lance_tables.make_table(path, fragments=2)
 
-    assert subject.verdict(operation, {}).reason == ("version 12 was seen and the latest is 2: the table was made anew")
+    sentences.check("the table was made anew", subject.verdict(operation, {}).reason, seen=12, latest=2)
 
 
-def test_a_cleaning_is_done_when_no_old_version_is_left(tmp_path: Path) -> None:
+def test_a_cleaning_is_done_when_no_old_version_is_left(tmp_path: Path, sentences: Sentences) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=12)
     lance_tables.make_older(path, timedelta(days=20), up_to=9)
     subject = harness(path)
     operation = wanted(subject, "clean-versions")
-    assert "9 of 9 versions older than" in subject.verdict(operation, {}).reason
+    left = subject.verdict(operation, {})
+    assert left.finding is Finding.NOT_DONE
+    sentences.check("old versions are left", left.reason, left=9, expired=9, than=TIME)
     lance.dataset(str(path)).cleanup_old_versions(older_than=timedelta(days=14))
 
     verdict = subject.verdict(operation, {})

@@ -14,31 +14,32 @@ from lakehand.spi import Action, Drop, EngineState, EngineStatus, Failure, Inval
 from tests.formats.classifying import failure_of
 from tests.formats.paimon.handmade import MB, NOON, File, HandMade, small
 from tests.formats.paimon.runtime import harness, skipped, wanted
+from tests.kit.sentences import Sentences
 
 KEYED = {"bucket": "2", "write-only": "true"}
 
 
-def test_small_files_are_packed_where_a_partition_has_enough(tmp_path: Path) -> None:
+def test_small_files_are_packed_where_a_partition_has_enough(tmp_path: Path, sentences: Sentences) -> None:
     made = HandMade(tmp_path / "t", partition_keys=["p"])
     made.commit([*small(6, prefix="a", partition=b"a"), *small(4, prefix="b", partition=b"b")])
     made.commit(small(3, prefix="big", partition=b"a", size=200 * MB))
 
     reason = wanted(harness(made.root), "compact")
 
-    assert reason == ("10 of 13 files are under 179 MB, 1 of 2 partitions have 5 or more of them: 6.0 MB to rewrite")
-    assert skipped(harness(made.root, compact__min_files="7"), "compact") == (
-        "10 of 13 files are under 179 MB, 0 of 2 partitions have 7 or more of them"
-    )
+    found = {"small": 10, "files": 13, "under": "179 MB"}
+    sentences.check("small files", reason, **found, partitions=1, all=2, needed=5, size="6.0 MB")
+    waiting = skipped(harness(made.root, compact__min_files="7"), "compact")
+    sentences.check("few small files in each partition", waiting, **found, partitions=0, all=2, needed=7)
 
 
-def test_runs_are_merged_where_a_bucket_has_as_many_as_its_table_bears(tmp_path: Path) -> None:
+def test_runs_are_merged_where_a_bucket_has_as_many_as_its_table_bears(tmp_path: Path, sentences: Sentences) -> None:
     made = HandMade(tmp_path / "t", primary_keys=["id"], options=KEYED)
     made.commit([*small(4), *small(1, prefix="bottom", level=5), *small(2, prefix="other", bucket=1)])
 
-    assert wanted(harness(made.root), "compact") == (
-        "1 of 2 buckets have 5 or more sorted runs (most: 5): 5.0 MB to merge"
-    )
-    assert skipped(harness(made.root, compact__sorted_runs="6"), "compact").startswith("0 of 2 buckets have 6")
+    found = {"buckets": 1, "all": 2, "needed": 5, "most": 5, "size": "5.0 MB"}
+    sentences.check("many sorted runs", wanted(harness(made.root), "compact"), **found)
+    few = skipped(harness(made.root, compact__sorted_runs="6"), "compact")
+    sentences.check("few sorted runs", few, buckets=0, all=2, needed=6, most=5)
 
 
 @pytest.mark.parametrize(
@@ -62,16 +63,18 @@ def test_the_cheaper_merge_is_chosen(
     assert answer.parameters["strategy"] == strategy
 
 
-def test_a_table_that_its_writers_compact_is_left_to_them(tmp_path: Path) -> None:
+def test_a_table_that_its_writers_compact_is_left_to_them(tmp_path: Path, sentences: Sentences) -> None:
     made = HandMade(tmp_path / "t", primary_keys=["id"], options={"bucket": "2"})
     made.commit(small(9))
 
-    assert "its writers compact, since the table is not write-only" in skipped(harness(made.root), "compact")
-    assert "paimon.compact.beside-writer=true" in skipped(harness(made.root), "compact")
+    reason = skipped(harness(made.root), "compact")
+    sentences.check("its writers compact", reason, setting="paimon.compact.beside-writer=true")
     wanted(harness(made.root, compact__beside_writer="true"), "compact")
 
 
-def test_an_append_table_without_buckets_is_packed_until_a_writer_does_so_itself(tmp_path: Path) -> None:
+def test_an_append_table_without_buckets_is_packed_until_a_writer_does_so_itself(
+    tmp_path: Path, sentences: Sentences
+) -> None:
     made = HandMade(tmp_path / "t", options={})
     made.commit(small(9))
     made.commit(kind="COMPACT", user="lakehand-7-2026_x")
@@ -79,56 +82,70 @@ def test_an_append_table_without_buckets_is_packed_until_a_writer_does_so_itself
 
     made.commit(kind="COMPACT", user="flink")
 
-    assert "a writer compacts: snapshot 3 is its work" in skipped(harness(made.root), "compact")
+    sentences.check("a writer has compacted", skipped(harness(made.root), "compact"), snapshot=3)
 
 
-def test_deletion_vectors_and_changed_rows_keep_an_append_table_from_being_packed(tmp_path: Path) -> None:
+def test_deletion_vectors_and_changed_rows_keep_an_append_table_from_being_packed(
+    tmp_path: Path, sentences: Sentences
+) -> None:
     vectors = HandMade(tmp_path / "v", options={"write-only": "true", "deletion-vectors.enabled": "true"})
     changed = HandMade(tmp_path / "c")
     for made in (vectors, changed):
         made.commit(small(9))
     changed.commit(small(1, prefix="new"), deleted=small(1))
 
-    assert "the table has deletion vectors" in skipped(harness(vectors.root), "compact")
-    assert "snapshot 2 changed rows in place" in skipped(harness(changed.root), "compact")
+    sentences.check("deletion vectors", skipped(harness(vectors.root), "compact"))
+    sentences.check("rows were changed in place", skipped(harness(changed.root), "compact"), snapshot=2)
     wanted(harness(changed.root, compact__beside_row_changes="true"), "compact")
 
 
-def test_the_reason_explains_why_a_table_cannot_be_compacted(tmp_path: Path) -> None:
+def test_the_reason_explains_why_a_table_cannot_be_compacted(tmp_path: Path, sentences: Sentences) -> None:
     crossing = HandMade(tmp_path / "x", primary_keys=["id"], partition_keys=["p"], options={})
     crossing.commit(small(9))
     keyed = HandMade(tmp_path / "k", primary_keys=["id"], options=KEYED)
     keyed.commit(small(9))
 
-    assert "cannot compact such a table" in skipped(harness(crossing.root), "compact")
-    assert "cannot be sorted" in skipped(harness(keyed.root, compact__strategy="sort"), "compact")
+    sentences.check("keys across partitions", skipped(harness(crossing.root), "compact"))
+    sentences.check("a key keeps its own order", skipped(harness(keyed.root, compact__strategy="sort"), "compact"))
 
 
 @pytest.mark.parametrize("action", ["compact", "expire-snapshots", "remove-orphans"])
-def test_an_action_that_is_switched_off_is_not_run_for_anybody(tmp_path: Path, action: str) -> None:
+def test_an_action_that_is_switched_off_is_not_run_for_anybody(
+    tmp_path: Path, action: str, sentences: Sentences
+) -> None:
     made = HandMade(tmp_path / "t", options={"write-only": "true"})
     made.commit(small(9))
     service = harness(made.root, **{f"{action.replace('-', '_')}__enabled": "false"})
-    off = f"paimon.{action}.enabled is false (from table)"
-
-    assert skipped(service, action) == off
+    off = skipped(service, action)
+    sentences.check("the action is off", off, key=f"paimon.{action}.enabled", source="table")
     answer = service.factory.admit(service.runtime(), service.asked(action))
     assert answer == Failure(reason="refused", message=off, remedy=Remedy.FATAL)
     ours = service.stored(TableProcess(action=Action(action)))
     assert service.factory.admit(service.runtime(), ours) == Drop(reason=off)
 
 
-@pytest.mark.parametrize("columns", ["", "nobody", "p", "v;DROP", "v,,id"])
-def test_columns_that_cannot_be_sorted_by_are_refused(columns: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("columns", "case"),
+    [
+        ("", "no columns to sort by"),
+        ("nobody", "no such column to sort by"),
+        ("p", "no such column to sort by"),
+        ("v;DROP", "no columns to sort by"),
+        ("v,,id", "no names of columns"),
+    ],
+)
+def test_columns_that_cannot_be_sorted_by_are_refused(
+    columns: str, case: str, tmp_path: Path, sentences: Sentences
+) -> None:
     made = HandMade(tmp_path / "t", partition_keys=["p"])
     made.commit(small(9))
 
     service = harness(made.root, compact__strategy="sort", compact__order_columns=columns)
-    why = "use names of columns" if columns == "v,,id" else "cannot sort by"
-    assert why in skipped(service, "compact")
+    reason = skipped(service, "compact")
+    sentences.check(case, reason, columns=f"'{columns}'")
     answer = service.factory.admit(service.runtime(), service.asked("compact"))
     assert isinstance(answer, Failure)
-    assert (answer.reason, why in answer.message) == ("refused", True)
+    assert (answer.reason, answer.message) == ("refused", reason)
 
 
 def test_what_a_compaction_removed_and_rewrote_is_in_its_verdict(tmp_path: Path) -> None:
@@ -146,7 +163,9 @@ def test_what_a_compaction_removed_and_rewrote_is_in_its_verdict(tmp_path: Path)
     assert numbers["bytes_rewritten"] == numbers["rewritten_bytes"] == sum(file.size for file in files)
 
 
-def test_sorted_files_are_remembered_after_the_snapshot_of_the_sort_has_expired(tmp_path: Path) -> None:
+def test_sorted_files_are_remembered_after_the_snapshot_of_the_sort_has_expired(
+    tmp_path: Path, sentences: Sentences
+) -> None:
     made = HandMade(tmp_path / "t")
     made.commit(small(6))
     settings = {"compact__strategy": "sort", "compact__order_columns": "v,id"}
@@ -164,10 +183,13 @@ def test_sorted_files_are_remembered_after_the_snapshot_of_the_sort_has_expired(
     runtime._snapshot, runtime._operations = None, []
     answer = service.factory.trigger(runtime, COMPACT)
 
-    assert answer.reason.startswith("1 of 2 files (50% of the bytes) are not sorted by zorder(v,id)")
+    found = {"unsorted": 1, "files": 2, "share": "50%", "order": "zorder(v,id)"}
+    sentences.check("files are not sorted", answer.reason, **found)
 
 
-def test_what_is_no_longer_needed_is_dropped_and_what_a_person_asks_for_is_done(tmp_path: Path) -> None:
+def test_what_is_no_longer_needed_is_dropped_and_what_a_person_asks_for_is_done(
+    tmp_path: Path, sentences: Sentences
+) -> None:
     made = HandMade(tmp_path / "t")
     made.commit(small(3))
     service = harness(made.root)
@@ -176,19 +198,20 @@ def test_what_is_no_longer_needed_is_dropped_and_what_a_person_asks_for_is_done(
     theirs = service.factory.admit(service.runtime(), service.asked("compact", options={"strategy": "full"}))
 
     assert isinstance(ours, Drop)
-    assert ours.reason.startswith("no longer needed: 3 of 3 files are under")
+    sentences.check("no longer needed", ours.reason, small=3, files=3)
     assert isinstance(theirs, TableProcess)
     assert (theirs.parameters["strategy"], theirs.parameters["counts"]) == ("full", [3])
 
 
-def test_a_person_may_confirm_a_compaction_beside_a_writer(tmp_path: Path) -> None:
+def test_a_person_may_confirm_a_compaction_beside_a_writer(tmp_path: Path, sentences: Sentences) -> None:
     made = HandMade(tmp_path / "t", primary_keys=["id"], options={"bucket": "2"})
     made.commit(small(9))
     service = harness(made.root)
 
     refused = service.factory.admit(service.runtime(), service.asked("compact"))
     assert isinstance(refused, Failure)
-    assert refused.message.endswith("lakehand operations submit 1 compact --confirm")
+    command = "lakehand operations submit 1 compact --confirm"
+    sentences.check("a person must confirm it beside a writer", refused.message, command=command)
     assert isinstance(service.factory.admit(service.runtime(), service.asked("compact", confirm=True)), TableProcess)
 
 
@@ -221,27 +244,25 @@ def history(root: Path, count: int = 40, options: dict[str, str] | None = None) 
     return made
 
 
-def test_expiry_counts_age_and_number(tmp_path: Path) -> None:
+def test_expiry_counts_age_and_number(tmp_path: Path, sentences: Sentences) -> None:
     made = history(tmp_path / "t")
 
-    assert wanted(harness(made.root), "expire-snapshots") == (
-        "15 of 40 snapshots are older than 1d and may go, the last 10 stay"
-    )
-    assert skipped(harness(made.root, expire_snapshots__retain_last="35"), "expire-snapshots") == (
-        "5 of 40 snapshots are older than 1d and may go, the last 35 stay; worth it from 10"
-    )
-    assert skipped(harness(made.root, expire_snapshots__enabled="false"), "expire-snapshots").endswith("(from table)")
+    reason = wanted(harness(made.root), "expire-snapshots")
+    sentences.check("snapshots are old", reason, old=15, snapshots=40, age="1d", kept=10)
+    few = skipped(harness(made.root, expire_snapshots__retain_last="35"), "expire-snapshots")
+    sentences.check("few snapshots are old", few, old=5, snapshots=40, age="1d", kept=35, needed=10)
 
 
-def test_the_owner_of_a_table_may_keep_more_with_paimons_own_options(tmp_path: Path) -> None:
+def test_the_owner_of_a_table_may_keep_more_with_paimons_own_options(tmp_path: Path, sentences: Sentences) -> None:
     kept = history(tmp_path / "a", options={"snapshot.num-retained.min": "38"})
     aged = history(tmp_path / "b", options={"snapshot.time-retained": "38 h"})
 
-    assert "the last 38 stay" in skipped(harness(kept.root), "expire-snapshots")
-    assert skipped(harness(aged.root), "expire-snapshots").startswith("1 of 40 snapshots are older than 38h")
+    by_number, by_age = (skipped(harness(made.root), "expire-snapshots") for made in (kept, aged))
+    sentences.check("few snapshots are old", by_number, old=2, snapshots=40, age="1d", kept=38, needed=10)
+    sentences.check("few snapshots are old", by_age, old=1, snapshots=40, age="38h", kept=10, needed=10)
 
 
-def test_a_branch_from_an_unknown_snapshot_keeps_the_whole_main_line(tmp_path: Path) -> None:
+def test_a_branch_from_an_unknown_snapshot_keeps_the_whole_main_line(tmp_path: Path, sentences: Sentences) -> None:
     made = history(tmp_path / "t")
     other = history(tmp_path / "other")
     branch = made.root / "branch" / "branch-b" / "snapshot"
@@ -250,7 +271,8 @@ def test_a_branch_from_an_unknown_snapshot_keeps_the_whole_main_line(tmp_path: P
         (other.root / "snapshot" / "snapshot-9").read_text().replace("manifest-list", "strange-list")
     )
 
-    assert "branch b needs snapshot 1" in skipped(harness(made.root), "expire-snapshots")
+    reason = skipped(harness(made.root), "expire-snapshots")
+    sentences.check("a branch needs a snapshot", reason, old=0, branch="branch b", snapshot=1)
 
 
 def test_floors_are_raised_by_the_plugin_and_lowered_by_nobody() -> None:
@@ -268,7 +290,7 @@ def test_floors_are_raised_by_the_plugin_and_lowered_by_nobody() -> None:
         low.open({"paimon.remove-orphans.older-than-floor": "never"})
 
 
-def test_a_run_that_changed_nothing_is_not_repeated_for_a_while(tmp_path: Path) -> None:
+def test_a_run_that_changed_nothing_is_not_repeated_for_a_while(tmp_path: Path, sentences: Sentences) -> None:
     made = HandMade(tmp_path / "t")
     made.commit(small(9))
     service = harness(made.root)
@@ -276,7 +298,7 @@ def test_a_run_that_changed_nothing_is_not_repeated_for_a_while(tmp_path: Path) 
     verdict = service.verdict(admitted, {"snapshots": []})
     service.remember(replace(admitted, status=Status.SUCCEEDED, result=verdict.numbers, finished_at=NOON))
 
-    assert skipped(service, "compact") == "operation 1 found nothing to change; next in 6 h"
+    sentences.check("the last run changed nothing", skipped(service, "compact"), operation=1, next="6 h")
 
 
 @pytest.mark.parametrize(

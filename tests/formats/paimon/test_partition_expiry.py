@@ -13,6 +13,7 @@ from lakehand.spi import Finding, Operation
 from lakehand.testing import PluginHarness
 from tests.formats.paimon.handmade import NOON, File, HandMade, partition_of
 from tests.formats.paimon.runtime import harness, skipped, wanted
+from tests.kit.sentences import Sentences
 
 ACTION = "expire-partitions"
 OWN = "partition.expiration-time"
@@ -50,22 +51,23 @@ def names(operation: Operation) -> list[str]:
     return [one["name"] for one in parameters(operation)["partitions"]]
 
 
-def test_without_an_age_that_someone_set_nothing_goes_whatever_a_request_says(tmp_path: Path) -> None:
+def test_without_an_age_that_someone_set_nothing_goes_whatever_a_request_says(
+    tmp_path: Path, sentences: Sentences
+) -> None:
     service = harness(table(tmp_path, DAYS).root)
-    never = f"0 partitions expire: neither the table's option {OWN} nor paimon.expire-partitions.older-than is set"
-    assert skipped(service, ACTION) == never
+    never = skipped(service, ACTION)
+    sentences.check("no age is set", never, option=OWN, key="paimon.expire-partitions.older-than")
 
     answer: Any = service.factory.admit(service.runtime(), service.asked(ACTION, options={"older-than": "30d"}))
 
     assert (answer.reason, answer.message) == ("refused", never)
 
 
-def test_partitions_past_the_age_are_named_with_rows_and_files(tmp_path: Path) -> None:
+def test_partitions_past_the_age_are_named_with_rows_and_files(tmp_path: Path, sentences: Sentences) -> None:
     service = harness(table(tmp_path, DAYS).root, expire_partitions__older_than="30d")
-    assert wanted(service, ACTION) == (
-        "2 of 5 partitions are older than 30d: p=2026-10-01, p=2026-10-02 to drop, 30 rows in 3 files, 3.0 MB; "
-        "2 have values that name no time, and stay"
-    )
+    found = {"old": 2, "partitions": 5, "age": "30d", "names": "p=2026-10-01, p=2026-10-02"}
+    sizes = {"rows": 30, "files": 3, "size": "3.0 MB"}
+    sentences.check("partitions are old, some name no time", wanted(service, ACTION), **found, **sizes, timeless=2)
 
     operation = admitted(service)
 
@@ -75,10 +77,11 @@ def test_partitions_past_the_age_are_named_with_rows_and_files(tmp_path: Path) -
     assert operation.process.parameters["rule"] == {"partition.expiration-strategy": "values-time"}
 
 
-def test_an_unchanged_table_without_old_partitions_keeps_its_reason(tmp_path: Path) -> None:
+def test_an_unchanged_table_without_old_partitions_keeps_its_reason(tmp_path: Path, sentences: Sentences) -> None:
     service = harness(table(tmp_path, {"2026-11-15": 3, "other": 1}).root, expire_partitions__older_than="30d")
-    reason = "0 of 2 partitions are older than 30d; 1 have values that name no time, and stay"
-    assert [skipped(service, ACTION) for _ in range(2)] == [reason, reason]
+    first, second = (skipped(service, ACTION) for _ in range(2))
+    assert first == second
+    sentences.check("no partition is old, some name no time", first, old=0, partitions=2, age="30d", timeless=1)
 
 
 AGES = {
@@ -92,44 +95,49 @@ AGES = {
 
 
 @pytest.mark.parametrize("case", AGES)
-def test_the_longest_age_counts_and_none_is_below_the_floor(tmp_path: Path, case: str) -> None:
+def test_the_longest_age_counts_and_none_is_below_the_floor(tmp_path: Path, case: str, sentences: Sentences) -> None:
     options, properties, request, age = AGES[case]
     service = harness(table(tmp_path, {"2026-01-01": 1}, **options).root, **properties)
 
     operation = admitted(service, options=request)
 
-    assert f"older than {age}: p=2026-01-01 to drop" in operation.process.reason
+    found = {"old": 1, "partitions": 1, "age": age, "names": "p=2026-01-01", "rows": 10, "files": 1}
+    sentences.check("partitions are old", operation.process.reason, **found, size="1.0 MB")
     kept = NOON.timestamp() * 1000 - parameters(operation)["cutoff"]
     assert timedelta(milliseconds=kept) - timedelta(days=int(age[:-1])) == timedelta(hours=12), "the zone is not known"
 
 
-def test_a_floor_of_the_operator_keeps_more(tmp_path: Path) -> None:
+def test_a_floor_of_the_operator_keeps_more(tmp_path: Path, sentences: Sentences) -> None:
     service = harness(table(tmp_path, DAYS, partition__expiration_time="8 d").root)
     service.factory.open({"paimon.expire-partitions.older-than-floor": "400d"})
-    assert skipped(service, ACTION).startswith("0 of 5 partitions are older than 400d")
+    found = {"old": 0, "partitions": 5, "age": "400d", "timeless": 2}
+    sentences.check("no partition is old, some name no time", skipped(service, ACTION), **found)
 
 
-def test_a_partition_is_kept_until_its_age_is_over_in_every_zone(tmp_path: Path) -> None:
+def test_a_partition_is_kept_until_its_age_is_over_in_every_zone(tmp_path: Path, sentences: Sentences) -> None:
     service = harness(table(tmp_path, {"2026-11-09": 1, "2026-11-08": 1}).root, expire_partitions__older_than="7d")
-    assert "1 of 2 partitions are older than 7d: p=2026-11-08 to drop" in wanted(service, ACTION)
+    one = {"old": 1, "partitions": 2, "age": "7d", "names": "p=2026-11-08", "rows": 10, "files": 1}
+    sentences.check("partitions are old", wanted(service, ACTION), **one, size="1.0 MB")
     later = replace_now(service, timedelta(hours=12, seconds=1))
-    assert "2 of 2 partitions" in wanted(later, ACTION)
+    both = {"old": 2, "partitions": 2, "age": "7d", "names": "p=2026-11-08, p=2026-11-09", "rows": 20, "files": 2}
+    sentences.check("partitions are old", wanted(later, ACTION), **both, size="2.0 MB")
 
 
 def replace_now(service: PluginHarness, by: timedelta) -> PluginHarness:
     return replace(service, now=lambda: NOON + by)
 
 
-def test_a_run_drops_a_bounded_number_and_the_oldest_first(tmp_path: Path) -> None:
+def test_a_run_drops_a_bounded_number_and_the_oldest_first(tmp_path: Path, sentences: Sentences) -> None:
     days = {f"2026-09-{day:02}": 1 for day in range(30, 0, -1)}
     limits = {"expire_partitions__older_than": "30d", "expire_partitions__max_partitions": "4"}
     service = harness(table(tmp_path, days).root, **limits)
-    assert "30 of 30 partitions" in wanted(service, ACTION)
-    assert "p=2026-09-01, p=2026-09-02, p=2026-09-03 and 1 more to drop, 40 rows in 4 files" in wanted(service, ACTION)
+    named = "p=2026-09-01, p=2026-09-02, p=2026-09-03"
+    found = {"old": 30, "partitions": 30, "age": "30d", "names": named, "more": 1, "rows": 40, "files": 4}
+    sentences.check("more partitions are old than are named", wanted(service, ACTION), **found, size="4.0 MB")
     assert names(admitted(service)) == [f"p=2026-09-0{day}" for day in (1, 2, 3, 4)]
 
 
-def test_by_update_time_the_youngest_file_of_a_partition_counts(tmp_path: Path) -> None:
+def test_by_update_time_the_youngest_file_of_a_partition_counts(tmp_path: Path, sentences: Sentences) -> None:
     made = table(tmp_path, {}, partition__expiration_time="30 d", partition__expiration_strategy="update-time")
     old, young = NOON - timedelta(days=40), NOON - timedelta(days=1)
     made.commit(
@@ -137,7 +145,8 @@ def test_by_update_time_the_youngest_file_of_a_partition_counts(tmp_path: Path) 
     )
     made.commit([File("c", partition=partition_of("b"), created=young)])
     service = harness(made.root)
-    assert wanted(service, ACTION).startswith("1 of 2 partitions are older than 30d: p=a to drop, 10 rows in 1 files")
+    found = {"old": 1, "partitions": 2, "age": "30d", "names": "p=a", "rows": 10, "files": 1}
+    sentences.check("partitions are old", wanted(service, ACTION), **found, size="1.0 MB")
 
 
 def test_the_tables_own_formatter_and_pattern_win(tmp_path: Path) -> None:
@@ -148,17 +157,19 @@ def test_the_tables_own_formatter_and_pattern_win(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "keys", "reason"),
+    ("options", "keys", "case"),
     [
-        ({OWN: "9 d"}, [], "the table has 0 partition columns"),
-        ({OWN: "9 d", "partition.expiration-strategy": "x"}, ["p"], "is 'x', which Paimon 0.9 does not have"),
-        ({OWN: "9 parsecs"}, ["p"], "'9 parsecs' is no duration that Paimon knows"),
+        ({OWN: "9 d"}, [], "no partition columns"),
+        ({OWN: "9 d", "partition.expiration-strategy": "x"}, ["p"], "no such strategy"),
+        ({OWN: "9 parsecs"}, ["p"], "no duration of Paimon"),
     ],
 )
-def test_what_cannot_expire_says_why(tmp_path: Path, options: dict[str, str], keys: list[str], reason: str) -> None:
+def test_what_cannot_expire_says_why(
+    tmp_path: Path, options: dict[str, str], keys: list[str], case: str, sentences: Sentences
+) -> None:
     made = HandMade(tmp_path / "t", options=options, partition_keys=keys, types=TEXT)
     made.commit(files({"2026-01-01": 1}))
-    assert reason in skipped(harness(made.root), ACTION)
+    sentences.check(case, skipped(harness(made.root), ACTION))
 
 
 def commit_as(made: HandMade, operation: Operation, gone: list[File], *, kind: str = "OVERWRITE") -> None:
@@ -174,16 +185,17 @@ def prepared(folder: Path) -> tuple[HandMade, PluginHarness, Operation]:
 OLD = {"2026-10-01": 2, "2026-10-02": 1}
 
 
-def test_a_commit_of_ours_that_took_exactly_the_announced_ones_is_done(tmp_path: Path) -> None:
+def test_a_commit_of_ours_that_took_exactly_the_announced_ones_is_done(tmp_path: Path, sentences: Sentences) -> None:
     made, service, operation = prepared(tmp_path)
-    assert service.verdict(operation, {}).reason == "2 of 2 partitions are still there, p=2026-10-01 first"
+    still = {"left": 2, "announced": 2, "first": "p=2026-10-01"}
+    sentences.check("partitions are still there", service.verdict(operation, {}).reason, **still)
     commit_as(made, operation, files(OLD))
     made.commit(files({"2026-10-01": 1}))  # a late writer
 
     verdict = service.verdict(operation, {})
 
     assert verdict.finding is Finding.DONE
-    assert verdict.reason == "snapshot 2: 2 partitions with 30 rows in 3 files are dropped"
+    sentences.check("partitions are dropped", verdict.reason, snapshot=2, partitions=2, rows=30, files=3)
     assert (verdict.numbers["dropped_rows"], verdict.numbers["changed"]) == (30, True)
     assert service.admitted(operation).process == operation.process, "it runs as it was, and finds its commit"
 

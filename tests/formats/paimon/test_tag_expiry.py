@@ -13,6 +13,7 @@ from lakehand.spi import Finding, Operation
 from lakehand.testing import PluginHarness
 from tests.formats.paimon.handmade import NOON, HandMade, small
 from tests.formats.paimon.runtime import harness, skipped, wanted
+from tests.kit.sentences import Sentences
 
 ACTION = "expire-tags"
 DAY = timedelta(days=1)
@@ -46,14 +47,14 @@ def admitted(service: PluginHarness, **asked: Any) -> Operation:
     return service.admitted(service.asked(ACTION, **asked))
 
 
-def test_a_tag_past_its_own_time_goes_and_one_of_a_person_never(tmp_path: Path) -> None:
+def test_a_tag_past_its_own_time_goes_and_one_of_a_person_never(tmp_path: Path, sentences: Sentences) -> None:
     made = table(tmp_path)
     tag(made, 1, "over", created=NOON - 10 * DAY, days=8.5)
     tag(made, 2, "kept", created=NOON - 400 * DAY)
     tag(made, 3, "release 1.0")
     tag(made, 4, "long", created=NOON - 10 * DAY, days=30)
     service = harness(made.root)
-    assert wanted(service, ACTION) == "1 of 4 tags are past their own time by 1d: over"
+    sentences.check("tags are over", wanted(service, ACTION), over=1, tags=4, grace="1d", names="over")
 
     operation = admitted(service, options={"max-tags": 50})
 
@@ -61,29 +62,29 @@ def test_a_tag_past_its_own_time_goes_and_one_of_a_person_never(tmp_path: Path) 
     assert operation.process.parameters["tags_before"] == 4
 
 
-def test_a_tag_stays_for_the_grace_which_nobody_shortens(tmp_path: Path) -> None:
+def test_a_tag_stays_for_the_grace_which_nobody_shortens(tmp_path: Path, sentences: Sentences) -> None:
     made = table(tmp_path)
     tag(made, 1, "over", created=NOON - 2 * DAY, days=1.1)
-    for properties in ({}, {"expire_tags__grace": "0s"}, {"expire_tags__grace": "3d"}):
-        assert skipped(harness(made.root, **properties), ACTION).startswith("0 of 1 tags are past their own time by ")
+    for properties, grace in (({}, "1d"), ({"expire_tags__grace": "0s"}, "1d"), ({"expire_tags__grace": "3d"}, "3d")):
+        reason = skipped(harness(made.root, **properties), ACTION)
+        sentences.check("no tag is over", reason, over=0, tags=1, grace=grace)
     service = harness(made.root)
     assert names(admitted(service, options={"grace": "1s"})) == []
 
 
-def test_automatic_tags_go_by_number_only_with_a_setting(tmp_path: Path) -> None:
+def test_automatic_tags_go_by_number_only_with_a_setting(tmp_path: Path, sentences: Sentences) -> None:
     made = table(tmp_path, options=AUTOMATIC)
     for number in range(1, 11):
         tag(made, number, f"2026-10-{number:02}")
     tag(made, 11, "2026-10-1")
     tag(made, 12, "2026-10-32")
-    assert skipped(harness(made.root), ACTION) == "0 of 12 tags are past their own time by 1d"
+    sentences.check("no tag is over", skipped(harness(made.root), ACTION), over=0, tags=12, grace="1d")
     assert names(admitted(harness(made.root), options={"retain-auto": 8})) == [], "a request alone sets nothing"
 
     service = harness(made.root, expire_tags__retain_auto="8")
 
-    assert wanted(service, ACTION) == (
-        "0 of 12 tags are past their own time by 1d, 2 are automatic and not among the last 8: 2026-10-02, 2026-10-01"
-    )
+    found = {"over": 0, "tags": 12, "grace": "1d", "automatic": 2, "kept": 8, "names": "2026-10-02, 2026-10-01"}
+    sentences.check("more automatic tags than are kept", wanted(service, ACTION), **found)
     assert names(admitted(service, options={"retain-auto": 9})) == ["2026-10-01"], "a request keeps more"
     assert names(admitted(harness(made.root, expire_tags__retain_auto="1"))) == [
         "2026-10-03",
@@ -125,23 +126,23 @@ def test_an_automatic_tag_that_is_young_or_has_its_own_time_stays_whatever_the_n
     assert names(admitted(harness(made.root, expire_tags__retain_auto="7"))) == []
 
 
-def test_a_tag_that_a_branch_began_at_is_kept(tmp_path: Path) -> None:
+def test_a_tag_that_a_branch_began_at_is_kept(tmp_path: Path, sentences: Sentences) -> None:
     made = table(tmp_path)
     for number, name in ((1, "free"), (2, "forked"), (3, "tagged in the branch")):
         tag(made, number, name, created=NOON - 10 * DAY, days=1)
     made.copy(2, "branch/branch-b/snapshot/snapshot-2")
     made.copy(3, "branch/branch-b/tag/tag-x")
-    assert (
-        wanted(harness(made.root), ACTION) == "1 of 3 tags are past their own time by 1d: free; 2 are kept for branches"
-    )
+    found = {"over": 1, "tags": 3, "grace": "1d", "names": "free", "kept": 2}
+    sentences.check("tags are kept for branches", wanted(harness(made.root), ACTION), **found)
 
 
-def test_a_run_deletes_a_bounded_number(tmp_path: Path) -> None:
+def test_a_run_deletes_a_bounded_number(tmp_path: Path, sentences: Sentences) -> None:
     made = table(tmp_path)
     for number in range(1, 6):
         tag(made, number, f"t{number}", created=NOON - 10 * DAY, days=1)
     service = harness(made.root, expire_tags__max_tags="2")
-    assert wanted(service, ACTION) == "5 of 5 tags are past their own time by 1d: t1, t2, t3 and 2 more"
+    found = {"over": 5, "tags": 5, "grace": "1d", "names": "t1, t2, t3", "more": 2}
+    sentences.check("more tags are over than are named", wanted(service, ACTION), **found)
     assert names(admitted(service)) == ["t1", "t2"]
 
 
@@ -173,25 +174,26 @@ def prepared(folder: Path) -> tuple[HandMade, PluginHarness, Operation]:
     return made, service, admitted(service)
 
 
-def test_a_verdict_needs_exactly_the_announced_tags_to_be_gone(tmp_path: Path) -> None:
+def test_a_verdict_needs_exactly_the_announced_tags_to_be_gone(tmp_path: Path, sentences: Sentences) -> None:
     made, service, operation = prepared(tmp_path)
     (made.root / "tag" / "tag-t1").unlink()
-    assert service.verdict(operation, {}).reason == "1 of 2 tags are still there, t2 first"
+    still = service.verdict(operation, {})
+    assert still.finding is Finding.NOT_DONE
+    sentences.check("tags are still there", still.reason, left=1, announced=2, first="t2")
     (made.root / "tag" / "tag-t2").unlink()
 
     verdict = service.verdict(operation, {})
 
     assert (verdict.finding, verdict.numbers["changed"]) == (Finding.DONE, True)
-    assert verdict.reason == "2 of 2 tags are gone; 3 before, 1 now"
+    sentences.check("tags are gone", verdict.reason, gone=2, announced=2, before=3, now=1)
 
 
-def test_a_tag_that_somebody_made_anew_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_tag_that_somebody_made_anew_is_not_waited_for(tmp_path: Path, sentences: Sentences) -> None:
     made, service, operation = prepared(tmp_path)
     (made.root / "tag" / "tag-t1").unlink()
     tag(made, 2, "t2", created=NOON, days=1)
-    assert service.verdict(operation, {}).reason == (
-        "1 of 2 tags are gone; 1 were changed meanwhile or are needed; 3 before, 2 now"
-    )
+    found = {"gone": 1, "announced": 2, "kept": 1, "before": 3, "now": 2}
+    sentences.check("tags were changed meanwhile", service.verdict(operation, {}).reason, **found)
 
 
 def test_a_tag_that_is_left_and_cannot_be_read_is_not_called_done(tmp_path: Path) -> None:

@@ -42,5 +42,5 @@ def test_a_link_stops_the_listing(tmp_path: Path, target: str) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "table" / "p=1").mkdir(parents=True)
     (tmp_path / "table" / "p=1" / "more").symlink_to(tmp_path / target)
-    with pytest.raises(OutsideTable, match=r"p=1/more is a link"):
+    with pytest.raises(OutsideTable, match=f"p=1/more .*{target}"):
         list(entries_below(str(tmp_path / "table")))

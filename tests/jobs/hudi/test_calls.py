@@ -29,7 +29,7 @@ def test_a_quoted_text_cannot_end_early(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["a\\", "\\'", "line\nbreak", "nul\0", "alert\a", "tab\t"])
 def test_what_cannot_be_quoted_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="cannot be quoted"):
+    with pytest.raises(ValueError, match="quoted"):
         literal(text)
 
 
@@ -41,13 +41,13 @@ def test_numbers_and_flags_need_no_quotes() -> None:
 
 @pytest.mark.parametrize("procedure", ["run_clean(", "x; DROP TABLE y", "Run"])
 def test_only_plain_words_name_a_procedure(procedure: str) -> None:
-    with pytest.raises(ValueError, match="no procedure"):
+    with pytest.raises(ValueError, match="procedure"):
         statement(procedure, {})
 
 
 @pytest.mark.parametrize("text", ["", "2026", "20261115190727231'", "20261115190727231,20261115190727232", None, 7])
 def test_an_instant_is_14_or_17_digits(text: object) -> None:
-    with pytest.raises(ValueError, match="is no instant"):
+    with pytest.raises(ValueError, match="instant"):
         instant_of(text)
 
 
@@ -75,7 +75,7 @@ def test_a_lock_elsewhere_is_refused_before_hudi_makes_its_folder(path: str, tmp
     (tmp_path / "elsewhere").mkdir()
     (lake / "way").symlink_to(tmp_path / "elsewhere")
 
-    with pytest.raises(OutsideTable, match="in no warehouse"):
+    with pytest.raises(OutsideTable, match="warehouse"):
         refuse_foreign_lock(job)
 
 
