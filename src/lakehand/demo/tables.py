@@ -9,7 +9,7 @@ from lakehand.demo.lake import DATABASE, Lake
 from lakehand.writer import COPY_ON_WRITE, MERGE_ON_READ, file_lock, hudi_options
 
 APPENDS, FILES, ROWS = 2, 50, 15_000
-INSERTS, PARTS = 3, 8  # of one insert into orders: each writes a file to each of two cities
+INSERTS, PARTS = 3, 8  # into orders; each part of an insert writes a file to each of two cities
 # What is damaged first is repaired first: begin with the quickest, and end with others that nothing has to wait for.
 ORDER = ("images", "clicks", "trips", "orders", "payments", "stock")
 # A metadata table with the file listing only: enough for tables of this size.
