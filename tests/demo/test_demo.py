@@ -17,8 +17,8 @@ from rich.console import Console
 from lakehand.client import ActionExplanation, Operation, TableName
 from lakehand.demo.lake import Lake, open_lake
 from lakehand.demo.result import MERGED, DemoSnapshot, TableOutcome, comparison, promises, take_snapshot
-from lakehand.demo.scenario import is_quiet
 from lakehand.demo.service import SHOWN, DemoFailed, format_readers
+from lakehand.demo.table_run import is_quiet
 from lakehand.demo.tables import demo_tables
 from lakehand.domain.errors import Invalid
 from lakehand.domain.references import TableReference
@@ -206,6 +206,7 @@ def test_the_demo_keeps_its_promises_and_leaves_nothing_behind(
 
     for action in actions:
         assert f"{action} is needed" in output
+    assert_repaired_meanwhile(output)
     assert fixed_formats(output) == set(formats), output
     assert list(tmp_path.glob("lakehand-demo-*")) == []
     assert gone(tmp_path)
@@ -231,6 +232,17 @@ def finished(demo: "subprocess.Popen[str]", seconds: int) -> str:
     assert "every promise was kept" in output
     assert "BROKEN" not in output
     return output
+
+
+def assert_repaired_meanwhile(output: str) -> None:
+    """Each table is said to be fixed, with its number; Lakehand may work on one before the next is damaged."""
+    count = sum(line.rstrip().endswith(" fixed") for line in output.splitlines())
+    said = [line.partition(" is fixed: ")[2] for line in output.splitlines() if " is fixed: " in line]
+    assert said == [f"{number} of {count} tables are done" for number in range(1, count + 1)], output
+    begins = [output.index(line) for line in output.splitlines() if "Lakehand may begin" in line]
+    damaged = [output.index(line) for line in output.splitlines() if " commit 1 of " in line and "later" not in line]
+    assert len(begins) == len(damaged) == count
+    assert all(before < after for before, after in zip(begins, damaged[1:], strict=False)), output
 
 
 def fixed_formats(output: str) -> set[str]:

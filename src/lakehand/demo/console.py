@@ -2,13 +2,13 @@
 """The output of the demo: one line per event with its time, and on a terminal what the demo waits for."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console, RenderableType
 from rich.status import Status
 
-from lakehand.client import Event, LakehandClient
+from lakehand.client import Event, LakehandClient, Operation
 from lakehand.output import SafeConsole, data, join
 
 WIDTH = 140  # without a terminal
@@ -36,10 +36,10 @@ class DemoConsole:
         at, name = data(f"{self.seconds:6.1f} s", "dim"), data(f"{who:<9}", COLOURS.get(who, "bold"))
         self.console.print(join(at, "  ", name, f" {text}"))
 
-    def keep_alive(self, text: str) -> None:
+    def keep_alive(self, text: Callable[[], str]) -> None:
         """Print a line if there was none for a while."""
         if time.monotonic() - self.last_line > QUIET:
-            self.line("demo", text)
+            self.line("demo", text())
 
     def heading(self, title: str, text: str) -> None:
         self.console.print()
@@ -65,12 +65,13 @@ class DemoConsole:
 class EventPrinter:
     """Prints new events of the service and new phases of running operations."""
 
-    def __init__(self, client: LakehandClient, console: DemoConsole, names: Mapping[int, str]) -> None:
+    def __init__(self, client: LakehandClient, console: DemoConsole) -> None:
         self.client = client
         self.console = console
-        self.names = names
+        self.names: dict[int, str] = {}  # of tables whose events are printed, by id
         self.last_event = 0
         self.phases: dict[int, str] = {}
+        self.operations: list[Operation] = []  # as of the last call, newest first
 
     def poll(self) -> None:
         """Print what is new since the last call."""
@@ -87,7 +88,8 @@ class EventPrinter:
             self.console.line("lakehand", f"{self.names[event.table]:<{NAME}} {word}{number}: {event.message}")
 
     def print_progress(self) -> None:
-        for operation in self.client.operations.list(limit=50):
+        self.operations = list(self.client.operations.list(limit=50))
+        for operation in self.operations:
             progress = operation.progress
             phase = str(progress.get("phase") or "")
             if operation.is_final or not phase:

@@ -96,9 +96,9 @@ def start_processes(
     console.line("demo", f"starting the service, its one Spark driver, and a PySpark writer of {', '.join(formats)}")
     engine = open_engine(home / "service", lambda folder: lake.context(folder, list(formats)))
     parts.callback(engine.stop, timedelta(seconds=5))
+    engine.warm()
     with console.waiting("starting the service"):
         url = service.url()
-    engine.warm()
     console.line("demo", f"the service answers at {url}; open it in a browser to watch")
     return writer, url
 
@@ -108,16 +108,7 @@ def play_scenario(scenario: Scenario, console: DemoConsole) -> int:
     with console.waiting("starting the PySpark writer"):
         ready = scenario.wait_for(scenario.pool.submit(scenario.writer.ready))
     console.line("writer", f"Spark {ready['ready']} is up")
-    scenario.damage()
-    before = scenario.snapshots("before")
-    scenario.let_work()
-    scenario.wait_until_settled(lambda table: table.first)
-    for table in scenario.tables:
-        scenario.write_later(table)
-    scenario.wait_until_settled(lambda table: table.expected)
-    scenario.print_evaluations()
-    after = scenario.snapshots("after")
-    outcomes = scenario.outcomes(before, after)
+    outcomes = scenario.play()
     console.show("")
     console.show(comparison(outcomes, console.console.width))
     console.show(data("Old files stay on storage for running readers, until a clean, an expiry or a vacuum.", "dim"))

@@ -8,8 +8,10 @@ from typing import Any
 from lakehand.demo.lake import DATABASE, Lake
 from lakehand.writer import COPY_ON_WRITE, MERGE_ON_READ, file_lock, hudi_options
 
-APPENDS, FILES, ROWS = 4, 25, 7_500
-PARTS = 5  # of one insert into orders: each writes a file to each of two cities
+APPENDS, FILES, ROWS = 2, 50, 15_000
+INSERTS, PARTS = 3, 8  # into orders; each part of an insert writes a file to each of two cities
+# What is damaged first is repaired first: begin with the quickest, and end with others that nothing has to wait for.
+ORDER = ("images", "clicks", "trips", "orders", "payments", "stock")
 # A metadata table with the file listing only: enough for tables of this size.
 INDEXES = {
     "hoodie.metadata.enable": "true",
@@ -66,6 +68,7 @@ def demo_tables(formats: Collection[str], *, url: str, lake: Lake) -> list[DemoT
     # Lakehand plans for orders under its writer's lock, and Hudi's lock in a folder is none on an object store.
     of_hudi = [trips(url, lake.at("trips")), *([] if lake.s3 else [orders(url, lake)])]
     found = [table for table in (*of_hudi, *silent_tables(lake)) if table.format in formats]
+    found.sort(key=lambda table: ORDER.index(table.name))
     return [taking_turns(table) for table in found] if lake.s3 else found
 
 
@@ -111,9 +114,9 @@ def named(format: str, lake: Lake) -> dict[str, str]:
 
 
 def trips(url: str, location: str) -> DemoTable:
-    """Merge on read: the writer plans a compaction after three upserts and leaves running it to Lakehand."""
-    options = hudi_options(url, hudi_version="1.2.0", actions=["compaction"], max_delta_commits=3)
-    upserts = tuple(DemoCommit(operation="upsert", rows=15_000, batch=batch) for batch in (1, 2, 3))
+    """Merge on read: the writer plans a compaction after two upserts and leaves running it to Lakehand."""
+    options = hudi_options(url, hudi_version="1.2.0", actions=["compaction"], max_delta_commits=2)
+    upserts = tuple(DemoCommit(operation="upsert", rows=15_000, batch=batch) for batch in (1, 2))
     return DemoTable(
         name="trips",
         format="hudi",
@@ -123,7 +126,7 @@ def trips(url: str, location: str) -> DemoTable:
         options={**table_options("trips", MERGE_ON_READ), **options, **INDEXES, "hoodie.clean.automatic": "false"},
         registration={"action_types": ["compaction"], "scheduling": "writer"},
         history=(DemoCommit(operation="bulk_insert", rows=30_000), *upserts),
-        later=(DemoCommit(operation="upsert", rows=10, batch=3),),
+        later=(DemoCommit(operation="upsert", rows=10, batch=2),),
         first=frozenset({"compaction"}),
         expected=frozenset({"compaction"}),
         notifies=True,
@@ -134,8 +137,10 @@ def orders(url: str, lake: Lake) -> DemoTable:
     """Copy on write: many small files and old versions; Lakehand plans and runs, under the writer's lock."""
     lock = file_lock(lake.at("locks/orders"))
     options = hudi_options(url, hudi_version="1.2.0", actions=["clean"], table_type=COPY_ON_WRITE, lock=lock)
-    inserts = (DemoCommit(operation="bulk_insert", first=n * 1000, rows=1000, batch=n, parts=PARTS) for n in range(5))
-    again = DemoCommit(operation="upsert", rows=10, batch=5)
+    inserts = (
+        DemoCommit(operation="bulk_insert", first=n * 1000, rows=1000, batch=n, parts=PARTS) for n in range(INSERTS)
+    )
+    again = DemoCommit(operation="upsert", rows=10, batch=INSERTS)
     return DemoTable(
         name="orders",
         format="hudi",
@@ -152,7 +157,7 @@ def orders(url: str, lake: Lake) -> DemoTable:
             "hoodie.metadata.enable": "false",
         },
         registration={"action_types": ["clustering", "clean"], "scheduling": "service", "properties": thresholds(lock)},
-        history=(*inserts, DemoCommit(operation="upsert", rows=200, batch=5)),
+        history=(*inserts, DemoCommit(operation="upsert", rows=200, batch=INSERTS)),
         later=(again, again),
         first=frozenset({"clustering"}),
         expected=frozenset({"clustering", "clean"}),
@@ -161,7 +166,7 @@ def orders(url: str, lake: Lake) -> DemoTable:
 
 
 def thresholds(lock: Mapping[str, str]) -> dict[str, str]:
-    sooner = {"hudi.clustering.commits": "6", "hudi.clean.commits": "9", "hudi.clean.retain-commits": "2"}
+    sooner = {"hudi.clustering.commits": "4", "hudi.clean.commits": "7", "hudi.clean.retain-commits": "2"}
     return {**lock, "hoodie.clean.failed.writes.policy": "LAZY", **sooner}
 
 

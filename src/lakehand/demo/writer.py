@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Any
 
 from lakehand.demo.service import QUICK_JAVA, DemoFailed, wait_or_kill
-from lakehand.engines.spark.command import format_properties
+from lakehand.engines.spark.command import JAVA_OPTIONS, format_properties
 from lakehand.engines.spark.jars import spark_home
 from lakehand.engines.spark.java import Java
 
@@ -73,8 +73,7 @@ def own_conf(home: Path) -> dict[str, str]:
         "spark.driver.memory": "1g",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # The process is short-lived: the serial collector starts faster.
-        "spark.driver.extraJavaOptions": f"{QUICK_JAVA} -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": " ".join([QUICK_JAVA, *JAVA_OPTIONS]),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": "2",

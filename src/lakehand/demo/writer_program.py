@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CITIES = 2
 COLUMNS = ("id", "city", "fare", "driver", "ts")
 MARK = "\x1e"  # starts each answer: Spark and Java print to the same stream
-RUNS = 3  # the query time is the best of this many runs, because the first ones warm up the JVM
+RUNS = 2  # the query time is the best of this many runs, because the first ones warm up the JVM
 
 
 class SparkTable(ABC):
