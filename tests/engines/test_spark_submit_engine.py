@@ -33,10 +33,14 @@ def subject(applications: SparkSubmitUnderTest) -> Iterator[SparkSubmitUnderTest
 class TestSparkSubmitEngine:
     """Of the contract: tasks are counted and canceled, leases end them, a JVM dies, a restarted service finds it."""
 
-    test_progress_and_cancel = ExecuteEngineContract.test_running_work_reports_its_progress
+    test_running_work_reports_its_progress = ExecuteEngineContract.test_running_work_reports_its_progress
     test_work_stops_when_its_lease_runs_out = ExecuteEngineContract.test_work_stops_when_its_lease_runs_out
-    test_restart = ExecuteEngineContract.test_a_restarted_service_finds_its_running_work_and_the_result
-    test_crash = ExecuteEngineContract.test_after_a_crash_running_work_is_lost_and_waiting_work_needs_a_new_token
+    test_a_restarted_service_finds_its_running_work_and_the_result = (
+        ExecuteEngineContract.test_a_restarted_service_finds_its_running_work_and_the_result
+    )
+    test_after_a_crash_running_work_is_lost_and_waiting_work_needs_a_new_token = (
+        ExecuteEngineContract.test_after_a_crash_running_work_is_lost_and_waiting_work_needs_a_new_token
+    )
 
     def test_an_application_is_named_by_its_handle_and_has_the_resources_of_its_request(
         self, subject: SparkSubmitUnderTest
