@@ -3,7 +3,6 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +15,8 @@ from uuid import uuid4
 
 from sqlalchemy import URL, NullPool, create_engine, make_url, text
 from sqlalchemy.exc import DBAPIError
+
+from tests.kit.ports import quiet_port
 
 IS_ROOT = os.geteuid() == 0
 TIMEOUT = 60  # seconds for a server to answer
@@ -54,7 +55,7 @@ def postgresql(*, is_durable: bool = False) -> Iterator[Server]:
     with folder_of("postgresql") as folder:
         binaries = reachable(postgresql_binaries(), folder)
         user = "nobody" if IS_ROOT else None
-        data, port = folder / "data", free_port()
+        data, port = folder / "data", quiet_port()
         run([binaries / "initdb", "-D", data, "-U", "lakehand", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"], user)
         options = ["-p", str(port), "-h", "127.0.0.1", "-k", str(folder), "-c", "max_connections=200"]
         command: Command = [binaries / "postgres", "-D", data, *options, *([] if is_durable else ["-F"])]
@@ -67,7 +68,7 @@ def postgresql(*, is_durable: bool = False) -> Iterator[Server]:
 def mariadb(*, is_durable: bool = False) -> Iterator[Server]:
     with folder_of("mariadb") as folder:
         install, server = program("mariadb-install-db"), program("mariadbd")
-        data, port = folder / "data", free_port()
+        data, port = folder / "data", quiet_port()
         as_root = ["--user=root"] if IS_ROOT else []
         methods = ["--auth-root-authentication-method=normal", "--skip-test-db"]
         run([install, "--no-defaults", *as_root, f"--datadir={data}", *methods], None)
@@ -116,12 +117,6 @@ def folder_of(name: str) -> Iterator[Path]:
         if IS_ROOT and name == "postgresql":
             shutil.chown(folder, "nobody")
         yield Path(folder)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def run(command: Command, user: str | None) -> None:

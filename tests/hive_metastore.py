@@ -16,8 +16,8 @@ from lakehand.engines.spark.jars import spark_home
 from lakehand.engines.spark.java import java_home
 from lakehand.spi import Catalog, Format
 from lakehand.storage.hive_metastore import connected
-from tests.databases import free_port
 from tests.kit.polling import wait_for
+from tests.kit.ports import quiet_port
 
 PROGRAM = Path(__file__).parent / "MetastoreWithLocks.java"  # Java compiles it when it starts it
 
@@ -37,7 +37,7 @@ def hive_metastore(
     folder: Path, site: Mapping[str, str] | None = None, jars: Sequence[Path] = ()
 ) -> Iterator[Metastore]:
     """``site``: Hadoop's settings, and ``jars`` of file systems, for databases and tables elsewhere than on disk."""
-    server = Metastore(port=free_port(), warehouse=folder / "hive")
+    server = Metastore(port=quiet_port(), warehouse=folder / "hive")
     server.warehouse.mkdir()
     options = [f"-D{key}={value}" for key, value in properties(folder, server).items()]
     path = os.pathsep.join(map(str, [site_folder(folder, site or {}), f"{spark_home()}/jars/*", *jars]))

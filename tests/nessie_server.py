@@ -15,8 +15,9 @@ from pathlib import Path
 import httpx
 
 from lakehand.engines.spark.jars import default_cache, sha256_of
-from tests.databases import ServerMissing, free_port
+from tests.databases import ServerMissing
 from tests.kit.polling import wait_for
+from tests.kit.ports import quiet_port
 from tests.s3_server import KEY, REGION, Server
 
 ARTIFACT = "org.projectnessie.nessie:nessie-quarkus:0.99.0:jar:runner"
@@ -51,7 +52,7 @@ class Nessie:
 @contextmanager
 def nessie(s3: Server, folder: Path, options: Mapping[str, str] = PLAIN, *, port: int = 0) -> Iterator[Nessie]:
     """Its warehouse ``lake`` is the bucket. It remembers its tables in memory only."""
-    port, admin = port or free_port(), free_port()
+    port, admin = port or quiet_port(), quiet_port()
     command = [str(java_21()), *nessie_options(s3, port, admin, options), "-jar", str(nessie_jar())]
     with (folder / "nessie.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=folder, env=plain())

@@ -2,7 +2,6 @@
 """An S3 server on this machine (moto), for tests: its buckets, and how a Spark session gets at them."""
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,8 @@ import boto3
 from botocore.client import BaseClient
 from botocore.exceptions import BotoCoreError
 from pyspark.sql import SparkSession
+
+from tests.kit.ports import quiet_port
 
 ROOT = Path(__file__).parents[1]
 KEY = "testing"
@@ -94,7 +95,7 @@ class Server:
 
 @contextmanager
 def s3_server(program: str = MOTO) -> Iterator[Server]:
-    port = free_port()
+    port = quiet_port()
     with TemporaryDirectory(prefix="buckets-") as buckets:
         process = subprocess.Popen(
             command_of(program, port, buckets), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT,
@@ -129,9 +130,3 @@ def answering(endpoint: str, process: "subprocess.Popen[bytes]") -> BaseClient:
             time.sleep(0.05)
         else:
             return client
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from lakehand.engines.spark.jars import spark_home
 from lakehand.engines.spark.java import java_home
-from tests.databases import free_port
 from tests.kit.polling import wait_for
+from tests.kit.ports import quiet_port
 
 PROGRAM = "org.apache.zookeeper.server.ZooKeeperServerMain"
 
@@ -18,7 +18,7 @@ PROGRAM = "org.apache.zookeeper.server.ZooKeeperServerMain"
 @contextmanager
 def zookeeper(folder: Path) -> Iterator[int]:
     """Its port."""
-    port, settings = free_port(), folder / "zookeeper.cfg"
+    port, settings = quiet_port(), folder / "zookeeper.cfg"
     said = {"dataDir": folder / "zookeeper", "clientPort": port, "clientPortAddress": "127.0.0.1", "tickTime": 2000}
     settings.write_text("".join(f"{key}={value}\n" for key, value in said.items()))
     command = [str(java_home().program), "-Xmx200m", "-Dzookeeper.admin.enableServer=false"]

@@ -11,9 +11,9 @@ from typing import Any
 
 import httpx
 
-from tests.databases import free_port
 from tests.deploy.files import CONFIG, RULES, read_yaml
 from tests.kit.polling import wait_for
+from tests.kit.ports import quiet_port
 
 EVERY = "1s"
 
@@ -67,7 +67,7 @@ class Prometheus:
 @contextmanager
 def scraping(folder: Path, target: str) -> Iterator[Prometheus]:
     """A Prometheus with our example of a configuration, our rules, and this target instead of that of the example."""
-    port, file = free_port(), folder / "prometheus.yml"
+    port, file = quiet_port(), folder / "prometheus.yml"
     file.write_text(json.dumps(config_for(target)), encoding="utf-8")
     command = [program("prometheus"), f"--config.file={file}", f"--storage.tsdb.path={folder / 'data'}"]
     command += [f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn"]

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from tests.databases import free_port
 from tests.deploy.files import Query, alerts, queries, read_board
 from tests.deploy.prometheus_server import Prometheus, promtool, scraping
 from tests.examples.conftest import SUBPROCESS, SiteFolder, make_orders
 from tests.kit.polling import wait_for
+from tests.kit.ports import deaf_port
 from tests.kit.service import RunningService
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("prometheus_installed")]
@@ -98,7 +98,7 @@ def test_no_alert_fires_or_is_about_to_while_all_is_well(observed: Observed) -> 
 
 
 def test_an_instance_that_is_gone_is_noticed(tmp_path: Path) -> None:
-    with scraping(tmp_path, f"127.0.0.1:{free_port()}") as prometheus:
+    with deaf_port() as port, scraping(tmp_path, f"127.0.0.1:{port}") as prometheus:
         wait_for(lambda: prometheus.states().get("LakehandDown") == "pending", "the alert to be pending", timeout=60)
 
 

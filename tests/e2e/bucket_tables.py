@@ -4,7 +4,7 @@
 import json
 import sqlite3
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from lakehand.engines.spark.command import catalog_properties
 from lakehand.spi import Catalog, Format
 from tests import iceberg_tables, lance_tables
-from tests.e2e.every_action import DAYS, Need, Spoiler
-from tests.e2e.every_action_s3 import COPIED, IN_CATALOG, LOST, NEEDS, SCHEMA
+from tests.e2e.every_action import DAYS, LOST, Need, Spoiler
+from tests.e2e.every_action_s3 import COPIED, IN_CATALOG, NEEDS, SCHEMA
 from tests.s3_server import KEY, REGION, Server
 
 BUCKET = "lake-of-all-formats"  # its own name: Hadoop keeps a file system per bucket, whatever server it was on
@@ -27,16 +27,19 @@ class BucketTables:
     spark: SparkSession
     s3: Server
     folder: Path
+    before: dict[Need, object] = field(default_factory=dict)  # what readers saw before anything was done
 
     def make(self, factory: pytest.TempPathFactory) -> None:
         self.s3.introduce(self.spark)
         spoiler = Spoiler(self.spark, self.folder, factory)
         for need in COPIED:
             self.s3.put_folder(spoiler.make(need), BUCKET, f"tables/{name_of(need)}")
+            self.before[need] = spoiler.facts(need)
         session = self.catalog_session()
         session.sql(f"CREATE NAMESPACE {SCHEMA}")
         for need in IN_CATALOG:
             need.spoil(session, Path(name_of(need)))
+            self.before[need] = self.facts_of(need, session)
             self.age(name_of(need))
             if "remove-orphans" in need.actions:
                 self.lose_files(name_of(need))

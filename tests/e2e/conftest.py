@@ -9,7 +9,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests import hudi_tables
-from tests.e2e.tables import make_heavy_table
 from tests.kit.service import RunningService
 from tests.kit.templates import made_once
 
@@ -19,18 +18,12 @@ Start = Callable[..., RunningService]
 @pytest.fixture(scope="session")
 def light_table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small table with one pending compaction plan."""
-    options = hudi_tables.scheduling_compaction(2)
+    options = {**hudi_tables.scheduling_compaction(2), "hoodie.metadata.enable": "false"}
     path = made_once(
         tmp_path_factory, "light", lambda path: hudi_tables.make_table(spark, path, commits=3, options=options)
     )
     assert [action for _, action in hudi_tables.pending(path)] == ["compaction"]
     return path
-
-
-@pytest.fixture(scope="session")
-def heavy_table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table whose one pending compaction takes many seconds."""
-    return made_once(tmp_path_factory, "heavy", lambda path: make_heavy_table(spark, path))
 
 
 @pytest.fixture

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For each format and action a real table that needs it: many small files, deletes, old snapshots, lost files."""
+"""For each format and action a real table that needs it: small files, deletes, old snapshots, lost files.
+
+No table is larger than its action needs: what counts as many is set low for it.
+"""
 
 import os
 import shutil
@@ -23,7 +26,7 @@ from tests.jobs.hudi.service import LOCKING, SERVICE
 from tests.kit.templates import made_once
 from tests.paimon_tables import Lake, Writer
 
-ORPHANS, DAYS = 12, 10
+LOST, DAYS = 3, 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,6 +51,7 @@ class Spoiler:
 
     def __init__(self, spark: SparkSession, lake: Path, factory: pytest.TempPathFactory) -> None:
         self.spark, self.lake, self.factory = spark, lake, factory
+        self.known: dict[object, object] = {}
 
     def make(self, need: Need) -> Path:
         path = need.reference(self.lake)
@@ -57,6 +61,15 @@ class Spoiler:
             shutil.copytree(self.template(need), path)
         need.further(path)
         return path
+
+    def facts(self, need: Need) -> object:
+        """Of a table that nothing was done to yet. Those of copies are read once, from what they were copied from."""
+        if need.format == "iceberg":
+            return need.facts(self.spark, need.reference(self.lake))
+        key = (need.spoil, need.facts)
+        if key not in self.known:
+            self.known[key] = need.facts(self.spark, self.template(need))
+        return self.known[key]
 
     def template(self, need: Need) -> Path:
         own = replace(need, name=need.spoil.__name__)
@@ -69,7 +82,7 @@ def settings(**properties: str) -> dict[str, Any]:
     return {"properties": {key.replace("__", ".").replace("_", "-"): value for key, value in properties.items()}}
 
 
-def lose_files(folder: Path, like: str, *, days: int = DAYS, count: int = ORPHANS) -> None:
+def lose_files(folder: Path, like: str, *, days: int = DAYS, count: int = LOST) -> None:
     """What a writer leaves that died before its commit, some days ago."""
     [first, *_] = sorted(folder.glob(like))
     then = time.time() - days * 86_400
@@ -86,22 +99,32 @@ def iceberg_facts(spark: SparkSession, path: Path) -> object:
     return iceberg.open_warehouse(spark, path.parent).checksum(path)
 
 
-def delete_again_and_again(warehouse: iceberg.Warehouse, table: Path) -> None:
+def write_small_files(warehouse: iceberg.Warehouse, table: Path) -> None:
+    iceberg.small_files(warehouse, table, files=6)
+
+
+def delete_now_and_then(warehouse: iceberg.Warehouse, table: Path) -> None:
     warehouse.create(table, partitioned=False, write_delete_granularity="partition")
-    warehouse.append(table, files=100, rows=2000)
-    for number in range(6):
-        warehouse.delete(table, f"id % 20 = {number}")
+    warehouse.append(table, files=3, rows=60)
+    for number in range(3):
+        warehouse.delete(table, f"id % 10 = {number}")
 
 
-def append_again_and_again(warehouse: iceberg.Warehouse, table: Path) -> None:
-    """Old snapshots, and a manifest for each of them."""
-    iceberg.many_snapshots(warehouse, table, count=30)
+def append_now_and_then(warehouse: iceberg.Warehouse, table: Path) -> None:
+    """Snapshots, and a manifest for each of them."""
+    iceberg.many_snapshots(warehouse, table, count=5)
+
+
+def write_files(warehouse: iceberg.Warehouse, table: Path) -> None:
+    warehouse.create(table)
+    warehouse.append(table, files=4, rows=80)
+
+
+def outdate_iceberg(table: Path) -> None:
     iceberg.age(table, DAYS)
 
 
-def lose_iceberg_files(warehouse: iceberg.Warehouse, table: Path) -> None:
-    warehouse.create(table)
-    warehouse.append(table, files=50, rows=1000)
+def lose_iceberg_files(table: Path) -> None:
     iceberg.age(table, DAYS)
     lose_files(table, "data/p=p0/*.parquet")
 
@@ -113,12 +136,12 @@ def append_a_little(warehouse: iceberg.Warehouse, table: Path) -> None:
 
 
 def spoil_delta(spark: SparkSession, path: Path) -> None:
-    delta.make_table(spark, path)
+    delta.make_table(spark, path, commits=2, files=3)
     delta.delete(spark, path, "id % 10 = 3")
 
 
 def outdate_delta(spark: SparkSession, path: Path) -> None:
-    delta.make_table(spark, path)
+    delta.make_table(spark, path, commits=1, files=4)
     spark.newSession().sql(f"OPTIMIZE {delta.quoted(path)}").collect()
     delta.age(spark, path, DAYS)
 
@@ -136,15 +159,15 @@ def lake_of(spark: SparkSession, path: Path) -> Lake:
 
 def spoil_paimon(spark: SparkSession, path: Path) -> None:
     lake_of(spark, path).create(path.name)
-    lake_of(spark, path).append(path.name, 0, 2000, files=104)
+    lake_of(spark, path).append(path.name, 0, 200, files=12)
 
 
 def outdate_paimon(spark: SparkSession, path: Path) -> None:
     lake_of(spark, path).create(path.name)
     writer = Writer(spark, path)
-    for number in range(110):
+    for number in range(8):
         writer.append([number])
-    paimon.age(path, DAYS, but=5)
+    paimon.age(path, DAYS, but=2)
 
 
 def lose_paimon_files(path: Path) -> None:
@@ -180,7 +203,7 @@ def index_lance(_: SparkSession, path: Path) -> None:
 
 
 def spoil_lance(_: SparkSession, path: Path) -> None:
-    lance_tables.make_table(path)
+    lance_tables.make_table(path, fragments=12)
     lance_tables.delete(path, "id % 9 = 0")
 
 
@@ -198,7 +221,8 @@ def log_hudi(spark: SparkSession, path: Path) -> None:
 
 
 def rewrite_hudi(spark: SparkSession, path: Path) -> None:
-    hudi.make_table(spark, path, table_type=hudi.COPY_ON_WRITE, commits=5, options=LOCKING)
+    options = {**LOCKING, "hoodie.metadata.enable": "false"}
+    hudi.make_table(spark, path, table_type=hudi.COPY_ON_WRITE, commits=4, rows=4, options=options)
 
 
 def commit_hudi(spark: SparkSession, path: Path) -> None:
@@ -254,7 +278,12 @@ def lance_need(*actions: str, spoil: Callable[[SparkSession, Path], object] = sp
 
 
 AGED = settings(paimon__expire_partitions__older_than="30d")
-# Every action of every format; some of them on several tables.
+FEW_FILES = {"delta__optimize__min_files": "2"}
+FEW_VECTORS = {"delta__purge__min_files": "2"}
+FEW_SNAPSHOTS = settings(paimon__expire_snapshots__retain_last="2", paimon__expire_snapshots__at_least="3")
+ORDERED = {"delta__z_order__columns": "id, p", "delta__z_order__min_bytes": "1"}
+INDEXED = {"hudi__indexing__indexes": "bloom_filters", "hudi__indexing__writers_maintain": "true"}
+# Every action of every format.
 NEEDS = (
     hudi_need("compaction", spoil=log_hudi),
     hudi_need("clustering", spoil=rewrite_hudi),
@@ -262,39 +291,39 @@ NEEDS = (
     hudi_need("archive", spoil=commit_hudi),
     failed_writes_need(),
     hudi_need("log-compaction", spoil=log_hudi),
-    hudi_need(
-        "indexing", spoil=log_hudi, hudi__indexing__indexes="bloom_filters", hudi__indexing__writers_maintain="true"
-    ),
+    hudi_need("indexing", spoil=log_hudi, **INDEXED),
     replace(
         hudi_need("partition-ttl", spoil=outdate_hudi, hudi__partition_ttl__retain="30d"), facts=kept_partitions
     ),
-    replace(hudi_need("compaction", spoil=log_hudi), name="more_hudi"),
-    iceberg_need("rewrite-data", spoil=iceberg.small_files),
-    iceberg_need("rewrite-position-deletes", spoil=delete_again_and_again),
+    iceberg_need("rewrite-data", spoil=write_small_files),
     iceberg_need(
-        "rewrite-manifests", "expire-snapshots", spoil=append_again_and_again,
-        iceberg__rewrite_manifests__min_manifests="20",
+        "rewrite-position-deletes", spoil=delete_now_and_then,
+        iceberg__rewrite_position_deletes__min_input_files="2",
     ),
-    iceberg_need("remove-orphans", spoil=lose_iceberg_files),
+    replace(
+        iceberg_need(
+            "rewrite-manifests", "expire-snapshots", spoil=append_now_and_then,
+            iceberg__rewrite_manifests__min_manifests="4",
+        ),
+        further=outdate_iceberg,
+    ),
+    replace(iceberg_need("remove-orphans", spoil=write_files), further=lose_iceberg_files),
     iceberg_need("compute-statistics", "compute-partition-statistics", spoil=append_a_little),
-    delta_need("optimize", spoil_delta),
-    delta_need("z-order", spoil_delta, delta__z_order__columns="id, p", delta__z_order__min_bytes="1"),
+    delta_need("optimize", spoil_delta, **FEW_FILES),
+    delta_need("z-order", spoil_delta, **ORDERED),
     delta_need("vacuum", outdate_delta),
-    delta_need("purge", spoil_delta),
-    delta_need("checkpoint", spoil_delta, delta__checkpoint__commits="5"),
+    delta_need("purge", spoil_delta, **FEW_VECTORS),
+    delta_need("checkpoint", spoil_delta, delta__checkpoint__commits="3"),
     delta_need("clean-log", lengthen_log, delta__clean_log__min_files="5"),
     paimon_need("compact", spoil=spoil_paimon),
-    paimon_need("expire-snapshots", spoil=outdate_paimon),
+    paimon_need("expire-snapshots", spoil=outdate_paimon, values=FEW_SNAPSHOTS),
     paimon_need("remove-orphans", spoil=spoil_paimon, further=lose_paimon_files),
     replace(
         paimon_need("expire-partitions", spoil=date_paimon, values=AGED),
         facts=young_paimon_facts,
     ),
     paimon_need("expire-tags", spoil=tag_paimon),
-    paimon_need("compact", spoil=spoil_paimon, name="more_paimon"),
     lance_need("compact"),
-    lance_need("compact", name="more_lance"),
     lance_need("optimize-indices", spoil=index_lance),
     lance_need("clean-versions", further=pack_lance),
-    lance_need("clean-versions", further=pack_lance, name="more_old_lance"),
 )  # fmt: skip

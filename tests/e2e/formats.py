@@ -3,17 +3,20 @@
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests import hudi_tables
+from tests.kit.templates import made_once
 
-COMMITS, FILES_EACH, ROWS_EACH = 5, 8, 2_000
+COMMITS, FILES_EACH, ROWS_EACH = 3, 8, 2_000
 Facts = tuple[int, int, int]  # rows, sum of v, and a hash over all columns
 
 
@@ -164,6 +167,20 @@ DAMAGES: Mapping[str, Damage] = {
         Damage(format="lance", action="compact", make=make_lance, read=read_lance, rewrites=lance_rewrites),
     )
 }
+
+
+def place(session: SparkSession, lake: Path, factory: pytest.TempPathFactory, damage: Damage, name: str) -> Path:
+    """A damaged table of this name: a copy of one that is made once, unless the format keeps absolute paths."""
+    path = table_reference(lake, damage.format, name)
+    if damage.format == "iceberg":
+        damage.make(session, path)
+        return path
+    made = made_once(
+        factory,
+        f"damaged/{damage.format}",
+        lambda folder: damage.make(session, table_reference(folder, damage.format, "t")),
+    )
+    return Path(shutil.copytree(table_reference(made, damage.format, "t"), path))
 
 
 def table_reference(lake: Path, format: str, name: str) -> Path:

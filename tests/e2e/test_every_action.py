@@ -43,7 +43,9 @@ def test_every_action_of_every_format_is_decided_upon_done_once_and_not_wanted_a
 ) -> None:
     assert {(need.format, action) for need in NEEDS for action in need.actions} == set(every_action())
     spoiler = Spoiler(spark, lake, tmp_path_factory)
-    before = {need: need.facts(spark, spoiler.make(need)) for need in NEEDS}
+    for need in NEEDS:
+        spoiler.make(need)
+    before = {need: spoiler.facts(need) for need in NEEDS}
     service = start_service(
         spark='{"threads": "4"}', telemetry__otlp_endpoint=receiver.url, telemetry__openlineage_url=receiver.url
     )

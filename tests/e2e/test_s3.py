@@ -61,12 +61,10 @@ def service(s3: Server, tables: BucketTables, tmp_path: Path) -> Iterator[Runnin
     one.end()
 
 
-@pytest.mark.long
 def test_every_action_runs_once_where_it_is_safe_else_when_nobody_else_writes_on_moto_with_set_back_times(
     tables: BucketTables, service: RunningService, record_property: Callable[[str, object], None]
 ) -> None:
     assert {(need.format, action) for need in NEEDS for action in need.actions} == set(every_action())
-    before = tables.facts()
     service.start()
     served = {need: register(service, need, location_of(need), **names_in_catalog(need)) for need in NEEDS}
 
@@ -83,7 +81,7 @@ def test_every_action_runs_once_where_it_is_safe_else_when_nobody_else_writes_on
 
     assert len(driver.boots) == 1, "one driver served them all"
     record_property("peak RSS of the driver in MB", driver.peak)
-    assert tables.facts() == before
+    assert tables.facts() == tables.before
     assert tables.lost_files() == []
     assert holders_of_the_secret(service) == ["spark.properties"]
     assert (service.home / "engines" / "spark" / "spark.properties").stat().st_mode & 0o077 == 0

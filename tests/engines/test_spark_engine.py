@@ -2,11 +2,11 @@
 """The spark engine, with a real driver: the contract of engines, and what is its own."""
 
 import os
-import signal
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 
+import psutil
 import pytest
 
 from lakehand.domain.operations import Handle
@@ -36,9 +36,9 @@ class SparkUnderTest(EngineUnderTest):
 
     def crash(self, who: str = "jvm") -> None:
         self.heartbeat_token()
-        pid = int(self.engine.spool.driver_state()[who])
-        assert pid > 1
-        os.kill(pid, signal.SIGKILL)
+        process = psutil.Process(int(self.engine.spool.driver_state()[who]))
+        assert str(self.engine.spool.root) in process.cmdline(), "its number is another process's by now"
+        process.kill()
         eventually(lambda: not self.engine.process.is_alive())
         self.reopen()
 

@@ -1,70 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The spark-submit engine, with real applications: the contract of engines, and what is its own."""
+"""The spark-submit engine with real applications: what Spark has a part in; the rest: test_spark_submit_contract."""
 
-import json
 import os
-import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from lakehand.domain.operations import Handle
-from lakehand.engines.spark_submit import SparkSubmitEngine
-from lakehand.engines.spark_submit.application import Application
-from lakehand.spi import EngineContext, EngineState, Json
-from lakehand.testing import EngineUnderTest, ExecuteEngineContract, eventually
+from lakehand.spi import EngineState
+from lakehand.testing import ExecuteEngineContract, eventually
+from tests.engines.submitted import SparkSubmitUnderTest, jvm_of
 from tests.kit.class_archive import archived_class_path
 
-PROPERTIES = {"master": "local[2]", "driver-memory": "600m", "lease-grace": "2s", "max-applications": "3"}
-
-pytestmark = [pytest.mark.spark, pytest.mark.long]  # thirty applications, one after the other
-
-
-class SparkSubmitUnderTest(EngineUnderTest):
-    engine: SparkSubmitEngine
-    clock_survives_a_crash = True
-    many = 4
-
-    def __init__(self, home: Path, **properties: str) -> None:
-        self.home = home
-        self.properties = {
-            **PROPERTIES,
-            **archived_class_path(),
-            **{key.replace("_", "-"): text for key, text in properties.items()},
-        }
-        self.reopen()
-
-    def reopen(self) -> None:
-        self.engine = SparkSubmitEngine()
-        self.engine.open(self.properties, EngineContext(home=self.home))
-
-    def crash(self) -> None:
-        """Only what runs a work: an application that waits for nothing ends by itself."""
-        for application in self.running():
-            os.kill(int(application.spool.driver_state()["jvm"]), signal.SIGKILL)
-            eventually(lambda process=application.process: not process.is_alive())  # type: ignore[misc]
-        self.reopen()
-
-    def running(self) -> list[Application]:
-        return [one for one in self.engine._active() if any(one.spool.running.iterdir())]
-
-    def application(self, handle: Handle) -> Application:
-        return self.engine._find(handle)
-
-    def has_begun(self, progress: Mapping[str, Json]) -> bool:
-        is_counting = (progress.get("phase"), progress.get("tasks_total")) == ("counting", 400)
-        return is_counting and super().has_begun(progress)
-
-    def runs(self, handle: Handle) -> int:
-        return self.engine.logs(handle).count("probe on db.probe")
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")
 def applications(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSubmitUnderTest]:
-    subject = SparkSubmitUnderTest(tmp_path_factory.mktemp("engine"))
+    subject = SparkSubmitUnderTest(tmp_path_factory.mktemp("engine"), archived_class_path())
     yield subject
     subject.engine.stop(timedelta())
 
@@ -72,11 +27,21 @@ def applications(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSubm
 @pytest.fixture
 def subject(applications: SparkSubmitUnderTest) -> Iterator[SparkSubmitUnderTest]:
     yield applications
-    for application in applications.engine._active():
-        applications.engine.cancel(application.handle)
+    applications.cancel_all()
 
 
-class TestSparkSubmitEngine(ExecuteEngineContract):
+class TestSparkSubmitEngine:
+    """Of the contract: tasks are counted and canceled, leases end them, a JVM dies, a restarted service finds it."""
+
+    test_running_work_reports_its_progress = ExecuteEngineContract.test_running_work_reports_its_progress
+    test_work_stops_when_its_lease_runs_out = ExecuteEngineContract.test_work_stops_when_its_lease_runs_out
+    test_a_restarted_service_finds_its_running_work_and_the_result = (
+        ExecuteEngineContract.test_a_restarted_service_finds_its_running_work_and_the_result
+    )
+    test_after_a_crash_running_work_is_lost_and_waiting_work_needs_a_new_token = (
+        ExecuteEngineContract.test_after_a_crash_running_work_is_lost_and_waiting_work_needs_a_new_token
+    )
+
     def test_an_application_is_named_by_its_handle_and_has_the_resources_of_its_request(
         self, subject: SparkSubmitUnderTest
     ) -> None:
@@ -86,37 +51,22 @@ class TestSparkSubmitEngine(ExecuteEngineContract):
         subject.wait_for(handle, EngineState.RUNNING)
         application = subject.application(handle)
         settings = (application.folder / "spark.properties").read_text()
-        jvm = int(application.spool.driver_state()["jvm"])
+        jvm = jvm_of(application)
 
         assert f"spark.app.name={handle}\n" in settings
         assert "spark.executor.memory=4096m\n" in settings
         assert "spark.cores.max=3\n" in settings
-        assert "-Xmx700m" in Path(f"/proc/{jvm}/cmdline").read_text().split("\0")
-        assert os.getsid(jvm) == jvm
+        assert "-Xmx700m" in jvm.cmdline()
+        assert os.getsid(jvm.pid) == jvm.pid
         subject.wait_for(handle, EngineState.SUCCEEDED)
         eventually(lambda: not application.is_busy)
         subject.engine.tend()
         assert not (application.folder / "spark.properties").exists()
 
     def test_work_whose_application_cannot_start_fails_with_the_reason(self, tmp_path: Path) -> None:
-        subject = SparkSubmitUnderTest(tmp_path, master="nowhere")
+        subject = SparkSubmitUnderTest(tmp_path, {"master": "nowhere"})
         handle = subject.submit(subject.work())
         status = subject.wait_for(handle, EngineState.FAILED)
 
         assert status.error_class == "application-died"
         assert "Master must" in subject.engine.logs(handle)
-
-    def test_a_waiting_application_that_nobody_renews_leaves_and_a_renewal_starts_it_again(
-        self, tmp_path: Path
-    ) -> None:
-        subject = SparkSubmitUnderTest(tmp_path, wait_timeout="1s")
-        handle = subject.submit(subject.work(), time_to_live=timedelta(seconds=1))
-        application = subject.application(handle)
-        eventually(lambda: application.spool.driver_state().get("state") == "stopped")
-        eventually(lambda: not application.is_busy)
-
-        assert subject.state(handle) is EngineState.QUEUED
-        subject.renew(handle)
-        subject.wait_for(handle, EngineState.SUCCEEDED)
-        outcome = json.loads((application.spool.done / f"{handle}.json").read_text())
-        assert outcome["state"] == "succeeded"

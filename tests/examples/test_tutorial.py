@@ -4,7 +4,6 @@
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import pytest
 
 from tests.examples.conftest import SiteFolder
 from tests.kit.polling import wait_for
+from tests.kit.ports import quiet_port
 from tests.kit.service import RunningService
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
@@ -50,7 +50,7 @@ class Reader:
         self.site = SiteFolder(folder=folder / "site")
         self.service: subprocess.Popen[bytes] | None = None
         self.output: dict[str, str] = {}
-        self.port = free_port()
+        self.port = quiet_port()
         self.site.folder.mkdir()
         self.write_pip()
 
@@ -117,12 +117,6 @@ class Reader:
             self.service.terminate()
             self.service.wait(60)
         RunningService(self.project / "home", self.project).kill_driver()
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @pytest.fixture

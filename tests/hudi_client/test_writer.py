@@ -9,7 +9,8 @@ import pytest
 
 from tests.hudi_client import Recorder, build, expected_sum, recording, require, run
 
-pytestmark = pytest.mark.spark
+# What it sends is on record, and tests/rest/test_hudi_wire plays it at every change.
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 @pytest.fixture(scope="session")

@@ -73,6 +73,7 @@ class RunningService:
         if self.process is not None and self.process.poll() is None:
             self.kill()
         self.kill_driver()
+        self.kill_starting_driver()
 
     @property
     def spool(self) -> Path:
@@ -103,6 +104,14 @@ class RunningService:
         members = [p for p in psutil.process_iter() if group_of(p) == group]
         os.killpg(group, signal.SIGKILL)
         psutil.wait_procs(members, timeout=30)
+
+    def kill_starting_driver(self) -> None:
+        """One that has said nothing of itself yet: the lock has its number, and its command line our folder."""
+        if self.spool.is_dir():
+            from lakehand.engines.spark.process import DriverProcess
+            from lakehand.engines.spark.spool import SpoolClient
+
+            DriverProcess(SpoolClient(self.spool.absolute()), self.spool.parent).kill()
 
     def log(self) -> str:
         return (self.home / "serve.log").read_text()

@@ -15,7 +15,7 @@ from lakehand.store import SqlStore, open_store
 from lakehand.store import database as databases
 from lakehand.store.database import Database
 from lakehand.store.urls import read_url
-from tests.store.conftest import empty
+from tests.store.conftest import KINDS, empty
 from tests.store.given import NOON, a_table, spec, table_count
 
 LOCKED = OperationalError("UPDATE", {}, sqlite3.OperationalError("database is locked"))
@@ -26,7 +26,7 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(databases, "FIRST_WAIT", 0.0)
 
 
-@pytest.fixture(params=[pytest.param(kind, marks=pytest.mark.server) for kind in ("postgresql", "mariadb")])
+@pytest.fixture(params=[one for one in KINDS if one != "sqlite"])
 def server_store(request: pytest.FixtureRequest) -> Iterator[SqlStore]:
     """A store on a database that is a server: connections may break, and lengths are kept."""
     store = open_store(request.getfixturevalue(f"migrated_{request.param}_url"))

@@ -41,8 +41,10 @@ LAST_PHASES = {
     "paimon.expire_partitions": "committing",
     "paimon.expire_tags": "deleting",
     "lance.optimize_indices": "optimising",
+    "lance.compact": "committing",  # the fragments are written
 }
-SOUND = "sound"  # what the names of tables begin with whose jobs are not broken, only stopped
+# By how the names of tables begin: a job that loses rows, and one that stops before it compares them.
+MOMENTS = {"broken": "broken", "sound": "comparing"}
 
 
 class StoppingFactory(ProcessFactory):
@@ -87,28 +89,25 @@ class StoppingFactory(ProcessFactory):
 
 
 def run(job: Any) -> Any:
-    """The real job. Its first attempt stops at the moment that STOP names, and never says so."""
+    """The real job. Its first attempt stops at a moment, and never says so."""
     from lakehand.jobs.attempt import job_called
 
     name, reference = job.parameters.pop(REAL), Path(job.parameters["location"])
-    real, heartbeat_token, moment = job_called(name), Path(os.environ["STOPS"]) / reference.name, os.environ["STOP"]
-    if moment == "broken" and not reference.name.startswith(SOUND):
+    real, mark, moment = job_called(name), Path(os.environ["STOPS"]) / reference.name, moment_of(reference.name)
+    if moment == "broken":
         from lakehand_breaks import run_broken  # type: ignore[import-not-found]
 
         return run_broken(job, name)
-    if heartbeat_token.exists():
+    if mark.exists():
         return real(job)
-    if moment == "broken":
-        stop_at(job, "reading the rows after", heartbeat_token)
-        return real(job)
-    if moment == "middle":
-        stop_at(job, LAST_PHASES[name], heartbeat_token)
+    if moment == "comparing":
+        stop_at(job, "reading the rows after", mark)
     if moment == "canceled":
-        wait_until_canceled(job, heartbeat_token)
-    if moment == "writing":
-        stop_while_writing(job, reference, heartbeat_token)
+        wait_until_canceled(job, mark)
+    if moment == "middle":
+        stop_at(job, LAST_PHASES[name], mark) if name in LAST_PHASES else stop_while_writing(job, reference, mark)
     result = real(job)
-    heartbeat_token.touch()
+    mark.touch()
     Event().wait()
     return result
 
@@ -116,28 +115,33 @@ def run(job: Any) -> Any:
 run.verifies_rows = True  # type: ignore[attr-defined]
 
 
-def stop_at(job: Any, phase: str, heartbeat_token: Path) -> None:
+def moment_of(table: str) -> str:
+    """By the first word of the table's name, else the one that STOP names for all others."""
+    return MOMENTS.get(table.partition("_")[0]) or os.environ["STOP"]
+
+
+def stop_at(job: Any, phase: str, mark: Path) -> None:
     """The job comes to a phase, and never goes on. The driver's own thread does."""
     publish, own = job.record.publish, get_ident()
 
     def stop() -> None:
         publish()
         if job.record.phase.startswith(phase) and get_ident() == own:
-            heartbeat_token.touch()
+            mark.touch()
             Event().wait()
 
     job.record.publish = stop
 
 
-def wait_until_canceled(job: Any, heartbeat_token: Path) -> None:
+def wait_until_canceled(job: Any, mark: Path) -> None:
     """Before anything is read or written; a cancel ends it as it ends every job."""
-    heartbeat_token.touch()
+    mark.touch()
     while True:
         job.check()
         sleep(0.05)
 
 
-def stop_while_writing(job: Any, reference: Path, heartbeat_token: Path) -> None:
+def stop_while_writing(job: Any, reference: Path, mark: Path) -> None:
     """Once there is a new file, the JVM's thread that commits for this job does not come back from waiting for it."""
     committer, known = job.session._jvm.java.lang.Thread.currentThread(), data_files(reference)
 
@@ -145,7 +149,7 @@ def stop_while_writing(job: Any, reference: Path, heartbeat_token: Path) -> None
         while not data_files(reference) - known:
             sleep(0.005)
         committer.suspend()
-        heartbeat_token.touch()
+        mark.touch()
 
     Thread(target=watch, daemon=True).start()
 
