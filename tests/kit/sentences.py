@@ -62,7 +62,7 @@ def fits(words: str, sentence: str, values: Mapping[str, object] | None = None) 
     def place(name: re.Match[str]) -> str:
         if values is None:
             return ".+"
-        return pattern_of(values[name[1]]).pattern if name[1] in values else name[0]
+        return f"(?:{pattern_of(values[name[1]]).pattern})" if name[1] in values else name[0]
 
     has_all = set(values or ()) <= set(re.findall(r"\{(\w+)\}", words))
     pattern = re.sub(r"\\\{(\w+)\\\}", place, re.escape(words))

@@ -50,5 +50,5 @@ def test_the_error_about_no_hudi_table_names_what_is_missing(tmp_path: Path, mad
     if made == "file":
         reference.write_text("not a folder")
 
-    with pytest.raises(Invalid, match=r"/folder/\.hoodie/hoodie\.properties "):
+    with pytest.raises(Invalid, match=r"/folder .*\.hoodie/hoodie\.properties"):
         HudiFormat().inspect(TableReference(location=str(reference)))

@@ -177,7 +177,7 @@ def test_a_file_uri_is_this_machine_and_an_unknown_scheme_is_refused() -> None:
         HudiFormat().inspect(TableReference(location=f"file://{TABLES}/orders_v9")).token
         == inspected("orders_v9").token
     )
-    with pytest.raises(Invalid, match="nosuch://bucket/table"):
+    with pytest.raises(Invalid, match="nosuch://bucket"):
         HudiFormat().probe(TableReference(location="nosuch://bucket/table"))
 
 
