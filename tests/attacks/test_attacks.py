@@ -1,120 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each action of each format, attacked: whatever leads out of its table stops it, is named, and nothing has changed.
+"""One real job of each format, attacked: whatever leads out of its table stops it, is named, and nothing has changed.
 
-Attacks by paths in the metadata are a format's own: ``test_FORMAT_paths.py``; those on object stores: ``test_s3.py``.
+That every other job stops in the same way is shown without Spark, in ``test_every_job.py``.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
-from lakehand.jobs.boundary import OutsideTable
-from lakehand.spi import Format
-from tests.attacks.scene import (
-    FORMATS,
-    LISTING,
-    PAIRS,
-    PLUGINS,
-    Scene,
-    Scenes,
-    fingerprint,
-    linked,
-    nested,
-    some_always,
-)
+from tests.attacks.attacks import ATTACKS, LISTING, format_of, nest
+from tests.attacks.every_job import JOBS
+from tests.attacks.real_tables import RealTable
+from tests.attacks.scene import FORMATS, fingerprint
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+# All of them list folders, so that they must stop at every attack.
+TRIED = {
+    "hudi": "compaction",
+    "iceberg": "remove-orphans",
+    "delta": "vacuum",
+    "paimon": "remove-orphans",
+    "lance": "clean-versions",
+}
+REAL = [name for name, attack in ATTACKS.items() if attack.is_real]
+Tables = Callable[[str], RealTable]
 
 
-def test_no_action_is_left_out() -> None:
-    supported = {
-        f"{name}-{action}"
-        for name, (_, factory) in PLUGINS.items()
-        for action in factory().supported_actions()[Format(name)]
-    }
-    assert supported == set(PAIRS)
+@pytest.mark.parametrize("attack", REAL)
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_real_job_stops_and_nothing_has_changed(real_table: Tables, format: str, attack: str) -> None:
+    table, tried = real_table(format), ATTACKS[attack]
+    place = table.put_back(tried.on[0])
+    operation = table.admitted(TRIED[format], confirm=True)
+    tried.act(place)
+    assert tried.said.format(**vars(place)) in table.stopped(operation)
 
 
-@contextmanager
-def nothing_changes(scene: Scene) -> Iterator[None]:
-    """Neither outside nor in the table, to the last byte."""
-    with no_byte_changes(scene):
-        yield
-    assert scene.facts() == scene.made_with
+@pytest.mark.parametrize("format", FORMATS)
+def test_without_an_attack_the_same_job_changes_the_same_table(real_table: Tables, format: str) -> None:
+    table = real_table(format)
+    place = table.put_back()
+    before = {path.name for path in place.table.rglob("*")}
+    table.run(table.admitted(TRIED[format], confirm=True))
+    assert {path.name for path in place.table.rglob("*")} != before
 
 
-@contextmanager
-def no_byte_changes(scene: Scene) -> Iterator[None]:
-    top = scene.outside.parent
-    before = fingerprint(top)
-    yield
-    assert fingerprint(top) == before
+# Actions that follow the table's own metadata. (Two more, of Paimon: test_paimon_expiry_paths.py.)
+FOLLOWING = sorted(
+    pair for pair in JOBS if pair not in LISTING and pair not in ("paimon-expire-tags", "paimon-expire-partitions")
+)
 
 
-def stopped(scene: Scene, meddle: Callable[[], object] = lambda: None, location: Path | None = None) -> str:
-    """The error of the job; the attack happens before the admission, or by ``meddle`` right after it."""
-    harness = scene.harness(location)
-    operation = scene.admitted(harness)
-    meddle()
-    with pytest.raises(OutsideTable) as caught:
-        harness.execute(operation)
-    return str(caught.value)
-
-
-@pytest.mark.parametrize("inside", ["more", "data/more", "part.parquet"])
-@pytest.mark.parametrize("pair", some_always(PAIRS))
-def test_a_link_below_the_root_is_named_and_not_followed(scenes: Scenes, pair: str, inside: str) -> None:
-    scene = scenes.get(pair)
-    target = scene.outside / "victims" / ("important.txt" if inside.endswith(".parquet") else "")
-    harness = scene.harness()
-    operation = scene.admitted(harness)  # before: some readers do not even open a table with a link
-    with linked(scene.table / inside, target), nothing_changes(scene), pytest.raises(OutsideTable) as caught:
-        harness.execute(operation)
-    assert f"{scene.table / inside} is a link to {target}" in str(caught.value)
-
-
-@pytest.mark.parametrize("pair", some_always(PAIRS))
-def test_a_link_that_is_swapped_after_the_admission_leads_nowhere(scenes: Scenes, pair: str) -> None:
-    scene = scenes.get(pair)
-    link = scene.outside.parent / "lake" / "by link"
-
-    def swap() -> None:
-        link.unlink()
-        link.symlink_to(scene.outside)
-
-    with linked(link, scene.table):
-        before = fingerprint(scene.outside.parent, but=link)
-        assert f"{link} leads to {scene.outside} now" in stopped(scene, swap, location=link)
-        assert fingerprint(scene.outside.parent, but=link) == before
-        assert scene.facts() == scene.made_with
-
-
-@pytest.mark.parametrize("pair", some_always(PAIRS))
-def test_another_folder_at_the_location_of_the_table_is_not_worked_on(scenes: Scenes, pair: str) -> None:
-    scene = scenes.get(pair)
-    moved = scene.outside / "moved"
-
-    def swap() -> None:
-        scene.table.rename(moved)
-        scene.table.symlink_to(moved)
-
-    try:
-        assert f"leads to {moved} now" in stopped(scene, swap)
-        assert scene.table.is_symlink()
-    finally:
-        scene.table.unlink()
-        moved.rename(scene.table)
-
-
-@pytest.mark.parametrize("inner", FORMATS)
-@pytest.mark.parametrize("pair", some_always(sorted(LISTING)))
-def test_a_table_of_any_format_below_this_one_is_named_and_left_alone(
-    scenes: Scenes, inner_tables: dict[str, Path], pair: str, inner: str
-) -> None:
-    scene = scenes.get(pair)
-    with nested(scene.table / "inner", inner_tables[inner]), no_byte_changes(scene):
-        assert f"a {inner} table lies below this one, at {scene.table / 'inner'} " in stopped(scene)
-    # Only now: Hudi's reader lists folders, and takes older files of a nested table for the table's own.
-    assert scene.facts() == scene.made_with
+@pytest.mark.long
+@pytest.mark.parametrize("pair", FOLLOWING)
+def test_an_action_that_lists_no_folder_is_done_and_a_table_below_is_left_alone(real_table: Tables, pair: str) -> None:
+    table = real_table(format_of(pair))
+    place = table.put_back()
+    nest("lance" if table.format == "delta" else "delta", place)
+    below, outside = fingerprint(place.table / "inner"), fingerprint(place.outside)
+    table.run(table.admitted(pair.partition("-")[2]))
+    assert (fingerprint(place.table / "inner"), fingerprint(place.outside)) == (below, outside)

@@ -22,11 +22,12 @@ from tests.jobs.iceberg.service import execute, harness
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 COMMITS = ("rewrite-data", "rewrite-manifests", "expire-snapshots")
-ACTIONS = (*COMMITS, "remove-orphans")
+# Each loads its table by the same function, and that is where these attacks are seen: so one is tried.
+ACTION = "rewrite-manifests"
 
 
 class Lake:
-    """A JDBC catalog with two tables of five commits."""
+    """A JDBC catalog with some tables."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark, self.folder, self.database = spark, folder, folder / "catalog.db"
@@ -42,9 +43,9 @@ class Lake:
         self.session.sql("CREATE NAMESPACE IF NOT EXISTS lake.db")
         self.warehouse = Warehouse(self.session, "lake.db", folder)
 
-    def make(self, name: str) -> Path:
+    def make(self, name: str, *, commits: int = 1) -> Path:
         table = self.warehouse.create(Path(name))
-        for number in range(3):
+        for number in range(commits):
             self.warehouse.append(table, start=number * 10)
         return table
 
@@ -101,28 +102,24 @@ def refused(lake: Lake, service: PluginHarness, operation: Operation, match: str
 def test_an_entry_that_points_to_another_table_is_not_followed(lake: Lake) -> None:
     lake.make("ours")
     lake.make("theirs")
-    ours, theirs = lake.metadata_of("ours"), lake.metadata_of("theirs")
-    for action in ACTIONS:
-        service = lake.service("ours")
-        operation = service.admitted(service.asked(action))
-        lake.point("ours", theirs)
-        refused(lake, service, operation, "the table is at .*/theirs now, and the work was for .*/ours")
-        lake.point("ours", ours)
+    service = lake.service("ours")
+    operation = service.admitted(service.asked(ACTION))
+    lake.point("ours", lake.metadata_of("theirs"))
+    refused(lake, service, operation, "the table is at .*/theirs now, and the work was for .*/ours")
 
 
 def test_another_table_under_the_same_name_at_the_same_location_is_not_touched(lake: Lake) -> None:
     lake.make("again")
     service = lake.service("again")
-    operations = [service.admitted(service.asked(action)) for action in ACTIONS]
+    operation = service.admitted(service.asked(ACTION))
     lake.warehouse.sql("DROP TABLE lake.db.`again`")
     lake.make("again")
-    for operation in operations:
-        refused(lake, service, operation, "another table is at .*/again now")
+    refused(lake, service, operation, "another table is at .*/again now")
 
 
 @pytest.mark.long
 def test_metadata_outside_of_the_table_is_written_only_where_an_operator_named_it(lake: Lake) -> None:
-    lake.make("spread")
+    lake.make("spread", commits=3)
     elsewhere = lake.folder / "metadata of spread"
     lake.warehouse.sql(f"ALTER TABLE lake.db.spread SET TBLPROPERTIES ('write.metadata.path'='{elsewhere}')")
     lake.warehouse.append(Path("spread"), start=90)
@@ -141,8 +138,9 @@ def test_metadata_outside_of_the_table_is_written_only_where_an_operator_named_i
     shutil.rmtree(lake.folder / "lake" / "db" / "spread")
 
 
+@pytest.mark.long
 def test_own_metadata_in_a_deeper_folder_is_no_nested_table(lake: Lake) -> None:
-    lake.make("deep")
+    lake.make("deep", commits=3)
     root = Path(lake.reference("deep").location)
     lake.warehouse.sql(f"ALTER TABLE lake.db.deep SET TBLPROPERTIES ('write.metadata.path'='{root}/more/metadata')")
     lake.warehouse.append(Path("deep"), start=90)

@@ -2,15 +2,15 @@
 """The attacks that exist on an object store, on a real S3 server: tables below, and files of another bucket.
 
 Links, and folders that are swapped, do not exist there. A table is admitted on local disk and then put into the bucket:
-what its job may touch is drawn for the bucket.
+what its job may touch is drawn for the bucket. One job of each format is tried for each guard; that the others meet the
+same guards is shown without a server, in ``test_every_job.py``.
 """
 
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,13 +20,14 @@ from lakehand.jobs.boundary import OutsideTable
 from lakehand.spi import Operation
 from lakehand.testing.harness import boundary_parameter
 from tests import s3_server
-from tests.attacks.scene import FORMATS, LISTING, Scenes
-from tests.attacks.test_hudi_paths import INSTANT, avro, clean_plan
-from tests.kit.tiers import long_values
+from tests.attacks.attacks import MARKERS
+from tests.attacks.hudi_plans import INSTANT, avro, clean_plan
+from tests.attacks.real_tables import RealTable
 from tests.s3_server import Server
 
 pytestmark = [
     pytest.mark.spark,
+    pytest.mark.server,
     pytest.mark.long,
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
@@ -36,8 +37,9 @@ FOREIGN: dict[str, Any] = {
     "dataChange": True,
 }  # fmt: skip
 IN_PROCESS = "org.apache.hudi.client.transaction.lock.InProcessLockProvider"
-# Iceberg's tables name their files by whole paths: one that is put into a bucket is none any more, see below.
-MOVABLE = sorted(pair for pair in LISTING if not pair.startswith("iceberg"))
+# Those that list folders. Iceberg's tables name their files by whole paths: one that is put into a bucket is none any
+# more, see below.
+LISTING = {"hudi": "compaction", "delta": "vacuum", "paimon": "remove-orphans", "lance": "clean-versions"}
 
 
 @pytest.fixture(scope="session")
@@ -61,21 +63,33 @@ def s3(running_server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
 class Uploaded:
     """A table in the bucket, with an operation that was admitted for it."""
 
-    def __init__(self, s3: Server, scenes: Scenes, pair: str) -> None:
-        scene = scenes.get(pair)
-        self.s3, self.prefix = s3, f"db/{pair}"
+    def __init__(self, s3: Server, real: RealTable, action: str) -> None:
+        real.put_back()
+        self.s3, self.real, self.prefix = s3, real, f"db/{real.format}"
         self.location = f"s3a://{LAKE}/{self.prefix}"
-        self.harness = scene.harness()
-        self.operation = moved(scene.admitted(self.harness), self.location)
+        self.operation = moved(real.admitted(action), self.location)
         if not s3.keys(LAKE, self.prefix):
-            s3.put_folder(scene.table, LAKE, self.prefix)
+            s3.put_folder(real.path, LAKE, self.prefix)
+
+    def run(self, **more: Any) -> None:
+        process = self.operation.process
+        self.real.run(replace(self.operation, process=replace(process, parameters={**process.parameters, **more})))
 
     def stopped(self) -> str:
         before = self.s3.everything()
         with pytest.raises(OutsideTable) as caught:
-            self.harness.execute(self.operation)
+            self.run()
         assert self.s3.everything() == before
         return str(caught.value)
+
+    @contextmanager
+    def having(self, name: str, content: bytes) -> Iterator[None]:
+        """One more object of the table, for as long as the attack lasts."""
+        self.s3.put(LAKE, f"{self.prefix}/{name}", content)
+        try:
+            yield
+        finally:
+            self.s3.remove(LAKE, f"{self.prefix}/{name}")
 
 
 def moved(operation: Operation, location: str) -> Operation:
@@ -83,97 +97,62 @@ def moved(operation: Operation, location: str) -> Operation:
     options = given.get("options")
     if isinstance(options, Mapping):  # a lock in files is none on an object store
         given["options"] = {**options, "hoodie.write.lock.provider": IN_PROCESS}
-    if "mode" in given and operation.process.job == "delta.vacuum":
-        given["mode"] = "full"  # the one that lists folders
     boundary = boundary_parameter(location, warehouses=[f"s3://{LAKE}"])
     process = replace(operation.process, parameters={**given, "location": location, "boundary": boundary})
     return replace(operation, process=process)
 
 
 @pytest.fixture
-def upload(s3: Server, scenes: Scenes) -> Callable[[str], Uploaded]:
-    return lambda pair: Uploaded(s3, scenes, pair)
+def upload(s3: Server, real_table: Callable[[str], RealTable]) -> Callable[[str, str], Uploaded]:
+    return lambda of, action: Uploaded(s3, real_table(of), action)
 
 
-@pytest.mark.parametrize("inner", [FORMATS[0], *long_values(*FORMATS[1:])])
-@pytest.mark.parametrize("pair", MOVABLE)
-def test_a_table_of_any_format_below_one_in_a_bucket_is_named_and_left_alone(
-    s3: Server, upload: Callable[[str], Uploaded], inner_tables: dict[str, Path], pair: str, inner: str
-) -> None:
-    table = upload(pair)
-    s3.put_folder(inner_tables[inner], LAKE, f"{table.prefix}/inner")
-    try:
-        assert f"a {inner} table lies below this one, at {table.location}/inner " in table.stopped()
-    finally:
-        s3.remove(LAKE, f"{table.prefix}/inner/")
+Upload = Callable[[str, str], Uploaded]
 
 
-@pytest.mark.parametrize("pair", ["delta-optimize", "delta-z-order", "delta-purge"])
-def test_a_delta_log_that_names_a_file_of_another_bucket_is_not_followed(
-    s3: Server, upload: Callable[[str], Uploaded], pair: str
-) -> None:
-    table = upload(pair)
-    with committed(s3, table, {"add": FOREIGN}):
+@pytest.mark.parametrize("format", LISTING)
+def test_a_table_below_one_in_a_bucket_is_named_and_left_alone(upload: Upload, format: str) -> None:
+    table = upload(format, LISTING[format])
+    with table.having(f"inner/{MARKERS['hudi']}", b"somebody else's"):
+        assert f"a hudi table lies below this one, at {table.location}/inner " in table.stopped()
+
+
+def test_a_delta_log_that_names_a_file_of_another_bucket_is_not_followed(upload: Upload) -> None:
+    table = upload("delta", "optimize")
+    with committed(table, {"add": FOREIGN}):
         assert FOREIGN["path"] in table.stopped()
 
 
-@pytest.mark.parametrize("pair", ["delta-vacuum"])
-def test_a_vacuum_leaves_a_removed_file_of_another_bucket(
-    s3: Server, upload: Callable[[str], Uploaded], pair: str
-) -> None:
-    table = upload(pair)
+def test_a_vacuum_leaves_a_removed_file_of_another_bucket(s3: Server, upload: Upload) -> None:
+    table = upload("delta", "vacuum")
     before = s3.keys(SECRET)
-    with committed(s3, table, {"remove": {**FOREIGN, "deletionTimestamp": 0}}):
+    with committed(table, {"remove": {**FOREIGN, "deletionTimestamp": 0}}):
         for mode in ("lite", "full"):
-            process = table.operation.process
-            asked = replace(process, parameters={**process.parameters, "mode": mode})
-            table.harness.execute(replace(table.operation, process=asked))
+            table.run(mode=mode, confirm=True)
     assert s3.keys(SECRET) == before
 
 
-@contextmanager
-def committed(s3: Server, table: Uploaded, action: dict[str, Any]) -> Iterator[None]:
-    """One more commit in the table's log, for as long as the attack lasts."""
-    version = len([key for key in s3.keys(LAKE, f"{table.prefix}/_delta_log/") if key.endswith(".json")])
-    commit = f"{table.prefix}/_delta_log/{version:020}.json"
-    s3.put(LAKE, commit, json.dumps(action).encode())
-    try:
-        yield
-    finally:
-        s3.remove(LAKE, commit)
+def committed(table: Uploaded, action: dict[str, Any]) -> AbstractContextManager[None]:
+    """One more commit in the table's log."""
+    version = len([key for key in table.s3.keys(LAKE, f"{table.prefix}/_delta_log/") if key.endswith(".json")])
+    return table.having(f"_delta_log/{version:020}.json", json.dumps(action).encode())
 
 
-PAIMON = ("paimon-compact", "paimon-expire-snapshots", "paimon-remove-orphans")
-
-
-@pytest.mark.parametrize("pair", PAIMON)
 def test_a_paimon_option_that_moves_the_data_to_another_bucket_is_named_and_not_obeyed(
-    s3: Server, upload: Callable[[str], Uploaded], pair: str
+    s3: Server, upload: Upload
 ) -> None:
-    """Seen before Paimon opens the table, which its jobs do not do in buckets yet."""
-    table = upload(pair)
-    number = len(s3.keys(LAKE, f"{table.prefix}/schema/schema-"))
-    document = json.loads(s3.get(LAKE, f"{table.prefix}/schema/schema-{number - 1}"))
-    document["options"]["path"], document["id"] = f"s3a://{SECRET}/{table.prefix}", number
-    added = f"{table.prefix}/schema/schema-{number}"
-    s3.put(LAKE, added, json.dumps(document).encode())
-    try:
-        assert f"schema-{number} has the option path='s3a://{SECRET}/{table.prefix}'" in table.stopped()
-    finally:
-        s3.remove(LAKE, added)
+    table = upload("paimon", "compact")
+    document = json.loads(s3.get(LAKE, f"{table.prefix}/schema/schema-0"))
+    document["options"]["path"], document["id"] = f"s3a://{SECRET}/{table.prefix}", 1
+    with table.having("schema/schema-1", json.dumps(document).encode()):
+        assert f"schema-1 has the option path='s3a://{SECRET}/{table.prefix}'" in table.stopped()
 
 
-@pytest.mark.parametrize("pair", ["hudi-compaction", "hudi-clustering", "hudi-clean"])
-def test_a_hudi_plan_that_names_a_file_of_another_bucket_is_not_executed(
-    spark: SparkSession, s3: Server, upload: Callable[[str], Uploaded], pair: str
-) -> None:
-    table, name = upload(pair), f"{INSTANT}.clean.requested"
+def test_a_hudi_plan_that_names_a_file_of_another_bucket_is_not_executed(spark: SparkSession, upload: Upload) -> None:
+    table, name = upload("hudi", "clean"), f"{INSTANT}.clean.requested"
     plan = avro(spark, "HoodieCleanerPlan", clean_plan(FOREIGN["path"]))
-    s3.put(LAKE, f"{table.prefix}/.hoodie/timeline/{name}", plan)
-    try:
+    with table.having(f".hoodie/timeline/{name}", plan):
         assert f"not ours to delete or rewrite for {name}: {FOREIGN['path']}" in table.stopped()
-    finally:
-        s3.remove(LAKE, f"{table.prefix}/.hoodie/timeline/{name}")
 
 
 class Events:
@@ -251,20 +230,16 @@ def events(spark: SparkSession, s3: Server) -> Events:
     return Events(spark, s3)
 
 
-@pytest.mark.parametrize("action", ["rewrite_data", "rewrite_manifests", "expire_snapshots", "remove_orphans"])
-def test_an_iceberg_table_whose_metadata_names_another_bucket_is_not_worked_on(events: Events, action: str) -> None:
+def test_an_iceberg_table_whose_metadata_names_another_bucket_is_not_worked_on(events: Events) -> None:
     """The same path, another bucket."""
     with events.with_metadata(location=f"s3a://{SECRET}/db/events"):
-        assert f"s3a://{SECRET}/db/events" in events.stopped(action)
+        assert f"s3a://{SECRET}/db/events" in events.stopped("rewrite_data")
 
 
-@pytest.mark.parametrize("inner", [FORMATS[0], *long_values(*FORMATS[1:])])
-def test_a_table_of_any_format_below_an_iceberg_table_in_a_bucket_is_named_and_left_alone(
-    s3: Server, events: Events, inner_tables: dict[str, Path], inner: str
-) -> None:
-    s3.put_folder(inner_tables[inner], LAKE, "db/events/inner")
+def test_a_table_below_an_iceberg_table_in_a_bucket_is_named_and_left_alone(s3: Server, events: Events) -> None:
+    s3.put(LAKE, f"db/events/inner/{MARKERS['hudi']}", b"somebody else's")
     try:
-        assert f"a {inner} table lies below this one, at {events.location}/inner" in events.stopped("remove_orphans")
+        assert f"a hudi table lies below this one, at {events.location}/inner" in events.stopped("remove_orphans")
     finally:
         s3.remove(LAKE, "db/events/inner/")
 
