@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 from tests.databases import Server, ServerMissing, mariadb, postgresql
 from tests.kit import tiers
+from tests.kit.collecting import is_left_out
 from tests.kit.leftovers import Leftovers
+from tests.kit.templates import made_once
 
 pytest_plugins = ("tests.kit.sentences",)
 T = TypeVar("T")
@@ -55,6 +57,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         # Beside the modules: in a folder of its own, every library would be compiled again.
         sys.dont_write_bytecode = False
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    expression = config.getoption("markexpr")
+    return True if is_left_out(collection_path, root=config.rootpath, expression=expression) else None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -126,6 +133,14 @@ def sockets_of_pyspark(request: pytest.FixtureRequest) -> Iterator[None]:
         gc.collect()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def sqlite_that_waits_for_no_disk() -> Iterator[None]:
+    from tests.kit.quick_sqlite import quick_sqlite
+
+    with quick_sqlite():
+        yield
+
+
 @pytest.fixture
 def sqlite_url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'lakehand.db'}"
@@ -136,9 +151,11 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An empty database with the newest schema, to be copied."""
     from lakehand.store.migrate import upgrade
 
-    path = tmp_path_factory.mktemp("template") / "lakehand.db"
-    upgrade(f"sqlite:///{path}")
-    return path
+    def make(folder: Path) -> None:
+        folder.mkdir()
+        upgrade(f"sqlite:///{folder / 'lakehand.db'}")
+
+    return made_once(tmp_path_factory, "sqlite", make) / "lakehand.db"
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from uuid import uuid4
 from sqlalchemy import URL, NullPool, create_engine, make_url, text
 from sqlalchemy.exc import DBAPIError
 
+from tests.kit.polling import wait_for
 from tests.kit.ports import quiet_port
 
 IS_ROOT = os.geteuid() == 0
@@ -138,11 +138,11 @@ def running(command: Command, url: URL, log: Path, user: str | None) -> Iterator
 
 
 def wait_until(condition: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + TIMEOUT
-    while not condition():
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise RuntimeError(f"the server did not start: {log.read_text(errors='replace')[-2000:]}")
-        time.sleep(0.05)
+    try:
+        wait_for(lambda: condition() or process.poll() is not None, "the server", TIMEOUT, pace=0.05)
+        assert process.poll() is None
+    except AssertionError:
+        raise RuntimeError(f"the server did not start: {log.read_text(errors='replace')[-2000:]}") from None
 
 
 def answers(url: URL) -> bool:

@@ -4,20 +4,22 @@
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.client import BaseClient
 from botocore.exceptions import BotoCoreError
-from pyspark.sql import SparkSession
 
+from tests.kit.polling import wait_for
 from tests.kit.ports import quiet_port
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[1]
 KEY = "testing"
@@ -62,7 +64,7 @@ class Server:
     def everything(self) -> dict[str, dict[str, str]]:
         return {one["Name"]: self.keys(one["Name"]) for one in self.client.list_buckets()["Buckets"]}
 
-    def introduce(self, spark: SparkSession) -> None:
+    def introduce(self, spark: "SparkSession") -> None:
         """Let the session read and write ``s3a://`` here."""
         java: Any = spark.sparkContext._jsc
         conf = java.hadoopConfiguration()
@@ -120,13 +122,14 @@ def answering(endpoint: str, process: "subprocess.Popen[bytes]") -> BaseClient:
     client = boto3.client(
         "s3", endpoint_url=endpoint, region_name=REGION, aws_access_key_id=KEY, aws_secret_access_key=KEY
     )
-    deadline = time.monotonic() + DEADLINE
-    while True:
+
+    def answers() -> bool:
         try:
             client.list_buckets()
         except BotoCoreError:
             assert process.poll() is None, "the S3 server ended at its start"
-            assert time.monotonic() < deadline, "the S3 server does not answer"
-            time.sleep(0.05)
-        else:
-            return client
+            return False
+        return True
+
+    wait_for(answers, "the S3 server to answer", DEADLINE, pace=0.05)
+    return client

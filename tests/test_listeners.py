@@ -26,6 +26,7 @@ def serve_on(address: str) -> "subprocess.Popen[str]":
     )  # fmt: skip
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(
     ("address", "is_open"), [("0.0.0.0", True), ("::", True), ("127.0.0.1", False), ("::1", False)]
 )
@@ -41,6 +42,7 @@ def test_a_port_is_open_to_others_unless_it_is_on_loopback(address: str, is_open
     assert bool(ports.open_to_others) is is_open
 
 
+@pytest.mark.server
 def test_the_ports_of_another_session_are_not_reported() -> None:
     with serve_on("127.0.0.1") as server:
         assert server.stdout is not None

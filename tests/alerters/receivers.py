@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Receivers for tests: an HTTP server that keeps what it gets, and a mail server."""
 
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.kit.ports import quiet_port
 
 
 @dataclass
@@ -68,17 +69,11 @@ class Mails:
         return "250 taken"
 
 
-def free_port() -> int:
-    """The controller connects to its port to see whether it serves: it has to know it before."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
-
-
 @contextmanager
 def mail_server() -> Iterator[tuple[Mails, int]]:
     from aiosmtpd.controller import Controller
 
-    mails, port = Mails(), free_port()
+    mails, port = Mails(), quiet_port()
     controller = Controller(mails, hostname="127.0.0.1", port=port)
     controller.start()
     try:

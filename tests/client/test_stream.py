@@ -2,7 +2,7 @@
 """The stream of events: nothing is lost and nothing comes twice, in whatever order transactions end."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from datetime import timedelta
 from itertools import islice
 from threading import Event as Signal
@@ -18,7 +18,8 @@ from lakehand.domain.events import Event
 from lakehand.store import SqlStore
 from tests.client.conftest import MakeClient
 from tests.kit.ports import deaf_port, quiet_port
-from tests.rest.parts import LOCATION, app_over, context_over, port_of
+from tests.kit.quick_server import QuickServer, in_thread
+from tests.rest.parts import LOCATION, app_over, context_over
 
 QUICK = Retries(attempts=2, first=0.001, longest=0.01)
 
@@ -126,18 +127,10 @@ def test_a_stream_about_one_table_has_only_its_events(client: LakehandClient) ->
     assert [event.table for event in islice(stream, 1)] == [1]
 
 
-@contextmanager
-def serving_at(store: SqlStore, port: int) -> Iterator[None]:
+def serving_at(store: SqlStore, port: int) -> AbstractContextManager[int]:
     """The service at a port that is known before, so that another one can take its place."""
-    server = uvicorn.Server(uvicorn.Config(app_over(context_over(store)), port=port, log_config=None, ws="none"))
-    thread = Thread(target=server.run)
-    thread.start()
-    try:
-        port_of(server, thread)
-        yield
-    finally:
-        server.should_exit = True
-        thread.join()
+    config = uvicorn.Config(app_over(context_over(store)), port=port, log_config=None, ws="none")
+    return in_thread(QuickServer(config))
 
 
 def test_a_restart_of_the_service_loses_and_repeats_nothing(make_client: MakeClient, store: SqlStore) -> None:

@@ -21,7 +21,7 @@ from lakehand.domain.references import TableReference
 from lakehand.domain.tables import Table, TableId
 from lakehand.spi import EngineState
 from lakehand.store.database import Database
-from tests.core.waiting import eventually
+from tests.core.waiting import a_while_later, eventually
 from tests.core.world import NOON, World
 from tests.kit.sentences import Sentences
 
@@ -263,8 +263,7 @@ def test_numbers_that_hang_keep_neither_the_decision_nor_the_next_ones(threads: 
     [schedule] = world.store.schedules.of_table(table.id)
     assert schedule.last_reason == "no pending plan"
 
-    time.sleep(0.11)
-    world.count_pools.abandon_overdue()
+    world.count_pools.abandon_overdue(a_while_later())
     world.tables.plan(table.location, T1)
     evaluate(world, table)
     gate.set()
@@ -284,7 +283,7 @@ def test_numbers_that_come_late_are_stored_with_a_later_transaction(
     assert files_of(world, table) == []
 
     gate.set()
-    eventually(lambda: not world.health._in_flight)
+    assert eventually(lambda: not world.health._in_flight)
     world.coordinator.run_once()
 
     assert files_of(world, table) == [1]
@@ -362,5 +361,5 @@ def test_too_many_snapshots_do_not_wait_for_their_numbers(threads: World, monkey
 
     assert len(threads.health._in_flight) == 32
     gate.set()
-    eventually(lambda: not threads.health._in_flight)
+    assert eventually(lambda: not threads.health._in_flight)
     assert len(threads.health.take_all()) == 32

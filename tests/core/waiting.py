@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting for other threads: for a condition, with a deadline."""
+"""Waiting for other threads of the same process: for a condition, with a deadline."""
 
 import time
 from collections.abc import Callable
+
+from tests.kit.polling import wait_for
 
 TIMEOUT = 30.0  # seconds; only a test that fails waits so long
 
 
 def eventually(is_so: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + TIMEOUT
-    while not is_so() and time.monotonic() < deadline:
-        time.sleep(0.005)
-    return is_so()
+    """True, soon after the condition is; it raises when that does not happen."""
+    return wait_for(is_so, "a condition of another thread", TIMEOUT, pace=0.005)
 
 
 def a_while_later() -> float:

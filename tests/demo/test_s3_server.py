@@ -34,6 +34,7 @@ def test_a_conditional_put_is_carried_out_alone(request_of: Mapping[str, str], i
     assert not lock.locked()
 
 
+@pytest.mark.server
 def test_of_many_conditional_puts_of_one_key_one_succeeds() -> None:
     with s3_server() as server, ThreadPoolExecutor(RIVALS) as pool:
         server.make_bucket("lake")

@@ -3,6 +3,7 @@
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,9 @@ class Query:
         return f"{self.panel}: {self.legend}"
 
 
+@cache
 def read_yaml(file: Path) -> Any:
+    """Users only read it."""
     return yaml.safe_load(file.read_text(encoding="utf-8"))
 
 

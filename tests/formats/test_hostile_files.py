@@ -79,13 +79,15 @@ FILES = [
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Each table once, where it stays: Iceberg's metadata holds absolute paths."""
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+    """Each table once, where it stays: Iceberg's metadata holds absolute paths. All tests leave them sound."""
     folder = tmp_path_factory.mktemp("hostile")
     tables = {name: make(folder / name) for name, (_, make) in FORMATS.items()}
     for done in only_pending(tables["hudi"]):
         done.unlink()  # what is completed is not opened
-    return tables
+    yield tables
+    assert all(read_all(name, path) for name, path in tables.items())
+    shutil.rmtree(folder)
 
 
 def only_pending(table: Path) -> list[Path]:
@@ -259,10 +261,3 @@ def test_a_table_whose_root_is_a_link_is_read(made: dict[str, Path], tmp_path: P
     for name, path in made.items():
         (tmp_path / name).symlink_to(path)
         assert read_all(name, tmp_path / name)
-
-
-def test_what_is_left_of_the_tables_is_sound(made: dict[str, Path]) -> None:
-    """The tests above put everything back."""
-    for name, path in made.items():
-        assert read_all(name, path)
-    shutil.rmtree(made["hudi"].parent)

@@ -2,8 +2,6 @@
 """What the API under test is given: a real store and real services; only the engine is a stand-in."""
 
 import ssl
-import threading
-import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -67,6 +65,8 @@ from lakehand.spi import (
 )
 from lakehand.store import SqlStore
 from lakehand.web import PageContext, build_pages
+from tests.kit.quick_server import QuickServer, in_thread
+from tests.kit.service import TLS
 
 HUDI = Format("hudi")
 ACTIONS = frozenset(Action.register(name) for name in ("compaction", "clustering", "clean"))
@@ -222,7 +222,7 @@ def serving(
     pages: PageContext | None = None,
     *,
     certificates: Certificates | None = None,
-    trust: ssl.SSLContext | bool = True,
+    trust: ssl.SSLContext = TLS,
 ) -> Iterator[httpx.Client]:
     """The app on a real server with a free port, and a client of it."""
     http = bounded_http(Connections(bounds or Bounds(), context.refusals))
@@ -231,16 +231,12 @@ def serving(
         http=bounded_https(http, certificates) if certificates else http,
         headers=[HSTS] if certificates else [],
     )  # fmt: skip
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)  # it takes its time to end; the interpreter waits for it, no test does
-    thread.start()
-    try:
-        scheme, headers = "https" if certificates else "http", {"Content-Type": "application/json"}
-        url = f"{scheme}://127.0.0.1:{port_of(server, thread)}"
-        with httpx.Client(base_url=url, headers=headers, timeout=30, verify=trust) as client:
-            yield client
-    finally:
-        server.should_exit = True
+    scheme, headers = "https" if certificates else "http", {"Content-Type": "application/json"}
+    with (
+        in_thread(QuickServer(config)) as port,
+        httpx.Client(base_url=f"{scheme}://127.0.0.1:{port}", headers=headers, timeout=30, verify=trust) as client,
+    ):
+        yield client
 
 
 ROUTERS: dict[int, BaseRoute] = {}
@@ -252,14 +248,6 @@ def app_over(context: ApiContext, pages: PageContext | None = None) -> FastAPI:
     routes = app.router.routes
     routes[:] = [one if isinstance(one, Route) else ROUTERS.setdefault(at, one) for at, one in enumerate(routes)]
     return app
-
-
-def port_of(server: uvicorn.Server, thread: threading.Thread) -> int:
-    while not server.started:
-        assert thread.is_alive()
-        time.sleep(0.002)
-    port: int = server.servers[0].sockets[0].getsockname()[1]
-    return port
 
 
 def with_security(context: ApiContext, *, tokens: Mapping[str, str] | None = None, **security: Any) -> ApiContext:

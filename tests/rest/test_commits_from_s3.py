@@ -29,6 +29,8 @@ from tests.formats.paimon.handmade import HandMade, small
 from tests.rest.parts import context_over
 from tests.s3_server import KEY, REGION, Server, s3_server
 
+pytestmark = pytest.mark.server
+
 ClientOf = Callable[[ApiContext], httpx.Client]
 PATH = "/api/v1/commits"
 QUEUE = f"arn:aws:sqs:{REGION}:123456789012:commits"

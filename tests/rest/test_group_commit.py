@@ -21,10 +21,12 @@ class Recorder:
         self.batches: list[list[int]] = []
         self.gate = threading.Event()
         self.gate.set()
+        self.was_called = threading.Event()
         self.poison: set[int] = set()
         self.error: Exception = ValueError("poison")
 
     def __call__(self, requests: Sequence[int]) -> Sequence[str]:
+        self.was_called.set()
         self.gate.wait(30)
         self.batches.append(list(requests))
         if self.poison & set(requests):
@@ -75,11 +77,11 @@ def test_what_arrives_during_a_transaction_shares_the_next_one(make: Make, recor
 
     async def scenario() -> list[str]:
         first = asyncio.ensure_future(group_commit.put(0))
+        await asyncio.to_thread(recorder.was_called.wait, 30)
         later = []
         for request in range(1, 6):
-            await asyncio.sleep(0.01)  # turns of the loop in which the worker is stuck
             later.append(asyncio.ensure_future(group_commit.put(request)))
-        await asyncio.sleep(0.01)
+            await asyncio.sleep(0)  # turns of the loop in which the worker is stuck
         recorder.gate.set()
         return [await first, *[await one for one in later]]
 

@@ -8,12 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
-from schemathesis import GenerationMode
-from schemathesis.config import SchemathesisConfig
-from schemathesis.core.result import Ok
 
 from lakehand.rest import ApiContext
 from tests.rest.parts import LOCATION, add_operation, add_table, with_security
@@ -55,6 +51,11 @@ def test_no_request_makes_the_service_fail(
     context: ApiContext, client_of: Callable[[ApiContext], httpx.Client]
 ) -> None:
     """As an admin: some requests make tokens, and from the first one on the service asks for one."""
+    import schemathesis  # takes longer than most tests
+    from schemathesis import GenerationMode
+    from schemathesis.config import SchemathesisConfig
+    from schemathesis.core.result import Ok
+
     client = client_of(with_security(context, tokens={"ann": "sesame-sesame-01"}))
     client.headers.update(ADMIN)
     add_table(client, action_types=["compaction", "clean"])

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Everything that changes something says in an event who asked for it; wrong tokens leave an event, too."""
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 
-from lakehand.rest import ApiContext, build_app
+from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
+from tests.kit.polling import wait_for
 from tests.rest.parts import (
     INSTANT,
     LOCATION,
@@ -22,6 +22,7 @@ from tests.rest.parts import (
     wire,
     with_security,
 )
+from tests.test_docs import described
 
 ClientOf = Callable[[ApiContext], httpx.Client]
 TOKENS = {"ana": "sesame-sesame-01", "bo": "sesame-sesame-02"}
@@ -56,13 +57,13 @@ CHANGES: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
 HINTS = {("POST", "/api/v1/commits")}
 
 
-def routes_that_change(context: ApiContext) -> set[tuple[str, str]]:
-    paths: dict[str, dict[str, Any]] = build_app(context).openapi()["paths"]
+def routes_that_change() -> set[tuple[str, str]]:
+    paths: dict[str, dict[str, Any]] = described()["paths"]
     return {(verb.upper(), path) for path, verbs in paths.items() for verb in verbs if verb not in ("get", "head")}
 
 
-def test_every_route_that_changes_something_is_held_to_it(context: ApiContext) -> None:
-    assert routes_that_change(context) == set(CHANGES) | HINTS
+def test_every_route_that_changes_something_is_held_to_it() -> None:
+    assert routes_that_change() == set(CHANGES) | HINTS
 
 
 # A service that has a token knows nobody without one.
@@ -147,8 +148,4 @@ def test_wrong_tokens_of_writers_leave_an_event_with_the_address(context: ApiCon
 
 
 def eventually(find: Callable[[], list[dict[str, Any]]], *, count: int) -> list[dict[str, Any]]:
-    deadline = time.monotonic() + 30
-    while len(found := find()) < count:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
+    return wait_for(lambda: found if len(found := find()) >= count else None, f"{count} events", 30, pace=0.02)

@@ -15,6 +15,8 @@ from lakehand.storage import Storages
 from tests.s3_proxy import LIST, Fault, Proxy, s3_proxy
 from tests.s3_server import KEY, REGION, Server, s3_server
 
+pytestmark = pytest.mark.server
+
 BUCKET, FOLDER = "lake", "db/t/_delta_log"
 VERSIONS = 1100  # a page of a listing has a thousand
 TABLE = TableReference(location=f"s3://{BUCKET}/db/t")

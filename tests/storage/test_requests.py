@@ -17,6 +17,8 @@ from tests.s3_proxy import Proxy, s3_proxy
 from tests.s3_server import s3_server
 from tests.s3_tables import BUCKET, S3Tables, s3_tables
 
+pytestmark = pytest.mark.server
+
 FORMATS: dict[str, type[DeltaFormat | HudiFormat | IcebergFormat | LanceFormat | PaimonFormat]] = {
     "delta": DeltaFormat, "hudi": HudiFormat, "iceberg": IcebergFormat, "iceberg-jdbc": IcebergFormat,
     "lance": LanceFormat, "paimon": PaimonFormat,

@@ -15,6 +15,7 @@ from lakehand.store import SqlStore, open_store
 from lakehand.store import database as databases
 from lakehand.store.database import Database
 from lakehand.store.urls import read_url
+from tests.kit.quick_sqlite import SETTINGS
 from tests.store.conftest import KINDS, empty
 from tests.store.given import NOON, a_table, spec, table_count
 
@@ -154,7 +155,8 @@ def test_a_missing_folder_is_unavailable(tmp_path: Path) -> None:
     store.close()
 
 
-def test_sqlite_is_durable_and_lets_readers_pass(migrated_sqlite_url: str) -> None:
+def test_sqlite_is_durable_and_lets_readers_pass(migrated_sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(databases, "SQLITE_SETTINGS", SETTINGS)
     store = open_store(migrated_sqlite_url)
 
     def settings(tx: Connection) -> list[object]:

@@ -112,4 +112,7 @@ def http_arguments(url: str, token: str | None, verify: Verify) -> dict[str, Any
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     if isinstance(verify, str | Path):
         verify = ssl.create_default_context(cafile=str(verify))
+    if verify is True and urlsplit(url).scheme == "http":
+        # Reading the certificate authorities of the machine takes longer than a request, and nobody asks them here.
+        verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody
     return {"base_url": url, "headers": headers, "verify": verify}

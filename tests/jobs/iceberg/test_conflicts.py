@@ -16,6 +16,7 @@ from lakehand.spi import Finding, Remedy
 from tests.iceberg_tables import Warehouse
 from tests.jobs.iceberg.conftest import Damaged
 from tests.jobs.iceberg.service import admitted, execute, harness, skipped
+from tests.kit.polling import wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 TIMEOUT = 120  # seconds
@@ -142,10 +143,9 @@ def writing(warehouse: Warehouse, statement: str, folder: Path) -> Iterator["Fut
     warehouse.session.udf.register("held", latch(str(folder)), "boolean")
     with ThreadPoolExecutor(1) as pool:
         writer: Future[object] = pool.submit(warehouse.sql, statement)
-        deadline = time.monotonic() + TIMEOUT
-        while not (folder / "started").exists() and not writer.done() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert (folder / "started").exists(), writer.exception() if writer.done() else "the writer does not start"
+        started = folder / "started"
+        wait_for(lambda: started.exists() or writer.done(), "the writer to start", TIMEOUT, pace=0.05)
+        assert started.exists(), writer.exception()
         try:
             yield writer
         finally:
@@ -155,7 +155,6 @@ def writing(warehouse: Warehouse, statement: str, folder: Path) -> Iterator["Fut
 def latch(folder: str) -> Callable[[int], bool]:
     def held(id: int) -> bool:
         """One row is held: one task, so that a core is left for others."""
-        import time
         from pathlib import Path
 
         if id != 16:
