@@ -15,6 +15,7 @@ from lakehand.spi import Action, Format, TableSpec
 from lakehand.testing.harness import PluginHarness
 from tests import delta_tables as delta
 from tests.kit.templates import made_once
+from tests.kit.tiers import long_values
 
 
 def collected(make: Callable[[Path], None]) -> Callable[[Path], None]:
@@ -31,15 +32,15 @@ def collected(make: Callable[[Path], None]) -> Callable[[Path], None]:
 
 HarnessFor = Callable[..., PluginHarness]
 LOG = {"delta.checkpointInterval": "2", "delta.logRetentionDuration": "interval 7 days"}
-BOTH_POLICIES = pytest.mark.parametrize("log_template", ["classic", "v2"], indirect=True)
+BOTH_POLICIES = pytest.mark.parametrize("log_template", ["classic", *long_values("v2")], indirect=True)
 
 
 @pytest.fixture(scope="session")
 def spoiled_template(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """100 small files, most of which have a deletion vector."""
+    """24 small files with 720 rows, and most of the files have a deletion vector."""
 
     def make(path: Path) -> None:
-        delta.make_table(spark, path)
+        delta.make_table(spark, path, commits=2, files=12)
         delta.delete(spark, path, "id % 10 = 3")
 
     return made_once(tmp_path_factory, "delta/spoiled", collected(make))
@@ -47,10 +48,10 @@ def spoiled_template(spark: SparkSession, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="session")
 def old_template(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Ten days ago 40 files became one."""
+    """Ten days ago 24 files became one."""
 
     def make(path: Path) -> None:
-        delta.make_table(spark, path, commits=2)
+        delta.make_table(spark, path, commits=2, files=12)
         spark.newSession().sql(f"OPTIMIZE {delta.quoted(path)}").collect()
         delta.age(spark, path, 10)
 

@@ -15,8 +15,9 @@ from tests import delta_tables as delta
 from tests.jobs.delta.conftest import BOTH_POLICIES, HarnessFor
 from tests.jobs.delta.test_crashes import admitted
 from tests.kit.interruptions import Hook, Interruptions, Killed, die, run_job
+from tests.kit.tiers import long_values
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.spark
 NEWEST, ROWS = 5, 5 * delta.ROWS_EACH
 
 
@@ -69,7 +70,7 @@ def test_a_long_log_gets_a_checkpoint_and_nothing_else_changes(
     assert delta.facts(spark, long_log) == facts
 
 
-@pytest.mark.parametrize("moment", ["writing", "naming", "committed"])
+@pytest.mark.parametrize("moment", ["naming", "committed", *long_values("writing")])
 def test_a_checkpoint_that_is_killed_is_finished_or_found(
     spark: SparkSession, long_log: Path, table: PluginHarness, moment: str
 ) -> None:
@@ -88,7 +89,7 @@ def test_a_checkpoint_that_is_killed_is_finished_or_found(
     assert isinstance(table.wants("checkpoint"), Skip)
 
 
-@pytest.mark.parametrize("moment", ["writing", "naming"])
+@pytest.mark.parametrize("moment", ["naming", *long_values("writing")])
 def test_a_writer_that_is_faster_keeps_its_commit_its_checkpoint_and_its_hint(
     spark: SparkSession, long_log: Path, table: PluginHarness, moment: str
 ) -> None:
@@ -103,6 +104,7 @@ def test_a_writer_that_is_faster_keeps_its_commit_its_checkpoint_and_its_hint(
     assert delta.facts(spark, long_log)[0] == ROWS + delta.ROWS_EACH
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lie", ['{"version": 999999, "size": 5}', "garbage"])
 def test_a_hint_that_lies_is_not_believed(spark: SparkSession, long_log: Path, table: PluginHarness, lie: str) -> None:
     (delta.log(long_log) / "_last_checkpoint").write_text(lie)
@@ -113,6 +115,7 @@ def test_a_hint_that_lies_is_not_believed(spark: SparkSession, long_log: Path, t
     assert delta.facts(spark, long_log)[0] == ROWS
 
 
+@pytest.mark.long
 @BOTH_POLICIES
 def test_a_checkpoint_in_parts_is_written_where_the_engine_is_set_so(
     spark: SparkSession, long_log: Path, table: PluginHarness

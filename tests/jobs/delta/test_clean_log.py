@@ -19,8 +19,9 @@ from tests.jobs.delta.conftest import BOTH_POLICIES, HarnessFor
 from tests.jobs.delta.test_checkpoint import execute, state
 from tests.jobs.delta.test_crashes import admitted
 from tests.kit.interruptions import Killed, die
+from tests.kit.tiers import long_values
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.spark
 KEPT = 4  # the newest old version with a checkpoint
 
 
@@ -68,7 +69,7 @@ def test_exactly_what_was_listed_goes_and_what_is_left_can_be_read(
     assert isinstance(table.wants("clean-log"), Skip)
 
 
-@pytest.mark.parametrize("words", ["deleting", "deleted 3", "deleted"])
+@pytest.mark.parametrize("words", ["deleted 3", *long_values("deleting", "deleted")])
 def test_a_clean_up_that_is_killed_hurts_no_reader_and_is_finished(
     spark: SparkSession, old_log: Path, table: PluginHarness, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,6 +92,7 @@ def test_a_clean_up_that_is_killed_hurts_no_reader_and_is_finished(
     assert delta.facts(spark, old_log) == facts
 
 
+@pytest.mark.long
 def test_a_writer_that_commits_and_cleans_up_meanwhile_is_in_nobodys_way(
     spark: SparkSession, old_log: Path, table: PluginHarness
 ) -> None:
@@ -110,7 +112,7 @@ LATER = {
 }
 
 
-@pytest.mark.parametrize("change", LATER)
+@pytest.mark.parametrize("change", ["it keeps its log for longer", *long_values("it keeps its log")])
 def test_what_the_table_says_right_before_the_deletion_counts(
     spark: SparkSession, old_log: Path, table: PluginHarness, change: str
 ) -> None:

@@ -13,7 +13,7 @@ from tests import delta_tables as delta
 from tests.jobs.delta.conftest import HarnessFor
 from tests.jobs.delta.meddlers import elsewhere, meddling
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.spark
 
 
 def appending(spark: SparkSession, path: Path) -> Callable[[], None]:
@@ -24,6 +24,7 @@ def deleting(spark: SparkSession, path: Path) -> Callable[[], None]:
     return elsewhere(lambda: delta.delete(spark.newSession(), path, "id % 10 = 7"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action", ["optimize", "purge"])
 def test_an_append_in_the_middle_of_our_rewrite_is_kept(
     spark: SparkSession, spoiled: Path, harness_for: HarnessFor, action: str
@@ -50,17 +51,18 @@ def test_a_delete_in_the_middle_of_our_rewrite_wins_and_we_retry(
         table.execute(operation)
 
     right = delta.facts(spark, spoiled)
-    assert right[0] == 1600
+    assert right[0] == 640
     assert table.verdict(operation, {"causes": ["x"]}).finding is Finding.NOT_DONE
     failure = table.failure(operation, lost.value)
     assert (failure.reason, failure.remedy) == ("write-conflict", Remedy.RETRY)
     assert failure.delay is not None
     again = table.finish(operation)
-    assert again.result["rows_out"] == 1600
+    assert again.result["rows_out"] == 640
     assert delta.facts(spark, spoiled) == right
     assert delta.operations(spoiled).count("OPTIMIZE") == 1
 
 
+@pytest.mark.long
 def test_a_rewrite_in_the_middle_of_an_append_harms_nobody(
     spark: SparkSession, spoiled: Path, harness_for: HarnessFor
 ) -> None:
@@ -69,10 +71,11 @@ def test_a_rewrite_in_the_middle_of_an_append_harms_nobody(
     with meddling(spark, elsewhere(lambda: keep(table.serve("optimize")))):
         delta.append(spark.newSession(), spoiled, number=50)
 
-    assert delta.facts(spark, spoiled)[0] == 1800 + delta.ROWS_EACH
+    assert delta.facts(spark, spoiled)[0] == 720 + delta.ROWS_EACH
     assert delta.operations(spoiled)[-2:] == ["OPTIMIZE", "WRITE"]
 
 
+@pytest.mark.long
 def test_a_writer_whose_delete_loses_to_our_rewrite_is_not_starved(
     spark: SparkSession, spoiled: Path, harness_for: HarnessFor
 ) -> None:
@@ -85,9 +88,9 @@ def test_a_writer_whose_delete_loses_to_our_rewrite_is_not_starved(
     ):
         delta.delete(writer, spoiled, "id % 10 = 7")
 
-    assert delta.facts(spark, spoiled)[0] == 1800
+    assert delta.facts(spark, spoiled)[0] == 720
     delta.delete(writer, spoiled, "id % 10 = 7")
-    assert delta.facts(spark, spoiled)[0] == 1600
+    assert delta.facts(spark, spoiled)[0] == 640
     assert isinstance(table.wants("optimize"), Skip), "the writer's next attempt meets nobody"
     assert isinstance(table.wants("purge"), Skip)
 

@@ -11,8 +11,9 @@ from lakehand.testing.harness import PluginHarness
 from tests import delta_tables as delta
 from tests.jobs.delta.conftest import HarnessFor
 from tests.jobs.delta.meddlers import die, meddling
+from tests.kit.tiers import long_values
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.spark
 REWRITES = {"optimize": "OPTIMIZE", "z-order": "OPTIMIZE", "purge": "REORG"}
 SETTINGS = {"z_order__columns": "id", "z_order__min_bytes": "1"}
 
@@ -40,7 +41,7 @@ def test_a_job_that_dies_before_its_commit_has_done_nothing_and_is_done_again(
     assert delta.facts(spark, spoiled) == facts
 
 
-@pytest.mark.parametrize("action", sorted(REWRITES))
+@pytest.mark.parametrize("action", ["optimize", *long_values("purge", "z-order")])
 def test_a_job_that_dies_after_its_commit_is_done_and_not_done_twice(
     spark: SparkSession, spoiled: Path, harness_for: HarnessFor, action: str
 ) -> None:
@@ -62,6 +63,7 @@ def test_a_job_that_dies_after_its_commit_is_done_and_not_done_twice(
     assert delta.facts(spark, spoiled)[0] == facts[0] + 10
 
 
+@pytest.mark.long
 def test_a_vacuum_that_dies_is_finished_by_the_next_attempt(
     spark: SparkSession, old: Path, harness_for: HarnessFor
 ) -> None:

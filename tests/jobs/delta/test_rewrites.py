@@ -42,16 +42,16 @@ def after(operation: Operation) -> Any:
     return operation.result["after"]
 
 
-def test_a_hundred_small_files_with_deletion_vectors_become_one(
+def test_small_files_with_deletion_vectors_become_one(
     spark: SparkSession, spoiled: Path, harness_for: HarnessFor
 ) -> None:
     table = harness_for(spoiled)
-    assert trigger(table, "optimize").startswith("100 of 100 files are under 96.0 MB: ")
+    assert trigger(table, "optimize").startswith("24 of 24 files are under 96.0 MB: ")
 
     done = serve(spark, table, spoiled, "optimize")
 
-    assert (done.result["files_removed"], done.result["files_added"]) == (100, 1)
-    assert done.result["rows_in"] == done.result["rows_out"] == 1800
+    assert (done.result["files_removed"], done.result["files_added"]) == (24, 1)
+    assert done.result["rows_in"] == done.result["rows_out"] == 720
     assert (after(done)["files"], after(done)["deletion_vectors"]) == (1, 0)
     assert "1 of 1 files are under" in skipped(table, "optimize")
     assert skipped(table, "purge") == "none of 1 files has a deletion vector"
@@ -63,7 +63,7 @@ def test_deletion_vectors_are_purged_and_no_other_file_is_touched(
     delta.append(spark, spoiled, number=10)
     whole = delta.live_files(spoiled, without_vectors=True)
     table = harness_for(spoiled)
-    assert "of 101 files have deletion vectors: 200 of " in trigger(table, "purge")
+    assert "of 25 files have deletion vectors: 80 of " in trigger(table, "purge")
 
     done = serve(spark, table, spoiled, "purge")
 
@@ -73,12 +73,11 @@ def test_deletion_vectors_are_purged_and_no_other_file_is_touched(
     assert done.result["rows_in"] == done.result["rows_out"]
 
 
-@pytest.mark.long
 def test_a_z_order_is_repeated_only_when_enough_was_written_since(
     spark: SparkSession, spoiled: Path, harness_for: HarnessFor
 ) -> None:
-    table = harness_for(spoiled, z_order__columns="id, p", z_order__min_bytes="1", z_order__target_file_bytes="65536")
-    assert trigger(table, "z-order").startswith("100 of 100 files with ")
+    table = harness_for(spoiled, z_order__columns="id, p", z_order__min_bytes="1", z_order__target_file_bytes="32768")
+    assert trigger(table, "z-order").startswith("24 of 24 files with ")
 
     done = serve(spark, table, spoiled, "z-order")
     assert after(done)["files"] > 1, "several files, each with ids of its own"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of each version that need an archive, or have a dead write; made once, and copied for each test."""
+"""Tables that need an archive, have a dead write, or have two commits to merge; made once, and copied for each test."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ OFF = {"hoodie.metadata.enable": "false"}
 COMMITS = 6
 ROWS = 4
 Copy = Callable[[str], Path]
+MergeOnRead = Callable[[str, Mapping[str, str]], Path]
 
 
 def version(number: str) -> dict[str, str]:
@@ -72,5 +73,21 @@ def failed(spark: SparkSession, tmp_path: Path, tmp_path_factory: pytest.TempPat
         path = Path(shutil.copytree(template / "orders", tmp_path / "orders"))
         hudi_failures.age(path)
         return path
+
+    return copy
+
+
+@pytest.fixture
+def merge_on_read(spark: SparkSession, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> MergeOnRead:
+    """Merge-on-read tables with two commits, of a writer that shares its lock and has these options."""
+
+    def make(path: Path, options: Mapping[str, str]) -> None:
+        hudi.make_table(spark, path, commits=2, options={**LOCKING, **options})
+
+    def copy(name: str, options: Mapping[str, str]) -> Path:
+        """The name is that of the options."""
+        table = "it's a table"  # its folder keeps the name that Hudi knows it by
+        template = made_once(tmp_path_factory, f"merge_on_read/{name}", lambda folder: make(folder / table, options))
+        return Path(shutil.copytree(template / table, tmp_path / table))
 
     return copy

@@ -17,11 +17,7 @@ from tests.jobs.hudi.conftest import COMMITS, ROWS, Copy, admitted, harness, ver
 from tests.jobs.hudi.service import LOCKING, table_state, unchanged
 from tests.kit.tiers import long_values
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.long,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 NOTHING_LEFT = "4 commits are on the active timeline; an archive keeps 4 and begins above 5"
 
 
@@ -45,7 +41,7 @@ class Killed(Exception):
     """The driver dies here."""
 
 
-@pytest.mark.parametrize("number", ["6", *long_values("8"), "9"])
+@pytest.mark.parametrize("number", [*long_values("6", "8"), "9"])
 def test_a_timeline_is_archived_once_and_its_writer_goes_on(number: str, spark: SparkSession, long: Copy) -> None:
     path = long(number)
     table, before = harness(spark, path), commits(path)
@@ -67,7 +63,7 @@ def test_a_timeline_is_archived_once_and_its_writer_goes_on(number: str, spark: 
     writes(spark, path, COMMITS + 1, number)
 
 
-@pytest.mark.parametrize("number", ["6", "9"])
+@pytest.mark.parametrize("number", [*long_values("6"), "9"])
 def test_a_job_that_dies_before_it_has_deleted_the_archived_files_is_finished_by_the_next_attempt(
     number: str, spark: SparkSession, long: Copy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,6 +114,7 @@ def test_a_job_that_dies_after_the_archive_is_done_and_archives_no_more(spark: S
     assert len(commits(path)) == 5
 
 
+@pytest.mark.long
 def test_a_writer_commits_while_its_timeline_is_archived(spark: SparkSession, long: Copy) -> None:
     path = long("9")
     table = harness(spark, path)
@@ -134,6 +131,7 @@ def test_a_writer_commits_while_its_timeline_is_archived(spark: SparkSession, lo
     assert len(commits(path)) >= 4
 
 
+@pytest.mark.long
 def test_what_a_savepoint_holds_stays_readable_through_archive_clean_and_dropped_partitions(
     spark: SparkSession, long: Copy
 ) -> None:

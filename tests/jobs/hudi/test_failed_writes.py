@@ -17,11 +17,7 @@ from tests.jobs.hudi.conftest import ROWS, Copy, admitted, harness, version
 from tests.jobs.hudi.service import unchanged
 from tests.kit.tiers import long_values
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.long,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 ACTION = "rollback-failed-writes"
 AT_REST = Skip(reason="pending writes: 0")
 
@@ -45,7 +41,7 @@ def writes(spark: SparkSession, path: Path, number: int, table_version: str) -> 
     assert hudi.rows(spark, path) == hudi.expected(number, ROWS)
 
 
-@pytest.mark.parametrize("number", ["6", *long_values("8"), "9"])
+@pytest.mark.parametrize("number", [*long_values("6", "8"), "9"])
 def test_a_dead_write_is_rolled_back_once_and_the_next_writer_goes_on(
     number: str, spark: SparkSession, failed: Copy
 ) -> None:
@@ -137,6 +133,7 @@ def test_while_somebody_holds_the_lock_nothing_is_done_and_no_attempt_is_lost(
     table.settled(operation, table.execute(operation))
 
 
+@pytest.mark.long
 def test_a_live_write_and_a_plan_beside_a_dead_write_are_left_alone(spark: SparkSession, failed: Copy) -> None:
     path = failed("9")
     planning = {**version("9"), **hudi.scheduling_clustering(1)}

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Indexes of real tables: built because they were asked for, kept by writers that have them on, dropped by others."""
 
-import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +8,8 @@ from pyspark.sql import SparkSession
 
 from lakehand.spi import Finding, Scheduling, Skip
 from tests import hudi_tables as hudi
+from tests.jobs.hudi.conftest import MergeOnRead
 from tests.jobs.hudi.service import LOCKING, SERVICE, Service
-from tests.kit.templates import made_once
 from tests.kit.tiers import long_values
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
@@ -20,12 +18,9 @@ ASKED = {**SERVICE, "hudi.indexing.indexes": "record_index", "hudi.indexing.writ
 PARTITIONS = "hoodie.table.metadata.partitions"
 
 
-def table_of(spark: SparkSession, version: int, folder: Path, factory: pytest.TempPathFactory) -> Service:
-    def make(at: Path) -> None:
-        hudi.make_table(spark, at / "keys", commits=2, options={**LOCKING, **hudi.VERSIONS[version]})
-
-    template = made_once(factory, f"indexing/{version}", make)
-    path = Path(shutil.copytree(template / "keys", folder / "keys"))
+def table_of(spark: SparkSession, version: int, merge_on_read: MergeOnRead) -> Service:
+    name = "on" if version == 9 else f"version {version}"
+    path = merge_on_read(name, hudi.VERSIONS[version])
     return Service(spark=spark, path=path, scheduling=Scheduling.SERVICE, properties=ASKED)
 
 
@@ -35,13 +30,13 @@ def version(request: pytest.FixtureRequest) -> int:
 
 
 @pytest.fixture
-def table(spark: SparkSession, version: int, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Service:
-    return table_of(spark, version, tmp_path, tmp_path_factory)
+def table(spark: SparkSession, version: int, merge_on_read: MergeOnRead) -> Service:
+    return table_of(spark, version, merge_on_read)
 
 
 @pytest.fixture
-def one(spark: SparkSession, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Service:
-    return table_of(spark, 9, tmp_path, tmp_path_factory)
+def one(spark: SparkSession, merge_on_read: MergeOnRead) -> Service:
+    return table_of(spark, 9, merge_on_read)
 
 
 def indexes(table: Service) -> set[str]:

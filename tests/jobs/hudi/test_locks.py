@@ -12,7 +12,7 @@ from lakehand.jobs.hudi.locks import refuse_missing_lock
 from lakehand.jobs.job import Job
 from lakehand.testing.harness import boundary_parameter
 from lakehand.writer import storage_lock
-from tests import hudi_tables as hudi
+from tests import small_tables
 from tests.java_classes import make_jar
 from tests.jobs.class_loaders import on_class_path
 from tests.jobs.hudi.service import Service
@@ -27,8 +27,7 @@ IN_AWS = {
 
 
 def test_nothing_is_done_where_the_class_of_the_lock_is_missing(spark: SparkSession, tmp_path: Path) -> None:
-    path = tmp_path / "trips"
-    hudi.make_table(spark, path, commits=2, options=hudi.scheduling_compaction(2))
+    path = small_tables.hudi(tmp_path / "orders_v9")
     before = sorted(path.rglob("*"))
     service = Service(spark=spark, path=path, properties=IN_AWS)
 

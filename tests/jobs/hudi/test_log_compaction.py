@@ -10,34 +10,34 @@ from pyspark.sql import SparkSession
 from lakehand.jobs.hudi import log_compaction, rollbacks
 from lakehand.spi import Finding, Scheduling, Skip
 from tests import hudi_tables as hudi
+from tests.jobs.hudi.conftest import OFF
 from tests.jobs.hudi.service import LOCKING, SERVICE, Service
 from tests.kit.templates import made_once
-from tests.kit.tiers import long_values
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.long,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
-VERSIONS: dict[int, dict[str, str]] = {
-    8: {"hoodie.write.table.version": "8", "hoodie.write.auto.upgrade": "false"},
-    9: {},
-}
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 # The newest commit wins, whatever the rows say: a merged block must not be taken for a newer one.
 BY_COMMIT = {"hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING"}
+KINDS = {"8": {**OFF, **hudi.VERSIONS[8]}, "9": OFF, "9 with a metadata table": {}}
 
 
 @pytest.fixture
-def options(request: pytest.FixtureRequest) -> dict[str, str]:
-    return {**LOCKING, **BY_COMMIT, **hudi.VERSIONS[getattr(request, "param", 9)]}
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(getattr(request, "param", "9"))
+
+
+@pytest.fixture
+def options(kind: str) -> dict[str, str]:
+    return {**LOCKING, **BY_COMMIT, **KINDS[kind]}
 
 
 @pytest.fixture
 def path(
-    spark: SparkSession, options: dict[str, str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+    spark: SparkSession, kind: str, options: dict[str, str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    name = f"logs_{options.get('hoodie.write.table.version', '9')}"
-    template = made_once(tmp_path_factory, name, lambda at: hudi.make_table(spark, at / "trips", options=options))
+    def make(folder: Path) -> None:
+        hudi.make_table(spark, folder / "trips", options=options)
+
+    template = made_once(tmp_path_factory, f"logs/{kind}", make)
     return Path(shutil.copytree(template / "trips", tmp_path / "trips"))
 
 
@@ -45,7 +45,8 @@ def by_service(spark: SparkSession, path: Path) -> Service:
     return Service(spark=spark, path=path, scheduling=Scheduling.SERVICE, properties=SERVICE)
 
 
-@pytest.mark.parametrize("options", [*long_values(8), 9], indirect=True)
+@pytest.mark.long
+@pytest.mark.parametrize("kind", KINDS, indirect=True)
 def test_plans_of_the_writer_and_of_our_own_are_done_while_the_writer_goes_on(
     spark: SparkSession, path: Path, options: dict[str, str]
 ) -> None:
@@ -92,6 +93,7 @@ def test_an_attempt_that_died_before_its_commit_is_rolled_back_and_the_next_plan
     assert len(by_service(spark, path).serve("log-compaction")) == 1
 
 
+@pytest.mark.long
 def test_an_attempt_that_died_after_its_commit_is_done_and_not_done_twice(
     spark: SparkSession, path: Path, options: dict[str, str]
 ) -> None:
@@ -110,6 +112,7 @@ def test_an_attempt_that_died_after_its_commit_is_done_and_not_done_twice(
     assert len(hudi.completed(path, planned)) == 1
 
 
+@pytest.mark.long
 def test_a_plan_that_a_compaction_overtook_is_removed(spark: SparkSession, path: Path, options: dict[str, str]) -> None:
     planned = hudi.leave_log_compaction_plan(spark, path, options)
     hudi.upsert(spark, path, number=4, options={**options, **hudi.scheduling_compaction(1)})

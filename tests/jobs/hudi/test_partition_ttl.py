@@ -23,12 +23,9 @@ from tests.formats.hudi.runtime import operation
 from tests.jobs.hudi.service import LOCKING, SERVICE, Service
 from tests.kit.interruptions import Hook, Interruptions, Killed, die, run_job
 from tests.kit.templates import made_once
+from tests.kit.tiers import long_values
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.long,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 PROPERTIES = {**SERVICE, "hudi.partition-ttl.retain": "30d"}
 OPTIONS = {**LOCKING, "hoodie.metadata.enable": "false"}
 KINDS = {
@@ -69,7 +66,7 @@ def expiring(spark: SparkSession, kind: str, folder: Path, factory: pytest.TempP
     return Expiring(spark=spark, path=path, scheduling=Scheduling.SERVICE, properties=PROPERTIES)
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=["v9-mor", *long_values("v8-cow", "v6-mor")])
 def table(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Expiring:
@@ -156,6 +153,7 @@ def test_a_dry_run_lists_the_partitions_and_drops_none(one: Expiring) -> None:
     assert [file[0] for file in hudi.instant_files(one.path)] == before
 
 
+@pytest.mark.long
 def test_the_metadata_table_and_the_next_commits_are_right(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

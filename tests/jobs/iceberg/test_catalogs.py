@@ -15,11 +15,12 @@ from lakehand.spi import Catalog, Format
 from tests import iceberg_tables as iceberg
 from tests.iceberg_tables import Warehouse
 from tests.jobs.iceberg.service import admitted, execute, given, harness, skipped
+from tests.kit.tiers import long_values
 
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize("kind", ["jdbc", "hadoop"])
+@pytest.mark.parametrize("kind", ["jdbc", *long_values("hadoop")])
 def test_a_table_of_a_catalog_is_found_and_served(kind: str, spark: SparkSession, tmp_path: Path) -> None:
     properties = {
         "warehouse": str(tmp_path / "lake"),

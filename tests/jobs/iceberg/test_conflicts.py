@@ -14,14 +14,17 @@ from pyspark.sql import SparkSession
 
 from lakehand.spi import Finding, Remedy
 from tests.iceberg_tables import Warehouse
-from tests.jobs.iceberg.conftest import Damaged
+from tests.jobs.iceberg.conftest import ROWS, Damaged
 from tests.jobs.iceberg.service import admitted, execute, harness, skipped
 from tests.kit.polling import wait_for
+from tests.kit.tiers import long_values
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.spark
 TIMEOUT = 120  # seconds
+TENTH = ROWS // 8  # of the rows before a fifth was deleted
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("action", ["rewrite-data", "rewrite-manifests"])
 def test_rows_that_are_appended_in_the_middle_stay(
     action: str, spark: SparkSession, warehouse: Warehouse, history: Path
@@ -36,7 +39,7 @@ def test_rows_that_are_appended_in_the_middle_stay(
     assert warehouse.sql(f"SELECT count(*) FROM {warehouse.name(history)} WHERE id >= 5000")[0][0] == 10
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [2, *long_values(3)])
 def test_a_delete_in_the_middle_wins_and_the_next_attempt_plans_anew(
     version: int, spark: SparkSession, warehouse: Warehouse, damaged: Damaged
 ) -> None:
@@ -50,10 +53,10 @@ def test_a_delete_in_the_middle_wins_and_the_next_attempt_plans_anew(
     assert service.verdict(operation, {}).finding is Finding.NOT_DONE
     failure = service.failure(operation, lost.value)
     assert (failure.reason, failure.remedy, failure.delay) == ("write-conflict", Remedy.RETRY, timedelta(minutes=1))
-    assert warehouse.checksum(table)[0] == 700
+    assert warehouse.checksum(table)[0] == ROWS - TENTH
     again = service.admitted(operation)
     service.settled(again, execute(service, again))
-    assert warehouse.checksum(table)[0] == 700
+    assert warehouse.checksum(table)[0] == ROWS - TENTH
     assert "row-level writers have 10 min to themselves" in rest(service.wants, warehouse, table)
 
 
@@ -67,7 +70,7 @@ def many_deletes(warehouse: Warehouse) -> Path:
     return table
 
 
-@pytest.mark.parametrize("write", ["append", "delete"])
+@pytest.mark.parametrize("write", ["delete", *long_values("append")])
 def test_a_write_in_the_middle_of_a_merge_of_deletes_stays(
     write: str, spark: SparkSession, warehouse: Warehouse
 ) -> None:
@@ -91,6 +94,7 @@ def right_rows(warehouse: Warehouse, table: Path) -> tuple[int, ...]:
     return tuple(warehouse.sql(f"SELECT {counts} FROM {warehouse.name(table)}")[0])
 
 
+@pytest.mark.long
 def test_an_append_that_began_before_our_merge_of_deletes_ends_with_the_right_rows(
     spark: SparkSession, warehouse: Warehouse, tmp_path: Path
 ) -> None:
@@ -112,11 +116,15 @@ def rest(wants: Callable[[str], object], warehouse: Warehouse, table: Path) -> s
 
 
 WRITES = {
-    "delete": ("DELETE FROM {table} WHERE id % 10 = 6 AND held(id)", 700),
-    "append": ("INSERT INTO {table} SELECT id + 9000, p, v, note FROM {table} WHERE id % 10 = 6 AND held(id)", 900),
+    "delete": ("DELETE FROM {table} WHERE id % 10 = 6 AND held(id)", ROWS - TENTH),
+    "append": (
+        "INSERT INTO {table} SELECT id + 9000, p, v, note FROM {table} WHERE id % 10 = 6 AND held(id)",
+        ROWS + TENTH,
+    ),
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("write", WRITES)
 def test_a_write_that_began_before_our_commit_ends_with_the_right_rows(
     write: str, spark: SparkSession, warehouse: Warehouse, damaged: Damaged, tmp_path: Path
@@ -126,12 +134,12 @@ def test_a_write_that_began_before_our_commit_ends_with_the_right_rows(
     text = statement.format(table=warehouse.name(table))
     with writing(warehouse, text, tmp_path) as writer:
         service.serve("rewrite-data")
-        assert warehouse.checksum(table)[0] == 800
+        assert warehouse.checksum(table)[0] == ROWS
 
     error = writer.exception()
     if error is not None:
         assert "Cannot commit, missing data files" in str(error)
-        assert warehouse.checksum(table)[0] == 800
+        assert warehouse.checksum(table)[0] == ROWS
         warehouse.sql(text)
     assert (error is None) == (write == "append")
     assert warehouse.checksum(table)[0] == expected

@@ -14,6 +14,7 @@ from lakehand.testing.harness import PluginHarness
 from tests import iceberg_tables as iceberg
 from tests.iceberg_tables import Warehouse
 from tests.jobs.iceberg.service import admitted, execute, execute_raw, given, harness, reason, skipped
+from tests.kit.tiers import long_values
 
 pytestmark = pytest.mark.spark
 
@@ -124,7 +125,7 @@ def test_odd_parameters_straight_to_the_job_harm_nothing(
     assert iceberg.snapshot_ids(history) == ids
 
 
-@pytest.mark.parametrize("kind", ["tag", "branch"])
+@pytest.mark.parametrize("kind", ["tag", *long_values("branch")])
 def test_a_tag_or_branch_that_is_made_in_the_middle_is_honoured(
     kind: str, spark: SparkSession, warehouse: Warehouse, history: Path
 ) -> None:

@@ -15,7 +15,7 @@ from tests.iceberg_tables import Warehouse
 from tests.jobs.iceberg.service import admitted, adopt, execute, execute_raw, given, harness, junk, opened
 
 pytestmark = pytest.mark.spark
-HOUR, MINUTE = 3_600_000, 60_000
+HOUR = 3_600_000
 
 
 def now() -> int:
@@ -52,37 +52,6 @@ def test_a_rollback_in_the_middle_still_leaves_as_many_snapshots_as_are_to_stay(
 
 def snapshots(table: Path) -> list[int]:
     return iceberg.snapshot_ids(table)
-
-
-def test_the_newest_checkpoint_of_each_flink_sink_stays(spark: SparkSession, history: Path) -> None:
-    ids, document = snapshots(history), iceberg.metadata(history)
-    for at, (job, sink) in enumerate([("a", "x"), ("a", "x"), ("a", "y"), ("b", "x")]):
-        document["snapshots"][at]["summary"] |= {"flink.job-id": job, "flink.operator-id": sink}
-    iceberg.edit(history, document)
-
-    result = expire(harness(spark, history), history, expire=ids[:5], dry_run=True)
-
-    assert (result["expired"], result["kept"]) == ([ids[0], ids[4]], ids[1:4])
-
-
-def test_a_service_whose_clock_is_ahead_expires_nothing_of_the_last_day(spark: SparkSession, history: Path) -> None:
-    ids, document = snapshots(history), iceberg.metadata(history)
-    document["snapshots"][3]["timestamp-ms"] = now() - 24 * HOUR + 3 * MINUTE
-    iceberg.edit(history, document)
-
-    result = expire(harness(spark, history), history, expire=ids[2:4], older_than=now() - 24 * HOUR + 6 * MINUTE)
-
-    assert (result["expired"], result["kept"]) == ([ids[2]], [ids[3]])
-
-
-def test_the_last_snapshots_of_a_table_without_a_current_one_stay(spark: SparkSession, history: Path) -> None:
-    ids = snapshots(history)
-    iceberg.edit(history, {**iceberg.metadata(history), "refs": {}, "current-snapshot-id": -1, "snapshot-log": []})
-
-    with pytest.raises(Exception, match="no snapshot would be left"):
-        expire(harness(spark, history), history, expire=ids)
-
-    assert snapshots(history) == ids
 
 
 @pytest.mark.long

@@ -15,8 +15,9 @@ from tests.iceberg_tables import Warehouse
 from tests.jobs.iceberg.conftest import put_back
 from tests.jobs.iceberg.service import admitted, execute, harness, opened, reason, skipped
 from tests.kit.interruptions import Killed, die
+from tests.kit.tiers import long_values
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.spark
 TABLE, PARTITIONS = "compute-statistics", "compute-partition-statistics"
 LISTS = {TABLE: "statistics", PARTITIONS: "partition-statistics"}
 BOTH = pytest.mark.parametrize("action", [TABLE, PARTITIONS])
@@ -44,7 +45,7 @@ def distinct(table: Path, snapshot: int) -> dict[int, int]:
     return {blob["fields"][0]: int(blob["properties"]["ndv"]) for blob in blobs}
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("version", [2, *long_values(1, 3)])
 def test_statistics_of_each_format_version_are_computed_once(
     version: int, spark: SparkSession, warehouse: Warehouse
 ) -> None:
@@ -66,6 +67,7 @@ def test_statistics_of_each_format_version_are_computed_once(
     assert warehouse.checksum(table) == rows
 
 
+@pytest.mark.long
 def test_columns_are_chosen_and_a_second_file_takes_the_place_of_the_first(
     spark: SparkSession, warehouse: Warehouse, table: Path
 ) -> None:
@@ -88,7 +90,7 @@ def test_columns_are_chosen_and_a_second_file_takes_the_place_of_the_first(
 
 
 @BOTH
-@pytest.mark.parametrize("moment", ["computing", "setting"])
+@pytest.mark.parametrize("moment", ["setting", *long_values("computing")])
 def test_a_driver_that_dies_before_the_file_is_set_has_done_nothing(
     action: str, moment: str, spark: SparkSession, warehouse: Warehouse, table: Path
 ) -> None:
@@ -125,7 +127,7 @@ def test_a_driver_that_dies_after_the_file_is_set_has_done_it_and_nobody_does_it
 
 
 @BOTH
-@pytest.mark.parametrize("moment", ["computing", "setting"])
+@pytest.mark.parametrize("moment", ["setting", *long_values("computing")])
 def test_what_a_writer_commits_meanwhile_stays_and_makes_statistics_older(
     action: str, moment: str, spark: SparkSession, warehouse: Warehouse, table: Path
 ) -> None:
@@ -150,6 +152,7 @@ def test_what_a_writer_commits_meanwhile_stays_and_makes_statistics_older(
     assert len(entries(table, action)) == 2
 
 
+@pytest.mark.long
 def test_a_snapshot_that_is_expired_meanwhile_gets_none_and_the_next_attempt_takes_another(
     spark: SparkSession, warehouse: Warehouse, table: Path
 ) -> None:
@@ -185,6 +188,7 @@ def test_partition_statistics_whose_file_was_lost_are_computed_again(spark: Spar
     assert asked.result["changed"] is False
 
 
+@pytest.mark.long
 def test_expired_snapshots_take_their_statistics_along_and_the_others_keep_theirs(
     spark: SparkSession, warehouse: Warehouse, table: Path
 ) -> None:

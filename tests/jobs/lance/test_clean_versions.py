@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cleaning of old versions: what may go goes, and nothing that is live, young, tagged, branched or being written."""
+"""Cleaning of old versions, without Spark: what may go goes; what is live, young, tagged or uncommitted stays."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -10,7 +10,6 @@ from typing import Any
 import lance
 import pytest
 from lance.fragment import write_fragments
-from pyspark.sql import SparkSession
 
 from lakehand.formats.lance import LanceProcessFactory
 from lakehand.jobs.lance.clean_versions import LiveFileInDanger, limits_of, refuse_live_files
@@ -20,7 +19,7 @@ from lakehand.testing import untouched
 from tests import lance_tables
 from tests.formats.classifying import failure_of
 from tests.formats.lance.runtime import harness
-from tests.jobs.lance.meddling import execute
+from tests.jobs.lance.meddling import execute_here
 from tests.kit.interruptions import Killed, die
 
 OLD = timedelta(days=20)
@@ -38,10 +37,9 @@ def make_history(folder: Path) -> Path:
     return path
 
 
-@pytest.mark.spark
-def test_a_hundred_old_versions_and_their_files_go(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_hundred_old_versions_and_their_files_go(tmp_path: Path) -> None:
     path = make_history(tmp_path)
-    subject, before, files = harness(path, session=spark), lance_tables.facts(path), data_files(path)
+    subject, before, files = harness(path), lance_tables.facts(path), data_files(path)
 
     done = subject.serve("clean-versions")
 
@@ -55,10 +53,9 @@ def test_a_hundred_old_versions_and_their_files_go(spark: SparkSession, tmp_path
     assert skip.reason.startswith("0 of 10 versions are older than 14d")
 
 
-@pytest.mark.spark
-def test_a_dry_run_lists_exactly_what_would_go_and_deletes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_dry_run_lists_exactly_what_would_go_and_deletes_nothing(tmp_path: Path) -> None:
     path = make_history(tmp_path)
-    subject = harness(path, session=spark)
+    subject = harness(path)
     operation = subject.admitted(subject.asked("clean-versions", dry_run=True))
     with untouched(path):
         listed = subject.execute(operation)
@@ -72,8 +69,7 @@ def test_a_dry_run_lists_exactly_what_would_go_and_deletes_nothing(spark: SparkS
     assert (listed["would_delete_files"], listed["would_delete_versions"]) == (len(gone), 100)
 
 
-@pytest.mark.spark
-def test_tagged_branched_young_and_uncommitted_files_stay(spark: SparkSession, tmp_path: Path) -> None:
+def test_tagged_branched_young_and_uncommitted_files_stay(tmp_path: Path) -> None:
     path = make_history(tmp_path)
     dataset = lance.dataset(str(path))
     dataset.tags.create("release", 20)
@@ -82,7 +78,7 @@ def test_tagged_branched_young_and_uncommitted_files_stay(spark: SparkSession, t
     kept = {name: lance_tables.facts(path, name) for name in ("release", 40, 101, 105)}
     branch = rows_of(lance.dataset(str(path)).checkout_version(("experiment", None)))
 
-    harness(path, {"lance.clean-versions.max-age": "1s"}, session=spark).serve("clean-versions")
+    harness(path, {"lance.clean-versions.max-age": "1s"}).serve("clean-versions")
 
     assert lance_tables.versions(path) == [20, 40, *range(101, 111)]
     assert {name: lance_tables.facts(path, name) for name in kept} == kept
@@ -92,20 +88,18 @@ def test_tagged_branched_young_and_uncommitted_files_stay(spark: SparkSession, t
     assert lance_tables.facts(path)[0] == 580
 
 
-@pytest.mark.spark
-def test_the_newest_versions_are_retained_whatever_their_age(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_newest_versions_are_retained_whatever_their_age(tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=12)
     lance_tables.make_older(path, timedelta(days=4000))
     before = lance_tables.facts(path)
 
-    harness(path, {"lance.clean-versions.retain-versions": "3"}, session=spark).serve("clean-versions")
+    harness(path, {"lance.clean-versions.retain-versions": "3"}).serve("clean-versions")
     assert lance_tables.versions(path) == [10, 11, 12]
-    harness(path, {"lance.clean-versions.retain-versions": "0"}, session=spark).serve("clean-versions")
+    harness(path, {"lance.clean-versions.retain-versions": "0"}).serve("clean-versions")
 
     assert (lance_tables.versions(path), lance_tables.facts(path)) == ([12], before)
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     "odd",
     [
@@ -119,12 +113,10 @@ def test_the_newest_versions_are_retained_whatever_their_age(spark: SparkSession
         {"retain_versions": None},
     ],
 )
-def test_odd_parameters_given_straight_to_the_job_delete_nothing(
-    spark: SparkSession, tmp_path: Path, odd: dict[str, Any]
-) -> None:
+def test_odd_parameters_given_straight_to_the_job_delete_nothing(tmp_path: Path, odd: dict[str, Any]) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=3)
     lance_tables.make_older(path, timedelta(hours=23, minutes=30))
-    subject = harness(path, session=spark)
+    subject = harness(path)
     operation = subject.asked("clean-versions")
     cutoff = ago(odd.get("hours", 240))
     parameters: dict[str, Any] = {"location": str(path), "cutoff_ms": cutoff, "retain_versions": 1, **odd}
@@ -169,16 +161,13 @@ def test_a_live_file_among_the_candidates_stops_everything(tmp_path: Path, holde
     assert failure_of(LanceProcessFactory(), "clean-versions", status).remedy is Remedy.FATAL
 
 
-@pytest.mark.spark
-def test_a_job_that_dies_before_it_deletes_is_repeated_and_one_that_dies_after_it_is_not(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_job_that_dies_before_it_deletes_is_repeated_and_one_that_dies_after_it_is_not(tmp_path: Path) -> None:
     path = make_history(tmp_path)
-    subject, before = harness(path, session=spark), lance_tables.facts(path)
+    subject, before = harness(path), lance_tables.facts(path)
     wanted = subject.asked("clean-versions")
     operation = subject.admitted(wanted)
     with pytest.raises(Killed):
-        execute(subject, operation, "removing 100 versions", die)
+        execute_here(operation, "removing 100 versions", die)
     assert subject.verdict(operation, {}).finding is Finding.NOT_DONE
     subject.execute(operation)
 
@@ -190,13 +179,12 @@ def test_a_job_that_dies_before_it_deletes_is_repeated_and_one_that_dies_after_i
     assert lance_tables.facts(path) == before
 
 
-@pytest.mark.spark
-def test_an_append_in_the_middle_of_a_cleaning_is_kept(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_append_in_the_middle_of_a_cleaning_is_kept(tmp_path: Path) -> None:
     path = make_history(tmp_path)
-    subject, rows = harness(path, session=spark), lance_tables.facts(path)[0]
+    subject, rows = harness(path), lance_tables.facts(path)[0]
     operation = subject.admitted(subject.asked("clean-versions"))
 
-    result = execute(subject, operation, "removing 100 versions", lambda: lance_tables.append(path, 90_000))
+    result = execute_here(operation, "removing 100 versions", lambda: lance_tables.append(path, 90_000))
 
     assert subject.settled(operation, result).result["changed"] is True
     assert lance_tables.facts(path)[0] == rows + 10

@@ -31,8 +31,8 @@ def partitions(lake: Lake, name: str) -> None:
 
 
 def keyed(lake: Lake, name: str) -> None:
-    """Seven sorted runs in each of 16 buckets, with updates and deletes."""
-    lake.create(name, paimon.KEYED)
+    """Seven sorted runs in each of 4 buckets, with updates and deletes."""
+    lake.create(name, {**paimon.KEYED, "bucket": "4"})
     lake.append(name, 0, 400)
     for number in range(5):
         lake.append(name, number * 60, 200)
@@ -40,13 +40,13 @@ def keyed(lake: Lake, name: str) -> None:
 
 
 def history(lake: Lake, name: str) -> None:
-    """One snapshot per commit of a stream, compacted once."""
+    """36 snapshots, one per commit of a stream; the 26th is a compaction."""
     lake.create(name)
     writer = Writer(lake.spark, lake.path(name))
-    for number in range(105):
+    for number in range(25):
         writer.append([number])
-    lake.sql(f"CALL lake.sys.compact(table => 'shop.{name}', options => 'write-only=true,compaction.max.file-num=105')")
-    for number in range(105, 115):
+    lake.sql(f"CALL lake.sys.compact(table => 'shop.{name}', options => 'write-only=true,compaction.max.file-num=25')")
+    for number in range(25, 35):
         writer.append([number])
 
 

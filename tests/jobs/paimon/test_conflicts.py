@@ -11,13 +11,10 @@ from lakehand.testing.harness import PluginHarness
 from tests import paimon_tables as paimon
 from tests.jobs.paimon.conftest import Make
 from tests.jobs.paimon.service import disturbed, disturbed_plan, harness
+from tests.kit.tiers import long_values
 from tests.paimon_tables import Writer
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.long,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
 SORT = {"compact__strategy": "sort", "compact__order_columns": "v"}
 NEW = range(900_000, 900_005)
@@ -33,6 +30,7 @@ def new_operation(service: PluginHarness) -> Operation:
     return service.admitted(service.stored(answer))
 
 
+@pytest.mark.long
 def test_rows_that_are_appended_while_small_files_are_packed_stay(
     spark: SparkSession, lake_with: Make, tmp_path: Path
 ) -> None:
@@ -48,6 +46,7 @@ def test_rows_that_are_appended_while_small_files_are_packed_stay(
     assert lake.facts("small_files")[:2] == (before[0] + 5, before[1] + sum(n * 7 for n in NEW))
 
 
+@pytest.mark.long
 def test_a_writer_that_began_before_a_packing_and_commits_after_it_loses_nothing(
     spark: SparkSession, lake_with: Make
 ) -> None:
@@ -82,7 +81,7 @@ def test_a_packing_gives_way_to_a_delete_of_rows_and_is_planned_anew(
     assert lake.facts("small_files") == after
 
 
-@pytest.mark.parametrize("deleted", [False, True])
+@pytest.mark.parametrize("deleted", [*long_values(False), True])
 def test_rows_that_are_written_or_deleted_by_key_while_runs_are_merged_stay_so(
     deleted: bool, spark: SparkSession, lake_with: Make
 ) -> None:
@@ -100,6 +99,7 @@ def test_rows_that_are_written_or_deleted_by_key_while_runs_are_merged_stay_so(
     assert lake.facts("keyed")[:2] == expected
 
 
+@pytest.mark.long
 def test_a_delete_by_key_that_began_before_a_full_merge_and_commits_after_it_counts(
     spark: SparkSession, lake_with: Make, tmp_path: Path
 ) -> None:
@@ -117,6 +117,7 @@ def test_a_delete_by_key_that_began_before_a_full_merge_and_commits_after_it_cou
     assert lake.facts("keyed")[0] == before[0] + 5 - 5
 
 
+@pytest.mark.long
 def test_rows_that_are_appended_while_a_table_is_sorted_stay(spark: SparkSession, lake_with: Make) -> None:
     lake = lake_with("small_files")
     path, before = lake.path("small_files"), lake.facts("small_files")
@@ -153,6 +154,7 @@ def test_a_sort_gives_way_to_a_delete_of_rows_and_leaves_no_file_behind(spark: S
     assert lake.facts("small_files") == after
 
 
+@pytest.mark.long
 def test_an_overwrite_wins_whether_it_comes_before_a_sort_or_after_it(spark: SparkSession, lake_with: Make) -> None:
     lake = lake_with("small_files")
     path, service = lake.path("small_files"), harness(spark, lake.path("small_files"), **SORT)

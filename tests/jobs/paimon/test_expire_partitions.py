@@ -18,13 +18,10 @@ from tests import paimon_tables as paimon
 from tests.formats.paimon.handmade import partition_of
 from tests.jobs.paimon.conftest import Make
 from tests.jobs.paimon.service import disturbed, harness, killed
+from tests.kit.tiers import long_values
 from tests.paimon_tables import Lake
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.long,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 ACTION = "expire-partitions"
 
 
@@ -117,7 +114,7 @@ def test_a_writer_of_other_partitions_commits_beside_us(spark: SparkSession, lak
     assert ids(lake) == [*YOUNG, 900]
 
 
-@pytest.mark.parametrize("write", ["append", "compaction"])
+@pytest.mark.parametrize("write", ["append", *long_values("compaction")])
 def test_a_writer_of_an_announced_partition_wins_and_we_plan_anew(spark: SparkSession, lake: Lake, write: str) -> None:
     service = serviced(spark, lake)
     operation = admitted(service)
@@ -137,6 +134,7 @@ def test_a_writer_of_an_announced_partition_wins_and_we_plan_anew(spark: SparkSe
     assert ids(lake) == YOUNG
 
 
+@pytest.mark.long
 def test_a_table_with_a_key_drops_what_finds_buckets_and_deleted_rows_too(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path)
     for name, options in {
@@ -160,6 +158,7 @@ def test_a_table_with_a_key_drops_what_finds_buckets_and_deleted_rows_too(spark:
         assert len(ids(lake, name)) == 2
 
 
+@pytest.mark.long
 def test_whole_numbers_and_several_columns_make_a_time(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path)
     own = {"expiration-time": "9 d", "timestamp-formatter": "yyyyMMdd HH", "timestamp-pattern": "$day $hour"}
@@ -175,6 +174,7 @@ def test_whole_numbers_and_several_columns_make_a_time(spark: SparkSession, tmp_
     assert ids(lake, "h") == [2, 3]
 
 
+@pytest.mark.long
 def test_by_update_time_old_files_go_whatever_the_value_is(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

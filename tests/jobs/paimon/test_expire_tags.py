@@ -15,13 +15,10 @@ from lakehand.testing.harness import PluginHarness
 from tests import paimon_tables as paimon
 from tests.jobs.paimon.conftest import Make
 from tests.jobs.paimon.service import disturbed, harness, killed
+from tests.kit.tiers import long_values
 from tests.paimon_tables import Lake, Writer
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.long,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 ACTION = "expire-tags"
 
 
@@ -103,6 +100,7 @@ def test_a_tag_that_somebody_prolongs_meanwhile_stays(spark: SparkSession, lake:
     assert (tags(lake), rows(spark, lake, "over")) == (["double", "kept", "over"], 6)
 
 
+@pytest.mark.long
 def test_a_writer_commits_beside_us(spark: SparkSession, lake: Lake) -> None:
     service, writer = harness(spark, path_of(lake)), Writer(spark, path_of(lake))
     operation = admitted(service)
@@ -135,7 +133,7 @@ def make_branch(path: Path, tag: str, kind: str = "snapshot") -> None:
     (branch / kind / f"{kind}-{own['id']}").write_text(json.dumps(document))
 
 
-@pytest.mark.parametrize("kind", ["snapshot", "tag"])
+@pytest.mark.parametrize("kind", ["snapshot", *long_values("tag")])
 def test_files_that_a_branch_took_from_a_deleted_tag_stay(spark: SparkSession, lake: Lake, kind: str) -> None:
     """Paimon's own deletion of a tag takes them away."""
     path = path_of(lake)
@@ -150,7 +148,7 @@ def test_files_that_a_branch_took_from_a_deleted_tag_stay(spark: SparkSession, l
     assert rows(spark, lake, "again") == 3
 
 
-@pytest.mark.parametrize("cut", ["list", "manifest"])
+@pytest.mark.parametrize("cut", ["list", *long_values("manifest")])
 def test_nothing_is_deleted_while_what_stays_cannot_be_read(spark: SparkSession, lake: Lake, cut: str) -> None:
     """Paimon takes a list that was cut short for an empty one."""
     path = path_of(lake)
@@ -200,6 +198,7 @@ def test_a_job_never_deletes_a_tag_of_a_person(spark: SparkSession, lake: Lake, 
     assert len(tags(lake)) == 4
 
 
+@pytest.mark.long
 def test_automatic_tags_beyond_the_set_number_go(spark: SparkSession, lake: Lake) -> None:
     path = path_of(lake)
     lake.sql("ALTER TABLE {shop}.tagged SET TBLPROPERTIES ('tag.automatic-creation'='process-time')")
