@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from lakehand.engines.spark.jars import JarSums, ensure, jars_of, silent
+from lakehand.engines.spark.jars import ensure, jars_of, silent
 from lakehand.engines.spark.known_jars import DRIVERS, FORMATS, STORAGE_JARS, Jar
 
 OLD_HUDI = Jar(
@@ -64,10 +64,9 @@ TEST_JARS: dict[str, tuple[Jar, ...]] = {
     **{f"jdbc-{name}": (jar,) for name, jar in DRIVERS.items()},  # an Iceberg JDBC catalog there
     "s3": tuple(jar for jars in STORAGE_JARS["3.5"]["s3"].values() for jar in jars),  # tables on an S3 server
 }
-SUMS = JarSums()  # of this process
 
 
 def local_jars(names: Sequence[str]) -> list[Path]:
     """The jars of formats and of tests, by name."""
     wanted = [*jars_of([n for n in names if n in FORMATS]), *(jar for n in names for jar in TEST_JARS.get(n, ()))]
-    return ensure(wanted, cache=None, java=None, progress=silent, sums=SUMS)
+    return ensure(wanted, cache=None, java=None, progress=silent, sums=None)

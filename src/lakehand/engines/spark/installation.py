@@ -48,12 +48,13 @@ class Installation:
         return [name for name in self._context.formats if name in FORMATS]
 
     def _jars(self, settings: SparkSettings, java: "Java") -> list[Path]:
-        from lakehand.engines.spark.jars import JarSums, databases_of, ensure_jars
+        from lakehand.engines.spark.jar_sums import RECORD, JarSums
+        from lakehand.engines.spark.jars import databases_of, ensure_jars, shared_record
 
         if not self._formats:
             return []
         with self._verifying:
-            sums = JarSums(self._home / "jar-sums.json")
+            sums = JarSums(shared_record() or self._home / RECORD)
             schemes, cache = self._context.storage_schemes, self._context.jars
             databases = databases_of(self._context.catalogs, settings.conf)
             return ensure_jars(self._formats, schemes, databases, cache=cache, java=java, sums=sums)

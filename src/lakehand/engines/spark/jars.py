@@ -1,30 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The jars of each table format: downloaded once with the Ivy of pyspark, verified, then used as local files."""
+"""The jars of each table format: downloaded once, verified, then used as local files."""
 
 import fcntl
-import hashlib
-import json
 import os
 import shutil
-import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.metadata import version
 from importlib.util import find_spec
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from subprocess import Popen
 
 from lakehand.domain.errors import LakehandError, NotFound
+from lakehand.engines.spark.jar_downloads import (
+    DownloadFailed,
+    Started,
+    default_repository,
+    fetch_directly,
+    fetch_with_ivy,
+    fetched_so_far,
+    size_of,
+)
+from lakehand.engines.spark.jar_sums import JarSums, record_in
 from lakehand.engines.spark.java import Java, java_home
 from lakehand.engines.spark.known_jars import DRIVERS, FORMATS, JARS, STORAGE_JARS, Jar
 from lakehand.spi import Catalog
 
 Progress = Callable[[str, int, int], None]  # file name, bytes so far, bytes in all
 
-BLOCK = 1 << 20
-POLL = 0.2  # seconds between two progress reports of a download
-TIMEOUT = 1800  # seconds for one jar
+AT_ONCE = 4  # downloads
+POLL = 0.2  # seconds between two progress reports
 
 
 class JarsUnavailable(LakehandError):
@@ -38,49 +46,6 @@ class JarRefused(LakehandError):
     """A jar has the wrong checksum."""
 
     code = "jar-refused"
-
-
-class JarSums:
-    """Remembers checksums by device, inode, size and change time, in a file of the engine's home."""
-
-    def __init__(self, record: Path | None = None) -> None:
-        self._record = record  # None: remember nothing
-        self._known = read_record(record)
-
-    def of(self, file: Path) -> str:
-        """The current SHA-256 of a file; computed only if the file may have changed."""
-        found = file.stat()
-        identity = f"{found.st_dev}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}"
-        known = self._known.get(identity)
-        if known is None:
-            known = self._known[identity] = sha256_of(file)
-            self._keep()
-        return known
-
-    def _keep(self) -> None:
-        """Best effort: without the record the next start takes a second longer."""
-        if self._record is None:
-            return
-        draft = self._record.with_name(f".{self._record.name}.new")
-        with suppress(OSError):
-            draft.write_text(json.dumps(self._known), encoding="utf-8")
-            draft.replace(self._record)
-
-
-def read_record(record: Path | None) -> dict[str, str]:
-    try:
-        known = json.loads(record.read_text(encoding="utf-8")) if record else {}
-    except (OSError, ValueError):
-        return {}
-    return {str(key): str(value) for key, value in known.items()} if isinstance(known, dict) else {}
-
-
-def sha256_of(file: Path) -> str:
-    digest = hashlib.sha256()
-    with file.open("rb") as stream:
-        while block := stream.read(BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def silent(name: str, done: int, total: int) -> None:
@@ -155,23 +120,27 @@ def ensure(
     jars: Sequence[Jar], *, cache: Path | None, java: Java | None, progress: Progress, sums: JarSums | None
 ) -> list[Path]:
     """Download what is missing and verify every checksum; one that ``sums`` remembers costs one stat."""
-    folder, sums = cache or default_cache(), sums or JarSums()
-    if missing := [jar for jar in jars if not is_there(jar, folder)]:
-        folder.mkdir(parents=True, exist_ok=True)
+    folder = cache or default_cache()
+    is_complete = all(is_there(jar, folder) for jar in jars)
+    if not is_complete:
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    sums = sums or JarSums(shared_record())
+    if not is_complete:
         with exclusive(folder):
-            for jar in missing:
-                provide(jar, folder, java or java_home(), progress, sums)
+            fetch_missing(jars, folder, java, progress, sums)
     for jar in jars:
         refuse_changed(jar, folder / jar.file_name, sums)
     return [folder / jar.file_name for jar in jars]
 
 
+def shared_record() -> Path | None:
+    """Beside the user's jars, where the links in every home find it; None where others could write it."""
+    return record_in(default_cache())
+
+
 def is_there(jar: Jar, folder: Path) -> bool:
     """Whether a file of this name and size exists; its checksum is verified before use."""
-    try:
-        return (folder / jar.file_name).stat().st_size == jar.size
-    except FileNotFoundError:
-        return False
+    return size_of(folder / jar.file_name) == jar.size
 
 
 @contextmanager
@@ -182,30 +151,74 @@ def exclusive(folder: Path) -> Iterator[None]:
         yield
 
 
-def provide(jar: Jar, folder: Path, java: Java, progress: Progress, sums: JarSums) -> None:
-    if is_there(jar, folder):
+def fetch_missing(jars: Sequence[Jar], folder: Path, java: Java | None, progress: Progress, sums: JarSums) -> None:
+    """Several at once. All of them are tried before the first failure is raised: what is complete stays."""
+    missing = sorted((jar for jar in jars if not is_there(jar, folder)), key=lambda jar: jar.size, reverse=True)
+    if not missing:
         return
-    with TemporaryDirectory(prefix=".fetching-", dir=folder) as scratch:
-        fetched = borrow(jar, folder, Path(scratch)) or fetch(jar, Path(scratch), java, progress)
-        check(jar, fetched, sums)
-        fetched.replace(folder / jar.file_name)
+    name = missing[0].file_name if len(missing) == 1 else f"{len(missing)} jars"
+    total, processes = sum(jar.size for jar in missing), list[Popen[bytes]]()
+    pool = ThreadPool(AT_ONCE)  # of daemon threads: Ctrl-C does not wait for them
+    try:
+        fetching = pool.map_async(lambda jar: provide(jar, folder, java, sums, processes.append), missing, chunksize=1)
+        while not fetching.ready():
+            progress(name, sum(so_far(jar, folder) for jar in missing), total)
+            fetching.wait(POLL)
+        pool.close()
+        pool.join()
+        fetching.get()
+    finally:
+        pool.terminate()
+        for process in processes:
+            process.kill()
+    progress(name, total, total)
 
 
-def borrow(jar: Jar, folder: Path, scratch: Path) -> Path | None:
+def part_of(jar: Jar, folder: Path) -> Path:
+    """What there is of an incomplete jar. The next start goes on with it."""
+    return folder / f".{jar.file_name}.part"
+
+
+def so_far(jar: Jar, folder: Path) -> int:
+    return jar.size if is_there(jar, folder) else fetched_so_far(jar, folder, part_of(jar, folder))
+
+
+def provide(jar: Jar, folder: Path, java: Java | None, sums: JarSums, started: Started) -> None:
+    part = part_of(jar, folder)
+    if not borrow(jar, folder, part):
+        download(jar, part, java, sums, started)
+    check(jar, part, sums)
+    part.replace(folder / jar.file_name)
+
+
+def borrow(jar: Jar, folder: Path, part: Path) -> bool:
     """Link or copy the file from the user's cache, when it is not the folder itself."""
     shared = default_cache()
     if shared.absolute() == folder.absolute() or not is_there(jar, shared):
-        return None
-    target = scratch / jar.file_name
+        return False
+    part.unlink(missing_ok=True)
     try:
-        target.hardlink_to(shared / jar.file_name)
+        part.hardlink_to(shared / jar.file_name)
     except OSError:
-        shutil.copyfile(shared / jar.file_name, target)
-    return target
+        shutil.copyfile(shared / jar.file_name, part)
+    return True
 
 
-def check(jar: Jar, file: Path, sums: JarSums) -> None:
-    if (found := sums.of(file)) != jar.sha256:
+def download(jar: Jar, part: Path, java: Java | None, sums: JarSums, started: Started) -> None:
+    [ivy] = (spark_home() / "jars").glob("ivy-*.jar")
+    repository = default_repository(ivy)
+    if repository and fetch_directly(jar, part, repository) and sums.of(part) == jar.sha256:
+        return
+    part.unlink(missing_ok=True)
+    try:
+        fetch_with_ivy(jar, part, ivy, java or java_home(), started)
+    except DownloadFailed as failure:
+        raise JarsUnavailable(unavailable(jar, part.parent, str(failure))) from failure
+
+
+def check(jar: Jar, part: Path, sums: JarSums) -> None:
+    if (found := sums.of(part)) != jar.sha256:
+        part.unlink()
         raise JarRefused(
             f"{jar.file_name} has the sha256 {found}, expected {jar.sha256}; the file was not kept. "
             "Try again; if it repeats, a proxy or mirror changes the file."
@@ -220,51 +233,10 @@ def refuse_changed(jar: Jar, file: Path, sums: JarSums) -> None:
         )
 
 
-def fetch(jar: Jar, scratch: Path, java: Java, progress: Progress) -> Path:
-    log = scratch / "ivy.log"
-    with log.open("w") as output:
-        process = subprocess.Popen(ivy_command(jar, scratch, java), stdout=output, stderr=output)
-        try:
-            follow(process, jar, scratch, progress)
-        finally:
-            process.kill()
-            process.wait()
-    fetched = next(scratch.glob(f"**/jars/{jar.file_name}"), None)
-    if process.returncode != 0 or fetched is None:
-        raise JarsUnavailable(unavailable(jar, scratch.parent, log))
-    progress(jar.file_name, jar.size, jar.size)
-    return fetched
-
-
-def ivy_command(jar: Jar, scratch: Path, java: Java) -> list[str | Path]:
-    [ivy] = (spark_home() / "jars").glob("ivy-*.jar")
-    wanted = ["-dependency", jar.organisation, jar.module, jar.version, "-notransitive", "-types", "jar"]
-    return [java.program, *java.options, "-jar", ivy, "-warn", "-confs", "default", "-cache", scratch / "ivy", *wanted]
-
-
-def follow(process: subprocess.Popen[bytes], jar: Jar, scratch: Path, progress: Progress) -> None:
-    """Report the size of the growing file, because Ivy reports no progress."""
-    for _ in range(int(TIMEOUT / POLL)):
-        progress(jar.file_name, fetched_so_far(jar, scratch), jar.size)
-        try:
-            process.wait(timeout=POLL)
-            return
-        except subprocess.TimeoutExpired:
-            continue
-
-
-def fetched_so_far(jar: Jar, scratch: Path) -> int:
-    with suppress(FileNotFoundError):  # Ivy renames the complete file
-        return max((file.stat().st_size for file in scratch.glob(f"**/jars/{jar.file_name}*")), default=0)
-    return jar.size
-
-
-def unavailable(jar: Jar, folder: Path, log: Path) -> str:
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip(" .")]
+def unavailable(jar: Jar, folder: Path, said: str) -> str:
     return (
         f"{jar.organisation}:{jar.module}:{jar.version} could not be downloaded. Check the network and try again, "
-        f"or put {jar.file_name} into {folder} yourself (sha256 {jar.sha256}). "
-        f"Ivy said: {' | '.join(lines[-8:])[-1500:]}"
+        f"or put {jar.file_name} into {folder} yourself (sha256 {jar.sha256}). Ivy said: {said}"
     )
 
 
@@ -272,23 +244,27 @@ class DownloadProgress:
     """Prints progress: one changing line on a terminal, one line per tenth otherwise."""
 
     def __init__(self) -> None:
-        self.last = ("", -1)
+        self.started = time.monotonic()
+        self.last = -1
 
     def __call__(self, name: str, done: int, total: int) -> None:
         tenths = done * 10 // total
         is_terminal = sys.stdout.isatty()
-        if not is_terminal and self.last == (name, tenths):
+        if not is_terminal and self.last == tenths:
             return
-        self.last = (name, tenths)
-        end = "\n" if done >= total or not is_terminal else ""
-        sys.stdout.write(f"{chr(13) if is_terminal else ''}{name}: {done >> 20} of {total >> 20} MB{end}")
+        self.last = tenths
+        seconds = int(time.monotonic() - self.started)
+        start, end = ("\r" if is_terminal else "", "\n" if done >= total or not is_terminal else "")
+        sys.stdout.write(f"{start}{name}: {done >> 20} of {total >> 20} MB, {seconds} s{end}")
         sys.stdout.flush()
 
 
 def main(formats: Sequence[str]) -> int:
     try:
-        for path in ensure_jars(formats or list(FORMATS), progress=DownloadProgress()):
-            sys.stdout.write(f"{path}\n")
+        found = ensure_jars(formats or list(FORMATS), progress=DownloadProgress())
+        sys.stdout.write(f"{len(found)} jars in {default_cache()}\n")
+    except KeyboardInterrupt:
+        return 130
     except LakehandError as error:
         sys.stderr.write(f"{error}\n")
         return 1

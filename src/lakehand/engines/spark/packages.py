@@ -15,7 +15,8 @@ from tempfile import TemporaryDirectory
 from xml.sax.saxutils import quoteattr
 
 from lakehand.domain.errors import Invalid
-from lakehand.engines.spark.jars import TIMEOUT, JarsUnavailable, exclusive, spark_home, spark_line
+from lakehand.engines.spark.jar_downloads import TIMEOUT
+from lakehand.engines.spark.jars import JarsUnavailable, exclusive, spark_home, spark_line
 from lakehand.engines.spark.java import Java
 from lakehand.engines.spark.settings import SparkSettings
 
