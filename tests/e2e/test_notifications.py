@@ -17,6 +17,7 @@ from tests.kit.service import RunningService
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 COMMITS, ROWS = 5, 20
+PLANNING = {**hudi_tables.scheduling_compaction(2), "hoodie.metadata.enable": "false"}  # as light_table was written
 
 
 def all_settled(service: RunningService, path: Path) -> bool:
@@ -75,7 +76,7 @@ def test_commits_made_while_the_service_was_down_are_found(
     service.wait_status(path, "succeeded")
     service.stop()
     for number in (4, 5, 6):
-        hudi_tables.upsert(spark, path, number=number, options=hudi_tables.scheduling_compaction(2))
+        hudi_tables.upsert(spark, path, number=number, options=PLANNING)
     assert hudi_tables.pending(path)
     service.start()
     wait_for(lambda: all_settled(service, path), "the new plan to be executed")
@@ -90,7 +91,7 @@ def test_a_commit_that_nobody_told_us_of_is_found_at_the_heartbeat(
     table = service.add_table(path, heartbeat_timeout=3)
     service.wait_status(path, "succeeded")
     for number in (4, 5, 6):
-        hudi_tables.upsert(spark, path, number=number, options=hudi_tables.scheduling_compaction(2))
+        hudi_tables.upsert(spark, path, number=number, options=PLANNING)
     wait_for(lambda: len(service.operations(location=str(path))) == 2, "the plan to be found")
     wait_for(lambda: all_settled(service, path), "the new plan to be executed")
     assert service.get(f"/api/v1/tables/{table}")["notified_at"] is None

@@ -18,7 +18,7 @@ from tests.store.racers import get_ready
 KINDS = (
     "sqlite",
     pytest.param("postgresql", marks=pytest.mark.server),
-    pytest.param("mariadb", marks=[pytest.mark.server, pytest.mark.long]),  # PostgreSQL is there at every change
+    pytest.param("mariadb", marks=pytest.mark.server),
 )
 RACERS = 8
 
