@@ -65,8 +65,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """What imports and collecting leave stays until the end: the collector walks through it neither now nor later."""
+    if session.config.getoption("dist", "no") == "no":  # else other processes collect
+        from hypothesis import settings
+
+        settings.register_profile("busy", settings.get_profile(settings.get_current_profile_name()), deadline=None)
+        settings.load_profile("busy")  # a busy machine takes long for any example
     gc.disable()
     try:
         return (yield)

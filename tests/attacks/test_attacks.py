@@ -36,6 +36,7 @@ def test_a_real_job_stops_and_nothing_has_changed(real_table: Tables, format: st
     assert tried.said.format(**vars(place)) in table.stopped(operation)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("format", FORMATS)
 def test_without_an_attack_the_same_job_changes_the_same_table(real_table: Tables, format: str) -> None:
     table = real_table(format)

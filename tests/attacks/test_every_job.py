@@ -7,7 +7,6 @@ tables in the same folder (of Hudi, Iceberg and Delta), and names in the metadat
 
 import re
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,7 +26,6 @@ from tests.attacks.every_job import (
     VARIANTS,
     SessionUsed,
     make_place,
-    make_small_table,
     run,
     session_that_fails_when_used,
     work_for,
@@ -62,23 +60,12 @@ def test_no_action_is_left_out() -> None:
     assert supported > LISTING
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
-    @cache
-    def make(format: str) -> Path:
-        path = tmp_path_factory.mktemp("small") / format
-        make_small_table(format, path)
-        return path
-
-    return make
-
-
 @pytest.mark.parametrize(("pair", "attack"), CASES)
 def test_a_job_is_stopped_before_it_uses_its_session(
-    tmp_path: Path, template: Template, pair: str, attack: str
+    tmp_path: Path, small_table: Template, pair: str, attack: str
 ) -> None:
     tried = ATTACKS[attack]
-    place = make_place(tmp_path, format_of(pair), template(format_of(pair)), tried.on[0])
+    place = make_place(tmp_path, format_of(pair), small_table(format_of(pair)), tried.on[0])
     work = work_for(pair, place)
     tried.act(place)
     with nothing_changes(tmp_path):
@@ -89,9 +76,11 @@ def test_a_job_is_stopped_before_it_uses_its_session(
 
 @pytest.mark.parametrize("how", [PLAIN, BY_LINK])
 @pytest.mark.parametrize("pair", JOBS)
-def test_without_an_attack_a_job_goes_on_to_its_table(tmp_path: Path, template: Template, pair: str, how: str) -> None:
+def test_without_an_attack_a_job_goes_on_to_its_table(
+    tmp_path: Path, small_table: Template, pair: str, how: str
+) -> None:
     """So that it is the attack that stops the others. Two jobs of Lance do their work without a session."""
-    place = make_place(tmp_path, format_of(pair), template(format_of(pair)), how)
+    place = make_place(tmp_path, format_of(pair), small_table(format_of(pair)), how)
     work = work_for(pair, place)
     if pair in ("lance-optimize-indices", "lance-clean-versions"):
         assert run(pair, work, session_that_fails_when_used())
@@ -107,9 +96,9 @@ LISTED_BY_SPARK = sorted(pair for pair in LISTING if not pair.startswith(("icebe
 
 @pytest.mark.parametrize("pair", JOBS)
 def test_work_without_a_whole_boundary_is_refused_before_the_session_is_used(
-    tmp_path: Path, template: Template, pair: str
+    tmp_path: Path, small_table: Template, pair: str
 ) -> None:
-    place = make_place(tmp_path, format_of(pair), template(format_of(pair)), PLAIN)
+    place = make_place(tmp_path, format_of(pair), small_table(format_of(pair)), PLAIN)
     work = work_for(pair, place)
     known = work["boundary"]
     with nothing_changes(tmp_path):

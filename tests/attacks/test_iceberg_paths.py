@@ -282,6 +282,7 @@ def expire(lake: Lake, **hooks: Callable[[], object]) -> None:
         assert fingerprint(theirs) == before
 
 
+@pytest.mark.long
 def test_expiry_leaves_the_files_of_a_table_that_lies_below(lake: Lake) -> None:
     theirs = lake.table / "inner" / "data" / "live.parquet"
     theirs.parent.mkdir(parents=True)

@@ -13,6 +13,21 @@ from tests.client.servers import little_server
 from tests.client.test_retries import VERSION
 
 
+def test_without_tls_no_authorities_are_read(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That takes longer than a request, and a command makes one or two of them."""
+    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", never)
+    monkeypatch.setattr(ssl.SSLContext, "load_default_certs", never)
+
+    with little_server(VERSION) as server:
+        assert make_client(server.url).version().version == "1"
+    with pytest.raises(AssertionError, match="authorities"):
+        make_client("https://127.0.0.1:1")
+
+
+def never(*_: object, **__: object) -> None:
+    raise AssertionError("the authorities are read")
+
+
 def test_only_a_service_with_a_certificate_of_the_given_authority_is_trusted(
     make_client: MakeClient, tmp_path: Path
 ) -> None:

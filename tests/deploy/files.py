@@ -3,7 +3,6 @@
 
 import json
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +28,7 @@ class Query:
         return f"{self.panel}: {self.legend}"
 
 
-@cache
 def read_yaml(file: Path) -> Any:
-    """Users only read it."""
     return yaml.safe_load(file.read_text(encoding="utf-8"))
 
 

@@ -2,6 +2,7 @@
 """The rules for Prometheus: valid, tested alert by alert, on metrics that exist, with a runbook each."""
 
 import re
+from functools import cache
 from typing import Any
 
 import pytest
@@ -20,8 +21,12 @@ named = pytest.mark.parametrize("name", ALERTS)
 
 def expected_alerts(name: str) -> list[list[Any]]:
     """The alerts that the tests of this rule expect at one time or another."""
-    cases = [case for test in read_yaml(RULE_TESTS)["tests"] for case in test["alert_rule_test"]]
-    return [case["exp_alerts"] for case in cases if case["alertname"] == name]
+    return [case["exp_alerts"] for case in rule_tests() if case["alertname"] == name]
+
+
+@cache
+def rule_tests() -> list[dict[str, Any]]:
+    return [case for test in read_yaml(RULE_TESTS)["tests"] for case in test["alert_rule_test"]]
 
 
 @pytest.mark.usefixtures("prometheus_installed")

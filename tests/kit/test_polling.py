@@ -5,6 +5,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.kit.polling import wait_for
@@ -55,6 +56,11 @@ def test_only_these_files_of_tests_pause() -> None:
 )
 def test_a_pause_is_found_however_it_is_written(code: str, is_pause: bool) -> None:
     assert bool(list(pauses(code))) is is_pause
+
+
+def test_an_example_of_a_property_may_take_long() -> None:
+    """A machine that is busy for a moment fails no test."""
+    assert hypothesis.settings().deadline is None
 
 
 def test_the_first_answer_is_returned() -> None:

@@ -84,7 +84,7 @@ class AlertWriter:
         """One row per receiver, minute and severity, due after that minute. If it was sent before, it is sent again."""
         minute = self.at // 60_000
         end = datetime.fromtimestamp((minute + 1) * 60, self.now.tzinfo) + SUMMARY_DELAY
-        statement = upsert(self.dialect, alert_message, ["summary_key"], set_=["due", "end_time"], add=["more"])
+        statement = upsert(self.dialect, alert_message, ("summary_key",), set_=("due", "end_time"), add=("more",))
         for (receiver, severity), count in sorted(more.items()):
             row = self.row(None, receiver, MessageKind.SUMMARY, to_millis(self.rules.due(severity, end)))
             key = summary_key(receiver, minute, severity)

@@ -3,6 +3,7 @@
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Insert, Table
@@ -26,7 +27,10 @@ def insert_missing(dialect: str, table: Table) -> Insert:
     return statement
 
 
-def upsert(dialect: str, table: Table, keys: Sequence[str], set_: Sequence[str], add: Sequence[str] = ()) -> Insert:
+@cache
+def upsert(
+    dialect: str, table: Table, keys: tuple[str, ...], *, set_: tuple[str, ...], add: tuple[str, ...] = ()
+) -> Insert:
     """Insert rows; if one has the same keys, set some of its columns to the new values, and add to others."""
     statement: Insert
     if dialect == "mysql":

@@ -35,8 +35,8 @@ class EventWriter:
     insert_plain: BatchInsert = field(init=False)
 
     def __post_init__(self) -> None:
-        last = ["message", "detail", "event_time"]
-        self.insert_counted = BatchInsert(upsert(self.dialect, event, ["fingerprint"], set_=last, add=["times"]))
+        last = ("message", "detail", "event_time")
+        self.insert_counted = BatchInsert(upsert(self.dialect, event, ("fingerprint",), set_=last, add=("times",)))
         self.insert_plain = BatchInsert(insert(event))
 
     def write(self, tx: Connection, events: Iterable[Event], now: int) -> None:

@@ -39,7 +39,7 @@ class HealthWriter:
     put: BatchInsert = field(init=False)
 
     def __post_init__(self) -> None:
-        self.put = BatchInsert(upsert(self.dialect, health_point, KEY, set_=["point_time", "numbers"]))
+        self.put = BatchInsert(upsert(self.dialect, health_point, KEY, set_=("point_time", "numbers")))
 
     def write(self, tx: Connection, points: Mapping[TableId, HealthPoint]) -> None:
         if points:

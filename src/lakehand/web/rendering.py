@@ -4,6 +4,7 @@
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ HEADERS = {
 }
 
 
+@cache
 def environment() -> Environment:
     made = Environment(
         loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, finalize=shown,
@@ -50,6 +52,7 @@ def environment() -> Environment:
     return made
 
 
+@cache
 def static_version() -> str:
     """Changes with any file, so that browsers may keep them for ever."""
     digest = hashlib.sha256()
