@@ -18,6 +18,7 @@ ALLOWED = {
     "core/test_alert_kills.py": "the pace of an instance in a process of its own",
     "e2e/races.py": "a writer that leaves others a moment between its commits",
     "e2e/stops/lakehand_stops.py": "runs in a driver, where this package is not",
+    "engines/played_spark.py": "a program of its own, where this package is not",
     "jobs/iceberg/test_conflicts.py": "runs in a worker of Spark, where this package is not",
     "jobs/paimon/service.py": "runs in a worker of Spark, where this package is not",
     "kit/leftovers.py": "lets what a test leaves behind end, between tests",
