@@ -270,7 +270,7 @@ Write = Callable[..., None]  # given one or more steps: the arguments of ``make_
 
 @contextmanager
 def writer_elsewhere(path: Path, format: str = "hudi-0.15") -> Iterator[Write]:
-    """A writer with another Hudi, in a process of its own. It writes to this table, or to the ``path`` of a step."""
+    """A writer of one table with another Hudi, in a process of its own."""
     root = Path(__file__).parents[1]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(root / "src")])}
     command = [sys.executable, "-m", "tests.hudi_tables", str(path), format]
@@ -293,8 +293,7 @@ def main(path: Path, format: str) -> None:
     """One step per line, until there are no more."""
     session = start_session(format)
     for step in map(json.loads, sys.stdin):
-        table = Path(step.pop("path", path))
-        (upsert if "number" in step else make_table)(session, table, **step)
+        (upsert if "number" in step else make_table)(session, path, **step)
         sys.stdout.write(WRITTEN)
         sys.stdout.flush()
     session.stop()

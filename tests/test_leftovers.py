@@ -93,7 +93,7 @@ def test_a_listening_socket_is_named_by_its_port(check: Callable[[Callable[[], o
 def test_a_temporary_folder_is_named(check: Callable[[Callable[[], object]], str]) -> None:
     made: list[str] = []
 
-    message = check(lambda: made.append(tempfile.mkdtemp(prefix="lakehand-paimon-")))
+    message = check(lambda: made.append(tempfile.mkdtemp(prefix="lakehand-demo-")))
 
     assert made[0] in message
 

@@ -35,7 +35,7 @@ PLAIN, BY_LINK = "registered where it is", "registered by a link"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class AttackedTable:
     """A lake with one table, and outside of it what belongs to others."""
 
     format: str
@@ -51,7 +51,7 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Attack:
-    act: Callable[[Place], object]  # after the work was admitted
+    act: Callable[[AttackedTable], object]  # after the work was admitted
     said: str  # part of the error, with the fields of the place in braces
     on: tuple[str, ...] = (PLAIN, BY_LINK)  # how the table is registered
     listing: bool = False  # only the jobs that list folders must stop
@@ -68,34 +68,36 @@ def format_of(pair: str) -> str:
     return pair.partition("-")[0]
 
 
-def link_to(target: str, place: Place, *, at: str = "more") -> None:
+def link_to(target: str, place: AttackedTable, *, at: str = "more") -> None:
     """A link from the table to something below the top of the scene."""
     link = place.table / at.format(metadata=METADATA[place.format])
     link.parent.mkdir(parents=True, exist_ok=True)
     link.symlink_to(target.format(outside=place.outside, table=place.table))
 
 
-def swap_link(place: Place) -> None:
+def swap_link(place: AttackedTable) -> None:
+    """To a folder of the same name: the whole path counts."""
     place.location.unlink()
-    place.location.symlink_to(place.outside)
+    place.location.symlink_to(place.outside / place.table.name)
+    (place.outside / place.table.name).mkdir()
 
 
-def move_away(place: Place) -> Path:
-    moved = place.outside / "moved"
+def move_away(place: AttackedTable) -> Path:
+    moved = place.outside / place.table.name
     place.table.rename(moved)
     return moved
 
 
-def put_another_folder(place: Place) -> None:
+def put_another_folder(place: AttackedTable) -> None:
     """With the same files: only its inode tells."""
     shutil.copytree(move_away(place), place.table, symlinks=True)
 
 
-def put_a_link(place: Place) -> None:
+def put_a_link(place: AttackedTable) -> None:
     place.table.symlink_to(move_away(place))
 
 
-def nest(inner: str, place: Place, *, at: str = "inner/") -> None:
+def nest(inner: str, place: AttackedTable, *, at: str = "inner/") -> None:
     """A table of another format below this one, or in its folder; every file is old enough to be deleted."""
     for name in (MARKERS[inner], "data/part-0.parquet", "0.lance"):
         file = place.table / f"{at}{name}"
@@ -125,10 +127,10 @@ ATTACKS: Mapping[str, Attack] = {
     ),
     "a pipe": Attack(act=lambda place: os.mkfifo(place.link), said="{table}/more is neither a file nor a folder"),
     "the link of the registration leads elsewhere": Attack(
-        act=swap_link, said="{location} leads to {outside} now, and the work was admitted for {table}", on=(BY_LINK,),
-        is_real=True,
+        act=swap_link, said="{location} leads to {outside}/trips now, and the work was admitted for {table}",
+        on=(BY_LINK,), is_real=True,
     ),
-    "a link in the place of the table": Attack(act=put_a_link, said="leads to {outside}/moved now"),
+    "a link in the place of the table": Attack(act=put_a_link, said="leads to {outside}/trips now"),
     "another folder in the place of the table": Attack(
         act=put_another_folder, said="{table} is another folder now", is_real=True
     ),

@@ -19,7 +19,7 @@ from lakehand.jobs.attempt import job_called
 from lakehand.jobs.job import Job
 from lakehand.testing.harness import boundary_parameter
 from tests import lance_tables
-from tests.attacks.attacks import BY_LINK, MARKERS, Place
+from tests.attacks.attacks import BY_LINK, MARKERS, AttackedTable
 from tests.attacks.scene import OLD, make_old
 from tests.formats.lance.runtime import harness
 
@@ -121,7 +121,7 @@ def make_lance_table(path: Path) -> None:
     lance_tables.make_older(path, timedelta(days=20), up_to=3)
 
 
-def make_place(top: Path, format: str, template: Path, how: str) -> Place:
+def make_place(top: Path, format: str, template: Path, how: str) -> AttackedTable:
     table, outside = top / "lake" / "trips", top / "outside"
     shutil.copytree(template, table, copy_function=shutil.copyfile)
     outside.mkdir()
@@ -131,10 +131,10 @@ def make_place(top: Path, format: str, template: Path, how: str) -> Place:
     if how == BY_LINK:
         location = top / "lake" / "by link"
         location.symlink_to(table)
-    return Place(format=format, table=table, location=location, outside=outside)
+    return AttackedTable(format=format, table=table, location=location, outside=outside)
 
 
-def work_for(pair: str, place: Place) -> dict[str, Any]:
+def work_for(pair: str, place: AttackedTable) -> dict[str, Any]:
     """The parameters of the job, as they are admitted before an attack."""
     action = pair.partition("-")[2]
     if place.format == "lance":

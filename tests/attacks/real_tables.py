@@ -20,7 +20,7 @@ from lakehand.jobs.boundary import OutsideTable
 from lakehand.spi import Format, Operation, ProcessFactory, Scheduling, TableFormat, TableProcess, TableSpec
 from lakehand.testing.harness import PluginHarness
 from tests import delta_tables, hudi_tables, iceberg_tables, paimon_tables, small_tables
-from tests.attacks.attacks import BY_LINK, PLAIN, Place
+from tests.attacks.attacks import BY_LINK, PLAIN, AttackedTable
 from tests.attacks.every_job import make_lance_table
 from tests.attacks.scene import fingerprint, make_old
 from tests.jobs.hudi.service import LOCKING, SERVICE
@@ -99,7 +99,7 @@ class RealTable:
     format: str
     spark: SparkSession
     top: Path
-    place: Place = field(init=False)
+    place: AttackedTable = field(init=False)
 
     def __post_init__(self) -> None:
         MAKERS[self.format](self.spark, self.path)
@@ -118,7 +118,7 @@ class RealTable:
     def outside(self) -> Path:
         return self.top / "outside"
 
-    def put_back(self, how: str = PLAIN) -> Place:
+    def put_back(self, how: str = PLAIN) -> AttackedTable:
         """As it was made: Iceberg's metadata names absolute paths, so that it is always at the same place."""
         shutil.rmtree(self.top)
         shutil.copytree(self.copy, self.path)
@@ -130,7 +130,7 @@ class RealTable:
             location.symlink_to(self.path)
         if self.format == "delta":
             delta_tables.forget(self.spark)
-        self.place = Place(format=self.format, table=self.path, location=location, outside=self.outside)
+        self.place = AttackedTable(format=self.format, table=self.path, location=location, outside=self.outside)
         return self.place
 
     def harness(self, **properties: str) -> PluginHarness:

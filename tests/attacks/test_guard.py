@@ -9,7 +9,7 @@ import pytest
 
 from lakehand.jobs.boundary import JobBoundary, OutsideTable, boundary_of
 from lakehand.testing.harness import boundary_parameter
-from tests.attacks.attacks import ATTACKS, BY_LINK, PLAIN, Place
+from tests.attacks.attacks import ATTACKS, BY_LINK, PLAIN, AttackedTable
 from tests.attacks.every_job import make_place
 from tests.attacks.scene import FORMATS
 
@@ -17,7 +17,7 @@ Template = Callable[[str], Path]
 CASES = [(name, how) for name, attack in ATTACKS.items() for how in attack.on]
 
 
-def admitted(top: Path, format: str, template: Path, how: str) -> tuple[Place, JobBoundary]:
+def admitted(top: Path, format: str, template: Path, how: str) -> tuple[AttackedTable, JobBoundary]:
     place = make_place(top / format, format, template, how)
     return place, boundary_of({"boundary": boundary_parameter(str(place.location))})
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from lakehand.jobs.boundary import OutsideTable
 from lakehand.spi import Operation
 from lakehand.testing.harness import PluginHarness
-from tests.attacks.attacks import Place, nest
+from tests.attacks.attacks import AttackedTable, nest
 from tests.attacks.scene import fingerprint, make_old, nothing_changes
 from tests.attacks.test_paimon_paths import change_entries
 from tests.jobs.paimon.conftest import days, tagged
@@ -118,7 +118,7 @@ def test_a_link_that_comes_in_the_middle_is_seen_before_it_commits_or_deletes(
 @pytest.mark.parametrize("action", TABLES)
 def test_a_table_below_is_left_alone(spark: SparkSession, table: Table, victim: Path, action: str) -> None:
     path = table(action)
-    nest("delta", Place(format="paimon", table=path, location=path, outside=victim))
+    nest("delta", AttackedTable(format="paimon", table=path, location=path, outside=victim))
     subject, operation = admitted(spark, path, action)
     before = fingerprint(path / "inner")
 

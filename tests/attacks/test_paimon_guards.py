@@ -16,7 +16,7 @@ import pytest
 from lakehand.jobs.boundary import JobBoundary, OutsideTable
 from lakehand.jobs.job import Job
 from lakehand.jobs.paimon.outside import TableGuard, names_of, refuse_odd_options
-from tests.attacks.attacks import PLAIN, Place, nest
+from tests.attacks.attacks import PLAIN, AttackedTable, nest
 from tests.attacks.every_job import (
     JOBS,
     SCHEMA,
@@ -36,12 +36,12 @@ PAIRS = [pair for pair in JOBS if pair.startswith("paimon-")]
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> AttackedTable:
     make_small_table("paimon", tmp_path / "small")
     return make_place(tmp_path / "top", "paimon", tmp_path / "small", PLAIN)
 
 
-def set_option(place: Place, key: str, value: str, file: str = "schema/schema-1") -> None:
+def set_option(place: AttackedTable, key: str, value: str, file: str = "schema/schema-1") -> None:
     """A change of options is a new schema, as Paimon makes one; the first stays as it was."""
     schema = json.loads(SCHEMA)
     schema["options"][key] = value.format(outside=place.outside, table=place.table)
@@ -49,7 +49,7 @@ def set_option(place: Place, key: str, value: str, file: str = "schema/schema-1"
     (place.table / file).write_text(json.dumps(schema))
 
 
-SCHEMAS: Mapping[str, tuple[Callable[[Place], object], str]] = {
+SCHEMAS: Mapping[str, tuple[Callable[[AttackedTable], object], str]] = {
     "another table in the same folder": (
         lambda place: (place.table / "schema" / "schema-0").write_text(SCHEMA + "\n"),
         "another table is at {table} now",
@@ -73,7 +73,7 @@ SCHEMAS: Mapping[str, tuple[Callable[[Place], object], str]] = {
 @pytest.mark.parametrize("attack", SCHEMAS)
 @pytest.mark.parametrize("pair", PAIRS)
 def test_a_schema_that_leads_out_stops_every_job_before_it_uses_its_session(
-    place: Place, pair: str, attack: str
+    place: AttackedTable, pair: str, attack: str
 ) -> None:
     act, said = SCHEMAS[attack]
     work = work_for(pair, place)
@@ -86,14 +86,14 @@ def test_a_schema_that_leads_out_stops_every_job_before_it_uses_its_session(
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-def test_work_that_does_not_say_which_table_it_is_for_is_refused(place: Place, pair: str) -> None:
+def test_work_that_does_not_say_which_table_it_is_for_is_refused(place: AttackedTable, pair: str) -> None:
     work = {**work_for(pair, place), "identity": ""}
     with pytest.raises(OutsideTable, match="does not say which table"):
         run(pair, work, session_that_fails_when_used())
 
 
 @pytest.mark.parametrize("name", ["../../../victim/tag-over", "x/../../../../../victim/tag-over"])
-def test_the_name_of_a_tag_does_not_lead_out(place: Place, name: str) -> None:
+def test_the_name_of_a_tag_does_not_lead_out(place: AttackedTable, name: str) -> None:
     work = {**work_for("paimon-expire-tags", place), "tags": [{"name": name, "sign": "b", "why": "time"}]}
     with pytest.raises(OutsideTable) as caught:
         run("paimon-expire-tags", work, session_that_fails_when_used())
@@ -106,7 +106,7 @@ FOLDERS = {"in": False, "bucket-0/in": False, "p=7": False, "manifest/in": False
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_a_table_in_a_folder_that_paimon_lists_stops_the_removal_of_orphans(place: Place, folder: str) -> None:
+def test_a_table_in_a_folder_that_paimon_lists_stops_the_removal_of_orphans(place: AttackedTable, folder: str) -> None:
     work = work_for("paimon-remove-orphans", place)
     nest("paimon", place, at=f"{folder}/")
     (place.table / folder / "schema" / "schema-0").write_text(SCHEMA)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from pyspark.sql import SparkSession
@@ -61,15 +62,14 @@ def s3(running_server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
 
 
 class Uploaded:
-    """A table in the bucket, with an operation that was admitted for it."""
+    """A table of the test's own in the bucket, with an operation that was admitted for it."""
 
     def __init__(self, s3: Server, real: RealTable, action: str) -> None:
         real.put_back()
-        self.s3, self.real, self.prefix = s3, real, f"db/{real.format}"
+        self.s3, self.real, self.prefix = s3, real, f"db/{real.format}-{uuid4().hex[:8]}"
         self.location = f"s3a://{LAKE}/{self.prefix}"
         self.operation = moved(real.admitted(action), self.location)
-        if not s3.keys(LAKE, self.prefix):
-            s3.put_folder(real.path, LAKE, self.prefix)
+        s3.put_folder(real.path, LAKE, self.prefix)
 
     def run(self, **more: Any) -> None:
         process = self.operation.process

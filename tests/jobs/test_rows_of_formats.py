@@ -53,17 +53,11 @@ def append_lance(session: SparkSession, path: Path, number: int) -> None:
 
 
 def upsert_hudi(session: SparkSession, path: Path, number: int) -> None:
-    planned = hudi_tables.scheduling_compaction(1) if number in (FIRST, LAST) else {}
-    hudi_tables.upsert(session, path, number=number, options={"hoodie.metadata.enable": "false", **planned})
+    planned = hudi_tables.scheduling_compaction(1) if number == LAST else {}
+    hudi_tables.upsert(session, path, number=number, options=planned)
 
 
-def make_hudi(session: SparkSession, path: Path, count: int) -> None:
-    """A merge-on-read table with a compaction plan."""
-    for number in (1, FIRST):
-        upsert_hudi(session, path, number)
-
-
-FIRST, LAST = 2, 30  # the numbers of the last commits, before those beside the job and after them
+LAST = 30  # the number of the last commit, after those beside the job
 CASES = {
     one.format: one
     for one in (
@@ -87,10 +81,8 @@ def test_rows_are_compared_beside_a_writer_after_a_lost_report_and_when_the_rewr
     spark: SparkSession, tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(formats, "COMMITS", 2)
-    monkeypatch.setattr(formats, "FILES_EACH", 4)
     case, damage, path = CASES[format], DAMAGES[format], table_reference(tmp_path, format, format)
-    make = make_hudi if format == "hudi" else damage.make
-    make(spark, path, 200)
+    damage.make(spark, path, *([] if format == "hudi" else [200]))
     table = harness_of(spark, format, path)
     operation = admitted(table, damage.action)
 

@@ -48,10 +48,10 @@ def spoiled_template(spark: SparkSession, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="session")
 def old_template(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Ten days ago 24 files became one."""
+    """Ten days ago 40 files became one."""
 
     def make(path: Path) -> None:
-        delta.make_table(spark, path, commits=2, files=12)
+        delta.make_table(spark, path, commits=2)
         spark.newSession().sql(f"OPTIMIZE {delta.quoted(path)}").collect()
         delta.age(spark, path, 10)
 

@@ -51,35 +51,49 @@ def test_removed_files_go_when_their_time_has_come_and_the_younger_stay(
     spark.newSession().sql(f"OPTIMIZE {delta.quoted(old)}").collect()
     facts, described, here = delta.facts(spark, old), delta.described(old), delta.data_files(old)
     table = harness_for(old)
-    assert trigger(table).reason.startswith("24 removed files with ")
+    assert trigger(table).reason.startswith("40 removed files with ")
 
     listed = table.finish(table.asked("vacuum", dry_run=True))
-    assert (listed.result["would_delete_files"], listed.result["changed"]) == (24, False)
+    assert (listed.result["would_delete_files"], listed.result["changed"]) == (40, False)
     odd = Job(spark.newSession(), {**listed.process.parameters, "dry_run": "no", "confirm": True})
-    assert job_called("delta.vacuum")(odd)["would_delete_files"] == 24, "only a plain false deletes"
+    assert job_called("delta.vacuum")(odd)["would_delete_files"] == 40, "only a plain false deletes"
     assert delta.data_files(old) == here
 
     done = table.serve("vacuum")
 
-    assert (done.process.parameters["mode"], done.result["files_deleted"]) == ("lite", 24)
-    assert len(here - delta.data_files(old)) == 24
+    assert (done.process.parameters["mode"], done.result["files_deleted"]) == ("lite", 40)
+    assert len(here - delta.data_files(old)) == 40
     assert delta.facts(spark, old) == facts
     assert delta.described(old) == described
-    assert table.verdict(done, {}).numbers["files_deleted"] == 24
+    assert table.verdict(done, {}).numbers["files_deleted"] == 40
     assert skipped(table).startswith("0 removed files with 0 B are older than 7d since the last vacuum; 2 younger")
     assert [isinstance(table.wants(action), Skip) for action in ("optimize", "purge", "z-order")] == [True] * 3
 
 
-def test_a_full_vacuum_finds_what_was_never_committed_and_deletes_much_of_it_only_when_a_person_confirms(
+def test_a_full_vacuum_also_finds_what_was_never_committed_once_it_is_old(
     spark: SparkSession, old: Path, harness_for: HarnessFor
 ) -> None:
-    lost = [orphan(old, f"part-lost-{number}.parquet", days=9) for number in range(20)]
-    fresh = orphan(old, "part-fresh.parquet", days=6)
+    lost, fresh = orphan(old, "part-lost.parquet", days=9), orphan(old, "part-fresh.parquet", days=6)
     facts = delta.facts(spark, old)
+    table = harness_for(old, vacuum__mode="full")
+
+    done = table.serve("vacuum")
+
+    assert done.result["files_deleted"] == 41
+    assert (lost.exists(), fresh.exists()) == (False, True)
+    assert delta.facts(spark, old) == facts
+    assert delta.data_files(old) - {fresh.name} == delta.live_files(old)
+    assert isinstance(table.wants("vacuum"), Skip)
+
+
+def test_too_many_files_that_nobody_removed_are_deleted_only_when_a_person_confirms(
+    spark: SparkSession, old: Path, harness_for: HarnessFor
+) -> None:
+    lost = [orphan(old, f"part-lost-{number}.parquet", days=30) for number in range(30)]
     table = harness_for(old, vacuum__mode="full")
     operation = table.admitted(table.stored(trigger(table)))
 
-    with pytest.raises(ImplausibleShare, match=r"20 of 45 files \(44%\)") as stopped:
+    with pytest.raises(ImplausibleShare, match=r"30 of 71 files \(42%\)") as stopped:
         table.execute(operation)
 
     failure = table.failure(operation, stopped.value)
@@ -88,23 +102,8 @@ def test_a_full_vacuum_finds_what_was_never_committed_and_deletes_much_of_it_onl
     assert all(file.exists() for file in lost)
     table.history.clear()
     confirmed = table.finish(table.asked("vacuum", confirm=True))
-    assert confirmed.result["files_deleted"] == 44
-    assert fresh.exists()
-    assert delta.data_files(old) - {fresh.name} == delta.live_files(old)
-    assert delta.facts(spark, old) == facts
-    assert isinstance(table.wants("vacuum"), Skip)
-
-
-@pytest.mark.long
-def test_a_few_files_that_were_never_committed_need_no_confirmation(
-    spark: SparkSession, old: Path, harness_for: HarnessFor
-) -> None:
-    lost, facts = orphan(old, "part-lost.parquet", days=9), delta.facts(spark, old)
-
-    done = harness_for(old, vacuum__mode="full").serve("vacuum")
-
-    assert (done.result["files_deleted"], lost.exists()) == (25, False)
-    assert delta.facts(spark, old) == facts
+    assert confirmed.result["files_deleted"] == 70
+    assert delta.data_files(old) == delta.live_files(old)
 
 
 def test_a_table_that_keeps_longer_loses_nothing_on_any_request(
@@ -166,7 +165,7 @@ def test_a_list_that_names_a_live_file_stops_everything(
     doomed = sorted(here - delta.live_files(old))[0]
     monkeypatch.setattr("lakehand.jobs.delta.listing.live_files", lambda job: [f"file:{old}/{doomed}"])
 
-    with pytest.raises(LiveFileListed, match="1 of 24 files"):
+    with pytest.raises(LiveFileListed, match="1 of 40 files"):
         table.execute(operation)
 
     assert delta.data_files(old) == here

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehand.domain.references import TableReference
+from lakehand.formats.hudi import HudiFormat
 from lakehand.spi import Finding, Scheduling, TableProcess
 from tests import hudi_tables as hudi
 from tests.jobs.hudi.conftest import COMMITS, OFF, ROWS, Copy, MergeOnRead
@@ -17,6 +19,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <so
 
 METADATA = {
     "on": {},
+    "off": OFF,
     "some columns": {"hoodie.metadata.index.column.stats.column.list": "id,v"},
     "record index": {
         "hoodie.metadata.index.column.stats.enable": "false",
@@ -25,35 +28,17 @@ METADATA = {
 }
 PARTITIONS = {
     "on": "column_stats,files,partition_stats",
+    "off": None,
     "some columns": "column_stats,files,partition_stats",
     "record index": "files,record_index",
 }
 
 
-@pytest.mark.parametrize("metadata", ["on", *long_values("some columns", "record index")])
-def test_a_merge_on_read_table_is_compacted_clustered_and_cleaned_and_keeps_its_indexes(
-    metadata: str, spark: SparkSession, merge_on_read: MergeOnRead
-) -> None:
-    path = merge_on_read(metadata, METADATA[metadata])
-    service = Service(spark=spark, path=path, scheduling=Scheduling.SERVICE, properties=SERVICE)
-    options = {**LOCKING, **METADATA[metadata]}
-
-    assert len(service.serve("compaction")) == 1
-    for number in (3, 4):
-        hudi.upsert(spark, path, number=number, options=options)
-    assert len(service.serve("clean")) == 1
-    assert len(service.serve("clustering")) == 1
-
-    assert hudi.rows(spark, path) == hudi.expected(4)
-    assert not hudi.pending(path)
-    assert hudi.properties(path)["hoodie.table.metadata.partitions"] == PARTITIONS[metadata]
-
-
-@pytest.mark.long
+@pytest.mark.parametrize("metadata", long_values("on", "off", "some columns", "record index"))
 def test_a_merge_on_read_table_is_served_in_both_ways_while_its_writer_goes_on(
-    spark: SparkSession, tmp_path: Path
+    metadata: str, spark: SparkSession, tmp_path: Path
 ) -> None:
-    path, options = tmp_path / "it's a table", {**LOCKING, **OFF}
+    path, options = tmp_path / "it's a table", {**LOCKING, **METADATA[metadata]}
     by_writer = Service(spark=spark, path=path)
     by_service = Service(spark=spark, path=path, scheduling=Scheduling.SERVICE, properties=SERVICE)
 
@@ -80,7 +65,7 @@ def test_a_merge_on_read_table_is_served_in_both_ways_while_its_writer_goes_on(
     assert by_writer.serve("clean") == [cleaning]
     writes(9)
     assert not hudi.pending(path)
-    assert "hoodie.table.metadata.partitions" not in hudi.properties(path)
+    assert hudi.properties(path).get("hoodie.table.metadata.partitions") == PARTITIONS[metadata]
 
 
 @pytest.mark.long
@@ -129,6 +114,35 @@ def execute_left_plans(spark: SparkSession, path: Path, options: dict[str, str],
     for file in under_way:
         file.unlink()
     writes(first + 3)
+
+
+@pytest.mark.long
+def test_a_table_of_hudi_0_15_is_served_and_stays_one(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "old"
+    with hudi.writer_elsewhere(path) as write:
+        serve_an_old_table(spark, path, write)
+    assert hudi.rows(spark, path) == hudi.expected(8)
+
+
+def serve_an_old_table(spark: SparkSession, path: Path, write: hudi.Write) -> None:
+    quiet, planning = {"options": LOCKING}, {"options": {**LOCKING, **hudi.scheduling_compaction(2)}}
+    write(*({"number": number, **(planning if number == 2 else quiet)} for number in (1, 2, 3, 4)))
+    by_service = Service(spark=spark, path=path, scheduling=Scheduling.SERVICE, properties=SERVICE)
+
+    [(planned, _)] = hudi.pending(path)
+    assert Service(spark=spark, path=path).serve("compaction") == [planned]
+    assert len(by_service.serve("clean")) == 1
+    assert len(by_service.serve("clustering")) == 1
+    write({"number": 5, **quiet}, {"number": 6, **quiet})
+    assert len(by_service.serve("compaction")) == 1
+    write({"number": 7, "options": {**LOCKING, **hudi.scheduling_clustering(1)}})
+    [(planned, _)] = hudi.pending(path)
+    assert Service(spark=spark, path=path).serve("clustering") == [planned]
+    cleaning = hudi.leave_clean_plan(spark, path, {**LOCKING, **hudi.VERSIONS[6]})
+    assert Service(spark=spark, path=path).serve("clean") == [cleaning]
+    snapshot = HudiFormat().inspect(TableReference(location=str(path)))
+    assert (snapshot.version, snapshot.layout, snapshot.pending) == (6, 1, ())
+    write({"number": 8, **quiet})
 
 
 def test_two_runners_at_once_complete_a_plan_once(spark: SparkSession, tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from tests import iceberg_tables as iceberg
 from tests.iceberg_tables import Warehouse
 
 Damaged = Callable[[int], Path]
-FILES, ROWS = 16, 128  # of a damaged table: a fifth of the rows is deleted
 
 
 @pytest.fixture(scope="session")
@@ -28,10 +27,10 @@ def templates() -> dict[str, Path]:
 
 @pytest.fixture
 def damaged(warehouse: Warehouse, templates: dict[str, Path]) -> Damaged:
-    """Gives a table of a format version with small files and deleted rows in most of them."""
+    """Gives a table of a format version with 100 small files and deleted rows in most of them."""
 
     def make(version: int) -> Callable[[Path], object]:
-        return lambda table: iceberg.small_files(warehouse, table, version=version, files=FILES // 2)
+        return lambda table: iceberg.small_files(warehouse, table, version=version)
 
     return lambda version: put_back(warehouse, templates, f"small files {version}", make(version))
 

@@ -89,8 +89,9 @@ def test_columns_are_chosen_and_a_second_file_takes_the_place_of_the_first(
     assert (removed.result["deleted_files"], Path(first).exists(), Path(second).exists()) == (1, False, True)
 
 
+@pytest.mark.long
 @BOTH
-@pytest.mark.parametrize("moment", ["setting", *long_values("computing")])
+@pytest.mark.parametrize("moment", ["computing", "setting"])
 def test_a_driver_that_dies_before_the_file_is_set_has_done_nothing(
     action: str, moment: str, spark: SparkSession, warehouse: Warehouse, table: Path
 ) -> None:
@@ -106,6 +107,7 @@ def test_a_driver_that_dies_before_the_file_is_set_has_done_nothing(
     assert (len(entries(table, action)), warehouse.checksum(table)) == (1, rows)
 
 
+@pytest.mark.long
 @BOTH
 def test_a_driver_that_dies_after_the_file_is_set_has_done_it_and_nobody_does_it_again(
     action: str, spark: SparkSession, table: Path
@@ -126,8 +128,9 @@ def test_a_driver_that_dies_after_the_file_is_set_has_done_it_and_nobody_does_it
     assert entries(table, action) == there
 
 
+@pytest.mark.long
 @BOTH
-@pytest.mark.parametrize("moment", ["setting", *long_values("computing")])
+@pytest.mark.parametrize("moment", ["computing", "setting"])
 def test_what_a_writer_commits_meanwhile_stays_and_makes_statistics_older(
     action: str, moment: str, spark: SparkSession, warehouse: Warehouse, table: Path
 ) -> None:
@@ -173,6 +176,7 @@ def test_a_snapshot_that_is_expired_meanwhile_gets_none_and_the_next_attempt_tak
     assert list(entries(table, TABLE)) == [iceberg.snapshot_ids(table)[-1]]
 
 
+@pytest.mark.long
 def test_partition_statistics_whose_file_was_lost_are_computed_again(spark: SparkSession, table: Path) -> None:
     """Iceberg itself would say that they are there."""
     service, current = harness(spark, table), iceberg.snapshot_ids(table)[-1]
