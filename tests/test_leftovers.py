@@ -8,11 +8,13 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from tests.kit import leftovers
 from tests.kit.leftovers import Leftovers
+from tests.kit.polling import wait_for
 
 PROGRAM = [sys.executable, "-c", "import sys; sys.stdin.read()"]
 
@@ -38,7 +40,7 @@ def check(plugin: Leftovers, request: pytest.FixtureRequest) -> Callable[[Callab
         list(plugin.pytest_runtest_setup(request.node))
         body()
         try:
-            list(plugin.pytest_runtest_teardown(request.node))
+            list(plugin.pytest_runtest_teardown(request.node, None))
         except pytest.fail.Exception as failed:
             return str(failed)
         return ""
@@ -118,4 +120,37 @@ def test_what_a_wider_fixture_made_may_stay(plugin: Leftovers, request: pytest.F
     with pytest.raises(StopIteration):
         next(setup)
 
-    list(plugin.pytest_runtest_teardown(request.node))
+    list(plugin.pytest_runtest_teardown(request.node, None))
+
+
+class RealTest:
+    """A test that is marked ``server``, in a file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = Path(path)
+
+    def get_closest_marker(self, name: str) -> bool:
+        return name == "server"
+
+
+def test_the_last_test_of_a_file_fails_for_what_its_services_leave(plugin: Leftovers) -> None:
+    first, last, next_file = (cast("pytest.Item", RealTest(name)) for name in ("one.py", "one.py", "two.py"))
+    list(plugin.pytest_runtest_setup(first))
+    folder = tempfile.mkdtemp()
+
+    list(plugin.pytest_runtest_teardown(first, last))
+    with pytest.raises(pytest.fail.Exception, match=folder):
+        list(plugin.pytest_runtest_teardown(last, next_file))
+
+
+def test_what_a_known_process_starts_is_its_own_business(plugin: Leftovers) -> None:
+    starter = f"import subprocess; subprocess.run({PROGRAM!r})"
+    one = cast("pytest.Item", RealTest("one.py"))
+    list(plugin.pytest_runtest_setup(one))
+    with subprocess.Popen([sys.executable, "-c", starter], stdin=subprocess.PIPE) as parent:
+        known, started = f"process {parent.pid}", set[str]()
+        wait_for(lambda: started.update(plugin.left_by_file() - {known}) or started, "the second process")
+
+        plugin.before_file.add(known)
+
+        assert not plugin.left_by_file()

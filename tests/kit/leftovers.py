@@ -2,7 +2,9 @@
 """What a test leaves behind fails that test, by name: processes, threads, listening sockets and temporary folders.
 
 Without this, a driver that lives on takes the port, the process number or the processor of another test, which then
-fails by chance. What a fixture of a wider scope has made may stay until that fixture ends.
+fails by chance. What a fixture of a wider scope has made may stay until that fixture ends. Services and JVMs that tests
+of one file share start further processes when they like: of tests marked ``spark``, ``server`` or ``long`` the last one
+of the file fails, after the fixtures of the file have ended.
 """
 
 import os
@@ -13,23 +15,23 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 RUN = "LAKEHAND_TEST_RUN"  # in the environment of every process that this one starts: whose it is
-# Servers, browsers and JVMs of wider fixtures start further processes when they like: not all are told apart yet.
-CHECKS_REAL = os.environ.get("LAKEHAND_LEFTOVERS") == "all"
 GRACE = 10.0  # seconds for what is ending anyway
 PACE = 0.02
 # Java and its libraries unpack themselves when they like, and remove it when they end; a process that runs jobs of
-# Paimon has a folder for them until it ends.
+# Paimon, or other processes by multiprocessing, has a folder for them until it ends.
 KEPT = (
     "hsperfdata", "spark-", "blockmgr-", "liblz4", "libzstd", "snappy-", "netty", "jna", "librocksdb", "lance",
-    "lakehand-paimon-",
+    "lakehand-paimon-", "pymp-",
 )  # fmt: skip
+# These live as long as the process that needs them.
+HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 
 
 class Leftovers:
@@ -40,6 +42,8 @@ class Leftovers:
         self.folder.chmod(0o755)  # a database server of root's tests runs as somebody else
         self.run = f"{os.getpid()}-{time.monotonic_ns()}"
         self.known: set[str] = set()
+        self.file: Path | None = None  # of the real tests that run now
+        self.before_file: set[str] = set()
 
     def begin(self) -> None:
         """From now on temporary files of this process and of those that it starts are in a folder of its own."""
@@ -54,33 +58,50 @@ class Leftovers:
     def pytest_fixture_setup(self, fixturedef: "pytest.FixtureDef[object]") -> Iterator[None]:
         if fixturedef.scope == "function":
             return (yield)
-        before = self.found()
+        outlives_file = fixturedef.scope in ("session", "package")
+        before = self.found(with_orphans=outlives_file)
         try:
             return (yield)
         finally:
-            self.known |= self.found() - before
+            made = self.found(with_orphans=outlives_file) - before
+            self.known |= made
+            if outlives_file:
+                self.before_file |= made
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
-        self.known = self.found(is_real(item))
+        if not is_real(item):
+            self.known = self.found()
+        elif item.path != self.file:
+            self.file, self.before_file = item.path, self.found(with_orphans=True)
         return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_teardown(self, item: pytest.Item) -> Iterator[None]:
-        """After the fixtures of the test have ended."""
+    def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+        """After the fixtures of the test have ended, and those of its file if the next test is in another one."""
         yield
-        if is_real(item) and not CHECKS_REAL:
-            return
-        deadline = time.monotonic() + GRACE
-        while left := self.found(is_real(item)) - self.known:
-            if time.monotonic() > deadline:
-                pytest.fail(f"the test leaves behind: {', '.join(map(described, sorted(left)))}", pytrace=False)
-            time.sleep(PACE)
+        if not is_real(item):
+            fail_if_any(lambda: self.found() - self.known, "the test leaves behind")
+        if item.path == self.file and (nextitem is None or nextitem.path != item.path):
+            fail_if_any(self.left_by_file, f"the tests of {item.path.name} leave behind")
+
+    def left_by_file(self) -> set[str]:
+        left = self.found(with_orphans=True) - self.before_file - callback_sockets()
+        return {one for one in left if not is_helper(one) and not ancestors(one) & self.before_file}
 
     def found(self, with_orphans: bool = False) -> set[str]:
         """``with_orphans``: also processes whose parent has died, which takes longer to find."""
         processes = orphans(self.run) | children() if with_orphans else children()
         return processes | threads() | sockets() | folders(self.folder)
+
+
+def fail_if_any(find: Callable[[], set[str]], message: str) -> None:
+    """What is ending anyway has some time to do so."""
+    deadline = time.monotonic() + GRACE
+    while left := find():
+        if time.monotonic() > deadline:
+            pytest.fail(f"{message}: {', '.join(map(described, sorted(left)))}", pytrace=False)
+        time.sleep(PACE)
 
 
 def is_real(item: pytest.Item) -> bool:
@@ -106,6 +127,20 @@ def orphans(run: str) -> set[str]:
             if folder.name != str(os.getpid()) and mark in (folder / "environ").read_bytes().split(b"\0"):
                 found.add(f"process {folder.name}")
     return found
+
+
+def ancestors(one: str) -> set[str]:
+    """The processes above a process, named as it is."""
+    found: set[str] = set()
+    with suppress(OSError):  # it has ended
+        while one.startswith("process ") and one not in found:
+            number = Path("/proc", one.removeprefix("process "), "stat").read_text().rpartition(")")[2].split()[1]
+            found.add(one := f"process {number}")
+    return found
+
+
+def is_helper(one: str) -> bool:
+    return any(name in described(one) for name in HELPERS)
 
 
 def is_alive(number: str) -> bool:
@@ -144,6 +179,14 @@ def sockets() -> set[str]:
                     if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
                         found.add(f"a socket that listens at {one.getsockname()}")
     return found
+
+
+def callback_sockets() -> set[str]:
+    """Where the JVM of pyspark calls this process; it is opened by the first test that needs it, and stays."""
+    library = sys.modules.get("pyspark")
+    gateway = getattr(library.SparkContext, "_gateway", None) if library else None
+    server = getattr(gateway, "_callback_server", None)
+    return {f"a socket that listens at {server.server_socket.getsockname()}"} if server else set()
 
 
 def folders(folder: Path) -> set[str]:
