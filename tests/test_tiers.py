@@ -81,12 +81,14 @@ def test_the_measured_files_are_there() -> None:
 def test_a_run_replaces_the_seconds_of_the_files_that_it_ran(tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
     for name in ("a", "b"):
-        (tmp_path / "tests" / f"{name}.py").touch()
+        (tmp_path / "tests" / f"{name}.py").write_text("@pytest.mark.long")
+    (tmp_path / "tests" / "short.py").write_text('@pytest.mark.parametrize("body", ["short", "long"])')
     record = tmp_path / "tests" / "long_seconds.json"
     record.write_text('{"tests/a.py": 5, "tests/b.py": 6, "tests/gone.py": 7}')
     recorder = SecondsRecorder(record)
     for duration in (1.2, 2.4):
         recorder.pytest_runtest_logreport(a_report("tests/a.py", duration))
+    recorder.pytest_runtest_logreport(a_report("tests/short.py", 3))  # the name of a value is a keyword, too
 
     recorder.pytest_sessionfinish()
 
@@ -95,6 +97,6 @@ def test_a_run_replaces_the_seconds_of_the_files_that_it_ran(tmp_path: Path) -> 
 
 def a_report(file: str, duration: float) -> pytest.TestReport:
     return pytest.TestReport(
-        nodeid=f"{file}::test", location=(file, 1, "test"), keywords={"long": 1}, outcome="passed", longrepr=None,
+        nodeid=f"{file}::test", location=("src/contract.py", 1, "test"), keywords={"long": 1}, outcome="passed", longrepr=None,
         when="call", duration=duration,
     )  # fmt: skip

@@ -15,6 +15,8 @@ from pathlib import Path
 
 from grimp import ImportGraph, build_graph
 
+from tests.kit.tiers import has_long_tests
+
 ROOT = Path(__file__).parents[2]
 SECONDS = ROOT / "tests" / "long_seconds.json"  # file → seconds of its long tests, measured by make test-all
 UNKNOWN = 60.0  # seconds of a file that was not measured yet
@@ -119,11 +121,7 @@ def module_of(file: str) -> str:
 
 def files_with_long_tests(root: Path = ROOT) -> list[str]:
     found = root.joinpath("tests").rglob("test_*.py")
-    return sorted(str(file.relative_to(root)) for file in found if has_long_tests(file.read_text(encoding="utf-8")))
-
-
-def has_long_tests(text: str) -> bool:
-    return "mark.long" in text or "long_values(" in text
+    return sorted(str(file.relative_to(root)) for file in found if has_long_tests(file))
 
 
 def read_seconds(files: Sequence[str], record: Path = SECONDS) -> dict[str, float]:
