@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from os import SEEK_END
 from typing import Any, NamedTuple
 
+from lakehand.domain.cached_property import cached_property
 from lakehand.formats.iceberg.manifests import (
     DATA,
     EQUALITY_DELETES,
