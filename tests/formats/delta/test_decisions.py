@@ -496,7 +496,12 @@ def test_a_log_of_many_commits_is_read_back_only_so_far(tmp_path: Path, monkeypa
     assert len(snapshot.files) == 30
     read: list[int] = []
     commit = Log.commit
-    monkeypatch.setattr(Log, "commit", lambda log, version: read.append(version) or commit(log, version))
+
+    def counted(log: Log, version: int) -> Any:
+        read.append(version)
+        return commit(log, version)
+
+    monkeypatch.setattr(Log, "commit", counted)
 
     history = history_of(snapshot, NOON)
 

@@ -89,7 +89,12 @@ def test_row_level_writers_have_time_between_two_rewrites_and_appenders_need_non
 @pytest.mark.parametrize("action", [REWRITE, DELETES])
 def test_a_rewrite_of_manifests_does_not_put_off_a_rewrite_of_data(action: Action) -> None:
     """One every few minutes would put it off for ever."""
-    manifests = {"lakehand_operation": "4-x", "operation": "replace", "manifests_replaced": "30"}
+    manifests = {
+        "lakehand_operation": "4-x",
+        "operation": "replace",
+        "manifests_replaced": "30",
+        "entries_processed": "900",
+    }
     commits = [
         commit(1, ago(hours=1), operation="overwrite"),
         *(commit(number, ago(minutes=20 - number), parent=number - 1, **manifests) for number in range(2, 20)),
@@ -98,7 +103,7 @@ def test_a_rewrite_of_manifests_does_not_put_off_a_rewrite_of_data(action: Actio
     assert isinstance(decide(busy, action), TableProcess)
     assert isinstance(decide(busy, action, quiet_period="30m"), TableProcess), "our own commits are no writes either"
 
-    data = commit(20, ago(minutes=4), parent=19, lakehand_operation="5-x", operation="replace", deleted_data_files="9")
+    data = commit(20, ago(minutes=4), parent=19, lakehand_operation="5-x", operation="replace", manifests_replaced="2")
     waiting = decide(snapshot(files=busy.files, commits=[*commits, data]), action)
     assert isinstance(waiting, Skip)
     assert (waiting.look_again, waiting.is_starved) == (timedelta(minutes=6), False)

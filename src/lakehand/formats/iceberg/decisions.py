@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from lakehand.formats.iceberg import settings
 from lakehand.formats.iceberg.catalogs import HADOOP
+from lakehand.formats.iceberg.commits import FLINK_JOB, FLINK_OPERATOR, MANIFESTS_ONLY, TAG, SnapshotCommit
 from lakehand.formats.iceberg.metadata import NEWEST
 from lakehand.formats.iceberg.settings import IcebergContext
 from lakehand.formats.iceberg.snapshot import (
@@ -14,10 +15,8 @@ from lakehand.formats.iceberg.snapshot import (
     REMOVE_ORPHANS,
     REWRITE_DATA,
     REWRITE_POSITION_DELETES,
-    TAG,
     IcebergSnapshot,
     Ref,
-    SnapshotCommit,
     whole_number,
 )
 from lakehand.spi import Action, Json, Skip, Status, kit
@@ -26,11 +25,8 @@ from lakehand.spi.kit.conversions import milliseconds
 from lakehand.spi.pauses import DRY_RUN, minutes
 
 IN_THE_WAY = frozenset({REWRITE_DATA, REWRITE_POSITION_DELETES})  # of row-level writes; manifests are in nobody's way
-REPLACED_MANIFESTS = "manifests-replaced"  # in the summary of a commit that rewrote manifests, and no files
 ROW_LEVEL = frozenset({"overwrite", "delete"})
 MOST_SNAPSHOTS = 2000  # of one operation; the next one takes the rest
-FLINK_JOB = "flink.job-id"
-FLINK_OPERATOR = "flink.operator-id"
 
 
 class SnapshotRetention(NamedTuple):
@@ -85,7 +81,7 @@ def history_of(snapshot: IcebergSnapshot, now: datetime) -> kit.CommitHistory:
     others = [commit for commit in commits if TAG not in commit.summary]
     return kit.CommitHistory(
         writes=[commit.time for commit in others],
-        rewrites=[c.time for c in commits if TAG in c.summary and REPLACED_MANIFESTS not in c.summary],
+        rewrites=[c.time for c in commits if TAG in c.summary and MANIFESTS_ONLY not in c.summary],
         has_row_level_writers=any(
             commit.summary.get("operation") in ROW_LEVEL and now - commit.time < timedelta(days=1) for commit in others
         ),
