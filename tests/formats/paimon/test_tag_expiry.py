@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lakehand.formats.paimon.tag_expiry import end_of
-from lakehand.spi import Failure, Finding, Operation, TableProcess
+from lakehand.spi import Finding, Operation
 from lakehand.testing import PluginHarness
 from tests.formats.paimon.handmade import NOON, HandMade, small
 from tests.formats.paimon.runtime import harness, skipped, wanted
@@ -203,28 +203,3 @@ def test_a_tag_that_is_left_and_cannot_be_read_is_not_called_done(tmp_path: Path
     kept = json.loads((made.root / "tag" / "tag-kept").read_text())
     (made.root / "manifest" / kept["deltaManifestList"]).unlink()
     assert service.verdict(operation, {}).finding is Finding.UNREADABLE
-
-
-@pytest.mark.parametrize("reader", ["branch/branch-b/snapshot/snapshot-3", "changelog/changelog-2"])
-def test_no_full_merge_deletes_a_tag_with_files_that_branches_or_changelogs_read(tmp_path: Path, reader: str) -> None:
-    """Paimon deletes tags whose time is over in the commit of such a merge, and knows of neither."""
-    keyed = {"bucket": "1", "write-only": "true"}
-    made = HandMade(tmp_path / "t", options=keyed, primary_keys=["id"])
-    for number in range(8):
-        made.commit(small(1, prefix=f"d{number}"))
-    tag(made, 3, "over", created=NOON - 10 * DAY, days=10.5)
-    service = harness(made.root, compact__strategy="full")
-    made.copy(3, reader)
-    assert isinstance(service.wants("compact"), TableProcess), "the tag's snapshot has all of its files"
-
-    (made.root / "snapshot" / "snapshot-3").rename(tmp_path / "expired")
-    for earlier in (1, 2):
-        (made.root / "snapshot" / f"snapshot-{earlier}").unlink()
-    assert skipped(service, "compact").endswith("expire-tags deletes it without")
-    person, minor = (harness(made.root, compact__strategy=strategy) for strategy in ("full", "minor"))
-    answer = person.factory.admit(person.runtime(), person.asked("compact", confirm=True))
-    assert isinstance(answer, Failure), "nobody overrides it"
-    assert isinstance(minor.wants("compact"), TableProcess), "which deletes no tag"
-
-    tag(made, 8, "over", created=NOON - 10 * DAY, days=20)
-    assert isinstance(service.wants("compact"), TableProcess), "it has time left"

@@ -3,20 +3,16 @@
 
 import hashlib
 import json
-from datetime import timedelta
 from typing import NamedTuple
 
 from lakehand.formats.paimon import settings
-from lakehand.formats.paimon.layout import CHANGELOG
 from lakehand.formats.paimon.schema import TableKind
 from lakehand.formats.paimon.settings import AUTO, FULL, MINOR, SORT, PaimonContext, SortOrder
 from lakehand.formats.paimon.snapshot import OURS, PaimonSnapshot, sorted_runs
-from lakehand.formats.paimon.tag_expiry import end_of
 from lakehand.spi import Json, Skip, StateKey, TableRuntime, amount
 from lakehand.spi.kit import Need, Values
 
 MOST_COUNTS = 5000
-SOON = timedelta(days=1)
 BOTTOM_HEAVY = 0.2  # a minor compaction pays while no more than this share of the bytes is above the bottom
 SORTED: StateKey[dict[str, int]] = StateKey(name="sorted", default={}, encode=json.dumps, decode=json.loads)
 
@@ -35,8 +31,6 @@ def decide_compact(context: PaimonContext) -> Need | Skip:
     plan = make_plan(context)
     if (not plan.is_needed and not context.by_person) or (plan.strategy == SORT and plan.order is None):
         return Skip(reason=plan.reason)
-    if why := why_tags_would_go(context, plan):
-        return Skip(reason=f"{plan.reason}; not compacted: {why}")
     if context.is_confirmed or not (why := why_not_beside_writers(context.snapshot, context.values)):
         return Need(reason=plan.reason, parameters={"strategy": plan.strategy}, bytes=plan.bytes)
     if not context.by_person:
@@ -161,23 +155,6 @@ def youngest_file(snapshot: PaimonSnapshot, number: int) -> int:
 def order_suffix(order: SortOrder) -> str:
     """The end of the commit user of a sort: short, and another for each order."""
     return "sort-" + hashlib.blake2b(str(order).encode(), digest_size=4).hexdigest()
-
-
-def why_tags_would_go(context: PaimonContext, plan: CompactionPlan) -> str | None:
-    """The commit of a full merge deletes tags whose own time is over, and files that only branches or changelogs need.
-
-    There is no option against it. The zone of a tag's time is not known, and a merge takes a while.
-    """
-    snapshot, layout = context.snapshot, context.snapshot.layout
-    if plan.strategy != FULL or snapshot.schema.kind is TableKind.APPEND:
-        return None
-    soon = context.table.now + SOON
-    over = [tag for tag in layout.signed_tags() if (end := end_of(tag.document)) is not None and end < soon]
-    over = [tag for tag in over if tag.document.get("id") not in snapshot.ids]
-    if not over or not (layout.branches() or layout.ids(CHANGELOG)):
-        return None
-    what = f"the tag {over[0].name}, whose own time is over or nearly so"
-    return f"Paimon would delete {what}, with files that branches or changelogs read. expire-tags deletes it without"
 
 
 def why_not_beside_writers(snapshot: PaimonSnapshot, values: Values) -> str | None:

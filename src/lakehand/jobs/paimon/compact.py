@@ -1,22 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compacts a table: packs small files, merges sorted runs, or sorts; every commit has the operation tag."""
 
-import json
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lakehand.jobs.job import Job
 from lakehand.jobs.paimon import rewrites
-from lakehand.jobs.paimon.expire_tags import own_end
 from lakehand.jobs.paimon.outside import TableGuard
 from lakehand.jobs.paimon.tables import own_commits, target_of, user_of
-from lakehand.jobs.safety import UnsafeRequest
-from lakehand.jobs.spark import list_folder, read_file
 
 MOST_ROUNDS = 24
 FOREVER = "2147483647"
-SOON = 86_400  # seconds: the zone of a tag's time is not known, and a merge takes a while
 # A commit of Paimon's that may compact also expires snapshots, partitions and consumers, and makes tags. Ours does not.
 NOTHING_ELSE = {
     "snapshot.num-retained.min": FOREVER,
@@ -81,22 +75,7 @@ def bins(counts: Sequence[int], least: int) -> Iterator[int]:
 
 def merge(guard: TableGuard, user: str) -> None:
     """All sorted runs of each bucket into one, on the executors."""
-    refuse_tags_that_would_go(guard)
     call(guard, "merging all runs of each bucket", {"commit.user-prefix": user, **NOTHING_ELSE})
-
-
-def refuse_tags_that_would_go(guard: TableGuard) -> None:
-    """The commit deletes tags whose own time is over, with files that only branches or changelogs need."""
-    table, session, root = guard.check(), guard.job.session, guard.job.boundary.real
-    folders = [list_folder(session, f"{root}/{name}") for name in ("branch", "changelog")]
-    if not any(folders):
-        return
-    soon = time.time() + SOON
-    for file in list_folder(session, f"{root}/tag"):
-        document = json.loads(read_file(session, file.path)) if file.name.startswith("tag-") else {}
-        end = own_end(document)
-        if end is not None and end < soon and not table.snapshotManager().snapshotExists(int(document["id"])):
-            raise UnsafeRequest(f"Paimon would delete {file.name}, with files that branches or changelogs read")
 
 
 def call(guard: TableGuard, phase: str, options: dict[str, str]) -> None:

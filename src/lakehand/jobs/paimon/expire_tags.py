@@ -126,18 +126,11 @@ def refuse_young(tag: AskedTag, document: dict[str, Any], there: list[str]) -> N
             raise BelowFloor(f"the tag {tag.name} is no automatic one, or among the last {LEAST_AUTOMATIC}")
         cut_off(int(document["timeMillis"]), LEAST_HOURS)
         return
-    end = own_end(document)
-    if end is None:
-        raise BelowFloor(f"the tag {tag.name} has no time of its own: it is never deleted")
-    cut_off(int(end * 1000), LEAST_HOURS)
-
-
-def own_end(document: dict[str, Any]) -> float | None:
-    """When a tag's own time is over, in seconds; None without one."""
     created, retained = document.get("tagCreateTime"), document.get("tagTimeRetained")
     if not isinstance(created, list) or not isinstance(retained, (int, float)):
-        return None
-    return timegm((*created, 0, 0, 0)[:9]) + retained
+        raise BelowFloor(f"the tag {tag.name} has no time of its own: it is never deleted")
+    began = timegm((*created, 0, 0, 0)[:9])
+    cut_off(int((began + retained) * 1000), LEAST_HOURS)
 
 
 def delete_tag(table: Any, name: str) -> None:
