@@ -360,3 +360,12 @@ def test_every_promise_on_security_names_tests_that_exist() -> None:
         assert named, f"no test is named: {row}"
         for file, _, test in (name.partition("::") for name in named):
             assert f"def {test}(" in (ROOT / file).read_text(encoding="utf-8"), f"{file} has no {test}"
+
+
+# Tests
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_tests_that_are_named_exist(page: Path) -> None:
+    for name, file in re.findall(r"`(test_\w+)` in `(tests/[\w/]+\.py)`", TEXT[page]):
+        assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8"), f"{file} has no {name}"

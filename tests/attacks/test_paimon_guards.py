@@ -15,7 +15,9 @@ import pytest
 
 from lakehand.jobs.boundary import JobBoundary, OutsideTable
 from lakehand.jobs.job import Job
+from lakehand.jobs.paimon import tag_files
 from lakehand.jobs.paimon.outside import TableGuard, names_of, refuse_odd_options
+from lakehand.jobs.paimon.references import ChangelogNames
 from tests.attacks.attacks import PLAIN, AttackedTable, nest
 from tests.attacks.every_job import (
     JOBS,
@@ -238,3 +240,43 @@ def test_a_name_that_comes_in_pieces_is_none_of_paimons(names: Sequence[str]) ->
     entries = Entries([{"fileName": name} for name in names])
     with pytest.raises(OutsideTable, match="has names that are no names of Paimon's"):
         names_of(Known(texts=lambda *_: pieces), entries, "manifest-1", "fileName")  # type: ignore[arg-type]
+
+
+def test_files_that_a_changelog_still_reads_do_not_go_with_a_tag(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The changelog has no snapshot any more, and is of the main line or of a branch."""
+    own = {"data": {"d1", "d2"}, "metadata": {"manifest/m1", "manifest/m2", "index/i1"}}
+    monkeypatch.setattr(tag_files, "contents_of", lambda *_: tag_files.Contents(**own))
+    monkeypatch.setattr(tag_files, "data_paths", lambda store, snapshot, names: sorted(names))
+    monkeypatch.setattr("lakehand.jobs.paimon.references.named_by", lambda store, one, *_, **__: one.names)
+    monkeypatch.setattr("lakehand.jobs.paimon.references.lists_left", lambda *_: set())
+    job = Job(session_that_fails_when_used(), {})
+    guard = Known(job=job, check_snapshot=lambda *_: None)
+
+    def changelog(number: int, *names: str) -> Known:
+        return Known(id=lambda: number, deltaManifestList=lambda: f"list-{number}", names=set(names))
+
+    lines = {
+        "main": line_of([changelog(1, "d1", "m1")], tags={Known(id=lambda: 6): ["over"]}),
+        "b": line_of([changelog(2, "i1")]),
+    }
+    table = lines["main"]
+    table.__dict__.update(switchToBranch=lines.__getitem__, branchManager=lambda: Known(branches=lambda: ["b"]))
+
+    found = tag_files.files_only_of(guard, table, "over", set(), ChangelogNames(guard))  # type: ignore[arg-type]
+
+    assert found == ["d2", "/t/manifest/m2"]
+
+
+def line_of(changelogs: Sequence[Known], tags: Mapping[Known, list[str]] | None = None) -> Known:
+    """A main line or a branch whose snapshots have all expired."""
+    entries = [
+        Known(getKey=lambda key=key: key, getValue=lambda names=names: names) for key, names in (tags or {}).items()
+    ]
+    snapshots = Known(
+        safelyGetAllChangelogs=lambda: changelogs, snapshotExists=lambda _: False, earliestSnapshot=lambda: None,
+        latestSnapshot=lambda: None, latestSnapshotId=lambda: None, earliestSnapshotId=lambda: None,
+    )  # fmt: skip
+    return Known(
+        snapshotManager=lambda: snapshots, store=Known, location=lambda: Known(toString=lambda: "/t"),
+        tagManager=lambda: Known(tags=lambda: Known(entrySet=lambda: entries), taggedSnapshots=list),
+    )  # fmt: skip

@@ -9,11 +9,12 @@ from lakehand.core.engine_supervisor import EngineSupervisor
 from lakehand.core.plugins import Plugins
 from lakehand.domain.errors import Unavailable
 from lakehand.domain.operations import InstanceId, Status
-from lakehand.domain.processes import Drop, Failure
+from lakehand.domain.processes import Drop, Failure, Skip
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.spi import EngineState
 from lakehand.store import SqlStore
 from tests.core.world import AtOnce, PassedClock, World
+from tests.domain.words import COMPACTION
 
 T1 = "20261115110000000"
 
@@ -43,6 +44,26 @@ def test_an_attempt_that_is_followed_by_another_one_ends_no_operation(world: Wor
 
     assert finished(world) == []
     assert len(world.metrics.named("attempt_failed")) == 1
+
+
+def test_an_action_that_is_kept_waiting_for_too_long_is_counted_and_explained(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starved, resting = Skip(reason="never quiet", is_starved=True), Skip(reason="it rests")
+    table = world.add_table()
+    world.factory.says[COMPACTION] = lambda _: starved
+    world.look()
+    assert [(str(kind), action) for kind, action in world.metrics.named("starved")] == [("hudi", "compaction")]
+    assert world.store.schedules.of_table(table.id)[0].last_reason == "never quiet"
+
+    del world.factory.says[COMPACTION]
+    for answer in (resting, starved):
+        monkeypatch.setattr(world.factory, "admit", lambda *_, answer=answer: answer)
+        world.tables.plan(table.location, T1)
+        world.clock.pass_by(minutes=10)
+        world.turn()
+    assert world.the_operation(table).reason == "never quiet"
+    assert len(world.metrics.named("starved")) == 2, "a rest is no starvation"
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ def test_delays_and_outcomes_are_counted_by_action() -> None:
     metrics.finished(ended("clean", Status.FAILED), HUDI, 3 * SECOND)
     metrics.attempt_failed("clean", "lock-held")
     metrics.lease_lost("clean")
+    metrics.starved(HUDI, "clean")
 
     assert value(metrics, "scheduling_delay_seconds_sum", action="clean") == 1
     assert value(metrics, "submission_delay_seconds_sum", action="clean") == 2
@@ -51,6 +52,7 @@ def test_delays_and_outcomes_are_counted_by_action() -> None:
     assert value(metrics, "operations_finished_total", format="hudi", action="clean", status="failed") == 1
     assert value(metrics, "attempts_failed_total", action="clean", reason="lock-held") == 1
     assert value(metrics, "leases_lost_total", action="clean") == 1
+    assert value(metrics, "actions_starved_total", format="hudi", action="clean") == 1
 
 
 def test_what_operations_report_is_added_up_and_nothing_odd_is_taken_for_a_number() -> None:
@@ -76,6 +78,7 @@ def test_counters_of_known_actions_and_receivers_begin_at_zero() -> None:
     assert {value(metrics, "operations_finished_total", **pair, status=str(one)) for one in FINAL} == {0}
     assert value(metrics, "files_removed_total", **pair) == value(metrics, "bytes_rewritten_total", **pair) == 0
     assert value(metrics, "leases_lost_total", action="clean") == 0
+    assert value(metrics, "actions_starved_total", **pair) == 0
     assert value(metrics, "alert_messages_total", receiver="team", outcome="given-up") == 0
     assert value(metrics, "notifications_total", source="callback", outcome="refused") == 0
 

@@ -4,7 +4,7 @@
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, is_dataclass
-from functools import cached_property, wraps
+from functools import wraps
 from inspect import Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -13,6 +13,7 @@ import typer
 
 from lakehand.cli.errors import CommandFailed
 from lakehand.client.documents import DEFAULT_URL
+from lakehand.domain.cached_property import cached_property
 from lakehand.output import Fetch, View, follow, print_document
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
-from functools import cached_property
 
 from lakehand.core.ports import Store
 from lakehand.core.token_cache import TokenCache
 from lakehand.core.token_verifier import NoVerifier, TokenVerifier
 from lakehand.domain.access import ANONYMOUS, Caller, Role
+from lakehand.domain.cached_property import cached_property
 from lakehand.domain.tokens import WebSession, hash_of
 
 SESSION_LIFE = timedelta(hours=12)

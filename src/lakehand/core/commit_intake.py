@@ -6,7 +6,6 @@ An event is a hint. It makes the schedules of its table due; a doubled, late or 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import NamedTuple
 
 from lakehand.core.catalog_service import ServedCatalog
@@ -27,6 +26,7 @@ from lakehand.core.commit_results import (
 from lakehand.core.intake import Intake, Receipt, normalised
 from lakehand.core.plugins import Plugins
 from lakehand.core.rate_limits import RecentKeys
+from lakehand.domain.cached_property import cached_property
 from lakehand.domain.commits import CommitEvent, CommitResult, Outcome
 from lakehand.domain.errors import Invalid, LakehandError
 from lakehand.domain.locations import is_under, normalise_prefix

@@ -247,6 +247,8 @@ class Coordinator:
         runtime = self.runtimes.open(evaluation.table, part.factory, now=evaluation.now, seen=seen)
         answer = part.factory.trigger(runtime, action)
         if isinstance(answer, Skip):
+            if answer.is_starved:
+                self.metrics.starved(evaluation.table.format, action)
             return evaluation.skipped(answer)
         unfinished = [o for o in runtime.operations(action) if not o.status.is_final]
         if unfinished and answer.instant is None:

@@ -160,6 +160,8 @@ class Dispatcher:
         if isinstance(answer, TableProcess) and self.drain.is_on:
             answer = DRAINING  # no engine has it yet: another instance claims it at once
         if isinstance(answer, Skip):
+            if answer.is_starved:
+                self.metrics.starved(table.format, claimed.process.action)
             self.put_back(claimed, answer, now)
             return False
         if isinstance(answer, TableProcess):

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Protocol
 
 from lakehand.core.cpu_share import CpuShare
@@ -13,6 +13,7 @@ from lakehand.core.intake_cache import IntakeCache
 from lakehand.core.ports import Store
 from lakehand.core.rate_limits import EventThrottle, RateLimiter
 from lakehand.domain.actions import Action
+from lakehand.domain.cached_property import cached_property
 from lakehand.domain.errors import Invalid, Moved
 from lakehand.domain.events import Event
 from lakehand.domain.locations import Warehouses, normalise

@@ -36,6 +36,7 @@ class Skip:
 
     reason: str
     look_again: timedelta | None = None
+    is_starved: bool = False  # it has been needed, and kept waiting by others' work, for far longer than it should
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

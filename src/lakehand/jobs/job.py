@@ -2,7 +2,6 @@
 """What a job gets: a session of its own, its parameters, and ways to report progress and to learn that it must stop."""
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lakehand.jobs.boundary import JobBoundary, boundary_of
@@ -41,7 +40,7 @@ class Job:
     handle: str = "job"
     record: Record = field(default_factory=Record)
 
-    @cached_property
+    @property
     def boundary(self) -> JobBoundary:
         """What the job may touch. A job checks it first, and again before it commits or deletes."""
         return boundary_of(self.parameters)

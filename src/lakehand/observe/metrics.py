@@ -99,6 +99,9 @@ class PrometheusMetrics:
         self._bytes = counter("bytes_rewritten", "Bytes that operations wrote anew.", ["format", "action"])
         self._failed = counter("attempts_failed", "Attempts that failed.", ["action", "reason"])
         self._lost = counter("leases_lost", "Leases that another instance took.", ["action"])
+        self._starved = counter(
+            "actions_starved", "Decisions that kept a needed action waiting for far too long.", ["format", "action"]
+        )
         self._depth = gauge("queue_depth", "Pending operations.", ["queue"])
         self._age = gauge("queue_oldest_seconds", "Age of the oldest pending operation.", ["queue"])
         self._loop = histogram("loop_seconds", "Time of one step of a loop.", ["loop"], buckets=LOOP_SECONDS)
@@ -132,6 +135,9 @@ class PrometheusMetrics:
 
     def lease_lost(self, action: str) -> None:
         self._lost.labels(self._action(action)).inc()
+
+    def starved(self, format: Format, action: str) -> None:
+        self._starved.labels(self._format(str(format)), self._action(action)).inc()
 
     def probed(self, tables: int, changed: int) -> None:
         self._probed.inc(tables)
@@ -176,6 +182,7 @@ class PrometheusMetrics:
                 self._finished.labels(*pair, status)
             self._files.labels(*pair)
             self._bytes.labels(*pair)
+            self._starved.labels(*pair)
             self._lost.labels(pair[1])
 
     def alerts(self, open: Mapping[str, int]) -> None:

@@ -6,21 +6,25 @@ from lakehand.storage.bounds import LARGEST, MOST_UNPACKED, SMALL, TooLarge
 from lakehand.storage.hive_metastore import tables_in_metastore
 from lakehand.storage.jdbc import database_address, open_database, select_rows
 from lakehand.storage.json_documents import parse_json, parse_json_lines
+from lakehand.storage.large_json import IN_PROCESS, Piece, Wanted, put_together, read_large
 from lakehand.storage.numbered import newest_after
 from lakehand.storage.storages import ABSENT, ArrowStorage, Entry, LocalStorage, Storage, Storages
 from lakehand.storage.unpacking import gunzip
 
 __all__ = [
     "ABSENT",
+    "IN_PROCESS",
     "LARGEST",
     "MOST_UNPACKED",
     "SMALL",
     "ArrowStorage",
     "Entry",
     "LocalStorage",
+    "Piece",
     "Storage",
     "Storages",
     "TooLarge",
+    "Wanted",
     "checked_avro",
     "database_address",
     "gunzip",
@@ -28,6 +32,8 @@ __all__ = [
     "open_database",
     "parse_json",
     "parse_json_lines",
+    "put_together",
+    "read_large",
     "read_records",
     "select_rows",
     "tables_in_metastore",

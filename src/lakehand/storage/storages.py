@@ -4,6 +4,7 @@
 import os
 import time
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -233,7 +234,8 @@ class Storages:
         self._properties = properties
         self._local = LocalStorage()
         self._remote: dict[tuple[str, str], tuple[Storage, str]] = {}
-        self._lock = Lock()
+        # One for each: a store that hangs while it is opened stops no other.
+        self._locks: dict[tuple[str, str], Lock] = defaultdict(Lock)
 
     def of(self, location: str) -> tuple[Storage, str]:
         """The storage, and the location's path within it."""
@@ -246,13 +248,14 @@ class Storages:
         return storage, root + parts.path
 
     def _shared(self, scheme: str, authority: str) -> tuple[Storage, str]:
-        known = self._remote.get((scheme, authority))
+        key = scheme, authority
+        known = self._remote.get(key)
         if known is not None:
             return known
-        with self._lock:
-            if (scheme, authority) not in self._remote:
-                self._remote[scheme, authority] = self._connect(scheme, authority)
-            return self._remote[scheme, authority]
+        with self._locks[key]:
+            if key not in self._remote:
+                self._remote[key] = self._connect(scheme, authority)
+            return self._remote[key]
 
     def _connect(self, scheme: str, authority: str) -> tuple[Storage, str]:
         """Other stores than S3: properties such as ``gs.x`` become parameters of the URI, as pyarrow takes them."""

@@ -10,6 +10,8 @@ import pytest
 from deltalake import DeltaTable
 
 from lakehand.formats.delta import DeltaProcessFactory
+from lakehand.formats.delta.log import Log
+from lakehand.formats.delta.rewrites import HISTORY, history_of
 from lakehand.spi import Action, Drop, Failure, Invalid, Remedy, Skip, TableProcess
 from tests.formats.delta.logs import MB, NOON, LogTable, add, adds, metadata, protocol, remove
 from tests.kit.sentences import Sentences
@@ -444,3 +446,64 @@ def test_a_hint_is_no_reason_to_rewrite(tmp_path: Path) -> None:
     harness.changed_partitions = ["day=2026-11-01"]
     assert isinstance(before, Skip)
     assert harness.wants("optimize") == before
+
+
+MINUTE = 1 / 1440  # of a day
+OURS = {"userMetadata": "lakehand-operation=3-x"}
+
+
+def busy_table(path: Path, statement: str, *ours: tuple[str, float]) -> LogTable:
+    """All three rewrites are needed; rows were changed an hour ago, and then we committed (operation, minutes ago)."""
+    table = LogTable(path, [*adds(30, MB), *(add(f"v{n}", 300 * MB, deleted=500) for n in range(12))])
+    table.commit(operation=statement, days_ago=60 * MINUTE)
+    for operation, minutes in ours:
+        table.commit(operation=operation, days_ago=minutes * MINUTE, **OURS)
+    return table
+
+
+@pytest.mark.parametrize("action", ["optimize", "z-order", "purge"])
+def test_row_level_writers_have_time_between_two_rewrites(tmp_path: Path, action: str) -> None:
+    settings = {"z_order__columns": "id", "z_order__min_bytes": "1"}
+
+    def answer(statement: str, *ours: tuple[str, float], **more: str) -> TableProcess | Skip:
+        table = busy_table(tmp_path / f"{len(list(tmp_path.iterdir()))}", statement, *ours)
+        return table.harness(**settings, **more).wants(action)
+
+    for operation in ("OPTIMIZE", "REORG"):
+        waiting = answer("MERGE", (operation, 4))
+        assert isinstance(waiting, Skip), operation
+        assert (waiting.look_again, waiting.is_starved) == (timedelta(minutes=6), False)
+    assert isinstance(answer("WRITE", ("OPTIMIZE", 4)), TableProcess), "an append does not conflict"
+    assert isinstance(answer("MERGE", ("VACUUM END", 4)), TableProcess), "a vacuum is in nobody's way"
+    assert isinstance(answer("MERGE", ("OPTIMIZE", 4), rest_period="3m"), TableProcess)
+    quiet = answer("MERGE", quiet_period="90m")
+    assert isinstance(quiet, Skip)
+    assert quiet.look_again == timedelta(minutes=30)
+
+
+def test_a_rewrite_that_a_person_requests_waits_for_nobody(tmp_path: Path) -> None:
+    harness = busy_table(tmp_path / "t", "MERGE", ("OPTIMIZE", 4)).harness()
+    ours = harness.stored(TableProcess(action=Action("optimize"), job="delta.optimize"))
+    assert isinstance(harness.factory.admit(harness.runtime(), ours), Skip)
+    assert isinstance(harness.factory.admit(harness.runtime(), harness.asked("optimize")), TableProcess)
+
+
+def test_a_log_of_many_commits_is_read_back_only_so_far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = LogTable(tmp_path / "t", adds(30, MB))
+    for number in range(250):
+        table.commit(days_ago=(250 - number) / 4 * MINUTE)
+    snapshot = table.snapshot()
+    assert len(snapshot.files) == 30
+    read: list[int] = []
+    commit = Log.commit
+
+    def counted(log: Log, version: int) -> Any:
+        read.append(version)
+        return commit(log, version)
+
+    monkeypatch.setattr(Log, "commit", counted)
+
+    history = history_of(snapshot, NOON)
+
+    assert (len(list(history.writes)), history.has_row_level_writers) == (HISTORY, False)
+    assert len(read) == HISTORY

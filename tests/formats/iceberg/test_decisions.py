@@ -11,11 +11,12 @@ from lakehand.formats.iceberg import IcebergProcessFactory, settings
 from lakehand.formats.iceberg.manifests import Manifest
 from lakehand.formats.iceberg.snapshot import IcebergSnapshot
 from lakehand.spi import Action, Drop, Failure, Invalid, Json, Operation, Skip, Status, TableProcess
-from tests.formats.iceberg.made import KB, NOON, MadeRuntime, ago, commit, key_of, line, small_table, snapshot
+from tests.formats.iceberg.made import KB, NOON, MadeRuntime, ago, commit, deletes, key_of, line, small_table, snapshot
 from tests.kit.sentences import Sentences
 
 FACTORY = IcebergProcessFactory()
 REWRITE, EXPIRE, ORPHANS = Action("rewrite-data"), Action("expire-snapshots"), Action("remove-orphans")
+DELETES = Action("rewrite-position-deletes")
 HOUR = 3_600_000
 
 
@@ -83,6 +84,44 @@ def test_row_level_writers_have_time_between_two_rewrites_and_appenders_need_non
     assert isinstance(decide(table("overwrite"), REWRITE, rest_period="0s"), TableProcess)
     assert isinstance(admit(table("overwrite"), operation(REWRITE)), Skip)
     assert isinstance(admit(table("overwrite"), operation(REWRITE, origin="api")), TableProcess)
+
+
+@pytest.mark.parametrize("action", [REWRITE, DELETES])
+def test_a_rewrite_of_manifests_does_not_put_off_a_rewrite_of_data(action: Action) -> None:
+    """One every few minutes would put it off for ever."""
+    manifests = {
+        "lakehand_operation": "4-x",
+        "operation": "replace",
+        "manifests_replaced": "30",
+        "entries_processed": "900",
+    }
+    commits = [
+        commit(1, ago(hours=1), operation="overwrite"),
+        *(commit(number, ago(minutes=20 - number), parent=number - 1, **manifests) for number in range(2, 20)),
+    ]
+    busy = snapshot(files=[*small_table().files, *(deletes() for _ in range(10))], commits=commits)
+    assert isinstance(decide(busy, action), TableProcess)
+    assert isinstance(decide(busy, action, quiet_period="30m"), TableProcess), "our own commits are no writes either"
+
+    data = commit(20, ago(minutes=4), parent=19, lakehand_operation="5-x", operation="replace", manifests_replaced="2")
+    waiting = decide(snapshot(files=busy.files, commits=[*commits, data]), action)
+    assert isinstance(waiting, Skip)
+    assert (waiting.look_again, waiting.is_starved) == (timedelta(minutes=6), False)
+
+
+def test_a_table_that_is_never_quiet_says_since_when(sentences: Sentences) -> None:
+    """Commits every 4 minutes; the last pause was one of 20, four hours ago."""
+    ages = [300, 290, 260, *range(240, 0, -4)]
+    commits = [commit(number, ago(minutes=age), operation="append") for number, age in enumerate(ages, 1)]
+    answers = {
+        quiet: decide(snapshot(files=small_table().files, commits=commits), REWRITE, quiet_period=quiet)
+        for quiet in ("4m", "10m", "1h")
+    }
+    found = {quiet: (one.look_again, one.is_starved) for quiet, one in answers.items() if isinstance(one, Skip)}
+    assert found == {"10m": (timedelta(minutes=6), True), "1h": (timedelta(minutes=56), False)}
+    starved = answers["10m"]
+    assert isinstance(starved, Skip)
+    sentences.check("never quiet", starved.reason, quiet="10 min", since="2026-11-15 08:00", key="iceberg.quiet-period")
 
 
 def test_a_failure_is_followed_by_a_pause(sentences: Sentences) -> None:

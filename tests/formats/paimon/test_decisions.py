@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a table needs, by its numbers: each decision has a reason, can be switched off, and comes to rest."""
 
+import json
+import os
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -334,3 +336,20 @@ def test_rounds_shrink_until_no_partition_has_enough_small_files(
     counts: list[int], least: int, expected: list[int]
 ) -> None:
     assert list(bins(counts, least)) == expected
+
+
+def test_the_changelog_of_a_compaction_reads_nothing_and_stops_no_removal_of_orphans(tmp_path: Path) -> None:
+    """Paimon deletes its lists with its snapshot, and keeps those of all other changelogs."""
+    made = HandMade(tmp_path / "t")
+    for number in range(3):
+        made.commit(small(1, prefix=f"d{number}"), at=NOON - timedelta(days=9))
+    for number in (1, 2):
+        made.copy(number, f"changelog/changelog-{number}")
+        (made.root / "snapshot" / f"snapshot-{number}").unlink()
+    document = json.loads((made.root / "changelog" / "changelog-2").read_text())
+    for key in ("baseManifestList", "deltaManifestList"):
+        (made.root / "manifest" / document[key]).unlink()
+    for file in made.root.rglob("manifest*"):
+        os.utime(file, ((NOON - timedelta(days=9)).timestamp(),) * 2)
+
+    assert skipped(harness(made.root), "remove-orphans").startswith("0 of ")

@@ -102,8 +102,9 @@ def old(spark: SparkSession, old_template: Path, tmp_path: Path) -> Iterator[Pat
 @pytest.fixture
 def harness_for(spark: SparkSession) -> HarnessFor:
     def harness(path: Path, **properties: str) -> PluginHarness:
-        """Settings without their ``delta.``, with ``__`` for dots and ``_`` for hyphens."""
-        named = {f"delta.{k.replace('__', '.').replace('_', '-')}": v for k, v in properties.items()}
+        """Settings without their ``delta.``, with ``__`` for dots and ``_`` for hyphens. No table rests."""
+        given = {"rest_period": "0s", **properties}
+        named = {f"delta.{k.replace('__', '.').replace('_', '-')}": v for k, v in given.items()}
         spec = TableSpec(
             location=str(path), format=Format("delta"), db_name="shop", table_name="payments", properties=named,
             action_types=frozenset(map(Action, ("optimize", "z-order", "vacuum", "purge", "checkpoint", "clean-log"))),

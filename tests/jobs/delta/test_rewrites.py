@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehand.formats.delta.rewrites import history_of
 from lakehand.spi import Operation, Skip, TableProcess
-from lakehand.testing.harness import PluginHarness
+from lakehand.testing.harness import PluginHarness, utc_now
 from tests import delta_tables as delta
 from tests.jobs.delta.conftest import HarnessFor
 
@@ -23,6 +24,8 @@ def serve(spark: SparkSession, harness: PluginHarness, path: Path, action: str) 
     assert delta.described(path) == described
     assert harness.verdict(done, {}).numbers["changed"] is True, "the log alone must show it"
     assert isinstance(harness.wants(action), Skip), "what was done must not be wanted again"
+    snapshot: Any = harness.runtime().snapshot()
+    assert list(history_of(snapshot, utc_now()).rewrites), "row-level writers rest from it"
     return done
 
 

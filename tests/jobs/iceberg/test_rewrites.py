@@ -9,6 +9,7 @@ import pytest
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
+from lakehand.formats.iceberg.decisions import history_of
 from lakehand.spi import Operation
 from lakehand.testing.harness import PluginHarness, utc_now
 from tests import iceberg_tables as iceberg
@@ -36,6 +37,12 @@ def counts(done: Operation, key: str) -> tuple[Any, Any]:
     return before[key], after[key]
 
 
+def rewrites(service: PluginHarness) -> int:
+    """How many commits of ours row-level writers rest from."""
+    snapshot: Any = service.runtime().snapshot()
+    return len(list(history_of(snapshot, utc_now()).rewrites))
+
+
 @pytest.mark.parametrize("version", [2, *long_values(3)])
 def test_small_files_and_deleted_rows_become_a_few_files(
     version: int, spark: SparkSession, warehouse: Warehouse, damaged: Damaged
@@ -49,6 +56,7 @@ def test_small_files_and_deleted_rows_become_a_few_files(
     assert done.reason.startswith("100 data files became 2, 85 delete files became 0 in snapshot ")
     assert (counts(done, "files"), counts(done, "delete_files")) == ((100, 2), (85, 0))
     assert iceberg.metadata(table)["format-version"] == version
+    assert rewrites(service) == 1
     assert "2 of 2 files are under 384 MB; at most 1 in one partition, 5 are" in skipped(service.wants("rewrite-data"))
 
 
@@ -102,6 +110,7 @@ def test_manifests_are_merged(spark: SparkSession, warehouse: Warehouse, history
 
     assert done.reason.startswith("12 manifests became 1 in snapshot ")
     assert "1 manifests of " in skipped(service.wants("rewrite-manifests"))
+    assert rewrites(service) == 0, "which puts off no rewrite of data"
 
 
 def test_what_a_person_asks_for_runs_without_need_and_a_run_without_effect_is_not_repeated(

@@ -175,6 +175,79 @@ def spoil(path: Path, tag: str, what: str) -> None:
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
 
+@pytest.mark.parametrize("producer", ["none", *long_values("input")])
+def test_a_stream_that_lags_reads_its_changelogs_after_a_tag_has_gone(
+    spark: SparkSession, tmp_path: Path, producer: str
+) -> None:
+    """A changelog outlives its snapshot, and has no files of its own: it needs those that a tag keeps as well."""
+    lake = Lake(spark, tmp_path / "lake")
+    path = changelog_table(lake, producer, {"primary-key": "id", "bucket": "1"} if producer != "none" else {})
+    service, before = harness(spark, path, expire_snapshots__retain_last="3"), lake_rows(spark, path)
+    assert service.serve("expire-snapshots").result["snapshots_after"] == 3
+    assert streamed(spark, path) == list(range(12)), "what the expiry of snapshots leaves"
+
+    ended = service.serve(ACTION)
+
+    assert (tags(lake), ended.result["deleted_tags"]) == ([], 1)
+    assert streamed(spark, path) == list(range(12))
+    assert lake_rows(spark, path) == before
+    (path / "bucket-0" / "data-0-orphan.parquet").write_bytes(b"orphan")
+    paimon.age(path, 5)
+    assert service.serve("remove-orphans").result["deleted_files"] == 1
+    assert streamed(spark, path) == list(range(12)), "changelogs are no orphans either"
+
+
+def test_a_full_merge_does_not_delete_a_tag_while_a_changelog_reads_its_files(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Paimon's own call deletes the tag in its commit, and the stream cannot go on."""
+    lake = Lake(spark, tmp_path / "lake")
+    path = changelog_table(lake, "none", {"primary-key": "id", "bucket": "1"})
+    service = harness(spark, path, expire_snapshots__retain_last="3", compact__strategy="full")
+    service.serve("expire-snapshots")
+    assert streamed(spark, path) == list(range(12))
+
+    service.finish(service.asked("compact"))
+
+    assert paimon.snapshots(path)[-1]["commitKind"] == "COMPACT"
+    assert (tags(lake), streamed(spark, path)) == (["over"], list(range(12)))
+
+
+def changelog_table(lake: Lake, producer: str, options: dict[str, str]) -> Path:
+    """Changelogs are kept longer than snapshots; a tag whose time is over is at the snapshot before a compaction."""
+    kept = {"snapshot.time-retained": "1 h", "changelog.time-retained": "30 d", "changelog-producer": producer}
+    path = lake.create("tagged", {**paimon.WRITE_ONLY, **kept, **options})
+    writer = Writer(lake.spark, path)
+    for number in range(6):
+        writer.append([number])
+    lake.sql("CALL lake.sys.create_tag(table => 'shop.tagged', tag => 'over', snapshot => 6, time_retained => '1 d')")
+    harness(lake.spark, path).serve("compact")
+    for number in range(6, 12):
+        writer.append([number])
+    paimon.age(path, 3, but=3)
+    paimon.age_tags(path, 10)
+    return path
+
+
+def lake_rows(spark: SparkSession, path: Path) -> int:
+    return paimon.facts(spark, path)[0]
+
+
+def streamed(spark: SparkSession, path: Path) -> list[int]:
+    """The keys that a stream reads which was stopped before the second snapshot."""
+    writer, found = Writer(spark, path), [0]
+    table = writer.table()
+    scan = table.newStreamScan()
+    scan.restore(2)
+    while scan.checkpoint() is None or scan.checkpoint() <= table.snapshotManager().latestSnapshotId():
+        for split in scan.plan().splits():
+            rows = writer.jvm.org.apache.paimon.reader.RecordReaderIterator(table.newRead().createReader(split))
+            while rows.hasNext():
+                found.append(int(rows.next().getInt(0)))
+            rows.close()
+    return sorted(found)
+
+
 WRONG: dict[str, tuple[Any, str]] = {
     "a person's tag": ([{"name": "kept", "why": "time"}], "has no time of its own: it is never deleted"),
     "a person's tag by number": ([{"name": "kept", "why": "number"}], "is no automatic one"),

@@ -37,6 +37,9 @@ class Metrics(Protocol):
 
     def lease_lost(self, action: str) -> None: ...
 
+    def starved(self, format: Format, action: str) -> None:
+        """A decision found that the action is needed, and has been kept waiting for far too long."""
+
     def probed(self, tables: int, changed: int) -> None: ...
 
     def loop(self, name: str, seconds: float, failed: bool) -> None: ...

@@ -4,7 +4,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
 
 from lakehand.core.access_service import AccessService
 from lakehand.core.alert_service import AlertService, TestResult
@@ -21,6 +20,7 @@ from lakehand.core.table_service import TableService
 from lakehand.domain.access import Caller, Role
 from lakehand.domain.alerts import Alert, AlertId
 from lakehand.domain.audit import AuditEntry, AuditRequest
+from lakehand.domain.cached_property import cached_property
 
 
 @dataclass(frozen=True, kw_only=True)

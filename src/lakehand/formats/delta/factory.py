@@ -8,7 +8,7 @@ from typing import ClassVar
 from lakehand.formats.delta import commits, log_verdicts, settings, verdicts
 from lakehand.formats.delta.checkpointing import decide_checkpoint
 from lakehand.formats.delta.log_retention import decide_clean_log
-from lakehand.formats.delta.rewrites import decide_optimize, decide_purge
+from lakehand.formats.delta.rewrites import decide_optimize, decide_purge, not_now
 from lakehand.formats.delta.settings import DeltaContext
 from lakehand.formats.delta.snapshot import DeltaSnapshot, tagged
 from lakehand.formats.delta.table import DELTA
@@ -69,6 +69,9 @@ class DeltaProcessFactory(PlanningFactory[DeltaSnapshot]):
 
     def has_committed(self, context: DeltaContext) -> bool:
         return bool(tagged(context.snapshot, context.admitted_parameters))
+
+    def not_now(self, context: DeltaContext) -> Skip | None:
+        return not_now(context)
 
     def parameters(self, context: DeltaContext, need: Need) -> Mapping[str, Json]:
         """A later attempt must find what the first may have committed, so that ``before`` stays as it was."""

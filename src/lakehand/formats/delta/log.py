@@ -5,9 +5,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
+from lakehand.domain.cached_property import cached_property
 from lakehand.spi import Invalid
 from lakehand.storage import SMALL, Storage, parse_json, parse_json_lines
 

@@ -3,14 +3,21 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from lakehand.formats.delta import settings
 from lakehand.formats.delta.files import LiveFile, Partition
+from lakehand.formats.delta.log import committed_at, info_of
 from lakehand.formats.delta.settings import DeltaContext
-from lakehand.formats.delta.snapshot import MOST_PARTITIONS, name_partitions, partition_types
+from lakehand.formats.delta.snapshot import MOST_PARTITIONS, TAG_PREFIX, DeltaSnapshot, name_partitions, partition_types
 from lakehand.spi import Json, Skip, amount
-from lakehand.spi.kit import CHANGED, NamedPartitions, Need, PartitionChoice, choose
+from lakehand.spi.kit import CHANGED, CommitHistory, NamedPartitions, Need, PartitionChoice, choose, leave_room
+from lakehand.spi.kit.conversions import moment_of
 
+REWRITES = frozenset({settings.OPTIMIZE, settings.Z_ORDER, settings.PURGE})
+REWRITTEN = frozenset({"OPTIMIZE", "REORG"})  # what Delta calls their commits
+ROW_LEVEL = frozenset({"DELETE", "UPDATE", "MERGE"})
+HISTORY, STEP = 200, 20  # commits that are read back at most, and at once
 MANY = 50  # times the usual threshold: so many unclustered files are merged whatever their share
 
 
@@ -132,3 +139,38 @@ def decide_purge(context: DeltaContext) -> Need | Skip:
         return Skip(reason=f"{text}; {least} files and {wanted:.0%} would be worth it")
     target = settings.target_bytes(context)
     return Need(reason=text, parameters={"small_bytes": target, "target_bytes": target}, bytes=size)
+
+
+def not_now(context: DeltaContext) -> Skip | None:
+    """Leaves writers room: a DELETE, UPDATE or MERGE fails if a rewrite is committed while it runs."""
+    if context.action not in REWRITES:
+        return None
+    now = context.table.now
+    return leave_room(history_of(context.snapshot, now), settings.ROOM, context.values, now)
+
+
+def history_of(snapshot: DeltaSnapshot, now: datetime) -> CommitHistory:
+    """Of the last day, as far as the newest commits tell."""
+    writes, rewrites, has_row_level = [], [], False
+    for at, operation, is_own in recent_commits(snapshot, now - timedelta(days=1)):
+        if not is_own:
+            writes.append(at)
+            has_row_level |= operation in ROW_LEVEL
+        elif operation in REWRITTEN:
+            rewrites.append(at)
+    return CommitHistory(writes, rewrites, has_row_level)
+
+
+def recent_commits(snapshot: DeltaSnapshot, since: datetime) -> Iterator[tuple[datetime, str, bool]]:
+    """Time, operation, and whether it is ours: newest first, up to the first that is older or says no time."""
+    newest = snapshot.log.versions[: -HISTORY - 1 : -1]
+    try:
+        for start in range(0, len(newest), STEP):
+            for _, commit in snapshot.log.commits(newest[start : start + STEP]):
+                info, at = info_of(commit), moment_of(committed_at(commit))
+                if at < since:
+                    return
+                is_own = str(info.get("userMetadata")).startswith(TAG_PREFIX)
+                yield at, str(info.get("operation")), is_own
+    except FileNotFoundError:
+        return  # the log was cleaned up since we listed it

@@ -90,6 +90,7 @@ FEATURES = kit.text_setting(
     "delta.table-features", "table features that the engine's Delta has and Lakehand does not know, with commas",
     set_by=kit.SetBy.OPERATOR,
 )  # fmt: skip
+QUIET, REST = ROOM = kit.room_settings("delta", "files")
 ROWS = (*kit.switches("delta", ACTIONS), *kit.rows_in(globals()))
 
 

@@ -5,9 +5,9 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cached_property
 from typing import Any
 
+from lakehand.domain.cached_property import cached_property
 from lakehand.formats.delta import checkpoints
 from lakehand.formats.delta.files import LiveFile, LogState, Partition
 from lakehand.formats.delta.log import Commit, Log, committed_at, info_of

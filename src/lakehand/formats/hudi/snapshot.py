@@ -4,9 +4,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from typing import Any
 
+from lakehand.domain.cached_property import cached_property
 from lakehand.formats.hudi import plans, properties
 from lakehand.formats.hudi.files import live_files
 from lakehand.formats.hudi.timeline import LOG_COMPACTED, WRITES, State, Timeline, TimelineFile, in_order

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from lakehand.formats.iceberg import settings
 from lakehand.formats.iceberg.catalogs import HADOOP
+from lakehand.formats.iceberg.commits import FLINK_JOB, FLINK_OPERATOR, MANIFESTS_ONLY, TAG, SnapshotCommit
 from lakehand.formats.iceberg.metadata import NEWEST
 from lakehand.formats.iceberg.settings import IcebergContext
 from lakehand.formats.iceberg.snapshot import (
@@ -14,10 +15,8 @@ from lakehand.formats.iceberg.snapshot import (
     REMOVE_ORPHANS,
     REWRITE_DATA,
     REWRITE_POSITION_DELETES,
-    TAG,
     IcebergSnapshot,
     Ref,
-    SnapshotCommit,
     whole_number,
 )
 from lakehand.spi import Action, Json, Skip, Status, kit
@@ -28,8 +27,6 @@ from lakehand.spi.pauses import DRY_RUN, minutes
 IN_THE_WAY = frozenset({REWRITE_DATA, REWRITE_POSITION_DELETES})  # of row-level writes; manifests are in nobody's way
 ROW_LEVEL = frozenset({"overwrite", "delete"})
 MOST_SNAPSHOTS = 2000  # of one operation; the next one takes the rest
-FLINK_JOB = "flink.job-id"
-FLINK_OPERATOR = "flink.operator-id"
 
 
 class SnapshotRetention(NamedTuple):
@@ -72,23 +69,23 @@ def has_committed(context: IcebergContext) -> bool:
 
 def not_now(context: IcebergContext) -> Skip | None:
     """Leaves writers room: a row-level write that began before our rewrite is committed would lose against it."""
-    snapshot, now = context.snapshot, context.table.now
-    if context.action not in IN_THE_WAY or snapshot.current is None or has_committed(context):
+    if context.action not in IN_THE_WAY or context.snapshot.current is None or has_committed(context):
         return None
-    quiet = context.values[settings.QUIET]
-    if left := remaining(snapshot.current.time + quiet, now):
-        return Skip(reason=f"the last commit is younger than {minutes(quiet)}: decided again then", look_again=left)
-    rest = context.values[settings.REST]
-    own = [commit.time for commit in snapshot.commits.values() if TAG in commit.summary]
-    if own and has_row_level_writers(now, snapshot) and (left := remaining(max(own) + rest, now)):
-        reason = f"rewritten at {max(own):%H:%M} UTC: row-level writers have {minutes(rest)} to themselves"
-        return Skip(reason=reason, look_again=left)
-    return None
+    now = context.table.now
+    return kit.leave_room(history_of(context.snapshot, now), settings.ROOM, context.values, now)
 
 
-def has_row_level_writers(now: datetime, snapshot: IcebergSnapshot) -> bool:
-    recent = (commit for commit in snapshot.commits.values() if now - commit.time < timedelta(days=1))
-    return any(commit.summary.get("operation") in ROW_LEVEL and TAG not in commit.summary for commit in recent)
+def history_of(snapshot: IcebergSnapshot, now: datetime) -> kit.CommitHistory:
+    """Of all branches: a rewrite of manifests changes no file, so that it does not count."""
+    commits = snapshot.commits.values()
+    others = [commit for commit in commits if TAG not in commit.summary]
+    return kit.CommitHistory(
+        writes=[commit.time for commit in others],
+        rewrites=[c.time for c in commits if TAG in c.summary and MANIFESTS_ONLY not in c.summary],
+        has_row_level_writers=any(
+            commit.summary.get("operation") in ROW_LEVEL and now - commit.time < timedelta(days=1) for commit in others
+        ),
+    )
 
 
 def remaining(until: datetime, now: datetime) -> timedelta | None:

@@ -7,8 +7,9 @@ In Hadoop layout the files of one folder are numbered, and a hint may lag behind
 import re
 from typing import Any
 
+from lakehand.formats.iceberg.commits import read_large_metadata
 from lakehand.spi import Invalid
-from lakehand.storage import SMALL, Storage, Storages, gunzip, parse_json
+from lakehand.storage import IN_PROCESS, SMALL, Storage, Storages, TooLarge, gunzip, parse_json
 
 PACKED = b"\x1f\x8b"
 NEWEST = 3  # the newest format version that is known here and to the engine
@@ -74,10 +75,20 @@ def has_metadata(names: list[str]) -> bool:
     return HINT in names or any(name.endswith(SUFFIXES) for name in names)
 
 
+def parse_metadata(storage: Storage, path: str, location: str) -> Any:
+    """A large file is parsed elsewhere, and only what decisions need of it is kept."""
+    try:
+        data = storage.read(path, limit=IN_PROCESS)
+    except TooLarge:
+        return read_large_metadata(storage, path, location)
+    document = gunzip(data, location) if data.startswith(PACKED) else data
+    return (
+        parse_json(document, location) if len(document) <= IN_PROCESS else read_large_metadata(storage, path, location)
+    )
+
+
 def read_metadata(storages: Storages, location: str) -> dict[str, Any]:
-    storage, path = storages.of(location)
-    data = storage.read(path)
-    document = parse_json(gunzip(data, location) if data.startswith(PACKED) else data, location)
+    document = parse_metadata(*storages.of(location), location)
     if not isinstance(document, dict) or "format-version" not in document or "location" not in document:
         raise Invalid(f"{location} is no metadata of an Iceberg table")
     return document

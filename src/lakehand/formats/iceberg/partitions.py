@@ -3,9 +3,9 @@
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import date, datetime, timedelta, timezone
-from functools import cached_property
 from typing import Any, NamedTuple
 
+from lakehand.domain.cached_property import cached_property
 from lakehand.formats.iceberg.snapshot import IcebergSnapshot
 from lakehand.spi import Json
 

@@ -56,14 +56,9 @@ DELETES_MIN_INPUT_FILES = kit.count_setting(
 MIN_MANIFESTS = kit.count_setting(
     "iceberg.rewrite-manifests.min-manifests", "manifests that make it worth it", 25, floor=2
 )
-QUIET = kit.duration_setting(
-    "iceberg.quiet-period", "data and deletes are rewritten only when the last commit is this old", timedelta(),
-    replaces=("iceberg.quiet-seconds",),
-)  # fmt: skip
-REST = kit.duration_setting(
-    "iceberg.rest-period", "time between two rewrites of a table whose rows somebody deletes or updates",
-    timedelta(minutes=10), replaces=("iceberg.rest-seconds",),
-)  # fmt: skip
+QUIET, REST = ROOM = kit.room_settings(
+    "iceberg", "data and deletes", replaces=("iceberg.quiet-seconds", "iceberg.rest-seconds")
+)
 MAX_AGE = kit.retention_setting(
     "iceberg.expire-snapshots.max-age", "snapshots are kept this long", 5 * DAY, DAY,
     replaces=("iceberg.expire-snapshots.max-age-hours",),

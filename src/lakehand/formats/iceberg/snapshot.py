@@ -4,11 +4,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import datetime
-from functools import cached_property
 from os import SEEK_END
 from typing import Any, NamedTuple
 
+from lakehand.domain.cached_property import cached_property
+from lakehand.formats.iceberg.commits import SNAPSHOTS, TAG, LargeMetadata, SnapshotCommit, commit_of
 from lakehand.formats.iceberg.manifests import (
     DATA,
     EQUALITY_DELETES,
@@ -20,7 +20,6 @@ from lakehand.formats.iceberg.manifests import (
     read_list,
 )
 from lakehand.spi import Action, Json, health
-from lakehand.spi.kit.conversions import moment_of
 from lakehand.storage import Storages
 
 REWRITE_DATA = Action.register("rewrite-data")
@@ -35,26 +34,10 @@ ACTIONS = (
     COMPUTE_PARTITION_STATISTICS,
 )  # fmt: skip
 
-TAG = "lakehand-operation"  # in a snapshot's summary: the operation that made it
 MAIN = "main"
 TARGET_BYTES = 512 * health.MB
 SMALL_SHARE = 0.75  # of the target: as Iceberg's own rewrite sees it
 READERS = 8
-
-
-class SnapshotCommit(NamedTuple):
-    """One snapshot in the table's history."""
-
-    id: int
-    parent: int | None
-    at: int  # epoch milliseconds
-    summary: Mapping[str, str]
-    manifest_list: str
-    manifests: Sequence[str]  # very old tables name them here
-
-    @property
-    def time(self) -> datetime:
-        return moment_of(self.at)
 
 
 class StatisticsFile(NamedTuple):
@@ -106,7 +89,9 @@ class IcebergSnapshot:
 
     @cached_property
     def commits(self) -> Mapping[int, SnapshotCommit]:
-        return {commit.id: commit for commit in map(commit_of, self.metadata.get("snapshots") or ())}
+        if isinstance(self.metadata, LargeMetadata) and self.metadata.commits is not None:
+            return self.metadata.commits
+        return {commit.id: commit for commit in map(commit_of, self.metadata.get(SNAPSHOTS) or ())}
 
     @cached_property
     def refs(self) -> Mapping[str, Ref]:
@@ -229,17 +214,6 @@ def resolve(location: str, beside: str) -> str:
     if not location.startswith("/") or not separator or scheme == "file":
         return location
     return f"{scheme}://{rest.partition('/')[0]}{location}"
-
-
-def commit_of(snapshot: Mapping[str, Any]) -> SnapshotCommit:
-    return SnapshotCommit(
-        id=snapshot["snapshot-id"],
-        parent=snapshot.get("parent-snapshot-id"),
-        at=snapshot["timestamp-ms"],
-        summary=snapshot.get("summary") or {},
-        manifest_list=snapshot.get("manifest-list") or "",
-        manifests=snapshot.get("manifests") or (),
-    )
 
 
 def statistics_of(entry: Mapping[str, Any]) -> StatisticsFile:

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lakehand.formats.iceberg import settings
+from lakehand.formats.iceberg.commits import SnapshotCommit
 from lakehand.formats.iceberg.decisions import ancestors, remaining
 from lakehand.formats.iceberg.settings import IcebergContext
 from lakehand.formats.iceberg.snapshot import (
     COMPUTE_PARTITION_STATISTICS,
     COMPUTE_STATISTICS,
     IcebergSnapshot,
-    SnapshotCommit,
     StatisticsFile,
     whole_number,
 )

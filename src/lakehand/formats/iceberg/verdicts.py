@@ -4,12 +4,12 @@
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
+from lakehand.formats.iceberg.commits import SnapshotCommit
 from lakehand.formats.iceberg.snapshot import (
     REWRITE_DATA,
     REWRITE_MANIFESTS,
     REWRITE_POSITION_DELETES,
     IcebergSnapshot,
-    SnapshotCommit,
     whole_number,
 )
 from lakehand.spi import Json, Remedy, Verdict, kit

@@ -5,9 +5,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from typing import Any
 
+from lakehand.domain.cached_property import cached_property
 from lakehand.formats.lance import manifests
 from lakehand.formats.lance.manifests import Version
 from lakehand.spi import Action, Json, health

@@ -141,7 +141,7 @@ def manifests_of(manifests: Manifests, document: Document) -> Iterator[PaimonMan
         except FileNotFoundError:
             if not document.get(OUTLIVED) or key == LISTS[-1]:
                 raise
-    if not count and (document.get("totalRecordCount") or 0) > 0:
+    if not count and not document.get(OUTLIVED) and (document.get("totalRecordCount") or 0) > 0:
         raise OSError(f"snapshot {document['id']} has rows and no manifest")
 
 

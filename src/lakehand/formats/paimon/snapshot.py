@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 
+from lakehand.domain.cached_property import cached_property
 from lakehand.formats.paimon.layout import Content, Document, Layout, Manifests, PaimonFile
 from lakehand.formats.paimon.schema import TableSchema
 from lakehand.spi import Json, health

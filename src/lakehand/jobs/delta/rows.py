@@ -2,7 +2,6 @@
 """Reads the rows of a Delta table at one of its versions."""
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 from pyspark.sql import DataFrame, functions
@@ -39,12 +38,12 @@ class DeltaRows(FrameReader):
     def _snapshot_at(self, version: int) -> Any:
         return self._log.getSnapshotAt(version, *self._defaults)
 
-    @cached_property
+    @property
     def _log(self) -> Any:
         logs = jvm(self.job.session).org.apache.spark.sql.delta.DeltaLog
         return logs.forTable(self.job.session._jsparkSession, self.job.boundary.real)
 
-    @cached_property
+    @property
     def _defaults(self) -> tuple[Any, ...]:
         """Scala's default arguments, which Java's callers have to name."""
         return tuple(getattr(self._log, f"getSnapshotAt$default${number}")() for number in (2, 3))

@@ -5,7 +5,7 @@ Spark has no reader for Lance here, and handing it Arrow needs pandas, which not
 """
 
 from collections.abc import Callable, Sequence
-from functools import cached_property, reduce
+from functools import reduce
 from operator import xor
 from typing import Any
 
@@ -59,7 +59,7 @@ class LanceRows(RowReader):
     def _at(self, state: str) -> Any:
         return self._source.open().checkout_version(int(state))
 
-    @cached_property
+    @property
     def _source(self) -> datasets.Source:
         return datasets.source_of(self.job)
 

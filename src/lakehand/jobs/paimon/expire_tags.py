@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from lakehand.jobs.job import Job
 from lakehand.jobs.paimon.outside import TableGuard, refuse_odd_names
-from lakehand.jobs.paimon.references import delta_lists, roots
+from lakehand.jobs.paimon.references import ChangelogNames, delta_lists, roots
 from lakehand.jobs.paimon.remove_orphans import delete
 from lakehand.jobs.paimon.tables import target_of
 from lakehand.jobs.paimon.tag_files import files_only_of
@@ -51,6 +51,7 @@ class TagDeletion:
     def __init__(self, job: Job) -> None:
         self.job, self.guard = job, TableGuard(job, target_of(job))
         self.is_dry = job.parameters.get("dry_run") is True
+        self.changelogs = ChangelogNames(self.guard)
         self.gone: set[str] = set()
         self.kept: dict[str, str] = {}
         self.listed: list[str] = []
@@ -60,7 +61,7 @@ class TagDeletion:
         table = self.guard.check()
         if self.is_kept(table, tag):
             return
-        files = files_only_of(self.guard, table, tag.name, self.gone)
+        files = files_only_of(self.guard, table, tag.name, self.gone, self.changelogs)
         self.job.boundary.refuse_outside(files, doing="delete")
         if self.is_dry:
             self.gone.add(tag.name)

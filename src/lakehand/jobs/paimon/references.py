@@ -43,9 +43,34 @@ def used_names(guard: TableGuard, table: Any) -> set[str]:
             store = line.store()
             for snapshot in roots(line):
                 used |= named_by(store, snapshot, set(manifest_lists(snapshot)), read)
-            for changelog in line.snapshotManager().safelyGetAllChangelogs():
-                used |= named_by(store, changelog, lists_left(store, changelog), read)
-    return used | read
+    return used | read | ChangelogNames(guard).read(table)
+
+
+class ChangelogNames:
+    """The names of all files that changelogs still read after their snapshots have expired; each is read once."""
+
+    def __init__(self, guard: TableGuard) -> None:
+        self.guard = guard
+        self.known: set[tuple[int, str]] = set()
+        self.manifests: set[str] = set()
+        self.names: set[str] = set()
+
+    def read(self, table: Any) -> set[str]:
+        """After the snapshots: one that expires meanwhile has become a changelog by now."""
+        with reading():
+            found = [(line, one) for line in lines(table) for one in line.snapshotManager().safelyGetAllChangelogs()]
+        for line, changelog in found:
+            self.guard.job.check()
+            with reading():
+                self.add(line.store(), changelog)
+        return self.names | self.manifests
+
+    def add(self, store: Any, changelog: Any) -> None:
+        key = int(changelog.id()), str(changelog.deltaManifestList())
+        if key not in self.known:
+            self.guard.check_snapshot(store, changelog)
+            self.names |= named_by(store, changelog, lists_left(store, changelog), self.manifests, may_be_empty=True)
+            self.known.add(key)
 
 
 @contextmanager
@@ -70,12 +95,15 @@ def roots(line: Any) -> Iterator[Any]:
     yield from line.tagManager().taggedSnapshots()
 
 
-def named_by(store: Any, snapshot: Any, names: set[str], read: set[str]) -> set[str]:
-    """``read`` are the manifests that were opened before: snapshots share most of them."""
+def named_by(store: Any, snapshot: Any, names: set[str], read: set[str], *, may_be_empty: bool = False) -> set[str]:
+    """``read`` are the manifests that were opened before: snapshots share most of them.
+
+    ``may_be_empty``: as the changelog of a compaction, which changes no row.
+    """
     lists, manifests = store.manifestListFactory().create(), store.manifestFileFactory().create()
     used = {*names, *(name for name in (snapshot.indexManifest(), snapshot.statistics()) if name)}
     metas = [meta for name in names for meta in check_whole(store, name, lists.readWithIOException(name))]
-    if not metas and (snapshot.totalRecordCount() or 0) > 0:
+    if not metas and not may_be_empty and (snapshot.totalRecordCount() or 0) > 0:
         raise MetadataUnreadable(f"snapshot {snapshot.id()} has rows and no manifest")
     for meta in metas:
         if (manifest := meta.fileName()) not in read:

@@ -2,7 +2,6 @@
 """Reads the rows of a Paimon table at one of its snapshots."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame
@@ -56,7 +55,7 @@ class PaimonRows(FrameReader):
             return None
         return int(table.snapshotManager().snapshot(int(state)).totalRecordCount())
 
-    @cached_property
+    @property
     def _target(self) -> Target:
         return target_of(self.job)
 

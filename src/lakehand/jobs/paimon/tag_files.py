@@ -18,7 +18,9 @@ class Contents(NamedTuple):
     metadata: set[str]  # manifests, lists, indices and statistics, relative to the table
 
 
-def files_only_of(guard: TableGuard, table: Any, name: str, gone: set[str]) -> list[str]:
+def files_only_of(
+    guard: TableGuard, table: Any, name: str, gone: set[str], changelogs: references.ChangelogNames
+) -> list[str]:
     """Whole paths. ``gone`` are tags that do not count any more. None while its snapshot or another tag has them."""
     tags = {number: found for number, found in tagged(table) if found[1] - gone}
     number = next((number for number, found in tags.items() if name in found[1]), 0)
@@ -34,8 +36,15 @@ def files_only_of(guard: TableGuard, table: Any, name: str, gone: set[str]) -> l
             kept = contents_of(guard, other_store, other)
         own.data.difference_update(kept.data)
         own.metadata.difference_update(kept.metadata)
+    remove_named(own, changelogs.read(table))
     location = str(table.location().toString())
     return [*data_paths(store, snapshot, own.data), *(f"{location}/{one}" for one in sorted(own.metadata))]
+
+
+def remove_named(own: Contents, used: set[str]) -> None:
+    """A changelog outlives its snapshot, and reads data files that only a tag has beside it."""
+    own.data.difference_update(used)
+    own.metadata.difference_update({one for one in own.metadata if one.rpartition("/")[2] in used})
 
 
 def tagged(table: Any) -> Iterator[tuple[int, tuple[Any, set[str]]]]:

@@ -20,6 +20,7 @@ from lakehand.spi.kit.factory import (
 )
 from lakehand.spi.kit.failures import REFUSED, FailureRule, class_missing, classify, rule, table_missing
 from lakehand.spi.kit.partitions import NamedPartitions, PartitionChoice, choose
+from lakehand.spi.kit.rests import CommitHistory, RoomSettings, leave_room, room_settings
 from lakehand.spi.kit.rows import (
     SetBy,
     SettingRow,
@@ -53,6 +54,7 @@ __all__ = [
     "ActionRow",
     "Actions",
     "Admission",
+    "CommitHistory",
     "DecisionContext",
     "Effect",
     "FailureRule",
@@ -62,6 +64,7 @@ __all__ = [
     "Need",
     "PartitionChoice",
     "PlanningFactory",
+    "RoomSettings",
     "SetBy",
     "SettingRow",
     "SettingType",
@@ -80,12 +83,14 @@ __all__ = [
     "duration_text",
     "flag_setting",
     "is_by_person",
+    "leave_room",
     "left_outside",
     "markdown_table",
     "only_writer_setting",
     "refusal",
     "retained_count_setting",
     "retention_setting",
+    "room_settings",
     "rows_in",
     "rule",
     "share_setting",
