@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 # Seconds that a busy thread keeps others waiting. The intake waits for it at each call into the database.
 SWITCH_INTERVAL = 0.001
+# Bytes of an answer that the system takes for a client. By itself it takes megabytes, also if the client reads nothing.
+SEND_BUFFER = 128 * 1024
 
 Discovery = Callable[[Service], TableDiscovery]  # how tables are found for the dashboard's first page
 
@@ -134,10 +136,12 @@ def listen(settings: Settings) -> socket.socket:
     """Take the port first, so that a second start fails at once."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
+        listener = socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
     except OSError as error:
         where = f"{settings.host}:{settings.port}"
         raise Unavailable(f"cannot listen on {where}: {error.strerror}; choose another --port or --host") from error
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)  # of its connections, too
+    return listener
 
 
 def api_context(service: Service) -> ApiContext:
