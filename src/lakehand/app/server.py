@@ -47,7 +47,7 @@ def no_discovery(_service: Service) -> TableDiscovery:
 
 def serve(settings: Settings, discovery: Discovery | None = None) -> None:
     """Serve until SIGTERM or SIGINT. The Spark driver keeps running, unless ``stop_driver`` is set."""
-    logs.set_up(settings.log_level, settings.log_format)
+    logs.set_up(settings.log_level, settings.log_format, masks=settings.masks())
     report_config(settings)
     sys.setswitchinterval(SWITCH_INTERVAL)
     certificates = open_certificates(settings)

@@ -2,7 +2,6 @@
 """Keeps the registered tables in step with the catalogs of the settings. Safe to run in every instance at once."""
 
 import logging
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,14 +15,13 @@ from lakehand.core.table_service import SERVICE, TableService
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, LakehandError, NotFound
 from lakehand.domain.events import Event
+from lakehand.domain.masks import Masks
 from lakehand.domain.references import Catalog, TableReference
 from lakehand.domain.tables import HEARTBEAT_TIMEOUT, Table, TableId, TableSpec
 
 log = logging.getLogger(__name__)
 PAGE = 1000
 ROUND = 30.0  # seconds that a round waits for its catalogs
-_SECRET = re.compile(r"password|secret|token|credential|key|auth", re.IGNORECASE)
-_URL_PASSWORD = re.compile(r"(://[^/\s:@]*:)[^/\s@]+@")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,10 +201,7 @@ def described(error: Exception) -> str:
 
 def without_secrets(text: str, catalog: Catalog) -> str:
     """A library's error message may repeat the properties that it was given."""
-    for key, value in catalog.properties.items():
-        if _SECRET.search(key) and value:
-            text = text.replace(value, "***")
-    return _URL_PASSWORD.sub(r"\1***@", text)
+    return Masks.of(catalog.properties).hide(text)
 
 
 def name_of(reference: TableReference) -> str:
