@@ -158,7 +158,7 @@ def test_all_that_is_secret_in_the_settings_is_hidden_in_texts(tmp_path: Path) -
 
 class TalkativeEngine(LoggedEngine):
     def status(self, handles: Collection[Handle]) -> Mapping[Handle, EngineStatus]:
-        result = {"causes": [{"message": f"cannot sign in with {SECRET}"}], "files": 3}
+        result: dict[str, Any] = {"causes": [{"message": f"cannot sign in with {SECRET}"}], "files": 3}
         failed = EngineStatus(state=EngineState.FAILED, message=f"the-client:{SECRET} is wrong", result=result)
         return dict.fromkeys(handles, failed)
 

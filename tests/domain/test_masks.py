@@ -2,6 +2,7 @@
 """No secret of the settings is in a text that somebody else wrote, in whatever spelling; other words stay readable."""
 
 import base64
+from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -28,7 +29,7 @@ SECRETS = [
     "hush", "qu3ry-token", "client-id-1:S3cr3t+Part/of it", "S3cr3t+Part/of it", "S3cr3t+Part", "Bearer abc.def-123",
     "abc.def-123", "tenant 77 of nobody", "/wJalrXUtnFEMI+K7MDENG", "p'ss\"word", "Qx91kkPP",
 ]  # fmt: skip
-SPELLINGS = [
+SPELLINGS: list[Callable[[str], str]] = [
     str, repr, quote, quote_plus, lambda text: quote(text, safe=""), lambda text: repr(text.encode()),
     lambda text: f"https://ann:{quote(text, safe='')}@host/",
 ]  # fmt: skip
