@@ -119,7 +119,7 @@ class CatalogService:
     def list_tables(
         self, served: ServedCatalog, early: list[str], *, dry_run: bool, by: str
     ) -> Sequence[TableReference]:
-        """All tables of a catalog. New ones are registered in batches meanwhile, so that a large catalog is served soon,
+        """All tables of a catalog. New ones are registered in batches meanwhile: a large catalog is served soon,
         and a restart goes on where it stopped; ``early`` has their names."""
         taken = taken_by(self.registered(served.catalog.name))
         listed: list[TableReference] = []
