@@ -18,7 +18,9 @@ import httpx
 import pytest
 
 from lakehand.app.bounded_http import MOST_PIPELINED
-from lakehand.app.connections import Bounds, client_group
+from lakehand.app.connections import Bounds, Connections, Wait, client_group
+from lakehand.app.server import SEND_BUFFER, listen
+from lakehand.app.settings import Settings
 from lakehand.rest import ApiContext
 from lakehand.store import open_store
 from tests.app.test_server import Process
@@ -117,6 +119,59 @@ def test_an_answer_that_nobody_reads_is_cut_off_in_time(context: ApiContext) -> 
             return 'reason="slow-reader"' in client.get("/metrics").text
 
         wait_for(is_cut, "the connection to be cut", TIMEOUT)
+
+
+def test_half_heads_that_hold_too_much_memory_together_are_cut(context: ApiContext) -> None:
+    """However many connections are allowed."""
+    large = HALF_A_HEAD + b"x" * 60_000
+    with serving(context, Bounds(held=200_000)) as client, half_open(client, 10, large) as sockets:
+        wait_for(lambda: closed(sockets) == 7, "all but three to be cut", TIMEOUT)
+        assert 'lakehand_refusals_total{name="127.0.0.1",reason="memory"} 7.0' in client.get("/metrics").text
+
+
+class Reader:
+    """A connection whose client does not read."""
+
+    group = "10.0.0.5"
+
+    def __init__(self) -> None:
+        self.is_cut = False
+
+    def is_closing(self) -> bool:
+        return self.is_cut
+
+    def give_up(self, wait: Wait) -> None:
+        self.cut()
+
+    def cut(self) -> None:
+        self.is_cut = True
+
+
+def test_of_unread_answers_that_are_too_large_together_the_eldest_are_cut(context: ApiContext) -> None:
+    connections = Connections(Bounds(held=1000), context.refusals)
+    readers = [Reader() for _ in range(4)]
+    for one in readers:
+        connections.admit(one)
+        connections.waits(one, Wait.READING)
+        connections.holds(one, 300)
+
+    assert [one.is_cut for one in readers] == [True, False, False, False]
+    connections.waits(readers[1], Wait.NOTHING)  # it has read on, and holds nothing
+    connections.waits(readers[1], Wait.READING)
+    connections.holds(readers[1], 500)
+    assert [one.is_cut for one in readers] == [True, False, True, False]
+    connections.lost(readers[3])
+    connections.waits(readers[1], Wait.READING)
+    connections.holds(readers[1], 1000)
+    assert not readers[1].is_cut
+
+
+def test_the_system_keeps_little_of_an_answer_for_a_client(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, port=0)
+    with listen(settings) as listener, socket.create_connection(listener.getsockname()):
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) <= 2 * SEND_BUFFER  # Linux doubles it
 
 
 @pytest.mark.parametrize("begin", [b"", HALF_A_HEAD, HALF_A_BODY])

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Catalogs over REST, with a format whose catalog the test writes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import httpx
 import pytest
 
+from lakehand.core import catalog_service
+from lakehand.domain.references import Catalog, TableReference
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
 from tests.rest.parts import Listed, context_over, items, kinds
@@ -75,3 +77,35 @@ def test_a_catalog_that_is_not_there_is_not_found(client: httpx.Client) -> None:
 
     assert answer.status_code == 404
     assert "lake" in answer.json()["error"]["message"]
+
+
+class EndlessListing(Listed):
+    """A catalog that fails after many tables, as when the service is ended meanwhile."""
+
+    loaded = 0
+    most = 25
+
+    def tables(self, catalog: Catalog) -> Iterator[TableReference]:
+        for number in range(100):
+            if number >= self.most:
+                raise OSError("the service is ended")
+            self.loaded += 1
+            yield TableReference(location=f"/data/t{number}", catalog=catalog, db_name="db", table_name=f"t{number}")
+
+
+def test_a_large_catalog_is_registered_in_batches_and_goes_on_after_a_restart(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalog_service, "BATCH", 10)
+    listing = EndlessListing()
+    catalogs = context_over(store, listed=listing).catalogs
+
+    cut = catalogs.sync("lake")
+    registered = len(list(catalogs.registered("lake")))
+    listing.most = 100
+    whole = catalogs.sync("lake")
+
+    assert (cut.problem != "", registered) == (True, 20)
+    assert (whole.tables, len(whole.added), whole.refused) == (100, 80, {})
+    assert len(list(catalogs.registered("lake"))) == 100
+    assert list(catalogs.sync("lake").added) == []

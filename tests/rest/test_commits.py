@@ -3,17 +3,21 @@
 
 import json
 import re
+import socket
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from threading import Event
+from typing import Any, ClassVar
 
 import httpx
 import pytest
 
 from lakehand.core.commit_intake import CommitIntake
 from lakehand.core.commit_results import OUTSIDE, REPEATED, UNKNOWN
+from lakehand.core.token_verifier import Verified
 from lakehand.domain.access import Caller, Role
 from lakehand.domain.commits import CommitEvent, CommitResult
 from lakehand.domain.errors import Unavailable
@@ -368,3 +372,46 @@ def test_an_event_that_was_stored_and_not_answered_is_sent_again_without_harm(
     assert counts_of(second) == (1, 0, 0, 0)
     assert due(store) == 1
     assert items(restarted, "/api/v1/operations") == []
+
+
+@dataclass
+class HangingIssuer:
+    """A verifier whose issuer does not answer while a forged token waits for its keys."""
+
+    go_on: Event = field(default_factory=Event)
+    asked: Event = field(default_factory=Event)
+    is_on: ClassVar[bool] = True
+
+    def verify(self, text: str) -> Verified | None:
+        self.asked.set()
+        self.go_on.wait(30)
+        return None
+
+
+def test_a_forged_token_that_waits_for_its_issuer_delays_no_honest_event(store: SqlStore, client_of: ClientOf) -> None:
+    issuer = HangingIssuer()
+    context = with_security(context_over(store), wire_token=WIRE)
+    context = replace(context, access=replace(context.access, verifier=issuer))
+    _, secret = context.requests.tokens.create(ROOT, "ann", Role.OPERATOR)
+    client = client_of(context)
+    with ThreadPoolExecutor(1) as pool:
+        forged = pool.submit(post, client, event("0"), Authorization="Bearer a.b.c")
+        assert issuer.asked.wait(30)
+        try:
+            with_token = post(client, event("1"), Authorization=f"Bearer {secret}")
+            of_writer = post(client, event("2"), f"{PATH}?token={WIRE}")
+            assert not forged.done()
+        finally:
+            issuer.go_on.set()
+        assert forged.result().status_code == 401
+    assert (with_token.status_code, of_writer.status_code) == (202, 202)
+
+
+def test_the_body_of_a_sender_without_a_token_is_not_read(context: ApiContext, client_of: ClientOf) -> None:
+    client = client_of(with_security(context, tokens={"ann": "ann-has-a-token-1"}))
+    address = (client.base_url.host, client.base_url.port or 0)
+    head = b"POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n"
+    with socket.create_connection(address, timeout=30) as stranger:
+        stranger.sendall(head % PATH.encode())
+
+        assert stranger.recv(100).startswith(b"HTTP/1.1 401")

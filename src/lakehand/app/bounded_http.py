@@ -20,6 +20,8 @@ LONGEST_PATH = 1000
 LONGEST_KEPT = LONGEST_QUERY + LONGEST_PATH
 LONGEST_SKIPPED = 16 * 1024 * 1024  # bytes of a writer's URL before the connection is closed
 MOST_PIPELINED = 16  # requests that may wait on one connection
+SHORT_HEAD = 4096  # bytes; only of longer ones it is counted what they hold
+MOST_UNREAD = 32 * 1024  # bytes of an answer that wait for a client; it is not continued before the client reads on
 WIRE = PREFIX.encode()
 
 
@@ -54,6 +56,7 @@ class BoundedHttp(HttpToolsProtocol):
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        transport.set_write_buffer_limits(MOST_UNREAD)
         self.group = client_group(self.client[0] if self.client else "")
         self.connections_of_server.start(self.loop)
         if not self.connections_of_server.admit(self):
@@ -85,6 +88,8 @@ class BoundedHttp(HttpToolsProtocol):
             self.transport.write(TOO_LARGE)
             self.transport.close()
         self._report_wait()
+        if self._is_begun and self._is_head and self._head_size > SHORT_HEAD:
+            self.connections_of_server.holds(self, len(self.url) + max(0, self._head_size - self._url_size))
 
     def _is_too_long(self) -> bool:
         longest = LONGEST_SKIPPED if self.url.startswith(WIRE) else LONGEST_PARSED
@@ -141,6 +146,7 @@ class BoundedHttp(HttpToolsProtocol):
         super().pause_writing()
         self._is_blocked = True
         self._report_wait()
+        self.connections_of_server.holds(self, self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         super().resume_writing()

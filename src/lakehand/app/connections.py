@@ -2,7 +2,8 @@
 """Limits the connections of the HTTP server: in all, per client, and how long each may keep the server waiting.
 
 When a limit is reached, the connection that has waited longest is closed. A real request arrives within
-milliseconds, so a thousand half-open connections cannot block it, even from the same address.
+milliseconds, so a thousand half-open connections cannot block it, even from the same address. So it is with memory:
+half a head and an unread answer are kept until their connection is closed, and all of them together are bounded.
 """
 
 import asyncio
@@ -44,12 +45,20 @@ class Bounds:
     body: float = 60.0  # seconds for the rest of it
     reading: float = 60.0  # seconds without any progress in taking an answer
     leaving: float = 10.0  # seconds from closing a connection to cutting it
+    held: int = 64 * 1024 * 1024  # bytes of half heads and unread answers, of all connections together
 
     def seconds(self, wait: Wait) -> float:
         limits = {
             Wait.HANDSHAKE: self.handshake, Wait.HEAD: self.head, Wait.BODY: self.body, Wait.READING: self.reading,
         }  # fmt: skip
         return limits.get(wait, float("inf"))
+
+
+@dataclass(slots=True)
+class Waiting:
+    wait: Wait
+    since: float
+    held: int = 0  # bytes that are kept for it meanwhile
 
 
 class Connection(Protocol):
@@ -69,7 +78,8 @@ class Connections:
         self._clock = clock
         self._open: set[Connection] = set()
         self._clients: Counter[str] = Counter()
-        self._waiting: dict[Connection, tuple[float, Wait]] = {}  # the one that waits longest comes first
+        self._waiting: dict[Connection, Waiting] = {}  # the one that waits longest comes first
+        self._held = 0  # bytes, of all that wait
         self._leaving: dict[Connection, float] = {}
         self._is_started = False
 
@@ -101,18 +111,35 @@ class Connections:
         victim = next((one for one in self._waiting if group in (None, one.group)), None)
         if victim is None:
             return False
-        del self._waiting[victim]
+        self._end_wait(victim)
         victim.cut()
         return True
 
     def waits(self, connection: Connection, wait: Wait) -> None:
         """Record what the connection waits for from now on."""
-        self._waiting.pop(connection, None)
+        self._end_wait(connection)
         if wait is not Wait.NOTHING and connection in self._open:
-            self._waiting[connection] = (self._clock(), wait)
+            self._waiting[connection] = Waiting(wait, self._clock())
+
+    def holds(self, connection: Connection, size: int) -> None:
+        """Record how many bytes are kept for a connection that waits. If all hold too much, the eldest are cut."""
+        if waiting := self._waiting.get(connection):
+            self._held += size - waiting.held
+            waiting.held = size
+        while self._held > self.bounds.held:
+            eldest = next(one for one, waiting in self._waiting.items() if waiting.held)
+            self._refusals.note(
+                "memory", eldest.group, "clients hold too much memory: the one that waited longest is cut"
+            )
+            self._end_wait(eldest)
+            eldest.cut()
+
+    def _end_wait(self, connection: Connection) -> None:
+        if waiting := self._waiting.pop(connection, None):
+            self._held -= waiting.held
 
     def lost(self, connection: Connection) -> None:
-        self._waiting.pop(connection, None)
+        self._end_wait(connection)
         self._leaving.pop(connection, None)
         if connection in self._open:
             self._open.remove(connection)
@@ -123,11 +150,11 @@ class Connections:
     def close_slow(self) -> None:
         """Close connections that are too slow, and abort closed ones that stay open."""
         now = self._clock()
-        for late, (since, wait) in list(self._waiting.items()):
-            if now - since > self.bounds.seconds(wait):
-                self._refusals.note(wait.value, late.group, "a client that was too slow was cut off")
-                del self._waiting[late]
-                late.give_up(wait)
+        for late, waiting in list(self._waiting.items()):
+            if now - waiting.since > self.bounds.seconds(waiting.wait):
+                self._refusals.note(waiting.wait.value, late.group, "a client that was too slow was cut off")
+                self._end_wait(late)
+                late.give_up(waiting.wait)
         for gone in [one for one in self._open if one.is_closing()]:
             if now - self._leaving.setdefault(gone, now) > self.bounds.leaving:
                 gone.cut()

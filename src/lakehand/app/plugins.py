@@ -13,6 +13,7 @@ from lakehand.core.plugins import Plugins
 from lakehand.core.ports import PairReport, PluginReport
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import PluginBroken
+from lakehand.domain.masks import Masks
 from lakehand.domain.tables import Format
 from lakehand.spi.engines import EngineContext, ExecuteEngine
 from lakehand.spi.factories import ProcessFactory, ProcessTriggerStrategy
@@ -70,15 +71,22 @@ class Loaded:
 
 
 def load(
-    configs: Configs, context: Callable[[str, tuple[str, ...]], EngineContext] | None, timeout: float = LOAD_TIMEOUT
-) -> Plugins:
-    """Load all kinds. ``context`` makes the context of an engine from the formats that are on; None: no engines."""
-    formats = load_kind("table-format", configs, lambda p, c: p.open(c.properties), timeout)
+    configs: Configs, context: Callable[[str, tuple[str, ...]], EngineContext] | None, timeout: float = LOAD_TIMEOUT,
+    masks: Masks | None = None,
+) -> Plugins:  # fmt: skip
+    """Load all kinds. ``context`` makes the context of an engine from the formats that are on; None: no engines.
+
+    ``masks`` hide the secrets of the settings in whatever the plugins say.
+    """
+    masks = masks or Masks()
+    formats = load_kind("table-format", configs, lambda p, c: p.open(c.properties), timeout, masks)
     names = tuple(sorted(str(one.plugin.format) for one in formats if one.plugin))
-    factories = load_kind("process-factory", configs, lambda p, c: p.open(c.properties), timeout)
+    factories = load_kind("process-factory", configs, lambda p, c: p.open(c.properties), timeout, masks)
     engines = []
     if context:
-        engines = load_kind("engine", configs, lambda p, c: p.open(c.properties, context(p.name, names)), timeout)
+        engines = load_kind(
+            "engine", configs, lambda p, c: p.open(c.properties, context(p.name, names)), timeout, masks
+        )
     factories = refuse_equal_names(factories)
     read, run, pairs = claimed(formats), claimed(engines), claimed(factories)
     return Plugins(
@@ -102,7 +110,9 @@ def storage_properties(configs: Configs) -> Mapping[str, str]:
     return {key: value for config in formats for key, value in config.properties.items()}
 
 
-def load_kind(kind: str, configs: Configs, open_plugin: Open, timeout: float = LOAD_TIMEOUT) -> list[Loaded]:
+def load_kind(
+    kind: str, configs: Configs, open_plugin: Open, timeout: float = LOAD_TIMEOUT, masks: Masks | None = None
+) -> list[Loaded]:
     found = sorted(entry_points(group=GROUPS[kind]), key=lambda e: (e.name, distribution_of(e) != OURS, e.value))
     loaded, taken = [], dict[str, EntryPoint]()
     for entry in found:
@@ -111,7 +121,7 @@ def load_kind(kind: str, configs: Configs, open_plugin: Open, timeout: float = L
             loaded.append(Loaded(report=report(kind, entry, "broken", why)))
         else:
             config = config_of(configs, kind, entry.name)
-            loaded.append(load_one(kind, entry, config, open_plugin, timeout))
+            loaded.append(load_one(kind, entry, config, open_plugin, timeout, masks=masks or Masks()))
             taken[entry.name] = entry
     return loaded
 
@@ -122,14 +132,17 @@ def config_of(configs: Configs, kind: str, name: str) -> PluginConfig:
     return replace(own, properties={**shared.properties, **own.properties})
 
 
-def load_one(kind: str, entry: EntryPoint, config: PluginConfig, open_plugin: Open, timeout: float) -> Loaded:
+def load_one(
+    kind: str, entry: EntryPoint, config: PluginConfig, open_plugin: Open, timeout: float, *, masks: Masks
+) -> Loaded:
     """In a separate thread, so that a plugin that hangs does not block the start."""
     if not config.enabled:
         return Loaded(report=report(kind, entry, "off", "switched off in the settings"), config=config)
     answers: list[Loaded] = []
     work = threading.Thread(
-        target=lambda: answers.append(opened(kind, entry, config, open_plugin)), name=f"load-{entry.name}", daemon=True
-    )
+        target=lambda: answers.append(opened(kind, entry, config, open_plugin, masks)), name=f"load-{entry.name}",
+        daemon=True,
+    )  # fmt: skip
     work.start()
     work.join(timeout)
     if not answers:
@@ -138,7 +151,7 @@ def load_one(kind: str, entry: EntryPoint, config: PluginConfig, open_plugin: Op
     return answers[0]
 
 
-def opened(kind: str, entry: EntryPoint, config: PluginConfig, open_plugin: Open) -> Loaded:
+def opened(kind: str, entry: EntryPoint, config: PluginConfig, open_plugin: Open, masks: Masks) -> Loaded:
     try:
         plugin = entry.load()()
         if not isinstance(plugin, CONTRACTS[kind]):
@@ -146,14 +159,16 @@ def opened(kind: str, entry: EntryPoint, config: PluginConfig, open_plugin: Open
         check_word(plugin, "format" if kind == "table-format" else "name")
         open_plugin(plugin, config)
         proxy = proxy_of(plugin)
-        proxy.breaker.name = entry.name
+        for breaker in proxy.breakers:
+            breaker.name, breaker.masks = entry.name, masks
         strategies = strategies_of(proxy) if kind == "process-factory" else {}
         listed = report(kind, entry, "on", priority=config.priority, pairs=pairs_of(proxy), strategies=strategies)
         settings = plugin.settings if isinstance(plugin, FormatFactory) else None
         return Loaded(report=listed, plugin=proxy, config=config, strategies=strategies, settings=settings)
     except (Exception, SystemExit) as error:
         log.warning("a plugin is broken and stays off", exc_info=True, extra={"plugin": entry.name, "kind": kind})
-        return Loaded(report=report(kind, entry, "broken", f"{type(error).__name__}: {error}", config.priority))
+        why = masks.hide(f"{type(error).__name__}: {error}")
+        return Loaded(report=report(kind, entry, "broken", why, config.priority))
 
 
 def check_word(plugin: object, attribute: str) -> None:

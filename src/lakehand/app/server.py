@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 # Seconds that a busy thread keeps others waiting. The intake waits for it at each call into the database.
 SWITCH_INTERVAL = 0.001
+# Bytes of an answer that the system takes for a client. By itself it takes megabytes, also if the client reads nothing.
+SEND_BUFFER = 128 * 1024
 
 Discovery = Callable[[Service], TableDiscovery]  # how tables are found for the dashboard's first page
 
@@ -45,7 +47,7 @@ def no_discovery(_service: Service) -> TableDiscovery:
 
 def serve(settings: Settings, discovery: Discovery | None = None) -> None:
     """Serve until SIGTERM or SIGINT. The Spark driver keeps running, unless ``stop_driver`` is set."""
-    logs.set_up(settings.log_level, settings.log_format)
+    logs.set_up(settings.log_level, settings.log_format, masks=settings.masks())
     report_config(settings)
     sys.setswitchinterval(SWITCH_INTERVAL)
     certificates = open_certificates(settings)
@@ -134,10 +136,12 @@ def listen(settings: Settings) -> socket.socket:
     """Take the port first, so that a second start fails at once."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
+        listener = socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
     except OSError as error:
         where = f"{settings.host}:{settings.port}"
         raise Unavailable(f"cannot listen on {where}: {error.strerror}; choose another --port or --host") from error
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)  # of its connections, too
+    return listener
 
 
 def api_context(service: Service) -> ApiContext:

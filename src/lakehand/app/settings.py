@@ -2,7 +2,7 @@
 """The settings of the service: options override the environment, which overrides lakehand.toml and the defaults."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -23,6 +23,7 @@ from lakehand.core.catalog_service import ServedCatalog
 from lakehand.core.plugins import Plugins
 from lakehand.domain.actions import actions
 from lakehand.domain.errors import Invalid
+from lakehand.domain.masks import Masks, odd_parts_of, secrets_in, secrets_in_address
 from lakehand.domain.references import Catalog
 from lakehand.domain.retries import RetryPolicy
 from lakehand.domain.rules import Limits
@@ -234,6 +235,18 @@ class Settings(BaseSettings):
     def token_secrets(self) -> Mapping[str, str]:
         return {name: secret.get_secret_value() for name, secret in self.tokens.items()}
 
+    def masks(self) -> Masks:
+        """Hides all that is secret among the settings, in texts that others write."""
+        receivers = (one.all_properties() for one in self.alerts.receivers.values())
+        own = [
+            *self.token_secrets().values(), self.secret("wire_token"), self.secret("callback_key"),
+            *secrets_in_address(self.database_url), *secret_values(self.telemetry),
+            *(part for one in receivers for value in one.values() for part in (value, *odd_parts_of(value))),
+            *(one for each in self.plugin_configs().values() for one in secrets_in(each.properties, is_strict=False)),
+        ]  # fmt: skip
+        catalogs = (one.properties for one in self.catalog_map().values())
+        return Masks.of(*catalogs, self.storage.properties(), secrets=own)
+
     def plugin_configs(self) -> Mapping[tuple[str, str], PluginConfig]:
         """By (kind, name). ``[spark]`` is short for the properties of the spark engine."""
         from lakehand.engines.spark_submit.settings import SHARED  # most commands need no engine
@@ -268,6 +281,13 @@ class Settings(BaseSettings):
             (str(name), str(action)): plugins.strategy(name, action).parallelism for name, action in plugins.factories
         }
         return Limits(**dict(self.limits), parallelism=parallelism)
+
+
+def secret_values(settings: BaseModel) -> Iterator[str]:
+    """The values of all fields that are secret."""
+    for _, value in settings:
+        found = value.values() if isinstance(value, Mapping) else [value]
+        yield from (one.get_secret_value() for one in found if isinstance(one, SecretStr))
 
 
 def engine_properties(spark: Mapping[str, str]) -> Texts:

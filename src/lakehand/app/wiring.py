@@ -304,7 +304,7 @@ class Service:
         try:
             self.store.clock.now()
         except Exception as error:
-            return f"{type(error).__name__}: {error}"
+            return self.settings.masks().hide(f"{type(error).__name__}: {error}")
         return "ok"
 
     def plugin_problem(self) -> str:
@@ -320,7 +320,7 @@ def build(settings: Settings, identity: Identity | None = None, *, umask: int | 
     identity = identity or take_identity(settings.home)
     store: Store = open_store(settings.database_url)
     metrics = PrometheusMetrics()
-    plugins = load(settings.plugin_configs(), engine_context(settings, umask))
+    plugins = load(settings.plugin_configs(), engine_context(settings, umask), masks=settings.masks())
     gc.collect()
     gc.freeze()  # what was loaded so far stays: the collector need not walk through it again and again
     return Service(settings, identity, store, plugins, metrics)

@@ -2,7 +2,6 @@
 """Sends the messages of the outbox. A receiver that hangs or refuses slows neither the others nor the service."""
 
 import logging
-import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -18,6 +17,7 @@ from lakehand.core.ports import Metrics, Store
 from lakehand.domain.alerts import AlertMessage, MessageId
 from lakehand.domain.errors import LakehandError, PluginStuck, Unavailable
 from lakehand.domain.events import Event
+from lakehand.domain.masks import Masks, parts_of
 from lakehand.domain.operations import InstanceId
 from lakehand.domain.retries import back_off
 from lakehand.spi.alerters import Alerter, AlertText
@@ -27,12 +27,11 @@ AT_ONCE = 1  # messages on their way to one receiver: a process that dies repeat
 LEASE = timedelta(minutes=2)  # far longer than the deadline of one call
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=10), timedelta(minutes=15)
 GIVE_UP = timedelta(days=3)
-LEAST_SECRET = 6  # characters of a part of a URL that may be secret
 
 
 @dataclass(kw_only=True)
 class Receiver:
-    """Where messages go. Its URL and its secret are never shown."""
+    """Where messages go. Its properties are never shown: its URL and its secret are among them."""
 
     name: str
     alerter: Alerter | None
@@ -41,7 +40,8 @@ class Receiver:
     breaker: CircuitBreaker = field(init=False)
 
     def __post_init__(self) -> None:
-        self.breaker = CircuitBreaker(kind="alerter", name=self.name)
+        masks = Masks(frozenset(part for secret in self.secrets for part in (secret, *parts_of(secret))))
+        self.breaker = CircuitBreaker(kind="alerter", name=self.name, masks=masks)
 
     def send(self, text: AlertText) -> None:
         """Under the deadline of the pool whose thread this is."""
@@ -51,11 +51,7 @@ class Receiver:
 
     def hidden(self, error: object) -> str:
         """The error without any part of the secrets."""
-        text = str(error)
-        parts = {part for secret in self.secrets for part in (secret, *re.split(r"[/:@?&=]+", secret))}
-        for part in sorted(parts, key=len, reverse=True):
-            text = text.replace(part, "***") if len(part) >= LEAST_SECRET else text
-        return text[:1000]
+        return self.breaker.masks.hide(str(error))[:1000]
 
 
 @dataclass(kw_only=True)

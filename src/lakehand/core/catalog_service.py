@@ -2,9 +2,8 @@
 """Keeps the registered tables in step with the catalogs of the settings. Safe to run in every instance at once."""
 
 import logging
-import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from threading import Thread
@@ -16,14 +15,15 @@ from lakehand.core.table_service import SERVICE, TableService
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, LakehandError, NotFound
 from lakehand.domain.events import Event
+from lakehand.domain.locations import location_key, normalise
+from lakehand.domain.masks import Masks
 from lakehand.domain.references import Catalog, TableReference
 from lakehand.domain.tables import HEARTBEAT_TIMEOUT, Table, TableId, TableSpec
 
 log = logging.getLogger(__name__)
 PAGE = 1000
+BATCH = 500  # new tables that are registered while a catalog is still being listed
 ROUND = 30.0  # seconds that a round waits for its catalogs
-_SECRET = re.compile(r"password|secret|token|credential|key|auth", re.IGNORECASE)
-_URL_PASSWORD = re.compile(r"(://[^/\s:@]*:)[^/\s@]+@")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,15 +103,36 @@ class CatalogService:
         """
         served = self.get(name)
         try:
-            listed = list(self.plugins.format(served.catalog.format).tables(served.catalog))
+            by = by or f"the sync of {name}"
+            early: list[str] = []
+            listed = self.list_tables(served, early, dry_run=dry_run, by=by)
             known = list(self.registered(name))
             changes = changes_of(listed, known, self._missed.get(name, {}), accept_empty=accept_empty)
-            report = self.carry_out(served, changes, len(listed), dry_run=dry_run, by=by or f"the sync of {name}")
+            report = self.carry_out(served, changes, len(listed), dry_run=dry_run, by=by)
+            report = replace(report, added=[*early, *report.added])
         except Exception as error:
             problem = without_secrets(described(error), served.catalog)
             report = SyncReport(catalog=name, at=self.store.clock.now(), dry_run=dry_run, problem=problem)
         self.remember(report)
         return report
+
+    def list_tables(
+        self, served: ServedCatalog, early: list[str], *, dry_run: bool, by: str
+    ) -> Sequence[TableReference]:
+        """All tables of a catalog. New ones are registered in batches meanwhile: a large catalog is served soon,
+        and a restart goes on where it stopped; ``early`` has their names."""
+        taken = taken_by(self.registered(served.catalog.name))
+        listed: list[TableReference] = []
+        fresh: list[TableReference] = []
+        for reference in self.plugins.format(served.catalog.format).tables(served.catalog):
+            listed.append(reference)
+            if not dry_run and is_surely_new(reference, taken):
+                fresh.append(reference)
+            if len(fresh) >= BATCH:
+                refused: dict[str, str] = {}  # reported at the end, when they are tried again
+                early += [name_of(one) for one in fresh if self.add(served, one, refused, by)]
+                fresh.clear()
+        return listed
 
     def registered(self, name: str) -> Iterator[Table]:
         cursor: str | None = None
@@ -197,16 +218,28 @@ class CatalogService:
             self.store.events.add(events, now=report.at)
 
 
+def taken_by(tables: Iterable[Table]) -> set[object]:
+    """The names and locations of registered tables."""
+    return {
+        key for table in tables for key in (location_key(table.location), (table.spec.db_name, table.spec.table_name))
+    }
+
+
+def is_surely_new(reference: TableReference, taken: Collection[object]) -> bool:
+    """Neither renamed nor replaced: those need the whole list."""
+    if reference.problem:
+        return False
+    keys = location_key(normalise(reference.location)), (reference.db_name, reference.table_name)
+    return not any(key in taken for key in keys)
+
+
 def described(error: Exception) -> str:
     return str(error) if isinstance(error, LakehandError) else f"{type(error).__name__}: {error}"
 
 
 def without_secrets(text: str, catalog: Catalog) -> str:
     """A library's error message may repeat the properties that it was given."""
-    for key, value in catalog.properties.items():
-        if _SECRET.search(key) and value:
-            text = text.replace(value, "***")
-    return _URL_PASSWORD.sub(r"\1***@", text)
+    return Masks.of(catalog.properties).hide(text)
 
 
 def name_of(reference: TableReference) -> str:

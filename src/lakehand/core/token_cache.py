@@ -35,9 +35,22 @@ class TokenCache:
         self.read()
         return next((token for token in self._by_hash.values() if token.id == id), None)
 
-    def remembered(self, hash: str) -> Token | None:
+    def remembered(self, hash: str, *, is_use: bool = False) -> Token | None:
         """As ``find``, without a query."""
-        return self._by_hash.get(hash)
+        found = self._by_hash.get(hash)
+        if found is not None and is_use:
+            self._used.add(found.id)
+        return found
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether a question now takes no query."""
+        return time.monotonic() - self._read_at < self.keep
+
+    @property
+    def was_empty(self) -> bool:
+        """As ``is_empty``, without a query."""
+        return not self._by_hash
 
     @property
     def is_empty(self) -> bool:
@@ -51,7 +64,7 @@ class TokenCache:
 
     def read(self) -> None:
         with self._lock:
-            if time.monotonic() - self._read_at < self.keep:
+            if self.is_fresh:
                 return
             now = self.store.clock.estimate()
             self.note_use(now)

@@ -18,6 +18,7 @@ from lakehand.app.settings import Settings
 from lakehand.app.wiring import Service
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Unavailable
+from lakehand.domain.masks import Masks
 from lakehand.domain.operations import Operation, Status
 from lakehand.domain.schedules import Schedule
 from lakehand.domain.tables import Table
@@ -149,7 +150,7 @@ def one_shot_run(
     settings = settings_for(found, reader, home)
     refuse_own_files(found, reader)
     prepare_home(home)
-    with owner_only_files() as umask, logged_to(home / "service.log"):
+    with owner_only_files() as umask, logged_to(home / "service.log", settings.masks()):
         service = wiring.build(settings, wiring.migrated(settings), umask=umask)
         try:
             spec = spec_of(found, checked.scheduling, service.plugins, properties)
@@ -169,12 +170,12 @@ def refuse_own_files(found: DiscoveredTable, reader: LocalReader) -> None:
 
 
 @contextmanager
-def logged_to(file: Path) -> Iterator[None]:
+def logged_to(file: Path, masks: Masks) -> Iterator[None]:
     """Log to a file while the service runs: the terminal shows the progress."""
     root = logging.getLogger()
     before, level = root.handlers[:], root.level
     with file.open("a", encoding="utf-8") as log:
-        logs.set_up("info", "json", stream=log)
+        logs.set_up("info", "json", stream=log, masks=masks)
         try:
             yield
         finally:

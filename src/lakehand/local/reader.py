@@ -11,6 +11,7 @@ from lakehand.app.plugins import Configs, storage_properties
 from lakehand.app.plugins import load as load_plugins
 from lakehand.core.plugins import Plugins
 from lakehand.domain.errors import Invalid, NotFound
+from lakehand.domain.masks import Masks
 from lakehand.domain.references import Catalog
 from lakehand.local.discovery import DiscoveredTable, Finder, UnreadableFolder, one_line
 
@@ -84,12 +85,14 @@ def open_reader(config: Path | None = None) -> LocalReader:
 
     settings = load(config=choice.file)
     warnings = tuple(dict.fromkeys((*choice.warnings, *settings.config.warnings)))
-    reader = reader_of(settings.plugin_configs(), settings.catalog_map())
+    reader = reader_of(settings.plugin_configs(), settings.catalog_map(), settings.masks())
     return replace(reader, config=choice.file, warnings=warnings)
 
 
-def reader_of(configs: Configs, catalogs: Mapping[str, Catalog] | None = None) -> LocalReader:
-    plugins = load_plugins(configs, None)
+def reader_of(
+    configs: Configs, catalogs: Mapping[str, Catalog] | None = None, masks: Masks | None = None
+) -> LocalReader:
+    plugins = load_plugins(configs, None, masks=masks)
     if not plugins.formats:
         raise Invalid(f"no format can be read: {'; '.join(f'{r.name}: {r.reason}' for r in plugins.reports)}")
     return LocalReader(plugins=plugins, catalogs=catalogs or {}, storage=storage_properties(configs))

@@ -82,7 +82,7 @@ def build_app(context: ApiContext, pages: Pages | None = None) -> FastAPI:
         title="Lakehand",
         summary="Keeps lakehouse tables healthy while other people's jobs write to them.",
         version=context.about.version,
-        openapi_url="/api/v1/openapi.json",
+        openapi_url=None,  # see rest/service.py: it needs a token, as all that it describes
         docs_url=None,  # these pages load scripts from other sites
         redoc_url=None,
         responses=dict(PROBLEMS),
@@ -135,7 +135,7 @@ async def lifespan(wires: list[HudiWire], app: FastAPI) -> AsyncIterator[None]:
     yield
     for wire in wires:
         wire.group_commit.close()
-    app.state.commit_handler.group_commit.close()
+    app.state.commit_handler.close()
     app.state.readiness_check.close()
     app.state.wrong_tokens.close()
 

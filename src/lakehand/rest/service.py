@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Routes about the service itself: version, plugins, instances."""
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from pydantic import Field
+from starlette.responses import JSONResponse, Response
 
 from lakehand.inputs.fleet import DrainRequest
 from lakehand.rest.access import Caller, Context
@@ -83,6 +84,12 @@ class DrainAnswer(Answer):
 @router.get("/version")
 def show_version(context: Context) -> VersionAnswer:
     return VersionAnswer.model_validate(context.about)
+
+
+@router.get("/openapi.json", include_in_schema=False)
+def describe_api(request: Request, _caller: Caller) -> Response:
+    """What the API has, for programs."""
+    return JSONResponse(request.app.openapi())
 
 
 @router.get("/plugins")

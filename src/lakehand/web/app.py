@@ -43,6 +43,7 @@ FIRST_PARTS = frozenset(
     }
 )  # fmt: skip
 KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+PIECE = 16 * 1024  # bytes of a file that are read ahead for a client: whoever does not read it costs little more
 FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
 
 
@@ -50,7 +51,9 @@ class PageApp:
     """The pages as an ASGI app that knows its own paths."""
 
     def __init__(self, context: PageContext) -> None:
-        self.app = PageCache(build_app(Renderer(context=context)))
+        self.app = PageCache(
+            build_app(Renderer(context=context)), is_session=lambda cookie: context.access.session(cookie) is not None
+        )
         context.feed.on_change = self.app.note_change
 
     def has(self, path: str) -> bool:
@@ -82,12 +85,18 @@ async def static_file(name: str) -> Response:
     file = chart_library() if name == "plotly.js" else FOLDER / "static" / name
     if "/" in name or not file.is_file() or file.suffix not in KINDS:
         raise HTTPException(404)
-    return FileResponse(file, headers=FOR_EVER, media_type=KINDS[file.suffix])
+    return file_answer(file)
 
 
 async def icon() -> Response:
     """Browsers ask for it at this address where an answer names none, for instance a refusal."""
-    return FileResponse(FOLDER / "static" / "icon.svg", headers=FOR_EVER, media_type=KINDS[".svg"])
+    return file_answer(FOLDER / "static" / "icon.svg")
+
+
+def file_answer(file: Path) -> FileResponse:
+    answer = FileResponse(file, headers=FOR_EVER, media_type=KINDS[file.suffix])
+    answer.chunk_size = PIECE
+    return answer
 
 
 def chart_library() -> Path:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response, StreamingResponse
 
 from lakehand.domain.fleet import FleetTrend, OperationHour, TableState
-from lakehand.web.access import Somebody
+from lakehand.web.access import Somebody, caller_of
 from lakehand.web.charts import Chart, Series
 from lakehand.web.live import Topic
 from lakehand.web.rendering import HEADERS
@@ -78,6 +78,7 @@ def operations_chart(ended: Sequence[OperationHour]) -> Chart:
 
 @router.get("/live")
 async def watch(view: Somebody, about: Annotated[str, Query(max_length=40)] = "") -> StreamingResponse:
-    """One word whenever what the page is about has changed."""
+    """One word whenever what the page is about has changed, as long as the session is valid."""
     headers = {**HEADERS, "X-Accel-Buffering": "no"}
-    return StreamingResponse(view.context.feed.open(Topic.read(about)), headers=headers, media_type="text/event-stream")
+    stream = view.context.feed.open(Topic.read(about), lambda: caller_of(view.request) == view.caller)
+    return StreamingResponse(stream, headers=headers, media_type="text/event-stream")

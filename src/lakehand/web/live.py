@@ -12,12 +12,13 @@ from typing import NamedTuple
 from starlette.concurrency import run_in_threadpool
 
 from lakehand.core.ports import Events, OperationFilter, Operations, Tables
-from lakehand.domain.errors import Unavailable
+from lakehand.domain.errors import LakehandError, Unavailable
 from lakehand.domain.operations import LIVE
 from lakehand.domain.tables import TableId
 
 log = logging.getLogger(__name__)
 PACE = 1.0  # seconds between two readings
+RECHECK = 5.0  # seconds after which the session of a stream is checked again
 QUIET = 15.0  # seconds after which a stream without news sends a comment: proxies keep it open, closed pages are seen
 MOST_WATCHERS = 500
 RECENT = 100  # events, and live operations, that one reading compares
@@ -47,6 +48,11 @@ class Watcher:
 Seen = Mapping[Topic, object]  # what each topic looked like
 
 
+def always() -> bool:
+    """The default: nobody can take it back."""
+    return True
+
+
 def ignore_change(_seen_at: float) -> None:
     """The default: nobody but the watchers wants to know."""
 
@@ -60,32 +66,47 @@ class LiveFeed:
     tables: Tables
     pace: float = PACE
     quiet: float = QUIET
+    recheck: float = RECHECK
     on_change: Callable[[float], None] = ignore_change  # the monotonic time at which the reading began
     _watchers: set[Watcher] = field(default_factory=set)
     _reader: "asyncio.Task[None] | None" = None
     _is_closed: bool = False
     readings: int = 0
 
-    def open(self, topic: Topic) -> AsyncIterator[str]:
-        """Server-sent events for one page, until it is closed or the service ends."""
+    def open(self, topic: Topic, is_valid: Callable[[], bool] = always) -> AsyncIterator[str]:
+        """Server-sent events for one page, until it is closed, its session is over, or the service ends."""
         if len(self._watchers) >= MOST_WATCHERS:
             raise Unavailable(f"{MOST_WATCHERS} pages are open already: this one is not kept up to date")
-        return self.stream(topic)
+        return self.stream(topic, is_valid)
 
-    async def stream(self, topic: Topic) -> AsyncIterator[str]:
+    async def stream(self, topic: Topic, is_valid: Callable[[], bool]) -> AsyncIterator[str]:
         watcher = Watcher(topic)
         self._watchers.add(watcher)
         if self._reader is None or self._reader.done():
             self._reader = asyncio.create_task(self.read_on())
         try:
             yield "retry: 2000\n\n"
+            said_at = checked_at = time.monotonic()
             while not self._is_closed:
                 with suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(watcher.news.wait(), self.quiet)
-                yield "event: changed\ndata: 1\n\n" if watcher.news.is_set() else ": still here\n\n"
-                watcher.news.clear()
+                    await asyncio.wait_for(watcher.news.wait(), min(self.recheck, self.quiet))
+                if time.monotonic() - checked_at >= self.recheck:
+                    if not await self.check(is_valid):
+                        return
+                    checked_at = time.monotonic()
+                if watcher.news.is_set() or time.monotonic() - said_at >= self.quiet:
+                    line = "event: changed\ndata: 1\n\n" if watcher.news.is_set() else ": still here\n\n"
+                    watcher.news.clear()
+                    said_at = time.monotonic()
+                    yield line
         finally:
             self._watchers.discard(watcher)
+
+    async def check(self, is_valid: Callable[[], bool]) -> bool:
+        try:
+            return await run_in_threadpool(is_valid)
+        except LakehandError:
+            return True  # the database is away: nothing is read from it, so there is no news either
 
     async def read_on(self) -> None:
         """Ends by itself when nobody watches any more."""

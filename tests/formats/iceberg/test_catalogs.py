@@ -9,6 +9,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from lakehand.formats.iceberg import IcebergFormat
+from lakehand.formats.iceberg.catalogs import DEEPEST, namespaces
 from lakehand.spi import Catalog, Format, Invalid, TableReference
 from lakehand.storage import database_address
 from tests.formats.iceberg.made import WrittenTable, rows
@@ -167,3 +168,31 @@ def test_a_table_in_a_bucket_is_read_with_what_a_rest_catalog_hands_out_here_a_f
             assert reference.location == "s3://lake/central/sales/orders"
             assert reader.inspect(reference).numbers["files"] == 1
         library.engine.dispose()
+
+
+class BoundedRestCatalog:
+    """A stand-in with the name of the real one: its answers to ``parent`` are those of a test."""
+
+    def __init__(self, names: list[tuple[str, ...]], *, knows_parent: bool) -> None:
+        self.names, self.knows_parent, self.asked = names, knows_parent, 0
+
+    def list_namespaces(self, above: tuple[str, ...]) -> list[tuple[str, ...]]:
+        self.asked += 1
+        assert self.asked < 1000
+        return [one for one in self.names if one[:-1] == (above if self.knows_parent else ())]
+
+
+def test_a_catalog_that_ignores_the_parent_is_listed_once() -> None:
+    catalog = BoundedRestCatalog([("a",), ("b",), ("c",)], knows_parent=False)
+
+    assert list(namespaces(catalog)) == [("a",), ("b",), ("c",)]
+    assert catalog.asked == 4
+
+
+def test_nested_namespaces_are_listed_down_to_a_depth_and_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = [tuple("abcdefghijkl")[:levels] for levels in range(1, 13)]
+    assert list(namespaces(BoundedRestCatalog(deep, knows_parent=True))) == deep[:DEEPEST]
+
+    monkeypatch.setattr("lakehand.formats.iceberg.catalogs.MOST_NAMESPACES", 5)
+    with pytest.raises(Invalid, match="more than 5 namespaces"):
+        list(namespaces(BoundedRestCatalog(deep, knows_parent=True)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 
 from lakehand.domain.errors import PluginStuck
+from lakehand.domain.masks import Masks
 from lakehand.domain.retries import back_off
 
 SLOW_CALL = 5.0  # seconds after which a call is reported as slow
@@ -58,6 +59,7 @@ class CircuitBreaker:
     name: str
     tolerance: int = 1  # hanging calls about no table, with no return between them, that open it
     most_tables: int = MOST_TABLES
+    masks: Masks = field(default_factory=Masks)  # for all texts of the plugin
     errors: int = 0
     hangs: int = 0
     last_error: str = ""
@@ -116,7 +118,7 @@ class CircuitBreaker:
         with self._lock:
             self.errors += 1
             self._failures[method] = self._failures.get(method, 0) + 1
-            self.last_error = f"{method}: {type(error).__name__}: {error}"[:500]
+            self.last_error = self.masks.hide(f"{method}: {type(error).__name__}: {error}")[:500]
             self.last_error_at = datetime.now(timezone.utc)
 
     def abandoned(self, call: object, method: str, seconds: float, table: str = "") -> None:

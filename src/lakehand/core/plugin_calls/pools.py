@@ -127,12 +127,14 @@ def call_plugin(
 ) -> T:  # fmt: skip
     """Call into a plugin and check the result. A fault of the plugin is counted and raised as PluginBroken.
 
-    ``table`` is the location of the table that the call is about, or empty.
+    ``table`` is the location of the table that the call is about, or empty. No error leaves here with a secret of the
+    settings in it.
     """
     stack = current_stack()
     call = stack.enter(breaker, method, table)
     try:
-        result = function(*args, **kwargs)
+        with breaker.masks.hiding():
+            result = function(*args, **kwargs)
     except ALLOWED:
         raise
     except (Exception, SystemExit) as error:
@@ -147,7 +149,7 @@ def call_plugin(
         check(result)
     except PluginBroken as error:
         breaker.failed(method, error)
-        raise PluginBroken(f"{breaker.name}.{method} {error}") from None
+        raise PluginBroken(breaker.masks.hide(f"{breaker.name}.{method} {error}")) from None
     breaker.succeeded(method)
     return result
 

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plugins as the service calls them: through their worker's deadline and circuit breaker, with every result checked.
 
-A check raises PluginBroken with the end of a sentence that begins with the plugin and its method.
+A check raises PluginBroken with the end of a sentence that begins with the plugin and its method. Texts in results may
+quote errors of libraries, so they pass the masks of the settings' secrets, as errors do.
 """
 
 import time
 from abc import update_abstractmethods
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from inspect import getattr_static
 from operator import attrgetter
@@ -18,7 +20,7 @@ from lakehand.domain.actions import Action
 from lakehand.domain.errors import PluginBroken
 from lakehand.domain.operations import Handle, Operation
 from lakehand.domain.processes import Drop, Failure, Finding, Json, Remedy, Skip, TableProcess, Verdict
-from lakehand.domain.references import TableReference
+from lakehand.domain.references import Catalog, TableReference
 from lakehand.spi.engines import (
     EngineContext,
     EngineHealth,
@@ -33,6 +35,7 @@ from lakehand.spi.formats import CommittedTable, TableFormat, TableSnapshot
 from lakehand.spi.runtimes import TableRuntime
 
 C = TypeVar("C", bound=type)
+R = TypeVar("R")
 FRESH = 5.0  # seconds for which an engine's last health report is used
 
 
@@ -57,6 +60,16 @@ class PluginProxy:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
+
+    @property
+    def breakers(self) -> tuple[CircuitBreaker, ...]:
+        return (self.breaker,)
+
+    def hide(self, result: R, *texts: str) -> R:
+        """The result without secrets in these fields."""
+        kept = {name: getattr(result, name) for name in texts}
+        hidden = {name: self.breaker.masks.hide_all(value) for name, value in kept.items()}
+        return result if hidden == kept else replace(result, **hidden)  # type: ignore[type-var]
 
     def __repr__(self) -> str:
         return f"proxy of {self.inner!r}"
@@ -83,23 +96,27 @@ class FactoryProxy(PluginProxy, ProcessFactory):
         return call_plugin(self.breaker, "", "optional_actions", check_actions, self.inner.optional_actions)
 
     def trigger(self, table: TableRuntime, action: Action) -> TableProcess | Skip:
-        return call_plugin(
+        found = call_plugin(
             self.breaker, location_of(table), "trigger", process_or(action, Skip), self.inner.trigger, table, action
         )
+        return self.hide(found, "reason")
 
     def admit(self, table: TableRuntime, operation: Operation) -> TableProcess | Skip | Drop | Failure:
         check = process_or(operation.process.action, Skip, Drop, Failure)
-        return call_plugin(self.breaker, location_of(table), "admit", check, self.inner.admit, table, operation)
+        found = call_plugin(self.breaker, location_of(table), "admit", check, self.inner.admit, table, operation)
+        return self.hide(found, "reason", "message") if isinstance(found, Failure) else self.hide(found, "reason")
 
     def verify(self, table: TableRuntime, process: TableProcess, result: Mapping[str, Json]) -> Verdict:
-        return call_plugin(
+        found = call_plugin(
             self.breaker, location_of(table), "verify", check_verdict, self.inner.verify, table, process, result
         )
+        return self.hide(found, "reason")
 
     def classify(self, table: TableRuntime, operation: Operation, status: EngineStatus) -> Failure:
-        return call_plugin(
+        found = call_plugin(
             self.breaker, location_of(table), "classify", check_failure, self.inner.classify, table, operation, status
         )
+        return self.hide(found, "reason", "message")
 
     def recover(self, table: TableRuntime, stored: Operation) -> TableProcess:
         check = process_or(stored.process.action)
@@ -115,11 +132,21 @@ class FormatProxy(PluginProxy, TableFormat):
         # Its own: a table whose numbers take too long to count is still probed, inspected and served.
         self.counting = CircuitBreaker(kind="table-format", name=self.breaker.name)
 
+    @property
+    def breakers(self) -> tuple[CircuitBreaker, ...]:
+        return self.breaker, self.counting
+
     def probe(self, reference: TableReference) -> str:
         return call_plugin(self.breaker, reference.location, "probe", check_token, self.inner.probe, reference)
 
     def inspect(self, reference: TableReference) -> TableSnapshot:
         return call_plugin(self.breaker, reference.location, "inspect", check_snapshot, self.inner.inspect, reference)
+
+    def tables(self, catalog: Catalog) -> Iterator[TableReference]:
+        """Without a deadline: a catalog may be large, and each has a thread of its own."""
+        with self.breaker.masks.hiding():
+            for reference in self.inner.tables(catalog):
+                yield self.hide(reference, "problem")
 
     def commit_of(self, path: str) -> CommittedTable | None:
         return call_plugin(self.breaker, "", "commit_of", check_commit, self.inner.commit_of, path)
@@ -165,7 +192,8 @@ class EngineProxy(PluginProxy, ExecuteEngine):
         call_plugin(self.breaker, "", "renew", anything, self.inner.renew, handles, grant)
 
     def status(self, handles: Collection[Handle]) -> Mapping[Handle, EngineStatus]:
-        return call_plugin(self.breaker, "", "status", check_statuses, self.inner.status, handles)
+        found = call_plugin(self.breaker, "", "status", check_statuses, self.inner.status, handles)
+        return {handle: self.hide(one, "message", "result", "progress") for handle, one in found.items()}
 
     def cancel(self, handle: Handle) -> None:
         call_plugin(self.breaker, "", "cancel", anything, self.inner.cancel, handle)
@@ -174,7 +202,9 @@ class EngineProxy(PluginProxy, ExecuteEngine):
         call_plugin(self.breaker, "", "forget", anything, self.inner.forget, handles)
 
     def logs(self, handle: Handle, *, offset: int = 0, limit: int = 65536) -> str:
-        return call_plugin(self.breaker, "", "logs", check_text, self.inner.logs, handle, offset=offset, limit=limit)
+        """Of the same length as the engine has it: whoever reads on counts it."""
+        text = call_plugin(self.breaker, "", "logs", check_text, self.inner.logs, handle, offset=offset, limit=limit)
+        return self.breaker.masks.hide_evenly(text)
 
     def tend(self) -> None:
         """Let the engine do its upkeep, then read its health."""
@@ -190,7 +220,8 @@ class EngineProxy(PluginProxy, ExecuteEngine):
         return self._health
 
     def read_health(self) -> EngineHealth:
-        self._health = call_plugin(self.breaker, "", "health", check_health, self.inner.health)
+        found = call_plugin(self.breaker, "", "health", check_health, self.inner.health)
+        self._health = self.hide(found, "detail", "facts")
         self._health_read = time.monotonic()
         return self._health
 

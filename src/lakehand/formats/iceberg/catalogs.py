@@ -22,6 +22,7 @@ from lakehand.storage import ArrowStorage, Storage, Storages, open_database
 HADOOP, JDBC, REST = "hadoop", "jdbc", "rest"
 THROUGH_PYICEBERG = frozenset({REST, "hive", "glue"})
 DEEPEST = 8  # levels of namespaces
+MOST_NAMESPACES = 20_000  # in one catalog
 MOST_UNREADABLE = 10  # tables in a row that cannot be read: then it is not the tables
 
 
@@ -104,7 +105,7 @@ class Catalogs:
     def _identifiers(self, catalog: Catalog) -> list[tuple[str, ...]]:
         with self._outages.watched(catalog.name), storage_errors(catalog.name):
             opened = self._connect(catalog)
-            return [one for namespace in namespaces(opened, ()) for one in opened.list_tables(namespace)]
+            return [one for namespace in namespaces(opened) for one in opened.list_tables(namespace)]
 
     def _load(self, catalog: Catalog, identifier: tuple[str, ...]) -> Any:
         from pyiceberg.exceptions import NoSuchTableError
@@ -180,12 +181,18 @@ def walk(storage: Storage, path: str, names: tuple[str, ...]) -> Iterator[tuple[
             yield from walk(storage, f"{path}/{folder}", (*names, folder))
 
 
-def namespaces(opened: Any, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def namespaces(opened: Any) -> Iterator[tuple[str, ...]]:
+    """Each once. A catalog that does not know ``parent`` lists the same ones again: only those below count."""
     can_be_nested = type(opened).__name__ == "BoundedRestCatalog"
-    for namespace in opened.list_namespaces(above):
-        yield namespace
-        if len(namespace) < DEEPEST and can_be_nested:
-            yield from namespaces(opened, namespace)
+    seen, waiting = set[tuple[str, ...]](), [()]
+    while waiting:
+        above = waiting.pop()
+        below = {one for one in opened.list_namespaces(above) if one[:-1] == above} - seen
+        seen |= below
+        if len(seen) > MOST_NAMESPACES:
+            raise Invalid(f"the catalog has more than {MOST_NAMESPACES} namespaces, which are not listed")
+        yield from sorted(below)
+        waiting += sorted((one for one in below if can_be_nested and len(one) < DEEPEST), reverse=True)
 
 
 @contextmanager

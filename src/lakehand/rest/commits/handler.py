@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handles requests with commit events in one thread: who sends them, what is in them, and one transaction for many.
+"""Handles requests with commit events: who sends them, what is in them, and one transaction for many.
 
-Group commit: requests that arrive during one transaction share the next one. An answer with "stored" is durable.
+Senders are checked first, before their bodies are read: a token that must wait for its issuer delays nobody else. What
+is in the bodies is read and stored in one thread. Group commit: requests that arrive during one transaction share the
+next one. An answer with "stored" is durable.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from lakehand.domain.access import Role
+from lakehand.domain.access import ANONYMOUS, Caller, Role
 from lakehand.domain.actions import Action
 from lakehand.domain.commits import CommitEvent, CommitResult
 from lakehand.domain.errors import Invalid, LakehandError, Unauthorized, Unavailable
@@ -25,6 +29,7 @@ UNIT = 1024  # bytes of a body that count as one waiting request: bounds what wa
 KEY_HEADER = "hudi-callback-key"
 VIA = "rest"
 MOST_ACTIONS = 100
+SENDER_THREADS = 4  # for tokens that are not in memory; one of them may wait for the issuer at a time
 AGAIN = "send the events again, which does no harm"
 
 
@@ -32,7 +37,7 @@ AGAIN = "send the events again, which does no harm"
 class CommitRequest:
     headers: Mapping[str, str]
     query: bytes
-    body: bytes
+    body: bytes = b""
     address: str = ""
 
     @property
@@ -48,6 +53,9 @@ class CommitHandler:
     context: ApiContext
     timeout: float = 5.0
     group_commit: GroupCommit[CommitRequest, Answer] = field(init=False)
+    senders: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(SENDER_THREADS, thread_name_prefix="commit-senders")
+    )
 
     def __post_init__(self) -> None:
         self.group_commit = GroupCommit(
@@ -56,6 +64,47 @@ class CommitHandler:
             unstored_answer=Unavailable(f"the events were not stored, because the database does not answer: {AGAIN}"),
             timeout=self.timeout,
         )
+
+    def close(self) -> None:
+        self.group_commit.close()
+        self.senders.shutdown(wait=False)
+
+    async def refusal(self, request: CommitRequest) -> LakehandError | None:
+        """Why the sender is refused. Neither the database nor the issuer is waited for on the event loop."""
+        try:
+            address = read_query(request.query)
+            if self.is_writer(request, address.token):
+                return None
+            secret = secret_of(request)
+            caller = self.context.access.remembered_caller(secret, address=request.address, via=VIA)
+            if caller is None or (self.has_secrets and caller.name == ANONYMOUS):
+                asked = asyncio.get_running_loop().run_in_executor(self.senders, self.ask_for_caller, request, secret)
+                caller = await asyncio.wait_for(asked, self.timeout)
+            caller.need(Role.OPERATOR)
+            caller.need_everything()
+        except asyncio.TimeoutError:
+            return Unavailable(f"the token cannot be checked now: {AGAIN}")
+        except LakehandError as error:
+            return error
+        return None
+
+    def is_writer(self, request: CommitRequest, token: str) -> bool:
+        """Whether the sender has a secret of writers, where there are any."""
+        return self.has_secrets and self.context.security.admits_callback(request.headers.get(KEY_HEADER, ""), token)
+
+    @property
+    def has_secrets(self) -> bool:
+        return bool(self.context.security.wire_token or self.context.security.callback_key)
+
+    def ask_for_caller(self, request: CommitRequest, secret: str) -> Caller:
+        """May take a query, or the issuer's time."""
+        access = self.context.access
+        if self.has_secrets and access.is_open:
+            raise Unauthorized("the request has no valid secret: send the writers' token as ?token=TOKEN")
+        caller = access.caller(secret, address=request.address, via=VIA)
+        if caller is None:
+            raise Unauthorized("the request has no valid token: send Authorization: Bearer TOKEN")
+        return caller
 
     def record(self, requests: Sequence[CommitRequest]) -> Sequence[Answer]:
         """The answer to each request. Runs in the group commit's thread."""
@@ -78,30 +127,16 @@ class CommitHandler:
 
     def parse(self, request: CommitRequest) -> Sequence[Item] | LakehandError:
         try:
-            address = read_query(request.query)
-            self.check_sender(request, address.token)
-            return read_request(request.headers, request.body, address.defaults)
+            return read_request(request.headers, request.body, read_query(request.query).defaults)
         except Unavailable:
             raise
         except LakehandError as error:
             return error
 
-    def check_sender(self, request: CommitRequest, token: str) -> None:
-        """Raise unless the sender has a secret of writers, or a token that may change what all tables need."""
-        security, access = self.context.security, self.context.access
-        key = request.headers.get(KEY_HEADER, "")
-        has_secrets = bool(security.wire_token or security.callback_key)
-        if has_secrets and security.admits_callback(key, token):
-            return
-        if has_secrets and access.is_open:
-            raise Unauthorized("the request has no valid secret: send the writers' token as ?token=TOKEN")
-        scheme, _, secret = request.headers.get("authorization", "").partition(" ")
-        secret = secret.strip() if scheme.lower() == "bearer" else ""
-        caller = access.caller(secret, address=request.address, via=VIA)
-        if caller is None:
-            raise Unauthorized("the request has no valid token: send Authorization: Bearer TOKEN")
-        caller.need(Role.OPERATOR)
-        caller.need_everything()
+
+def secret_of(request: CommitRequest) -> str:
+    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+    return secret.strip() if scheme.lower() == "bearer" else ""
 
 
 class Address(NamedTuple):
