@@ -14,7 +14,7 @@ from lakehand.app.alerting import Alerting
 from lakehand.app.boundaries import boundaries
 from lakehand.app.home import own_paths, prepare_database_file
 from lakehand.app.identity import Identity, SystemIdSource, take_identity
-from lakehand.app.path_guard import keep_apart, path_guard, warehouses_of
+from lakehand.app.path_guard import PathResolver, keep_apart, path_guard, warehouses_of
 from lakehand.app.plugins import load, storage_properties
 from lakehand.app.recognition import recogniser
 from lakehand.app.settings import Settings
@@ -90,10 +90,11 @@ class Service:
         self.shared: dict[str, Any] = {"store": store, "plugins": plugins, "metrics": metrics}
         warehouses, own = warehouses_of(settings.all_warehouses), own_paths(settings)
         keep_apart(warehouses, own)
-        check_path = path_guard(warehouses, own)
+        resolver = PathResolver()
+        check_path = path_guard(warehouses, own, resolver)
         self.runtimes = Runtimes(
             store=store, plugins=plugins, check_path=check_path, catalogs=settings.catalog_map(),
-            draw_boundary=boundaries(warehouses, check_path),
+            draw_boundary=boundaries(warehouses, check_path), real_path=resolver.realpath,
         )  # fmt: skip
         self.recovery = Recovery(plugins=plugins, runtimes=self.runtimes, since=store.clock.now())
         self.drain = Drain()
@@ -108,7 +109,7 @@ class Service:
         self.health_reader = HealthReader(plugins=plugins, pools=self.count_pools)
         self.tables = TableService(
             store=store, plugins=plugins, warehouses=warehouses, check_path=check_path,
-            wake=self.wake_up("coordinator"),
+            wake=self.wake_up("coordinator"), real_path=resolver.realpath,
             recognise=recogniser(plugins.formats, storage_properties(settings.plugin_configs()), check_path),
             first_actions={HUDI_NOTIFICATIONS.format: HUDI_NOTIFICATIONS.first_actions},
         )  # fmt: skip
