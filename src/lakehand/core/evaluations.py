@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evaluations of schedules: whether the factory is asked, and when the schedule is due next. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
 
 from lakehand.core.plugin_calls.pools import WaitGroup
-from lakehand.domain.errors import PluginStuck
+from lakehand.domain.actions import Action
+from lakehand.domain.errors import PluginBroken, PluginStuck
 from lakehand.domain.processes import Skip
 from lakehand.domain.schedules import EvaluationResult, Schedule, spread
 from lakehand.domain.tables import Format, Table, TableId
@@ -18,6 +19,7 @@ NEVER = timedelta(days=3650)
 SOONEST = timedelta(seconds=1)  # a factory that wants to be asked again at once waits this long
 RETRY = timedelta(minutes=1)  # after an evaluation that failed
 DEFERRAL = timedelta(seconds=15)
+FAILED = "the evaluation failed: "  # begins the reason of an evaluation that failed
 STALE = 60.0  # seconds after which a task that still waits for a thread is deferred
 FRESH = timedelta(seconds=10)  # for this long a stored change token is used instead of a second probe
 QUIET = timedelta(minutes=2)  # unless a notification came within this time: the stored token may be older than it
@@ -97,6 +99,8 @@ class FactoryEvaluation:
     whole: TableEvaluation
     factory: ProcessFactory
     open: list[Evaluation] = field(default_factory=list)  # not decided yet
+    answers: list[Action] = field(default_factory=list)  # those that the factory has answered
+    errors: dict[Action, Exception] = field(default_factory=dict)  # those that failed
 
     @property
     def pool(self) -> str:
@@ -149,10 +153,32 @@ def unreadable_text(location: str, error: Exception | str) -> str:
     return f"{location} cannot be read: {error}"
 
 
+def why_not_understood(
+    part: FactoryEvaluation, error: Exception | None, schedules: Callable[[], Sequence[Schedule]]
+) -> str | None:
+    """Why the table's metadata cannot be understood; empty if it can be again, None if these evaluations do not tell.
+
+    It cannot be if it could not be inspected (``error``), if an evaluation could not read a file, or if the evaluation
+    of each of its actions has failed. ``schedules``: reads all of its schedules.
+    """
+    unread = error or next((one for one in part.errors.values() if isinstance(one, OSError)), None)
+    first = unread or next(iter(part.errors.values()), None)
+    if isinstance(first, PluginStuck) or (first is None and not part.whole.table.problem):
+        return None
+    if unread is not None:
+        return unreadable_text(part.whole.table.location, unread)
+    others = [s.last_reason.startswith(FAILED) for s in schedules() if s.action not in {*part.errors, *part.answers}]
+    if part.answers:
+        return None if part.errors or any(others) else ""
+    if first is None or isinstance(first, PluginBroken) or not all(others):
+        return None
+    return unreadable_text(part.whole.table.location, first)
+
+
 def failed(table: Table, schedule: Schedule, error: Exception, now: datetime) -> EvaluationResult:
     again = wait_for_plugin(table.id, error) if isinstance(error, PluginStuck) else RETRY
     again = min(table.spec.heartbeat_timeout, again)
-    return undecided(schedule, f"the evaluation failed: {error}", again=again, now=now)
+    return undecided(schedule, f"{FAILED}{error}", again=again, now=now)
 
 
 def undecided(schedule: Schedule, reason: str, *, again: timedelta, now: datetime) -> EvaluationResult:

@@ -5,6 +5,7 @@ Most tables have not changed, so this path is the busiest: one row and one cheap
 of actions it has. Safe in every instance at once.
 """
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from lakehand.domain.actions import Action
 from lakehand.domain.errors import PluginStuck
 from lakehand.domain.tables import Table, TableId
 
+log = logging.getLogger(__name__)
 BATCH = 2000
 FEW = 16  # tables that a thread probes in a row
 TIME_TO_LIVE = timedelta(minutes=2)
@@ -145,6 +147,9 @@ class Prober:
         next_due = {one.probe.table: now + one.next_probe for one in results if not one.is_deferred}
         problems = {one.probe.table: unreadable_text(one.probe.location, one.error) for one in results if one.error}
         self.store.probes.finish(next_due, tokens, woken=woken, problems=problems, now=now)
+        for one in results:
+            if not (one.is_deferred or one.probe.problem_stays):
+                log_readability(one.probe.table, one.probe.problem, problems.get(one.probe.table, ""))
         self.store.probes.defer([one.probe.table for one in results if one.is_deferred], until=now + DEFERRAL)
         self.metrics.probed(len(next_due), len(tokens))
         if woken:
@@ -178,6 +183,14 @@ class ProbeBatch:
     def abandoned(self, why: str) -> None:
         self.prober.abandon(self.probes[self.at :], why)
         self.group.done()
+
+
+def log_readability(table: TableId, before: str | None, now: str) -> None:
+    """One line when a table cannot be read any more, and one when it can be again."""
+    if now and not before:
+        log.warning("a table cannot be read", extra={"table": table, "reason": now})
+    elif before and not now:
+        log.info("a table can be read again", extra={"table": table})
 
 
 def by_pool(due: Sequence[DueProbe]) -> Mapping[str, list[DueProbe]]:
