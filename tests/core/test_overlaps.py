@@ -2,6 +2,7 @@
 """One folder belongs to one table: by which way a second one may come in, it is refused, or never worked on."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -131,6 +132,17 @@ def test_a_link_that_is_put_in_the_place_of_an_older_table_is_not_worked_on_and_
     assert work.parameters["boundary"]["location"] == THEIRS  # type: ignore[call-overload, index]
     assert world.the_operation(theirs).status is not Status.PENDING
     assert world.store.tables.get(mine.id).problem
+
+
+def test_a_warehouse_that_is_a_link_makes_no_table_one(world: World, links: dict[str, str]) -> None:
+    links["/lake"] = "/mnt/lake"
+    mine, theirs = planned(world, LINK), planned(world, THEIRS)
+    links.clear()
+    links.update({LINK: f"/mnt{THEIRS}", "/lake": "/mnt/lake"})
+    guard = replace(world.dispatcher.runtimes, warehouses=("/lake",)).overlaps
+    guard.check(theirs, f"/mnt{THEIRS}")
+    with pytest.raises(LocationTaken, match=f"table {theirs.id} "):
+        guard.check(mine, f"/mnt{THEIRS}")
 
 
 def test_of_two_links_to_one_folder_the_older_is_served_after_the_operation_of_the_other(

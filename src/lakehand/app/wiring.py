@@ -97,6 +97,7 @@ class Service:
         self.runtimes = Runtimes(
             store=store, plugins=plugins, check_path=check_path, catalogs=settings.catalog_map(),
             draw_boundary=boundaries(warehouses, check_path), real_path=resolver.realpath,
+            warehouses=warehouses.prefixes,
         )  # fmt: skip
         self.recovery = Recovery(plugins=plugins, runtimes=self.runtimes, since=store.clock.now())
         self.drain = Drain()

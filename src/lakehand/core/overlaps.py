@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lakehand.core.ports import Store
 from lakehand.domain.boundaries import PARAMETER
 from lakehand.domain.errors import LocationTaken, Unavailable
-from lakehand.domain.locations import location_key, overlap, path_key, same_scheme
+from lakehand.domain.locations import is_under, location_key, overlap, path_key, same_scheme
 from lakehand.domain.operations import Operation
 from lakehand.domain.tables import Table
 
@@ -21,6 +21,7 @@ def unresolved(location: str) -> str:
 class OverlapGuard:
     store: Store
     real_path: Callable[[str], str] = unresolved  # a location with all links resolved
+    warehouses: Sequence[str] = ()  # they may be links themselves, which makes no table one
 
     def check_new(self, location: str) -> str:
         """The real path of a location, which may be registered; raises LocationTaken if it may not be."""
@@ -42,7 +43,7 @@ class OverlapGuard:
     def check_link(self, location: str) -> None:
         """Raise unless a registered location may be read, if links lead elsewhere: else it was checked before."""
         real = self.real_path(location)
-        if same_scheme(real) != same_scheme(location):
+        if self.is_linked(location, real):
             for table in self.store.tables.by_locations([location]).values():
                 self.outranked(table, real)
 
@@ -57,7 +58,7 @@ class OverlapGuard:
             known = None
         others = [(other, its) for other, its in self.others(real, known) if other.id != table.id]
         for other, its in others:
-            if rank(other, its) < rank(table, real):
+            if self.rank(other, its) < self.rank(table, real):
                 raise LocationTaken(refusal(table.location, real, other, its))
         return [other for other, _ in others]
 
@@ -67,6 +68,16 @@ class OverlapGuard:
             its = self.real_path(table.location)
             if overlap(real, its):
                 yield table, its
+
+    def rank(self, table: Table, real: str) -> tuple[bool, int]:
+        return self.is_linked(table.location, real), table.id
+
+    def is_linked(self, location: str, real: str) -> bool:
+        """Whether a link below the warehouse leads to the real path."""
+        if real == location:
+            return False
+        above = next((one for one in self.warehouses if is_under(location, one)), "")
+        return same_scheme(real) != same_scheme(self.real_path(above) + location[len(above) :] if above else location)
 
     def wait_for(self, other: Table, real: str) -> None:
         """Raise while an operation of another table may work at this path."""
@@ -81,10 +92,6 @@ def admitted_path(operation: Operation) -> str:
     """The real path that a live operation was admitted for; empty if it is not known."""
     boundary = operation.process.parameters.get(PARAMETER)
     return str(boundary.get("real", "")) if isinstance(boundary, Mapping) else ""
-
-
-def rank(table: Table, real: str) -> tuple[bool, int]:
-    return same_scheme(table.location) != same_scheme(real), table.id
 
 
 def same_location(one: str, other: str) -> bool:

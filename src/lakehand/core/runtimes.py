@@ -140,6 +140,7 @@ class Runtimes:
     check_path: Callable[[str], None]  # follows links; raises LocationRefused
     draw_boundary: Callable[[str, Sequence[str]], Boundary]  # of a location and its extra locations; as above
     real_path: Callable[[str], str] = unresolved  # a location with all links resolved
+    warehouses: Sequence[str] = ()
     catalogs: Mapping[str, Catalog] = field(default_factory=dict)
     snapshots: SnapshotCache = field(default_factory=SnapshotCache)
 
@@ -186,7 +187,7 @@ class Runtimes:
 
     @property
     def overlaps(self) -> OverlapGuard:
-        return OverlapGuard(store=self.store, real_path=self.real_path)
+        return OverlapGuard(store=self.store, real_path=self.real_path, warehouses=self.warehouses)
 
     def probe(self, on: Format, reference: TableReference) -> str:
         self.check_path(reference.location)

@@ -24,9 +24,9 @@ class ReadBoundary:
     @staticmethod
     def of(warehouses: str) -> "ReadBoundary":
         """From the value of the property."""
-        places = [split_location(line) for line in warehouses.splitlines() if line]
-        local = tuple(os.path.realpath(path) for scheme, _, path in places if not scheme)
-        return ReadBoundary(local, tuple((s, a, path.rstrip("/")) for s, a, path in places if s))
+        locations = [split_location(line) for line in warehouses.splitlines() if line]
+        local = tuple(os.path.realpath(path) for scheme, _, path in locations if not scheme)
+        return ReadBoundary(local, tuple((s, a, path.rstrip("/")) for s, a, path in locations if s))
 
     def check(self, location: str) -> None:
         """Raise unless the location is in a warehouse. The file itself may be a link: those are not opened."""
