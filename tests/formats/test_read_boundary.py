@@ -86,11 +86,16 @@ def test_nothing_outside_of_the_warehouses_is_opened(
     assert read_all(name, table, lake)
     act(table, secret)
     opened: list[str] = []
-    real_open, real_list = os.open, os.listdir
-    monkeypatch.setattr(
-        os, "open", lambda path, *more, **named: (opened.append(str(path)), real_open(path, *more, **named))[1]
-    )
-    monkeypatch.setattr(os, "listdir", lambda path: (opened.append(str(path)), real_list(path))[1])
+
+    def noted(call: Callable[..., Any]) -> Callable[..., Any]:
+        def note(path: Any, *more: Any, **named: Any) -> Any:
+            opened.append(str(path))
+            return call(path, *more, **named)
+
+        return note
+
+    for name_of_call in ("open", "listdir", "scandir"):
+        monkeypatch.setattr(os, name_of_call, noted(getattr(os, name_of_call)))
     with pytest.raises(OutsideWarehouses) as refused:
         read_all(name, table, lake)
     assert str(tmp_path / "outside") in str(refused.value) or ".." in str(refused.value)
