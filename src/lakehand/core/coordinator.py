@@ -23,13 +23,12 @@ from lakehand.core.evaluations import (
     reading_pool,
     undecided,
     unreadable,
-    why_not_understood,
 )
 from lakehand.core.health_reader import HealthReader
 from lakehand.core.plugin_calls.pools import Task, WaitGroup, WorkerPools, set_aside
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Metrics, Store
-from lakehand.core.prober import log_readability
+from lakehand.core.readability import log_readability, why_not_understood
 from lakehand.core.runtimes import Runtimes, Seen
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import LakehandError

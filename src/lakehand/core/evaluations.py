@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evaluations of schedules: whether the factory is asked, and when the schedule is due next. Pure."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from lakehand.core.plugin_calls.pools import WaitGroup
 from lakehand.domain.actions import Action
-from lakehand.domain.errors import PluginBroken, PluginStuck
+from lakehand.domain.errors import PluginStuck
 from lakehand.domain.processes import Skip
 from lakehand.domain.schedules import EvaluationResult, Schedule, spread
 from lakehand.domain.tables import Format, Table, TableId
@@ -151,28 +151,6 @@ def unreadable(table: Table, error: Exception | str) -> tuple[str, timedelta]:
 
 def unreadable_text(location: str, error: Exception | str) -> str:
     return f"{location} cannot be read: {error}"
-
-
-def why_not_understood(
-    part: FactoryEvaluation, error: Exception | None, schedules: Callable[[], Sequence[Schedule]]
-) -> str | None:
-    """Why the table's metadata cannot be understood; empty if it can be again, None if these evaluations do not tell.
-
-    It cannot be if it could not be inspected (``error``), if an evaluation could not read a file, or if the evaluation
-    of each of its actions has failed. ``schedules``: reads all of its schedules.
-    """
-    unread = error or next((one for one in part.errors.values() if isinstance(one, OSError)), None)
-    first = unread or next(iter(part.errors.values()), None)
-    if isinstance(first, PluginStuck) or (first is None and not part.whole.table.problem):
-        return None
-    if unread is not None:
-        return unreadable_text(part.whole.table.location, unread)
-    others = [s.last_reason.startswith(FAILED) for s in schedules() if s.action not in {*part.errors, *part.answers}]
-    if part.answers:
-        return None if part.errors or any(others) else ""
-    if first is None or isinstance(first, PluginBroken) or not all(others):
-        return None
-    return unreadable_text(part.whole.table.location, first)
 
 
 def failed(table: Table, schedule: Schedule, error: Exception, now: datetime) -> EvaluationResult:

@@ -5,7 +5,6 @@ Most tables have not changed, so this path is the busiest: one row and one cheap
 of actions it has. Safe in every instance at once.
 """
 
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,12 +17,12 @@ from lakehand.core.evaluations import DEFERRAL, STALE, reading_pool, unreadable_
 from lakehand.core.plugin_calls.pools import Task, WaitGroup, WorkerPools, set_aside
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import DueProbe, Metrics, Store
+from lakehand.core.readability import log_readability
 from lakehand.core.runtimes import Runtimes
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import PluginStuck
 from lakehand.domain.tables import Table, TableId
 
-log = logging.getLogger(__name__)
 BATCH = 2000
 FEW = 16  # tables that a thread probes in a row
 TIME_TO_LIVE = timedelta(minutes=2)
@@ -183,14 +182,6 @@ class ProbeBatch:
     def abandoned(self, why: str) -> None:
         self.prober.abandon(self.probes[self.at :], why)
         self.group.done()
-
-
-def log_readability(table: TableId, before: str | None, now: str) -> None:
-    """One line when a table cannot be read any more, and one when it can be again."""
-    if now and not before:
-        log.warning("a table cannot be read", extra={"table": table, "reason": now})
-    elif before and not now:
-        log.info("a table can be read again", extra={"table": table})
 
 
 def by_pool(due: Sequence[DueProbe]) -> Mapping[str, list[DueProbe]]:
