@@ -10,7 +10,7 @@ from bench.report import Figure
 from bench.service import serving
 from lakehand.writer import file_lock
 from tests.e2e import clusterings
-from tests.e2e.writers import KINDS, LOGGING, METADATA, Writer, facts, live_writer
+from tests.e2e.writers import KINDS, LOGGING, METADATA, Writer, facts, live_writer, lock_folders
 from tests.hudi_tables import start_session
 from tests.kit.polling import wait_for
 from tests.kit.service import RunningService
@@ -32,7 +32,9 @@ def run(folder: Path, *, quick: bool, kinds: tuple[str, ...] = (*KINDS, LOGGING,
         with ExitStack() as stack:
             lake = folder / kind
             lake.mkdir()
-            service = stack.enter_context(serving(folder / f"home-{kind}", lake, **SETTINGS))
+            service = stack.enter_context(
+                serving(folder / f"home-{kind}", lake, **SETTINGS, **lock_folders(lake / "locks"))
+            )
             writer = stack.enter_context(live_writer(kind, session, lake / "orders", service.url, lake / "locks"))
             course = Course(service, writer, rounds=6 if quick else ROUNDS, kills=1 if quick else KILLS)
             course.run(lake / "locks")

@@ -14,7 +14,7 @@ from lakehand.writer import COPY_ON_WRITE, file_lock, hudi_options, is_ready
 URL = "http://lakehand:9091"
 NOBODY = "http://127.0.0.1:9"
 EVERYTHING = ("compaction", "clustering", "clean")
-LOCK = file_lock("/data/locks/trips")
+LOCK = file_lock("/data/trips/.hoodie/locks")
 UPDATES = "hoodie.clustering.updates.strategy"
 
 
@@ -104,7 +104,7 @@ def test_clean_of_an_older_writer_needs_the_lock() -> None:
     assert options["hoodie.clean.automatic"] == "false"
     assert options["hoodie.write.concurrency.mode"] == "optimistic_concurrency_control"
     assert options["hoodie.clean.failed.writes.policy"] == "LAZY"
-    assert options["hoodie.write.lock.filesystem.path"] == "/data/locks/trips"
+    assert options["hoodie.write.lock.filesystem.path"] == "/data/trips/.hoodie/locks"
 
 
 @pytest.mark.parametrize("version", ["0.15.0", "1.2.0", "1.2.1"])

@@ -14,6 +14,7 @@ from lakehand.core.health_reader import HealthReader
 from lakehand.core.intake import Intake
 from lakehand.core.monitor import Monitor
 from lakehand.core.operation_service import OperationService
+from lakehand.core.overlaps import unresolved
 from lakehand.core.plugin_calls.pools import Task, WorkerPools
 from lakehand.core.plugin_calls.proxies import proxy_of
 from lakehand.core.plugins import Plugins
@@ -296,6 +297,7 @@ class World:
         tables: PretendTables | None = None,
         limits: Limits | None = None,
         pools: Callable[[], WorkerPools] | None = None,
+        real_path: Callable[[str], str] = unresolved,
     ) -> None:
         self.clock = clock or PassedClock()
         self.store: Store = TimedStore(store, self.clock)
@@ -305,6 +307,7 @@ class World:
         self.engine = PretendEngine()
         self.metrics: Any = Counting()
         self.limits = limits or Limits()
+        self.real_path = real_path
         self.make_pools = pools or AtOnce
         self.observer: RunObserver = NoObserver()
         factory = proxy_of(self.factory)
@@ -320,6 +323,7 @@ class World:
         runtimes = Runtimes(
             store=self.store, plugins=self.plugins, draw_boundary=self.draw_boundary,
             check_path=lambda location: self.check_path(location),  # noqa: PLW0108 - a test may exchange it later
+            real_path=self.real_path,
         )  # fmt: skip
         ids = Numbered(self.holder)
         nothing = lambda: None  # noqa: E731
@@ -361,7 +365,9 @@ class World:
             store=self.store, drain=self.drain, holder=self.holder,
             evaluations=lambda: self.coordinator.unfinished + self.prober.unfinished + len(self.dispatcher.in_flight),
         )  # fmt: skip
-        self.table_service = TableService(store=self.store, plugins=self.plugins, warehouses=warehouses, wake=nothing)
+        self.table_service = TableService(
+            store=self.store, plugins=self.plugins, warehouses=warehouses, wake=nothing, real_path=self.real_path
+        )
         self.operations = OperationService(store=self.store, plugins=self.plugins, wake=nothing)
         self.intake = Intake(
             store=self.store, warehouses=warehouses, heartbeat_timeout=timedelta(minutes=10),

@@ -12,7 +12,7 @@ from lakehand.writer import file_lock
 from tests import hudi_client
 from tests.e2e import clusterings
 from tests.e2e.conftest import Start
-from tests.e2e.writers import KINDS, Writer, facts, live_writer
+from tests.e2e.writers import KINDS, Writer, facts, live_writer, lock_folders
 from tests.kit.polling import wait_for
 from tests.kit.service import RunningService
 
@@ -63,7 +63,7 @@ def client(request: pytest.FixtureRequest) -> Path:
 def test_three_writers_win_against_clusterings_whose_driver_is_killed(
     spark: SparkSession, lake: Path, client: Path, start_service: Start
 ) -> None:
-    service = start_service(**QUICK)
+    service = start_service(**QUICK, **lock_folders(lake / "locks"))
     with ExitStack() as writers:
         rounds = [
             Rounds(writers.enter_context(live_writer(kind, spark, lake / kind, service.url, lake / "locks" / kind)))

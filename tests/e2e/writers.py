@@ -40,6 +40,12 @@ class Writer(Protocol):
     def expected(self, number: int) -> Facts: ...
 
 
+def lock_folders(folder: Path) -> dict[str, str]:
+    """Settings of a service whose tables may have their locks there."""
+    hudi = {"properties": {"hudi.lock-folders": str(folder)}}
+    return {"plugins": json.dumps({"process-factories": {"hudi": hudi}})}
+
+
 def writer_options(kind: str, url: str, lock: Path) -> dict[str, str]:
     """As a user gets them. The Java client names Java classes in its plans, so there the service alone plans."""
     actions, kept = ["clustering", "clean"], file_lock(str(lock))

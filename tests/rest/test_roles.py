@@ -139,7 +139,7 @@ def address_and_body(guarded: Guarded, method: str, path: str) -> tuple[str, dic
 
 def body_of(method: str, path: str, location: str, number: int) -> dict[str, Any]:
     bodies: dict[tuple[str, str], dict[str, Any]] = {
-        ("POST", "/api/v1/tables"): {"location": f"{location}/new", "owner": "ann", "action_types": ["compaction"]},
+        ("POST", "/api/v1/tables"): {"location": f"{location}-new", "owner": "ann", "action_types": ["compaction"]},
         ("PATCH", "/api/v1/tables/{id}"): {"priority": 3},
         ("POST", "/api/v1/operations"): {"location": location, "action": "compaction"},
         ("POST", "/api/v1/alerts/{id}/silence"): {"duration": 60},
@@ -151,7 +151,7 @@ def body_of(method: str, path: str, location: str, number: int) -> dict[str, Any
             "data": {"location": location},
         },
         ("POST", "/api/v1/tokens"): {"name": f"made{number}", "role": "viewer"},
-        ("POST", f"{WRITERS}/register"): {"base_path": f"{location}/new", "owner": "ann"},
+        ("POST", f"{WRITERS}/register"): {"base_path": f"{location}-new", "owner": "ann"},
         ("POST", f"{WRITERS}/{{service}}/submit"): {"base_path": location, "instant": "20261114191013999"},
         ("POST", f"{WRITERS}/{{service}}/remove"): {"base_path": location, "instant": INSTANT},
     }

@@ -62,7 +62,7 @@ def fields_of(guarded: Guarded, rpc: str) -> dict[str, Any]:
     if rpc == "Operations.RetryOperation":
         guarded.send("admin", "Operations.CancelOperation", id=operation.id)
     own: dict[str, dict[str, Any]] = {
-        "Tables.AddTable": {"location": f"{location}/new", "owner": "ann", "action_types": ["compaction"]},
+        "Tables.AddTable": {"location": f"{location}-new", "owner": "ann", "action_types": ["compaction"]},
         "Tables.FindTable": {"name": f"t{number}"},
         "Tables.ChangeTable": {"id": table.id, "priority": 3},
         "Operations.SubmitOperation": {"location": location, "action": "compaction"},

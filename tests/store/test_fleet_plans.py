@@ -68,3 +68,10 @@ def test_a_scan_would_be_noticed(store: SqlStore) -> None:
         store.database.read(lambda tx: tx.exec_driver_sql("SELECT count(*) FROM operation WHERE job = 'x'"))
 
     assert plans(store, count) == ["SCAN operation"]
+
+
+def test_overlapping_tables_are_found_by_an_index(store: SqlStore) -> None:
+    steps = plans(store, lambda fleet: store.tables.overlapping("/w/sales/orders"))
+
+    assert [step for step in steps if step.startswith("SCAN")] == []
+    assert [step for step in steps if "ix_tbl_path" in step]

@@ -11,12 +11,13 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, NullPool, inspect, text
 
+from lakehand.domain.locations import path_key
 from lakehand.domain.operations import InstanceId
 from lakehand.store import open_store
 from lakehand.store.database import Database
 from lakehand.store.migrate import SCRIPTS, SchemaTooNew, current, head, scripts, upgrade
 from lakehand.store.schema import metadata
-from tests.store.given import NOON
+from tests.store.given import NOON, a_table
 
 ROLLING_SINCE = "0007"  # the schema of the first version from which instances can be replaced one by one
 
@@ -137,3 +138,18 @@ def test_a_later_migration_that_was_cut_off_goes_on(empty_url: str, database: Da
     database.write(lambda tx: tx.execute(text("UPDATE alembic_version SET version_num = '0001'")))
 
     assert upgrade(empty_url) == head()
+
+
+def test_tables_that_are_there_get_the_keys_of_their_paths(empty_url: str, database: Database) -> None:
+    locations = ("/w/sales/orders", "s3a://lake/ünï", "hdfs://nn:8020/a:b")
+    upgrade(empty_url)
+    store = open_store(empty_url)
+    known = [a_table(store, location, db_name="").path_key for location in locations]
+    database.write(lambda tx: tx.execute(text("UPDATE tbl SET path_key = NULL")))
+    database.write(lambda tx: tx.execute(text("UPDATE alembic_version SET version_num = '0009'")))
+
+    upgrade(empty_url)
+
+    found = store.tables.by_locations(locations)
+    assert [found[location].path_key for location in locations] == known == [path_key(one) for one in locations]
+    store.close()

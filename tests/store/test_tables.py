@@ -221,3 +221,32 @@ def test_removed_tables_are_listed_apart(store: Store) -> None:
 
     assert [t.id for t in store.tables.list(TableFilter(removed=True), limit=9, cursor=None).items] == [gone.id]
     assert [t.id for t in store.tables.list(TableFilter(), limit=9, cursor=None).items] == [here.id]
+
+
+NESTED = ["/w/sales/orders", "/w/sales/orders/a", "/w/sales/orders/Ünï", "/w/sales/Orders", "/w/sales/orders-2"]
+
+
+@pytest.mark.parametrize(
+    ("real", "found"),
+    [
+        ("/w/sales/orders", ["/w/sales/orders", "/w/sales/orders/a", "/w/sales/orders/Ünï"]),
+        ("/w/sales/orders/a/b", ["/w/sales/orders", "/w/sales/orders/a"]),
+        ("/w/sales", NESTED),
+        ("/w/sales/orders0", []),
+        ("s3a://lake/t/data", ["s3://lake/t"]),
+        (f"/w/{'ü' * 900}/x", [f"/w/{'ü' * 900}"]),
+    ],
+)  # fmt: skip
+def test_tables_that_overlap_with_a_path_are_found_by_their_real_paths(
+    store: Store, real: str, found: list[str]
+) -> None:
+    for location in (*NESTED, "s3://lake/t", f"/w/{'ü' * 900}"):
+        a_table(store, location, db_name="", table_name="t")
+    link = store.tables.add(spec("/w/link"), now=NOON, real="/w/hr/mine")[0]
+    assert [table.location for table in store.tables.overlapping(real)] == found
+    assert store.tables.overlapping("/w/hr") == store.tables.overlapping("/w/hr/mine/x") == [link]
+    store.tables.set_real(link.id, "/w/fin/mine")
+    moved, known = store.tables.with_overlapping(link.id)
+    assert (known, store.tables.overlapping("/w/hr")) == ([moved], [])
+    store.tables.remove(link.id, now=NOON)
+    assert store.tables.overlapping("/w/fin/mine") == []

@@ -11,13 +11,15 @@ from lakehand.domain.locations import Warehouses, is_under, normalise_prefix
 CACHE_SECONDS = 2.0  # for the resolved parent folders of tables
 
 
-def path_guard(warehouses: Warehouses, own: Sequence[str] = ()) -> Callable[[str], None]:
+def path_guard(
+    warehouses: Warehouses, own: Sequence[str] = (), resolver: "PathResolver | None" = None
+) -> Callable[[str], None]:
     """A check for normalised locations. Object stores have no links; this machine's folders do.
 
     ``own`` are the real paths of Lakehand's own files.
     """
     real = tuple(os.path.realpath(p) for p in warehouses.prefixes if p.startswith("/"))
-    resolver = PathResolver()
+    resolver = resolver or PathResolver()
 
     def check(location: str) -> None:
         warehouses.admit(location)
@@ -58,6 +60,9 @@ class PathResolver:
         self._until = 0.0
 
     def realpath(self, location: str) -> str:
+        """Object stores have no links."""
+        if not location.startswith("/"):
+            return location
         if time.monotonic() > self._until:
             self._known, self._until = {}, time.monotonic() + CACHE_SECONDS
         folder, _, name = location.rpartition("/")

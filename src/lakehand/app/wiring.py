@@ -5,6 +5,7 @@ import gc
 import logging
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ from lakehand.app.alerting import Alerting
 from lakehand.app.boundaries import boundaries
 from lakehand.app.home import own_paths, prepare_database_file
 from lakehand.app.identity import Identity, SystemIdSource, take_identity
-from lakehand.app.path_guard import keep_apart, path_guard, warehouses_of
-from lakehand.app.plugins import load, storage_properties
+from lakehand.app.path_guard import PathResolver, keep_apart, path_guard, warehouses_of
+from lakehand.app.plugins import EVERY, PluginConfig, load, storage_properties
 from lakehand.app.recognition import recogniser
 from lakehand.app.settings import Settings
 from lakehand.app.telemetry import build_telemetry
@@ -54,6 +55,7 @@ from lakehand.domain.instances import InstanceState
 from lakehand.formats.hudi.notifications import HudiNotifications
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.spi.engines import EngineContext
+from lakehand.storage import WITHIN
 from lakehand.store import migrate, open_store
 
 log = logging.getLogger(__name__)
@@ -90,10 +92,12 @@ class Service:
         self.shared: dict[str, Any] = {"store": store, "plugins": plugins, "metrics": metrics}
         warehouses, own = warehouses_of(settings.all_warehouses), own_paths(settings)
         keep_apart(warehouses, own)
-        check_path = path_guard(warehouses, own)
+        resolver = PathResolver()
+        check_path = path_guard(warehouses, own, resolver)
         self.runtimes = Runtimes(
             store=store, plugins=plugins, check_path=check_path, catalogs=settings.catalog_map(),
-            draw_boundary=boundaries(warehouses, check_path),
+            draw_boundary=boundaries(warehouses, check_path), real_path=resolver.realpath,
+            warehouses=warehouses.prefixes,
         )  # fmt: skip
         self.recovery = Recovery(plugins=plugins, runtimes=self.runtimes, since=store.clock.now())
         self.drain = Drain()
@@ -108,7 +112,7 @@ class Service:
         self.health_reader = HealthReader(plugins=plugins, pools=self.count_pools)
         self.tables = TableService(
             store=store, plugins=plugins, warehouses=warehouses, check_path=check_path,
-            wake=self.wake_up("coordinator"),
+            wake=self.wake_up("coordinator"), real_path=resolver.realpath,
             recognise=recogniser(plugins.formats, storage_properties(settings.plugin_configs()), check_path),
             first_actions={HUDI_NOTIFICATIONS.format: HUDI_NOTIFICATIONS.first_actions},
         )  # fmt: skip
@@ -320,10 +324,19 @@ def build(settings: Settings, identity: Identity | None = None, *, umask: int | 
     identity = identity or take_identity(settings.home)
     store: Store = open_store(settings.database_url)
     metrics = PrometheusMetrics()
-    plugins = load(settings.plugin_configs(), engine_context(settings, umask), masks=settings.masks())
+    plugins = load(bounded_configs(settings), engine_context(settings, umask), masks=settings.masks())
     gc.collect()
     gc.freeze()  # what was loaded so far stays: the collector need not walk through it again and again
     return Service(settings, identity, store, plugins, metrics)
+
+
+def bounded_configs(settings: Settings) -> Mapping[tuple[str, str], PluginConfig]:
+    """Formats read nothing outside of the warehouses, whatever a table's metadata names."""
+    configs = dict(settings.plugin_configs())
+    every = configs["table-format", EVERY]
+    within = {WITHIN: "\n".join(warehouses_of(settings.all_warehouses).prefixes)}
+    configs["table-format", EVERY] = replace(every, properties={**every.properties, **within})
+    return configs
 
 
 def migrated(settings: Settings) -> Identity:

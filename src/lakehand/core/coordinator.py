@@ -28,6 +28,7 @@ from lakehand.core.health_reader import HealthReader
 from lakehand.core.plugin_calls.pools import Task, WaitGroup, WorkerPools, set_aside
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Metrics, Store
+from lakehand.core.readability import log_readability, why_not_understood
 from lakehand.core.runtimes import Runtimes, Seen
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import LakehandError
@@ -59,6 +60,21 @@ class Probed(NamedTuple):
         return self.token is not None and self.token != self.evaluation.table.change_token
 
 
+class Inspected(NamedTuple):
+    """Evaluations for which a table's metadata was read."""
+
+    part: FactoryEvaluation
+    error: Exception | None  # why it could not be
+
+
+class Finished(NamedTuple):
+    """What is to be stored."""
+
+    results: Sequence[EvaluationResult]
+    probed: Sequence[Probed]
+    inspected: Sequence[Inspected]
+
+
 @dataclass(kw_only=True)
 class Coordinator:
     """Evaluates tables on the pools of their formats and factories, and stores the results in batches.
@@ -77,6 +93,7 @@ class Coordinator:
     drain: Drain = field(default_factory=Drain)
     _results: deque[EvaluationResult] = field(default_factory=deque)
     _probed: deque[Probed] = field(default_factory=deque)
+    _inspected: deque[Inspected] = field(default_factory=deque)
     _group: WaitGroup = field(default_factory=WaitGroup)  # of the batch that is in flight
     _in_flight: set[object] = field(default_factory=set)  # tables, and (table, factory) pairs
     _is_refitted: bool = False
@@ -92,12 +109,12 @@ class Coordinator:
         self._group.wait(WAIT)
         finished = self.take_finished()
         self._group = self.start(due, tables, now) if due else WaitGroup()
-        self.store_results(*finished)
+        self.store_results(finished)
         if len(due) >= BATCH:
             return True
         self._group.wait(WAIT)
         self._group = WaitGroup()
-        self.store_results(*self.take_finished())
+        self.store_results(self.take_finished())
         return False
 
     def claim_due(self, now: datetime) -> tuple[Sequence[Schedule], Mapping[TableId, Table]]:
@@ -221,6 +238,7 @@ class Coordinator:
                 self._results.append(result)
         finally:
             self.end_flight(part.key)
+        self._inspected.append(Inspected(part, seen.error))
         if seen.snapshot is not None:
             self.health.start(part.whole.table, seen.snapshot, part.whole.now)
         part.whole.group.done()
@@ -239,13 +257,21 @@ class Coordinator:
                 return deferred(table.id, [schedule], now)[0]
             return self.decide(part, evaluation, seen)
         except Exception as error:
-            log.warning("an evaluation failed", exc_info=True, extra={"table": table.id, "action": schedule.action})
-            return failed(table, schedule, error, now)
+            part.errors[schedule.action] = error
+            result = failed(table, schedule, error, now)
+            # Once, since it is tried every minute. That a table cannot be read is logged once for all of its actions.
+            is_unread = isinstance(error, OSError) or error is seen.error
+            is_known = result.reason == schedule.last_reason
+            level = logging.DEBUG if is_unread or is_known else logging.WARNING
+            where = {"table": table.id, "action": schedule.action}
+            log.log(level, "an evaluation failed", exc_info=True, extra=where)
+            return result
 
     def decide(self, part: FactoryEvaluation, evaluation: Evaluation, seen: Seen) -> EvaluationResult:
         action = evaluation.schedule.action
         runtime = self.runtimes.open(evaluation.table, part.factory, now=evaluation.now, seen=seen)
         answer = part.factory.trigger(runtime, action)
+        part.answers.append(action)
         if isinstance(answer, Skip):
             if answer.is_starved:
                 self.metrics.starved(evaluation.table.format, action)
@@ -284,14 +310,17 @@ class Coordinator:
         self.store.operations.reopen(operation.reopened(at=now, reason=why), now=now, event=event)
         return True
 
-    def take_finished(self) -> tuple[list[EvaluationResult], list[Probed]]:
+    def take_finished(self) -> Finished:
         results = [self._results.popleft() for _ in range(len(self._results))]
         if results:
             self.health.wait(COUNT_WAIT)
-        return results, [self._probed.popleft() for _ in range(len(self._probed))]
+        inspected = [self._inspected.popleft() for _ in range(len(self._inspected))]
+        return Finished(results, [self._probed.popleft() for _ in range(len(self._probed))], inspected)
 
-    def store_results(self, results: Sequence[EvaluationResult], probed: Sequence[Probed]) -> None:
+    def store_results(self, finished: Finished) -> None:
+        results, probed, _ = finished
         problems = {p.evaluation.table.id: p.problem for p in probed if p.problem}
+        inspected = self.understood(finished.inspected)
         health = self.health.take_all(only_late=not results and not probed)
         if not results and not probed and not health:
             return
@@ -300,13 +329,27 @@ class Coordinator:
         next_due = {p.evaluation.table.id: p.evaluation.now + p.again for p in probed}
         woken = [pair for p in changed for pair in self.other_actions(p.evaluation)]
         self.store.probes.finish(
-            next_due, tokens, woken=woken, results=results, problems=problems, health=health,
+            next_due, tokens, woken=woken, results=results, problems=problems, inspected=inspected, health=health,
             now=self.store.clock.estimate(),
         )  # fmt: skip
+        for p in probed:
+            if p.problem:
+                log_readability(p.evaluation.table.id, p.evaluation.table.problem, p.problem)
         self.health.confirm(health)
         self.metrics.probed(len(probed), len(tokens))
         if any(result.started for result in results):
             self.on_stored()
+
+    def understood(self, inspected: Sequence[Inspected]) -> Mapping[TableId, str]:
+        """Tables that cannot be understood, with the reason, and those that can be again, with an empty one."""
+        found: dict[TableId, str] = {}
+        for part, error in inspected:
+            table = part.whole.table
+            why = why_not_understood(part, error, partial(self.store.schedules.of_table, table.id))
+            if why is not None:
+                found[table.id] = found.get(table.id) or why
+                log_readability(table.id, table.problem, why)
+        return found
 
     def other_actions(self, whole: TableEvaluation) -> Iterator[tuple[TableId, Action]]:
         """A change that was found on the way to one action wakes the table's other change-driven actions.

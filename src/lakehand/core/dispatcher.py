@@ -2,7 +2,7 @@
 """Gives pending operations to engines: picks by the rules, claims, admits, stores the intent, then submits."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -154,9 +154,12 @@ class Dispatcher:
         )  # fmt: skip
         if claimed is None:
             return False
-        table, now = self.store.tables.get(claimed.table), self.store.clock.estimate()
+        (table, overlapping), now = self.store.tables.with_overlapping(claimed.table), self.store.clock.estimate()
         # A requested operation has no job yet, and its factory chooses the engine with it.
-        answer = token if isinstance(token, Skip) and claimed.process.job else self.admit(table, claimed, now)
+        if isinstance(token, Skip) and claimed.process.job:
+            answer: Admission = token
+        else:
+            answer = self.admit(table, claimed, now, overlapping)
         if isinstance(answer, TableProcess) and self.drain.is_on:
             answer = DRAINING  # no engine has it yet: another instance claims it at once
         if isinstance(answer, Skip):
@@ -184,7 +187,9 @@ class Dispatcher:
         pair = (str(candidate.format), str(candidate.operation.process.action))
         return [f"{pair[0]}:{pair[1]}#{number}" for number in range(self.limits.parallelism.get(pair, 0))]
 
-    def admit(self, table: Table, operation: Operation, now: datetime) -> Admission:
+    def admit(
+        self, table: Table, operation: Operation, now: datetime, overlapping: Sequence[Table] | None = None
+    ) -> Admission:
         """Ask the factory for the process as it must run now. An error only delays this operation."""
         try:
             factory = self.plugins.factory(table.format, operation.process.action)
@@ -196,7 +201,7 @@ class Dispatcher:
                 was_routed = bool(choice_of(operation.process))
                 answer = route(answer, policy_of(runtime.config), self.plugins.engines, was_routed=was_routed)
                 self.plugins.engine(answer.engine)
-                return bounded(verified(answer, operation, runtime), self.runtimes.boundary(runtime))
+                return bounded(verified(answer, operation, runtime), self.runtimes.boundary(runtime, overlapping))
             return answer
         except RecoverProcessFailed as error:
             return unrecoverable(str(error))

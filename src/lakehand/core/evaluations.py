@@ -8,6 +8,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from lakehand.core.plugin_calls.pools import WaitGroup
+from lakehand.domain.actions import Action
 from lakehand.domain.errors import PluginStuck
 from lakehand.domain.processes import Skip
 from lakehand.domain.schedules import EvaluationResult, Schedule, spread
@@ -18,6 +19,7 @@ NEVER = timedelta(days=3650)
 SOONEST = timedelta(seconds=1)  # a factory that wants to be asked again at once waits this long
 RETRY = timedelta(minutes=1)  # after an evaluation that failed
 DEFERRAL = timedelta(seconds=15)
+FAILED = "the evaluation failed: "  # begins the reason of an evaluation that failed
 STALE = 60.0  # seconds after which a task that still waits for a thread is deferred
 FRESH = timedelta(seconds=10)  # for this long a stored change token is used instead of a second probe
 QUIET = timedelta(minutes=2)  # unless a notification came within this time: the stored token may be older than it
@@ -97,6 +99,8 @@ class FactoryEvaluation:
     whole: TableEvaluation
     factory: ProcessFactory
     open: list[Evaluation] = field(default_factory=list)  # not decided yet
+    answers: list[Action] = field(default_factory=list)  # those that the factory has answered
+    errors: dict[Action, Exception] = field(default_factory=dict)  # those that failed
 
     @property
     def pool(self) -> str:
@@ -152,7 +156,7 @@ def unreadable_text(location: str, error: Exception | str) -> str:
 def failed(table: Table, schedule: Schedule, error: Exception, now: datetime) -> EvaluationResult:
     again = wait_for_plugin(table.id, error) if isinstance(error, PluginStuck) else RETRY
     again = min(table.spec.heartbeat_timeout, again)
-    return undecided(schedule, f"the evaluation failed: {error}", again=again, now=now)
+    return undecided(schedule, f"{FAILED}{error}", again=again, now=now)
 
 
 def undecided(schedule: Schedule, reason: str, *, again: timedelta, now: datetime) -> EvaluationResult:

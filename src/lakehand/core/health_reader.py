@@ -44,6 +44,7 @@ class Reading(NamedTuple):
     ended: float  # on the monotonic clock
     seconds: float
     stored: HealthPoint | None  # the last point that was stored
+    has_failed: bool = False
 
     @property
     def is_due(self) -> bool:
@@ -113,7 +114,9 @@ class HealthReader:
         except CallAbandoned:
             raise  # ``abandoned`` was called
         except Exception as error:
-            log.warning("its health cannot be read", extra={"table": table.id, "reason": str(error)})
+            known = self._known.get(table.id)
+            level = logging.DEBUG if known and known.has_failed else logging.WARNING  # once, however often it is tried
+            log.log(level, "its health cannot be read", extra={"table": table.id, "reason": str(error)})
             least = FAILED
         self.keep(table.id, point, max(least, time.monotonic() - began))
         self._room.release()
@@ -126,7 +129,7 @@ class HealthReader:
             since, waiting = self._points.get(table, (now, None))
             if point is not None and is_news(point, waiting or stored):
                 self._points[table] = since, point
-            self._known[table] = Reading(now, seconds, stored)
+            self._known[table] = Reading(now, seconds, stored, has_failed=point is None)
             self._known.move_to_end(table)
             if len(self._known) > MOST_KNOWN:
                 self._known.popitem(last=False)

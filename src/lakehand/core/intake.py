@@ -10,11 +10,12 @@ from typing import Protocol
 
 from lakehand.core.cpu_share import CpuShare
 from lakehand.core.intake_cache import IntakeCache
+from lakehand.core.overlaps import OverlapGuard
 from lakehand.core.ports import Store
 from lakehand.core.rate_limits import EventThrottle, RateLimiter
 from lakehand.domain.actions import Action
 from lakehand.domain.cached_property import cached_property
-from lakehand.domain.errors import Invalid, Moved
+from lakehand.domain.errors import Invalid, LocationTaken, Moved
 from lakehand.domain.events import Event
 from lakehand.domain.locations import Warehouses, normalise
 from lakehand.domain.notifications import InboxRow, Notification, RefusedNotification
@@ -140,6 +141,10 @@ class Intake:
             return refused(notification, how_to_register(notification.location))
         if not self.rate_limiter.lets_pass(now):
             return refused(notification, "too many new tables at once: register it by the API")
+        try:
+            OverlapGuard(store=self.store).check_new(notification.location)  # links are followed at each admission
+        except LocationTaken as error:
+            return refused(notification, str(error))
         return TableSpec(
             location=notification.location,
             format=notification.format or self.rules.format,

@@ -17,6 +17,7 @@ from lakehand.core.evaluations import DEFERRAL, STALE, reading_pool, unreadable_
 from lakehand.core.plugin_calls.pools import Task, WaitGroup, WorkerPools, set_aside
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import DueProbe, Metrics, Store
+from lakehand.core.readability import log_readability
 from lakehand.core.runtimes import Runtimes
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import PluginStuck
@@ -145,6 +146,9 @@ class Prober:
         next_due = {one.probe.table: now + one.next_probe for one in results if not one.is_deferred}
         problems = {one.probe.table: unreadable_text(one.probe.location, one.error) for one in results if one.error}
         self.store.probes.finish(next_due, tokens, woken=woken, problems=problems, now=now)
+        for one in results:
+            if not (one.is_deferred or one.probe.problem_stays):
+                log_readability(one.probe.table, one.probe.problem, problems.get(one.probe.table, ""))
         self.store.probes.defer([one.probe.table for one in results if one.is_deferred], until=now + DEFERRAL)
         self.metrics.probed(len(next_due), len(tokens))
         if woken:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from lakehand.core.overlaps import OverlapGuard, unresolved
 from lakehand.core.plugin_calls.pools import own_code
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Store
@@ -31,6 +32,7 @@ class Seen:
     """What was read of a table, shared by several decisions about it at one time."""
 
     snapshot: TableSnapshot | None = None
+    error: Exception | None = None  # why there is no snapshot: the table is not read again for the next decision
     changed: ChangedPartitions | None = None
     operations: Sequence[Operation] | None = None  # set to None when an operation is added
 
@@ -87,10 +89,19 @@ class StoredRuntime(TableRuntime):
         self.used_partitions: int | None = None  # the version of those that the decision has asked for
 
     def snapshot(self) -> TableSnapshot:
+        if self._seen.error is not None:
+            raise self._seen.error
         if self._seen.snapshot is None:
-            self._seen.snapshot = self._known_snapshot() or self._format.inspect(self.reference)
+            self._seen.snapshot = self._read_snapshot()
             self._snapshots.put(self.table.id, self._seen.snapshot)
         return self._seen.snapshot
+
+    def _read_snapshot(self) -> TableSnapshot:
+        try:
+            return self._known_snapshot() or self._format.inspect(self.reference)
+        except Exception as error:
+            self._seen.error = error
+            raise
 
     def _known_snapshot(self) -> TableSnapshot | None:
         if not self._reuse_snapshot:
@@ -122,12 +133,14 @@ class StoredRuntime(TableRuntime):
 
 @dataclass(frozen=True, kw_only=True)
 class Runtimes:
-    """Opens runtimes, and refuses locations that links lead out of the warehouses."""
+    """Opens runtimes, and refuses locations that links lead out of the warehouses or into other tables."""
 
     store: Store
     plugins: Plugins
     check_path: Callable[[str], None]  # follows links; raises LocationRefused
     draw_boundary: Callable[[str, Sequence[str]], Boundary]  # of a location and its extra locations; as above
+    real_path: Callable[[str], str] = unresolved  # a location with all links resolved
+    warehouses: Sequence[str] = ()
     catalogs: Mapping[str, Catalog] = field(default_factory=dict)
     snapshots: SnapshotCache = field(default_factory=SnapshotCache)
 
@@ -162,13 +175,24 @@ class Runtimes:
             reuse_snapshot=reuse_snapshot,
         )
 
-    def boundary(self, runtime: TableRuntime) -> Boundary:
-        """What the job of an operation may touch, by the table's real location now."""
+    def boundary(self, runtime: TableRuntime, overlapping: Sequence[Table] | None = None) -> Boundary:
+        """What the job of an operation may touch, by the table's real location now.
+
+        ``overlapping``: with its stored path; None: not read yet.
+        """
         extra = extra_locations(runtime.config.text(EXTRA_LOCATIONS))
-        return self.draw_boundary(runtime.table.location, extra)
+        boundary = self.draw_boundary(runtime.table.location, extra)
+        self.overlaps.check(runtime.table, boundary.real, overlapping)
+        return boundary
+
+    @property
+    def overlaps(self) -> OverlapGuard:
+        return OverlapGuard(store=self.store, real_path=self.real_path, warehouses=self.warehouses)
 
     def probe(self, on: Format, reference: TableReference) -> str:
         self.check_path(reference.location)
+        with own_code():
+            self.overlaps.check_link(reference.location)
         return self.plugins.format(on).probe(reference)
 
     def table_reference(self, table: Table) -> TableReference:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from lakehand.core.operation_service import end_all_waiting
+from lakehand.core.overlaps import OverlapGuard, unresolved
 from lakehand.core.pages import Page
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Store, TableFilter
@@ -37,6 +38,7 @@ class TableService:
     wake: Callable[[], None]
     recognise: Callable[[str], Format | None] = unknown  # the format of the table at a location
     check_path: Callable[[str], None] = anywhere  # follows links, and raises where nothing may be served
+    real_path: Callable[[str], str] = unresolved  # a location with all links resolved
     first_actions: Mapping[Format, frozenset[Action]] = field(default_factory=dict)  # if none are named; else: all
 
     def add(self, spec: TableSpec, *, by: str = SERVICE) -> tuple[Table, bool]:
@@ -45,8 +47,9 @@ class TableService:
         A missing format is recognised; missing actions default to all that the format has.
         """
         spec = self.checked(spec)
+        real = OverlapGuard(store=self.store, real_path=self.real_path).check_new(spec.location)
         now = self.store.clock.now()
-        table, is_new = self.store.tables.add(spec, now=now)
+        table, is_new = self.store.tables.add(spec, now=now, real=real)
         if is_new:
             actions = ", ".join(sorted(spec.action_types))
             self.note(table, "table.registered", f"{table.name} was registered for {actions} by {by}", by)

@@ -135,7 +135,7 @@ def trips(url: str, location: str) -> DemoTable:
 
 def orders(url: str, lake: Lake) -> DemoTable:
     """Copy on write: many small files and old versions; Lakehand plans and runs, under the writer's lock."""
-    lock = file_lock(lake.at("locks/orders"))
+    lock = file_lock(lake.at("orders/.hoodie/locks"))
     options = hudi_options(url, hudi_version="1.2.0", actions=["clean"], table_type=COPY_ON_WRITE, lock=lock)
     inserts = (
         DemoCommit(operation="bulk_insert", first=n * 1000, rows=1000, batch=n, parts=PARTS) for n in range(INSERTS)

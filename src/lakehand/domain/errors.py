@@ -39,6 +39,12 @@ class Conflict(LakehandError):
     code = "conflict"
 
 
+class LocationTaken(Conflict):
+    """Another registered table is at this location, in it or above it."""
+
+    code = "location-taken"
+
+
 class IllegalStep(Conflict):
     """An operation was asked to take a step that its status does not allow."""
 

@@ -4,11 +4,14 @@
 import hashlib
 import posixpath
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from lakehand.domain.errors import LocationRefused
 
 LONGEST = 1024
+LONGEST_KEY = 700  # characters of a path's key: what an index of every database can hold
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _HIDDEN = re.compile(r"%(2e|2f|5c|00)", re.IGNORECASE)
 # https://BUCKET.s3.REGION.amazonaws.com/KEY and https://s3.REGION.amazonaws.com/BUCKET/KEY
@@ -58,9 +61,35 @@ def is_root(location: str) -> bool:
 
 def location_key(location: str) -> str:
     """The identity of a normalised location: the same for all spellings of one storage, short enough for an index."""
+    return hashlib.sha256(same_scheme(location).encode()).hexdigest()
+
+
+def same_scheme(location: str) -> str:
+    """A normalised location with one scheme for all spellings of one storage."""
     scheme, rest = split_scheme(location)
-    same = f"{_ALIASES.get(scheme, scheme)}:{rest}" if scheme else location
-    return hashlib.sha256(same.encode()).hexdigest()
+    return f"{_ALIASES.get(scheme, scheme)}:{rest}" if scheme else location
+
+
+def path_key(location: str) -> str:
+    """A normalised location for an index: what lies in a folder begins with the folder's key and a slash.
+
+    ASCII, which every database orders alike. Locations that differ only far behind have the same key.
+    """
+    return quote(same_scheme(location), safe="/:")[:LONGEST_KEY]
+
+
+def folders_above(location: str) -> Sequence[str]:
+    """The folders that a normalised location lies in, the nearest first, without the root."""
+    found = []
+    while not is_root(location := location.rpartition("/")[0]):
+        found.append(location)
+    return found
+
+
+def overlap(one: str, other: str) -> bool:
+    """True if two normalised locations are the same folder, or one lies in the other."""
+    one, other = same_scheme(one), same_scheme(other)
+    return is_under(one, other) or is_under(other, one)
 
 
 def storage_scheme(location: str) -> str:

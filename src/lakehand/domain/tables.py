@@ -58,6 +58,7 @@ class Table:
     problem: str = ""  # why it cannot be read; empty while it can
     problem_since: datetime | None = None
     health: HealthPoint | None = None  # its newest numbers: files, small_files, bytes, small_bytes
+    path_key: str = ""  # of its location with all links resolved, as it was last seen; empty: not known yet
 
     @property
     def location(self) -> str:

@@ -20,6 +20,7 @@ STATUSES: Mapping[str, int] = {
     "invalid": 422,
     "location-refused": 422,
     "conflict": 409,
+    "location-taken": 409,
     "illegal-step": 409,
     "lease-lost": 409,
     "unauthorized": 401,

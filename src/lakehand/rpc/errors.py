@@ -22,6 +22,7 @@ CODES: Mapping[str, grpc.StatusCode] = {
     "invalid": Code.INVALID_ARGUMENT,
     "location-refused": Code.INVALID_ARGUMENT,
     "conflict": Code.FAILED_PRECONDITION,
+    "location-taken": Code.FAILED_PRECONDITION,
     "illegal-step": Code.FAILED_PRECONDITION,
     "lease-lost": Code.ABORTED,
     "unauthorized": Code.UNAUTHENTICATED,

@@ -2,6 +2,7 @@
 """Reading files where tables live, within bounds. Public: outside plugins may use it as ours do."""
 
 from lakehand.storage.avro import checked_avro, read_records
+from lakehand.storage.boundaries import WITHIN, OutsideWarehouses, ReadBoundary
 from lakehand.storage.bounds import LARGEST, MOST_UNPACKED, SMALL, TooLarge
 from lakehand.storage.hive_metastore import tables_in_metastore
 from lakehand.storage.jdbc import database_address, open_database, select_rows
@@ -17,10 +18,13 @@ __all__ = [
     "LARGEST",
     "MOST_UNPACKED",
     "SMALL",
+    "WITHIN",
     "ArrowStorage",
     "Entry",
     "LocalStorage",
+    "OutsideWarehouses",
     "Piece",
+    "ReadBoundary",
     "Storage",
     "Storages",
     "TooLarge",

@@ -5,7 +5,7 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from stat import S_IFMT
@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from urllib.parse import urlencode, urlsplit
 
 from lakehand.domain.errors import Invalid
+from lakehand.storage.boundaries import ALIASES, WITHIN, ReadBoundary, check_path
 from lakehand.storage.bounds import LARGEST, refuse_giants
 from lakehand.storage.object_stores import ATTEMPTS, S3, SECONDS_TO_ANSWER, SECONDS_TO_CONNECT, S3Options, s3_options
 from lakehand.storage.regular import KINDS, open_regular, read_regular
@@ -22,7 +23,6 @@ MODIFIED = "Last-Modified"
 NO_ROOM = "Failed to flush response stream"  # what pyarrow says of an answer that is longer than the file
 PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)  # seconds
 ABSENT = "absent"  # the sign of a file that is not there
-_ALIASES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +47,9 @@ class Storage(ABC):
     """
 
     is_local: ClassVar[bool] = False
+
+    def bound(self, folders: Sequence[str]) -> None:
+        """Read only below these paths from now on."""
 
     @abstractmethod
     def names(self, folder: str) -> list[str]:
@@ -102,11 +105,26 @@ class Storage(ABC):
 class LocalStorage(Storage):
     is_local = True
 
+    def __init__(self, boundary: ReadBoundary | None = None) -> None:
+        self._boundary = boundary
+
+    def _folder(self, folder: str) -> str:
+        """The folder, if it may be read."""
+        if self._boundary is not None:
+            self._boundary.check_folder(folder)
+        return folder
+
+    def _file(self, path: str) -> str:
+        """The path, if a file there may be read."""
+        if self._boundary is not None:
+            self._boundary.check(path)
+        return path
+
     def names(self, folder: str) -> list[str]:
-        return os.listdir(folder)  # noqa: PTH208 - a tenth of the time of Path.iterdir, for thousands of tables
+        return os.listdir(self._folder(folder))  # noqa: PTH208 - a tenth of the time of Path.iterdir, for thousands of tables
 
     def entries(self, folder: str) -> list[Entry]:
-        with os.scandir(folder) as found:
+        with os.scandir(self._folder(folder)) as found:
             return [local_entry(entry) for entry in found if not entry.is_dir(follow_symlinks=False)]
 
     def folders(self, folder: str) -> list[str]:
@@ -115,7 +133,7 @@ class LocalStorage(Storage):
     def contents(self, folder: str) -> tuple[list[str], list[str]]:
         files: list[str] = []
         folders: list[str] = []
-        with os.scandir(folder) as found:
+        with os.scandir(self._folder(folder)) as found:
             for entry in found:
                 (folders if entry.is_dir(follow_symlinks=False) else files).append(entry.name)
         return files, folders
@@ -123,6 +141,7 @@ class LocalStorage(Storage):
     def below(self, folder: str) -> list[Entry]:
         found: list[Entry] = []
         waiting = [""]
+        self._folder(folder)
         while waiting:
             inside = waiting.pop()
             with os.scandir(f"{folder}/{inside}") as entries:
@@ -134,13 +153,13 @@ class LocalStorage(Storage):
         return found
 
     def read(self, path: str, *, limit: int = LARGEST) -> bytes:
-        return read_regular(path, limit)
+        return read_regular(self._file(path), limit)
 
     def open(self, path: str) -> Any:
-        return os.fdopen(open_regular(path)[0], "rb")
+        return os.fdopen(open_regular(self._file(path))[0], "rb")
 
     def odd_file(self, folder: str) -> str | None:
-        waiting = [folder]
+        waiting = [self._folder(folder)]
         while waiting:
             inside = waiting.pop()
             for entry in scan(inside):
@@ -153,7 +172,7 @@ class LocalStorage(Storage):
 
     def change_token(self, path: str) -> str:
         try:
-            found = os.lstat(path)
+            found = os.lstat(self._file(path))
         except FileNotFoundError:
             return ABSENT
         return f"{found.st_mtime_ns}:{found.st_size}"
@@ -167,6 +186,16 @@ class ArrowStorage(Storage):
 
     def __init__(self, filesystem: Any) -> None:
         self._filesystem = filesystem
+        self._folders: Sequence[str] | None = None  # None: everything may be read
+
+    def bound(self, folders: Sequence[str]) -> None:
+        self._folders = folders
+
+    def _checked(self, path: str) -> str:
+        """The path, if it may be read."""
+        if self._folders is not None:
+            check_path(path, self._folders)
+        return path
 
     def names(self, folder: str) -> list[str]:
         return self.contents(folder)[0]
@@ -189,7 +218,7 @@ class ArrowStorage(Storage):
         """Files, and folders."""
         from pyarrow import fs  # costs 60 ms, and tables on this machine do not need it
 
-        found = self._filesystem.get_file_info(fs.FileSelector(folder, recursive=recursive))
+        found = self._filesystem.get_file_info(fs.FileSelector(self._checked(folder), recursive=recursive))
         files = [info for info in found if info.type == fs.FileType.File]
         return files, [info for info in found if info.type == fs.FileType.Directory]
 
@@ -211,7 +240,7 @@ class ArrowStorage(Storage):
             return bytes(file.read(limit + 1))
 
     def open(self, path: str) -> Any:
-        return self._filesystem.open_input_file(path)
+        return self._filesystem.open_input_file(self._checked(path))
 
     def sign(self, path: str) -> str:
         """Opening an object is one HEAD, with the time in its answer; to ask for its info is a listing more if it is
@@ -228,11 +257,17 @@ class ArrowStorage(Storage):
 
 
 class Storages:
-    """The storage of each location; one client per scheme and authority, made at first use."""
+    """The storage of each location; one client per scheme and authority, made at first use.
+
+    With the property ``storage.within`` nothing outside of these warehouses is read: each call of a storage checks its
+    path, whoever made it up.
+    """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        self._properties = properties
-        self._local = LocalStorage()
+        within = properties.get(WITHIN)
+        self.boundary = None if within is None else ReadBoundary.of(within)
+        self._properties = {key: value for key, value in properties.items() if key != WITHIN}
+        self._local = LocalStorage(self.boundary)
         self._remote: dict[tuple[str, str], tuple[Storage, str]] = {}
         # One for each: a store that hangs while it is opened stops no other.
         self._locks: dict[tuple[str, str], Lock] = defaultdict(Lock)
@@ -244,7 +279,13 @@ class Storages:
         parts = urlsplit(location)
         if parts.scheme == "file":
             return self._local, parts.path
-        storage, root = self._shared(_ALIASES.get(parts.scheme, parts.scheme), parts.netloc)
+        scheme = ALIASES.get(parts.scheme, parts.scheme)
+        if self.boundary is None:
+            storage, root = self._shared(scheme, parts.netloc)
+        else:
+            self.boundary.check(location)  # before anybody connects to a store that metadata names
+            storage, root = self._shared(scheme, parts.netloc)
+            storage.bound([root + path for path in self.boundary.paths_in(scheme, parts.netloc)])
         return storage, root + parts.path
 
     def _shared(self, scheme: str, authority: str) -> tuple[Storage, str]:

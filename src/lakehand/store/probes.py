@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Connection, and_, bindparam, func, select, update
+from sqlalchemy import Connection, and_, bindparam, case, func, select, update
 
 from lakehand.core.ports import DueProbe
 from lakehand.domain.actions import Action
@@ -33,9 +33,15 @@ CLAIM = ListStatement(
     lambda tables: update(tbl).where(c.id.in_(tables), IS_DUE).values(probe_due=NEXT, probe_token=bindparam("token")),
     [Id],
 )
-WHAT = (c.id, c.format, c.base_path, c.catalog, c.db_name, c.table_name, c.heartbeat_timeout, c.change_token)
+WHAT = (
+    c.id, c.format, c.base_path, c.catalog, c.db_name, c.table_name, c.heartbeat_timeout, c.change_token, c.problem,
+    c.problem_stays,
+)  # fmt: skip
 CLAIMED = ListStatement(lambda tables: select(*WHAT).where(c.id.in_(tables), c.probe_token == bindparam("token")), [Id])
-READ: dict[str, Any] = {"problem": None, "problem_time": None}
+STAYS = c.problem_stays.is_(True)
+READ: dict[str, Any] = {
+    "problem": case((STAYS, c.problem), else_=None), "problem_time": case((STAYS, c.problem_time), else_=None),
+}  # fmt: skip
 PROBED = ListStatement(
     lambda tables: update(tbl).where(c.id.in_(tables)).values(look_time=NOW, probe_due=NEXT, **READ), [Id]
 )
@@ -43,6 +49,15 @@ UNREADABLE = (
     update(tbl)
     .where(c.id == bindparam("table"))
     .values(look_time=NOW, probe_due=NEXT, problem=bindparam("why"), problem_time=func.coalesce(c.problem_time, NOW))
+)
+NOT_UNDERSTOOD = (
+    update(tbl)
+    .where(c.id == bindparam("table"))
+    .values(problem=bindparam("why"), problem_time=func.coalesce(c.problem_time, NOW), problem_stays=True)
+)
+UNDERSTOOD = ListStatement(
+    lambda tables: update(tbl).where(c.id.in_(tables)).values(problem=None, problem_time=None, problem_stays=None),
+    [Id],
 )
 DEFER = ListStatement(lambda tables: update(tbl).where(c.id.in_(tables)).values(probe_due=NEXT), [Id])
 CHANGED = update(tbl).where(c.id == bindparam("table")).values(change_token=bindparam("seen"), change_time=NOW)
@@ -67,11 +82,16 @@ class SqlProbes:
     def finish(
         self, next_due: Mapping[TableId, datetime], tokens: Mapping[TableId, str], *, now: datetime,
         woken: Collection[tuple[TableId, Action]] = (), results: Sequence[EvaluationResult] = (),
-        problems: Mapping[TableId, str] | None = None, health: Mapping[TableId, HealthPoint] | None = None,
+        problems: Mapping[TableId, str] | None = None, inspected: Mapping[TableId, str] | None = None,
+        health: Mapping[TableId, HealthPoint] | None = None,
     ) -> None:  # fmt: skip
-        at, problems, health = to_millis(now), problems or {}, health or {}
+        at, problems, inspected, health = to_millis(now), problems or {}, inspected or {}, health or {}
         changed = [{"table": table, "seen": tokens[table], "now": at} for table in sorted(tokens)]
         unreadable = [problem_row(t, problems[t], next_due[t], at) for t in sorted(problems)]
+        odd = [
+            {"table": table, "why": stored_problem(why), "now": at} for table, why in sorted(inspected.items()) if why
+        ]
+        good = sorted(table for table, why in inspected.items() if not why)
         together: dict[datetime, list[TableId]] = {}
         for table in next_due.keys() - problems.keys():
             together.setdefault(next_due[table], []).append(table)
@@ -81,13 +101,16 @@ class SqlProbes:
                 PROBED.run(tx, sorted(tables), now=at, next=to_millis(due))
             if unreadable:
                 tx.execute(UNREADABLE, unreadable)
+            if odd:
+                tx.execute(NOT_UNDERSTOOD, odd)
+            UNDERSTOOD.run(tx, good)
             if changed:
                 tx.execute(CHANGED, changed)
             self.health.write(tx, health)
             wake_actions(tx, woken, at)
             finish_schedules(tx, results, at)
 
-        if next_due or changed or woken or results or health:
+        if next_due or changed or woken or results or inspected or health:
             self.database.write(write)
 
     def defer(self, tables: Collection[TableId], *, until: datetime) -> None:
@@ -96,4 +119,8 @@ class SqlProbes:
 
 
 def problem_row(table: TableId, why: str, next_due: datetime, now: int) -> dict[str, Any]:
-    return {"table": table, "why": storable_text(why)[:LONGEST_PROBLEM], "next": to_millis(next_due), "now": now}
+    return {"table": table, "why": stored_problem(why), "next": to_millis(next_due), "now": now}
+
+
+def stored_problem(why: str) -> str:
+    return storable_text(why)[:LONGEST_PROBLEM]

@@ -11,6 +11,7 @@ Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite generates ids 
 Key = sa.String(250)
 Word = sa.String(64)
 Digest = sa.String(64)
+PathKey = sa.String(700).with_variant(sa.String(700, collation="C"), "postgresql")  # ordered byte by byte
 LongText = sa.Text().with_variant(mysql.LONGTEXT(), "mysql")
 Document = LongText
 Millis = sa.BigInteger()
@@ -52,10 +53,13 @@ tbl = Table(
     *optional(Millis, "health_time"),  # of the newest point of its health, whose numbers follow
     *optional(sa.BigInteger, "files", "small_files", "bytes", "small_bytes"),
     Column("pause_reason", sa.Text),  # why the service paused it; NULL if it is not paused, or a person did it
+    Column("problem_stays", Flag),  # true: its metadata was read and could not be understood, which no probe can see
+    Column("path_key", PathKey),  # of the location behind all links; NULL if a version stored it that has none
     UniqueConstraint("location_key", name="uq_tbl_location"),
     UniqueConstraint("name_key", name="uq_tbl_name"),
     Index("ix_tbl_names", "db_name", "table_name"),
     Index("ix_tbl_probe", "probe_due"),
+    Index("ix_tbl_path", "path_key"),
     **ON_MYSQL,
 )
 

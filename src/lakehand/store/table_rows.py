@@ -12,7 +12,7 @@ from sqlalchemy import Row
 
 from lakehand.domain.actions import Action, actions
 from lakehand.domain.health import HealthPoint
-from lakehand.domain.locations import location_key
+from lakehand.domain.locations import location_key, path_key
 from lakehand.domain.tables import Scheduling, Table, TableChanges, TableId, TableSpec
 from lakehand.store.clock import span_to_millis, to_time
 from lakehand.store.documents import from_document, to_document
@@ -66,22 +66,26 @@ def stored_fields(given: TableSpec | TableChanges) -> dict[str, Any]:
     return converted({name: value for name, value in values.items() if value is not None}, STORED_AS)
 
 
-def spec_row(spec: TableSpec, now: int) -> dict[str, Any]:
+def spec_row(spec: TableSpec, now: int, real: str) -> dict[str, Any]:
     row = stored_fields(spec)
-    keys = {"location_key": key_of(spec.location), "name_key": name_key(spec.db_name, spec.table_name, spec.catalog)}
+    keys = {
+        "location_key": key_of(spec.location), "path_key": path_key(real or spec.location),
+        "name_key": name_key(spec.db_name, spec.table_name, spec.catalog),
+    }  # fmt: skip
     first_probe = now + span_to_millis(spec.heartbeat_timeout)  # its schedules are due sooner, and set the next one
     fresh = {"paused": False, "removed": False, "update_time": now, "probe_due": first_probe}
     return {"base_path": row.pop("location"), **row, **keys, **fresh}
 
 
-def new_row(spec: TableSpec, now: int) -> dict[str, Any]:
-    return spec_row(spec, now) | {"create_time": now}
+def new_row(spec: TableSpec, now: int, real: str = "") -> dict[str, Any]:
+    """``real``: the location with all links resolved; empty: they were not."""
+    return spec_row(spec, now, real) | {"create_time": now}
 
 
-def revived_row(spec: TableSpec, now: int) -> dict[str, Any]:
+def revived_row(spec: TableSpec, now: int, real: str = "") -> dict[str, Any]:
     """A table that is registered again keeps only its id and history."""
-    forgotten = ("change_token", "problem", "problem_time", "pause_reason", "health_time", *HEALTH)
-    return spec_row(spec, now) | dict.fromkeys(forgotten)
+    forgotten = ("change_token", "problem", "problem_time", "problem_stays", "pause_reason", "health_time", *HEALTH)
+    return spec_row(spec, now, real) | dict.fromkeys(forgotten)
 
 
 def changed_row(changes: TableChanges, now: int) -> dict[str, Any]:
@@ -106,6 +110,7 @@ def to_table(row: Row[Any]) -> Table:
         changed_at=to_time(changed), looked_at=to_time(looked), notified_at=to_time(notified),
         created_at=to_time(created), updated_at=to_time(updated), probe_due=to_time(probe), problem=row[25] or "",
         problem_since=to_time(row[26]), health=to_health(*row[27:32]), pause_reason=why,
+        path_key=row[34] or "",
     )  # fmt: skip
 
 

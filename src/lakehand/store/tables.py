@@ -6,26 +6,28 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, delete, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from lakehand.core.pages import Page
 from lakehand.core.ports import TableFilter
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, NotFound
+from lakehand.domain.locations import folders_above, path_key
 from lakehand.domain.tables import Table, TableChanges, TableId, TableSpec
 from lakehand.store.clock import to_millis
 from lakehand.store.compiled_statements import ListStatement
 from lakehand.store.database import Database
 from lakehand.store.dialects import insert_missing
 from lakehand.store.paging import read_page
-from lakehand.store.schema import Digest, Id, Key, schedule, tbl
+from lakehand.store.schema import Digest, Id, Key, PathKey, schedule, tbl
 from lakehand.store.table_rows import changed_row, key_of, new_row, revived_row, schedule_rows, split_actions, to_table
 from lakehand.store.table_states import has_state, matches
 
 T = TypeVar("T")
 SAME = ("db_name", "table_name", "owner", "queue", "format", "catalog")
 CHUNK = 500  # values in one IN list
+MOST_OVERLAPPING = 20
 REGISTERED = tbl.c.removed.is_(False)
 BY_KEYS = ListStatement(lambda keys: select(tbl).where(tbl.c.location_key.in_(keys), REGISTERED), [Digest])
 BY_IDS = ListStatement(lambda ids: select(tbl).where(tbl.c.id.in_(ids)), [Id])
@@ -36,6 +38,22 @@ BY_NAMES = ListStatement(
         or_(*(and_(tbl.c.db_name == db, tbl.c.table_name == name) for db, name in names)), HAS_NAME, REGISTERED
     ),
     [Key, Key],
+)
+# What lies in a folder has a key between that of the folder with a slash and with a zero, the character after it.
+OVERLAPPING = ListStatement(
+    lambda keys: (
+        select(tbl)
+        .where(
+            or_(
+                tbl.c.path_key.in_(keys),
+                and_(tbl.c.path_key > bindparam("above"), tbl.c.path_key < bindparam("behind")),
+            ),
+            REGISTERED,
+        )
+        .order_by(tbl.c.id)
+        .limit(MOST_OVERLAPPING)
+    ),
+    [PathKey],
 )
 
 
@@ -66,34 +84,43 @@ class SqlTables:
     def by_names(self, names: Collection[tuple[str, str]]) -> Sequence[Table]:
         return [to_table(row) for row in self.gather(BY_NAMES, sorted(names))]
 
+    def overlapping(self, real: str) -> Sequence[Table]:
+        return self.database.read(lambda tx: read_overlapping(tx, path_key(real)))
+
+    def with_overlapping(self, id: TableId) -> tuple[Table, Sequence[Table]]:
+        def read(tx: Connection) -> tuple[Table, Sequence[Table]]:
+            table = to_table(row_of(tx, id))
+            return table, read_overlapping(tx, table.path_key) if table.path_key else []
+
+        return self.database.read(read)
+
     def list(self, filter: TableFilter, *, limit: int, cursor: str | None) -> Page[Table]:
         query = select(tbl).where(*conditions(filter))
         return read_page(self.database, query, [tbl.c.id], to_table, limit=limit, cursor=cursor, descending=False)
 
-    def add(self, spec: TableSpec, *, now: datetime) -> tuple[Table, bool]:
+    def add(self, spec: TableSpec, *, now: datetime, real: str = "") -> tuple[Table, bool]:
         try:
-            return self.database.write(lambda tx: self.put(tx, spec, to_millis(now)))
+            return self.database.write(lambda tx: self.put(tx, spec, to_millis(now), real))
         except IntegrityError as error:
             raise Conflict(
                 f"another table is called {spec.db_name}.{spec.table_name}: remove it first, or choose another name"
             ) from error
 
-    def put(self, tx: Connection, spec: TableSpec, now: int) -> tuple[Table, bool]:
+    def put(self, tx: Connection, spec: TableSpec, now: int, real: str) -> tuple[Table, bool]:
         at = tbl.c.location_key == key_of(spec.location)
         known = tx.execute(select(tbl).where(at).with_for_update()).one_or_none()
         if known is not None and not known.removed:
             return to_table(known), False
-        if known is None and not self.insert(tx, spec, now):
+        if known is None and not self.insert(tx, new_row(spec, now, real)):
             return to_table(tx.execute(select(tbl).where(at)).one()), False
         if known is not None:
-            tx.execute(update(tbl).where(at).values(revived_row(spec, now)))
+            tx.execute(update(tbl).where(at).values(revived_row(spec, now, real)))
         row = tx.execute(select(tbl).where(at)).one()
         self.add_schedules(tx, TableId(row.id), spec.action_types, now)
         return to_table(row), True
 
-    def insert(self, tx: Connection, spec: TableSpec, now: int) -> bool:
+    def insert(self, tx: Connection, values: Mapping[str, Any]) -> bool:
         """False if another instance has registered the location meanwhile; raises if the name is taken."""
-        values = new_row(spec, now)
         try:
             with tx.begin_nested():
                 tx.execute(insert(tbl).values(values))
@@ -123,6 +150,10 @@ class SqlTables:
 
         return self.database.write(write)
 
+    def set_real(self, id: TableId, real: str) -> None:
+        values = {"path_key": path_key(real)}
+        self.database.write(lambda tx: tx.execute(update(tbl).where(tbl.c.id == id).values(values)))
+
     def remove(self, id: TableId, *, now: datetime) -> None:
         def write(tx: Connection) -> None:
             row = row_of(tx, id, lock=True)
@@ -141,6 +172,11 @@ def row_of(tx: Connection, id: TableId, *, lock: bool = False) -> Row[Any]:
     if row is None:
         raise NotFound(f"there is no table {id}")
     return row
+
+
+def read_overlapping(tx: Connection, key: str) -> Sequence[Table]:
+    rows = OVERLAPPING.rows(tx, [key, *folders_above(key)], above=f"{key}/", behind=f"{key}0")
+    return [to_table(row) for row in rows]
 
 
 def pass_on_name(tx: Connection, removed: Row[Any]) -> None:

@@ -7,8 +7,8 @@ from starlette.exceptions import HTTPException
 from lakehand.domain.errors import LakehandError
 
 STATUSES = {
-    "not-found": 404, "invalid": 422, "location-refused": 422, "conflict": 409, "illegal-step": 409, "forbidden": 403,
-    "unavailable": 503,
+    "not-found": 404, "invalid": 422, "location-refused": 422, "conflict": 409, "location-taken": 409,
+    "illegal-step": 409, "forbidden": 403, "unavailable": 503,
 }  # fmt: skip
 
 

@@ -20,12 +20,36 @@ def config(
 
 
 def test_the_options_of_a_file_lock_are_passed_on() -> None:
-    wanted = config("FileSystemBasedLockProvider", {"filesystem.path": "/data/locks/x", "filesystem.expire": "3"})
+    wanted = config("FileSystemBasedLockProvider", {"filesystem.path": "/data/x/.hoodie/l", "filesystem.expire": "3"})
 
     found = lock_options("/data/x", wanted)
 
     assert not isinstance(found, NoLock)
-    assert (found[PATH], found[f"{PREFIX}filesystem.expire"]) == ("/data/locks/x", "3")
+    assert (found[PATH], found[f"{PREFIX}filesystem.expire"]) == ("/data/x/.hoodie/l", "3")
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/data/x/.hoodie/locks", True), ("file:/data/x/locks", True), ("/data/locks/x", True),
+        ("/data/victim/.hoodie", False), ("/data/x2", False), ("/data/x/../victim/.hoodie", False), ("/data", False),
+        ("/data/locks/victim/.hoodie", False), ("/data/locks2/x", False), ("locks", False), ("s3://lake/locks", False),
+    ],
+)  # fmt: skip
+def test_a_property_names_no_lock_in_another_table(path: str, allowed: bool) -> None:
+    """Hudi deletes the file of its lock when a job ends, whoever holds it."""
+    operators = {"hudi.lock-folders": "/data/locks, /srv/locks"}
+    wanted = config("FileSystemBasedLockProvider", {"filesystem.path": path}, operators=operators)
+    found = lock_options("/data/x", wanted)
+
+    assert isinstance(found, NoLock) is not allowed
+
+
+def test_a_table_allows_itself_no_folder_for_locks() -> None:
+    provider = {f"{PREFIX}provider": f"{HUDIS}FileSystemBasedLockProvider"}
+    own = {**provider, PATH: "/data/victim", "hudi.lock-folders": "/data"}
+
+    assert isinstance(lock_options("/data/x", layered(("plugin", {}), ("table", own))), NoLock)
 
 
 @pytest.mark.parametrize(

@@ -61,21 +61,35 @@ def job_in(lake: Path, lock: str, **parameters: Any) -> Job:
     return Job(session=None, parameters={"boundary": boundary, "options": {LOCK_PATH: lock}, **parameters})  # type: ignore[arg-type]
 
 
-def test_a_lock_lies_inside_the_table_or_its_warehouse(tmp_path: Path) -> None:
+def test_a_lock_lies_inside_the_table_or_a_folder_that_the_operator_names_for_locks(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
 
-    for path in (f"{lake}/locks/orders", f"{lake}/orders/.hoodie/locks", f"file:{lake}/x"):
+    for path in (f"{lake}/orders/.hoodie/locks", f"file:{lake}/orders/locks"):
         refuse_foreign_lock(job_in(lake, path))
+    refuse_foreign_lock(job_in(lake, f"{lake}/locks/orders", operators_lock_folders=[f"{lake}/locks"]))
 
 
-@pytest.mark.parametrize("path", ["/etc/locks", "{lake}/../locks", "{lake}/way/out", "s3://bucket/locks", "hdfs://a/b"])
+@pytest.mark.parametrize(
+    "path",
+    ["/etc/locks", "{lake}/../locks", "{lake}/orders/way", "{lake}/x", "{lake}/orders2", "s3://bucket/locks", "hdfs://a/b"],
+)  # fmt: skip
 def test_a_lock_elsewhere_is_refused_before_hudi_makes_its_folder(path: str, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
-    job = job_in(lake, path.format(lake=lake))
+    job = job_in(lake, path.format(lake=lake), operators_lock_folders=[f"{lake}/locks"])
     (tmp_path / "elsewhere").mkdir()
-    (lake / "way").symlink_to(tmp_path / "elsewhere")
+    (lake / "orders" / "way").symlink_to(tmp_path / "elsewhere")
 
-    with pytest.raises(OutsideTable, match="warehouse"):
+    with pytest.raises(OutsideTable, match=r"hudi\.lock-folders"):
+        refuse_foreign_lock(job)
+
+
+@pytest.mark.parametrize("inside", [".hoodie", ".hoodie/locks", "", "locks"])
+def test_a_lock_in_another_table_is_refused_also_where_the_operator_allows_locks(inside: str, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    (lake / "victim" / ".hoodie").mkdir(parents=True)
+    job = job_in(lake, f"{lake}/victim/{inside}".rstrip("/"), operators_lock_folders=[str(lake)])
+
+    with pytest.raises(OutsideTable, match=f"{lake}/victim"):
         refuse_foreign_lock(job)
 
 

@@ -51,16 +51,29 @@ class Tables(Protocol):
     def by_names(self, names: Collection[tuple[str, str]]) -> Sequence[Table]:
         """As ``by_name`` for many names, (db_name, table_name) each."""
 
+    def overlapping(self, real: str) -> Sequence[Table]:
+        """The first few registered tables whose real path may be this one, contain it or lie in it.
+
+        As the paths were when each was last registered or admitted.
+        """
+
+    def with_overlapping(self, id: TableId) -> tuple[Table, Sequence[Table]]:
+        """As ``get``, with what ``overlapping`` finds for its real path, the table itself included."""
+
     def list(self, filter: TableFilter, *, limit: int, cursor: str | None) -> Page[Table]: ...
 
-    def add(self, spec: TableSpec, *, now: datetime) -> tuple[Table, bool]:
+    def add(self, spec: TableSpec, *, now: datetime, real: str = "") -> tuple[Table, bool]:
         """Register, or revive a removed one, or find the registered one unchanged. True when it was not there before.
 
+        ``real``: the location with all links resolved; empty: they were not.
         Its schedules are made, due at once. Raises Conflict when another location has that (db_name, table_name).
         """
 
     def change(self, id: TableId, changes: TableChanges, *, now: datetime) -> Table:
         """Schedules follow the action types; added ones are due at once."""
+
+    def set_real(self, id: TableId, real: str) -> None:
+        """Store where the location leads now."""
 
     def remove(self, id: TableId, *, now: datetime) -> None:
         """Remove the table and its schedules, but keep its history."""
@@ -77,6 +90,8 @@ class DueProbe(NamedTuple):
     table_name: str
     heartbeat: int  # milliseconds until the next one
     token: str | None  # what the last probe saw
+    problem: str | None = None  # why it cannot be read
+    problem_stays: bool | None = None  # whatever this probe sees
 
 
 class Probes(Protocol):
@@ -88,7 +103,8 @@ class Probes(Protocol):
     def finish(
         self, next_due: Mapping[TableId, datetime], tokens: Mapping[TableId, str], *, now: datetime,
         woken: Collection[tuple[TableId, Action]] = (), results: Sequence[EvaluationResult] = (),
-        problems: Mapping[TableId, str] | None = None, health: Mapping[TableId, HealthPoint] | None = None,
+        problems: Mapping[TableId, str] | None = None, inspected: Mapping[TableId, str] | None = None,
+        health: Mapping[TableId, HealthPoint] | None = None,
     ) -> None:  # fmt: skip
         """Store when probed tables are due again, the tokens of changed ones, and wake these schedules.
 
@@ -96,7 +112,9 @@ class Probes(Protocol):
         probed a table, each wakes the schedules for the change that it saw. ``results``: as for ``Schedules.finish``.
 
         ``problems``: why probed tables could not be read; the first time is kept while a problem lasts, and a table
-        of ``next_due`` without one has none any more. ``health``: points to store, of whichever tables.
+        of ``next_due`` without one has none any more. ``inspected``: tables whose metadata was read, each with why it
+        could not be understood, or an empty text; that problem stays until the metadata is understood, whatever probes
+        see. ``health``: points to store, of whichever tables.
         """
 
     def defer(self, tables: Collection[TableId], *, until: datetime) -> None:

@@ -14,7 +14,7 @@ from lakehand.formats.hudi.conflicts import (
     stale_plans,
 )
 from lakehand.formats.hudi.decisions import EXECUTE, PLAN_AND_EXECUTE, process, switched_off, why_too_few
-from lakehand.formats.hudi.locks import NoLock, for_clean, lock_options, operators_path, shared_lock
+from lakehand.formats.hudi.locks import NoLock, for_clean, lock_options, operators_folders, operators_path, shared_lock
 from lakehand.formats.hudi.log_compaction import wait_for_others
 from lakehand.formats.hudi.settings import HudiContext
 from lakehand.formats.hudi.snapshot import CLEAN, CLUSTERING, COMPACTION, LOG_COMPACTION
@@ -168,6 +168,7 @@ def job_parameters(context: HudiContext, operation: Operation) -> dict[str, Json
         "identity": " ".join(context.snapshot.properties.get(key) or "-" for key in IDENTITY),
         "options": dict(options),
         "operators_lock_path": operators_path(table.config),
+        "operators_lock_folders": list[Json](operators_folders(table.config)),
     }
 
 

@@ -8,8 +8,10 @@ address.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lakehand.domain.locations import storage_scheme
-from lakehand.formats.hudi.settings import ONLY_WRITER
+from lakehand.domain.errors import LocationRefused
+from lakehand.domain.locations import is_under, normalise, same_scheme, storage_scheme
+from lakehand.formats.hudi.properties import FOLDER
+from lakehand.formats.hudi.settings import LOCK_FOLDERS, ONLY_WRITER
 from lakehand.spi import TableConfig
 
 PREFIX = "hoodie.write.lock."
@@ -51,6 +53,10 @@ ALONE = {
 EXPIRES = "3"
 ATOMIC_CREATE = ("/", "file:", "hdfs:", "viewfs:")
 NO_FILE_LOCK = "Hudi's file lock protects nobody on an object store, which overwrites a file that is there"
+FOREIGN = (
+    "which is neither in the table nor in a folder that the operator of the service names for locks: use "
+    f"TABLE/{FOLDER}/locks, with all writers of the table; or let the operator set {LOCK_FOLDERS.key} in {SETTINGS}"
+)
 WAY_OUT = (
     f"set {PROVIDER} to one that works across processes (StorageBasedLockProvider, ZooKeeper, Hive metastore, "
     f"DynamoDB), as the table's writers have it; or {ONLY_WRITER.key}=true if nobody but Lakehand writes to the table"
@@ -180,6 +186,8 @@ def lock_options(location: str, config: TableConfig) -> dict[str, str] | NoLock:
         return chosen
     if is_file_lock_on_objects(location, chosen):
         return NoLock(reason=f"{NO_FILE_LOCK}: {WAY_OUT}")
+    if PATH in chosen and not may_lock_in(chosen[PATH], location, config):
+        return NoLock(reason=f"{PATH} is {chosen[PATH]!r}, {FOREIGN}")
     mode = config.text(MODE, "optimistic_concurrency_control")
     return {**chosen, "hoodie.auto.adjust.lock.configs": "false", MODE: mode, FAILED_WRITES: "LAZY"}
 
@@ -192,6 +200,28 @@ def storage_client(location: str) -> str | None:
 def is_file_lock_on_objects(location: str, options: Mapping[str, str]) -> bool:
     folder = options.get(PATH) or location
     return options[PROVIDER].endswith(FILE_LOCK.rpartition(".")[2]) and not folder.startswith(ATOMIC_CREATE)
+
+
+def may_lock_in(folder: str, location: str, config: TableConfig) -> bool:
+    """Hudi deletes the file of its lock at the end, whoever holds it: a property must not name another table's lock.
+
+    The job follows links and looks for tables around the folder.
+    """
+    if folder == operators_path(config):
+        return True
+    try:
+        path = same_scheme(normalise(folder))
+    except LocationRefused:
+        return False
+    if is_under(path, same_scheme(location)):
+        return True
+    return FOLDER not in path.split("/") and any(is_under(path, one) for one in operators_folders(config))
+
+
+def operators_folders(config: TableConfig) -> list[str]:
+    """Where the operator of the service allows locks outside of their tables."""
+    named = config.text(LOCK_FOLDERS.key) if config.origin(LOCK_FOLDERS.key) == "plugin" else ""
+    return [same_scheme(normalise(part.strip())) for part in named.split(",") if part.strip()]
 
 
 def operators_path(config: TableConfig) -> str | None:

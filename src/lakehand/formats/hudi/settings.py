@@ -63,6 +63,11 @@ VERSIONS = kit.text_setting(
     "hudi.table-versions", "the table versions that the engine's Hudi may write, with commas",
     ",".join(str(version) for version in sorted(KNOWN_VERSIONS)), set_by=kit.SetBy.OPERATOR,
 )  # fmt: skip
+LOCK_FOLDERS = kit.text_setting(
+    "hudi.lock-folders",
+    "folders outside of all tables, with commas, in which a table's properties may name the folder of its file lock",
+    "", set_by=kit.SetBy.OPERATOR,
+)  # fmt: skip
 ONLY_WRITER = kit.only_writer_setting("hudi", replaces=("hudi.lock",))
 # RFC-43's switches, as writers know them.
 ALL_SERVICES = kit.flag_setting("hoodie.table.services.enable", "RFC-43's switch for all services of a table")

@@ -6,7 +6,7 @@ are read through pyiceberg.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from threading import Lock
@@ -17,7 +17,7 @@ from lakehand.formats.iceberg.jdbc import metadata_in_database, tables_in_databa
 from lakehand.formats.iceberg.metadata import FOLDER, has_metadata, read_metadata
 from lakehand.formats.iceberg.outages import CatalogAway, Outages
 from lakehand.spi import Catalog, Invalid, TableReference
-from lakehand.storage import ArrowStorage, Storage, Storages, open_database
+from lakehand.storage import WITHIN, ArrowStorage, OutsideWarehouses, Storage, Storages, open_database
 
 HADOOP, JDBC, REST = "hadoop", "jdbc", "rest"
 THROUGH_PYICEBERG = frozenset({REST, "hive", "glue"})
@@ -39,9 +39,9 @@ class CatalogStorages(Storages):
 
 
 @lru_cache(maxsize=256)
-def storages_of(properties: frozenset[tuple[str, str]]) -> Storages:
+def storages_of(properties: frozenset[tuple[str, str]], bounds: frozenset[tuple[str, str]]) -> Storages:
     """The same for the same settings: a client of a store is expensive to make."""
-    return CatalogStorages({key: str(value) for key, value in properties})
+    return CatalogStorages({**{key: str(value) for key, value in properties}, **dict(bounds)})
 
 
 class Catalogs:
@@ -51,6 +51,11 @@ class Catalogs:
         self._open: dict[str, Any] = {}
         self._locks: dict[str, Lock] = defaultdict(Lock)  # one for each: a catalog that hangs stops no other
         self._outages = Outages()
+        self._bounds: frozenset[tuple[str, str]] = frozenset()
+
+    def open(self, properties: Mapping[str, str]) -> None:
+        """The warehouses bound what is read, whatever properties a catalog has."""
+        self._bounds = frozenset((key, value) for key, value in properties.items() if key == WITHIN)
 
     def locate(self, reference: TableReference) -> tuple[str, Storages]:
         """Where the table's metadata is, and how to read it.
@@ -66,10 +71,11 @@ class Catalogs:
                 metadata = metadata_in_database(database, catalog.name, reference.db_name, reference.table_name)
             return metadata, self.storages(catalog)
         table = self._load(catalog, (*reference.db_name.split("."), reference.table_name))
-        return str(table.metadata_location), storages_of(frozenset(table.io.properties.items()))
+        return str(table.metadata_location), storages_of(frozenset(table.io.properties.items()), self._bounds)
 
     def storages(self, catalog: Catalog) -> Storages:
-        made: Storages = self._once(f"storages of {catalog.name}", lambda: CatalogStorages(catalog.reader_properties))
+        properties = {**catalog.reader_properties, **dict(self._bounds)}
+        made: Storages = self._once(f"storages of {catalog.name}", lambda: CatalogStorages(properties))
         return made
 
     def tables(self, catalog: Catalog) -> Iterator[TableReference]:
@@ -123,7 +129,7 @@ class Catalogs:
         from pyiceberg.exceptions import NotInstalledError
 
         try:
-            return self._once(catalog.name, lambda: open_catalog(catalog))
+            return self._once(catalog.name, lambda: open_catalog(catalog, dict(self._bounds)))
         except (NotInstalledError, ImportError) as error:
             raise Invalid(f"the catalog {catalog.name} needs pyiceberg[{catalog.type}]: {error}") from error
 
@@ -152,6 +158,11 @@ def readable(catalog: Catalog, listed: Iterator[tuple[tuple[str, str], Callable[
             continue  # dropped meanwhile, or purged without the catalog's knowledge
         except CatalogAway:
             raise
+        except OutsideWarehouses as error:
+            yield TableReference(
+                location="", catalog=catalog, db_name=namespace, table_name=name, problem=f"it cannot be read: {error}"
+            )
+            continue
         except (OSError, Invalid, ValueError, LookupError, TypeError) as error:
             location, problem = "", f"it cannot be read: {type(error).__name__}: {error}"
             if unreadable >= MOST_UNREADABLE:
@@ -160,15 +171,15 @@ def readable(catalog: Catalog, listed: Iterator[tuple[tuple[str, str], Callable[
         yield TableReference(location=location, catalog=catalog, db_name=namespace, table_name=name, problem=problem)
 
 
-def open_catalog(catalog: Catalog) -> Any:
+def open_catalog(catalog: Catalog, bounds: Mapping[str, str]) -> Any:
     from pyiceberg.catalog import load_catalog
 
-    from lakehand.formats.iceberg.rest_client import ARROW, BoundedRestCatalog
+    from lakehand.formats.iceberg.rest_client import ARROW, BoundedRestCatalog, ignore_table_properties
 
-    properties = {**catalog.reader_properties, **ARROW, "type": catalog.type}
+    properties = {**catalog.reader_properties, **ARROW, **bounds, "type": catalog.type}
     if catalog.type == REST:
         return BoundedRestCatalog(catalog.name, **properties)
-    return load_catalog(catalog.name, **properties)
+    return ignore_table_properties(load_catalog(catalog.name, **properties))
 
 
 def walk(storage: Storage, path: str, names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

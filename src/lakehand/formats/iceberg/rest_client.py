@@ -1,16 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The REST catalog of pyiceberg, with time limits. Imports pyiceberg, so it is loaded when a catalog needs it."""
+"""Catalogs and files of pyiceberg, with bounds. Imports pyiceberg, so it is loaded when a catalog needs it."""
 
 from typing import Any
 
+from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.rest import RestCatalog
-from pyiceberg.io import PY_IO_IMPL, FileIO
+from pyiceberg.io import PY_IO_IMPL, FileIO, load_file_io
+from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 from pyiceberg.table import Table
 from requests import PreparedRequest, Response, Session
 from requests.adapters import HTTPAdapter
 
+from lakehand.storage import WITHIN, ReadBoundary
+
 CONNECT, READ = 5.0, 20.0  # seconds; below the deadline of plugin calls, so that a slow catalog is an error, not a hang
-ARROW = {PY_IO_IMPL: "pyiceberg.io.pyarrow.PyArrowFileIO"}
+ARROW = {PY_IO_IMPL: "lakehand.formats.iceberg.rest_client.BoundedFileIO"}
+
+
+class BoundedFileIO(PyArrowFileIO):
+    """Opens nothing outside of the warehouses, whatever location a metastore names."""
+
+    def new_input(self, location: str) -> PyArrowFile:
+        within = self.properties.get(WITHIN)
+        if within is not None:
+            ReadBoundary.of(within).check(location)
+        return super().new_input(location)
+
+
+def ignore_table_properties(catalog: Catalog) -> Catalog:
+    """A table's own properties choose no class that is loaded here, no endpoint and no boundary."""
+
+    def load_own(properties: Any = None, location: str | None = None) -> FileIO:
+        return load_file_io(catalog.properties, location)
+
+    vars(catalog)["_load_file_io"] = load_own
+    return catalog
 
 
 class BoundedAdapter(HTTPAdapter):
@@ -28,8 +52,9 @@ class BoundedRestCatalog(RestCatalog):
             session.mount(scheme, BoundedAdapter())
 
     def _load_file_io(self, properties: Any = None, location: str | None = None) -> FileIO:
-        """The properties of a table are among these: they choose no class that is loaded here."""
-        return super()._load_file_io({**(properties or {}), **ARROW}, location)
+        """The properties of a table are among these: they choose no class that is loaded here, and no boundary."""
+        own = {key: value for key, value in self.properties.items() if key == WITHIN}
+        return super()._load_file_io({**(properties or {}), **ARROW, **own}, location)
 
     def _response_to_table(self, identifier_tuple: tuple[str, ...], table_response: Any) -> Table:
         """With what the catalog hands out alone: a table's own properties choose no endpoint. Spark does the same."""

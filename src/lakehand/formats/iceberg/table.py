@@ -41,6 +41,7 @@ class IcebergFormat(TableFormat):
 
     def open(self, properties: Mapping[str, str]) -> None:
         self._storages = Storages(properties)
+        self._catalogs.open(properties)
 
     def probe(self, reference: TableReference) -> str:
         return self._locate(reference).token

@@ -65,9 +65,17 @@ class LanceFormat(TableFormat):
         self._remember(reference.location, version, path)
         manifests.check_readable(storage, root, path)
         dataset = open_dataset(reference.location, version, storage_options(self._properties, reference.location))
+        self._check_bases(dataset)
         return LanceSnapshot(
             token=token, location=reference.location, version=version, dataset=dataset, root=root, storage=storage
         )
+
+    def _check_bases(self, dataset: Any) -> None:
+        """A manifest may name further folders, whose files Lance's library opens by itself."""
+        boundary = self._storages.boundary
+        if boundary is not None:
+            for base in dataset.base_paths().values():
+                boundary.check(f"{base.path.rstrip('/')}/data")
 
 
 def open_dataset(location: str, version: int, options: Mapping[str, str]) -> Any:

@@ -2,6 +2,7 @@
 """What a job checks of the lock that its options name: where its file is, and that its classes are in the driver."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from lakehand.jobs.boundary import OutsideTable
 from lakehand.jobs.classes import require_class
@@ -10,6 +11,7 @@ from lakehand.jobs.paths import is_below
 
 LOCK_PATH = "hoodie.write.lock.filesystem.path"
 PROVIDER = "hoodie.write.lock.provider"
+TABLE_FOLDERS = (".hoodie", "_delta_log", "_versions")
 ON_STORAGE = ".StorageBasedLockProvider"
 # What the storage-based lock loads by the scheme of the table. Hudi has each in a jar of its own, such as hudi-aws.
 STORAGE_CLIENTS = {
@@ -21,16 +23,31 @@ STORAGE_CLIENTS = {
 
 
 def refuse_foreign_lock(job: Job) -> None:
-    """Hudi creates the folder of its file lock, wherever that is."""
+    """Hudi creates the folder of its file lock, and deletes the file in it at the end, whoever holds the lock."""
     path = job.parameters["options"].get(LOCK_PATH, "")
     if not path or path == job.parameters.get("operators_lock_path"):
         return
     real = job.boundary.real_path(path)
-    if real is None or not any(is_below(real, prefix) for prefix in (job.boundary.real, *job.boundary.warehouses)):
+    if real is not None and is_below(real, job.boundary.real):
+        return
+    folders = [job.boundary.real_path(str(one)) for one in job.parameters.get("operators_lock_folders") or ()]
+    if real is None or not any(folder and is_below(real, folder) for folder in folders):
         raise OutsideTable(
-            f"{LOCK_PATH} is {path}, which is in no warehouse: name a folder inside the table or its warehouse, "
-            "or let the operator of the service set it for all tables"
+            f"{LOCK_PATH} is {path}, which is neither in the table nor in a folder that the operator of the service "
+            "names for locks (hudi.lock-folders)"
         )
+    if table := table_around(real):
+        raise OutsideTable(f"{LOCK_PATH} is {path}, which is in another table, {table}")
+
+
+def table_around(path: str) -> str | None:
+    """The table that a folder is in, by the folders that tables have; on this machine also by what is there."""
+    parts = path.split("/")
+    for depth, name in enumerate(parts):
+        if name in TABLE_FOLDERS:
+            return "/".join(parts[:depth])
+    above = ["/".join(parts[:depth]) for depth in range(len(parts), 1, -1)] if path.startswith("/") else []
+    return next((one for one in above if any(Path(one, name).is_dir() for name in TABLE_FOLDERS)), None)
 
 
 def refuse_missing_lock(job: Job) -> None:
