@@ -97,6 +97,6 @@ def test_a_run_replaces_the_seconds_of_the_files_that_it_ran(tmp_path: Path) -> 
 
 def a_report(file: str, duration: float) -> pytest.TestReport:
     return pytest.TestReport(
-        nodeid=f"{file}::test", location=("src/contract.py", 1, "test"), keywords={"long": 1}, outcome="passed", longrepr=None,
-        when="call", duration=duration,
+        nodeid=f"{file}::test", location=("src/contract.py", 1, "test"), keywords={"long": 1}, outcome="passed",
+        longrepr=None, when="call", duration=duration,
     )  # fmt: skip
