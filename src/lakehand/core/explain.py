@@ -44,12 +44,13 @@ class Explanation:
 class Explainer:
     store: Store
     plugins: Plugins
-    waits: Callable[[], Mapping[int, str]]  # why each pending operation does not go now, by the dispatch rules
+    waits: Callable[[Table, Sequence[Operation]], Mapping[int, str]]  # why each is not dispatched now, by the rules
 
     def explain(self, id: TableId) -> Explanation:
         table = self.store.tables.get(id)
-        waits = self.waits()
-        operations = [with_wait(o, waits) for o in self.store.operations.of_table(id, recent=RECENT, waiting=RECENT)]
+        known = self.store.operations.of_table(id, recent=RECENT, waiting=RECENT)
+        waits = self.waits(table, known)
+        operations = [with_wait(o, waits) for o in known]
         counts = self.store.operations.unfinished(id)
         schedules = {s.action: s for s in self.store.schedules.of_table(id)}
         names = sorted({*self.plugins.actions_of(table.format), *table.spec.action_types})
