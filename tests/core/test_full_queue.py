@@ -41,9 +41,9 @@ def store_operation(
     return world.store.operations.add(new, now=world.clock.now())[0]
 
 
-def store_many(world: World, process: TableProcess | None = None, **values: Any) -> Table:
+def store_many(world: World, process: TableProcess | None = None, count: int = MANY, **values: Any) -> Table:
     """More than one window holds, of a table each, all of them before any other. Returns the last one's table."""
-    for number in range(MANY):
+    for number in range(count):
         table = world.add_table(f"many-{number}")
         store_operation(world, table, str(number), process, **{"priority": 9, **values})
     return table
@@ -140,7 +140,7 @@ def test_an_engine_that_is_off_stops_no_other_engine(store: Any, sentences: Sent
     last = store_many(world, TableProcess(action=COMPACTION, job=JOB, engine="away"))
     other = store_the_other(world)
 
-    assert dispatch(world) == 1
+    assert dispatch(world, rounds=3) == 1
     assert has_started(world, other)
     sentences.check("its engine is off", reason(world, last), operation=world.the_operation(last).id)
 
@@ -150,7 +150,7 @@ def test_an_engine_that_nobody_has_stops_no_other_engine(store: Any) -> None:
     store_many(world, TableProcess(action=COMPACTION, job=JOB, engine="nobody-has-it"))
     other = store_the_other(world)
 
-    dispatch(world)
+    dispatch(world, rounds=3)
     assert has_started(world, other)
 
 
@@ -174,7 +174,7 @@ def test_what_is_put_back_at_each_admission_stops_no_other(store: Any) -> None:
     world.factory.admit = lambda table, operation: (  # type: ignore[method-assign]
         operation.process if operation.process.action == CLEAN else Skip(reason="not now")
     )
-    store_many(world, priority=1)
+    store_many(world, priority=1, count=15)
     other = store_the_other(world)
 
     while not has_started(world, other) and world.clock.now() - other.due_at < 4 * step:

@@ -100,8 +100,9 @@ def merit(operation: Operation, limits: Limits, now: datetime) -> tuple[float, i
 
     Age counts from when it could last start: what is put back at each admission does not stop the others.
     """
-    steps = (now - max(operation.due_at, operation.not_before)) / limits.age_step
-    return (-(operation.priority + int(steps)), not operation.process.urgent, operation.due_at, operation.id)
+    since = max(operation.due_at, operation.not_before)
+    steps = (now - since) / limits.age_step
+    return (-(operation.priority + int(steps)), not operation.process.urgent, since, operation.id)
 
 
 class Board:

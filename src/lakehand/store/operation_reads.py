@@ -44,7 +44,7 @@ DUE_SINCE = case((c.not_before > c.schedule_time, c.not_before), else_=c.schedul
 RANK = [
     (c.priority + (NOW - DUE_SINCE) // bindparam("age_step", type_=Millis)).desc(),
     c.urgent.desc(),
-    c.schedule_time,
+    DUE_SINCE,
     c.operation_id,
 ]
 
