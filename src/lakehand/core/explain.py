@@ -25,6 +25,7 @@ class ActionExplanation:
     wanted: bool
     now: str  # one sentence: running, waiting, or why nothing is done
     last_look: datetime | None
+    last_decision: datetime | None  # when the table was read for the reason, whose numbers are of that time
     last_start: datetime | None
     next_look: datetime | None
     unfinished: Sequence[Operation]  # those that run, and the oldest of those that wait
@@ -83,6 +84,7 @@ class Explainer:
             wanted=wanted,
             now=sentence(table, action, unfinished, schedule, wanted=wanted, count=count),
             last_look=schedule.last_look if schedule else None,
+            last_decision=schedule.last_decision if schedule else None,
             last_start=schedule.last_start if schedule else None,
             next_look=self.next_look(table, schedule) if schedule else None,
             unfinished=unfinished,
