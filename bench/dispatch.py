@@ -24,9 +24,9 @@ CHUNK = 5_000
 WINDOW = 200  # as the dispatcher has it
 ROUNDS = 7
 LIMITS = Limits(running=2 * RUNNING, queues={"slow": 2}, owner_share=0.25)
-FREE: Mapping[str, Any] = {"lease_holder": None, "lease_token": None, "lease_until": None, "active_slot": None}
+FREE: dict[str, Any] = {"lease_holder": None, "lease_token": None, "lease_until": None, "active_slot": None}
 # What all that wait have in common, but for the last one; what runs has it, too.
-CROWDS: Mapping[str, Mapping[str, Any]] = {
+CROWDS: Mapping[str, dict[str, Any]] = {
     "of 4 queues and 40 owners": {},
     "but one in a full queue": {"queue": "slow"},
     "but one of an owner with its share": {"owner": "greedy"},
@@ -84,7 +84,7 @@ def timed(work: Callable[[], Choice]) -> tuple[float, Choice]:
     return time.perf_counter() - began, choice
 
 
-def fill(store: SqlStore, waiting: int, values: Mapping[str, Any]) -> None:
+def fill(store: SqlStore, waiting: int, values: dict[str, Any]) -> None:
     """Four operations of each table wait, and 16 tables have one that runs."""
     at, tables = int(time.time() * 1000), waiting // 4 + RUNNING
 
@@ -101,7 +101,7 @@ def fill(store: SqlStore, waiting: int, values: Mapping[str, Any]) -> None:
     store.database.write(lambda tx: tx.execute(text(analyze)).close())
 
 
-def operation_rows(waiting: int, values: Mapping[str, Any], at: int) -> Iterator[dict[str, Any]]:
+def operation_rows(waiting: int, values: dict[str, Any], at: int) -> Iterator[dict[str, Any]]:
     for number in range(waiting):
         due = at - number * 1000 % 3_600_000
         row = operation_row(-number - 1, 1 + number % (waiting // 4), "pending", at) | FREE

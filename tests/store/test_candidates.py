@@ -2,6 +2,7 @@
 """Candidates: what may go next, so chosen that nothing hides anything else."""
 
 import random
+from typing import Any
 
 import pytest
 
@@ -84,7 +85,7 @@ def test_candidates_come_in_the_order_of_the_rules(store: Store) -> None:
     assert [c.operation for c in queue_of(store, limit=7).candidates] == found[:7]
 
 
-CLOSED = {
+CLOSED: dict[str, tuple[Closed, dict[str, Any]]] = {
     "a queue": (Closed(queues=["slow"]), {"queue": "slow"}),
     "an owner's share": (Closed(owners=["greedy"]), {"owner": "greedy"}),
     "a format and action": (Closed(pairs=[("hudi", "clustering")]), {"of": {"action": CLUSTERING}}),
