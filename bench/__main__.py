@@ -11,6 +11,7 @@ from bench import (
     check,
     commit_events,
     decide,
+    dispatch,
     fleet,
     fleet_pages,
     idle,
@@ -41,9 +42,10 @@ BENCHES: Benches = {
     "routing": routing.run,
     "requests": requests.run,
     "races": races.run,
+    "dispatch": dispatch.run,
 }
 # These take minutes: only by name.
-LONG = ("writers", "pages", "watching", "commits", "rows", "rewrites", "routing", "races")
+LONG = ("writers", "pages", "watching", "commits", "rows", "rewrites", "routing", "races", "dispatch")
 
 
 def main() -> None:

@@ -80,6 +80,17 @@ def test_warehouses_come_from_the_file(elsewhere: Path, text: str) -> None:
     assert load({"warehouses": ["/b"]}).warehouses == ["/b"]
 
 
+def test_no_proxy_is_trusted_unless_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load().trusted_proxies == []
+
+    monkeypatch.setenv("LAKEHAND_TRUSTED_PROXIES", "10.0.0.5, 10.1.2.3/16")
+    assert load().trusted_proxies == ["10.0.0.5/32", "10.1.0.0/16"]
+
+    monkeypatch.setenv("LAKEHAND_TRUSTED_PROXIES", "*")
+    with pytest.raises(Invalid, match="trusted_proxies"):
+        load()
+
+
 def test_allowed_hosts_are_names_without_port(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHAND_ALLOWED_HOSTS", "Lakehand, *.internal.,10.0.0.5")
     assert load().allowed_hosts == ["lakehand", "*.internal", "10.0.0.5"]

@@ -10,6 +10,7 @@ import pytest
 
 from bench.check import SAME, look
 from bench.check_tables import subjects
+from bench.dispatch import CROWDS, LIMITS, fill, one_round
 from bench.event_delivery import Delivery, Sizes
 from bench.event_stream import Stream, events_of
 from bench.fleet_tables import order_of
@@ -20,6 +21,8 @@ from bench.report import Figure, store
 from lakehand.domain.references import TableReference
 from lakehand.formats.hudi.table import HudiFormat
 from lakehand.formats.hudi.writer_options import why_unknown
+from lakehand.store import open_store
+from lakehand.store.migrate import upgrade
 from tests.formats.hudi.runtime import ORDERS_V9, copied
 
 
@@ -94,6 +97,19 @@ def test_checks_are_compared_with_listings_that_say_the_same(tmp_path: Path) -> 
 
         assert theirs["files"] == 20
         assert {name: ours[name] for name in SAME} == {name: theirs[name] for name in SAME}, subject.format
+
+
+def test_a_round_of_dispatch_starts_something_in_each_crowd(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'lakehand.db'}"
+    upgrade(url)
+    store = open_store(url)
+    started = []
+    for values in CROWDS.values():
+        fill(store, 400, values)
+        started.append(len(one_round(store, LIMITS).go))
+    store.close()
+
+    assert started == [16, 1, 1]
 
 
 def test_a_figure_knows_whether_its_goal_was_reached(tmp_path: Path) -> None:

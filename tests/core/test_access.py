@@ -10,11 +10,12 @@ import pytest
 
 from lakehand.core import access_service
 from lakehand.core.access_service import AccessService
-from lakehand.core.audit_trail import AuditTrail
+from lakehand.core.audit_trail import AuditTrail, Refusals
 from lakehand.core.ports import AuditFilter
 from lakehand.core.requests.tokens import PREFIX, TokenRequests
 from lakehand.core.token_verifier import Verified
 from lakehand.domain.access import Caller, Role
+from lakehand.domain.audit import AuditRequest
 from lakehand.domain.errors import Conflict, Forbidden, Invalid, NotFound
 from lakehand.domain.tokens import TokenId
 
@@ -248,3 +249,30 @@ def test_a_token_of_an_identity_provider_is_accepted_and_its_session_does_not_ou
     assert access.session(cookie)
     monkeypatch.setattr(type(store.clock), "estimate", lambda _clock: now + timedelta(minutes=6))
     assert access.session(cookie) is None
+
+
+def test_refused_requests_are_counted_and_leave_little_behind(store: Any) -> None:
+    _, tokens = over(store)
+    eve = Caller(name="eve", role=Role.VIEWER, address="10.0.0.9")
+    for _ in range(120):
+        with pytest.raises(Forbidden):
+            tokens.create(eve, "x" * 60_000, Role.ADMIN, owner="y" * 60_000)
+    with pytest.raises(Forbidden):
+        tokens.create(replace(eve, name="mallory"), "x", Role.ADMIN)
+
+    entries = store.audit.list(AuditFilter(), limit=1000, cursor=None).items
+
+    assert [(e.request.caller.name, e.request.detail.get("times")) for e in entries] == [
+        ("mallory", None), ("eve", 100), ("eve", 10), ("eve", None)
+    ]  # fmt: skip
+    assert max(len(str(entry)) for entry in entries) < 2_500
+    assert entries[0].request.detail == {"role": "admin", "owner": ""}
+
+
+def test_refused_requests_are_counted_anew_after_a_while() -> None:
+    refusals, request = Refusals(), AuditRequest(caller=ADMIN, action="table.add", subject="x")
+    noon = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
+
+    counts = [refusals.count(request, noon + timedelta(minutes=minutes)) for minutes in (0, 1, 59, 61, 62)]
+
+    assert counts == [1, None, None, 1, None]

@@ -10,6 +10,7 @@ from lakehand.domain.errors import LeaseLost
 from lakehand.domain.operations import Handle, Lease, LeaseToken, Status
 from lakehand.spi import EngineState
 from tests.core.world import TIME_TO_LIVE, World
+from tests.store.given import queue_of
 
 T1 = "20261115110000000"
 
@@ -24,7 +25,7 @@ def test_died_after_the_claim_before_the_handle_was_stored(store: Any) -> None:
     table = one.add_table()
     one.tables.plan(table.location, T1)
     one.coordinator.run_once()
-    [candidate] = one.store.operations.dispatch_queue(now=one.clock.now(), limit=9).candidates
+    [candidate] = queue_of(one.store, now=one.clock.now(), limit=9).candidates
     assert one.store.operations.claim(
         candidate.operation, holder=one.holder, now=one.clock.now(), time_to_live=TIME_TO_LIVE
     )

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A table can always say why something runs, why not, and when it will be evaluated again."""
 
-from lakehand.core.explain import Explainer, Explanation
+from datetime import timedelta
+
+from lakehand.core.explain import ActionExplanation, Explainer, Explanation
 from lakehand.domain.notifications import Notification
+from lakehand.domain.processes import Skip
 from lakehand.domain.tables import TableChanges, TableId
-from lakehand.spi import EngineState
+from lakehand.spi import EngineState, ProcessTriggerStrategy
 from tests.core.world import World
+from tests.domain.words import COMPACTION
 from tests.kit.sentences import Sentences
 
 T1 = "20261115110000000"
@@ -72,3 +76,39 @@ def test_partitions_that_events_named_are_shown_until_a_decision_uses_them(world
     world.turn()
     found = {"partitions": 4, "names": "day=0, day=1, day=2"}
     sentences.check("events named partitions", explain(world, table.id).summary, **found)
+
+
+def decision(world: World, table: TableId) -> ActionExplanation:
+    return next(a for a in explain(world, table).actions if a.action == "compaction")
+
+
+def test_a_reason_has_the_time_at_which_its_numbers_were_read(world: World) -> None:
+    counts = iter([1, 60])
+    world.factory.strategies[COMPACTION] = ProcessTriggerStrategy(on_new_snapshot=False, interval=timedelta(hours=1))
+    world.factory.says[COMPACTION] = lambda _: Skip(reason=f"{next(counts)} snapshots")
+    table, first = world.add_table(), world.clock.now()
+    world.look()
+
+    world.clock.pass_by(minutes=30)
+    world.store.schedules.wake([table.id], now=world.clock.now())
+    world.look()
+    later = decision(world, table.id)
+    assert (later.now, later.last_look, later.last_decision) == ("1 snapshots", world.clock.now(), first)
+
+    world.clock.pass_by(hours=2)
+    world.look()
+    again = decision(world, table.id)
+    assert (again.now, again.last_decision) == ("60 snapshots", world.clock.now())
+
+
+def test_the_reason_of_an_evaluation_that_failed_has_its_time(world: World) -> None:
+    table = world.add_table()
+    world.look()
+    world.clock.pass_by(hours=1)
+    world.tables.broken.add(table.location)
+    world.look()
+
+    failed = decision(world, table.id)
+
+    assert "on fire" in failed.now
+    assert failed.last_decision == world.clock.now()

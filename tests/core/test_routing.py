@@ -48,7 +48,9 @@ def test_large_work_goes_to_an_application_and_small_work_to_the_driver(world: W
     operation = world.the_operation(table)
     assert (len(applications.works), len(world.engine.works)) == (1, 0)
     assert (operation.process.engine, operation.status) == ("spark-submit", Status.SUBMITTED)
-    explained = Explainer(store=world.store, plugins=world.plugins, waits=dict).explain(table.id).actions[-1].now
+    explained = (
+        Explainer(store=world.store, plugins=world.plugins, waits=lambda *_: {}).explain(table.id).actions[-1].now
+    )
     found = {"operation": operation.id, "engine": "spark-submit", "size": "2.9 MB", "limit": "2.0 MB"}
     sentences.check("large work of an application", explained, **found)
 

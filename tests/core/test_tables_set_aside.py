@@ -124,7 +124,7 @@ def test_a_table_that_is_set_aside_says_since_when_and_why_and_when_it_is_tried_
     assert eventually(lambda: (world.coordinator.run_once(), "hudi.probe" in reason(world, table))[1])
     world.clock.pass_by(minutes=11)
     world.coordinator.run_once()
-    explainer = Explainer(store=world.store, plugins=world.plugins, waits=dict)
+    explainer = Explainer(store=world.store, plugins=world.plugins, waits=lambda *_: {})
     [text] = [a.now for a in explainer.explain(table.id).actions if a.action == COMPACTION]
     found = {"since": TIME, "method": "hudi.probe", "seconds": SECONDS}
     sentences.check("the last evaluation still hangs", text, **found)

@@ -195,7 +195,7 @@ def context_over(
         alerts=alerts,
         operations=operations,
         fleet=FleetService(store=store),
-        explainer=Explainer(store=store, plugins=on, waits=dict),
+        explainer=Explainer(store=store, plugins=on, waits=lambda *_: {}),
         health=HealthService(store=store),
         intake=intake,
         commits=CommitIntake(intake=intake, plugins=on, catalogs=served, sync_catalogs=silent),

@@ -17,6 +17,7 @@ from lakehand.domain.operations import (
     Status,
 )
 from lakehand.domain.processes import Instant, TableProcess
+from lakehand.domain.rules import Closed, DispatchQueue, Limits
 from lakehand.domain.tables import Format, Table, TableSpec
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
@@ -79,6 +80,11 @@ def a_finished_operation(
 def an_attempt(operation: Operation, handle: str = "handle-1", **values: Any) -> Attempt:
     known: dict[str, Any] = {"number": 1, "engine": "spark", "instance": ONE, "started_at": NOON}
     return Attempt(operation=operation.id, handle=Handle(handle), **(known | values))
+
+
+def queue_of(store: Store, *, now: datetime = NOON, limit: int = 9, closed: Closed | None = None) -> DispatchQueue:
+    step = Limits().age_step
+    return store.operations.dispatch_queue(now=now, limit=limit, age_step=step, close=lambda _: closed or Closed())
 
 
 def inbox_row(table: TableSpec, *instants: str, **values: Any) -> InboxRow:

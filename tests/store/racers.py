@@ -11,7 +11,7 @@ from typing import Any
 from lakehand.domain.operations import InstanceId, Status
 from lakehand.store import open_store
 from lakehand.store.migrate import upgrade
-from tests.store.given import NOON, inbox_row, spec
+from tests.store.given import NOON, inbox_row, queue_of, spec
 
 HOUR = timedelta(hours=1)
 TIMEOUT = 120  # seconds until the last racer stands at the line
@@ -27,7 +27,7 @@ def claim_operations(url: str, name: int) -> tuple[Sequence[int], int]:
     store, won, lost = open_store(url), [], 0
     holder, chance = InstanceId(f"racer-{name}"), random.Random(name)
     _line[0].wait(TIMEOUT)
-    while found := store.operations.dispatch_queue(now=NOON, limit=200).candidates:
+    while found := queue_of(store, now=NOON, limit=200).candidates:
         wanted = chance.sample(found, k=min(50, len(found)))
         claims = [store.operations.claim(one.operation, holder=holder, now=NOON, time_to_live=HOUR) for one in wanted]
         won += [int(claim.id) for claim in claims if claim]

@@ -161,7 +161,7 @@ def test_a_crowded_table_is_explained_from_few_rows(
     store: SqlStore, crowded: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     many = 2 ** doublings(store)
-    explainer = Explainer(store=store, plugins=Plugins(formats={}, factories={}, engines={}), waits=dict)
+    explainer = Explainer(store=store, plugins=Plugins(formats={}, factories={}, engines={}), waits=lambda *_: {})
     with counting(store, monkeypatch) as cost:
         reported = explainer.explain(crowded.id)
     assert cost.rows < 200

@@ -26,6 +26,7 @@ from tests.store.given import (
     a_running_operation,
     a_table,
     an_attempt,
+    queue_of,
 )
 
 
@@ -44,7 +45,7 @@ def test_a_claim_takes_the_lease_and_leaves_the_status(store: Store) -> None:
     assert claimed.lease is not None
     assert (claimed.status, claimed.lease.holder, claimed.lease.until) == (Status.PENDING, ONE, NOON + MINUTE)
     assert store.operations.get(pending.id) == claimed
-    assert store.operations.dispatch_queue(now=NOON, limit=9).candidates == []
+    assert queue_of(store, now=NOON, limit=9).candidates == []
 
 
 def test_a_second_claim_gets_nothing_while_the_lease_lasts(store: Store) -> None:
@@ -229,8 +230,17 @@ def test_every_live_operation_is_busy(store: Store) -> None:
     a_pending_operation(store, table, "2")
     a_finished_operation(store, a_table(store, "/w/other"))
 
-    assert store.operations.dispatch_queue(now=NOON, limit=9).busy == [
-        Busy(table=table.id, slot=running.slot, queue="fast", owner="ann", format="hudi", action="clean", holder="one")
+    assert queue_of(store, now=NOON, limit=9).busy == [
+        Busy(
+            table=table.id,
+            slot=running.slot,
+            queue="fast",
+            owner="ann",
+            format="hudi",
+            action="clean",
+            engine="spark",
+            holder="one",
+        )
     ]
 
 

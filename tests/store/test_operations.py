@@ -31,6 +31,7 @@ from tests.store.given import (
     a_table,
     an_attempt,
     process,
+    queue_of,
 )
 
 ASKED = Event(kind="operation.canceled", message="canceled by ann")
@@ -261,7 +262,7 @@ def test_a_pending_operation_that_nobody_holds_is_canceled_at_once(store: Store)
     assert (canceled.status, canceled.reason) == (Status.CANCELED, "canceled by ann")
     assert (canceled.finished_at, canceled.is_deleted) == (NOON + HOUR, False)
     assert [e.event.kind for e in store.events.list(operation=pending.id).items] == ["operation.canceled"]
-    assert store.operations.dispatch_queue(now=NOON + HOUR, limit=9).candidates == []
+    assert queue_of(store, now=NOON + HOUR, limit=9).candidates == []
 
 
 def test_a_removed_operation_is_marked_as_deleted(store: Store) -> None:
@@ -323,7 +324,7 @@ def test_a_failed_operation_is_retried_on_request(store: Store) -> None:
     reopened = store.operations.reopen(failed.reopened(at=NOON + HOUR, reason="again"), now=NOON + HOUR, event=AGAIN)
 
     assert (reopened.status, reopened.run_times, reopened.finished_at) == (Status.PENDING, 0, None)
-    assert [c.operation for c in store.operations.dispatch_queue(now=NOON + HOUR, limit=9).candidates] == [reopened]
+    assert [c.operation for c in queue_of(store, now=NOON + HOUR, limit=9).candidates] == [reopened]
     assert [e.event.kind for e in store.events.list(operation=failed.id).items] == ["operation.reopened"]
 
 

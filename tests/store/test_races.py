@@ -14,7 +14,7 @@ from lakehand.store import SqlStore
 from lakehand.store.migrate import head
 from tests.store import racers as race
 from tests.store.conftest import RACERS
-from tests.store.given import CLEAN, CLUSTERING, COMPACTION, NOON, inbox_row, process, spec, table_count
+from tests.store.given import CLEAN, CLUSTERING, COMPACTION, NOON, inbox_row, process, queue_of, spec, table_count
 
 pytestmark = pytest.mark.server
 T = TypeVar("T")
@@ -48,7 +48,7 @@ def test_two_thousand_operations_are_claimed_exactly_once(
     assert len(claims) == CLAIMS
     assert len(set(claims)) == CLAIMS
     assert sum(lost for _, lost in won) > 0, "nobody raced"
-    assert store.operations.dispatch_queue(now=NOON, limit=10).candidates == []
+    assert queue_of(store, now=NOON, limit=10).candidates == []
 
 
 def test_every_end_is_counted_once_however_many_end_at_once(

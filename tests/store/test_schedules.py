@@ -223,7 +223,7 @@ def test_an_evaluation_can_request_a_later_decision_without_being_due_earlier(st
     table = a_table(store)
     store.schedules.wake([table.id], now=NOON)
 
-    after = finish(store, *claimed(store), decide_at=NOON + 2 * HOUR, decided=True, saw="t1")
+    after = finish(store, *claimed(store), decide_at=NOON + 2 * HOUR, decided_at=NOON + SECOND, saw="t1")
 
     assert (after.wakes, after.due, after.decide_at) == (0, NOON + HOUR, NOON + 2 * HOUR)
     assert (after.last_decision, after.seen_token) == (NOON + SECOND, "t1")
@@ -231,7 +231,7 @@ def test_an_evaluation_can_request_a_later_decision_without_being_due_earlier(st
 
 def test_a_quiet_evaluation_leaves_all_but_the_time_as_it_is(store: Store) -> None:
     a_table(store)
-    known = finish(store, *claimed(store), decide_at=NOON + 9 * HOUR, decided=True, started=True, saw="t1")
+    known = finish(store, *claimed(store), decide_at=NOON + 9 * HOUR, decided_at=NOON + SECOND, started=True, saw="t1")
     [again] = claimed(store, after=HOUR)
     look = EvaluationResult(schedule=again, next_due=NOON + 2 * HOUR, reason=None, decide_at=again.decide_at)
 
@@ -351,7 +351,7 @@ HOURLY, FOLLOWING = at_fixed_rate(HOUR), ProcessTriggerStrategy(on_new_snapshot=
 def at_rest(store: Store, *, until: Any = 9 * HOUR, saw: str = "t1", name: str = "t", **values: Any) -> Table:
     """A table whose one action was decided upon and waits."""
     table = a_table(store, f"/w/{name}", **values)
-    finish(store, *claimed(store), next_due=NOON + until, decided=True, saw=saw)
+    finish(store, *claimed(store), next_due=NOON + until, decided_at=NOON + SECOND, saw=saw)
     store.probes.finish({table.id: NOON + HOUR}, {table.id: "t1"}, now=NOON)
     return table
 

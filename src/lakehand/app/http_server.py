@@ -55,6 +55,8 @@ def http_config(
         access_log=False,
         log_config=None,
         server_header=False,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=settings.trusted_proxies,
         timeout_graceful_shutdown=GRACE,
         backlog=BACKLOG,
     )

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -48,6 +49,7 @@ def paired(key: Path | None, info: ValidationInfo) -> Path | None:
 
 
 HostNames = Annotated[Words, AfterValidator(lambda hosts: [checked_name(host) for host in hosts])]
+Networks = Annotated[Words, AfterValidator(lambda names: [str(ip_network(name, strict=False)) for name in names])]
 AbsolutePath = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
 Tokens = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(read_tokens), AfterValidator(checked_tokens)]
 WriterSecret = Annotated[SecretStr, AfterValidator(strong_secret)]
@@ -108,6 +110,9 @@ class Settings(BaseSettings):
         None, "Port of the gRPC API, usually 9092; 0: any free port. Without it, there is none."
     )
     allowed_hosts: HostNames = setting([], "More host names that requests may use, such as `lakehand` or `*.internal`.")
+    trusted_proxies: Networks = setting(
+        [], "Addresses or networks of proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed."
+    )
     database: SecretStr | None = setting(
         None, "URL: `sqlite:////file`, `postgresql://...` or `mysql://...`. Default: SQLite in home."
     )

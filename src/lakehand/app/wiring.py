@@ -302,11 +302,11 @@ class Service:
         return parts | ({"instance": f"draining, asked by {self.drain.by}"} if self.drain.is_on else {})
 
     def database_problem(self) -> str:
-        """Reading may work while writing does not, for instance on a full disk."""
+        """Reading may work while writing does not, for instance on a full disk or a standby."""
         if problem := self.store.problem():
             return problem
         try:
-            self.store.clock.now()
+            self.store.check_writes()
         except Exception as error:
             return self.settings.masks().hide(f"{type(error).__name__}: {error}")
         return "ok"

@@ -258,10 +258,10 @@ def explanation_view(document: Document) -> RenderableType:
             ("next evaluation", when(document.get("next_look"))),
         ]
     )
-    rows = grid("ACTION", "WANTED", "NOW", "EVALUATED", "LAST START", "NEXT")
+    rows = grid("ACTION", "WANTED", "NOW", "DECIDED", "LAST START", "NEXT")
     for one in document["actions"]:
         rows.add_row(
-            one["action"], "yes" if one["wanted"] else "no", brief(one["now"]), when(one.get("last_look")),
+            one["action"], "yes" if one["wanted"] else "no", brief(one["now"]), when(one.get("last_decision")),
             when(one.get("last_start")), when(one.get("next_look")),
         )  # fmt: skip
     parts: list[RenderableType] = [head, Text(), rows]

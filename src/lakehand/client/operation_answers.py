@@ -140,6 +140,7 @@ class ActionExplanation(Answer):
     last_look: datetime | None
     last_start: datetime | None
     next_look: datetime | None
+    last_decision: datetime | None = None  # when the table was last read: the numbers in ``now`` are of that time
     unfinished: list[Operation]
     last_finished: Operation | None
 

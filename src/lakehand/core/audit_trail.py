@@ -1,18 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records what people ask for: the request before it is carried out, the answer after it."""
 
+import json
 import logging
-from collections.abc import Iterator, Mapping
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
 from lakehand.core.pages import Page
 from lakehand.core.ports import AuditFilter, Store
 from lakehand.domain.audit import OK, AuditAnswer, AuditEntry, AuditId, AuditRequest
-from lakehand.domain.errors import LakehandError
+from lakehand.domain.errors import Forbidden, LakehandError
 from lakehand.domain.processes import Json
 
 log = logging.getLogger(__name__)
+PERIOD = timedelta(hours=1)  # within which refused requests of one kind are counted
+MOST_KINDS = 10_000  # that are counted at once
+LONGEST = 500  # characters of each part of a refused request
 
 
 @dataclass(slots=True)
@@ -22,13 +29,40 @@ class AuditOutcome:
     after: Mapping[str, Json] = field(default_factory=dict)
 
 
+class Refusals:
+    """Counts refused requests of one kind: of one caller, for one action. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kinds: OrderedDict[tuple[str, str], tuple[datetime, int]] = OrderedDict()  # since when, how many
+
+    def count(self, request: AuditRequest, now: datetime) -> int | None:
+        """How many there were within the period, if that is to be stored: the 1st, the 10th, the 100th and so on."""
+        key = (request.caller.name, request.action)
+        with self._lock:
+            since, times = self._kinds.get(key, (now, 0))
+            if not timedelta() <= now - since < PERIOD:
+                since, times = now, 0
+            self._kinds[key] = (since, times + 1)
+            self._kinds.move_to_end(key)
+            if len(self._kinds) > MOST_KINDS:
+                self._kinds.popitem(last=False)
+        return times + 1 if str(times + 1).rstrip("0") == "1" else None
+
+
 @dataclass(frozen=True, kw_only=True)
 class AuditTrail:
     store: Store
+    refusals: Refusals = field(default_factory=Refusals)
 
     @contextmanager
-    def record(self, request: AuditRequest) -> Iterator[AuditOutcome]:
-        """Nothing is carried out unless the request could be stored."""
+    def record(self, request: AuditRequest, allow: Callable[[], None] = lambda: None) -> Iterator[AuditOutcome]:
+        """Nothing is carried out unless ``allow`` raises nothing and the request could be stored."""
+        try:
+            allow()
+        except Forbidden as error:
+            self.note_refusal(request, error)
+            raise
         number, outcome = self.store.audit.begin(request, now=self.store.clock.estimate()), AuditOutcome()
         try:
             yield outcome
@@ -40,6 +74,14 @@ class AuditTrail:
             raise
         self.finish(number, AuditAnswer(code=OK, after=outcome.after))
 
+    def note_refusal(self, request: AuditRequest, error: Forbidden) -> None:
+        """Somebody who may change nothing must not fill the database, either."""
+        now = self.store.clock.estimate()
+        times = self.refusals.count(request, now)
+        if times is not None:
+            number = self.store.audit.begin(shortened(request, times), now=now)
+            self.finish(number, AuditAnswer(code=error.code, message=str(error)[:LONGEST]))
+
     def finish(self, id: AuditId, answer: AuditAnswer) -> None:
         """An answer that cannot be stored stays unknown: the request was carried out all the same."""
         try:
@@ -49,3 +91,11 @@ class AuditTrail:
 
     def list(self, wanted: AuditFilter, *, limit: int, cursor: str | None) -> Page[AuditEntry]:
         return self.store.audit.list(wanted, limit=limit, cursor=cursor)
+
+
+def shortened(request: AuditRequest, times: int) -> AuditRequest:
+    """What is stored of a refused request: bounded, and how many of its kind there were within the period."""
+    size = len(json.dumps(request.detail))
+    detail: dict[str, Json] = dict(request.detail) if size <= LONGEST else {"left_out_characters": size}
+    repeated: dict[str, Json] = {"times": times} if times > 1 else {}
+    return replace(request, subject=request.subject[:LONGEST], detail=detail | repeated, before={})

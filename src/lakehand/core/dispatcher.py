@@ -2,10 +2,12 @@
 """Gives pending operations to engines: picks by the rules, claims, admits, stores the intent, then submits."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
+from typing import NamedTuple
 
 from lakehand.core.draining import Drain
 from lakehand.core.plugin_calls.pools import WaitGroup, WorkerPools
@@ -30,14 +32,14 @@ from lakehand.domain.routing import (
     route,
 )
 from lakehand.domain.row_checks import PROPERTY, is_only_verifying, mode_of, row_mode, with_mode
-from lakehand.domain.rules import Busy, Candidate, Choice, DispatchQueue, Limits, choose
+from lakehand.domain.rules import Board, Busy, Candidate, Choice, DispatchQueue, Limits, choose
 from lakehand.domain.tables import Table
 from lakehand.spi.config import TableConfig
 from lakehand.spi.engines import LeaseGrant
 from lakehand.spi.runtimes import TableRuntime
 
 log = logging.getLogger(__name__)
-WINDOW = 200  # candidates weighed at once
+WINDOW = 200  # candidates weighed at once: the best of those that no limit holds back when the round begins
 LOOK_AGAIN = timedelta(seconds=30)
 DRAINING = Skip(reason="its instance is draining", look_again=timedelta(milliseconds=1))
 WAIT = 2.0  # seconds for the operations of a round, before the next round
@@ -58,8 +60,13 @@ class InFlight:
         operation = self.candidate.operation
         return Busy(
             table=operation.table, slot=operation.slot, queue=operation.queue, owner=operation.owner,
-            format=str(self.candidate.format), action=str(operation.process.action),
+            format=str(self.candidate.format), action=str(operation.process.action), engine=operation.process.engine,
         )  # fmt: skip
+
+
+class EngineOff(NamedTuple):
+    why: str
+    until: datetime  # then it is tried again
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +85,7 @@ class Dispatcher:
     observer: RunObserver = field(default_factory=NoObserver)
     drain: Drain = field(default_factory=Drain)
     in_flight: dict[OperationId, InFlight] = field(default_factory=dict)
+    off: dict[str, EngineOff] = field(default_factory=dict)  # engines that did not answer
 
     def run_once(self) -> bool:
         """Dispatch what the rules allow. True when something was moved, so there may be more."""
@@ -91,27 +99,44 @@ class Dispatcher:
         group.wait(WAIT)
         return group.changes > 0
 
-    def waits(self) -> Mapping[int, str]:
-        """Why each of the best candidates is not dispatched now."""
-        return self.choose(self.queue()).wait
+    def waits(self, table: Table, operations: Sequence[Operation]) -> Mapping[int, str]:
+        """Why each of these operations of the table is not dispatched now, wherever it is in the queue."""
+        if table.paused or table.removed:
+            return {}
+        queue, now = self.queue(), self.store.clock.estimate()
+        known = {c.operation.id for c in queue.candidates} | self.in_flight.keys()
+        ready = [o for o in operations if o.id not in known and is_ready(o, now)]
+        more = [Candidate(operation=one, format=table.format) for one in ready]
+        return self.choose(replace(queue, candidates=[*queue.candidates, *more])).wait
 
     def queue(self) -> DispatchQueue:
-        queue = self.store.operations.dispatch_queue(now=self.store.clock.estimate(), limit=WINDOW)
+        queue = self.store.operations.dispatch_queue(
+            now=self.store.clock.estimate(), limit=WINDOW, age_step=self.limits.age_step,
+            close=lambda busy: Board(*self.weigh(busy)).closed,
+        )  # fmt: skip
         return replace(queue, candidates=[c for c in queue.candidates if c.operation.id not in self.in_flight])
 
     def choose(self, queue: DispatchQueue) -> Choice:
-        """Apply the rules. What is in flight counts as running."""
         if not queue.candidates:
             return NOTHING
-        slots = {b.slot for b in queue.busy}
+        busy, limits = self.weigh(queue.busy)
+        now = self.store.clock.estimate()
+        return choose(queue.candidates, busy, limits, now, has_more_owners=queue.has_more_owners)
+
+    def weigh(self, live: Sequence[Busy]) -> tuple[Sequence[Busy], Limits]:
+        """What runs, with what is in flight, and the limits with the capacity of this instance's engines."""
+        slots = {b.slot for b in live}
         flying = [b for b in (one.as_busy for one in list(self.in_flight.values())) if b.slot not in slots]
-        busy = [*queue.busy, *flying]
-        mine = sum(b.holder == self.holder for b in queue.busy) + len(flying)
-        capacity = len(busy) + max(0, sum(e.capacity for e in self.plugins.engines.values()) - mine)
-        allowed = min(capacity, self.limits.running or capacity)
-        if allowed <= len(busy):
-            return Choice(go=(), wait={c.operation.id: f"all {allowed} slots are taken" for c in queue.candidates})
-        return choose(queue.candidates, busy, replace(self.limits, running=allowed), self.store.clock.estimate())
+        busy = [*live, *flying]
+        mine = Counter(b.engine for b in [*(b for b in live if b.holder == self.holder), *flying])
+        capacities = {name: engine.capacity for name, engine in self.plugins.engines.items()}
+        capacity = len(busy) + max(0, sum(capacities.values()) - mine.total())
+        everywhere = Counter(b.engine for b in busy)
+        engines = {name: everywhere[name] + max(0, most - mine[name]) for name, most in capacities.items()}
+        now = self.store.clock.estimate()
+        off = {name: one.why for name, one in list(self.off.items()) if one.until > now}
+        running = min(capacity, self.limits.running or capacity)
+        return busy, replace(self.limits, running=running, is_shut=not running, engines=engines, engines_off=off)
 
     def start(self, candidate: Candidate, group: WaitGroup, busy: frozenset[str]) -> None:
         """Submit it to the pool of its factory and engine. Nobody waits for a pool that is still busy."""
@@ -178,9 +203,13 @@ class Dispatcher:
     def heartbeat_token(self, engine: str) -> str | Skip | None:
         """A Skip where the engine is off or does not answer."""
         try:
-            return self.plugins.engine(engine).heartbeat_token()
+            token = self.plugins.engine(engine).heartbeat_token()
         except (OSError, LakehandError) as error:
-            return not_admitted(error)
+            skip = not_admitted(error)
+            self.off[engine] = EngineOff(skip.reason, self.store.clock.estimate() + (skip.look_again or LOOK_AGAIN))
+            return skip
+        self.off.pop(engine, None)
+        return token
 
     def dispatch_slots(self, candidate: Candidate) -> list[str]:
         """The slots for operations of this format and action, over all instances; none where there is no limit."""
@@ -251,6 +280,11 @@ class Dispatcher:
         )
         event = operation_event(operation, "operation.submitted", reason)
         return self.store.operations.save(intent, now=now, attempt=attempt, event=event)
+
+
+def is_ready(operation: Operation, now: datetime) -> bool:
+    is_free = operation.lease is None or operation.lease.until <= now
+    return operation.status is Status.PENDING and is_free and operation.not_before <= now
 
 
 def policy_of(config: TableConfig) -> RoutingPolicy:

@@ -63,8 +63,9 @@ class Evaluation:
 
     def decided(self, *, next_due: datetime, reason: str, decide_at: datetime | None) -> EvaluationResult:
         return EvaluationResult(
-            schedule=self.schedule, next_due=next_due, reason=reason, decide_at=decide_at, decided=True, saw=self.token
-        )
+            schedule=self.schedule, next_due=next_due, reason=reason, decide_at=decide_at, decided_at=self.now,
+            saw=self.token,
+        )  # fmt: skip
 
     def next_due(self, schedule: Schedule) -> datetime:
         """By the interval or as the factory asked, unless a wake-up comes first."""
@@ -160,9 +161,9 @@ def failed(table: Table, schedule: Schedule, error: Exception, now: datetime) ->
 
 
 def undecided(schedule: Schedule, reason: str, *, again: timedelta, now: datetime) -> EvaluationResult:
-    """The next evaluation decides, changed or not."""
+    """The next evaluation decides, changed or not. The reason is of this time, not of the last decision."""
     due = now + max(again, SOONEST)
-    return EvaluationResult(schedule=schedule, next_due=due, reason=reason, decide_at=due)
+    return EvaluationResult(schedule=schedule, next_due=due, reason=reason, decide_at=due, decided_at=now)
 
 
 def deferred(

@@ -25,6 +25,7 @@ class ActionExplanation:
     wanted: bool
     now: str  # one sentence: running, waiting, or why nothing is done
     last_look: datetime | None
+    last_decision: datetime | None  # when the table was read for the reason, whose numbers are of that time
     last_start: datetime | None
     next_look: datetime | None
     unfinished: Sequence[Operation]  # those that run, and the oldest of those that wait
@@ -44,12 +45,13 @@ class Explanation:
 class Explainer:
     store: Store
     plugins: Plugins
-    waits: Callable[[], Mapping[int, str]]  # why each pending operation does not go now, by the dispatch rules
+    waits: Callable[[Table, Sequence[Operation]], Mapping[int, str]]  # why each is not dispatched now, by the rules
 
     def explain(self, id: TableId) -> Explanation:
         table = self.store.tables.get(id)
-        waits = self.waits()
-        operations = [with_wait(o, waits) for o in self.store.operations.of_table(id, recent=RECENT, waiting=RECENT)]
+        known = self.store.operations.of_table(id, recent=RECENT, waiting=RECENT)
+        waits = self.waits(table, known)
+        operations = [with_wait(o, waits) for o in known]
         counts = self.store.operations.unfinished(id)
         schedules = {s.action: s for s in self.store.schedules.of_table(id)}
         names = sorted({*self.plugins.actions_of(table.format), *table.spec.action_types})
@@ -82,6 +84,7 @@ class Explainer:
             wanted=wanted,
             now=sentence(table, action, unfinished, schedule, wanted=wanted, count=count),
             last_look=schedule.last_look if schedule else None,
+            last_decision=schedule.last_decision if schedule else None,
             last_start=schedule.last_start if schedule else None,
             next_look=self.next_look(table, schedule) if schedule else None,
             unfinished=unfinished,

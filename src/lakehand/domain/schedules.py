@@ -20,7 +20,7 @@ class Schedule:
     wakes: int = 0  # wake-ups since the last evaluation: notifications, changes, ended operations
     last_start: datetime | None = None  # when a process of it was last stored
     last_look: datetime | None = None  # when it was last evaluated
-    last_decision: datetime | None = None  # when its factory was last asked
+    last_decision: datetime | None = None  # when its factory was last asked: the last reason is of what it saw then
     decide_at: datetime | None = None  # from then on its factory is asked again, changed or not
     seen_token: str | None = None  # the table's change token at the last decision
     last_reason: str = ""
@@ -35,7 +35,7 @@ class EvaluationResult:
     schedule: Schedule
     next_due: datetime
     reason: str | None  # None: the last reason still holds
-    decided: bool = False  # its factory was asked
+    decided_at: datetime | None = None  # when its factory was asked, before it read the table; or that failed
     started: bool = False  # a process was stored
     decide_at: datetime | None = None  # from then on its factory is asked again, changed or not
     saw: str | None = None  # the change token at this decision; None: no decision

@@ -111,7 +111,10 @@ class ActionAnswer(Answer):
     action: str
     wanted: bool
     now: str = Field(description="One sentence: what runs, what waits, or why nothing is done.")
-    last_look: Moment | None
+    last_look: Moment | None = Field(description="When it was last evaluated. Without a change, the last reason holds.")
+    last_decision: Moment | None = Field(
+        description="When the table was last read for a decision: the numbers in `now` are of that time."
+    )
     last_start: Moment | None
     next_look: Moment | None
     unfinished: list[OperationAnswer]

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, Pool, create_engine, event
-from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy import URL, Connection, Engine, Pool, create_engine, event, update
+from sqlalchemy.engine.interfaces import DBAPIConnection, ExceptionContext
 from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from lakehand.domain.errors import Invalid, Unavailable
-from lakehand.store.dialects import is_temporary
+from lakehand.store.dialects import is_demoted, is_temporary, is_unavailable
+from lakehand.store.schema import instance
 from lakehand.store.sqlite_files import SqliteFiles
 from lakehand.store.urls import read_url
 
@@ -27,6 +28,8 @@ ATTEMPTS = 10
 FIRST_WAIT = 0.004  # seconds
 LONGEST_WAIT = 0.5
 BUSY_SECONDS = 20
+RETRY_FOR = 15.0  # seconds: whoever waits for the answer learns by then that the database does not work
+CHECK_SECONDS = 1.0  # that a check waits for SQLite's lock
 STEADY = 5.0  # seconds without a failure until writing counts as working again
 
 NEXT_STEPS = {
@@ -35,7 +38,11 @@ NEXT_STEPS = {
     "readonly": "its file or folder is not writable: check owner, mode and file system",
     "unable to open": "its folder must exist, and be writable",
     "disk i/o": "its disk fails: see the system's log",
+    "is locked": "another program has locked it: end that program",
+    "read-only": "it is read-only, as after a failover: its URL must lead to the server that writes",
+    "read only": "it is read-only, as after a failover: its URL must lead to the server that writes",
 }
+CHANGE_NOTHING = update(instance).where(instance.c.instance_id == "").values(beat_time=instance.c.beat_time)
 DAMAGED = ("malformed", "not a database", "unsupported file format")
 
 # FULL: a commit is on disk when it returns; NORMAL may lose it in a power failure.
@@ -66,6 +73,7 @@ class Database:
         self.name = str(self.url.database) if is_sqlite else f"the {self.dialect} database"
         self.problem = ""  # why a write failed, while that may still be so
         self._failed_at = 0.0
+        self._written_at = -STEADY  # on the monotonic clock: when a write last succeeded
         self.files = watched_files(self.engine, str(self.url.database)) if is_sqlite else None
         is_postgresql = self.dialect == "postgresql"
         # SQLite has one writer at a time: this lock is fairer than its busy handler.
@@ -85,8 +93,50 @@ class Database:
             except Unavailable as error:
                 self.report(str(error))
                 raise
+        self._written_at = time.monotonic()
         self.report("")
         return result
+
+    def check_writes(self) -> None:
+        """Raise Unavailable unless writing works: it did a moment ago, or a change may be made, which is taken back.
+
+        Reading may go on when writing does not: from a standby, or while another program has locked SQLite's file.
+        """
+        if time.monotonic() - self._written_at < STEADY:
+            return
+        try:
+            if self.dialect == "sqlite":
+                with translate_errors(self.name):
+                    self.try_lock()
+            else:
+                self.retry(self.try_change)
+        except Unavailable as error:
+            self.report(str(error))
+            raise
+
+    def try_change(self) -> None:
+        """A server that does not write refuses also a change of no row."""
+        with self.writer.connect() as connection:
+            connection.execute(CHANGE_NOTHING)
+            connection.rollback()
+
+    def try_lock(self) -> None:
+        """Take the lock that a write needs, with little patience."""
+        self.check_files()
+        assert not isinstance(self.write_lock, nullcontext)
+        if not self.write_lock.acquire(timeout=CHECK_SECONDS):
+            raise Unavailable(f"{self.name} has taken no write for some seconds, while one waits")
+        try:
+            with self.engine.connect() as connection:
+                connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(CHECK_SECONDS * 1000)}")
+                try:
+                    connection.exec_driver_sql("BEGIN IMMEDIATE")
+                    connection.execute(CHANGE_NOTHING)
+                    connection.exec_driver_sql("ROLLBACK")
+                finally:
+                    connection.exec_driver_sql(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+        finally:
+            self.write_lock.release()
 
     def read_once(self, work: Callable[[Connection], T]) -> T:
         self.check_files()
@@ -109,11 +159,14 @@ class Database:
             self.files.check_sometimes()
 
     def retry(self, attempt: Callable[[], T]) -> T:
+        began = time.monotonic()
         for number in range(ATTEMPTS - 1):
             try:
                 with translate_errors(self.name):
                     return attempt()
             except RolledBack:
+                if time.monotonic() - began > RETRY_FOR:
+                    raise
                 time.sleep(min(FIRST_WAIT * 2**number, LONGEST_WAIT) * (0.5 + random.random()))
         with translate_errors(self.name):
             return attempt()
@@ -172,8 +225,8 @@ def in_doubt() -> Iterator[None]:
 def translate(error: DBAPIError, name: str) -> Exception:
     # A connection that broke before COMMIT has changed nothing.
     if is_temporary(error) or error.connection_invalidated:
-        return RolledBack(f"the database is busy or away: {brief(error)}")
-    if isinstance(error, OperationalError | InterfaceError):
+        return RolledBack(f"the database is busy or away: {brief(error)}{next_step(error)}")
+    if isinstance(error, OperationalError | InterfaceError) or is_unavailable(error.orig):
         return Unavailable(f"the database does not answer as it should: {brief(error)}{next_step(error)}")
     if isinstance(error.orig, sqlite3.DatabaseError) and any(sign in str(error.orig) for sign in DAMAGED):
         return Unavailable(
@@ -222,7 +275,14 @@ def open_engine(url: URL, pool: type[Pool] | None = None) -> Engine:
             url, isolation_level="READ COMMITTED", connect_args={"connect_timeout": 10}, pool_recycle=1800, **options
         )
         event.listen(engine, "connect", prepare(settings))
+        event.listen(engine, "handle_error", leave_demoted)
     return engine
+
+
+def leave_demoted(context: ExceptionContext) -> None:
+    """Connections of a server that was demoted are given up: the next ones may reach its successor."""
+    if is_demoted(context.original_exception):
+        context.is_disconnect = True
 
 
 def prepare(settings: tuple[str, ...], *, by_hand: bool = False) -> Callable[[DBAPIConnection, object], None]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the databases differ: inserts that conflict with an existing row, and temporary errors."""
+"""Where the databases differ: inserts that conflict with a row, temporary errors, servers that do not write."""
 
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -13,6 +13,11 @@ from sqlalchemy.exc import DBAPIError
 _ON_CONFLICT: dict[str, Callable[[Table], Any]] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 _TEMPORARY_STATES = {"40001", "40P01", "55P03"}  # serialisation failure, deadlock, lock not available
 _TEMPORARY_NUMBERS = {1020, 1205, 1213}  # record changed, lock wait timeout, deadlock
+# A server that was demoted or does not serve yet; another connection may reach the one that does.
+_DEMOTED_STATES = {"25006", "57P03"}  # read-only transaction, cannot connect now
+_DEMOTED_NUMBERS = {1047, 1290, 1792, 1836}  # Galera: not prepared; --read-only; read-only transaction; read-only mode
+_UNAVAILABLE_CLASSES = ("08", "53", "57", "58")  # connection, resources, operator, system
+_UNAVAILABLE_STATES = {"25P03"}  # idle in a transaction for too long
 
 
 def insert_missing(dialect: str, table: Table) -> Insert:
@@ -53,7 +58,20 @@ def is_temporary(error: DBAPIError) -> bool:
     cause = error.orig
     if isinstance(cause, sqlite3.OperationalError):
         return "is locked" in str(cause)
-    if getattr(cause, "sqlstate", None) in _TEMPORARY_STATES:
-        return True
-    number = cause.args[0] if cause is not None and cause.args else None
-    return number in _TEMPORARY_NUMBERS
+    return getattr(cause, "sqlstate", None) in _TEMPORARY_STATES or number_of(cause) in _TEMPORARY_NUMBERS
+
+
+def is_demoted(cause: BaseException | None) -> bool:
+    """True if this server does not write, for instance as a standby after a failover."""
+    return getattr(cause, "sqlstate", None) in _DEMOTED_STATES or number_of(cause) in _DEMOTED_NUMBERS
+
+
+def is_unavailable(cause: BaseException | None) -> bool:
+    """True for states that drivers call internal errors, though they are the server's and not ours."""
+    state = getattr(cause, "sqlstate", None) or ""
+    return state.startswith(_UNAVAILABLE_CLASSES) or state in _UNAVAILABLE_STATES
+
+
+def number_of(cause: BaseException | None) -> object:
+    """MySQL's number of the error."""
+    return cause.args[0] if cause is not None and cause.args else None

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads operations: single ones, lists, and the queue for dispatch."""
 
-from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, case, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, case, func, or_, select, tuple_
 
 from lakehand.core.pages import Page
 from lakehand.core.ports import OperationEnd, OperationFilter
@@ -13,9 +13,9 @@ from lakehand.domain.actions import Action
 from lakehand.domain.errors import NotFound
 from lakehand.domain.operations import LIVE, UNFINISHED, Attempt, Operation, OperationId, Status
 from lakehand.domain.processes import Instant
-from lakehand.domain.rules import Busy, Candidate, DispatchQueue
+from lakehand.domain.rules import Busy, Candidate, Closed, DispatchQueue
 from lakehand.domain.tables import Format, TableId
-from lakehand.store.clock import to_millis, to_time
+from lakehand.store.clock import span_to_millis, to_millis, to_time
 from lakehand.store.compiled_statements import ListStatement
 from lakehand.store.database import Database
 from lakehand.store.documents import from_document
@@ -26,7 +26,6 @@ from lakehand.store.paging import read_page
 from lakehand.store.schema import Id, Millis, attempt, operation, tbl
 from lakehand.store.table_rows import key_of
 
-FEW = 3  # candidates of one table and conflict class
 MOST_WAITING = 1000  # pending operations of one table that are read at once
 LIVE_WORDS = sorted(status.value for status in LIVE)
 UNFINISHED_WORDS = sorted(status.value for status in UNFINISHED)
@@ -35,32 +34,50 @@ c = operation.c
 NOW = bindparam("now", type_=Millis)
 IS_SERVED = and_(tbl.c.paused.is_(False), tbl.c.removed.is_(False))
 IS_WANTED = and_(c.status == Status.PENDING.value, c.cancel_requested.is_(False), c.is_deleted.is_(False))
-IS_READY = and_(IS_WANTED, c.not_before <= NOW, or_(c.lease_until.is_(None), c.lease_until <= NOW))
 
 
-def candidate_query() -> Any:
-    """The first few of each table, alternating the highest priority and the oldest: neither hides the other."""
-    order = [c.urgent.desc(), c.priority.desc(), c.schedule_time, c.operation_id]
-    rank = func.row_number().over(partition_by=[c.tbl_id, c.conflict_class], order_by=order).label("row_rank")
-    ready = select(c.operation_id, c.priority, c.schedule_time, tbl.c.format.label("table_format"), rank)
-    ready_q = ready.join(tbl, tbl.c.id == c.tbl_id).where(IS_READY, IS_SERVED).subquery()
-    r = ready_q.c
-    by_priority = func.row_number().over(order_by=[r.priority.desc(), r.schedule_time, r.operation_id])
-    by_age = func.row_number().over(order_by=[r.schedule_time, r.operation_id])
-    ranks = select(r.operation_id, r.table_format, by_priority.label("by_priority"), by_age.label("by_age"))
-    ranked = ranks.where(r.row_rank <= FEW).subquery()
-    best = case((ranked.c.by_priority < ranked.c.by_age, ranked.c.by_priority), else_=ranked.c.by_age)
-    joined = select(operation, ranked.c.table_format).join(ranked, ranked.c.operation_id == c.operation_id)
-    return joined.order_by(best, ranked.c.by_priority).limit(bindparam("limit"))
+# Coalesced, since MariaDB would read by the index on lease_until, of which nearly all that wait are a part.
+IS_READY = and_(IS_WANTED, c.not_before <= NOW, func.coalesce(c.lease_until, 0) <= NOW)
+NOT_SERVED = select(tbl.c.id).where(or_(tbl.c.paused.is_(True), tbl.c.removed.is_(True)))
+DUE_SINCE = case((c.not_before > c.schedule_time, c.not_before), else_=c.schedule_time)
+# As the rules rank them (``merit`` in domain/rules.py).
+RANK = [
+    (c.priority + (NOW - DUE_SINCE) // bindparam("age_step", type_=Millis)).desc(),
+    c.urgent.desc(),
+    DUE_SINCE,
+    c.operation_id,
+]
 
 
-CANDIDATES = candidate_query()
+def candidate_query(closed: Closed, *, leave_owners_out: bool) -> Any:
+    """The best that nothing closed holds back. It reads each pending row once, and joins only those that it returns."""
+    ready = select(c.operation_id).where(IS_READY, c.tbl_id.not_in(NOT_SERVED))
+    best_q = ready.where(*open_only(closed, leave_owners_out=leave_owners_out)).order_by(*RANK)
+    best = best_q.limit(bindparam("limit")).subquery()
+    full = select(operation, tbl.c.format.label("table_format")).join(best, best.c.operation_id == c.operation_id)
+    return full.join(tbl, tbl.c.id == c.tbl_id).order_by(*RANK)
+
+
+def open_only(closed: Closed, *, leave_owners_out: bool) -> Iterator[ColumnElement[bool]]:
+    if closed.queues:
+        yield c.queue.not_in(sorted(closed.queues))
+    if closed.owners and leave_owners_out:
+        yield c.owner.not_in(sorted(closed.owners))
+    if closed.engines:
+        yield or_(c.job == "", c.engine.not_in(sorted(closed.engines)))
+    for name, action in sorted(closed.pairs):
+        yield or_(c.action != action, c.tbl_id.not_in(select(tbl.c.id).where(tbl.c.format == name)))
+    if closed.slots:
+        slots = [(int(table), kind) for table, _, kind in (slot.partition(":") for slot in sorted(closed.slots))]
+        busy_tables = sorted({table for table, _ in slots})
+        yield or_(c.tbl_id.not_in(busy_tables), tuple_(c.tbl_id, c.conflict_class).not_in(slots))
+
+
 BUSY = (
-    select(c.tbl_id, c.conflict_class, c.queue, c.owner, c.action, c.lease_holder, tbl.c.format)
+    select(c.tbl_id, c.conflict_class, c.queue, c.owner, c.action, c.engine, c.lease_holder, tbl.c.format)
     .join(tbl, tbl.c.id == c.tbl_id)
     .where(c.status.in_(LIVE_WORDS))
 )
-DUE_SINCE = case((c.not_before > c.schedule_time, c.not_before), else_=c.schedule_time)
 DEPTH = (
     select(c.queue, func.count(), func.min(case((c.not_before <= NOW, DUE_SINCE))))
     .join(tbl, tbl.c.id == c.tbl_id)
@@ -123,15 +140,23 @@ class OperationReads:
         rows = self.database.read(lambda tx: tx.execute(UNFINISHED_COUNTS, {"table": table}).all())
         return {str(row[0]): int(row[1]) for row in rows}
 
-    def dispatch_queue(self, *, now: datetime, limit: int) -> DispatchQueue:
-        def read(tx: Connection) -> tuple[Sequence[Row[Any]], Sequence[Row[Any]]]:
-            return tx.execute(CANDIDATES, {"now": to_millis(now), "limit": limit}).all(), tx.execute(BUSY).all()
+    def dispatch_queue(
+        self, *, now: datetime, limit: int, age_step: timedelta, close: Callable[[Sequence[Busy]], Closed]
+    ) -> DispatchQueue:
+        values = {"now": to_millis(now), "limit": limit, "age_step": span_to_millis(age_step)}
 
-        candidates, busy = self.database.read(read)
-        return DispatchQueue(
-            candidates=[Candidate(operation=to_operation(row), format=Format(row.table_format)) for row in candidates],
-            busy=[to_busy(row) for row in busy],
-        )
+        def read(tx: Connection) -> DispatchQueue:
+            busy = [to_busy(row) for row in tx.execute(BUSY)]
+            closed = close(busy)
+            if closed.is_full:
+                return DispatchQueue(candidates=[], busy=busy)
+            found = tx.execute(candidate_query(closed, leave_owners_out=True), values).all()
+            has_more_owners = len(found) == limit
+            if not found and closed.owners:
+                found = tx.execute(candidate_query(closed, leave_owners_out=False), values).all()
+            return DispatchQueue(candidates=[*map(to_candidate, found)], busy=busy, has_more_owners=has_more_owners)
+
+        return self.database.read(read)
 
     def attempts(self, id: OperationId) -> Sequence[Attempt]:
         """In the order of their starts."""
@@ -161,6 +186,10 @@ def to_end(row: Row[Any]) -> OperationEnd:
     )  # fmt: skip
 
 
+def to_candidate(row: Row[Any]) -> Candidate:
+    return Candidate(operation=to_operation(row), format=Format(row.table_format))
+
+
 def to_busy(row: Row[Any]) -> Busy:
     return Busy(
         table=row.tbl_id,
@@ -169,6 +198,7 @@ def to_busy(row: Row[Any]) -> Busy:
         owner=row.owner,
         format=row.format,
         action=Action(row.action),
+        engine=row.engine,
         holder=row.lease_holder or "",
     )
 

@@ -191,7 +191,7 @@ def result_row(result: EvaluationResult, now: int) -> dict[str, Any]:
         "ask": millis_or_none(kept),
         "start": now if result.started else None,
         "look": None if result.deferred else now,
-        "decision": now if result.decided else None,
+        "decision": millis_or_none(result.decided_at),
         "saw": result.saw,
         "new_reason": result.reason,
     }

@@ -47,6 +47,9 @@ class SqlStore(Store):
     def problem(self) -> str:
         return self.database.problem
 
+    def check_writes(self) -> None:
+        self.database.check_writes()
+
     def close(self) -> None:
         self.database.close()
 

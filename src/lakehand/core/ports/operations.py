@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations: stored, claimed, moved and ended."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -21,7 +21,7 @@ from lakehand.domain.operations import (
     Status,
 )
 from lakehand.domain.processes import Instant, Json
-from lakehand.domain.rules import DispatchQueue
+from lakehand.domain.rules import Busy, Closed, DispatchQueue
 from lakehand.domain.tables import TableId
 
 
@@ -72,12 +72,14 @@ class Operations(Protocol):
     def add(self, new: NewOperation, *, now: datetime, event: Event | None = None) -> tuple[Operation, bool]:
         """Store it, or find the one that has this (table, instant). True when it was stored. The event comes along."""
 
-    def dispatch_queue(self, *, now: datetime, limit: int) -> DispatchQueue:
-        """The candidates for dispatch, and every live operation over all instances.
+    def dispatch_queue(
+        self, *, now: datetime, limit: int, age_step: timedelta, close: Callable[[Sequence[Busy]], Closed]
+    ) -> DispatchQueue:
+        """The candidates for dispatch, and every live operation over all instances, which ``close`` is called with.
 
-        Candidates are pending, due and unleased operations of tables that are not paused or removed: the best by
-        priority and age, at most a few per table and conflict class, so that one table with a thousand plans hides
-        no other.
+        Candidates are pending, due and unleased operations of tables that are not paused or removed, and that are in
+        nothing that is closed: the best of them by the dispatch rules, however many others wait. Owners that have
+        their share come when no other owner has a candidate.
         """
 
     def claim(

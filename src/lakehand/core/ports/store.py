@@ -36,5 +36,8 @@ class Store(Protocol):
     def problem(self) -> str:
         """Why nothing can be stored right now; empty while writes work, as far as is known."""
 
+    def check_writes(self) -> None:
+        """Raise Unavailable unless the database takes writes now. Cheap, and changes nothing."""
+
     def close(self) -> None:
         """Give all connections back."""

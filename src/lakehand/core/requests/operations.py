@@ -38,8 +38,8 @@ class OperationRequests:
         detail: dict[str, Json] = {"action": str(action), "dry_run": dry_run, "confirm": confirm}
         detail |= {"instant": str(instant)} if instant else {}
         detail |= {PARAMETER: str(verify_rows)} if verify_rows is not RowMode.OFF else {}
-        with self.audit.record(request_of(caller, "operation.submit", table, detail=detail)) as outcome:
-            need_table(caller, table)
+        request = request_of(caller, "operation.submit", table, detail=detail)
+        with self.audit.record(request, lambda: need_table(caller, table)) as outcome:
             operation, is_new = self.operations.submit(
                 table, action, instant, parameters or {}, origin=caller.name, dry_run=dry_run, confirm=confirm,
                 verify_rows=verify_rows,
@@ -52,8 +52,7 @@ class OperationRequests:
         known, table = self.known(id)
         verb = "operation.remove" if delete else "operation.cancel"
         request = request_of(caller, verb, table, operation=id, before=operation_state(known))
-        with self.audit.record(request) as outcome:
-            need_table(caller, table)
+        with self.audit.record(request, lambda: need_table(caller, table)) as outcome:
             operation = self.operations.cancel(id, by=caller.name, delete=delete)
             outcome.after = operation_state(operation)
         return operation
@@ -68,8 +67,7 @@ class OperationRequests:
     def retry(self, caller: Caller, id: OperationId) -> Operation:
         known, table = self.known(id)
         request = request_of(caller, "operation.retry", table, operation=id, before=operation_state(known))
-        with self.audit.record(request) as outcome:
-            need_table(caller, table)
+        with self.audit.record(request, lambda: need_table(caller, table)) as outcome:
             operation = self.operations.retry(id, by=caller.name)
             outcome.after = operation_state(operation)
         return operation

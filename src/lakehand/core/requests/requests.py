@@ -54,9 +54,7 @@ class Requests:
         self.catalog_service.get(name)
         detail = {"dry_run": dry_run, "accept_empty": accept_empty}
         request = AuditRequest(caller=caller, action="catalog.sync", subject=name, detail=detail)
-        with self.audit.record(request) as outcome:
-            caller.need(Role.OPERATOR)
-            caller.need_everything()
+        with self.audit.record(request, lambda: need_operator_of_all(caller)) as outcome:
             report = self.catalog_service.sync(name, dry_run=dry_run, accept_empty=accept_empty, by=caller.name)
             counts = {"added": report.added, "renamed": report.renamed, "retired": report.retired}
             outcome.after = {"problem": report.problem, **{key: len(names) for key, names in counts.items()}}
@@ -69,21 +67,22 @@ class Requests:
             caller=caller, action="alert.silence", subject=cause.title, table=cause.table, operation=cause.operation,
             detail={"alert": id, "seconds": duration.total_seconds()},
         )  # fmt: skip
-        with self.audit.record(request) as outcome:
+
+        def allow() -> None:
             caller.need(Role.OPERATOR)
             if cause.owner:
                 caller.need_owner(cause.owner)
             else:
                 caller.need_everything()
+
+        with self.audit.record(request, allow) as outcome:
             silenced = self.alert_service.silence(id, duration, by=caller.name)
             outcome.after = {"until": f"{silenced.silenced_until:%Y-%m-%dT%H:%M:%SZ}"}
         return silenced
 
     def test_alerts(self, caller: Caller, receiver: str | None) -> Sequence[TestResult]:
         request = AuditRequest(caller=caller, action="alert.test", subject=receiver or "all receivers")
-        with self.audit.record(request) as outcome:
-            caller.need(Role.OPERATOR)
-            caller.need_everything()
+        with self.audit.record(request, lambda: need_operator_of_all(caller)) as outcome:
             results = self.alert_service.test(receiver, by=caller.name)
             outcome.after = {one.receiver: one.problem or "sent" for one in results}
         return results
@@ -93,18 +92,14 @@ class Requests:
         request = AuditRequest(
             caller=caller, action="instance.drain", subject=self.drain_service.holder, detail=detail
         )  # fmt: skip
-        with self.audit.record(request) as outcome:
-            caller.need(Role.OPERATOR)
-            caller.need_everything()
+        with self.audit.record(request, lambda: need_operator_of_all(caller)) as outcome:
             report = self.drain_service.begin(by=caller.name, timeout=timeout)
             outcome.after = {"state": str(report.state), "operations": report.operations}
         return report
 
     def end_drain(self, caller: Caller) -> DrainReport:
         request = AuditRequest(caller=caller, action="instance.resume", subject=self.drain_service.holder)
-        with self.audit.record(request) as outcome:
-            caller.need(Role.OPERATOR)
-            caller.need_everything()
+        with self.audit.record(request, lambda: need_operator_of_all(caller)) as outcome:
             report = self.drain_service.end(by=caller.name)
             outcome.after = {"state": str(report.state)}
         return report
@@ -113,3 +108,8 @@ class Requests:
         """What people asked for, newest first. It names people and addresses, so that viewers do not see it."""
         caller.need(Role.OPERATOR)
         return self.audit.list(wanted, limit=limit, cursor=cursor)
+
+
+def need_operator_of_all(caller: Caller) -> None:
+    caller.need(Role.OPERATOR)
+    caller.need_everything()

@@ -27,10 +27,13 @@ class TableRequests:
         request = AuditRequest(
             caller=caller, action="table.add", subject=spec.table_name or spec.location, detail=spec_state(spec)
         )
-        with self.audit.record(request) as outcome:
+
+        def allow() -> None:
             caller.need(Role.OPERATOR)
             caller.need_owner(spec.owner)
             check_extra_locations(caller, spec.properties)
+
+        with self.audit.record(request, allow) as outcome:
             table, is_new = self.tables.add(spec, by=caller.name)
             outcome.after = {"table": table.id, "new": is_new}
         return table, is_new
@@ -40,32 +43,35 @@ class TableRequests:
         request = request_of(
             caller, verb_of(changes), table, detail=changed_state(changes), before=same_fields(table, changes)
         )
-        with self.audit.record(request) as outcome:
+
+        def allow() -> None:
             need_table(caller, table)
             if changes.owner is not None:
                 caller.need_owner(changes.owner)
             check_extra_locations(caller, changes.properties or {}, table.spec.properties)
+
+        with self.audit.record(request, allow) as outcome:
             changed = self.tables.change(id, changes, by=caller.name)
             outcome.after = same_fields(changed, changes)
         return changed
 
     def remove(self, caller: Caller, id: TableId) -> None:
         table = self.tables.get(id)
-        with self.audit.record(request_of(caller, "table.remove", table, before=spec_state(table.spec))):
-            need_table(caller, table)
+        request = request_of(caller, "table.remove", table, before=spec_state(table.spec))
+        with self.audit.record(request, lambda: need_table(caller, table)):
             self.tables.remove(id, by=caller.name)
 
     def evaluate(self, caller: Caller, id: TableId) -> Table:
         table = self.tables.get(id)
-        with self.audit.record(request_of(caller, "table.evaluate", table)):
-            need_table(caller, table)
+        request = request_of(caller, "table.evaluate", table)
+        with self.audit.record(request, lambda: need_table(caller, table)):
             return self.tables.evaluate_now(id, by=caller.name)
 
     def clear(self, caller: Caller, id: TableId) -> Sequence[OperationId]:
         """Remove every unfinished operation of a table."""
         table = self.tables.get(id)
-        with self.audit.record(request_of(caller, "table.clear", table)) as outcome:
-            need_table(caller, table)
+        request = request_of(caller, "table.clear", table)
+        with self.audit.record(request, lambda: need_table(caller, table)) as outcome:
             removed = self.operations.clear(table, by=caller.name)
             outcome.after = {"removed": len(removed)}
         return removed

@@ -34,8 +34,7 @@ class TokenRequests:
         detail: dict[str, Json] = {"role": str(role), "owner": owner}
         detail |= {"seconds": life.total_seconds()} if life else {}
         request = AuditRequest(caller=caller, action="token.create", subject=name, detail=detail)
-        with self.audit.record(request) as outcome:
-            need_admin(caller)
+        with self.audit.record(request, lambda: need_admin(caller)) as outcome:
             self.check(name, role, owner, life)
             secret = PREFIX + secrets.token_urlsafe(32)
             now = self.access.store.clock.now()
@@ -68,8 +67,7 @@ class TokenRequests:
             caller=caller, action="token.revoke", subject=token.name, detail={"token": id},
             before={"revoked": token.revoked_at is not None},
         )  # fmt: skip
-        with self.audit.record(request) as outcome:
-            need_admin(caller)
+        with self.audit.record(request, lambda: need_admin(caller)) as outcome:
             revoked = self.access.store.tokens.revoke(id, now=self.access.store.clock.now())
             self.note(caller, "token.revoked", f"token {id} of {token.name} was revoked by {caller.name}")
             outcome.after = {"revoked": True}
