@@ -38,7 +38,7 @@ def reason(table: Path, **properties: str) -> str:
     return factory.trigger(MemoryRuntime(table, properties=properties), COMPACTION).reason
 
 
-def admitted(table: Path, run_times: int = 0, **properties: str) -> TableProcess:
+def admitted(table: Path, run_times: int = 0, /, **properties: str) -> TableProcess:
     factory, runtime = HudiProcessFactory(), MemoryRuntime(table, properties=properties)
     factory.open({})
     wanted = factory.trigger(runtime, COMPACTION)
@@ -48,7 +48,7 @@ def admitted(table: Path, run_times: int = 0, **properties: str) -> TableProcess
     return process
 
 
-def guard(table: Path, run_times: int = 0, **properties: str) -> Any:
+def guard(table: Path, run_times: int = 0, /, **properties: str) -> Any:
     return admitted(table, run_times, **properties).parameters.get("stray_keys")
 
 
@@ -119,7 +119,7 @@ def test_the_result_says_how_many_keys_were_stray_and_what_became_of_them(orders
     done = finish(orders, ORDERS_V9, "commit")
 
     def told(**counted: Any) -> str:
-        result = {"instants": [ORDERS_V9], **({"stray_keys": counted} if counted else {})}
+        result: dict[str, Any] = {"instants": [ORDERS_V9], **({"stray_keys": counted} if counted else {})}
         verdict = HudiProcessFactory().verify(MemoryRuntime(orders, properties=FILE_LOCK), process, result)
         assert verdict.finding is Finding.DONE
         return verdict.reason

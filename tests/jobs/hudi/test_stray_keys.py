@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keys that were deleted, and written again while a compaction plan was pending: each is one row later, or none."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehand.jobs.hudi import stray_keys
+from lakehand.jobs.job import Job
 from lakehand.spi import Finding, Scheduling
 from tests import hudi_tables as hudi
 from tests.jobs.hudi.conftest import OFF
@@ -130,9 +132,14 @@ def test_each_index_is_right_after_a_compaction_beside_writes(index: str, spark:
 def test_our_own_plan_is_checked_too_and_a_plan_without_deletes_costs_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, looked_at = tmp_path / "orders", []
-    real = stray_keys.stray_keys
-    monkeypatch.setattr(stray_keys, "stray_keys", lambda *given: looked_at.append(given[2]) or real(*given))
+    path, real = tmp_path / "orders", stray_keys.stray_keys
+    looked_at: list[Sequence[str]] = []
+
+    def look(job: Job, location: str, partitions: Sequence[str]) -> int:
+        looked_at.append(partitions)
+        return real(job, location, partitions)
+
+    monkeypatch.setattr(stray_keys, "stray_keys", look)
     by_service = Service(spark=spark, path=path, scheduling=Scheduling.SERVICE, properties={**SERVICE, **LOCKING})
     with writer(spark, path, "1.2.0") as write:
         write(1, ROWS)
@@ -165,24 +172,23 @@ def test_a_writer_that_is_always_writing_is_left_alone_and_the_keys_are_reported
 
 
 @pytest.mark.long
-def test_a_compaction_that_takes_too_long_under_the_lock_is_done_without_it(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_compaction_that_takes_too_long_under_the_lock_gives_it_back_and_is_done_without_it(
+    spark: SparkSession, tmp_path: Path
 ) -> None:
-    path, real = tmp_path / "orders", stray_keys.stray_keys
+    path = tmp_path / "orders"
     with writer(spark, path, "1.2.0") as write:
         write_again_beside_a_plan(write)
     service = Service(spark=spark, path=path, properties={**LOCKING, SETTING: "lock"})
     process = service.admitted("compaction")
-    process.parameters["lock_limit"] = 0.01  # type: ignore[index]
 
-    result = service.execute(process)
+    with pytest.raises(stray_keys.LockLimitReached):
+        service.execute(replace(process, parameters={**process.parameters, "lock_limit": 0.01}))
+    assert not (path / ".hoodie" / "lock").exists()
+    hudi.let_heartbeats_expire(path)
+    again = service.admitted_again(process)
+    result = service.execute(again)
 
-    assert result["stray_keys"]["found"] == 2
-    assert result["stray_keys"]["left"] == 0
-    assert real(job_of(service, process), str(path), ["p0", "p1"]) == 0
-
-
-def job_of(service: Service, process: Any) -> Any:
-    from lakehand.jobs.job import Job
-
-    return Job(service.spark.newSession(), dict(process.parameters))
+    assert again.parameters["stray_keys"] == "heal"
+    assert (result["stray_keys"]["found"], result["stray_keys"]["left"]) == (2, 0)
+    job = Job(spark.newSession(), dict(process.parameters))
+    assert stray_keys.stray_keys(job, str(path), ["p0", "p1"]) == 0

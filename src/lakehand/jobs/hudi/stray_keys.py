@@ -35,7 +35,13 @@ _DELTA_COMMIT = re.compile(r"(\d{14}|\d{17})(?:_\d+)?\.deltacommit")
 _LOG_FILE = re.compile(r".*_(\d{14}|\d{17})(?:\.[a-z]+)?\.log\..*")
 
 Rows = list[dict[str, Any]]
+
+
 Execute = Callable[[str, calls.Arguments], Rows]
+
+
+class LockLimitReached(Exception):
+    """The writers have waited long enough for this compaction."""
 
 
 @dataclass
@@ -80,10 +86,13 @@ class StrayKeyGuard:
                 return rows
         except rollbacks.WriterBusy as busy:
             self.job.log(f"{instant} is executed beside the writers: {busy}")
-        except (Py4JError, PySparkException):
+        except (Py4JError, PySparkException) as error:
             if not limit.is_over:
                 raise
-            self.job.log(f"{instant} takes longer than {limit.seconds:g} s, and is executed without the lock")
+            if instant in timelines.pending(self.job.session, self.location, "compaction"):
+                # Hudi lets nobody run it again until the heartbeat of this attempt is old.
+                why = f"{instant} takes longer than {limit.seconds:g} s, and is executed beside the writers next time"
+                raise LockLimitReached(why) from error
         return None
 
     def _execute_beside_writers(self, instant: str, partitions: Sequence[str], *, may_heal: bool) -> Rows:
