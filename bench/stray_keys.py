@@ -68,7 +68,7 @@ class Table:
         data = [(key, f"p{key % 2}", number, f"commit {number}", number) for key in keys]
         frame = self.spark.createDataFrame(data, hudi.SCHEMA).coalesce(1)
         began = time.perf_counter()
-        frame.write.format("hudi").options(**self.options, **operation).mode("append").save(str(self.path))
+        frame.write.format("hudi").options(**{**self.options, **operation}).mode("append").save(str(self.path))
         self.seconds.append(time.perf_counter() - began)
         for key in keys:
             if is_delete:

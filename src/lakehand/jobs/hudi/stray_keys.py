@@ -7,8 +7,8 @@ takes the key into a base file.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import reduce
 from threading import Event, Thread
@@ -22,7 +22,7 @@ from pyspark.sql.functions import broadcast, col
 
 from lakehand.jobs.hudi import calls, checks, rollbacks, timelines
 from lakehand.jobs.job import Job
-from lakehand.jobs.spark import list_folder
+from lakehand.jobs.spark import ListedFile, list_folder
 
 LOCK, HEAL, REPORT = "lock", "heal", "report"
 QUIET_TIMEOUT = 120.0  # seconds to wait for a moment without writes
@@ -35,8 +35,6 @@ _DELTA_COMMIT = re.compile(r"(\d{14}|\d{17})(?:_\d+)?\.deltacommit")
 _LOG_FILE = re.compile(r".*_(\d{14}|\d{17})(?:\.[a-z]+)?\.log\..*")
 
 Rows = list[dict[str, Any]]
-
-
 Execute = Callable[[str, calls.Arguments], Rows]
 
 
@@ -87,9 +85,9 @@ class StrayKeyGuard:
         except rollbacks.WriterBusy as busy:
             self.job.log(f"{instant} is executed beside the writers: {busy}")
         except (Py4JError, PySparkException) as error:
-            if not limit.is_over:
-                raise
             if instant in timelines.pending(self.job.session, self.location, "compaction"):
+                if not limit.is_over:
+                    raise
                 # Hudi lets nobody run it again until the heartbeat of this attempt is old.
                 why = f"{instant} takes longer than {limit.seconds:g} s, and is executed beside the writers next time"
                 raise LockLimitReached(why) from error
@@ -185,27 +183,37 @@ def inside_the_lock(job: Job) -> calls.Arguments:
 
 def partitions_with_deletes(job: Job, location: str, instant: str) -> list[str]:
     """Those where the plan's logs have deletes, by the commits that wrote them. A commit that is gone may have some."""
-    folder = timelines.folder(job.session, location)
-    plan = checks.read_document(job, f"{folder}/{instant}.compaction.requested")
-    logs = {name.rpartition("/")[2]: one for one in plan.get("operations") or () for name in one["deltaFilePaths"]}
-    first = min((found[1].ljust(17, "0") for name in logs if (found := _LOG_FILE.fullmatch(name))), default="")
+    files = list_folder(job.session, timelines.folder(job.session, location))
+    requested = [file for file in files if file.name == f"{instant}.compaction.requested"]
+    operations = [one for file in requested for one in checks.read_document(job, file.path).get("operations") or ()]
+    partitions = {
+        name.rpartition("/")[2]: one.get("partitionPath") or ""
+        for one in operations
+        for name in one.get("deltaFilePaths") or ()
+    }
     known: set[str] = set()
-    partitions: set[str] = set()
-    for stat in write_stats(job, folder, first):
-        names = {str(stat.get("path") or "").rpartition("/")[2], *(stat.get("logFiles") or ())} & logs.keys()
+    found: set[str] = set()
+    for stat in write_stats(job, files, first_instant(partitions)):
+        names = {str(stat.get("path") or "").rpartition("/")[2], *(stat.get("logFiles") or ())} & partitions.keys()
         known |= names
         if int(stat.get("numDeletes") or 0):
-            partitions |= {logs[name]["partitionPath"] or "" for name in names}
-    return sorted(partitions | {logs[name]["partitionPath"] or "" for name in logs.keys() - known})
+            found |= {partitions[name] for name in names}
+    return sorted(found | {partitions[name] for name in partitions.keys() - known})
 
 
-def write_stats(job: Job, timeline: str, first: str) -> Iterator[dict[str, Any]]:
+def first_instant(logs: Iterable[str]) -> str:
+    """Names of log files have the instant of their commit, or in tables of version 6 that of the base file before."""
+    return min((found[1].ljust(17, "0") for name in logs if (found := _LOG_FILE.fullmatch(name))), default="")
+
+
+def write_stats(job: Job, timeline: Iterable[ListedFile], first: str) -> Iterator[dict[str, Any]]:
     """Of the delta commits since an instant."""
-    for file in list_folder(job.session, timeline):
+    for file in timeline:
         found = _DELTA_COMMIT.fullmatch(file.name)
-        if found and found[1].ljust(17, "0") >= first:
-            document = checks.read_document(job, file.path)
-            yield from (stat for stats in (document.get("partitionToWriteStats") or {}).values() for stat in stats)
+        if found and file.size and found[1].ljust(17, "0") >= first:
+            with suppress(FileNotFoundError):  # a writer has archived it meanwhile
+                stats = checks.read_document(job, file.path).get("partitionToWriteStats") or {}
+                yield from (stat for group in stats.values() for stat in group)
 
 
 def stray_keys(job: Job, location: str, partitions: Sequence[str]) -> int:
