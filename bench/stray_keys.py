@@ -51,7 +51,7 @@ class Table:
 
     @property
     def lock(self) -> dict[str, str]:
-        return {**file_lock(str(self.path.parent / f"{self.path.name}-lock"))}
+        return file_lock(str(self.path / ".hoodie"))
 
     @property
     def options(self) -> dict[str, str]:

@@ -84,13 +84,13 @@ class StrayKeyGuard:
                 return rows
         except rollbacks.WriterBusy as busy:
             self.job.log(f"{instant} is executed beside the writers: {busy}")
-        except (Py4JError, PySparkException) as error:
+        except (Py4JError, PySparkException):
             if instant in timelines.pending(self.job.session, self.location, "compaction"):
                 if not limit.is_over:
                     raise
                 # Hudi lets nobody run it again until the heartbeat of this attempt is old.
                 why = f"{instant} takes longer than {limit.seconds:g} s, and is executed beside the writers next time"
-                raise LockLimitReached(why) from error
+                raise LockLimitReached(why) from None
         return None
 
     def _execute_beside_writers(self, instant: str, partitions: Sequence[str], *, may_heal: bool) -> Rows:
