@@ -45,7 +45,7 @@ class Table:
     spark: SparkSession
     path: Path
     index: str
-    chance: random.Random
+    random: random.Random
     rows: dict[int, int] = field(default_factory=dict)  # key → the number of its last write
     seconds: list[float] = field(default_factory=list)
 
@@ -62,8 +62,8 @@ class Table:
 
     def commit(self, number: int) -> None:
         """Everything at first; then a delete or an upsert of a few keys, whether they are there or not."""
-        is_delete = number > 1 and self.chance.random() < 0.4
-        keys = self.chance.sample(range(KEYS), KEYS // 6) if number > 1 else list(range(KEYS))
+        is_delete = number > 1 and self.random.random() < 0.4
+        keys = self.random.sample(range(KEYS), KEYS // 6) if number > 1 else list(range(KEYS))
         operation = {"hoodie.datasource.write.operation": "delete" if is_delete else "upsert"}
         data = [(key, f"p{key % 2}", number, f"commit {number}", number) for key in keys]
         frame = self.spark.createDataFrame(data, hudi.SCHEMA).coalesce(1)

@@ -118,14 +118,14 @@ def test_the_result_says_how_many_keys_were_stray_and_what_became_of_them(orders
     process = admitted(orders, **FILE_LOCK)
     done = finish(orders, ORDERS_V9, "commit")
 
-    def told(**counted: Any) -> str:
+    def reason_with(**counted: Any) -> str:
         result: dict[str, Any] = {"instants": [ORDERS_V9], **({"stray_keys": counted} if counted else {})}
         verdict = HudiProcessFactory().verify(MemoryRuntime(orders, properties=FILE_LOCK), process, result)
         assert verdict.finding is Finding.DONE
         return verdict.reason
 
     plan = {"plan": ORDERS_V9, "file": done}
-    sentences.check("compacted", told(), **plan)
-    sentences.check("compacted twice", told(found=7, left=0, healed_by=["1"]), **plan, found=7)
-    sentences.check("compacted, with stray keys", told(found=7, left=7, why="WriterBusy"), **plan, left=7)
-    sentences.check("compacted, and not looked at", told(found=0, left=0, why="WriterBusy"), **plan)
+    sentences.check("compacted", reason_with(), **plan)
+    sentences.check("compacted twice", reason_with(found=7, left=0, healed_by=["1"]), **plan, found=7)
+    sentences.check("compacted, with stray keys", reason_with(found=7, left=7, why="WriterBusy"), **plan, left=7)
+    sentences.check("compacted, and not looked at", reason_with(found=0, left=0, why="WriterBusy"), **plan)

@@ -43,8 +43,8 @@ def writers_index(snapshot: HudiSnapshot, config: TableConfig) -> str:
 
     That the metadata table has a record index does not show that the writers look into it.
     """
-    told = config.text(settings.INDEX_TYPE.key) or snapshot.properties.get(settings.INDEX_TYPE.key, "")
-    return told.strip().upper() or (BUCKET if has_buckets(snapshot) else "")
+    named = config.text(settings.INDEX_TYPE.key) or snapshot.properties.get(settings.INDEX_TYPE.key, "")
+    return named.strip().upper() or (BUCKET if has_buckets(snapshot) else "")
 
 
 def has_buckets(snapshot: HudiSnapshot) -> bool:
