@@ -22,6 +22,7 @@ from bench import (
     rewrites,
     routing,
     rows,
+    stray_keys,
     watching,
     writers,
 )
@@ -43,9 +44,10 @@ BENCHES: Benches = {
     "requests": requests.run,
     "races": races.run,
     "dispatch": dispatch.run,
+    "stray-keys": stray_keys.run,
 }
 # These take minutes: only by name.
-LONG = ("writers", "pages", "watching", "commits", "rows", "rewrites", "routing", "races", "dispatch")
+LONG = ("writers", "pages", "watching", "commits", "rows", "rewrites", "routing", "races", "dispatch", "stray-keys")
 
 
 def main() -> None:
@@ -56,11 +58,15 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small and short: to see that it works, not for figures")
     parser.add_argument("--json", type=Path, metavar="FILE", help="store the figures here, too")
     parser.add_argument("--large", action="store_true", help="of rewrites: tables of about 2 GB, fewer rounds")
-    parser.add_argument("--only", metavar="NAMES", default="", help="of races: these tables, separated by commas")
+    parser.add_argument(
+        "--only", metavar="NAMES", default="", help="of races and stray-keys: these, separated by commas"
+    )
     commit_events.add_options(parser)
     wanted = parser.parse_args()
     benches: Benches = {**BENCHES, "commits": partial(commit_events.run, wanted=wanted)}
-    benches["races"] = partial(races.run, names=[name for name in wanted.only.split(",") if name])
+    names = [name for name in wanted.only.split(",") if name]
+    benches["races"] = partial(races.run, names=names)
+    benches["stray-keys"] = partial(stray_keys.run, names=names)
     benches["rewrites"] = partial(rewrites.run, large=wanted.large)
     figures: list[report.Figure] = []
     for name, run in benches.items():

@@ -7,13 +7,16 @@ from pathlib import Path
 from lakehand.engines.spark.jars import ensure, jars_of, silent
 from lakehand.engines.spark.known_jars import DRIVERS, FORMATS, STORAGE_JARS, Jar
 
-OLD_HUDI = Jar(
-    organisation="org.apache.hudi",
-    module="hudi-spark3.5-bundle_2.12",
-    version="0.15.0",
-    size=109001611,
-    sha256="aab6ecdb5c65fcd20406b980b31ccec294fae95693de947d5778f0b3fb4e302a",
-)
+OLD_HUDIS = {
+    version: Jar(
+        organisation="org.apache.hudi", module="hudi-spark3.5-bundle_2.12", version=version, size=size, sha256=sha256
+    )
+    for version, size, sha256 in (
+        ("0.15.0", 109001611, "aab6ecdb5c65fcd20406b980b31ccec294fae95693de947d5778f0b3fb4e302a"),
+        ("1.0.2", 110844131, "2c2ab65a11e91265e4b7346f954448c46df52d66fb72f52dad83767b621deae8"),
+        ("1.1.1", 80205727, "5470908f0d26897fb6e0768790e6c75e3d05d2fa013f7d81c8f90c74056d1604"),
+    )
+}
 YARN = (
     Jar(
         organisation="org.apache.hadoop",
@@ -59,7 +62,9 @@ YARN = (
     ),
 )
 TEST_JARS: dict[str, tuple[Jar, ...]] = {
-    "hudi-0.15": (OLD_HUDI,),  # writes tables of timeline layout 1
+    "hudi-0.15": (OLD_HUDIS["0.15.0"],),  # writes tables of timeline layout 1
+    "hudi-1.0.2": (OLD_HUDIS["1.0.2"],),
+    "hudi-1.1.1": (OLD_HUDIS["1.1.1"],),
     "yarn": YARN,  # its ResourceManager and NodeManager; the rest is in pyspark
     **{f"jdbc-{name}": (jar,) for name, jar in DRIVERS.items()},  # an Iceberg JDBC catalog there
     "s3": tuple(jar for jars in STORAGE_JARS["3.5"]["s3"].values() for jar in jars),  # tables on an S3 server

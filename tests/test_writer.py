@@ -11,6 +11,7 @@ import pytest
 
 from lakehand.writer import COPY_ON_WRITE, file_lock, hudi_options, is_ready
 
+pytestmark = pytest.mark.filterwarnings("ignore:compaction of a merge-on-read table without index")
 URL = "http://lakehand:9091"
 NOBODY = "http://127.0.0.1:9"
 EVERYTHING = ("compaction", "clustering", "clean")
@@ -193,12 +194,39 @@ def test_every_value_is_text_as_spark_wants_it() -> None:
     assert options["hoodie.clustering.async.max.commits"] == "2"
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"), [("bucket", "BUCKET"), ("record", "RECORD_INDEX"), ("simple", "SIMPLE"), ("SIMPLE", "SIMPLE")]
+)
+@pytest.mark.filterwarnings("error")
+def test_a_writer_that_names_its_index_gets_it_and_no_warning(name: str, kind: str) -> None:
+    options = hudi_options(URL, index=name)
+
+    assert options["hoodie.index.type"] == kind
+    assert options.get("hoodie.metadata.record.index.enable", "false") == ("true" if name == "record" else "false")
+
+
+def test_deferred_compaction_with_hudis_default_index_is_warned_of() -> None:
+    with pytest.warns(UserWarning, match="looks only into base files"):
+        options = hudi_options(URL)
+
+    assert "hoodie.index.type" not in options
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_writer_whose_compactions_are_not_deferred_is_not_warned() -> None:
+    hudi_options(URL, actions=["clean"], lock=LOCK)
+    hudi_options(URL, actions=["compaction"], table_type=COPY_ON_WRITE)
+    hudi_options(NOBODY, actions=["compaction"], fallback="inline", timeout=0.1)
+
+
 def test_the_documented_options_are_the_real_ones() -> None:
     page = (Path(__file__).parents[1] / "docs" / "hudi.md").read_text(encoding="utf-8")
     newer, older = re.findall(r"^```properties\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
 
-    assert read(newer) == hudi_options(URL, hudi_version="1.2.1", actions=EVERYTHING, lock=LOCK)
-    assert read(older) == hudi_options(URL, hudi_version="0.15.0", actions=["compaction", "clustering"], lock=LOCK)
+    assert read(newer) == hudi_options(URL, hudi_version="1.2.1", actions=EVERYTHING, lock=LOCK, index="bucket")
+    assert read(older) == hudi_options(
+        URL, hudi_version="0.15.0", actions=["compaction", "clustering"], lock=LOCK, index="bucket"
+    )
 
 
 def read(properties: str) -> dict[str, str]:

@@ -23,6 +23,17 @@ NO_LOCK = (
     "clustering without lock=...: Hudi refuses this writer's updates of files that a pending clustering plan names, "
     "until the plan has run. With a lock that Lakehand shares, as lock=file_lock(folder), the writer always wins"
 )
+NO_INDEX = (
+    "compaction of a merge-on-read table without index=...: Hudi's default index looks only into base files. A key "
+    "that was deleted, and comes back while a compaction plan is pending, can become two rows or lose its next delete. "
+    'index="bucket" (for new tables) and index="record" have no such keys; index="SIMPLE" keeps the default'
+)
+# A record index takes a key for the same in all partitions. Both its switch and its type are needed: with the switch
+# alone the writer keeps the index and looks elsewhere, and readers who ask for a key do not find it.
+INDEXES: Mapping[str, Mapping[str, str]] = {
+    "bucket": {"hoodie.index.type": "BUCKET"},
+    "record": {"hoodie.index.type": "RECORD_INDEX", "hoodie.metadata.record.index.enable": "true"},
+}
 ALONE = ("InProcessLockProvider", "NoopLockProvider")  # locks that no other process sees
 
 
@@ -40,6 +51,7 @@ def hudi_options(
     max_delta_commits: int = 5,
     max_commits: int = 4,
     lock: Mapping[str, str] | None = None,
+    index: str | None = None,
     fallback: str | None = None,
     timeout: float = 2.0,
 ) -> dict[str, str]:
@@ -49,19 +61,21 @@ def hudi_options(
     timeline. ``max_delta_commits`` says how often a compaction is planned, ``max_commits`` a clustering. ``lock`` are
     the table's ``hoodie.write.lock.*`` options, see ``file_lock``. With a lock this writer wins against a clustering
     of the same files; without one Hudi refuses its updates while a clustering plan is pending, and a warning says so.
+    ``index`` is "bucket" (for new tables), "record", or an index type of Hudi. With the default one, keys that come
+    back after a delete can become two rows beside a pending compaction plan, and a warning says so.
     With ``fallback="inline"`` the service is contacted first, for at most ``timeout`` seconds: if it does not answer,
     the writer does everything itself, as without Lakehand.
     """
     plan = WriterPlan(
         url=checked_url(url), version=parsed_version(hudi_version), actions=checked_actions(actions),
         table_type=checked_table_type(table_type), owner=owner, queue=queue, token=token, callback_key=callback_key,
-        max_delta_commits=max_delta_commits, max_commits=max_commits, lock=lock or {},
+        max_delta_commits=max_delta_commits, max_commits=max_commits, lock=lock or {}, index=checked_index(index),
     )  # fmt: skip
     if fallback not in (None, INLINE):
         raise ValueError(f'fallback is {fallback!r}: use "{INLINE}", or leave it out')
     away = fallback == INLINE and not is_ready(url, timeout=timeout)
     named = {"hoodie.database.name": database} if database else {}
-    return {**named, **(inline(plan) if away else connected(plan)), **locking(plan)}
+    return {**named, **(inline(plan) if away else connected(plan)), **plan.index, **locking(plan)}
 
 
 def file_lock(folder: str) -> dict[str, str]:
@@ -122,6 +136,7 @@ class WriterPlan:
     max_delta_commits: int = 5
     max_commits: int = 4
     lock: Mapping[str, str] = field(default_factory=dict)
+    index: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def compacts(self) -> bool:
@@ -167,6 +182,8 @@ def commit_callback(plan: WriterPlan) -> dict[str, str]:
 def compaction(plan: WriterPlan) -> dict[str, str]:
     if not plan.compacts:
         return {}
+    if not plan.index:
+        warnings.warn(NO_INDEX, stacklevel=4)
     return {
         # With the client on, "inline" sends a request after every commit, which repeats a lost one.
         "hoodie.compact.inline": flag(plan.uses_client),
@@ -274,6 +291,12 @@ def checked_table_type(name: str) -> str:
     if name not in TABLE_TYPES:
         raise ValueError(f"{name!r} is not a Hudi table type: {' or '.join(TABLE_TYPES)}")
     return name
+
+
+def checked_index(name: str | None) -> Mapping[str, str]:
+    if name and not re.fullmatch(r"\w+", name):
+        raise ValueError(f"{name!r} is no index of Hudi: use one of {', '.join(INDEXES)}, or a type such as SIMPLE")
+    return INDEXES.get(name, {"hoodie.index.type": name.upper()}) if name else {}
 
 
 def parsed_version(text: str) -> tuple[int, ...]:

@@ -81,9 +81,9 @@ def test_version_answers_with_and_without_a_service(type_in: Run, url: str, sent
 
 @pytest.mark.parametrize("version", ["1.2.1", "1.2.0"])
 def test_the_printed_options_are_those_that_a_writer_is_given(type_in: Run, version: str) -> None:
-    printed = answer(type_in("hudi-options", "-V", version, "--format", "json"))
+    printed = answer(type_in("hudi-options", "-V", version, "--index", "bucket", "--format", "json"))
 
-    assert printed == hudi_options("http://127.0.0.1:9091", hudi_version=version)
+    assert printed == hudi_options("http://127.0.0.1:9091", hudi_version=version, index="bucket")
 
 
 def test_options_are_printed_as_properties_and_as_python(type_in: Run) -> None:

@@ -15,6 +15,7 @@ from lakehand.domain.operations import Handle
 from lakehand.engines.spark import spool as service
 from lakehand.engines.spark.engine import status_of
 from lakehand.jobs import spool as driver
+from lakehand.jobs.held_locks import release_left
 from lakehand.spi.engines import EngineState, LeaseGrant, Work
 
 H = Handle("7-1")
@@ -178,3 +179,17 @@ def test_old_results_logs_and_drafts_are_cleaned_up_but_never_work(ours: service
     ours.clean_up({ours.done: timedelta(days=30), ours.logs: timedelta(days=14)}, time.time())
 
     assert [file.exists() for file in [*files, fresh]] == [True, False, False, False, True]
+
+
+def test_the_locks_of_running_jobs_outlive_what_the_service_forgets(
+    ours: service.SpoolClient, theirs: driver.Spool
+) -> None:
+    ours.put(WORK, H, UNTIL)
+    theirs.accept(H)
+    assert not ours.has_locks()
+    theirs.use_lock(H, "/locks/trips/lock")
+
+    ours.forget(H, is_driver_dead=True)
+    assert ours.has_locks(), "the next driver must look at it"
+    release_left(theirs.locks)
+    assert not ours.has_locks()

@@ -38,6 +38,9 @@ def print_options(
     lock: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="A hoodie.write.lock option; repeatable.")
     ] = None,
+    index: Annotated[
+        str | None, typer.Option(help="bucket (for new tables), record, or an index type of Hudi such as SIMPLE.")
+    ] = None,
     inline: Annotated[
         bool, typer.Option("--inline", help="Print inline options if the service does not answer.")
     ] = False,
@@ -55,7 +58,7 @@ def print_options(
             url, hudi_version=hudi_version, actions=words(actions),
             table_type=SHORT.get(table_type.lower(), table_type),
             database=database, owner=owner, queue=queue, token=wire_token, callback_key=callback_key,
-            max_delta_commits=max_delta_commits, max_commits=max_commits, lock=locks,
+            max_delta_commits=max_delta_commits, max_commits=max_commits, lock=locks, index=index,
             fallback=INLINE if inline else None,
         )  # fmt: skip
     for warning in warned:

@@ -115,7 +115,7 @@ def named(format: str, lake: Lake) -> dict[str, str]:
 
 def trips(url: str, location: str) -> DemoTable:
     """Merge on read: the writer plans a compaction after two upserts and leaves running it to Lakehand."""
-    options = hudi_options(url, hudi_version="1.2.0", actions=["compaction"], max_delta_commits=2)
+    options = hudi_options(url, hudi_version="1.2.0", actions=["compaction"], max_delta_commits=2, index="SIMPLE")
     upserts = tuple(DemoCommit(operation="upsert", rows=15_000, batch=batch) for batch in (1, 2))
     return DemoTable(
         name="trips",

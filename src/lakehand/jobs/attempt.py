@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from lakehand.jobs.causes import causes_of, main_cause
+from lakehand.jobs.held_locks import thread_of
 from lakehand.jobs.job import Job, JobCanceled, Record
 from lakehand.jobs.leases import Leases, clock
 from lakehand.jobs.rows import run_verified
@@ -42,7 +43,7 @@ class JobAttempt(Record):
         self.item = item
         self.boot = boot
         self.handle = str(item["handle"])
-        self.tag = f"lakehand-{self.handle}"
+        self.tag = thread_of(self.handle)
         self.is_canceled = False
         self.tasks: Document = {}
         self._log = spool.logs / f"{self.handle}.log"
@@ -66,6 +67,9 @@ class JobAttempt(Record):
                 self.spool.publish_progress(
                     self.handle, {**self.item, "boot": self.boot, "progress": {**self.progress(), **self.tasks}}
                 )
+
+    def use_lock(self, path: str) -> None:
+        self.spool.use_lock(self.handle, path)
 
     def write(self, text: str) -> None:
         """ASCII only: an offset into the log is the same in characters and in bytes."""
@@ -106,6 +110,7 @@ class JobAttempt(Record):
         context.addJobTag(self.tag)
         context.setLocalProperty("spark.scheduler.pool", str(self.item.get("queue") or "default"))
         session = spark.newSession()
+        context._jvm.Thread.currentThread().setName(self.tag)  # type: ignore[union-attr]
         context._jvm.SparkSession.setActiveSession(session._jsparkSession)  # type: ignore[union-attr]
         return session
 

@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from lakehand.jobs.activity import Activity
 from lakehand.jobs.attempt import JobAttempt
+from lakehand.jobs.held_locks import log_locks, release_left
 from lakehand.jobs.lease_watchdog import LeaseWatchdog
 from lakehand.jobs.leases import Heartbeats, Leases, MachineClock, clock
 from lakehand.jobs.process_group import ProcessGroup
@@ -330,9 +331,12 @@ def main() -> None:
         lock = spool.lock.open("a")
         fcntl.flock(lock, fcntl.LOCK_SH)
     if not wanted.once:
+        release_left(spool.locks)
         spool.clear()  # an application has no predecessor: all requests are for itself
     spark = SparkSession.builder.getOrCreate()
     spark.sparkContext.setLogLevel("WARN")
+    if not wanted.once:
+        log_locks(spark, spool.locks)
     driver = Driver(spool, spark, wanted, process_group)
     driver.run()
     shutdown = Thread(target=spark.stop, daemon=True)

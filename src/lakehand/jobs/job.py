@@ -29,6 +29,9 @@ class Record:
     def publish(self) -> None:
         """Make what changed visible outside of the job."""
 
+    def use_lock(self, path: str) -> None:
+        """Say which lock file on a local disk the job may hold from now on."""
+
     def write(self, text: str) -> None:
         self.lines.append(text)
 

@@ -13,6 +13,7 @@ The engine has the other side (``engines/spark/spool.py``; a test compares the t
 ``cancel/HANDLE``       a request to stop it
 ``lease/*.json``        a renewal: handles, heartbeat_token, time_to_live
 ``logs/HANDLE.log``     what the attempt wrote
+``locks/HANDLE.json``   the lock file that its job may hold, while it runs; ``locks/log``: see ``jobs/held_locks.py``
 
 Every file appears by a rename, so it is complete. Names with a leading dot are drafts.
 """
@@ -28,7 +29,7 @@ from pathlib import Path
 
 from lakehand.jobs.work_items import Document, Refused, check_renewal, check_work_item, read_document
 
-FOLDERS = ("inbox", "running", "done", "cancel", "lease", "logs")
+FOLDERS = ("inbox", "running", "done", "cancel", "lease", "logs", "locks")
 SUFFIX = ".json"
 HANDLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 
@@ -36,7 +37,9 @@ HANDLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 class Spool:
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.inbox, self.running, self.done, self.cancel, self.lease, self.logs = (root / name for name in FOLDERS)
+        self.inbox, self.running, self.done, self.cancel, self.lease, self.logs, self.locks = (
+            root / name for name in FOLDERS
+        )
         self.stop = root / "stop"
         self.exit_reason = root / "exit-reason"
         self.state = root / "driver.json"
@@ -85,6 +88,10 @@ class Spool:
     def finish(self, handle: str, outcome: Document) -> None:
         self._write(self.done / (handle + SUFFIX), outcome, durable=True)
         discard(self.running / (handle + SUFFIX))
+        discard(self.locks / (handle + SUFFIX))
+
+    def use_lock(self, handle: str, path: str) -> None:
+        self._write(self.locks / (handle + SUFFIX), {"path": path}, durable=True)
 
     def publish_state(self, state: Document) -> None:
         self._write(self.state, state)

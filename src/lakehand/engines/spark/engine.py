@@ -103,7 +103,8 @@ class SparkEngine(ExecuteEngine):
         limit = self.settings.hang_timeout if state else self.settings.start_timeout
         if is_alive and self._silence > limit.total_seconds():
             self.process.kill()
-        if not is_alive and self.spool.has_work():
+        # The next driver also releases the locks of one that died: its writers wait for them.
+        if not is_alive and (self.spool.has_work() or self.spool.has_locks()):
             self.launcher.request_start()
         self._clean_up()
 

@@ -19,7 +19,7 @@ from lakehand.domain.errors import Invalid
 from lakehand.domain.operations import Handle
 from lakehand.spi.engines import LeaseGrant, Work
 
-FOLDERS = ("inbox", "running", "done", "cancel", "lease", "logs")
+FOLDERS = ("inbox", "running", "done", "cancel", "lease", "logs", "locks")
 SUFFIX = ".json"
 MOST_BYTES = 64 << 20
 DRAFT_AGE = timedelta(hours=1)
@@ -40,7 +40,9 @@ class SpoolView:
 class SpoolClient:
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.inbox, self.running, self.done, self.cancel, self.lease, self.logs = (root / name for name in FOLDERS)
+        self.inbox, self.running, self.done, self.cancel, self.lease, self.logs, self.locks = (
+            root / name for name in FOLDERS
+        )
         self.stop = root / "stop"
         self.exit_reason = root / "exit-reason"
         self.state = root / "driver.json"
@@ -116,6 +118,10 @@ class SpoolClient:
 
     def has_work(self) -> bool:
         return any(not name.startswith(".") for name in names_in(self.inbox))
+
+    def has_locks(self) -> bool:
+        """Whether jobs that could hold a lock were running when the driver was last alive."""
+        return any(name.endswith(SUFFIX) and not name.startswith(".") for name in names_in(self.locks))
 
     def view(self, handles: Collection[Handle]) -> SpoolView:
         """The state of these handles; unchanged files are not read again."""

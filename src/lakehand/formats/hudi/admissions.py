@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Admission, right before an engine gets the work: is the plan still there, is it its turn, and with which options."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 
-from lakehand.formats.hudi import settings
+from lakehand.formats.hudi import indexes, settings
 from lakehand.formats.hudi.conflicts import (
     MAY_BE_STALE,
     WRITER_WINS,
@@ -20,7 +20,7 @@ from lakehand.formats.hudi.settings import HudiContext
 from lakehand.formats.hudi.snapshot import CLEAN, CLUSTERING, COMPACTION, LOG_COMPACTION
 from lakehand.formats.hudi.writer_options import writer_options
 from lakehand.formats.hudi.writers import codec_options, fresh_for, heartbeat_options
-from lakehand.spi import Drop, Failure, Instant, Json, Operation, Skip, TableProcess
+from lakehand.spi import Action, Drop, Failure, Instant, Json, Operation, Skip, TableProcess
 from lakehand.spi.kit import ESTIMATE, Admission, refusal
 from lakehand.spi.kit.conversions import fields, items
 
@@ -30,6 +30,13 @@ MUCH_LATER = timedelta(minutes=10)
 IDENTITY = ("hoodie.database.name", "hoodie.table.name", "hoodie.table.type")
 KEPT = ("resource", "parallelism")  # of a request: for engines that size each job
 AFTER_COMPACTION = (CLEAN, LOG_COMPACTION)
+# What the jobs of some actions get beside what all get.
+OF_ACTION: Mapping[Action, Callable[[HudiContext], Mapping[str, Json]]] = {
+    COMPACTION: indexes.job_parameters,
+    CLUSTERING: lambda context: settings.order(context.values),
+    CLEAN: lambda context: {"retain_commits": context.values[settings.RETAIN]},
+    LOG_COMPACTION: lambda context: {"min_blocks": context.values[settings.MIN_BLOCKS]},
+}
 
 
 def admit(context: HudiContext, operation: Operation) -> Admission:
@@ -139,12 +146,8 @@ def complete(
     parameters |= {"mode": EXECUTE if instant else PLAN_AND_EXECUTE, "instant": instant}
     if size:
         parameters[ESTIMATE] = size
-    if action == CLEAN:
-        parameters["retain_commits"] = context.values[settings.RETAIN]
-    if action == LOG_COMPACTION:
-        parameters["min_blocks"] = context.values[settings.MIN_BLOCKS]
-    if action == CLUSTERING:
-        parameters |= settings.order(context.values)
+    if action in OF_ACTION:
+        parameters |= OF_ACTION[action](context)
     if action in MAY_BE_STALE:
         parameters["may_roll_back"] = may_roll_back(table.config)
         parameters["stale"] = {str(key): why for key, why in stale.items()}

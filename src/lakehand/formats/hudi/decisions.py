@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lakehand.formats.hudi import settings
+from lakehand.formats.hudi import indexes, settings, writers
 from lakehand.formats.hudi.conflicts import MAY_BE_STALE, wait_after_losses
 from lakehand.formats.hudi.locks import NoLock, shared_lock
 from lakehand.formats.hudi.settings import HudiContext
@@ -19,7 +19,6 @@ from lakehand.formats.hudi.snapshot import (
 )
 from lakehand.formats.hudi.timeline import WRITES
 from lakehand.formats.hudi.writer_options import why_unknown
-from lakehand.formats.hudi.writers import warning
 from lakehand.spi import Action, Instant, Json, Operation, Scheduling, Skip, Status, TableProcess, TableRuntime
 
 EXECUTE = "execute"
@@ -46,10 +45,12 @@ WHAT = {COMPACTION: "delta commits", CLUSTERING: "commits", CLEAN: "commits", LO
 
 def decide(context: HudiContext) -> TableProcess | Skip:
     """For actions whose plans are on the timeline."""
-    decision = decide_need(context)
-    if context.action == CLUSTERING and (warned := warning(context.table, context.snapshot)):
-        return replace(decision, reason=f"{decision.reason}; {warned}")
-    return decision
+    decision, warned = decide_need(context), None
+    if context.action == CLUSTERING:
+        warned = writers.warning(context.table, context.snapshot)
+    elif context.action == COMPACTION:
+        warned = indexes.warning(context)
+    return replace(decision, reason=f"{decision.reason}; {warned}") if warned else decision
 
 
 def decide_need(context: HudiContext) -> TableProcess | Skip:

@@ -27,6 +27,17 @@ THRESHOLDS: Mapping[Action, kit.SettingRow[int]] = {
         floor=2,
     ),
 }
+STRAY_KEYS = kit.choice_setting(
+    "hudi.compaction.stray-keys",
+    "what a compaction does about keys that an index of base files would not find after it", "heal", "lock", "none",
+)  # fmt: skip
+LOCK_LIMIT = kit.duration_setting(
+    "hudi.compaction.lock-limit", "with `lock`: how long a compaction may hold the writers' lock",
+    timedelta(minutes=1), floor=timedelta(seconds=10),
+)  # fmt: skip
+INDEX_TYPE = kit.text_setting(
+    "hoodie.index.type", "the index that all writers of the table use, as they set it; not known otherwise"
+)
 MIN_BLOCKS = kit.count_setting(
     "hudi.log-compaction.min-blocks", "log blocks of a file group that make merging them worth it", 5, floor=2
 )

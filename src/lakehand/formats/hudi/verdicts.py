@@ -8,6 +8,7 @@ from datetime import timedelta
 from lakehand.formats.hudi import plans
 from lakehand.formats.hudi.conflicts import lost_plans, rolled_back_by
 from lakehand.formats.hudi.decisions import PLAN_AND_EXECUTE
+from lakehand.formats.hudi.indexes import about_stray_keys
 from lakehand.formats.hudi.snapshot import CLEAN, HudiSnapshot
 from lakehand.formats.hudi.timeline import TimelineFile, in_order
 from lakehand.spi import Finding, Instant, Json, Remedy, TableProcess, Verdict, kit
@@ -23,6 +24,7 @@ RULES = (
         r"unable to acquire (the )?lock|HoodieLockException|FAILED_TO_ACQUIRE", "lock-held", Remedy.NOT_YET,
         delay=timedelta(seconds=30), advice="someone holds the table's lock",
     ),
+    kit.rule(r"stray_keys\.LockLimitReached", "lock-limit", Remedy.NOT_YET, delay=timedelta(seconds=5)),
     kit.rule(r"rollbacks\.WriterBusy", "writer-busy", Remedy.NOT_YET, delay=timedelta(seconds=15)),
     kit.rule(
         r"instants is not exist|is not present as pending or already completed", "plan-not-pending",
@@ -50,6 +52,11 @@ RULES = (
 
 def verify(effect: kit.Effect[HudiSnapshot]) -> Verdict:
     """For actions whose plans are on the timeline."""
+    verdict = verify_plans(effect)
+    return replace(verdict, reason=f"{verdict.reason}{about_stray_keys(effect.result)}")
+
+
+def verify_plans(effect: kit.Effect[HudiSnapshot]) -> Verdict:
     snapshot, process, result = effect.snapshot, effect.process, effect.result
     instants = instants_in(result.get("instants"))
     if not snapshot.timeline.files:

@@ -12,18 +12,19 @@ from lakehand.jobs.job import Job
 from lakehand.jobs.spark import literal
 
 Value = str | int | bool
+Arguments = Mapping[str, Value]
 _INSTANT = re.compile(r"\d{14}|\d{17}")
 _KEY = re.compile(r"hoodie\.[A-Za-z0-9_.-]{1,200}")
 _WORD = re.compile(r"[a-z_]+")
 
 
-def statement(procedure: str, arguments: Mapping[str, Value]) -> str:
+def statement(procedure: str, arguments: Arguments) -> str:
     if not all(_WORD.fullmatch(word) for word in (procedure, *arguments)):
         raise ValueError(f"{procedure}({', '.join(arguments)}) is no procedure of Hudi's")
     return f"CALL {procedure}({', '.join(f'{key} => {literal(value)}' for key, value in arguments.items())})"
 
 
-def call(session: SparkSession, procedure: str, arguments: Mapping[str, Value]) -> list[dict[str, Any]]:
+def call(session: SparkSession, procedure: str, arguments: Arguments) -> list[dict[str, Any]]:
     return [row.asDict() for row in session.sql(statement(procedure, arguments)).collect()]
 
 

@@ -40,6 +40,7 @@ def enter(job: Job) -> str:
     check_table(job)
     locks.refuse_foreign_lock(job)
     locks.refuse_missing_lock(job)
+    locks.announce_lock(job)
     return job.boundary.real
 
 

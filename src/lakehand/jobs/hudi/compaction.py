@@ -4,6 +4,7 @@
 from typing import Any
 
 from lakehand.jobs.hudi import calls, checks
+from lakehand.jobs.hudi.stray_keys import StrayKeyGuard
 from lakehand.jobs.job import Job
 
 
@@ -11,14 +12,16 @@ def run(job: Job) -> dict[str, Any]:
     location = checks.enter(job)
     options = calls.use_options(job.session, job.parameters["options"])
 
-    def plan() -> None:
-        # The service has decided to plan: one delta commit is enough.
+    def plan(options: calls.Arguments) -> None:
+        # Whoever plans here has decided to: one delta commit is enough.
         job.session.conf.set("hoodie.compact.inline.trigger.strategy", "NUM_COMMITS")
         job.session.conf.set("hoodie.compact.inline.max.delta.commits", "1")
         calls.call(job.session, "run_compaction", {"op": "schedule", "path": location, **options})
 
-    def execute(instant: str) -> list[dict[str, Any]]:
+    def compact(instant: str, options: calls.Arguments) -> list[dict[str, Any]]:
         arguments = {"op": "execute", "path": location, "instants": instant, **options}
         return calls.call(job.session, "run_compaction", arguments)
 
-    return calls.run_plans(job, "compaction", plan=plan, execute=execute)
+    guard = StrayKeyGuard(job, location, plan=plan, compact=compact, options=options)
+    done = calls.run_plans(job, "compaction", plan=lambda: plan(options), execute=guard.execute)
+    return {**done, "instants": [*done["instants"], *guard.instants], **guard.report()}

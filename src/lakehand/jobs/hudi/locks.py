@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a job checks of the lock that its options name: where its file is, and that its classes are in the driver."""
+"""The lock that the options of a job name: where its file is, and whether its classes are in the driver."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +12,7 @@ from lakehand.jobs.paths import is_below
 LOCK_PATH = "hoodie.write.lock.filesystem.path"
 PROVIDER = "hoodie.write.lock.provider"
 TABLE_FOLDERS = (".hoodie", "_delta_log", "_versions")
+IN_FILE = ".FileSystemBasedLockProvider"
 ON_STORAGE = ".StorageBasedLockProvider"
 # What the storage-based lock loads by the scheme of the table. Hudi has each in a jar of its own, such as hudi-aws.
 STORAGE_CLIENTS = {
@@ -63,3 +64,11 @@ def classes_of(provider: str, location: str) -> Iterator[str]:
     client = STORAGE_CLIENTS.get(location.partition("://")[0])
     if client and provider.endswith(ON_STORAGE):
         yield client
+
+
+def announce_lock(job: Job) -> None:
+    """Let the next driver release the lock's file if this one dies with it: Hudi's own expiry takes minutes."""
+    options = job.parameters["options"]
+    folder = job.boundary.real_path(options.get(LOCK_PATH) or f"{job.boundary.real}/.hoodie")
+    if str(options.get(PROVIDER, "")).endswith(IN_FILE) and folder and folder.startswith("/"):
+        job.record.use_lock(f"{folder}/lock")

@@ -2,6 +2,7 @@
 """A clustering plan that conflicts with a writer: rolled back under the table's lock, unless it is already gone."""
 
 import time
+from collections.abc import Container
 from typing import Any
 
 from lakehand.jobs.causes import causes_of
@@ -49,10 +50,12 @@ def roll_back(job: Job, location: str, instant: str) -> None:
         raise NotRolledBack(f"clustering plan {instant} is still pending after its rollback")
 
 
-def wait_for_writes(job: Job, location: str, *, timeout: float | None = None) -> None:
+def wait_for_writes(
+    job: Job, location: str, *, timeout: float | None = None, only: Container[str] | None = None
+) -> None:
     """A writer reads the plans that it listed when it began: if one vanishes meanwhile, its statement fails."""
     deadline = time.monotonic() + (TIMEOUT if timeout is None else timeout)
-    while writes := writes_under_way(job, location):
+    while writes := [one for one in writes_under_way(job, location) if only is None or one in only]:
         job.check()
         if time.monotonic() > deadline:
             raise WriterBusy(f"write {writes[0]} is under way: the work goes on when it is over")

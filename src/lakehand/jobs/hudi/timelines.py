@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from lakehand.jobs.held_locks import RELEASED, TAKEN, log_own
 from lakehand.jobs.safety import UnsafeRequest
 from lakehand.jobs.spark import hadoop_configuration, jvm
 
@@ -90,11 +91,13 @@ def locked(session: SparkSession, location: str) -> Iterator[None]:
         storage = meta_client(session, location).getStorage()
         manager = jvm(session).org.apache.hudi.client.transaction.lock.LockManager(client.getConfig(), storage)
         manager.lock()
+        log_own(session, TAKEN)
         try:
             yield
         finally:
             manager.unlock()
             manager.close()
+            log_own(session, RELEASED)
 
 
 def unlocked_client(session: SparkSession, location: str) -> AbstractContextManager[Any]:

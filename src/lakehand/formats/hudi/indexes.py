@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a table's writers look for a key, and what is done where that is in base files alone.
+
+Beside a pending compaction plan such an index loses sight of keys that were deleted and written again: see
+``jobs/hudi/stray_keys.py``.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import timedelta
+from itertools import islice
+
+from lakehand.formats.hudi import plans, settings
+from lakehand.formats.hudi.locks import FILE_LOCK, PREFIX, PROVIDER, NoLock, shared_lock
+from lakehand.formats.hudi.settings import HudiContext
+from lakehand.formats.hudi.snapshot import COMPACTION, HudiSnapshot
+from lakehand.formats.hudi.timeline import TimelineFile, in_order
+from lakehand.spi import Json, TableConfig
+from lakehand.spi.kit.conversions import fields
+
+HEAL, LOCK, NONE, REPORT = "heal", "lock", "none", "report"
+# They know the file group of a key that is in a log file. All others look only into base files, or are not known.
+SEE_LOGS = frozenset(
+    {"BUCKET", "RECORD_INDEX", "RECORD_LEVEL_INDEX", "GLOBAL_RECORD_LEVEL_INDEX", "HBASE", "FLINK_STATE"}
+)
+BUCKET = "BUCKET"
+COMMITS_READ = 5  # delta commits, newest first
+LEAST_LIMIT = timedelta(seconds=10)
+BEFORE_EXPIRY = timedelta(minutes=1)
+_IN_BUCKET = re.compile(r"0000\d{4}-")  # the bucket's number in front of the file group's random name
+SEE = "see 'Stray keys' in docs/hudi.md"
+DONE_ABOUT_IT = {
+    HEAL: "Lakehand looks for such keys after each compaction and compacts again",
+    LOCK: "Lakehand compacts them while it holds the writers' lock",
+    REPORT: "no lock is shared with the writers, so Lakehand only counts such keys",
+    NONE: f"{settings.STRAY_KEYS.key}=none, so nothing is done about it",
+}
+
+
+def writers_index(snapshot: HudiSnapshot, config: TableConfig) -> str:
+    """Hudi's word for it, as the table's properties say or as its files show; empty when nobody knows.
+
+    That the metadata table has a record index does not show that the writers look into it.
+    """
+    named = config.text(settings.INDEX_TYPE.key) or snapshot.properties.get(settings.INDEX_TYPE.key, "")
+    return named.strip().upper() or (BUCKET if has_buckets(snapshot) else "")
+
+
+def has_buckets(snapshot: HudiSnapshot) -> bool:
+    groups = [
+        str(stat.get("fileId")) for stat in write_stats(snapshot, snapshot.timeline.completed("deltacommit")[-1:])
+    ]
+    return bool(groups) and all(_IN_BUCKET.match(group) for group in groups)
+
+
+def write_stats(snapshot: HudiSnapshot, commits: Iterable[TimelineFile]) -> Iterator[plans.Document]:
+    for file in commits:
+        with suppress(OSError):  # a commit that cannot be read is reported by whoever needs it
+            yield from plans.write_stats(snapshot.document(file))
+
+
+def is_at_risk(snapshot: HudiSnapshot, config: TableConfig) -> bool:
+    return snapshot.is_merge_on_read and writers_index(snapshot, config) not in SEE_LOGS
+
+
+def deletes_in_logs(snapshot: HudiSnapshot) -> int:
+    """Deletes that no compaction has merged yet, in the newest commits."""
+    done = snapshot.instants_of(COMPACTION)
+    since = in_order(done[-1]) if done else ""
+    commits = (file for file in reversed(snapshot.timeline.completed("deltacommit")) if in_order(file.instant) > since)
+    stats = write_stats(snapshot, islice(commits, COMMITS_READ))
+    return sum(int(stat.get("numDeletes") or 0) for stat in stats)
+
+
+def warning(context: HudiContext) -> str | None:
+    """Why compactions of this table can make keys stray; None: they cannot, or there are no deletes."""
+    snapshot, config = context.snapshot, context.table.config
+    if not is_at_risk(snapshot, config) or not has_other_writers(config):
+        return None
+    if not (deletes := deletes_in_logs(snapshot)):
+        return None
+    index = writers_index(snapshot, config) or "not known, and SIMPLE unless they set one"
+    return (
+        f"{deletes} deletes are in log files, and the writers' index ({index}) looks only into base files: such a key, "
+        "written again before the compaction is executed, can become two rows, or lose its next delete; "
+        f"{DONE_ABOUT_IT[measure(context)]}; a record index, or for new tables a bucket index, has no such keys: set "
+        f"{settings.INDEX_TYPE.key} in the writers and in the table's properties here; {SEE}"
+    )
+
+
+def measure(context: HudiContext) -> str:
+    """What is done about stray keys. Without a shared lock nothing can be: planning would race with the writer."""
+    wanted = context.values[settings.STRAY_KEYS]
+    if wanted != NONE and isinstance(shared_lock(context.table.config), NoLock):
+        return REPORT
+    # An attempt that failed under the lock has cost the writers enough.
+    return HEAL if wanted == LOCK and (context.was_tried or lock_limit(context) < LEAST_LIMIT) else wanted
+
+
+def has_other_writers(config: TableConfig) -> bool:
+    return shared_lock(config) != {}
+
+
+def lock_limit(context: HudiContext) -> timedelta:
+    """How long a compaction may hold the lock: well below the time after which others take a file lock for dead."""
+    config, limit = context.table.config, context.values[settings.LOCK_LIMIT]
+    expiry = timedelta(minutes=config.number(f"{PREFIX}filesystem.expire", 0))
+    if config.text(PROVIDER).endswith(FILE_LOCK.rpartition(".")[2]) and expiry:
+        return min(limit, expiry - BEFORE_EXPIRY)
+    return limit
+
+
+def job_parameters(context: HudiContext) -> dict[str, Json]:
+    """What the job of a compaction does about stray keys; empty where there can be none."""
+    how, config = measure(context), context.table.config
+    if how == NONE or not is_at_risk(context.snapshot, config) or not has_other_writers(config):
+        return {}
+    return {"stray_keys": how, "lock_limit": lock_limit(context).total_seconds()}
+
+
+def about_stray_keys(result: Mapping[str, Json]) -> str:
+    """What a compaction found, for people; empty when there were none."""
+    counted = fields(result.get("stray_keys"))
+    if not counted:
+        return ""
+    if counted.get("left") or not counted.get("found"):
+        what = f"{counted['left']} keys are" if counted.get("left") else "it is not known whether keys are"
+        return (
+            f"; {what} in log files alone, and their next write can make a second row ({counted.get('why')}): compact "
+            f"again before it; {SEE}"
+        )
+    return f"; {counted['found']} keys were in log files alone, and a second compaction took them into base files"

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stray keys: live keys that no base file has, which most of Hudi's indexes therefore do not find.
+
+A key that was deleted before a compaction was planned, and written again before the plan was executed, is in a log file
+alone after it. Its next write becomes a second row, and its next delete is lost. A second compaction before that write
+takes the key into a base file.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import reduce
+from threading import Event, Thread
+from typing import Any
+from uuid import uuid4
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import broadcast, col
+
+from lakehand.jobs.hudi import calls, checks, rollbacks, timelines
+from lakehand.jobs.job import Job
+from lakehand.jobs.spark import ListedFile, list_folder
+
+LOCK, HEAL, REPORT = "lock", "heal", "report"
+QUIET_TIMEOUT = 120.0  # seconds to wait for a moment without writes
+BEGUN_TIMEOUT = 600.0  # seconds to wait for the writes that began before the compaction was completed
+CANCEL_EVERY = 0.2  # seconds
+MOST_PARTITIONS = 50  # that are read one by one; of more, the whole table is read
+PARTITION, KEY, FILE = "_hoodie_partition_path", "_hoodie_record_key", "_hoodie_file_name"
+BASE_FILE = r"\.(parquet|orc|hfile|lance)$"
+_DELTA_COMMIT = re.compile(r"(\d{14}|\d{17})(?:_\d+)?\.deltacommit")
+_LOG_FILE = re.compile(r".*_(\d{14}|\d{17})(?:\.[a-z]+)?\.log\..*")
+
+Rows = list[dict[str, Any]]
+Execute = Callable[[str, calls.Arguments], Rows]
+
+
+class LockLimitReached(Exception):
+    """The writers have waited long enough for this compaction."""
+
+
+@dataclass
+class StrayKeyGuard:
+    """Executes compaction plans of a table whose writers' index looks only into base files.
+
+    Only plans with deletes in their logs can leave stray keys; all others are executed as they are.
+    """
+
+    job: Job
+    location: str
+    plan: Callable[[calls.Arguments], None]
+    compact: Execute
+    options: calls.Arguments
+    found: int = 0
+    left: int = 0
+    why_left: str = ""
+    instants: list[str] = field(default_factory=list)  # of second compactions
+
+    def execute(self, instant: str) -> Rows:
+        how = self.job.parameters.get("stray_keys")
+        partitions = partitions_with_deletes(self.job, self.location, instant) if how else []
+        if not partitions:
+            return self.compact(instant, self.options)
+        rows = self._execute_locked(instant, partitions) if how == LOCK else None
+        if rows is None:
+            rows = self._execute_beside_writers(instant, partitions, may_heal=how != REPORT)
+        return rows
+
+    def report(self) -> dict[str, Any]:
+        counted = {"found": self.found, "left": self.left, "why": self.why_left, "healed_by": self.instants}
+        return {"stray_keys": counted} if self.found or self.why_left else {}
+
+    def _execute_locked(self, instant: str, partitions: Sequence[str]) -> Rows | None:
+        """No writer begins or commits meanwhile, so that nobody ever sees a stray key. None: it was not possible."""
+        limit = TimeLimit(self.job, float(self.job.parameters["lock_limit"]))
+        self.job.phase(f"waiting for a moment without writes, to execute {instant} under the lock")
+        try:
+            with without_writes(self.job, self.location), limit.kept():
+                rows = self.compact(instant, inside_the_lock(self.job))
+                self._heal(stray_keys(self.job, self.location, partitions))
+                return rows
+        except rollbacks.WriterBusy as busy:
+            self.job.log(f"{instant} is executed beside the writers: {busy}")
+        except (Py4JError, PySparkException):
+            if instant in timelines.pending(self.job.session, self.location, "compaction"):
+                if not limit.is_over:
+                    raise
+                # Hudi lets nobody run it again until the heartbeat of this attempt is old.
+                why = f"{instant} takes longer than {limit.seconds:g} s, and is executed beside the writers next time"
+                raise LockLimitReached(why) from None
+        return None
+
+    def _execute_beside_writers(self, instant: str, partitions: Sequence[str], *, may_heal: bool) -> Rows:
+        is_pending = instant in timelines.pending(self.job.session, self.location, "compaction")
+        rows = self.compact(instant, self.options) if is_pending else []
+        try:
+            self._wait_for_begun_writes()
+            self.job.phase("looking for stray keys")
+            found = stray_keys(self.job, self.location, partitions)
+            if found and may_heal:
+                with without_writes(self.job, self.location):
+                    self._heal(found)
+            elif found:
+                self._leave(found, "no lock is shared with the writers, under which a second compaction could be made")
+        except (rollbacks.WriterBusy, Py4JError, PySparkException) as error:
+            # The plan is executed. What could not be looked at or healed is reported, and not repeated.
+            self._leave(self.found, f"{type(error).__name__}: {error}".partition("\n")[0])
+        return rows
+
+    def _wait_for_begun_writes(self) -> None:
+        """A write that began before the compaction was completed may still bring keys that were deleted."""
+        begun = rollbacks.writes_under_way(self.job, self.location)
+        self.job.phase(f"waiting for {len(begun)} writes that began before")
+        rollbacks.wait_for_writes(self.job, self.location, timeout=BEGUN_TIMEOUT, only=frozenset(begun))
+
+    def _heal(self, found: int) -> None:
+        """A second compaction. The caller holds the table's lock, and no write is under way."""
+        if not found:
+            return
+        self.found = self.left = self.found + found
+        self.job.check()
+        checks.check_under_lock(self.job)
+        self.job.phase(f"compacting again, for {found} stray keys")
+        self.plan(inside_the_lock(self.job))
+        for instant in timelines.pending(self.job.session, self.location, "compaction"):
+            self.instants.append(instant)
+            self.job.note("healed_by", self.instants)
+            self.compact(instant, inside_the_lock(self.job))
+        self.left = 0
+
+    def _leave(self, found: int, why: str) -> None:
+        self.found, self.left, self.why_left = max(self.found, found), found, why
+        self.job.log(f"{found} stray keys are left: {why}")
+
+
+class TimeLimit:
+    """Cancels the Spark jobs of the thread when its time is over, and those that follow."""
+
+    def __init__(self, job: Job, seconds: float) -> None:
+        self.context = job.session.sparkContext
+        self.seconds = seconds
+        self.is_over = False
+        self._tag = f"lakehand-limit-{uuid4().hex}"
+        self._left = Event()
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        canceling = Thread(target=self._cancel, name="time limit", daemon=True)
+        self.context.addJobTag(self._tag)
+        canceling.start()
+        try:
+            yield
+        finally:
+            self._left.set()
+            canceling.join()
+            self.context.removeJobTag(self._tag)
+
+    def _cancel(self) -> None:
+        pause = self.seconds
+        while not self._left.wait(pause):
+            self.is_over, pause = True, CANCEL_EVERY
+            self.context.cancelJobsWithTag(self._tag)
+
+
+@contextmanager
+def without_writes(job: Job, location: str) -> Iterator[None]:
+    """Hold the table's lock at a moment when no write is under way: none can begin or commit until it is released."""
+    while True:
+        rollbacks.wait_for_writes(job, location, timeout=QUIET_TIMEOUT)
+        with timelines.locked(job.session, location):
+            if not rollbacks.writes_under_way(job, location):
+                yield
+                return
+
+
+def inside_the_lock(job: Job) -> calls.Arguments:
+    """The lock of a procedure that is called while the table's own is held."""
+    return {"options": f"{timelines.PROVIDER}={timelines.inside_the_lock(job.session)[timelines.PROVIDER]}"}
+
+
+def partitions_with_deletes(job: Job, location: str, instant: str) -> list[str]:
+    """Those where the plan's logs have deletes, by the commits that wrote them. A commit that is gone may have some."""
+    files = list_folder(job.session, timelines.folder(job.session, location))
+    requested = [file for file in files if file.name == f"{instant}.compaction.requested"]
+    operations = [one for file in requested for one in checks.read_document(job, file.path).get("operations") or ()]
+    partitions = {
+        name.rpartition("/")[2]: one.get("partitionPath") or ""
+        for one in operations
+        for name in one.get("deltaFilePaths") or ()
+    }
+    known: set[str] = set()
+    found: set[str] = set()
+    for stat in write_stats(job, files, first_instant(partitions)):
+        names = {str(stat.get("path") or "").rpartition("/")[2], *(stat.get("logFiles") or ())} & partitions.keys()
+        known |= names
+        if int(stat.get("numDeletes") or 0):
+            found |= {partitions[name] for name in names}
+    return sorted(found | {partitions[name] for name in partitions.keys() - known})
+
+
+def first_instant(logs: Iterable[str]) -> str:
+    """Names of log files have the instant of their commit, or in tables of version 6 that of the base file before."""
+    return min((found[1].ljust(17, "0") for name in logs if (found := _LOG_FILE.fullmatch(name))), default="")
+
+
+def write_stats(job: Job, timeline: Iterable[ListedFile], first: str) -> Iterator[dict[str, Any]]:
+    """Of the delta commits since an instant."""
+    for file in timeline:
+        found = _DELTA_COMMIT.fullmatch(file.name)
+        if found and file.size and found[1].ljust(17, "0") >= first:
+            with suppress(FileNotFoundError):  # a writer has archived it meanwhile
+                stats = checks.read_document(job, file.path).get("partitionToWriteStats") or {}
+                yield from (stat for group in stats.values() for stat in group)
+
+
+def stray_keys(job: Job, location: str, partitions: Sequence[str]) -> int:
+    """Live keys that come from a log file, and that no base file of their partition has."""
+    folders = [f"{location}/{partition}".rstrip("/") for partition in partitions]
+    if len(folders) > MOST_PARTITIONS or any("*" in folder for folder in folders):
+        folders = [location]
+    in_logs = read(job, folders, "snapshot").where(~col(FILE).rlike(BASE_FILE)).select(PARTITION, KEY).cache()
+    try:
+        in_base = read(job, folders, "read_optimized").select(PARTITION, KEY)
+        known = in_base.join(broadcast(in_logs), [PARTITION, KEY], "left_semi")
+        return in_logs.join(known, [PARTITION, KEY], "left_anti").count()
+    finally:
+        in_logs.unpersist()
+
+
+def read(job: Job, folders: Sequence[str], query: str) -> DataFrame:
+    reader = job.session.read.format("hudi").option("hoodie.datasource.query.type", query)
+    return reduce(DataFrame.unionByName, (reader.load(folder).select(PARTITION, KEY, FILE) for folder in folders))

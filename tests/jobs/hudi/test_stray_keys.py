@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keys that were deleted, and written again while a compaction plan was pending: each is one row later, or none."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakehand.jobs.hudi import stray_keys
+from lakehand.jobs.job import Job
+from lakehand.spi import Finding, Scheduling
+from tests import hudi_tables as hudi
+from tests.jobs.hudi.conftest import OFF
+from tests.jobs.hudi.service import LOCKING, SERVICE, Service
+from tests.kit.tiers import long_values
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+ROWS = 8
+SETTING = "hudi.compaction.stray-keys"
+DELETE = {"hoodie.datasource.write.operation": "delete"}
+PLAN = hudi.scheduling_compaction(1)
+BY_HUDI = 2  # rows of a key that nobody has healed
+INDEXES = {
+    "default": {},
+    "bloom": {"hoodie.index.type": "BLOOM"},
+    "bucket": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"},
+}
+Write = Callable[..., None]  # number, rows and options of a commit, as ``hudi.upsert`` has them
+
+
+@contextmanager
+def writer(spark: SparkSession, path: Path, version: str, **options: str) -> Iterator[Write]:
+    """Writes the first rows of a commit, with this Hudi."""
+    own = {**LOCKING, **OFF, **options}
+
+    def write_here(number: int, rows: int, **more: str) -> None:
+        hudi.upsert(spark, path, number=number, rows=rows, options={**own, **more})
+
+    if version == "1.2.0":
+        yield write_here
+        return
+    with hudi.writer_elsewhere(path, f"hudi-{version}") as write:
+        yield lambda number, rows, **more: write({"number": number, "rows": rows, "options": {**own, **more}})
+
+
+def write_again_beside_a_plan(write: Write) -> None:
+    """Keys 0 and 1 are deleted, a compaction is planned, and they are written again."""
+    write(1, ROWS)
+    write(2, 2, **DELETE, **PLAN)
+    write(3, 2)
+
+
+def ids(spark: SparkSession, path: Path) -> list[int]:
+    return [row[0] for row in hudi.rows(spark, path)]
+
+
+def compact(spark: SparkSession, path: Path, **properties: str) -> dict[str, Any]:
+    """As the service does it; rows are the same before and after."""
+    service = Service(spark=spark, path=path, properties={**LOCKING, **properties})
+    process = service.admitted("compaction")
+    before = hudi.rows(spark, path)
+    result = service.execute(process)
+    assert hudi.rows(spark, path) == before
+    assert service.verdict(process, result).finding is Finding.DONE
+    assert not hudi.pending(path)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("how", "version"),
+    [("heal", "1.2.0"), *(pytest.param(*one, marks=pytest.mark.long) for one in (
+        ("lock", "1.2.0"), ("heal", "1.1.1"), ("heal", "1.0.2"), ("heal", "0.15"), ("lock", "0.15"),
+    ))],
+)  # fmt: skip
+def test_a_key_that_came_back_while_a_plan_was_pending_is_one_row_after_its_next_write(
+    how: str, version: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "orders"
+    with writer(spark, path, version) as write:
+        write_again_beside_a_plan(write)
+        [(planned, _)] = hudi.pending(path)
+
+        result = compact(spark, path, **{SETTING: how})
+
+        [healing] = result["stray_keys"]["healed_by"]
+        assert result["instants"] == [planned, healing]
+        assert result["stray_keys"] == {"found": 2, "left": 0, "why": "", "healed_by": [healing]}
+        write(4, 1)
+        assert ids(spark, path) == list(range(ROWS)), "the next write is no second row"
+        write(5, 2, **DELETE)
+        assert ids(spark, path) == list(range(2, ROWS)), "the next delete is not lost"
+
+
+@pytest.mark.parametrize("version", long_values("1.2.0", "1.1.1", "1.0.2", "0.15"))
+def test_stray_keys_that_are_left_are_counted_and_become_what_hudi_makes_of_them(
+    version: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """If the last lines fail with a newer Hudi, it may have been corrected there, and the guard be needless."""
+    path = tmp_path / "orders"
+    with writer(spark, path, version) as write:
+        write_again_beside_a_plan(write)
+        service = Service(spark=spark, path=path)  # which shares no lock with the writer
+
+        result = service.execute(service.admitted("compaction"))
+
+        assert (result["stray_keys"]["found"], result["stray_keys"]["left"]) == (2, 2)
+        assert result["stray_keys"]["healed_by"] == []
+        write(4, 1)
+        assert ids(spark, path).count(0) == BY_HUDI
+        write(5, 2, **DELETE)
+        assert ids(spark, path).count(1) == 1
+
+
+@pytest.mark.parametrize("index", long_values("bloom", "bucket"))
+def test_each_index_is_right_after_a_compaction_beside_writes(index: str, spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "orders"
+    with writer(spark, path, "1.2.0", **INDEXES[index]) as write:
+        write_again_beside_a_plan(write)
+
+        result = compact(spark, path)
+
+        assert ("stray_keys" in result) == (index == "bloom")
+        write(4, 1)
+        assert ids(spark, path) == list(range(ROWS))
+
+
+@pytest.mark.long
+def test_our_own_plan_is_checked_too_and_a_plan_without_deletes_costs_nothing(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, real = tmp_path / "orders", stray_keys.stray_keys
+    looked_at: list[Sequence[str]] = []
+
+    def look(job: Job, location: str, partitions: Sequence[str]) -> int:
+        looked_at.append(partitions)
+        return real(job, location, partitions)
+
+    monkeypatch.setattr(stray_keys, "stray_keys", look)
+    by_service = Service(spark=spark, path=path, scheduling=Scheduling.SERVICE, properties={**SERVICE, **LOCKING})
+    with writer(spark, path, "1.2.0") as write:
+        write(1, ROWS)
+        write(2, ROWS)
+        by_service.serve("compaction")
+        assert looked_at == []
+        write(3, 2, **DELETE)
+        write(4, 1)
+        by_service.serve("compaction")
+        assert looked_at == [["p0", "p1"]]
+
+
+@pytest.mark.long
+def test_a_writer_that_is_always_writing_is_left_alone_and_the_keys_are_reported(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stray_keys, "QUIET_TIMEOUT", 0.5)
+    monkeypatch.setattr(stray_keys, "BEGUN_TIMEOUT", 0.5)
+    path = tmp_path / "orders"
+    with writer(spark, path, "1.2.0") as write:
+        write_again_beside_a_plan(write)
+    service = Service(spark=spark, path=path, properties={**LOCKING, SETTING: "lock"})
+    process = service.admitted("compaction")
+
+    with hudi.write_under_way(path, "deltacommit"):
+        result = service.execute(process)
+
+    assert result["stray_keys"]["why"].startswith("WriterBusy")
+    assert service.verdict(process, result).finding is Finding.DONE
+
+
+@pytest.mark.long
+def test_a_compaction_that_takes_too_long_under_the_lock_gives_it_back_and_is_done_without_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "orders"
+    with writer(spark, path, "1.2.0") as write:
+        write_again_beside_a_plan(write)
+    service = Service(spark=spark, path=path, properties={**LOCKING, SETTING: "lock"})
+    process = service.admitted("compaction")
+
+    with pytest.raises(stray_keys.LockLimitReached):
+        service.execute(replace(process, parameters={**process.parameters, "lock_limit": 0.01}))
+    assert not (path / ".hoodie" / "lock").exists()
+    hudi.let_heartbeats_expire(path)
+    result = service.execute(replace(process, parameters={**process.parameters, "stray_keys": "heal"}))
+
+    assert (result["stray_keys"]["found"], result["stray_keys"]["left"]) == (2, 0)
+    job = Job(spark.newSession(), dict(process.parameters))
+    assert stray_keys.stray_keys(job, str(path), ["p0", "p1"]) == 0
