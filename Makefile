@@ -41,7 +41,7 @@ else
 endif
 
 test-fast: $(DEV) ## what needs neither Java nor a server process, in random order
-	@$(PYTEST) --long none -n 3 -p randomly --randomly-dont-reset-seed -m "not spark and not server" $(ARGS)
+	@$(PYTEST) --long none -n 4 -p randomly --randomly-dont-reset-seed -m "not spark and not server" $(ARGS)
 
 test-all: ## every test, also those that take long: once before a release
 	@$(MAKE) --no-print-directory test LONG="all --record-long"

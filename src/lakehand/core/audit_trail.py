@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 PERIOD = timedelta(hours=1)  # within which refused requests of one kind are counted
 MOST_KINDS = 10_000  # that are counted at once
 LONGEST = 500  # characters of each part of a refused request
+WHOLE = 10  # of a kind are stored each
 
 
 @dataclass(slots=True)
@@ -37,7 +38,7 @@ class Refusals:
         self._kinds: OrderedDict[tuple[str, str], tuple[datetime, int]] = OrderedDict()  # since when, how many
 
     def count(self, request: AuditRequest, now: datetime) -> int | None:
-        """How many there were within the period, if that is to be stored: the 1st, the 10th, the 100th and so on."""
+        """How many there were within the period, if that is to be stored: of the first few each, then the 100th and so on."""
         key = (request.caller.name, request.action)
         with self._lock:
             since, times = self._kinds.get(key, (now, 0))
@@ -47,7 +48,7 @@ class Refusals:
             self._kinds.move_to_end(key)
             if len(self._kinds) > MOST_KINDS:
                 self._kinds.popitem(last=False)
-        return times + 1 if str(times + 1).rstrip("0") == "1" else None
+        return times + 1 if times < WHOLE or str(times + 1).rstrip("0") == "1" else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,5 +98,5 @@ def shortened(request: AuditRequest, times: int) -> AuditRequest:
     """What is stored of a refused request: bounded, and how many of its kind there were within the period."""
     size = len(json.dumps(request.detail))
     detail: dict[str, Json] = dict(request.detail) if size <= LONGEST else {"left_out_characters": size}
-    repeated: dict[str, Json] = {"times": times} if times > 1 else {}
+    repeated: dict[str, Json] = {"times": times} if times > WHOLE else {}
     return replace(request, subject=request.subject[:LONGEST], detail=detail | repeated, before={})
