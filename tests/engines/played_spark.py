@@ -59,7 +59,11 @@ class Context:
         store = SimpleNamespace(job=lambda number: self.jobs[number].data())
         java = SimpleNamespace(isStopped=lambda: False, statusTracker=lambda: tracker, statusStore=lambda: store)
         self._jsc = SimpleNamespace(sc=lambda: java)
-        self._jvm = SimpleNamespace(SparkSession=SimpleNamespace(setActiveSession=lambda _: None))
+        thread = SimpleNamespace(setName=lambda _: None)
+        self._jvm = SimpleNamespace(
+            SparkSession=SimpleNamespace(setActiveSession=lambda _: None),
+            Thread=SimpleNamespace(currentThread=lambda: thread),
+        )
 
     def addJobTag(self, tag: str) -> None:  # noqa: N802
         self.own.tag = tag
