@@ -38,7 +38,7 @@ class Refusals:
         self._kinds: OrderedDict[tuple[str, str], tuple[datetime, int]] = OrderedDict()  # since when, how many
 
     def count(self, request: AuditRequest, now: datetime) -> int | None:
-        """How many there were within the period, if this one is to be stored: the first few, then the 100th and so on."""
+        """How many there were within the period, if this one is to be stored: one of the first, the 100th and so on."""
         key = (request.caller.name, request.action)
         with self._lock:
             since, times = self._kinds.get(key, (now, 0))
