@@ -29,6 +29,7 @@ def rule_tests() -> list[dict[str, Any]]:
     return [case for test in read_yaml(RULE_TESTS)["tests"] for case in test["alert_rule_test"]]
 
 
+@pytest.mark.server  # it comes with one
 @pytest.mark.usefixtures("prometheus_installed")
 @pytest.mark.parametrize(
     "arguments",

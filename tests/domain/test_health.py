@@ -2,7 +2,7 @@
 """Health points: the archive has a fixed number of slots, keeps the newest point, and thins out with age."""
 
 from datetime import datetime, timedelta, timezone
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from lakehand.domain.health import MOST_POINTS, TIERS, HealthPoint, merge, slots_of
 
@@ -11,9 +11,10 @@ MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 
 def archive_of(minutes: int) -> list[HealthPoint]:
-    """What is stored after a point a minute. Never more than the bound, on the way."""
+    """What is stored after a point a minute on the last two days, and every 5 minutes before, of which as much is left.
+    Never more than the bound, on the way."""
     stored: dict[tuple[int, int], datetime] = {}
-    for number in range(minutes):
+    for number in chain(range(4, minutes - 2 * 24 * 60, 5), range(minutes - 2 * 24 * 60, minutes)):
         at = START + number * MINUTE
         for slot in slots_of(at):
             stored[slot] = at
