@@ -2,9 +2,10 @@
 """A migrated, empty store on each kind of database: migrated once, emptied before each test."""
 
 import multiprocessing
+import os
 import shutil
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -77,4 +78,5 @@ def racers() -> Iterator[ProcessPoolExecutor]:
     context.set_forkserver_preload(["tests.store.racers"])
     line = context.Barrier(RACERS)
     with ProcessPoolExecutor(RACERS, mp_context=context, initializer=get_ready, initargs=(line,)) as pool:
+        wait([pool.submit(os.getpid) for _ in range(RACERS)])  # all of them, and the thread that minds them, are there
         yield pool
