@@ -44,6 +44,10 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
 COMPACTED, NEWEST = 7, 13  # snapshots of the Paimon table
 
 
+# Without it these would leave so few files as they are, and a guard that comes too late would go unnoticed.
+ASKED = {action: {"options": {"rewrite-all": True}} for action in ("rewrite-data", "rewrite-position-deletes")}
+
+
 def make_hudi_table(spark: SparkSession, path: Path) -> None:
     hudi_tables.make_table(spark, path, table_type=hudi_tables.MERGE_ON_READ, commits=3, rows=4, options=LOCKING)
 
@@ -149,7 +153,7 @@ class RealTable:
             wanted = subject.wants(action)
             assert isinstance(wanted, TableProcess), wanted
             return subject.admitted(subject.stored(wanted))
-        return subject.admitted(subject.asked(action, **asked))
+        return subject.admitted(subject.asked(action, **{**ASKED.get(action, {}), **asked}))
 
     def run(self, operation: Operation, step: str = "", act: Callable[[], object] = lambda: None) -> dict[str, Any]:
         """The job as the driver runs it. The act happens when it comes to the step."""
