@@ -30,8 +30,8 @@ KEPT = (
     "hsperfdata", "spark-", "blockmgr-", "liblz4", "libzstd", "snappy-", "netty", "jna", "librocksdb", "lance",
     "lakehand-paimon-", "pymp-",
 )  # fmt: skip
-# These live as long as the process that needs them.
-HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+# These live as long as the process that needs them, or a minute longer; that process itself must end with its test.
+HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", "pyspark.daemon")
 
 
 class Leftovers:
