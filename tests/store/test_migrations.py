@@ -72,7 +72,7 @@ def test_a_newer_schema_that_says_that_this_code_works_with_it_is_left_alone(
     empty_url: str, database: Database
 ) -> None:
     upgrade(empty_url)
-    newer = f"9999+{head().partition('+')[0]}"
+    newer = f"9999_{head().partition('_')[0]}"
     database.write(lambda tx: tx.execute(text(f"UPDATE alembic_version SET version_num = '{newer}'")))
 
     upgrade(empty_url)

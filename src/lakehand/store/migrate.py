@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Brings a database's schema up to date. Several instances may start at once: one works, the others wait for it.
 
-The name of a revision may say which code goes on working with it: ``0012+0010`` is fine for code that knows 0010.
+The name of a revision may say which code goes on working with it: ``0012_0010`` is fine for code that knows 0010.
 """
 
 import logging
@@ -25,7 +25,7 @@ LOCK_NAME = "CONCAT('lakehand.migrate.', MD5(DATABASE()))"
 LOCK_SECONDS = 600
 
 
-COMPATIBLE = "+"  # in the name of a revision, before the oldest one whose code works with it
+COMPATIBLE = "_"  # in the name of a revision, before the oldest one whose code works with it
 
 
 class SchemaTooNew(Conflict):

@@ -6,7 +6,7 @@ from urllib.parse import quote
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0010"
+revision = "0010_0009"
 down_revision = "0009"
 branch_labels = None
 depends_on = None
