@@ -124,13 +124,13 @@ def test_what_a_wider_fixture_made_may_stay(plugin: Leftovers, request: pytest.F
 
 
 class RealTest:
-    """A test that is marked ``server``, in a file."""
+    """A test with a mark, in a file."""
 
-    def __init__(self, path: str) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str, mark: str = "server") -> None:
+        self.path, self.mark = Path(path), mark
 
     def get_closest_marker(self, name: str) -> bool:
-        return name == "server"
+        return name == self.mark
 
 
 def test_the_last_test_of_a_file_fails_for_what_its_services_leave(plugin: Leftovers) -> None:
@@ -141,6 +141,15 @@ def test_the_last_test_of_a_file_fails_for_what_its_services_leave(plugin: Lefto
     list(plugin.pytest_runtest_teardown(first, last))
     with pytest.raises(pytest.fail.Exception, match=folder):
         list(plugin.pytest_runtest_teardown(last, next_file))
+
+
+def test_a_file_whose_long_tests_run_is_not_checked_yet(plugin: Leftovers) -> None:
+    last, long = (cast("pytest.Item", RealTest("one.py", mark)) for mark in ("server", "long"))
+    list(plugin.pytest_runtest_setup(last))
+    list(plugin.pytest_runtest_setup(long))
+    tempfile.mkdtemp()
+
+    list(plugin.pytest_runtest_teardown(last, None))
 
 
 def test_what_a_known_process_starts_is_its_own_business(plugin: Leftovers) -> None:

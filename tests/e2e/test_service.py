@@ -167,7 +167,7 @@ def test_commits_in_every_format_are_served_once_by_a_service_that_is_killed_mea
     handle = stop_driver_at_work(service)
     service.kill()
     service.start()
-    assert attempt_with(service, handle)["status"] == "running"
+    wait_for(lambda: attempt_with(service, handle)["status"] == "running", "the service to find its attempt again")
     boot = service.driver_facts()["boot"]
     signal_driver(service, signal.SIGCONT)
 
