@@ -175,7 +175,7 @@ def test_every_property_of_the_spark_submit_engine_has_a_row_and_every_row_a_pro
     assert documented == set(SUBMIT_KEYS)
 
 
-OF_TESTS = {"LAKEHAND_LEFTOVERS", "LAKEHAND_SCREENSHOTS", "LAKEHAND_TEST_VERSITYGW"}  # read by tests, not by the product
+OF_TESTS = {"LAKEHAND_LEFTOVERS", "LAKEHAND_SCREENSHOTS", "LAKEHAND_TEST_VERSITYGW"}  # by tests, not by the product
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
