@@ -17,7 +17,16 @@ from lakehand.domain.errors import NotFound
 from lakehand.engines.spark import jar_sums, jars
 from lakehand.engines.spark.jar_downloads import default_repository
 from lakehand.engines.spark.jar_sums import RECORD, JarSums
-from lakehand.engines.spark.jars import JarRefused, JarsUnavailable, databases_of, ensure_jars, jars_of, spark_home
+from lakehand.engines.spark.jars import (
+    JarRefused,
+    JarsUnavailable,
+    databases_of,
+    ensure,
+    ensure_jars,
+    jars_of,
+    silent,
+    spark_home,
+)
 from lakehand.engines.spark.java import Java, java_home
 from lakehand.engines.spark.known_jars import Jar
 from lakehand.spi import Catalog, Format
@@ -175,6 +184,11 @@ def test_jars_are_downloaded_at_once_and_without_java(cache: Path, listed: Liste
     ]
     assert seen[-1] == ("2 jars", 2 * TINY.size, 2 * TINY.size)
     assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
+
+
+def test_a_jar_that_is_wanted_twice_is_downloaded_once(cache: Path, server: Repository) -> None:
+    assert ensure([TINY, TINY], cache=None, java=NO_JAVA, progress=silent, sums=None) == [cache / "tiny-1.0.jar"] * 2
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("knows_ranges", [True, False])

@@ -152,8 +152,8 @@ def exclusive(folder: Path) -> Iterator[None]:
 
 
 def fetch_missing(jars: Sequence[Jar], folder: Path, java: Java | None, progress: Progress, sums: JarSums) -> None:
-    """Several at once. All of them are tried before the first failure is raised: what is complete stays."""
-    missing = sorted((jar for jar in jars if not is_there(jar, folder)), key=lambda jar: jar.size, reverse=True)
+    """Several at once, each once. All of them are tried before the first failure is raised: what is complete stays."""
+    missing = sorted({jar for jar in jars if not is_there(jar, folder)}, key=lambda jar: jar.size, reverse=True)
     if not missing:
         return
     name = missing[0].file_name if len(missing) == 1 else f"{len(missing)} jars"
