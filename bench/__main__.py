@@ -15,6 +15,7 @@ from bench import (
     fleet,
     fleet_pages,
     idle,
+    large_metadata,
     notify,
     races,
     report,
@@ -45,9 +46,13 @@ BENCHES: Benches = {
     "races": races.run,
     "dispatch": dispatch.run,
     "stray-keys": stray_keys.run,
+    "large-metadata": large_metadata.run,
 }
 # These take minutes: only by name.
-LONG = ("writers", "pages", "watching", "commits", "rows", "rewrites", "routing", "races", "dispatch", "stray-keys")
+LONG = (
+    "writers", "pages", "watching", "commits", "rows", "rewrites", "routing", "races", "dispatch", "stray-keys",
+    "large-metadata",
+)  # fmt: skip
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lakehand.domain.errors import Invalid
+from lakehand.domain.errors import Busy, Invalid
 from lakehand.domain.tables import Table
 from lakehand.spi import Skip, TableRuntime
 from tests.core.world import CLEAN, World
@@ -72,3 +72,16 @@ def test_a_file_that_one_action_cannot_read_makes_the_table_unreadable_until_tha
 def test_a_plugin_that_fails_is_no_unreadable_table(world: World, error: Exception) -> None:
     table = world.add_table(action_types=BOTH)
     assert evaluate(world, table, compaction=raising(error), clean=raising(error)) == ""
+
+
+def test_a_table_that_others_are_in_the_way_of_is_evaluated_a_little_later(world: World) -> None:
+    table = world.add_table(action_types=BOTH)
+    busy = raising(Busy("another one is read"))
+    assert evaluate(world, table, compaction=busy, clean=busy) == ""
+    [schedule, _] = world.store.schedules.of_table(table.id)
+    assert schedule.last_reason == "another one is read"
+    assert schedule.last_decision is None
+    world.factory.says = {COMPACTION: answer, CLEAN: answer}
+    world.clock.pass_by(seconds=31)
+    world.coordinator.run_once()
+    assert {one.last_reason for one in world.store.schedules.of_table(table.id)} == {"nothing to do"}

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from lakehand.domain.errors import Busy
 from lakehand.storage import (
     IN_PROCESS,
     LocalStorage,
@@ -149,6 +150,15 @@ def test_a_large_document_that_needs_too_much_memory_ends_the_program_and_not_th
         with pytest.raises(TooLarge, match="/t/f cannot be read"):
             parse_json(b"[" + b"[[]]," * 300_000 + b"0]", "/t/f")
     assert parse_json(b"[" + b"1," * BOUND + b"0]", "/t/f")[-1] == 0, "the next one is read"
+
+
+def test_who_waits_too_long_for_its_turn_is_to_come_back(longest: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its thread is free meanwhile, and no deadline of a call is missed."""
+    monkeypatch.setattr(large_json, "PATIENCE", 0.01)
+    data = b"[" + b"1," * BOUND + b"0]"
+    with large_json.one_at_a_time("/t/other"), pytest.raises(Busy, match="/t/f is large, and another large file"):
+        parse_json(data, "/t/f")
+    assert len(parse_json(data, "/t/f")) == BOUND + 1
 
 
 def test_large_documents_are_parsed_one_at_a_time(longest: list[int], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from lakehand.core.plugin_calls.breakers import CircuitBreaker
 from lakehand.core.plugin_calls.pools import WorkerPools, call_plugin
 from lakehand.core.ports import Metrics, Store
 from lakehand.domain.alerts import AlertMessage, MessageId
-from lakehand.domain.errors import LakehandError, PluginStuck, Unavailable
+from lakehand.domain.errors import LakehandError, TryLater, Unavailable
 from lakehand.domain.events import Event
 from lakehand.domain.masks import Masks, parts_of
 from lakehand.domain.operations import InstanceId
@@ -146,7 +146,7 @@ class AlertSender:
     def postpone(self, receiver: Receiver, message: AlertMessage, error: Exception) -> None:
         now, why = self.store.clock.now(), receiver.hidden(error)
         wait = back_off(message.attempts, first=FIRST_PAUSE, longest=LONGEST_PAUSE)
-        due = now + max(wait, error.again if isinstance(error, PluginStuck) else wait)
+        due = now + max(wait, error.again if isinstance(error, TryLater) else wait)
         is_over = now - message.created_at > GIVE_UP
         self.store.alerts.postpone(message, error=why, due=None if is_over else due, now=now)
         self.metrics.alert_message(receiver.name, "given-up" if is_over else "failed")

@@ -31,7 +31,7 @@ from lakehand.core.ports import Metrics, Store
 from lakehand.core.readability import log_readability, why_not_understood
 from lakehand.core.runtimes import Runtimes, Seen
 from lakehand.domain.actions import Action
-from lakehand.domain.errors import LakehandError
+from lakehand.domain.errors import Busy, LakehandError
 from lakehand.domain.events import Event, operation_event
 from lakehand.domain.operations import InstanceId, NewOperation, Operation, Status, service_instant
 from lakehand.domain.processes import Skip, TableProcess
@@ -256,6 +256,8 @@ class Coordinator:
             if time.monotonic() - part.whole.began > STALE:
                 return deferred(table.id, [schedule], now)[0]
             return self.decide(part, evaluation, seen)
+        except Busy as busy:
+            return deferred(table.id, [schedule], now, f"{busy}")[0]
         except Exception as error:
             part.errors[schedule.action] = error
             result = failed(table, schedule, error, now)

@@ -17,7 +17,7 @@ from lakehand.core.recovery import Recovery, unrecoverable
 from lakehand.core.runtimes import Runtimes
 from lakehand.core.telemetry import NoObserver, RunObserver
 from lakehand.domain.boundaries import PARAMETER, Boundary
-from lakehand.domain.errors import LakehandError, LeaseLost, PluginStuck, RecoverProcessFailed
+from lakehand.domain.errors import LakehandError, LeaseLost, RecoverProcessFailed, TryLater
 from lakehand.domain.events import operation_event
 from lakehand.domain.operations import Attempt, InstanceId, Operation, OperationId, Status
 from lakehand.domain.processes import Drop, Failure, Skip, TableProcess
@@ -307,5 +307,5 @@ def verified(process: TableProcess, operation: Operation, runtime: TableRuntime)
 
 
 def not_admitted(error: Exception) -> Skip:
-    again = error.again if isinstance(error, PluginStuck) else LOOK_AGAIN
+    again = error.again if isinstance(error, TryLater) else LOOK_AGAIN
     return Skip(reason=f"not admitted: {error}", look_again=max(again, LOOK_AGAIN))

@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from lakehand.core.plugin_calls.pools import WaitGroup
 from lakehand.domain.actions import Action
-from lakehand.domain.errors import PluginStuck
+from lakehand.domain.errors import TryLater
 from lakehand.domain.processes import Skip
 from lakehand.domain.schedules import EvaluationResult, Schedule, spread
 from lakehand.domain.tables import Format, Table, TableId
@@ -146,7 +146,7 @@ def heartbeat(table: Table) -> timedelta:
 def unreadable(table: Table, error: Exception | str) -> tuple[str, timedelta]:
     """The reason, and when to try again: at the heartbeat, or earlier when the plugin is called again."""
     whole = table.spec.heartbeat_timeout
-    again = wait_for_plugin(table.id, error) if isinstance(error, PluginStuck) else whole
+    again = time_to_wait(table.id, error) if isinstance(error, TryLater) else whole
     return unreadable_text(table.location, error), min(again, whole)
 
 
@@ -155,7 +155,7 @@ def unreadable_text(location: str, error: Exception | str) -> str:
 
 
 def failed(table: Table, schedule: Schedule, error: Exception, now: datetime) -> EvaluationResult:
-    again = wait_for_plugin(table.id, error) if isinstance(error, PluginStuck) else RETRY
+    again = time_to_wait(table.id, error) if isinstance(error, TryLater) else RETRY
     again = min(table.spec.heartbeat_timeout, again)
     return undecided(schedule, f"{FAILED}{error}", again=again, now=now)
 
@@ -173,6 +173,6 @@ def deferred(
     return [EvaluationResult(schedule=s, next_due=due, reason=reason, deferred=True) for s in schedules]
 
 
-def wait_for_plugin(table: TableId, error: PluginStuck) -> timedelta:
-    """Until the plugin is called again, plus jitter, so that not all tables come back at once."""
+def time_to_wait(table: TableId, error: TryLater) -> timedelta:
+    """Until it is tried again, plus jitter, so that not all tables come back at once."""
     return error.again + spread(f"{table}", RETRY, share=1.0)

@@ -13,14 +13,14 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from lakehand.core.draining import Drain
-from lakehand.core.evaluations import DEFERRAL, STALE, reading_pool, unreadable_text, wait_for_plugin
+from lakehand.core.evaluations import DEFERRAL, STALE, reading_pool, time_to_wait, unreadable_text
 from lakehand.core.plugin_calls.pools import Task, WaitGroup, WorkerPools, set_aside
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import DueProbe, Metrics, Store
 from lakehand.core.readability import log_readability
 from lakehand.core.runtimes import Runtimes
 from lakehand.domain.actions import Action
-from lakehand.domain.errors import PluginStuck
+from lakehand.domain.errors import TryLater
 from lakehand.domain.tables import Table, TableId
 
 BATCH = 2000
@@ -45,8 +45,8 @@ class ProbeResult(NamedTuple):
     @property
     def next_probe(self) -> timedelta:
         heartbeat = timedelta(milliseconds=self.probe.heartbeat)
-        if isinstance(self.error, PluginStuck):
-            return min(heartbeat, wait_for_plugin(self.probe.table, self.error))
+        if isinstance(self.error, TryLater):
+            return min(heartbeat, time_to_wait(self.probe.table, self.error))
         return heartbeat
 
 

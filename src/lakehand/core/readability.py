@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from lakehand.core.evaluations import FAILED, FactoryEvaluation, unreadable_text
-from lakehand.domain.errors import PluginBroken, PluginStuck
+from lakehand.domain.errors import PluginBroken, TryLater
 from lakehand.domain.schedules import Schedule
 from lakehand.domain.tables import TableId
 
@@ -22,7 +22,7 @@ def why_not_understood(
     """
     unread = error or next((one for one in part.errors.values() if isinstance(one, OSError)), None)
     first = unread or next(iter(part.errors.values()), None)
-    if isinstance(first, PluginStuck) or (first is None and not part.whole.table.problem):
+    if isinstance(first, TryLater) or (first is None and not part.whole.table.problem):
         return None
     if unread is not None:
         return unreadable_text(part.whole.table.location, unread)

@@ -86,12 +86,20 @@ class PluginBroken(LakehandError):
     code = "plugin-broken"
 
 
-class PluginStuck(Unavailable):
-    """A call into a plugin did not return; the plugin is not called for a while."""
+class TryLater(Unavailable):
+    """This cannot be done right now, and nothing is wrong with it."""
 
     def __init__(self, message: str | None = None, *, again: timedelta = timedelta(minutes=1)) -> None:
         super().__init__(message)
         self.again = again  # retry after this long
+
+
+class PluginStuck(TryLater):
+    """A call into a plugin did not return; the plugin is not called for a while."""
+
+
+class Busy(TryLater):
+    """What this needs is in use by others."""
 
 
 class RecoverProcessFailed(LakehandError):

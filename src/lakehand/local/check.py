@@ -2,16 +2,18 @@
 """Checks tables without a service: health in numbers, and what Lakehand would do to each of them and why."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from lakehand.core.plugins import Plugins
 from lakehand.domain.actions import Action
-from lakehand.domain.errors import LakehandError, NotFound
+from lakehand.domain.errors import Busy, LakehandError, NotFound
 from lakehand.domain.processes import Json, Skip, TableProcess
 from lakehand.domain.references import TableReference
 from lakehand.domain.tables import Format, Scheduling, TableSpec
@@ -21,6 +23,7 @@ from lakehand.spi.factories import ProcessFactory
 from lakehand.spi.formats import TableFormat, TableSnapshot
 from lakehand.spi.runtimes import DetachedRuntime
 
+T = TypeVar("T")
 THREADS = 8
 AHEAD = 4 * THREADS  # discovered tables that wait for a thread
 # Only Hudi's writers leave plans behind, so only Hudi decides differently by scheduling.
@@ -139,7 +142,7 @@ class TableChecker:
             now=datetime.now(timezone.utc), reference=found.reference, properties=self.plugins.properties_of(factory),
         )  # fmt: skip
         try:
-            answer: TableProcess | Skip = factory.trigger(runtime, action)
+            answer: TableProcess | Skip = patiently(partial(factory.trigger, runtime, action))
         except Exception as error:
             return ActionDecision(action=action, needed=False, reason=f"it cannot be decided: {one_line(error)}")
         return ActionDecision(
@@ -175,8 +178,15 @@ class ReadOnce(TableFormat):
 
     def inspect(self, reference: TableReference) -> TableSnapshot:
         if self._snapshot is None:
-            self._snapshot = self._reader.inspect(reference)
+            self._snapshot = patiently(partial(self._reader.inspect, reference))
         return self._snapshot
+
+
+def patiently(read: Callable[[], T]) -> T:
+    """Wait for as long as other tables are in the way: nobody comes back later here."""
+    while True:
+        with suppress(Busy):
+            return read()
 
 
 def check_tables(

@@ -2,7 +2,7 @@
 """What a plugin implements and what it may rely on. Public: outside plugins import from here and nowhere else."""
 
 from lakehand.domain.actions import Action
-from lakehand.domain.errors import Invalid, LakehandError, RecoverProcessFailed, Unavailable
+from lakehand.domain.errors import Busy, Invalid, LakehandError, RecoverProcessFailed, Unavailable
 from lakehand.domain.numbers import amount
 from lakehand.domain.operations import Handle, Operation, Status
 from lakehand.domain.processes import Drop, Failure, Finding, Instant, Json, Remedy, Skip, TableProcess, Verdict
@@ -22,6 +22,7 @@ __all__ = [
     "Action",
     "AlertText",
     "Alerter",
+    "Busy",
     "Catalog",
     "CommittedTable",
     "DetachedRuntime",

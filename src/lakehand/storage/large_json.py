@@ -11,10 +11,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from threading import Lock
 from typing import IO, Any, NamedTuple
 
+from lakehand.domain.errors import Busy
 from lakehand.storage.bounds import (
     LARGEST,
     MB,
@@ -29,6 +32,8 @@ IN_PROCESS = 2 * MB  # a larger document is parsed by the program
 MOST_MEMORY = 2048 * MB  # of the program
 SECONDS = 120  # of processor time of the program
 COPIED = 8 * MB  # at once: one request to an object store
+PATIENCE = 5.0  # seconds to wait for others' documents; then the caller is to come back, and its thread is free
+AGAIN = timedelta(seconds=20)
 PROGRAM = Path(__file__).with_name("json_program.py")
 _ONE_AT_A_TIME = Lock()
 
@@ -72,7 +77,7 @@ def run_program(document: IO[bytes], path: str, wanted: Wanted) -> Iterator[Piec
         "seconds": SECONDS, **wanted._asdict(),
     }  # fmt: skip
     command = [sys.executable, "-I", "-S", str(PROGRAM), json.dumps(arguments)]
-    with _ONE_AT_A_TIME, subprocess.Popen(command, stdin=document, stdout=subprocess.PIPE) as program:
+    with one_at_a_time(path), subprocess.Popen(command, stdin=document, stdout=subprocess.PIPE) as program:
         assert program.stdout is not None
         try:
             for line in program.stdout:
@@ -86,6 +91,16 @@ def run_program(document: IO[bytes], path: str, wanted: Wanted) -> Iterator[Piec
             raise TooLarge(f"{path} cannot be read: the program that parses it was ended, with {program.wait()}")
         finally:
             program.kill()  # it has ended, or nobody wants the rest
+
+
+@contextmanager
+def one_at_a_time(path: str) -> Iterator[None]:
+    if not _ONE_AT_A_TIME.acquire(timeout=PATIENCE):
+        raise Busy(f"{path} is large, and another large file is being read: its turn comes later", again=AGAIN)
+    try:
+        yield
+    finally:
+        _ONE_AT_A_TIME.release()
 
 
 def error_of(path: str, kind: str, text: str) -> OSError:
