@@ -31,11 +31,11 @@ def run(folder: Path, *, quick: bool) -> list[Figure]:
     size = (tables[0] / "metadata" / "v1.metadata.json").stat().st_size
     print_line(f"large-metadata: {TABLES} tables with {size / MB:.0f} MB of metadata each")
     with serving(folder / "home", lake) as service:
-        with Watch(service, lake / "orders") as idle:
+        with Probe(service, lake / "orders") as idle:
             wait_for(lambda: len(idle.latencies) >= ANSWERS, "answers of an idle service")
-        with Watch(service, lake / "orders") as watch:
+        with Probe(service, lake / "orders") as busy:
             seconds = evaluated(service, tables)
-    return list(figures(idle, watch, seconds))
+    return list(figures(idle, busy, seconds))
 
 
 def evaluated(service: RunningService, tables: Sequence[Path]) -> float:
@@ -48,18 +48,18 @@ def evaluated(service: RunningService, tables: Sequence[Path]) -> float:
     return time.monotonic() - began
 
 
-def figures(idle: "Watch", watch: "Watch", seconds: float) -> Iterator[Figure]:
+def figures(idle: "Probe", busy: "Probe", seconds: float) -> Iterator[Figure]:
     figure = partial(Figure, bench="large-metadata")
     yield figure(name="until all tables were decided", value=seconds, unit="s")
     yield from answers(idle, "idle")
-    yield from answers(watch, "meanwhile", at_most=100)
-    yield figure(name="memory of the service, at most", value=watch.memory / MB, unit="MB")
-    yield figure(name="memory of its parser, at most", value=watch.parser / MB, unit="MB")
+    yield from answers(busy, "meanwhile", at_most=100)
+    yield figure(name="memory of the service, at most", value=busy.memory / MB, unit="MB")
+    yield figure(name="memory of its parser, at most", value=busy.parser / MB, unit="MB")
 
 
-def answers(watch: "Watch", when: str, at_most: float | None = None) -> Iterator[Figure]:
+def answers(probe: "Probe", when: str, at_most: float | None = None) -> Iterator[Figure]:
     """The slowest, and the slowest hundredth."""
-    seen = sorted(1000 * seconds for seconds in watch.latencies)
+    seen = sorted(1000 * seconds for seconds in probe.latencies)
     figure = partial(Figure, bench="large-metadata", unit="ms")
     yield figure(name=f"slowest of {len(seen)} answers, {when}", value=seen[-1], at_most=at_most)
     yield figure(name=f"p99 of {len(seen)} answers, {when}", value=seen[int(len(seen) * 0.99)])
@@ -76,7 +76,7 @@ def problem_of(found: dict[str, Any]) -> str:
     return f"cannot be read: {problem}" if problem else ""
 
 
-class Watch:
+class Probe:
     """Notifies again and again, as a writer that holds its lock, and measures the memory."""
 
     def __init__(self, service: RunningService, location: Path) -> None:
@@ -89,7 +89,7 @@ class Watch:
         self._over = Event()
         self._threads = [Thread(target=self.notify), Thread(target=self.measure)]
 
-    def __enter__(self) -> "Watch":
+    def __enter__(self) -> "Probe":
         for thread in self._threads:
             thread.start()
         return self

@@ -154,7 +154,7 @@ def test_a_large_document_that_needs_too_much_memory_ends_the_program_and_not_th
 
 def test_who_waits_too_long_for_its_turn_is_to_come_back(longest: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Its thread is free meanwhile, and no deadline of a call is missed."""
-    monkeypatch.setattr(large_json, "PATIENCE", 0.01)
+    monkeypatch.setattr(large_json, "TURN_TIMEOUT", 0.01)
     data = b"[" + b"1," * BOUND + b"0]"
     with large_json.one_at_a_time("/t/other"), pytest.raises(Busy, match="/t/f is large, and another large file"):
         parse_json(data, "/t/f")

@@ -32,7 +32,7 @@ IN_PROCESS = 2 * MB  # a larger document is parsed by the program
 MOST_MEMORY = 2048 * MB  # of the program
 SECONDS = 120  # of processor time of the program
 COPIED = 8 * MB  # at once: one request to an object store
-PATIENCE = 5.0  # seconds to wait for others' documents; then the caller is to come back, and its thread is free
+TURN_TIMEOUT = 5.0  # seconds to wait for others' documents; then the caller is to come back, and its thread is free
 AGAIN = timedelta(seconds=20)
 PROGRAM = Path(__file__).with_name("json_program.py")
 _ONE_AT_A_TIME = Lock()
@@ -95,7 +95,7 @@ def run_program(document: IO[bytes], path: str, wanted: Wanted) -> Iterator[Piec
 
 @contextmanager
 def one_at_a_time(path: str) -> Iterator[None]:
-    if not _ONE_AT_A_TIME.acquire(timeout=PATIENCE):
+    if not _ONE_AT_A_TIME.acquire(timeout=TURN_TIMEOUT):
         raise Busy(f"{path} is large, and another large file is being read: its turn comes later", again=AGAIN)
     try:
         yield
