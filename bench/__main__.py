@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench import (
+    catalogs,
     check,
     commit_events,
     decide,
@@ -45,9 +46,22 @@ BENCHES: Benches = {
     "races": races.run,
     "dispatch": dispatch.run,
     "stray-keys": stray_keys.run,
+    "catalog": catalogs.run,
 }
 # These take minutes: only by name.
-LONG = ("writers", "pages", "watching", "commits", "rows", "rewrites", "routing", "races", "dispatch", "stray-keys")
+LONG = (
+    "writers",
+    "pages",
+    "watching",
+    "commits",
+    "rows",
+    "rewrites",
+    "routing",
+    "races",
+    "dispatch",
+    "stray-keys",
+    "catalog",
+)
 
 
 def main() -> None:
