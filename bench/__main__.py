@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench import (
+    catalogs,
     check,
     commit_events,
     decide,
@@ -47,11 +48,12 @@ BENCHES: Benches = {
     "dispatch": dispatch.run,
     "stray-keys": stray_keys.run,
     "large-metadata": large_metadata.run,
+    "catalog": catalogs.run,
 }
 # These take minutes: only by name.
 LONG = (
     "writers", "pages", "watching", "commits", "rows", "rewrites", "routing", "races", "dispatch", "stray-keys",
-    "large-metadata",
+    "large-metadata", "catalog",
 )  # fmt: skip
 
 

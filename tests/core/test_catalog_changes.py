@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a look into a catalog means: which tables come, which go, and which are only missing."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 
-from lakehand.core.catalog_changes import CatalogChanges, changes_of
+from lakehand.core.catalog_changes import Absent, CatalogChanges, changes_of
+from lakehand.core.catalog_listing import Listing, named
 from lakehand.domain.references import TableReference
 from lakehand.domain.tables import Format, Table, TableId, TableSpec
 from tests.kit.sentences import Sentences
@@ -29,8 +30,27 @@ def references(*names: str) -> list[TableReference]:
     return [reference(name) for name in names]
 
 
-def names(changed: Sequence[Table]) -> list[str]:
-    return [one.spec.table_name for one in changed]
+def listing(listed: Sequence[TableReference], known: Sequence[Table] = ()) -> Listing:
+    """As a sync makes it; what is registered already is not kept whole."""
+    found = Listing()
+    for one in listed:
+        if found.note(one, {table.location: table for table in known}, {named(table) for table in known}):
+            found.candidates.append(one)
+    return found
+
+
+def changed(
+    listed: Sequence[TableReference],
+    known: Sequence[Table],
+    missed: Mapping[TableId, int] | None = None,
+    *,
+    accept_empty: bool = False,
+) -> CatalogChanges:
+    return changes_of(listing(listed, known), iter(known), missed or {}, accept_empty=accept_empty)
+
+
+def names(absent: Sequence[Absent]) -> list[str]:
+    return [one.named[1] for one in absent]
 
 
 def outcome(changes: CatalogChanges) -> tuple[list[str], list[str], list[str]]:
@@ -38,7 +58,7 @@ def outcome(changes: CatalogChanges) -> tuple[list[str], list[str], list[str]]:
 
 
 def test_what_is_new_comes_and_what_was_dropped_goes() -> None:
-    changes = changes_of(references("a", "b", "new"), tables("a", "b", "old"), {})
+    changes = changed(references("a", "b", "new"), tables("a", "b", "old"))
 
     assert outcome(changes) == (["new"], ["old"], [])
 
@@ -46,7 +66,7 @@ def test_what_is_new_comes_and_what_was_dropped_goes() -> None:
 def test_a_table_that_cannot_be_read_is_neither_retired_nor_registered() -> None:
     broken = [TableReference(location="", db_name="db", table_name=name, problem="torn") for name in ("b", "new")]
 
-    changes = changes_of([*references("a"), *broken], tables("a", "b", "c"), {})
+    changes = changed([*references("a"), *broken], tables("a", "b", "c"))
 
     assert outcome(changes) == ([], ["c"], [])
     assert [one.table_name for one in changes.unreadable] == ["new"]
@@ -55,21 +75,21 @@ def test_a_table_that_cannot_be_read_is_neither_retired_nor_registered() -> None
 def test_an_empty_list_retires_nothing_however_often_it_is_seen(sentences: Sentences) -> None:
     known = tables("a", "b")
 
-    changes = changes_of([], known, {table.id: 100 for table in known})
+    changes = changed([], known, {table.id: 100 for table in known})
 
     assert outcome(changes) == ([], [], ["a", "b"])
     sentences.check("an empty list of a catalog", changes.why_kept, registered=2)
 
 
 def test_an_empty_list_is_believed_when_a_person_says_so() -> None:
-    assert names(changes_of([], tables("a", "b"), {}, accept_empty=True).retire) == ["a", "b"]
+    assert names(changed([], tables("a", "b"), accept_empty=True).retire) == ["a", "b"]
 
 
 def test_where_most_are_missing_the_second_look_decides() -> None:
     known = tables("a", "b", "c")
 
-    first = changes_of(references("a"), known, {})
-    second = changes_of(references("a"), known, {known[1].id: 1, known[2].id: 1})
+    first = changed(references("a"), known)
+    second = changed(references("a"), known, {known[1].id: 1, known[2].id: 1})
 
     assert outcome(first) == ([], [], ["b", "c"])
     assert "2 of 3" in first.why_kept
@@ -77,26 +97,26 @@ def test_where_most_are_missing_the_second_look_decides() -> None:
 
 
 def test_a_table_whose_name_lives_elsewhere_was_replaced() -> None:
-    changes = changes_of([reference("a", "/data/a-again")], tables("a"), {})
+    changes = changed([reference("a", "/data/a-again")], tables("a"))
 
     assert [one.location for one in changes.add] == ["/data/a-again"]
     assert names(changes.retire) == ["a"]
 
 
 def test_the_same_place_under_another_name_was_renamed() -> None:
-    changes = changes_of([reference("b", "/data/a")], tables("a"), {})
+    changes = changed([reference("b", "/data/a")], tables("a"))
 
     assert outcome(changes) == ([], [], [])
     assert [(one.table.id, one.reference.table_name) for one in changes.rename] == [(1, "b")]
 
 
 def test_a_place_with_two_names_keeps_the_one_it_has() -> None:
-    changes = changes_of([reference("b", "/data/a"), reference("a")], tables("a"), {})
+    changes = changed([reference("b", "/data/a"), reference("a")], tables("a"))
 
     assert (outcome(changes), changes.rename) == (([], [], []), [])
 
 
 def test_spellings_of_a_location_are_one_place() -> None:
-    changes = changes_of([reference("a", "file:///data/a/")], tables("a"), {})
+    changes = changed([reference("a", "file:///data/a/")], tables("a"))
 
     assert outcome(changes) == ([], [], [])

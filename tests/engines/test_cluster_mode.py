@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cluster mode of the spark-submit engine: its settings, its command, and what YARN's client prints."""
 
+import os
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from lakehand.domain.errors import Invalid
 from lakehand.engines.spark.command import Command
-from lakehand.engines.spark_submit.cluster_mode import in_cluster_mode, own_folder
+from lakehand.engines.spark_submit.cluster_mode import SharedFolder, in_cluster_mode
 from lakehand.engines.spark_submit.settings import read_settings
 from lakehand.engines.spark_submit.yarn import NOT_OVER, Yarn, parse_list
 
@@ -16,6 +19,8 @@ PRINTED = """Total number of applications (application-types: [], states: [RUNNI
 application_1700000000000_0007\t     op-3-1-0a1b2c3d\t               SPARK\t      lake\t   default\t           RUNNING
 application_1700000000000_0012\t     op-4-2-4d5e6f70\t               SPARK\t      lake\t   default\t          ACCEPTED
 """
+NOBODY = 65534
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
 CLUSTER = {"master": "yarn", "deploy-mode": "cluster", "shared-folder": "/mnt/lake"}
 
 
@@ -44,12 +49,75 @@ def test_cluster_mode_is_refused_where_it_cannot_work(changed: dict[str, str], r
         read_settings({**CLUSTER, **changed})
 
 
-def test_a_shared_folder_that_is_not_there_is_refused_and_one_that_is_keeps_its_name(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="Mount storage there"):
-        own_folder(tmp_path / "absent", tmp_path)
+@pytest.fixture
+def shared(tmp_path: Path) -> Path:
+    folder = tmp_path / "my lake"
+    folder.mkdir(mode=0o700)
+    return folder
 
-    assert own_folder(tmp_path, tmp_path) == own_folder(tmp_path, tmp_path)
-    assert own_folder(tmp_path, tmp_path).parent == tmp_path
+
+def test_each_home_has_a_folder_of_its_own_that_keeps_its_name(tmp_path: Path, shared: Path) -> None:
+    folder = SharedFolder(shared, tmp_path)
+
+    assert folder.own == SharedFolder(shared, tmp_path).own
+    assert (folder.own.parent, folder.own.stat().st_mode & 0o777) == (shared, 0o700)
+    assert folder.problem() == ""
+
+
+@pytest.mark.parametrize("name", ["absent", "file"])
+def test_a_shared_folder_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(Invalid, match=rf"shared-folder {tmp_path}/{name} .* cannot be used: .*Mount storage there"):
+        SharedFolder(tmp_path / name, tmp_path)
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o770, 0o701])
+def test_a_shared_folder_that_others_may_enter_is_refused_with_the_command_that_fixes_it(
+    tmp_path: Path, shared: Path, mode: int
+) -> None:
+    shared.chmod(mode)
+
+    assert_refused_until_fixed(tmp_path, shared, "is open to other users", "chmod")
+    shared.chmod(0o700)
+    SharedFolder(shared, tmp_path).own.chmod(mode)
+    assert_refused_until_fixed(tmp_path, shared, "is open to other users", "chmod")
+
+
+@as_root
+def test_a_shared_folder_of_someone_else_is_refused_with_the_command_that_fixes_it(
+    tmp_path: Path, shared: Path
+) -> None:
+    os.chown(shared, NOBODY, NOBODY)
+
+    assert_refused_until_fixed(tmp_path, shared, f"belongs to user {NOBODY}", "chown")
+
+
+def test_a_shared_folder_that_anybody_may_replace_is_refused_with_the_command_that_fixes_it(tmp_path: Path) -> None:
+    inner = tmp_path / "all" / "inner"
+    inner.mkdir(parents=True, mode=0o700)
+    (tmp_path / "all").chmod(0o777)
+
+    assert_refused_until_fixed(tmp_path, inner, "can be replaced by any user", "chmod o-w [^,]*")
+
+
+@as_root
+def test_a_shared_folder_that_is_a_link_of_someone_else_is_refused(tmp_path: Path, shared: Path) -> None:
+    (tmp_path / "link").symlink_to(shared)
+    SharedFolder(tmp_path / "link", tmp_path)  # one of our own is followed
+    os.chown(tmp_path / "link", NOBODY, NOBODY, follow_symlinks=False)
+
+    with pytest.raises(Invalid, match="is a link of another user"):
+        SharedFolder(tmp_path / "link", tmp_path)
+
+
+def assert_refused_until_fixed(home: Path, shared: Path, why: str, command: str) -> None:
+    with pytest.raises(Invalid, match=why) as refusal:
+        SharedFolder(shared, home)
+    fix = re.search(command if "[" in command else f"{command} .*", str(refusal.value))
+    assert fix is not None
+    subprocess.run(fix[0], shell=True, check=True)
+    SharedFolder(shared, home)
 
 
 def test_the_command_leaves_the_driver_to_yarn_and_further_attempts_to_the_service() -> None:

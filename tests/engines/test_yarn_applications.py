@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Applications in YARN's cluster mode; a shell plays spark-submit, and a class plays YARN: what counts as alive."""
 
+import shutil
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -49,7 +50,7 @@ class ClusterEngine(PlayedEngine):
         return self.yarn
 
     def opened(self, home: Path) -> "ClusterEngine":
-        (home / "shared").mkdir(exist_ok=True)
+        (home / "shared").mkdir(mode=0o700, exist_ok=True)
         mode = {"master": "yarn", "deploy-mode": "cluster", "shared-folder": str(home / "shared"), "lease-grace": "0"}
         self.open(mode, EngineContext(home=home))
         self._yarn_watch = YarnWatch(self.yarn, self.settings.spark, pause=0)
@@ -276,3 +277,64 @@ def test_folders_are_in_the_shared_folder_apart_for_each_home(engine: ClusterEng
     assert engine.applications.is_relative_to(tmp_path / "shared")
     assert elsewhere.applications.is_relative_to(tmp_path / "shared")
     assert list(elsewhere.applications.iterdir()) == []
+
+
+ANOTHER = "is not the folder that the service was started with"
+
+
+def put_a_copy_in_its_place(engine: ClusterEngine, folder: Path) -> Path:
+    """Of what waits there; returns where the real one is now."""
+    aside = folder.with_name("aside")
+    folder.rename(aside)
+    shutil.copytree(aside, folder)
+    return aside
+
+
+@pytest.mark.parametrize("replaced", ["shared", "of this home"])
+def test_another_folder_in_its_place_gets_no_work_and_no_settings(
+    engine: ClusterEngine, tmp_path: Path, replaced: str
+) -> None:
+    engine.give("a", has_lease=False)
+    folder = tmp_path / "shared" if replaced == "shared" else engine.applications.parent
+    aside = put_a_copy_in_its_place(engine, folder)
+    before = sorted(folder.rglob("*"))
+
+    with pytest.raises(Unavailable, match=ANOTHER):
+        engine.give("b")
+    engine.renew([Handle("a")], engine.grant())
+    engine.tend()
+    eventually(lambda: not engine._find(Handle("a")).is_starting)
+
+    assert sorted(folder.rglob("*")) == before
+    assert not list(tmp_path.rglob("spark.properties"))
+    shutil.rmtree(folder)
+    aside.rename(folder)
+    engine.renew([Handle("a")], engine.grant())
+    eventually(lambda: list(folder.rglob("spark.properties")))
+
+
+def test_settings_are_compared_with_their_folder_right_before_they_are_written(
+    engine: ClusterEngine, tmp_path: Path
+) -> None:
+    """A start takes time: Java and jars are looked for between the first check and the write."""
+    engine.give("a", has_lease=False)
+    application = engine._find(Handle("a"))
+    put_a_copy_in_its_place(engine, tmp_path / "shared")
+
+    with pytest.raises(Unavailable, match=ANOTHER):
+        application.process.start(engine._command(application, {}))
+    assert not list(tmp_path.rglob("spark.properties"))
+
+
+def test_what_runs_is_unknown_while_its_folder_is_not_mounted(engine: ClusterEngine, tmp_path: Path) -> None:
+    """Not absent: whatever is absent is submitted again, and would run twice."""
+    handle = engine.started()
+    aside = put_a_copy_in_its_place(engine, tmp_path / "shared")
+    shutil.rmtree(tmp_path / "shared")
+    (tmp_path / "shared").mkdir(mode=0o700)
+
+    assert (engine.state(handle), engine.health().is_up) == (EngineState.UNKNOWN, False)
+    (tmp_path / "shared").rmdir()
+    assert engine.state(handle) is EngineState.UNKNOWN
+    aside.rename(tmp_path / "shared")
+    assert (engine.state(handle), engine.health().is_up) == (EngineState.RUNNING, True)

@@ -51,7 +51,7 @@ class YarnCluster:
 
     def start(self) -> "YarnCluster":
         self.conf.mkdir()
-        self.shared.mkdir()
+        self.shared.mkdir(mode=0o700)
         write_xml(self.conf / "core-site.xml", {"fs.defaultFS": "file:///"})
         write_xml(self.conf / "yarn-site.xml", {**self._addresses(), **self._node()})
         write_xml(self.conf / "capacity-scheduler.xml", scheduler())

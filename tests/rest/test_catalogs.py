@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Catalogs over REST, with a format whose catalog the test writes."""
 
+import gc
 from collections.abc import Callable, Iterator
 
 import httpx
 import pytest
 
-from lakehand.core import catalog_service
+from lakehand.core import catalog_listing, catalog_service
+from lakehand.core.catalog_service import CatalogService
 from lakehand.domain.references import Catalog, TableReference
+from lakehand.domain.tables import Table
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
 from tests.rest.parts import Listed, context_over, items, kinds
@@ -109,3 +112,82 @@ def test_a_large_catalog_is_registered_in_batches_and_goes_on_after_a_restart(
     assert (whole.tables, len(whole.added), whole.refused) == (100, 80, {})
     assert len(list(catalogs.registered("lake"))) == 100
     assert list(catalogs.sync("lake").added) == []
+
+
+class Killed(BaseException):
+    """Nothing catches it, as nothing catches the end of a process."""
+
+
+class CutListing(Listed):
+    """A catalog of many tables, and what becomes of the process while it lists one of them."""
+
+    def __init__(self, count: int, at: int = -1, then: Callable[[], None] = lambda: None) -> None:
+        self.count, self.at, self.then = count, at, then
+
+    def tables(self, catalog: Catalog) -> Iterator[TableReference]:
+        for number in range(self.count):
+            if number == self.at:
+                self.then()
+            yield TableReference(location=f"/data/t{number}", catalog=catalog, db_name="db", table_name=f"t{number}")
+
+
+def kill() -> None:
+    raise Killed
+
+
+def test_a_sync_that_was_killed_goes_on_where_it_stopped(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog_service, "BATCH", 10)
+    with pytest.raises(Killed):
+        context_over(store, listed=CutListing(60, at=45, then=kill)).catalogs.sync("lake")
+    first = {table.id for table in context_over(store).catalogs.registered("lake")}
+
+    again = context_over(store, listed=CutListing(60)).catalogs
+    report = again.sync("lake")
+
+    assert (len(first), report.problem, len(report.added), report.refused) == (40, "", 20, {})
+    assert report.added == [f"db.t{number}" for number in range(40, 60)]
+    assert {table.id for table in again.registered("lake")} > first
+
+
+def test_a_sync_keeps_no_more_than_a_batch_of_tables(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole ones, that is: 100 000 of them are hundreds of megabytes."""
+    monkeypatch.setattr(catalog_service, "BATCH", 10)
+    monkeypatch.setattr(catalog_service, "PAGE", 10)
+    whole: list[int] = []
+
+    def count() -> None:
+        gc.collect()
+        whole.append(sum(isinstance(one, TableReference | Table) for one in gc.get_objects()))
+
+    count()
+    before = whole.pop()
+    for _ in range(2):  # the second time they are registered
+        context_over(store, listed=CutListing(200, at=195, then=count)).catalogs.sync("lake")
+    catalogs, registered = context_over(store, listed=CutListing(200)).catalogs, CatalogService.registered
+
+    def counted(self: CatalogService, name: str) -> Iterator[Table]:
+        for number, table in enumerate(registered(self, name)):
+            if number == 195:
+                count()
+            yield table
+
+    monkeypatch.setattr(CatalogService, "registered", counted)
+    catalogs.sync("lake")
+
+    assert len(whole) == 3
+    assert max(whole) - before <= 3 * 10
+
+
+def test_a_catalog_that_lists_without_end_is_cut_and_nothing_is_retired(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalog_service, "BATCH", 10)
+    context_over(store, listed=Listed(["orders"])).catalogs.sync("lake")
+    monkeypatch.setattr(catalog_listing, "MOST_TABLES", 30)
+    endless = context_over(store, listed=CutListing(1000)).catalogs
+    report = endless.sync("lake", accept_empty=True)
+
+    assert "the catalog lake lists more than 30 tables" in report.problem
+    assert (report.retired, report.tables) == ((), 0)
+    assert len(list(endless.registered("lake"))) == 31
+    assert "db.orders" in {table.name for table in endless.registered("lake")}

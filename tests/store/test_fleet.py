@@ -2,7 +2,7 @@
 """The fleet: the state of each table, lists and totals of tables, and what needs a person."""
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
@@ -185,16 +185,32 @@ def test_a_row_has_the_numbers_and_the_reason_of_its_table(store: SqlStore) -> N
 
 def test_the_reason_is_that_of_the_problem_then_of_the_failure_then_of_the_last_evaluation(store: SqlStore) -> None:
     table = a_table(store, action_types=frozenset({COMPACTION, CLUSTERING}))
-    write_schedule(store, table, CLUSTERING, last_look=2, last_reason="recent")
-    write_schedule(store, table, COMPACTION, last_look=1, last_reason="old")
-    assert tables(store).items[0].reason == "recent"
+    write_schedule(store, table, CLUSTERING, last_look=9000, last_decision=2000, last_reason="recent")
+    write_schedule(store, table, COMPACTION, last_look=8000, last_decision=3000, last_reason="old")
+    assert reason_of(store) == ("recent", at_second(2))
 
     write_schedule(store, table, COMPACTION, failed_operation=7)
-    assert tables(store).items[0].reason == "old"
+    assert reason_of(store) == ("old", at_second(3))
 
     lose(store, table, "access denied")
     [row] = tables(store).items
     assert (row.reason, row.problem, row.problem_since) == ("access denied", "access denied", NOON)
+    assert row.decided_at == NOON
+
+
+def test_a_table_that_was_not_decided_about_has_a_reason_without_a_time(store: SqlStore) -> None:
+    a_table(store)
+
+    assert reason_of(store) == ("", None)
+
+
+def reason_of(store: SqlStore) -> tuple[str, datetime | None]:
+    [row] = tables(store).items
+    return row.reason, row.decided_at
+
+
+def at_second(number: int) -> datetime:
+    return datetime.fromtimestamp(number, tz=timezone.utc)
 
 
 @pytest.mark.parametrize(

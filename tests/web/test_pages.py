@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import httpx
 import pytest
+from sqlalchemy import update
 
 from lakehand.domain.actions import Action
 from lakehand.domain.operations import InstanceId, Operation, Status
@@ -15,6 +16,7 @@ from lakehand.domain.processes import Json
 from lakehand.domain.tables import Format, Table, TableSpec
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
+from lakehand.store.schema import schedule
 from tests.rest.parts import serving
 
 PAGES = ("/", "/tables", "/operations", "/alerts", "/catalogs", "/events", "/service", "/start", "/sign-in")
@@ -226,6 +228,19 @@ def test_rows_that_differ_are_shown_with_both_numbers_and_the_reason_of_the_paus
     assert "99 rows at <code>5</code>, from data, checksum <code>ab12</code>" in shown
     assert "88 rows at <code>4</code>, from metadata</dd>" in shown
     assert "Lakehand paused it: it changed &lt;rows&gt;" in table
+
+
+def test_a_reason_in_the_list_of_tables_has_the_time_of_its_numbers(
+    client: httpx.Client, api: ApiContext, store: SqlStore
+) -> None:
+    table = add_table(api)
+    shown = {"last_reason": "3 plans wait", "last_decision": 1_700_000_000_000}
+    change = update(schedule).where(schedule.c.tbl_id == table.id).values(shown)
+    store.database.write(lambda tx: tx.execute(change).close())
+
+    row = client.get("/tables").text.partition("3 plans wait")[2].partition("</tr>")[0]
+
+    assert 'datetime="2023-11-14T22:13:20' in row
 
 
 def test_rows_are_compared_if_the_box_is_ticked(client: httpx.Client, api: ApiContext) -> None:

@@ -15,6 +15,7 @@ from sqlalchemy.exc import ArgumentError
 
 from lakehand.app.settings import Settings
 from lakehand.domain.errors import Invalid, Unavailable
+from lakehand.storage import refuse_open_folder, refuse_open_parents, user_name
 
 log = logging.getLogger(__name__)
 OWNER_ONLY = 0o077  # the umask: nothing for the group, nothing for others
@@ -25,7 +26,7 @@ def prepare_home(home: Path) -> None:
     """Create the home if it is missing, and refuse one that other users can enter, own or replace."""
     try:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        refuse_open_folder(home)
+        refuse_open_folder(home, f"the home {home}", "give --home another folder")
         refuse_open_parents(home, f"the home {home}")
         if not os.access(home, os.W_OK | os.X_OK):
             raise PermissionError(0, "it cannot be written, or its file system is read-only")
@@ -33,35 +34,6 @@ def prepare_home(home: Path) -> None:
         raise Unavailable(
             f"the home {home} cannot be used: {error.strerror}; give --home a folder that {user_name()} can write to"
         ) from error
-
-
-def refuse_open_folder(home: Path) -> None:
-    if home.is_symlink() and home.lstat().st_uid not in (0, os.geteuid()):
-        raise Invalid(f"the home {home} is a link of another user: name the real folder with --home")
-    found = home.stat()
-    if not stat.S_ISDIR(found.st_mode):
-        raise NotADirectoryError(0, "it is not a folder")
-    if found.st_uid != os.geteuid():
-        raise Invalid(
-            f"the home {home} belongs to user {found.st_uid}, not to {user_name()}: run Lakehand as its owner, "
-            f"give --home another folder, or: chown -R {os.geteuid()} {quote(str(home))}"
-        )
-    if found.st_mode & OWNER_ONLY:
-        raise Invalid(
-            f"the home {home} is open to other users (mode {stat.S_IMODE(found.st_mode):o}): "
-            f"chmod 700 {quote(str(home))}"
-        )
-
-
-def refuse_open_parents(path: Path, name: str) -> None:
-    """Whoever can rename a parent folder can replace everything below it."""
-    for parent in path.resolve().parents:
-        mode = parent.stat().st_mode
-        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-            raise Invalid(
-                f"{name} can be replaced by any user, because {parent} above it is writable: "
-                f"chmod o-w {quote(str(parent))}, or choose another folder"
-            )
 
 
 def prepare_database_file(url: str) -> None:
@@ -113,10 +85,6 @@ def owner_only_files() -> Iterator[int]:
         yield before
     finally:
         os.umask(before)
-
-
-def user_name() -> str:
-    return f"user {os.geteuid()}"
 
 
 def free_share(home: Path) -> float:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares a catalog with the registered tables: which to add, rename and retire. Pure."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lakehand.domain.locations import location_key, normalise
+from lakehand.core.catalog_listing import Listing, Name, name_of, named, place_of
+from lakehand.domain.locations import normalise
 from lakehand.domain.references import TableReference
 from lakehand.domain.tables import Table, TableId
 
@@ -17,6 +18,15 @@ class Rename:
     reference: TableReference
 
 
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """A registered table that is not listed. Not the whole table: there may be very many."""
+
+    id: TableId
+    name: str
+    named: Name
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogChanges:
     """``missing``: tables that were not listed and are kept for now, for the reason ``why_kept``.
@@ -26,78 +36,72 @@ class CatalogChanges:
 
     add: Sequence[TableReference] = ()
     rename: Sequence[Rename] = ()
-    retire: Sequence[Table] = ()
-    missing: Sequence[Table] = ()
+    retire: Sequence[Absent] = ()
+    missing: Sequence[Absent] = ()
     why_kept: str = ""
     unreadable: Sequence[TableReference] = ()
 
 
 def changes_of(
-    listed: Sequence[TableReference],
-    known: Collection[Table],
-    missed: Mapping[TableId, int],
-    *,
-    accept_empty: bool = False,
+    listed: Listing, known: Iterable[Table], missed: Mapping[TableId, int], *, accept_empty: bool = False
 ) -> CatalogChanges:
-    """``missed``: how often each table was missing before, in a row."""
-    unreadable = {name_of(reference): reference for reference in listed if reference.problem}
-    there = by_location([reference for reference in listed if not reference.problem])
-    kept = [table for table in known if location_key(table.location) in there]
-    others = [table for table in known if location_key(table.location) not in there]
-    unread = {named(table) for table in others} & set(unreadable)  # registered, and not readable now: left alone
-    absent = [table for table in others if named(table) not in unread]
-    retire, missing, why = dropped(absent, kept, listed, missed, accept_empty=accept_empty)
-    registered = {location_key(table.location) for table in kept}
+    """``missed``: how often each table was missing before, in a row. ``known`` is read once, and not kept."""
+    candidates = by_place(listed.candidates)
+    names = {name_of(one) for one in (*listed.candidates, *listed.unreadable)}
+    rename: list[Rename] = []
+    absent: list[Absent] = []
+    unread: set[Name] = set()  # registered, and not readable now: left alone
+    kept = 0
+    for table in known:
+        place = place_of(table.location)
+        if place in listed.places:
+            kept += 1
+            others = candidates.pop(place, [])
+            if others and not listed.places[place] and named(table) not in map(name_of, others):
+                rename.append(Rename(table=table, reference=others[0]))
+        elif named(table) in listed.unread:
+            unread.add(named(table))
+        else:
+            absent.append(Absent(table.id, table.name, named(table)))
+    retire, missing, why = dropped(absent, kept, listed.count, names, missed, accept_empty=accept_empty)
     return CatalogChanges(
-        add=[references[0] for key, references in there.items() if key not in registered],
-        rename=[Rename(table=t, reference=p[0]) for t in kept if not is_named(t, p := there[location_key(t.location)])],
+        add=[references[0] for references in candidates.values()],
+        rename=rename,
         retire=retire,
         missing=missing,
         why_kept=why,
-        unreadable=[reference for name, reference in unreadable.items() if name not in unread],
+        unreadable=[one for one in listed.unreadable if name_of(one) not in unread],
     )
 
 
-def by_location(listed: Sequence[TableReference]) -> Mapping[str, list[TableReference]]:
+def by_place(listed: Sequence[TableReference]) -> dict[bytes, list[TableReference]]:
     """A location can have several names; the first one counts where none is registered."""
-    found: dict[str, list[TableReference]] = {}
+    found: dict[bytes, list[TableReference]] = {}
     for reference in listed:
-        found.setdefault(location_key(normalise(reference.location)), []).append(reference)
+        found.setdefault(place_of(normalise(reference.location)), []).append(reference)
     return found
 
 
-def is_named(table: Table, references: Sequence[TableReference]) -> bool:
-    return named(table) in {name_of(reference) for reference in references}
-
-
-def named(table: Table) -> tuple[str, str]:
-    return table.spec.db_name, table.spec.table_name
-
-
-def name_of(reference: TableReference) -> tuple[str, str]:
-    return reference.db_name, reference.table_name
-
-
 def dropped(
-    absent: Sequence[Table],
-    kept: Sequence[Table],
-    listed: Sequence[TableReference],
+    absent: Sequence[Absent],
+    kept: int,
+    listed: int,
+    names: Collection[Name],
     missed: Mapping[TableId, int],
     *,
     accept_empty: bool,
-) -> tuple[list[Table], list[Table], str]:
+) -> tuple[list[Absent], list[Absent], str]:
     """Those to retire, those to keep for now, and why. A catalog that lists little may only seem to be empty."""
-    names = {name_of(reference) for reference in listed}
-    replaced = [t for t in absent if named(t) in names]  # its name has another location now
-    others = [t for t in absent if t not in replaced]
+    replaced = [one for one in absent if one.named in names]  # its name has another location now
+    others = [one for one in absent if one.named not in names]
     if not others or accept_empty:
         return [*replaced, *others], [], ""
     if not listed:
         why = f"the catalog lists no table at all, and {len(others)} are registered: if that is right, accept it empty"
         return replaced, others, why
-    if len(others) <= len(kept):
+    if len(others) <= kept:
         return [*replaced, *others], [], ""
-    gone = [t for t in others if missed.get(t.id, 0) + 1 >= MISSES]
-    missing = [t for t in others if t not in gone]
-    why = f"{len(others)} of {len(others) + len(kept)} are missing at once: the next sync decides" if missing else ""
+    gone = [one for one in others if missed.get(one.id, 0) + 1 >= MISSES]
+    missing = [one for one in others if missed.get(one.id, 0) + 1 < MISSES]
+    why = f"{len(others)} of {len(others) + kept} are missing at once: the next sync decides" if missing else ""
     return [*replaced, *gone], missing, why

@@ -3,19 +3,20 @@
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from threading import Thread
 
-from lakehand.core.catalog_changes import CatalogChanges, Rename, changes_of
+from lakehand.core.catalog_changes import Absent, CatalogChanges, Rename, changes_of
+from lakehand.core.catalog_listing import Listing, Name, batches, named
 from lakehand.core.plugins import Plugins
 from lakehand.core.ports import Store, TableFilter
 from lakehand.core.table_service import SERVICE, TableService
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, LakehandError, NotFound
 from lakehand.domain.events import Event
-from lakehand.domain.locations import location_key, normalise
+from lakehand.domain.locations import normalise
 from lakehand.domain.masks import Masks
 from lakehand.domain.references import Catalog, TableReference
 from lakehand.domain.tables import HEARTBEAT_TIMEOUT, Table, TableId, TableSpec
@@ -106,9 +107,9 @@ class CatalogService:
             by = by or f"the sync of {name}"
             early: list[str] = []
             listed = self.list_tables(served, early, dry_run=dry_run, by=by)
-            known = list(self.registered(name))
-            changes = changes_of(listed, known, self._missed.get(name, {}), accept_empty=accept_empty)
-            report = self.carry_out(served, changes, len(listed), dry_run=dry_run, by=by)
+            missed = self._missed.get(name, {})
+            changes = changes_of(listed, self.registered(name), missed, accept_empty=accept_empty)
+            report = self.carry_out(served, changes, listed.count, dry_run=dry_run, by=by)
             report = replace(report, added=[*early, *report.added])
         except Exception as error:
             problem = without_secrets(described(error), served.catalog)
@@ -116,23 +117,32 @@ class CatalogService:
         self.remember(report)
         return report
 
-    def list_tables(
-        self, served: ServedCatalog, early: list[str], *, dry_run: bool, by: str
-    ) -> Sequence[TableReference]:
+    def list_tables(self, served: ServedCatalog, early: list[str], *, dry_run: bool, by: str) -> Listing:
         """All tables of a catalog. New ones are registered in batches meanwhile: a large catalog is served soon,
         and a restart goes on where it stopped; ``early`` has their names."""
-        taken = taken_by(self.registered(served.catalog.name))
-        listed: list[TableReference] = []
-        fresh: list[TableReference] = []
-        for reference in self.plugins.format(served.catalog.format).tables(served.catalog):
-            listed.append(reference)
-            if not dry_run and is_surely_new(reference, taken):
-                fresh.append(reference)
-            if len(fresh) >= BATCH:
-                refused: dict[str, str] = {}  # reported at the end, when they are tried again
-                early += [name_of(one) for one in fresh if self.add(served, one, refused, by)]
-                fresh.clear()
-        return listed
+        name, listing = served.catalog.name, Listing()
+        for batch in batches(self.plugins.format(served.catalog.format).tables(served.catalog), BATCH, name):
+            at, names = self.registered_like(batch, name)
+            for reference in [one for one in batch if listing.note(one, at, names)]:
+                refused: dict[str, str] = {}  # reported at the end, when it is tried again
+                if not dry_run and self.add(served, reference, refused, by):
+                    listing.note_added(reference)
+                    early.append(name_of(reference))
+                else:
+                    listing.candidates.append(reference)
+        return listing
+
+    def registered_like(
+        self, batch: Sequence[TableReference], name: str
+    ) -> tuple[Mapping[str, Table], Collection[Name]]:
+        """What this catalog has at the locations of a batch, and which of its names."""
+        readable = [one for one in batch if not one.problem]
+        at = self.store.tables.by_locations({normalise(one.location) for one in readable})
+        like = self.store.tables.by_names({(one.db_name, one.table_name) for one in readable})
+        return (
+            {location: table for location, table in at.items() if table.spec.catalog == name},
+            {named(table) for table in like if table.spec.catalog == name},
+        )
 
     def registered(self, name: str) -> Iterator[Table]:
         cursor: str | None = None
@@ -164,23 +174,28 @@ class CatalogService:
         before = self._missed.get(name, {})
         self._missed[name] = {table.id: before.get(table.id, 0) + 1 for table in changes.missing}
 
-    def retire(self, tables: Sequence[Table], catalog: Catalog, by: str = SERVICE) -> None:
+    def retire(self, tables: Sequence[Absent], catalog: Catalog, by: str = SERVICE) -> None:
         for table in tables:
-            self.remove(table, f"is no longer in the catalog {catalog.name}", by)
+            self.remove(table.id, table.named, f"is no longer in the catalog {catalog.name}", by)
 
     def rename(self, renames: Sequence[Rename], catalog: Catalog, refused: dict[str, str], by: str) -> None:
         """Remove all old names before adding new ones: a name may pass from one table to another."""
         for one in renames:
-            self.remove(one.table, f"is called {name_of(one.reference)} in the catalog {catalog.name} now", by)
+            self.remove(
+                one.table.id,
+                named(one.table),
+                f"is called {name_of(one.reference)} in the catalog {catalog.name} now",
+                by,
+            )
         for one in renames:
             spec = replace(one.table.spec, db_name=one.reference.db_name, table_name=one.reference.table_name)
             self.try_to_add(spec, refused, by)
 
-    def remove(self, table: Table, why: str, by: str) -> None:
+    def remove(self, table: TableId, name: Name, why: str, by: str) -> None:
         """Do nothing if another instance has removed or renamed it already."""
         try:
-            if self.tables.get(table.id).spec == table.spec:
-                self.tables.remove(table.id, why=why, by=by)
+            if named(self.tables.get(table)) == name:
+                self.tables.remove(table, why=why, by=by)
         except NotFound:
             return
 
@@ -216,21 +231,6 @@ class CatalogService:
         events = [trouble_event(report.catalog, trouble) for trouble in troubles]
         if events:
             self.store.events.add(events, now=report.at)
-
-
-def taken_by(tables: Iterable[Table]) -> set[object]:
-    """The names and locations of registered tables."""
-    return {
-        key for table in tables for key in (location_key(table.location), (table.spec.db_name, table.spec.table_name))
-    }
-
-
-def is_surely_new(reference: TableReference, taken: Collection[object]) -> bool:
-    """Neither renamed nor replaced: those need the whole list."""
-    if reference.problem:
-        return False
-    keys = location_key(normalise(reference.location)), (reference.db_name, reference.table_name)
-    return not any(key in taken for key in keys)
 
 
 def described(error: Exception) -> str:

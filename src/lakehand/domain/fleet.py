@@ -78,6 +78,7 @@ class FleetTable:
     table: Table
     state: TableState
     reason: str = ""  # why it cannot be read; else the last reason of its failed, or last evaluated, action
+    decided_at: datetime | None = None  # when the table was read for that reason: its numbers are of that time
     problem: str = ""  # why it cannot be read; empty while it can
     problem_since: datetime | None = None
     health_at: datetime | None = None  # when the numbers were read

@@ -25,10 +25,13 @@ def tables_in_metastore(catalog: Catalog) -> Iterator[TableReference]:
     if catalog.type != TYPE:
         raise Invalid(f"catalog {catalog.name} has type {catalog.type!r}: of {catalog.format}'s, {TYPE} is served")
     with metastore_errors(catalog.name), connected(catalog) as client:
-        found = [table for database in client.get_all_databases() for table in tables_of(client, database)]
-    for table in found:
-        if format_of(table) == catalog.format:
-            yield reference_of(table, catalog)
+        found = [
+            reference_of(table, catalog)
+            for database in client.get_all_databases()
+            for table in tables_of(client, database)
+            if format_of(table) == catalog.format
+        ]
+    yield from found
 
 
 def reference_of(table: Any, catalog: Catalog) -> TableReference:

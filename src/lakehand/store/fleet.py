@@ -96,11 +96,12 @@ class SqlFleet(FleetHistory):
 
 def read_tables(tx: Connection, ids: Sequence[int]) -> list[FleetTable]:
     """In the order of the ids. The state is worked out again for these few only."""
-    columns = (schedule.c.tbl_id, schedule.c.last_reason, schedule.c.last_look, schedule.c.failed_operation)
+    s = schedule.c
+    columns = (s.tbl_id, s.last_reason, s.last_look, s.last_decision, s.failed_operation)
     tables: dict[int, Row[Any]] = {}
-    reasons: dict[int, str] = {}
+    reasons: dict[int, tuple[str, int | None]] = {}
     for part in chunks(ids):
         rows = tx.execute(select(*tbl.c, STATE.label("state")).where(c.id.in_(part))).all()
         tables.update({row.id: row for row in rows})
         reasons.update(last_reasons(tx.execute(select(*columns).where(schedule.c.tbl_id.in_(part)))))
-    return [to_fleet_table(tables[one], reasons.get(one, "")) for one in ids if one in tables]
+    return [to_fleet_table(tables[one], reasons.get(one, ("", None))) for one in ids if one in tables]

@@ -23,12 +23,14 @@ def to_totals(row: Sequence[Any]) -> FleetTotals:
     return FleetTotals(tables=tables, files=files, small_files=small_files, bytes=size, small_bytes=small_size)
 
 
-def to_fleet_table(row: Row[Any], reason: str) -> FleetTable:
-    """From a row of ``tbl`` with its state."""
+def to_fleet_table(row: Row[Any], reason: tuple[str, int | None]) -> FleetTable:
+    """From a row of ``tbl`` with its state, and its last reason with the time of that decision."""
+    why, decided = (row.problem, row.problem_time) if row.problem else reason
     return FleetTable(
         table=to_table(row),
         state=ATTENTION[row.state],
-        reason=row.problem or reason,
+        reason=why,
+        decided_at=to_time(decided),
         problem=row.problem or "",
         problem_since=to_time(row.problem_time),
         health_at=to_time(row.health_time),
@@ -36,10 +38,10 @@ def to_fleet_table(row: Row[Any], reason: str) -> FleetTable:
     )
 
 
-def last_reasons(schedules: Iterable[Row[Any]]) -> Mapping[int, str]:
-    """Per table, the reason of an action that failed for good, else of the one that was evaluated last."""
+def last_reasons(schedules: Iterable[Row[Any]]) -> Mapping[int, tuple[str, int | None]]:
+    """Per table, the reason of an action that failed for good, else of the last evaluated, and when it was decided."""
     ranked = sorted(schedules, key=lambda row: (row.failed_operation is not None, row.last_look or 0))
-    return {row.tbl_id: row.last_reason for row in ranked}
+    return {row.tbl_id: (row.last_reason, row.last_decision) for row in ranked}
 
 
 def to_failed(row: Row[Any]) -> FleetProblem:

@@ -18,7 +18,7 @@ from lakehand.engines.spark.installation import Installation
 from lakehand.engines.spark.spool import HANDLE, Document
 from lakehand.engines.spark_submit import clock
 from lakehand.engines.spark_submit.application import Application
-from lakehand.engines.spark_submit.cluster_mode import in_cluster_mode, own_folder
+from lakehand.engines.spark_submit.cluster_mode import SharedFolder, in_cluster_mode
 from lakehand.engines.spark_submit.resources import resource_properties
 from lakehand.engines.spark_submit.settings import SubmitSettings, read_settings
 from lakehand.engines.spark_submit.yarn import Yarn
@@ -38,7 +38,8 @@ class SparkSubmitEngine(ExecuteEngine):
         home = context.home.absolute()
         self._installation = Installation(context, home)
         shared = self.settings.shared_folder
-        self.applications = (own_folder(shared, home) if shared else home) / "applications"
+        self._shared = SharedFolder(shared, home) if shared else None
+        self.applications = (self._shared.own if self._shared else home) / "applications"
         self.applications.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._yarn = self._make_yarn()
         self._yarn_watch = YarnWatch(self._yarn, self.settings.spark)
@@ -61,6 +62,8 @@ class SparkSubmitEngine(ExecuteEngine):
         return token
 
     def submit(self, work: Work, handle: Handle, grant: LeaseGrant) -> None:
+        if self._shared:
+            self._shared.refuse_another()
         try:
             with self._lock:
                 application = self._known[handle] = self._find(handle)
@@ -100,6 +103,8 @@ class SparkSubmitEngine(ExecuteEngine):
         self._clean_up()
 
     def health(self) -> EngineHealth:
+        if problem := self._folder_problem():
+            return EngineHealth(is_up=False, detail=problem, facts={"master": self.settings.spark.master})
         busy = [one.handle for one in self._active() if one.is_busy]
         waiting = len(self._active()) - len(busy)
         return EngineHealth(
@@ -122,6 +127,8 @@ class SparkSubmitEngine(ExecuteEngine):
             time.sleep(0.05)
 
     def _status(self, application: Application) -> EngineStatus:
+        if problem := self._folder_problem():  # it may run, although it is not there
+            return EngineStatus(state=EngineState.UNKNOWN, message=problem)
         if not application.exists:
             return EngineStatus(state=EngineState.ABSENT)
         try:
@@ -129,13 +136,16 @@ class SparkSubmitEngine(ExecuteEngine):
         except OSError as error:
             return EngineStatus(state=EngineState.UNKNOWN, message=f"its folder cannot be read: {error}")
 
+    def _folder_problem(self) -> str:
+        return self._shared.problem() if self._shared else ""
+
     def _find(self, handle: Handle) -> Application:
         return self._known.get(handle) or self._application(self.applications / handle, handle)
 
     def _application(self, folder: Path, handle: Handle) -> Application:
-        if self.settings.shared_folder is None:
+        if self._shared is None:
             return Application(folder, handle, self._umask)
-        return YarnApplication(folder, handle, self._umask, self._yarn)
+        return YarnApplication(folder, handle, self._umask, self._yarn, self._shared)
 
     def _make_yarn(self) -> Yarn:
         return Yarn()
@@ -163,6 +173,8 @@ class SparkSubmitEngine(ExecuteEngine):
 
     def _start_what_can_go(self) -> None:
         """Oldest first, and no more at once than the settings allow."""
+        if self._folder_problem():
+            return
         with self._lock:
             busy = {handle for handle, one in self._known.items() if one.is_busy}
             ready = [one for handle, one in self._known.items() if handle not in busy and one.may_start]
@@ -182,7 +194,7 @@ class SparkSubmitEngine(ExecuteEngine):
         command = self._installation.command(
             settings, home=application.folder, spool=application.spool.root, is_once=True
         )
-        return in_cluster_mode(command, self.settings.driver_python) if self.settings.shared_folder else command
+        return in_cluster_mode(command, self.settings.driver_python) if self._shared else command
 
     def _clean_up(self) -> None:
         """Remove the folders of applications whose logs are old."""

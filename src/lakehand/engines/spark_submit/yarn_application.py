@@ -14,11 +14,13 @@ from threading import Lock, Thread
 
 from lakehand.domain.errors import Unavailable
 from lakehand.domain.operations import Handle
+from lakehand.engines.spark.command import Command
 from lakehand.engines.spark.process import DriverProcess
 from lakehand.engines.spark.settings import SparkSettings
 from lakehand.engines.spark.spool import SpoolClient
 from lakehand.engines.spark_submit import clock
 from lakehand.engines.spark_submit.application import Application
+from lakehand.engines.spark_submit.cluster_mode import SharedFolder
 from lakehand.engines.spark_submit.yarn import Yarn
 from lakehand.spi.engines import LeaseGrant
 
@@ -35,10 +37,13 @@ class Heartbeat:
 class YarnProcess(DriverProcess):
     """The process on this machine only submits the application. Both are meant here by alive."""
 
-    def __init__(self, spool: SpoolClient, home: Path, umask: int | None, handle: Handle, yarn: Yarn) -> None:
+    def __init__(
+        self, spool: SpoolClient, home: Path, umask: int | None, handle: Handle, yarn: Yarn, *, shared: SharedFolder
+    ) -> None:
         super().__init__(spool, home, umask)
         self._handle = handle
         self._yarn = yarn
+        self._shared = shared
         self._killing = Lock()
 
     @contextmanager
@@ -54,6 +59,11 @@ class YarnProcess(DriverProcess):
         """Returns at once; call it again while it lives."""
         super().kill()
         Thread(target=self._kill_in_yarn, name=f"kill-{self._handle}", daemon=True).start()
+
+    def _prepare(self, command: Command) -> None:
+        """The settings have secrets: they go into the folder that was checked, or nowhere."""
+        self._shared.refuse_another()
+        super()._prepare(command)
 
     def _may_run(self) -> bool:
         has_started = self._spool.lock.stat().st_size > 0
@@ -73,9 +83,9 @@ class YarnProcess(DriverProcess):
 class YarnApplication(Application):
     process: YarnProcess
 
-    def __init__(self, folder: Path, handle: Handle, umask: int | None, yarn: Yarn) -> None:
+    def __init__(self, folder: Path, handle: Handle, umask: int | None, yarn: Yarn, shared: SharedFolder) -> None:
         super().__init__(folder, handle, umask)
-        self.process = YarnProcess(self.spool, folder, umask, handle, yarn)
+        self.process = YarnProcess(self.spool, folder, umask, handle, yarn, shared=shared)
         self._tokens: OrderedDict[str, Heartbeat] = OrderedDict()  # the last one when a token of ours was read
         self._heartbeat = Heartbeat(token="", seen_at=0.0)
         self._lease_ends: float | None = None  # at the latest, by our clock; None: unknown

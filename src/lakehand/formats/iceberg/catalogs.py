@@ -16,6 +16,7 @@ from lakehand.domain.locations import normalise
 from lakehand.formats.iceberg.jdbc import metadata_in_database, tables_in_database
 from lakehand.formats.iceberg.metadata import FOLDER, has_metadata, read_metadata
 from lakehand.formats.iceberg.outages import CatalogAway, Outages
+from lakehand.formats.iceberg.rest_pages import MOST_NAMES
 from lakehand.spi import Catalog, Invalid, TableReference
 from lakehand.storage import WITHIN, ArrowStorage, OutsideWarehouses, Storage, Storages, open_database
 
@@ -110,8 +111,12 @@ class Catalogs:
 
     def _identifiers(self, catalog: Catalog) -> list[tuple[str, ...]]:
         with self._outages.watched(catalog.name), storage_errors(catalog.name):
-            opened = self._connect(catalog)
-            return [one for namespace in namespaces(opened) for one in opened.list_tables(namespace)]
+            opened, found = self._connect(catalog), list[tuple[str, ...]]()
+            for namespace in namespaces(opened):
+                found += opened.list_tables(namespace)
+                if len(found) > MOST_NAMES:
+                    raise Invalid(f"the catalog {catalog.name} has more than {MOST_NAMES} tables, which are not listed")
+            return found
 
     def _load(self, catalog: Catalog, identifier: tuple[str, ...]) -> Any:
         from pyiceberg.exceptions import NoSuchTableError

@@ -25,7 +25,9 @@ def metadata_in_database(database: Any, catalog: str, namespace: str, name: str)
 def tables_in_database(database: Any, catalog: str) -> Iterator[tuple[str, str, str]]:
     """Namespace, name and metadata of each table; newer catalogs keep views in the same SQL table."""
     with select_rows(database, _ALL, catalog=catalog) as found:
-        listed = [dict(row) for row in found]
-    for row in listed:
-        if row.get("iceberg_type") in (None, "TABLE") and row["metadata_location"]:
-            yield row["table_namespace"], row["table_name"], row["metadata_location"]
+        listed = [
+            (str(row["table_namespace"]), str(row["table_name"]), str(row["metadata_location"]))
+            for row in found
+            if row.get("iceberg_type") in (None, "TABLE") and row["metadata_location"]
+        ]
+    yield from listed

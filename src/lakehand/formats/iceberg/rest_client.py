@@ -4,13 +4,26 @@
 from typing import Any
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.catalog.rest import (
+    _RETRY_ARGS,
+    PAGE_SIZE,
+    Capability,
+    Endpoints,
+    ListNamespaceResponse,
+    ListTablesResponse,
+    RestCatalog,
+)
+from pyiceberg.catalog.rest.response import _handle_non_200_response
+from pyiceberg.exceptions import NoSuchNamespaceError
 from pyiceberg.io import PY_IO_IMPL, FileIO, load_file_io
 from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 from pyiceberg.table import Table
 from requests import PreparedRequest, Response, Session
 from requests.adapters import HTTPAdapter
+from requests.exceptions import HTTPError
+from tenacity import retry
 
+from lakehand.formats.iceberg.rest_pages import Name, all_pages
 from lakehand.storage import WITHIN, ReadBoundary
 
 CONNECT, READ = 5.0, 20.0  # seconds; below the deadline of plugin calls, so that a slow catalog is an error, not a hang
@@ -50,6 +63,41 @@ class BoundedRestCatalog(RestCatalog):
         super()._config_headers(session)
         for scheme in ("https://", "http://"):
             session.mount(scheme, BoundedAdapter())
+
+    def list_namespaces(self, namespace: str | Name = ()) -> list[Name]:
+        """As the library's, but its list has an end."""
+        self._check_endpoint(Capability.V1_LIST_NAMESPACES)
+        above = self.identifier_to_tuple(namespace)
+        given = {"parent": self._encode_namespace_path(above)} if above else {}
+
+        def ask(token: str | None) -> tuple[list[Name], str | None]:
+            page = ListNamespaceResponse.model_validate_json(self._page(Endpoints.list_namespaces, given, token))
+            return page.namespaces, page.next_page_token
+
+        return all_pages(ask, what=f"namespaces of the catalog {self.name}")
+
+    def list_tables(self, namespace: str | Name) -> list[Name]:
+        """As the library's, but its list has an end."""
+        self._check_endpoint(Capability.V1_LIST_TABLES)
+        path = self._encode_namespace_path(self._check_valid_namespace_identifier(namespace))
+
+        def ask(token: str | None) -> tuple[list[Name], str | None]:
+            page = ListTablesResponse.model_validate_json(self._page(Endpoints.list_tables, {}, token, namespace=path))
+            return [(*one.namespace, one.name) for one in page.identifiers], page.next_page_token
+
+        return all_pages(ask, what=f"tables of {path} in the catalog {self.name}")
+
+    @retry(**_RETRY_ARGS)  # type: ignore[call-overload, untyped-decorator]
+    def _page(self, endpoint: str, given: dict[str, str], token: str | None, **path: str) -> str:
+        size = self.properties.get(PAGE_SIZE)
+        optional = {"pageSize": size, "pageToken": token}
+        parameters = {**given, **{key: value for key, value in optional.items() if value}}
+        response = self._session.get(self.url(endpoint, True, **path), params=parameters)
+        try:
+            response.raise_for_status()
+        except HTTPError as error:
+            _handle_non_200_response(error, {404: NoSuchNamespaceError})
+        return str(response.text)
 
     def _load_file_io(self, properties: Any = None, location: str | None = None) -> FileIO:
         """The properties of a table are among these: they choose no class that is loaded here, and no boundary."""
