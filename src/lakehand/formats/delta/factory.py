@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import ClassVar
 
 from lakehand.formats.delta import commits, log_verdicts, settings, verdicts
-from lakehand.formats.delta.checkpointing import decide_checkpoint
-from lakehand.formats.delta.log_retention import decide_clean_log
+from lakehand.formats.delta.checkpoint import decide_checkpoint
+from lakehand.formats.delta.clean_log import decide_clean_log
 from lakehand.formats.delta.rewrites import decide_optimize, decide_purge, not_now
 from lakehand.formats.delta.settings import DeltaContext
 from lakehand.formats.delta.snapshot import DeltaSnapshot, tagged

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the log's folder says about a checkpoint or a clean-up: no commit is made, so that the files are the proof."""
 
-from lakehand.formats.delta import checkpoints
-from lakehand.formats.delta.checkpointing import HINT, hinted_version
+from lakehand.formats.delta import checkpoint_files
+from lakehand.formats.delta.checkpoint import HINT, hinted_version
+from lakehand.formats.delta.clean_log import log_files
 from lakehand.formats.delta.files import LogState
 from lakehand.formats.delta.log import Checkpoint, Log
-from lakehand.formats.delta.log_retention import log_files
 from lakehand.formats.delta.snapshot import version_before
 from lakehand.formats.delta.verdicts import DeltaEffect, is_older
 from lakehand.spi import Json, Verdict, kit
@@ -57,7 +57,7 @@ def why_unreadable(log: Log, checkpoint: Checkpoint) -> str:
     """Why nobody can read a checkpoint; empty if all of it was read."""
     state = LogState()
     try:
-        checkpoints.load(state, log, checkpoint)
+        checkpoint_files.load(state, log, checkpoint)
     except OSError as error:
         return f"the checkpoint of version {checkpoint.version} cannot be read: {error}"
     if not state.protocol or not state.metadata:

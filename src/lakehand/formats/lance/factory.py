@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import ClassVar
 
-from lakehand.formats.lance import decisions, indices, settings, verdicts
+from lakehand.formats.lance import compact, optimize_indices, settings, verdicts
 from lakehand.formats.lance.settings import LanceContext
 from lakehand.formats.lance.snapshot import CLEAN_VERSIONS, COMPACT, OPTIMIZE_INDICES, LanceSnapshot
 from lakehand.formats.lance.table import LANCE
@@ -20,16 +20,17 @@ class LanceProcessFactory(PlanningFactory[LanceSnapshot]):
     format = LANCE
     actions: ClassVar[Actions] = {
         COMPACT: ActionRow(
-            strategy=ProcessTriggerStrategy(interval=DAY, on_new_snapshot=True), decide=decisions.decide_compact,
-            limits=decisions.compaction_limits, verify=verdicts.verify_rewrite,
+            strategy=ProcessTriggerStrategy(interval=DAY, on_new_snapshot=True), decide=compact.decide_compact,
+            limits=compact.compaction_limits, verify=verdicts.verify_rewrite,
         ),
         CLEAN_VERSIONS: ActionRow(
-            strategy=at_fixed_rate(DAY), decide=decisions.decide_clean, limits=decisions.cleaning_limits,
+            strategy=at_fixed_rate(DAY), decide=compact.decide_clean, limits=compact.cleaning_limits,
             verify=verdicts.verify_cleaning, has_dry_run=True,
         ),
         OPTIMIZE_INDICES: ActionRow(
-            strategy=ProcessTriggerStrategy(interval=DAY, on_new_snapshot=True), decide=indices.decide_optimize,
-            limits=indices.optimizing_limits, verify=verdicts.verify_optimizing,
+            strategy=ProcessTriggerStrategy(interval=DAY, on_new_snapshot=True),
+            decide=optimize_indices.decide_optimize,
+            limits=optimize_indices.optimizing_limits, verify=verdicts.verify_optimizing,
         ),
     }  # fmt: skip
     rows = settings.ROWS
