@@ -1,22 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a table is worth a checkpoint: readers must open every commit since the last one.
+"""Makes a checkpoint: readers must open every commit since the last one.
 
 Writers make checkpoints themselves, so that ours are for tables whose writers do not, or seldom do.
 """
 
-from lakehand.formats.delta import settings
+from lakehand.formats.delta.checkpoint_files import why_unreadable
 from lakehand.formats.delta.log import Log
+from lakehand.formats.delta.rewrites import ON_COMMIT
 from lakehand.formats.delta.settings import DeltaContext
-from lakehand.formats.delta.snapshot import DeltaSnapshot
-from lakehand.spi import Skip
+from lakehand.formats.delta.snapshot import DeltaSnapshot, version_before
+from lakehand.formats.delta.verdicts import DeltaEffect, is_older
+from lakehand.spi import Action, Skip, Verdict, kit
 from lakehand.spi.kit import Need
+from lakehand.spi.kit.verdicts import done, not_done
 
 HINT = "_last_checkpoint"
 INTERVAL = "delta.checkpointInterval"
 LEAST = 100  # commits: fewer are no trouble for a reader
+COMMITS = kit.count_setting(
+    "delta.checkpoint.commits", "so many commits since the last checkpoint make one worth it", floor=2,
+    default_text="twice the table's `delta.checkpointInterval`, at least 100",
+)  # fmt: skip
 
 
-def decide_checkpoint(context: DeltaContext) -> Need | Skip:
+def decide(context: DeltaContext) -> Need | Skip:
     log, least = context.snapshot.log, worth_it(context)
     since = len(log.tail)
     text = describe(log, since)
@@ -32,7 +39,7 @@ def decide_checkpoint(context: DeltaContext) -> Need | Skip:
 
 
 def worth_it(context: DeltaContext) -> int:
-    return context.values.get(settings.CHECKPOINT_COMMITS) or max(LEAST, 2 * interval_of(context.snapshot))
+    return context.values.get(COMMITS) or max(LEAST, 2 * interval_of(context.snapshot))
 
 
 def interval_of(snapshot: DeltaSnapshot) -> int:
@@ -53,3 +60,25 @@ def hinted_version(log: Log) -> int | None:
     """The checkpoint that readers are told to begin with; None if they are not, or if it is not there."""
     version = log.document(HINT).get("version")
     return next((one.version for one in log.checkpoints if one.version == version), None)
+
+
+def verify(effect: DeltaEffect) -> Verdict:
+    """A checkpoint of the version that the first attempt found, or of a later one, is enough: a writer's, too."""
+    log, before = effect.snapshot.log, version_before(effect.parameters)
+    if log.newest < before:
+        return is_older(effect)
+    if log.start is None or log.start.version < before:
+        return not_done(f"there is no checkpoint of version {before} or later")
+    hinted = hinted_version(log)
+    if hinted is None or hinted < before:
+        return not_done(f"version {log.start.version} has a checkpoint, and {HINT} does not lead to it")
+    if why := why_unreadable(log, log.start):
+        return not_done(why)
+    reason = f"version {log.start.version} has a checkpoint that can be read; {len(log.tail)} commits came after it"
+    return done(reason, {"version": log.start.version, "before": effect.parameters.get("before")})
+
+
+CHECKPOINT = kit.ActionDefinition(
+    name=Action.register("checkpoint"), strategy=ON_COMMIT, settings=(COMMITS,), decide=decide, verify=verify,
+    commits=False,
+)  # fmt: skip

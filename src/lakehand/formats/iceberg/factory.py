@@ -10,7 +10,7 @@ from lakehand.formats.iceberg.settings import IcebergContext
 from lakehand.formats.iceberg.snapshot import IcebergSnapshot
 from lakehand.formats.iceberg.table import ICEBERG
 from lakehand.spi import Json, ProcessTriggerStrategy, Skip, at_fixed_rate
-from lakehand.spi.kit import BEFORE, ActionRow, Actions, Need, PlanningFactory
+from lakehand.spi.kit import BEFORE, ActionDefinition, Actions, Need, PlanningFactory
 
 # Rewrites follow commits; what only time makes necessary follows time.
 ON_COMMIT = ProcessTriggerStrategy(interval=timedelta(days=1), on_new_snapshot=True)
@@ -19,34 +19,41 @@ ON_COMMIT = ProcessTriggerStrategy(interval=timedelta(days=1), on_new_snapshot=T
 class IcebergProcessFactory(PlanningFactory[IcebergSnapshot]):
     name = "iceberg"
     format = ICEBERG
-    actions: ClassVar[Actions] = {
-        snapshot.REWRITE_DATA: ActionRow(
+    actions: ClassVar[Actions] = (
+        ActionDefinition(
+            name=snapshot.REWRITE_DATA,
             strategy=ON_COMMIT, decide=needs.decide_data, limits=needs.data_options, verify=verdicts.verify_rewrite
         ),
-        snapshot.REWRITE_POSITION_DELETES: ActionRow(
+        ActionDefinition(
+            name=snapshot.REWRITE_POSITION_DELETES,
             strategy=ON_COMMIT, decide=needs.decide_position_deletes, limits=needs.delete_options,
             verify=verdicts.verify_rewrite,
         ),
-        snapshot.REWRITE_MANIFESTS: ActionRow(
+        ActionDefinition(
+            name=snapshot.REWRITE_MANIFESTS,
             strategy=ON_COMMIT, decide=needs.decide_manifests, verify=verdicts.verify_rewrite
         ),
-        snapshot.EXPIRE_SNAPSHOTS: ActionRow(
+        ActionDefinition(
+            name=snapshot.EXPIRE_SNAPSHOTS,
             strategy=at_fixed_rate(timedelta(hours=6)), decide=decisions.decide_expiry, limits=decisions.expiry_limits,
             verify=verdicts.verify_expiry, has_dry_run=True,
         ),
-        snapshot.REMOVE_ORPHANS: ActionRow(
+        ActionDefinition(
+            name=snapshot.REMOVE_ORPHANS,
             strategy=at_fixed_rate(timedelta(days=1), parallelism=2), decide=decisions.decide_orphans,
             limits=decisions.orphan_limits, verify=verdicts.verify_orphans, has_dry_run=True, commits=False,
         ),
-        snapshot.COMPUTE_STATISTICS: ActionRow(
+        ActionDefinition(
+            name=snapshot.COMPUTE_STATISTICS,
             strategy=ON_COMMIT, decide=statistics.decide_statistics, limits=statistics.statistics_limits,
             verify=statistics.verify_statistics, is_optional=True,
         ),
-        snapshot.COMPUTE_PARTITION_STATISTICS: ActionRow(
+        ActionDefinition(
+            name=snapshot.COMPUTE_PARTITION_STATISTICS,
             strategy=ON_COMMIT, decide=statistics.decide_statistics, limits=statistics.replaced_file,
             verify=statistics.verify_statistics, is_optional=True,
         ),
-    }  # fmt: skip
+    )  # fmt: skip
     rows = settings.ROWS
     rules = verdicts.RULES
     snapshot_type = IcebergSnapshot

@@ -110,7 +110,7 @@ STATISTICS_EVERY = {
         (snapshot.COMPUTE_PARTITION_STATISTICS, timedelta(hours=1)),
     )
 }
-ROWS = (*kit.switches("iceberg", snapshot.ACTIONS), *kit.rows_in(globals()))
+ROWS = kit.rows_in(globals())
 
 
 def order(values: kit.Values) -> dict[str, Json]:

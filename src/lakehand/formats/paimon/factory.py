@@ -19,7 +19,7 @@ from lakehand.formats.paimon.settings import COMPACT, EXPIRE, EXPIRE_PARTITIONS,
 from lakehand.formats.paimon.snapshot import PaimonSnapshot
 from lakehand.formats.paimon.table import PAIMON
 from lakehand.spi import Json, ProcessTriggerStrategy, at_fixed_rate
-from lakehand.spi.kit import BEFORE, TAG, ActionRow, Actions, Need, PlanningFactory
+from lakehand.spi.kit import BEFORE, TAG, ActionDefinition, Actions, Need, PlanningFactory
 from lakehand.spi.kit.conversions import whole_number
 
 COMMITTING = (COMPACT, EXPIRE_PARTITIONS)  # their snapshots carry the operation's tag
@@ -28,29 +28,35 @@ COMMITTING = (COMPACT, EXPIRE_PARTITIONS)  # their snapshots carry the operation
 class PaimonProcessFactory(PlanningFactory[PaimonSnapshot]):
     name = "paimon"
     format = PAIMON
-    actions: ClassVar[Actions] = {
-        COMPACT: ActionRow(
+    actions: ClassVar[Actions] = (
+        ActionDefinition(
+            name=COMPACT,
             strategy=ProcessTriggerStrategy(interval=timedelta(hours=6), on_new_snapshot=True),
             decide=compaction.decide_compact, limits=compaction.compaction_limits, verify=verdicts.verify_compact,
         ),
-        EXPIRE: ActionRow(
+        ActionDefinition(
+            name=EXPIRE,
             strategy=ProcessTriggerStrategy(interval=timedelta(hours=1), on_new_snapshot=True),
             decide=expiry.decide_expire, limits=expiry.expiry_limits, verify=verdicts.verify_expire, has_dry_run=True,
         ),
-        ORPHANS: ActionRow(
+        ActionDefinition(
+            name=ORPHANS,
             strategy=at_fixed_rate(timedelta(days=1), parallelism=4), decide=orphans.decide_orphans,
             limits=orphans.orphan_limits, verify=verdicts.verify_orphans, has_dry_run=True, commits=False,
         ),
-        EXPIRE_PARTITIONS: ActionRow(
-            strategy=at_fixed_rate(timedelta(days=1)), decide=partition_expiry.decide_expire_partitions,
+        ActionDefinition(
+            name=EXPIRE_PARTITIONS,
+            strategy=at_fixed_rate(timedelta(days=1)),
+            decide=partition_expiry.decide_expire_partitions,
             limits=partition_expiry.partition_limits, verify=verdicts.verify_expire_partitions, has_dry_run=True,
             is_optional=True,
         ),
-        EXPIRE_TAGS: ActionRow(
+        ActionDefinition(
+            name=EXPIRE_TAGS,
             strategy=at_fixed_rate(timedelta(days=1)), decide=tag_expiry.decide_expire_tags,
             limits=tag_expiry.tag_limits, verify=verdicts.verify_expire_tags, has_dry_run=True,
         ),
-    }  # fmt: skip
+    )  # fmt: skip
     rows = settings.ROWS
     rules = verdicts.RULES
     states = (compaction.SORTED,)

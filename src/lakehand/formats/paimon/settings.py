@@ -94,7 +94,7 @@ RETAIN_AUTO = kit.count_setting(
 MAX_TAGS = kit.count_setting("paimon.expire-tags.max-tags", "tags that one run deletes", 100, floor=1, set_by=REQUEST)
 ONLY_WRITER = kit.only_writer_setting("paimon")
 ACTIONS = (COMPACT, EXPIRE, ORPHANS, EXPIRE_PARTITIONS, EXPIRE_TAGS)
-ROWS = (*kit.switches("paimon", ACTIONS), *kit.rows_in(globals()))
+ROWS = kit.rows_in(globals())
 
 
 def set_retention(context: PaimonContext, row: kit.SettingRow[T]) -> T | None:
