@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 
 from lakehand.formats.iceberg import IcebergProcessFactory
 from lakehand.formats.iceberg.manifests import EQUALITY_DELETES, ContentFile, Manifest
-from lakehand.formats.iceberg.needs import decide_data, decide_manifests, decide_position_deletes, is_worth, outputs
 from lakehand.formats.iceberg.partitions import PartitionNames
+from lakehand.formats.iceberg.rewrite_data import (
+    decide_data,
+    decide_manifests,
+    decide_position_deletes,
+    is_worth,
+    outputs,
+)
 from lakehand.formats.iceberg.settings import MIN_INPUT_FILES, IcebergContext
 from lakehand.formats.iceberg.snapshot import TARGET_BYTES, IcebergSnapshot
 from lakehand.spi import Action, Skip

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import ClassVar
 
-from lakehand.formats.iceberg import decisions, needs, settings, snapshot, statistics, verdicts
+from lakehand.formats.iceberg import expire_snapshots, rewrite_data, settings, snapshot, statistics, verdicts
 from lakehand.formats.iceberg.settings import IcebergContext
 from lakehand.formats.iceberg.snapshot import IcebergSnapshot
 from lakehand.formats.iceberg.table import ICEBERG
@@ -22,26 +22,26 @@ class IcebergProcessFactory(PlanningFactory[IcebergSnapshot]):
     actions: ClassVar[Actions] = (
         ActionDefinition(
             name=snapshot.REWRITE_DATA,
-            strategy=ON_COMMIT, decide=needs.decide_data, limits=needs.data_options, verify=verdicts.verify_rewrite
+            strategy=ON_COMMIT, decide=rewrite_data.decide_data, limits=rewrite_data.data_options, verify=verdicts.verify_rewrite
         ),
         ActionDefinition(
             name=snapshot.REWRITE_POSITION_DELETES,
-            strategy=ON_COMMIT, decide=needs.decide_position_deletes, limits=needs.delete_options,
+            strategy=ON_COMMIT, decide=rewrite_data.decide_position_deletes, limits=rewrite_data.delete_options,
             verify=verdicts.verify_rewrite,
         ),
         ActionDefinition(
             name=snapshot.REWRITE_MANIFESTS,
-            strategy=ON_COMMIT, decide=needs.decide_manifests, verify=verdicts.verify_rewrite
+            strategy=ON_COMMIT, decide=rewrite_data.decide_manifests, verify=verdicts.verify_rewrite
         ),
         ActionDefinition(
             name=snapshot.EXPIRE_SNAPSHOTS,
-            strategy=at_fixed_rate(timedelta(hours=6)), decide=decisions.decide_expiry, limits=decisions.expiry_limits,
+            strategy=at_fixed_rate(timedelta(hours=6)), decide=expire_snapshots.decide_expiry, limits=expire_snapshots.expiry_limits,
             verify=verdicts.verify_expiry, has_dry_run=True,
         ),
         ActionDefinition(
             name=snapshot.REMOVE_ORPHANS,
-            strategy=at_fixed_rate(timedelta(days=1), parallelism=2), decide=decisions.decide_orphans,
-            limits=decisions.orphan_limits, verify=verdicts.verify_orphans, has_dry_run=True, commits=False,
+            strategy=at_fixed_rate(timedelta(days=1), parallelism=2), decide=expire_snapshots.decide_orphans,
+            limits=expire_snapshots.orphan_limits, verify=verdicts.verify_orphans, has_dry_run=True, commits=False,
         ),
         ActionDefinition(
             name=snapshot.COMPUTE_STATISTICS,
@@ -59,22 +59,22 @@ class IcebergProcessFactory(PlanningFactory[IcebergSnapshot]):
     snapshot_type = IcebergSnapshot
 
     def decide(self, context: IcebergContext) -> Need | Skip:
-        never = decisions.why_never(context.snapshot, context.action)
+        never = expire_snapshots.why_never(context.snapshot, context.action)
         if why := never or statistics.why_never(context.snapshot, context.action):
             return Skip(reason=why)
-        if context.by_person or decisions.has_committed(context):
+        if context.by_person or expire_snapshots.has_committed(context):
             return Need(reason="")
         return super().decide(context)
 
     def commit_risk(self, context: IcebergContext) -> str | None:
-        return decisions.commit_risk(context)
+        return expire_snapshots.commit_risk(context)
 
     def has_committed(self, context: IcebergContext) -> bool:
         """Statistics carry no tag. (A rewrite is decided upon again: its job finds the tag.)"""
         return statistics.has_committed(context)
 
     def not_now(self, context: IcebergContext) -> Skip | None:
-        return decisions.not_now(context)
+        return expire_snapshots.not_now(context)
 
     def parameters(self, context: IcebergContext, need: Need) -> Mapping[str, Json]:
         current, reference = context.snapshot.current, context.table.reference

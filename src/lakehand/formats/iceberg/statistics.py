@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from lakehand.formats.iceberg import settings
 from lakehand.formats.iceberg.commits import SnapshotCommit
-from lakehand.formats.iceberg.decisions import ancestors, remaining
+from lakehand.formats.iceberg.expire_snapshots import ancestors, remaining
 from lakehand.formats.iceberg.settings import IcebergContext
 from lakehand.formats.iceberg.snapshot import (
     COMPUTE_PARTITION_STATISTICS,
