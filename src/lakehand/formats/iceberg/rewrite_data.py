@@ -1,34 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether data files, delete files and manifests are worth rewriting. What was just rewritten never is again."""
+"""Rewrites small data files, and those that a reader must merge with many deletes. What was just rewritten never is
+again."""
 
+import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from math import ceil
+from collections.abc import Collection, Hashable, Mapping
 
-from lakehand.formats.iceberg import settings
 from lakehand.formats.iceberg.manifests import EQUALITY_DELETES, ContentFile
 from lakehand.formats.iceberg.partitions import PartitionNames
+from lakehand.formats.iceberg.rewrites import (
+    ON_COMMIT,
+    group_by_partition,
+    is_worth,
+    leaves_room,
+    rewrite_all,
+    rewrite_all_setting,
+    verify_rewrite,
+)
 from lakehand.formats.iceberg.settings import IcebergContext
-from lakehand.formats.iceberg.snapshot import SMALL_SHARE, IcebergSnapshot, whole_number
-from lakehand.spi import Json, Skip, amount, health
+from lakehand.formats.iceberg.snapshot import SMALL_SHARE, IcebergSnapshot
+from lakehand.spi import Action, Invalid, Json, Skip, amount, kit
 from lakehand.spi.kit import CHANGED, NamedPartitions, Need, choose
 
-DELETES_TARGET_BYTES = 64 * health.MB
 MOST_PARTITIONS = 200  # partitions that one run names
-MANIFEST_TARGET_BYTES = 8 * health.MB
+REQUEST = kit.SetBy.REQUEST
+_COLUMN = re.compile(r"[\w. -]{1,200}")
+_ORDER = re.compile(
+    r"(?P<column>[\w. -]+?)(?:\s+(?P<way>asc|desc))?(?:\s+nulls\s+(?P<nulls>first|last))?", re.IGNORECASE
+)
+TARGET = kit.bytes_setting(
+    "iceberg.rewrite-data.target-bytes", "size of a full file", floor=64 * 1024, set_by=REQUEST,
+    default_text="the table's `write.target-file-size-bytes`, else 512MB",
+)  # fmt: skip
+MIN_INPUT_FILES = kit.count_setting(
+    "iceberg.rewrite-data.min-input-files", "small files in one partition that make it worth it", 5, floor=2,
+    set_by=REQUEST,
+)  # fmt: skip
+DELETE_FILES = kit.count_setting(
+    "iceberg.rewrite-data.delete-files", "a file with so many delete files is rewritten", 10, floor=1, set_by=REQUEST
+)
+DELETE_RATIO = kit.share_setting(
+    "iceberg.rewrite-data.delete-ratio", "and one that has lost this share of its rows", 0.3, floor=0.01, set_by=REQUEST
+)
+MAX_FILES = kit.count_setting(
+    "iceberg.rewrite-data.max-files", "files that one run rewrites", 10_000, floor=2, set_by=REQUEST
+)
+STRATEGY = kit.choice_setting(
+    "iceberg.rewrite-data.strategy", "how rows are laid out", "bin-pack", "sort", "z-order", set_by=REQUEST
+)
+SORT_ORDER = kit.text_setting(
+    "iceberg.rewrite-data.sort-order", "for `sort`: `day desc, id asc nulls last`", set_by=REQUEST,
+    default_text="the table's own",
+)  # fmt: skip
+Z_ORDER = kit.columns_setting("iceberg.rewrite-data.z-order-columns", "for `z-order`: columns", set_by=REQUEST)
+REWRITE_ALL = rewrite_all_setting("rewrite-data")
 
 
 def target_bytes(context: IcebergContext) -> int:
-    return context.values.get(settings.TARGET) or context.snapshot.target_bytes
+    return context.values.get(TARGET) or context.snapshot.target_bytes
 
 
 def small_bytes(context: IcebergContext) -> int:
     return int(target_bytes(context) * SMALL_SHARE)
 
 
-def decide_data(context: IcebergContext) -> Need | Skip:
-    files, limit, least = context.snapshot.data_files, small_bytes(context), context.values[settings.MIN_INPUT_FILES]
+def decide(context: IcebergContext) -> Need | Skip:
+    files, limit, least = context.snapshot.data_files, small_bytes(context), context.values[MIN_INPUT_FILES]
     heavy = heavy_files(context)
     groups = group_by_partition(
         (file for file in files if file.size < limit or file.path in heavy), context.snapshot.spec
@@ -53,7 +91,7 @@ def decide_data(context: IcebergContext) -> Need | Skip:
 def choose_first(context: IcebergContext, files: Mapping[Hashable, int]) -> tuple[str, dict[str, Json]]:
     """Where one run cannot rewrite all: the partitions to begin with, if events named some. Else Iceberg chooses."""
     changed, names = list(context.changed_partitions), PartitionNames(context.snapshot)
-    named, most = NamedPartitions(changed), context.values[settings.MAX_FILES]
+    named, most = NamedPartitions(changed), context.values[MAX_FILES]
     conditions = {partition: names.condition(partition) for partition in files} if changed else {}
     kept: dict[str, Json] = {CHANGED: changed} if changed else {}
     if sum(files.values()) <= most or not conditions or None in conditions.values():
@@ -65,50 +103,51 @@ def choose_first(context: IcebergContext, files: Mapping[Hashable, int]) -> tupl
     return (choice.text, {**kept, "only": only}) if choice.named else ("", kept)
 
 
-def data_options(context: IcebergContext) -> dict[str, Json]:
+def options(context: IcebergContext) -> dict[str, Json]:
     """The thresholds of the decision, as Iceberg's own planner knows them."""
     values = context.values
-    options = {
+    known = {
         "target-file-size-bytes": str(target_bytes(context)),
         "min-file-size-bytes": str(small_bytes(context)),
-        "min-input-files": str(values[settings.MIN_INPUT_FILES]),
-        "delete-file-threshold": str(values[settings.DELETE_FILES]),
-        "delete-ratio-threshold": str(values[settings.DELETE_RATIO]),
-        "max-files-to-rewrite": str(values[settings.MAX_FILES]),
+        "min-input-files": str(values[MIN_INPUT_FILES]),
+        "delete-file-threshold": str(values[DELETE_FILES]),
+        "delete-ratio-threshold": str(values[DELETE_RATIO]),
+        "max-files-to-rewrite": str(values[MAX_FILES]),
         "remove-dangling-deletes": "true",
         "use-starting-sequence-number": "true",
-        **rewrite_all(context),
+        **rewrite_all(context, REWRITE_ALL),
     }
-    return {"rewrite": options, "order": settings.order(values)}
+    return {"rewrite": known, "order": order(values)}
 
 
-def rewrite_all(context: IcebergContext) -> dict[str, str]:
-    """For one request, never a setting: it would rewrite everything again and again."""
-    return {"rewrite-all": "true"} if context.values[settings.REWRITE_ALL[context.action]] else {}
+def order(values: kit.Values) -> dict[str, Json]:
+    """How rows are laid out: ``{}`` as they come, or columns to sort or interleave by."""
+    columns = values[Z_ORDER]
+    if values[STRATEGY] == "sort":
+        return {"sort": [sort_column(part) for part in values[SORT_ORDER].split(",") if part.strip()]}
+    if values[STRATEGY] == "z-order":
+        if not columns or not all(_COLUMN.fullmatch(name) for name in columns):
+            raise Invalid(f"{Z_ORDER.key} is {','.join(columns)!r}: use {Z_ORDER.hint}")
+        return {"z_order": list(columns)}
+    return {}
 
 
-def is_worth(group: Sequence[ContentFile], least: int, target: int) -> bool:
-    """Enough files, and at most half as many afterwards: so a rewrite is never followed by the same rewrite."""
-    return len(group) >= least and len(group) >= 2 * outputs(sum(file.size for file in group), target)
-
-
-def outputs(size: int, target: int) -> int:
-    return max(ceil(size / max(target, 1)), 1)
+def sort_column(text: str) -> dict[str, Json]:
+    found = _ORDER.fullmatch(text.strip())
+    if not found:
+        raise Invalid(
+            f"{SORT_ORDER.key}: {text.strip()!r} is no column with asc or desc, and nulls first or nulls last"
+        )
+    is_descending = (found["way"] or "asc").lower() == "desc"
+    nulls = (found["nulls"] or ("last" if is_descending else "first")).lower()
+    return {"column": found["column"].strip(), "descending": is_descending, "nulls_first": nulls == "first"}
 
 
 def describe_heavy(context: IcebergContext, heavy: Collection[str]) -> str:
     if not heavy:
         return ""
-    count, ratio = context.values[settings.DELETE_FILES], context.values[settings.DELETE_RATIO]
+    count, ratio = context.values[DELETE_FILES], context.values[DELETE_RATIO]
     return f"; {len(heavy)} have {count} delete files or {ratio:.0%} of their rows deleted"
-
-
-def group_by_partition(files: Iterable[ContentFile], spec: int) -> Mapping[Hashable, list[ContentFile]]:
-    """By partition; files of older partition specs are one group, as in Iceberg's own rewrite."""
-    groups: dict[Hashable, list[ContentFile]] = defaultdict(list)
-    for file in files:
-        groups[file.group if file.group[0] == spec else None].append(file)
-    return groups
 
 
 def heavy_files(context: IcebergContext) -> frozenset[str]:
@@ -116,7 +155,7 @@ def heavy_files(context: IcebergContext) -> frozenset[str]:
     if not context.snapshot.delete_files:
         return frozenset()
     deletes = DeleteIndex(context.snapshot)
-    count, ratio = context.values[settings.DELETE_FILES], context.values[settings.DELETE_RATIO]
+    count, ratio = context.values[DELETE_FILES], context.values[DELETE_RATIO]
     files = context.snapshot.data_files
     return frozenset(file.path for file in files if deletes.count(file) >= count or deletes.ratio(file) >= ratio)
 
@@ -153,53 +192,10 @@ class DeleteIndex:
         return min(deleted / file.rows, 1.0) if file.rows else 0.0
 
 
-def decide_position_deletes(context: IcebergContext) -> Need | Skip:
-    snapshot, least = context.snapshot, context.values[settings.DELETES_MIN_INPUT_FILES]
-    files = snapshot.position_deletes
-    if not files:
-        vectors = sum(file.is_vector for file in snapshot.delete_files)
-        more = f"; its {vectors} deletion vectors need no merging" if vectors else ""
-        return Skip(reason=f"the table has no position delete files{more}")
-    live = {file.path for file in snapshot.data_files}
-    groups = group_by_partition(files, snapshot.spec).values()
-    worth = [group for group in groups if is_worth_merging(snapshot, group, least, live)]
-    dangling = sum(file.reference is not None and file.reference not in live for file in files)
-    text = f"{len(files)} position delete files for {len(live)} data files, {dangling} of them dangling"
-    if not worth:
-        most = max(len(group) for group in groups)
-        return Skip(
-            reason=f"{text}; at most {most} in one partition, and {least} that become half as many are worth it"
-        )
-    count = sum(len(group) for group in worth)
-    size = sum(file.size for group in worth for file in group)
-    return Need(reason=f"{text}: {count} in {len(worth)} partitions to merge, {amount(size)}", bytes=size)
-
-
-def delete_options(context: IcebergContext) -> dict[str, Json]:
-    return {
-        "rewrite": {"min-input-files": str(context.values[settings.DELETES_MIN_INPUT_FILES]), **rewrite_all(context)}
-    }
-
-
-def is_worth_merging(snapshot: IcebergSnapshot, group: Sequence[ContentFile], least: int, live: set[str]) -> bool:
-    """With one delete file per data file, which is Spark's default, only doubles, dangling ones and those about many
-    data files can go."""
-    target = whole_number(snapshot.properties, "write.delete.target-file-size-bytes", DELETES_TARGET_BYTES)
-    small = [file for file in group if file.size < target * SMALL_SHARE]
-    if snapshot.version <= 2 and snapshot.properties.get("write.delete.granularity", "file").lower() != "file":
-        return is_worth(small, least, target)
-    references = {file.reference for file in small if file.reference in live}
-    is_shared = any(file.reference is None for file in small)
-    return len(small) >= least and len(small) >= 2 * (len(references) + is_shared)
-
-
-def decide_manifests(context: IcebergContext) -> Need | Skip:
-    snapshot, least = context.snapshot, context.values[settings.MIN_MANIFESTS]
-    target = whole_number(snapshot.properties, "commit.manifest.target-size-bytes", MANIFEST_TARGET_BYTES)
-    mine = [manifest for manifest in snapshot.manifests if manifest.spec == snapshot.spec]
-    sizes = {kind: [m.size for m in mine if m.holds_deletes is kind] for kind in (False, True)}
-    after = sum(outputs(sum(found), target) for found in sizes.values() if found)
-    text = f"{len(mine)} manifests of {amount(sum(manifest.size for manifest in mine))} in all, {after} would do"
-    if len(mine) >= least and len(mine) >= 2 * after:
-        return Need(reason=text)
-    return Skip(reason=f"{text}; {least} that become half as many are worth it")
+REWRITE_DATA = kit.ActionDefinition(
+    name=Action.register("rewrite-data"), strategy=ON_COMMIT, decide=decide, limits=options, not_now=leaves_room,
+    verify=verify_rewrite,
+    settings=(
+        TARGET, MIN_INPUT_FILES, DELETE_FILES, DELETE_RATIO, MAX_FILES, STRATEGY, SORT_ORDER, Z_ORDER, REWRITE_ALL,
+    ),
+)  # fmt: skip

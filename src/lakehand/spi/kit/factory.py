@@ -122,6 +122,7 @@ class ActionDefinition(Generic[S]):
     decide: Callable[[DecisionContext[S]], Need | Skip]
     verify: Callable[[Effect[S]], Verdict]
     limits: Callable[[DecisionContext[S]], Mapping[str, Json]] = lambda context: {}  # beside the need's parameters
+    impossible: Callable[[DecisionContext[S]], str | None] = lambda context: None  # why not, whoever asks
     not_now: Callable[[DecisionContext[S]], Skip | None] = lambda context: None  # why it waits although it is needed
     has_dry_run: bool = False
     commits: bool = True  # False: it adds no state to the table, so that no writer's commit can be lost to it
@@ -236,7 +237,12 @@ class PlanningFactory(FormatFactory[S]):
 
     def decide(self, context: DecisionContext[S]) -> Need | Skip:
         """What the table needs. For a person only what is impossible is a ``Skip``."""
+        if why := self.why_impossible(context):
+            return Skip(reason=why)
         return self._definitions[context.action].decide(context)
+
+    def why_impossible(self, context: DecisionContext[S]) -> str | None:
+        return self._definitions[context.action].impossible(context)
 
     def verify_effect(self, effect: Effect[S]) -> Verdict:
         return self._definitions[effect.process.action].verify(effect)
