@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from lakehand.formats.paimon import (
     commits,
-    compaction,
-    expiry,
-    orphans,
-    partition_expiry,
+    compact,
+    expire_partitions,
+    expire_snapshots,
+    expire_tags,
+    remove_orphans,
     settings,
-    tag_expiry,
     verdicts,
 )
 from lakehand.formats.paimon.settings import COMPACT, EXPIRE, EXPIRE_PARTITIONS, EXPIRE_TAGS, ORPHANS, PaimonContext
@@ -32,34 +32,34 @@ class PaimonProcessFactory(PlanningFactory[PaimonSnapshot]):
         ActionDefinition(
             name=COMPACT,
             strategy=ProcessTriggerStrategy(interval=timedelta(hours=6), on_new_snapshot=True),
-            decide=compaction.decide_compact, limits=compaction.compaction_limits, verify=verdicts.verify_compact,
+            decide=compact.decide_compact, limits=compact.compaction_limits, verify=verdicts.verify_compact,
         ),
         ActionDefinition(
             name=EXPIRE,
             strategy=ProcessTriggerStrategy(interval=timedelta(hours=1), on_new_snapshot=True),
-            decide=expiry.decide_expire, limits=expiry.expiry_limits, verify=verdicts.verify_expire, has_dry_run=True,
+            decide=expire_snapshots.decide_expire, limits=expire_snapshots.expiry_limits, verify=verdicts.verify_expire, has_dry_run=True,
         ),
         ActionDefinition(
             name=ORPHANS,
-            strategy=at_fixed_rate(timedelta(days=1), parallelism=4), decide=orphans.decide_orphans,
-            limits=orphans.orphan_limits, verify=verdicts.verify_orphans, has_dry_run=True, commits=False,
+            strategy=at_fixed_rate(timedelta(days=1), parallelism=4), decide=remove_orphans.decide_orphans,
+            limits=remove_orphans.orphan_limits, verify=verdicts.verify_orphans, has_dry_run=True, commits=False,
         ),
         ActionDefinition(
             name=EXPIRE_PARTITIONS,
             strategy=at_fixed_rate(timedelta(days=1)),
-            decide=partition_expiry.decide_expire_partitions,
-            limits=partition_expiry.partition_limits, verify=verdicts.verify_expire_partitions, has_dry_run=True,
+            decide=expire_partitions.decide_expire_partitions,
+            limits=expire_partitions.partition_limits, verify=verdicts.verify_expire_partitions, has_dry_run=True,
             is_optional=True,
         ),
         ActionDefinition(
             name=EXPIRE_TAGS,
-            strategy=at_fixed_rate(timedelta(days=1)), decide=tag_expiry.decide_expire_tags,
-            limits=tag_expiry.tag_limits, verify=verdicts.verify_expire_tags, has_dry_run=True,
+            strategy=at_fixed_rate(timedelta(days=1)), decide=expire_tags.decide_expire_tags,
+            limits=expire_tags.tag_limits, verify=verdicts.verify_expire_tags, has_dry_run=True,
         ),
     )  # fmt: skip
     rows = settings.ROWS
     rules = verdicts.RULES
-    states = (compaction.SORTED,)
+    states = (compact.SORTED,)
     snapshot_type = PaimonSnapshot
 
     def commit_risk(self, context: PaimonContext) -> str | None:

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from lakehand.formats.paimon import settings
-from lakehand.formats.paimon.compaction import SORTED, youngest_file
+from lakehand.formats.paimon.compact import SORTED, youngest_file
 from lakehand.formats.paimon.layout import Document
-from lakehand.formats.paimon.orphans import TooMany, count_orphans
+from lakehand.formats.paimon.remove_orphans import TooMany, count_orphans
 from lakehand.formats.paimon.settings import SortOrder
 from lakehand.formats.paimon.snapshot import PaimonSnapshot
 from lakehand.spi import Json, Verdict, kit
