@@ -1,65 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process factory of Paimon: compaction, removal of orphans, and expiry of snapshots, partitions and tags."""
+"""The process factory of Paimon: its actions, each in a file of its own, and what all of their jobs must know."""
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import ClassVar
 
-from lakehand.formats.paimon import (
-    commits,
-    compact,
-    expire_partitions,
-    expire_snapshots,
-    expire_tags,
-    remove_orphans,
-    settings,
-    verdicts,
-)
-from lakehand.formats.paimon.settings import COMPACT, EXPIRE, EXPIRE_PARTITIONS, EXPIRE_TAGS, ORPHANS, PaimonContext
+from lakehand.formats.paimon import commits, settings, verdicts
+from lakehand.formats.paimon.compact import COMPACT, SORTED
+from lakehand.formats.paimon.expire_partitions import EXPIRE_PARTITIONS
+from lakehand.formats.paimon.expire_snapshots import EXPIRE_SNAPSHOTS
+from lakehand.formats.paimon.expire_tags import EXPIRE_TAGS
+from lakehand.formats.paimon.remove_orphans import REMOVE_ORPHANS
+from lakehand.formats.paimon.settings import PaimonContext
 from lakehand.formats.paimon.snapshot import PaimonSnapshot
 from lakehand.formats.paimon.table import PAIMON
-from lakehand.spi import Json, ProcessTriggerStrategy, at_fixed_rate
-from lakehand.spi.kit import BEFORE, TAG, ActionDefinition, Actions, Need, PlanningFactory
+from lakehand.spi import Json
+from lakehand.spi.kit import BEFORE, TAG, Actions, Need, PlanningFactory
 from lakehand.spi.kit.conversions import whole_number
 
-COMMITTING = (COMPACT, EXPIRE_PARTITIONS)  # their snapshots carry the operation's tag
+COMMITTING = (COMPACT.name, EXPIRE_PARTITIONS.name)  # their snapshots carry the operation's tag
 
 
 class PaimonProcessFactory(PlanningFactory[PaimonSnapshot]):
     name = "paimon"
     format = PAIMON
-    actions: ClassVar[Actions] = (
-        ActionDefinition(
-            name=COMPACT,
-            strategy=ProcessTriggerStrategy(interval=timedelta(hours=6), on_new_snapshot=True),
-            decide=compact.decide_compact, limits=compact.compaction_limits, verify=verdicts.verify_compact,
-        ),
-        ActionDefinition(
-            name=EXPIRE,
-            strategy=ProcessTriggerStrategy(interval=timedelta(hours=1), on_new_snapshot=True),
-            decide=expire_snapshots.decide_expire, limits=expire_snapshots.expiry_limits, verify=verdicts.verify_expire, has_dry_run=True,
-        ),
-        ActionDefinition(
-            name=ORPHANS,
-            strategy=at_fixed_rate(timedelta(days=1), parallelism=4), decide=remove_orphans.decide_orphans,
-            limits=remove_orphans.orphan_limits, verify=verdicts.verify_orphans, has_dry_run=True, commits=False,
-        ),
-        ActionDefinition(
-            name=EXPIRE_PARTITIONS,
-            strategy=at_fixed_rate(timedelta(days=1)),
-            decide=expire_partitions.decide_expire_partitions,
-            limits=expire_partitions.partition_limits, verify=verdicts.verify_expire_partitions, has_dry_run=True,
-            is_optional=True,
-        ),
-        ActionDefinition(
-            name=EXPIRE_TAGS,
-            strategy=at_fixed_rate(timedelta(days=1)), decide=expire_tags.decide_expire_tags,
-            limits=expire_tags.tag_limits, verify=verdicts.verify_expire_tags, has_dry_run=True,
-        ),
-    )  # fmt: skip
+    actions: ClassVar[Actions] = (COMPACT, EXPIRE_SNAPSHOTS, REMOVE_ORPHANS, EXPIRE_PARTITIONS, EXPIRE_TAGS)
     rows = settings.ROWS
     rules = verdicts.RULES
-    states = (compact.SORTED,)
+    states = (SORTED,)
     snapshot_type = PaimonSnapshot
 
     def commit_risk(self, context: PaimonContext) -> str | None:
