@@ -5,11 +5,10 @@ Writers make checkpoints themselves, so that ours are for tables whose writers d
 """
 
 from lakehand.formats.delta.checkpoint_files import why_unreadable
+from lakehand.formats.delta.context import DeltaContext, DeltaEffect, is_older
 from lakehand.formats.delta.log import Log
 from lakehand.formats.delta.rewrites import ON_COMMIT
-from lakehand.formats.delta.settings import DeltaContext
 from lakehand.formats.delta.snapshot import DeltaSnapshot, version_before
-from lakehand.formats.delta.verdicts import DeltaEffect, is_older
 from lakehand.spi import Action, Skip, Verdict, kit
 from lakehand.spi.kit import Need
 from lakehand.spi.kit.verdicts import done, not_done

@@ -12,10 +12,9 @@ from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 from lakehand.formats.delta.checkpoint_files import why_unreadable
+from lakehand.formats.delta.context import DeltaContext, DeltaEffect, is_older
 from lakehand.formats.delta.log import committed_at
-from lakehand.formats.delta.settings import DeltaContext
 from lakehand.formats.delta.snapshot import RETENTION_FLOOR, DeltaSnapshot, version_before
-from lakehand.formats.delta.verdicts import DeltaEffect, is_older
 from lakehand.spi import Action, Json, Skip, Verdict, amount, at_fixed_rate, kit
 from lakehand.spi.kit import Need, duration_text
 from lakehand.spi.kit.conversions import milliseconds, moment_of

@@ -4,12 +4,12 @@
 from collections.abc import Collection, Mapping
 from typing import ClassVar
 
-from lakehand.formats.delta import commits, settings, verdicts
 from lakehand.formats.delta.checkpoint import CHECKPOINT
 from lakehand.formats.delta.clean_log import CLEAN_LOG
+from lakehand.formats.delta.context import FEATURES as MORE_FEATURES
+from lakehand.formats.delta.context import ROWS, RULES, DeltaContext, commit_risk, safe_log_store
 from lakehand.formats.delta.optimize import OPTIMIZE
 from lakehand.formats.delta.purge import PURGE
-from lakehand.formats.delta.settings import DeltaContext
 from lakehand.formats.delta.snapshot import DeltaSnapshot, tagged
 from lakehand.formats.delta.table import DELTA
 from lakehand.formats.delta.vacuum import LAST_FULL, VACUUM
@@ -34,16 +34,16 @@ class DeltaProcessFactory(PlanningFactory[DeltaSnapshot]):
     name = "delta"
     format = DELTA
     actions: ClassVar[Actions] = (OPTIMIZE, Z_ORDER, PURGE, VACUUM, CHECKPOINT, CLEAN_LOG)
-    rows = settings.ROWS
-    rules = verdicts.RULES
+    rows = ROWS
+    rules = RULES
     states = (CLUSTERED, LAST_FULL)
     snapshot_type = DeltaSnapshot
 
     def commit_risk(self, context: DeltaContext) -> str | None:
-        return commits.commit_risk(context)
+        return commit_risk(context)
 
     def decide(self, context: DeltaContext) -> Need | Skip:
-        features = {name.strip() for name in context.values[settings.FEATURES].split(",")}
+        features = {name.strip() for name in context.values[MORE_FEATURES].split(",")}
         if why := why_unknown(context.snapshot, features):
             return Skip(reason=why)
         return super().decide(context)
@@ -54,7 +54,7 @@ class DeltaProcessFactory(PlanningFactory[DeltaSnapshot]):
     def parameters(self, context: DeltaContext, need: Need) -> Mapping[str, Json]:
         """A later attempt must find what the first may have committed, so that ``before`` stays as it was."""
         before = context.first(BEFORE, context.snapshot.headline)
-        log_store = commits.safe_log_store(context)
+        log_store = safe_log_store(context)
         return {**need.parameters, BEFORE: before, "identity": context.snapshot.identity, "log_store": log_store}
 
 

@@ -4,6 +4,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from lakehand.formats.delta.context import GB, DeltaContext
 from lakehand.formats.delta.files import LiveFile, Partition
 from lakehand.formats.delta.rewrites import (
     ON_COMMIT,
@@ -14,7 +15,6 @@ from lakehand.formats.delta.rewrites import (
     target_setting,
     verify_rewrite,
 )
-from lakehand.formats.delta.settings import GB, DeltaContext
 from lakehand.formats.delta.snapshot import SMALL_SHARE, name_partitions
 from lakehand.spi import Action, Skip, amount, kit
 from lakehand.spi.kit import Need

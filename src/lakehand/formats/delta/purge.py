@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rewrites files without the rows that their deletion vectors mark."""
 
+from lakehand.formats.delta.context import DeltaContext
 from lakehand.formats.delta.rewrites import ON_COMMIT, leaves_room, target_bytes, target_setting, verify_rewrite
-from lakehand.formats.delta.settings import DeltaContext
 from lakehand.spi import Action, Skip, amount, kit
 from lakehand.spi.kit import Need
 

@@ -5,10 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from lakehand.formats.delta import settings
+from lakehand.formats.delta.context import ROOM, DeltaContext, DeltaEffect, is_older, numbers
 from lakehand.formats.delta.files import Partition, row_count
 from lakehand.formats.delta.log import committed_at, info_of
-from lakehand.formats.delta.settings import DeltaContext
 from lakehand.formats.delta.snapshot import (
     MOST_PARTITIONS,
     TAG_PREFIX,
@@ -18,7 +17,6 @@ from lakehand.formats.delta.snapshot import (
     tagged,
     version_before,
 )
-from lakehand.formats.delta.verdicts import DeltaEffect, is_older, numbers
 from lakehand.spi import Json, ProcessTriggerStrategy, Skip, Verdict, amount, kit
 from lakehand.spi.kit import CHANGED, CommitHistory, NamedPartitions, Need, PartitionChoice, choose, leave_room
 from lakehand.spi.kit.conversions import moment_of
@@ -65,7 +63,7 @@ def choose_partitions(context: DeltaContext, sizes: Mapping[Partition, int], mos
 def leaves_room(context: DeltaContext) -> Skip | None:
     """Leaves writers room: a DELETE, UPDATE or MERGE fails if a rewrite is committed while it runs."""
     now = context.table.now
-    return leave_room(history_of(context.snapshot, now), settings.ROOM, context.values, now)
+    return leave_room(history_of(context.snapshot, now), ROOM, context.values, now)
 
 
 def history_of(snapshot: DeltaSnapshot, now: datetime) -> CommitHistory:

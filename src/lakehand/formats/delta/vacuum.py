@@ -9,11 +9,10 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+from lakehand.formats.delta.context import DeltaContext, DeltaEffect, is_older, numbers
 from lakehand.formats.delta.files import removed_file
 from lakehand.formats.delta.log import Commit, committed_at, info_of
-from lakehand.formats.delta.settings import DeltaContext
 from lakehand.formats.delta.snapshot import RETENTION_FLOOR, DeltaSnapshot, tagged, version_before
-from lakehand.formats.delta.verdicts import DeltaEffect, is_older, numbers
 from lakehand.spi import Action, Json, Skip, StateKey, Verdict, amount, at_fixed_rate, kit
 from lakehand.spi.kit import Need, duration_text
 from lakehand.spi.kit.conversions import milliseconds, moment_of

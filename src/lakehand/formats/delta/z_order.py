@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from lakehand.formats.delta.context import GB, DeltaContext, DeltaEffect
 from lakehand.formats.delta.files import LiveFile, Partition
 from lakehand.formats.delta.log import Commit
 from lakehand.formats.delta.rewrites import (
@@ -21,9 +22,7 @@ from lakehand.formats.delta.rewrites import (
     target_setting,
     verify_rewrite,
 )
-from lakehand.formats.delta.settings import GB, DeltaContext
 from lakehand.formats.delta.snapshot import DeltaSnapshot, name_partitions
-from lakehand.formats.delta.verdicts import DeltaEffect
 from lakehand.spi import Action, Finding, Json, Skip, StateKey, Verdict, amount, kit
 from lakehand.spi.kit import Need
 from lakehand.spi.kit.conversions import items

@@ -6,9 +6,8 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from lakehand.formats.iceberg.commits import FLINK_JOB, FLINK_OPERATOR, SnapshotCommit, ancestors
-from lakehand.formats.iceberg.settings import IcebergContext
+from lakehand.formats.iceberg.context import IcebergContext, IcebergEffect, removed_files, totals
 from lakehand.formats.iceberg.snapshot import IcebergSnapshot, Ref, whole_number, why_files_are_kept
-from lakehand.formats.iceberg.verdicts import IcebergEffect, removed_files, totals
 from lakehand.spi import Action, Json, Skip, Verdict, at_fixed_rate, kit
 from lakehand.spi.kit import Need, duration_text
 from lakehand.spi.kit.conversions import milliseconds, whole_numbers

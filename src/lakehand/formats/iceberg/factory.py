@@ -4,8 +4,9 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from lakehand.formats.iceberg import settings, statistics, verdicts
+from lakehand.formats.iceberg import statistics
 from lakehand.formats.iceberg.catalogs import HADOOP
+from lakehand.formats.iceberg.context import ONLY_WRITER, ROWS, RULES, IcebergContext
 from lakehand.formats.iceberg.expire_snapshots import EXPIRE_SNAPSHOTS
 from lakehand.formats.iceberg.metadata import NEWEST
 from lakehand.formats.iceberg.remove_orphans import REMOVE_ORPHANS
@@ -13,7 +14,6 @@ from lakehand.formats.iceberg.rewrite_data import REWRITE_DATA
 from lakehand.formats.iceberg.rewrite_manifests import REWRITE_MANIFESTS
 from lakehand.formats.iceberg.rewrite_position_deletes import REWRITE_POSITION_DELETES
 from lakehand.formats.iceberg.rewrites import has_committed
-from lakehand.formats.iceberg.settings import IcebergContext
 from lakehand.formats.iceberg.snapshot import IcebergSnapshot
 from lakehand.formats.iceberg.table import ICEBERG
 from lakehand.spi import Json, Skip
@@ -27,8 +27,8 @@ class IcebergProcessFactory(PlanningFactory[IcebergSnapshot]):
         REWRITE_DATA, REWRITE_POSITION_DELETES, REWRITE_MANIFESTS, EXPIRE_SNAPSHOTS, REMOVE_ORPHANS,
         *statistics.COMPUTE,
     )  # fmt: skip
-    rows = settings.ROWS
-    rules = verdicts.RULES
+    rows = ROWS
+    rules = RULES
     snapshot_type = IcebergSnapshot
 
     def decide(self, context: IcebergContext) -> Need | Skip:
@@ -41,10 +41,10 @@ class IcebergProcessFactory(PlanningFactory[IcebergSnapshot]):
     def commit_risk(self, context: IcebergContext) -> str | None:
         """A catalog commits one of two and refuses the other. Hadoop layout needs a rename that does not overwrite."""
         catalog = context.table.reference.catalog
-        if (catalog is not None and catalog.type != HADOOP) or context.values[settings.ONLY_WRITER]:
+        if (catalog is not None and catalog.type != HADOOP) or context.values[ONLY_WRITER]:
             return None
         return commit_risk(
-            context.table.table.location, ATOMIC_RENAME, settings.ONLY_WRITER,
+            context.table.table.location, ATOMIC_RENAME, ONLY_WRITER,
             what="one of two commits to a table in Hadoop layout is lost",
             way_out="Keep the table in a catalog (REST, JDBC, Hive), and register it by that",
         ) or None  # fmt: skip

@@ -3,9 +3,8 @@
 
 from datetime import timedelta
 
-from lakehand.formats.iceberg.settings import IcebergContext
+from lakehand.formats.iceberg.context import IcebergContext, IcebergEffect, removed_files, totals
 from lakehand.formats.iceberg.snapshot import why_files_are_kept
-from lakehand.formats.iceberg.verdicts import IcebergEffect, removed_files, totals
 from lakehand.spi import Action, Json, Skip, Status, Verdict, at_fixed_rate, kit
 from lakehand.spi.kit import Need, duration_text
 from lakehand.spi.kit.conversions import milliseconds

@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Mapping
 
+from lakehand.formats.iceberg.context import IcebergContext
 from lakehand.formats.iceberg.manifests import EQUALITY_DELETES, ContentFile
 from lakehand.formats.iceberg.partitions import PartitionNames
 from lakehand.formats.iceberg.rewrites import (
@@ -18,7 +19,6 @@ from lakehand.formats.iceberg.rewrites import (
     rewrite_all_setting,
     verify_rewrite,
 )
-from lakehand.formats.iceberg.settings import IcebergContext
 from lakehand.formats.iceberg.snapshot import SMALL_SHARE, IcebergSnapshot
 from lakehand.spi import Action, Invalid, Json, Skip, amount, kit
 from lakehand.spi.kit import CHANGED, NamedPartitions, Need, choose

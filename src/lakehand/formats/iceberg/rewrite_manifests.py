@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Merges small manifests, each of which a reader opens. It changes no file, so that it is in no writer's way."""
 
+from lakehand.formats.iceberg.context import IcebergContext, IcebergEffect
 from lakehand.formats.iceberg.rewrites import ON_COMMIT, outputs, verify_rewrite
-from lakehand.formats.iceberg.settings import IcebergContext
 from lakehand.formats.iceberg.snapshot import whole_number
-from lakehand.formats.iceberg.verdicts import IcebergEffect
 from lakehand.spi import Action, Skip, Verdict, amount, health, kit
 from lakehand.spi.kit import Need
 

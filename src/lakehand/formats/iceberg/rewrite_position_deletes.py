@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 
+from lakehand.formats.iceberg.context import IcebergContext, IcebergEffect
 from lakehand.formats.iceberg.manifests import ContentFile
 from lakehand.formats.iceberg.rewrites import (
     ON_COMMIT,
@@ -13,9 +14,7 @@ from lakehand.formats.iceberg.rewrites import (
     rewrite_all_setting,
     verify_rewrite,
 )
-from lakehand.formats.iceberg.settings import IcebergContext
 from lakehand.formats.iceberg.snapshot import SMALL_SHARE, IcebergSnapshot, whole_number
-from lakehand.formats.iceberg.verdicts import IcebergEffect
 from lakehand.spi import Action, Json, Skip, Verdict, amount, health, kit
 from lakehand.spi.kit import Need
 

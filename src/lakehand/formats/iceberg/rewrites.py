@@ -6,12 +6,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from math import ceil
 
-from lakehand.formats.iceberg import settings
 from lakehand.formats.iceberg.commits import MANIFESTS_ONLY, TAG, SnapshotCommit
+from lakehand.formats.iceberg.context import ROOM, IcebergContext, IcebergEffect, totals
 from lakehand.formats.iceberg.manifests import ContentFile
-from lakehand.formats.iceberg.settings import IcebergContext
 from lakehand.formats.iceberg.snapshot import IcebergSnapshot, whole_number
-from lakehand.formats.iceberg.verdicts import IcebergEffect, totals
 from lakehand.spi import Json, ProcessTriggerStrategy, Skip, Verdict, kit
 from lakehand.spi.kit.conversions import fields, whole_numbers
 from lakehand.spi.kit.verdicts import done, not_done
@@ -68,7 +66,7 @@ def leaves_room(context: IcebergContext) -> Skip | None:
     if context.snapshot.current is None or has_committed(context):
         return None
     now = context.table.now
-    return kit.leave_room(history_of(context.snapshot, now), settings.ROOM, context.values, now)
+    return kit.leave_room(history_of(context.snapshot, now), ROOM, context.values, now)
 
 
 def history_of(snapshot: IcebergSnapshot, now: datetime) -> kit.CommitHistory:

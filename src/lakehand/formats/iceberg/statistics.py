@@ -10,10 +10,9 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from lakehand.formats.iceberg.commits import SnapshotCommit, ancestors
+from lakehand.formats.iceberg.context import IcebergContext, IcebergEffect, totals
 from lakehand.formats.iceberg.rewrites import ON_COMMIT
-from lakehand.formats.iceberg.settings import IcebergContext
 from lakehand.formats.iceberg.snapshot import IcebergSnapshot, StatisticsFile, whole_number
-from lakehand.formats.iceberg.verdicts import IcebergEffect, totals
 from lakehand.spi import Action, Invalid, Json, Skip, Status, Verdict, amount, kit
 from lakehand.spi.kit import BEFORE, Need
 from lakehand.spi.kit.verdicts import done, not_done

@@ -3,7 +3,7 @@
 
 from datetime import timedelta
 
-from lakehand.formats.lance.verdicts import LanceContext, LanceEffect, why_gone
+from lakehand.formats.lance.context import LanceContext, LanceEffect, why_gone
 from lakehand.spi import Action, Json, Skip, Verdict, at_fixed_rate, kit
 from lakehand.spi.kit import Need, duration_text
 from lakehand.spi.kit.conversions import fields, milliseconds, moment_of, whole_number

@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from lakehand.formats.lance import snapshot
+from lakehand.formats.lance.context import VERSIONS_READ, LanceContext, LanceEffect, change, why_gone
 from lakehand.formats.lance.snapshot import FULL, FragmentPlan
-from lakehand.formats.lance.verdicts import VERSIONS_READ, LanceContext, LanceEffect, change, why_gone
 from lakehand.spi import Action, Json, ProcessTriggerStrategy, Skip, Verdict, amount, kit
 from lakehand.spi.kit import Need
 from lakehand.spi.kit.conversions import whole_number

@@ -4,13 +4,12 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from lakehand.formats.lance import verdicts
 from lakehand.formats.lance.clean_versions import CLEAN_VERSIONS
 from lakehand.formats.lance.compact import COMPACT
+from lakehand.formats.lance.context import RULES, LanceContext
 from lakehand.formats.lance.optimize_indices import OPTIMIZE_INDICES
 from lakehand.formats.lance.snapshot import LanceSnapshot
 from lakehand.formats.lance.table import LANCE
-from lakehand.formats.lance.verdicts import LanceContext
 from lakehand.spi import Json, Skip
 from lakehand.spi.kit import BEFORE, Actions, Need, PlanningFactory
 
@@ -19,7 +18,7 @@ class LanceProcessFactory(PlanningFactory[LanceSnapshot]):
     name = "lance"
     format = LANCE
     actions: ClassVar[Actions] = (COMPACT, CLEAN_VERSIONS, OPTIMIZE_INDICES)
-    rules = verdicts.RULES
+    rules = RULES
     snapshot_type = LanceSnapshot
 
     def decide(self, context: LanceContext) -> Need | Skip:

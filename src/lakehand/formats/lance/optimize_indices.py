@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from lakehand.formats.lance.context import VERSIONS_READ, LanceContext, LanceEffect, change, why_gone
 from lakehand.formats.lance.snapshot import IndexCoverage, LanceSnapshot
-from lakehand.formats.lance.verdicts import VERSIONS_READ, LanceContext, LanceEffect, change, why_gone
 from lakehand.spi import Action, Json, ProcessTriggerStrategy, Skip, Verdict, amount, kit
 from lakehand.spi.kit import Need, Values
 from lakehand.spi.kit.conversions import fields, items, whole_number

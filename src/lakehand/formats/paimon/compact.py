@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
 
+from lakehand.formats.paimon.context import PaimonContext, PaimonEffect
 from lakehand.formats.paimon.layout import Document
 from lakehand.formats.paimon.schema import TableKind
-from lakehand.formats.paimon.settings import PaimonContext
 from lakehand.formats.paimon.snapshot import OURS, PaimonSnapshot, sorted_runs
-from lakehand.formats.paimon.verdicts import PaimonEffect
 from lakehand.spi import (
     Action,
     Invalid,

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from lakehand.formats.paimon.context import PaimonContext, PaimonEffect, set_retention
 from lakehand.formats.paimon.layout import Document, PaimonFile
 from lakehand.formats.paimon.partition_times import NoTime, TimeRule, values_of
 from lakehand.formats.paimon.schema import TableSchema, span_of
-from lakehand.formats.paimon.settings import PaimonContext, set_retention
 from lakehand.formats.paimon.snapshot import PaimonSnapshot
-from lakehand.formats.paimon.verdicts import PaimonEffect
 from lakehand.spi import Action, Json, Skip, Verdict, amount, at_fixed_rate, kit
 from lakehand.spi.kit import Need, duration_text
 from lakehand.spi.kit.conversions import fields, items, milliseconds, moment_of, whole_number, whole_numbers

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from lakehand.formats.paimon.context import PaimonContext, PaimonEffect
 from lakehand.formats.paimon.layout import SNAPSHOT, Document, Layout
-from lakehand.formats.paimon.settings import PaimonContext
 from lakehand.formats.paimon.snapshot import PaimonSnapshot, moment
-from lakehand.formats.paimon.verdicts import PaimonEffect
 from lakehand.spi import Action, Invalid, Json, ProcessTriggerStrategy, Skip, TableRuntime, Verdict, kit
 from lakehand.spi.kit import Need, duration_text
 from lakehand.spi.kit.conversions import milliseconds, whole_number

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from lakehand.formats.paimon.context import PaimonContext, PaimonEffect, set_retention
 from lakehand.formats.paimon.layout import SNAPSHOT, Document, TagFile
-from lakehand.formats.paimon.settings import PaimonContext, set_retention
 from lakehand.formats.paimon.snapshot import PaimonSnapshot, moment
-from lakehand.formats.paimon.verdicts import PaimonEffect
 from lakehand.spi import Action, Json, Skip, Verdict, at_fixed_rate, kit
 from lakehand.spi.kit import Need, duration_text
 from lakehand.spi.kit.conversions import fields, items, whole_number

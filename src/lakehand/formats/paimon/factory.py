@@ -4,13 +4,12 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from lakehand.formats.paimon import commits, settings, verdicts
 from lakehand.formats.paimon.compact import COMPACT, SORTED
+from lakehand.formats.paimon.context import ROWS, RULES, PaimonContext, commit_risk
 from lakehand.formats.paimon.expire_partitions import EXPIRE_PARTITIONS
 from lakehand.formats.paimon.expire_snapshots import EXPIRE_SNAPSHOTS
 from lakehand.formats.paimon.expire_tags import EXPIRE_TAGS
 from lakehand.formats.paimon.remove_orphans import REMOVE_ORPHANS
-from lakehand.formats.paimon.settings import PaimonContext
 from lakehand.formats.paimon.snapshot import PaimonSnapshot
 from lakehand.formats.paimon.table import PAIMON
 from lakehand.spi import Json
@@ -24,13 +23,13 @@ class PaimonProcessFactory(PlanningFactory[PaimonSnapshot]):
     name = "paimon"
     format = PAIMON
     actions: ClassVar[Actions] = (COMPACT, EXPIRE_SNAPSHOTS, REMOVE_ORPHANS, EXPIRE_PARTITIONS, EXPIRE_TAGS)
-    rows = settings.ROWS
-    rules = verdicts.RULES
+    rows = ROWS
+    rules = RULES
     states = (SORTED,)
     snapshot_type = PaimonSnapshot
 
     def commit_risk(self, context: PaimonContext) -> str | None:
-        return commits.commit_risk(context)
+        return commit_risk(context)
 
     def has_committed(self, context: PaimonContext) -> bool:
         before = whole_number(context.admitted_parameters.get(BEFORE))

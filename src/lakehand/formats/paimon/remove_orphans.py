@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from lakehand.formats.paimon.context import PaimonContext, PaimonEffect
 from lakehand.formats.paimon.layout import SNAPSHOT, Document, Layout, Manifests, PaimonManifest
-from lakehand.formats.paimon.settings import PaimonContext
 from lakehand.formats.paimon.snapshot import PaimonSnapshot
-from lakehand.formats.paimon.verdicts import PaimonEffect
 from lakehand.spi import Action, Invalid, Json, Skip, Status, TableRuntime, Verdict, amount, at_fixed_rate, kit
 from lakehand.spi.kit import Need, duration_text
 from lakehand.spi.kit.conversions import milliseconds, moment_of, whole_number

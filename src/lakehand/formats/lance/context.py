@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the actions of Lance share: known failures, a table that was made anew, and its numbers before and after."""
+"""What the actions of Lance share: their context, known failures, and what every verdict tells."""
 
 from datetime import timedelta
 

@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the verdicts of Iceberg share: known failures, and a table's numbers before and after."""
+"""What the actions of Iceberg share: their context, settings, known failures, and what every verdict tells."""
 
 from datetime import timedelta
 
 from lakehand.formats.iceberg.snapshot import IcebergSnapshot
 from lakehand.spi import Json, Remedy, kit
 
+IcebergContext = kit.DecisionContext[IcebergSnapshot]
 IcebergEffect = kit.Effect[IcebergSnapshot]
+ONLY_WRITER = kit.only_writer_setting("iceberg")
+QUIET, REST = ROOM = kit.room_settings(
+    "iceberg", "data and deletes", replaces=("iceberg.quiet-seconds", "iceberg.rest-seconds")
+)
+ROWS = kit.rows_in(globals())
+
 FIRST_WAIT = timedelta(minutes=1)  # after a conflict; doubled with each, so that writers get through
 LONGEST_WAIT = timedelta(minutes=30)
 RULES = (
