@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lakehand.domain.errors import Invalid
-from lakehand.formats.delta import DeltaFormat, checkpoints
+from lakehand.formats.delta import DeltaFormat, checkpoint_files
 from lakehand.formats.hudi import HudiFormat
 from lakehand.formats.iceberg import IcebergFormat
 from lakehand.formats.lance import LanceFormat
@@ -216,7 +216,7 @@ def test_a_checkpoint_is_read_within_bounds(
     bound: str, case: str, found: dict[str, Any], made: dict[str, Path], monkeypatch: pytest.MonkeyPatch, *,
     sentences: Sentences,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(checkpoints, bound, 1)
+    monkeypatch.setattr(checkpoint_files, bound, 1)
     with pytest.raises(TooLarge) as error:
         read_all("delta", made["delta"])
     sentences.check(case, str(error.value), file=re.compile(r"\S+\.checkpoint\.parquet"), **found, most=1)
@@ -232,7 +232,7 @@ def test_a_dictionary_of_one_long_value_does_not_fill_the_memory(
     rows, value = 20_000, "x" * 10_000
     path = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), [value]).cast(pa.string())
     add = pa.StructArray.from_arrays([path, pa.array([1] * rows, pa.int64())], ["path", "size"])
-    monkeypatch.setattr(checkpoints, "MOST_IN_MEMORY", 50_000_000)
+    monkeypatch.setattr(checkpoint_files, "MOST_IN_MEMORY", 50_000_000)
 
     def bomb(file: Path) -> None:
         parquet.write_table(pa.table({"add": add}), file)

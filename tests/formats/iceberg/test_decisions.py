@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakehand.formats.iceberg import IcebergProcessFactory, settings
+from lakehand.formats.iceberg import IcebergProcessFactory, expire_snapshots, remove_orphans, rewrite_data
 from lakehand.formats.iceberg.manifests import Manifest
 from lakehand.formats.iceberg.snapshot import IcebergSnapshot
 from lakehand.spi import Action, Drop, Failure, Invalid, Json, Operation, Skip, Status, TableProcess
@@ -220,7 +220,7 @@ def test_a_request_that_makes_no_sense_fails_at_once(
 @pytest.mark.parametrize("asked", ["0s", "1s", "30m"])
 def test_no_setting_and_no_request_goes_below_the_floors(asked: str) -> None:
     factory = IcebergProcessFactory()
-    factory.open({f"{settings.MAX_AGE.key}-floor": asked, f"{settings.OLDER_THAN.key}-floor": asked})
+    factory.open({f"{expire_snapshots.MAX_AGE.key}-floor": asked, f"{remove_orphans.OLDER_THAN.key}-floor": asked})
     options: dict[Action, dict[str, Json]] = {EXPIRE: {"max-age": asked}, ORPHANS: {"older-than": asked}}
     for action, hours in ((EXPIRE, 24), (ORPHANS, 72)):
         values = {"expire_snapshots__max_age": asked, "remove_orphans__older_than": asked}
@@ -253,7 +253,7 @@ def test_flags_are_true_only_when_they_are_true() -> None:
 
 
 def test_a_floor_that_is_no_number_is_refused(sentences: Sentences) -> None:
-    key = f"{settings.MAX_AGE.key}-floor"
+    key = f"{expire_snapshots.MAX_AGE.key}-floor"
     with pytest.raises(Invalid) as refused:
         IcebergProcessFactory().open({key: "a day"})
     sentences.check("no duration of the operator", str(refused.value), key=key, value="'a day'")
@@ -261,7 +261,7 @@ def test_a_floor_that_is_no_number_is_refused(sentences: Sentences) -> None:
 
 def sort_order(text: str) -> dict[str, Json]:
     runtime = MadeRuntime(snapshot(), rewrite_data__strategy="sort", rewrite_data__sort_order=text)
-    return settings.order(IcebergProcessFactory().context(runtime, Action("rewrite-data")).values)
+    return rewrite_data.order(IcebergProcessFactory().context(runtime, Action("rewrite-data")).values)
 
 
 def test_sort_orders_are_read_as_people_write_them(sentences: Sentences) -> None:
@@ -285,4 +285,4 @@ def test_manifests_are_in_nobodys_way() -> None:
 
 
 def test_keys_of_tests_are_keys_of_settings() -> None:
-    assert key_of("rewrite_data__target_bytes") == settings.TARGET.key
+    assert key_of("rewrite_data__target_bytes") == rewrite_data.TARGET.key

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from lakehand.formats.iceberg import IcebergFormat, decisions, metadata
-from lakehand.formats.iceberg.commits import RECENT, CommitRows
+from lakehand.formats.iceberg import IcebergFormat, expire_snapshots, metadata
+from lakehand.formats.iceberg.commits import RECENT, CommitRows, ancestors
+from lakehand.formats.iceberg.rewrites import history_of
 from lakehand.formats.iceberg.snapshot import IcebergSnapshot
 from lakehand.spi import Invalid, TableReference
 from lakehand.storage import Storages
@@ -50,15 +51,15 @@ def table(tmp_path: Path) -> Path:
 
 def facts(snapshot: IcebergSnapshot) -> dict[str, Any]:
     """What decisions and verdicts read of the history."""
-    kept = decisions.SnapshotRetention(ago(), 3_600_000, 1, 86_400_000 * 30)
-    history = decisions.history_of(snapshot, NOON)
+    kept = expire_snapshots.SnapshotRetention(ago(), 3_600_000, 1, 86_400_000 * 30)
+    history = history_of(snapshot, NOON)
     current = snapshot.current
     assert current is not None
     return {
-        "line": [(one.id, one.parent, one.at) for one in decisions.ancestors(snapshot.commits, current.id)],
+        "line": [(one.id, one.parent, one.at) for one in ancestors(snapshot.commits, current.id)],
         "current": current, "refs": snapshot.refs, "totals": snapshot.totals(), "properties": snapshot.properties,
         "history": snapshot.history_numbers(), "tagged": snapshot.tagged("500-x")[0].summary["added-records"],
-        "gone": [one.id for one in decisions.expirable(snapshot, kept)], "rewrites": sorted(history.rewrites),
+        "gone": [one.id for one in expire_snapshots.expirable(snapshot, kept)], "rewrites": sorted(history.rewrites),
         "writes": sorted(history.writes), "row level": history.has_row_level_writers,
         "added": [snapshot.commits[10**15 + number].summary["added-records"] for number in range(300, COUNT)],
     }  # fmt: skip

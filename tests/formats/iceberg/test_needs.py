@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehand.formats.iceberg import IcebergProcessFactory
+from lakehand.formats.iceberg import IcebergProcessFactory, rewrite_data, rewrite_manifests, rewrite_position_deletes
+from lakehand.formats.iceberg.context import IcebergContext
 from lakehand.formats.iceberg.manifests import EQUALITY_DELETES, ContentFile, Manifest
-from lakehand.formats.iceberg.needs import decide_data, decide_manifests, decide_position_deletes, is_worth, outputs
 from lakehand.formats.iceberg.partitions import PartitionNames
-from lakehand.formats.iceberg.settings import MIN_INPUT_FILES, IcebergContext
+from lakehand.formats.iceberg.rewrites import is_worth, outputs
 from lakehand.formats.iceberg.snapshot import TARGET_BYTES, IcebergSnapshot
 from lakehand.spi import Action, Skip
 from lakehand.spi.kit import NamedPartitions, Need
@@ -29,16 +29,16 @@ def context(made: IcebergSnapshot, action: str) -> IcebergContext:
 
 
 def need_of(*files: ContentFile) -> Need | Skip:
-    return decide_data(context(snapshot(files=files), "rewrite-data"))
+    return rewrite_data.decide(context(snapshot(files=files), "rewrite-data"))
 
 
 def deletes_need(properties: dict[str, str], *files: ContentFile, version: int = 2) -> Need | Skip:
     made = snapshot(files=files, properties=properties, version=version)
-    return decide_position_deletes(context(made, "rewrite-position-deletes"))
+    return rewrite_position_deletes.decide(context(made, "rewrite-position-deletes"))
 
 
 def manifests_need(*manifests: Manifest) -> Need | Skip:
-    return decide_manifests(context(snapshot(manifests=manifests), "rewrite-manifests"))
+    return rewrite_manifests.decide(context(snapshot(manifests=manifests), "rewrite-manifests"))
 
 
 def is_needed(answer: Need | Skip) -> bool:
@@ -75,7 +75,7 @@ def test_the_output_of_a_rewrite_is_never_worth_another(sizes: list[int]) -> Non
     count = outputs(total, TARGET_BYTES)
     written = [data(total // count, name=f"{n}") for n in range(count)]
 
-    assert not is_worth(written, MIN_INPUT_FILES.default or 0, TARGET_BYTES)
+    assert not is_worth(written, rewrite_data.MIN_INPUT_FILES.default or 0, TARGET_BYTES)
 
 
 def test_files_that_would_become_more_than_half_as_many_are_left_alone() -> None:
@@ -147,7 +147,7 @@ def test_manifests_are_merged_when_they_become_half_as_many(sentences: Sentences
 def bounded(changed: Sequence[str], *files: ContentFile, **more: Any) -> Need:
     """What is needed where one run may rewrite 32 files."""
     runtime = MadeRuntime(snapshot(files=files, **more), (), changed, rewrite_data__max_files="32")
-    need = decide_data(IcebergProcessFactory().context(runtime, Action("rewrite-data")))
+    need = rewrite_data.decide(IcebergProcessFactory().context(runtime, Action("rewrite-data")))
     assert isinstance(need, Need)
     return need
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lakehand.formats.iceberg.decisions import SnapshotRetention, expirable
+from lakehand.formats.iceberg.expire_snapshots import SnapshotRetention, expirable
 from tests.formats.iceberg.made import ago, branch, commit, line, snapshot, tag
 
 DAY = timedelta(days=1) // timedelta(milliseconds=1)

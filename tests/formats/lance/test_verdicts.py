@@ -8,7 +8,7 @@ from pathlib import Path
 import lance
 from lance.optimize import Compaction
 
-from lakehand.formats.lance.verdicts import TAG, rewrites_since
+from lakehand.formats.lance.compact import TAG, rewrites_since
 from lakehand.jobs.lance.commits import TAG as WRITTEN
 from lakehand.jobs.lance.commits import commit, options_for
 from lakehand.spi import Finding, Operation

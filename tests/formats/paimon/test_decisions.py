@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from lakehand.formats.paimon import PaimonProcessFactory
-from lakehand.formats.paimon.settings import COMPACT, MAX_AGE, OLDER_THAN, RETAIN_LAST
+from lakehand.formats.paimon.compact import COMPACT
+from lakehand.formats.paimon.expire_snapshots import MAX_AGE, RETAIN_LAST
+from lakehand.formats.paimon.remove_orphans import OLDER_THAN
 from lakehand.jobs.paimon.compact import bins
 from lakehand.spi import Action, Drop, EngineState, EngineStatus, Failure, Invalid, Remedy, Status, TableProcess
 from tests.formats.classifying import failure_of
@@ -183,7 +185,7 @@ def test_sorted_files_are_remembered_after_the_snapshot_of_the_sort_has_expired(
     made.commit(small(1, prefix="new", created=NOON + timedelta(hours=2)))
 
     runtime._snapshot, runtime._operations = None, []
-    answer = service.factory.trigger(runtime, COMPACT)
+    answer = service.factory.trigger(runtime, COMPACT.name)
 
     found = {"unsorted": 1, "files": 2, "share": "50%", "order": "zorder(v,id)"}
     sentences.check("files are not sorted", answer.reason, **found)
@@ -196,7 +198,7 @@ def test_what_is_no_longer_needed_is_dropped_and_what_a_person_asks_for_is_done(
     made.commit(small(3))
     service = harness(made.root)
 
-    ours = service.factory.admit(service.runtime(), service.stored(TableProcess(action=COMPACT)))
+    ours = service.factory.admit(service.runtime(), service.stored(TableProcess(action=COMPACT.name)))
     theirs = service.factory.admit(service.runtime(), service.asked("compact", options={"strategy": "full"}))
 
     assert isinstance(ours, Drop)
@@ -296,7 +298,7 @@ def test_a_run_that_changed_nothing_is_not_repeated_for_a_while(tmp_path: Path, 
     made = HandMade(tmp_path / "t")
     made.commit(small(9))
     service = harness(made.root)
-    admitted = service.admitted(service.stored(TableProcess(action=COMPACT, job="paimon.compact")))
+    admitted = service.admitted(service.stored(TableProcess(action=COMPACT.name, job="paimon.compact")))
     verdict = service.verdict(admitted, {"snapshots": []})
     service.remember(replace(admitted, status=Status.SUCCEEDED, result=verdict.numbers, finished_at=NOON))
 

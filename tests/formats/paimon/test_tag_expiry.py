@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lakehand.formats.paimon.tag_expiry import end_of
+from lakehand.formats.paimon.expire_tags import end_of
 from lakehand.spi import Finding, Operation
 from lakehand.testing import PluginHarness
 from tests.formats.paimon.handmade import NOON, HandMade, small

@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
-from lakehand.formats.iceberg.decisions import history_of
+from lakehand.formats.iceberg.rewrites import history_of
 from lakehand.spi import Operation
 from lakehand.testing.harness import PluginHarness, utc_now
 from tests import iceberg_tables as iceberg

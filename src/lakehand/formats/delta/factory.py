@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process factory of Delta: rewrites, vacuum, checkpoints and clean-up of the log, all decided from the log."""
+"""The process factory of Delta: its actions, each in a file of its own, and what holds for all of them."""
 
 from collections.abc import Collection, Mapping
-from datetime import timedelta
 from typing import ClassVar
 
-from lakehand.formats.delta import commits, log_verdicts, settings, verdicts
-from lakehand.formats.delta.checkpointing import decide_checkpoint
-from lakehand.formats.delta.log_retention import decide_clean_log
-from lakehand.formats.delta.rewrites import decide_optimize, decide_purge, not_now
-from lakehand.formats.delta.settings import DeltaContext
+from lakehand.formats.delta.checkpoint import CHECKPOINT
+from lakehand.formats.delta.clean_log import CLEAN_LOG
+from lakehand.formats.delta.context import FEATURES as MORE_FEATURES
+from lakehand.formats.delta.context import ROWS, RULES, DeltaContext, commit_risk, safe_log_store
+from lakehand.formats.delta.optimize import OPTIMIZE
+from lakehand.formats.delta.purge import PURGE
 from lakehand.formats.delta.snapshot import DeltaSnapshot, tagged
 from lakehand.formats.delta.table import DELTA
-from lakehand.formats.delta.vacuum import LAST_FULL, decide_vacuum
-from lakehand.formats.delta.z_order import CLUSTERED, decide_z_order
-from lakehand.spi import Json, ProcessTriggerStrategy, Skip, at_fixed_rate
-from lakehand.spi.kit import BEFORE, ActionRow, Actions, Need, PlanningFactory
+from lakehand.formats.delta.vacuum import LAST_FULL, VACUUM
+from lakehand.formats.delta.z_order import CLUSTERED, Z_ORDER
+from lakehand.spi import Json, Skip
+from lakehand.spi.kit import BEFORE, Actions, Need, PlanningFactory
 
 READER, WRITER = 3, 7  # the newest protocol versions of Delta 3.3
 # Of Delta 3.3.3. Previews and commits that a catalog coordinates are left out: they need more than the engine has.
@@ -28,41 +28,22 @@ FEATURES = frozenset(
     }
 )  # fmt: skip
 OTHER_FORMATS = "delta.universalFormat.enabledFormats"
-ON_COMMIT = ProcessTriggerStrategy(interval=timedelta(days=1), on_new_snapshot=True)
-BY_TIME = at_fixed_rate(timedelta(hours=12))  # a vacuum's own two commits must not wake it
 
 
 class DeltaProcessFactory(PlanningFactory[DeltaSnapshot]):
     name = "delta"
     format = DELTA
-    actions: ClassVar[Actions] = {
-        settings.OPTIMIZE: ActionRow(strategy=ON_COMMIT, decide=decide_optimize, verify=verdicts.verify_rewrite),
-        settings.Z_ORDER: ActionRow(strategy=ON_COMMIT, decide=decide_z_order, verify=verdicts.verify_z_order),
-        settings.PURGE: ActionRow(strategy=ON_COMMIT, decide=decide_purge, verify=verdicts.verify_rewrite),
-        settings.VACUUM: ActionRow(
-            strategy=BY_TIME, decide=decide_vacuum, verify=verdicts.verify_vacuum, has_dry_run=True
-        ),
-        settings.CHECKPOINT: ActionRow(
-            strategy=ON_COMMIT, decide=decide_checkpoint, verify=log_verdicts.verify_checkpoint, commits=False
-        ),
-        settings.CLEAN_LOG: ActionRow(
-            strategy=BY_TIME,
-            decide=decide_clean_log,
-            verify=log_verdicts.verify_clean_log,
-            has_dry_run=True,
-            commits=False,
-        ),
-    }
-    rows = settings.ROWS
-    rules = verdicts.RULES
+    actions: ClassVar[Actions] = (OPTIMIZE, Z_ORDER, PURGE, VACUUM, CHECKPOINT, CLEAN_LOG)
+    rows = ROWS
+    rules = RULES
     states = (CLUSTERED, LAST_FULL)
     snapshot_type = DeltaSnapshot
 
     def commit_risk(self, context: DeltaContext) -> str | None:
-        return commits.commit_risk(context)
+        return commit_risk(context)
 
     def decide(self, context: DeltaContext) -> Need | Skip:
-        features = {name.strip() for name in context.values[settings.FEATURES].split(",")}
+        features = {name.strip() for name in context.values[MORE_FEATURES].split(",")}
         if why := why_unknown(context.snapshot, features):
             return Skip(reason=why)
         return super().decide(context)
@@ -70,13 +51,10 @@ class DeltaProcessFactory(PlanningFactory[DeltaSnapshot]):
     def has_committed(self, context: DeltaContext) -> bool:
         return bool(tagged(context.snapshot, context.admitted_parameters))
 
-    def not_now(self, context: DeltaContext) -> Skip | None:
-        return not_now(context)
-
     def parameters(self, context: DeltaContext, need: Need) -> Mapping[str, Json]:
         """A later attempt must find what the first may have committed, so that ``before`` stays as it was."""
         before = context.first(BEFORE, context.snapshot.headline)
-        log_store = commits.safe_log_store(context)
+        log_store = safe_log_store(context)
         return {**need.parameters, BEFORE: before, "identity": context.snapshot.identity, "log_store": log_store}
 
 

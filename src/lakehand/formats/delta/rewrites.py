@@ -1,106 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether files are worth rewriting: small ones are merged as Delta packs them, and deletion vectors are applied."""
+"""What all rewrites share: targets, the partitions of one run, the room that writers are left, and the verdict."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
-from lakehand.formats.delta import settings
-from lakehand.formats.delta.files import LiveFile, Partition
+from lakehand.formats.delta.context import ROOM, DeltaContext, DeltaEffect, is_older, numbers
+from lakehand.formats.delta.files import Partition, row_count
 from lakehand.formats.delta.log import committed_at, info_of
-from lakehand.formats.delta.settings import DeltaContext
-from lakehand.formats.delta.snapshot import MOST_PARTITIONS, TAG_PREFIX, DeltaSnapshot, name_partitions, partition_types
-from lakehand.spi import Json, Skip, amount
+from lakehand.formats.delta.snapshot import (
+    MOST_PARTITIONS,
+    TAG_PREFIX,
+    TARGET,
+    DeltaSnapshot,
+    partition_types,
+    tagged,
+    version_before,
+)
+from lakehand.spi import Json, ProcessTriggerStrategy, Skip, Verdict, amount, kit
 from lakehand.spi.kit import CHANGED, CommitHistory, NamedPartitions, Need, PartitionChoice, choose, leave_room
 from lakehand.spi.kit.conversions import moment_of
+from lakehand.spi.kit.verdicts import done, not_done
 
-REWRITES = frozenset({settings.OPTIMIZE, settings.Z_ORDER, settings.PURGE})
+ON_COMMIT = ProcessTriggerStrategy(interval=timedelta(days=1), on_new_snapshot=True)
 REWRITTEN = frozenset({"OPTIMIZE", "REORG"})  # what Delta calls their commits
 ROW_LEVEL = frozenset({"DELETE", "UPDATE", "MERGE"})
 HISTORY, STEP = 200, 20  # commits that are read back at most, and at once
-MANY = 50  # times the usual threshold: so many unclustered files are merged whatever their share
+NOTHING = "nothing_to_do"  # in a result: the job came to its end, and there was nothing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Merge:
-    """Files of one partition that Delta would merge: each bin becomes one file."""
-
-    partition: Partition
-    bins: Sequence[Sequence[LiveFile]]
-
-    @property
-    def files(self) -> int:
-        return sum(len(one) for one in self.bins)
-
-    @property
-    def size(self) -> int:
-        return sum(file.size for one in self.bins for file in one)
+def target_setting(action: str) -> kit.SettingRow[int]:
+    return kit.bytes_setting(
+        f"delta.{action}.target-file-bytes", "how large files should become", floor=1, set_by=kit.SetBy.REQUEST,
+        default_text="the table's `delta.targetFileSize`, else 128MB",
+    )  # fmt: skip
 
 
-def decide_optimize(context: DeltaContext) -> Need | Skip:
-    if context.snapshot.clustering_columns:
-        return decide_clustered(context)
-    target, limit = settings.target_bytes(context), small_bytes(context)
-    merges = sorted(merges_of(context.snapshot.files.values(), limit=limit, target=target), key=lambda one: -one.files)
-    text = describe(context, merges, limit)
-    least = context.values[settings.OPTIMIZE_MIN_FILES]
-    if not context.by_person and sum(merge.files for merge in merges) < least:
-        return Skip(reason=f"{text}; {least} would be worth it")
-    sizes = {merge.partition: merge.size for merge in merges}
-    chosen = choose_partitions(context, sizes, context.values[settings.OPTIMIZE_MAX_BYTES])
-    partitions = name_partitions(context.snapshot, chosen.sizes) if chosen.sizes else None
-    return rewrite(context, text + chosen.text, limit, partitions, size=sum(chosen.sizes.values()))
-
-
-def small_bytes(context: DeltaContext) -> int:
-    """A file that is smaller is worth merging with others."""
-    return int(settings.target_bytes(context) * context.values[settings.SMALL_FILE_SHARE])
+def target_bytes(context: DeltaContext, setting: kit.SettingRow[int]) -> int:
+    """A request's, then our setting's, then the table's own idea of how large a file should be."""
+    return context.values.get(setting) or context.snapshot.target_bytes or TARGET
 
 
 def rewrite(
-    context: DeltaContext, reason: str, small: int, partitions: Sequence[Json] | None, *, size: int, **more: Json
-) -> Need:
-    target = settings.target_bytes(context)
+    context: DeltaContext, reason: str, small: int, target: int, partitions: Sequence[Json] | None, *, size: int,
+    **more: Json,
+) -> Need:  # fmt: skip
     changed: list[Json] = list(context.changed_partitions)
     parameters = {
         "small_bytes": small, "target_bytes": target, "partitions": partitions, **more,
         **({CHANGED: changed} if changed else {}),
     }  # fmt: skip
     return Need(reason=reason, parameters=parameters, bytes=size)
-
-
-def describe(context: DeltaContext, merges: Sequence[Merge], limit: int) -> str:
-    files = context.snapshot.files.values()
-    small = sum(file.size < limit for file in files)
-    mergeable, bins = sum(merge.files for merge in merges), sum(len(merge.bins) for merge in merges)
-    head = f"{small} of {len(files)} files are under {amount(limit)}"
-    if not mergeable:
-        return f"{head}, and no two of them would make one file"
-    return f"{head}: {amount(sum(merge.size for merge in merges))} in {mergeable} files to rewrite into {bins}"
-
-
-def merges_of(files: Iterable[LiveFile], *, limit: int, target: int) -> Iterator[Merge]:
-    by_partition: dict[Partition, list[LiveFile]] = {}
-    for file in files:
-        if file.size < limit:
-            by_partition.setdefault(file.partition, []).append(file)
-    for partition, small in by_partition.items():
-        if bins := [one for one in pack(small, target) if len(one) > 1]:
-            yield Merge(partition=partition, bins=bins)
-
-
-def pack(files: Iterable[LiveFile], target: int) -> Iterator[list[LiveFile]]:
-    """As Delta packs: smallest first, a new bin as soon as one is full."""
-    current: list[LiveFile] = []
-    size = 0
-    for file in sorted(files, key=lambda file: file.size):
-        if current and size + file.size > target:
-            yield current
-            current, size = [], 0
-        current.append(file)
-        size += file.size
-    if current:
-        yield current
 
 
 def choose_partitions(context: DeltaContext, sizes: Mapping[Partition, int], most: int) -> PartitionChoice:
@@ -110,43 +60,10 @@ def choose_partitions(context: DeltaContext, sizes: Mapping[Partition, int], mos
     return choose(sizes, set(changed), most=most, parts=MOST_PARTITIONS)
 
 
-def decide_clustered(context: DeltaContext) -> Need | Skip:
-    """Liquid clustering: OPTIMIZE rewrites what is not clustered yet together with what is, up to 100 GB of it."""
-    files = context.snapshot.files.values()
-    loose = [file for file in files if not file.clustered_by]
-    size, total = sum(file.size for file in loose), context.snapshot.size
-    text = f"{len(loose)} of {len(files)} files with {amount(size)} of {amount(total)} are not clustered yet"
-    least, share = context.values[settings.OPTIMIZE_MIN_FILES], context.values[settings.OPTIMIZE_UNCLUSTERED]
-    is_enough = len(loose) >= least and (size >= share * total or len(loose) >= MANY * least)
-    if not context.by_person and not is_enough:
-        return Skip(reason=f"{text}; {least} files and {share:.0%} would be worth it")
-    return rewrite(context, text, small_bytes(context), None, size=size)
-
-
-def decide_purge(context: DeltaContext) -> Need | Skip:
-    files = context.snapshot.with_vectors
-    if not files:
-        return Skip(reason=f"none of {len(context.snapshot.files)} files has a deletion vector")
-    deleted, size = sum(file.deleted for file in files), sum(file.size for file in files)
-    rows = sum(file.rows for file in files if file.rows >= 0)
-    share = deleted / rows if rows else 1.0
-    text = (
-        f"{len(files)} of {len(context.snapshot.files)} files have deletion vectors: {deleted} of {rows} rows in them"
-        f" ({share:.1%}) are deleted, {amount(size)} to rewrite"
-    )
-    least, wanted = context.values[settings.PURGE_MIN_FILES], context.values[settings.PURGE_DELETED_SHARE]
-    if not context.by_person and (len(files) < least or share < wanted):
-        return Skip(reason=f"{text}; {least} files and {wanted:.0%} would be worth it")
-    target = settings.target_bytes(context)
-    return Need(reason=text, parameters={"small_bytes": target, "target_bytes": target}, bytes=size)
-
-
-def not_now(context: DeltaContext) -> Skip | None:
+def leaves_room(context: DeltaContext) -> Skip | None:
     """Leaves writers room: a DELETE, UPDATE or MERGE fails if a rewrite is committed while it runs."""
-    if context.action not in REWRITES:
-        return None
     now = context.table.now
-    return leave_room(history_of(context.snapshot, now), settings.ROOM, context.values, now)
+    return leave_room(history_of(context.snapshot, now), ROOM, context.values, now)
 
 
 def history_of(snapshot: DeltaSnapshot, now: datetime) -> CommitHistory:
@@ -174,3 +91,45 @@ def recent_commits(snapshot: DeltaSnapshot, since: datetime) -> Iterator[tuple[d
                 yield at, str(info.get("operation")), is_own
     except FileNotFoundError:
         return  # the log was cleaned up since we listed it
+
+
+def verify_rewrite(effect: DeltaEffect) -> Verdict:
+    snapshot, action, before = effect.snapshot, effect.process.action, version_before(effect.parameters)
+    commits = tagged(snapshot, effect.parameters)
+    if snapshot.version < before:
+        return is_older(effect)
+    if not commits and effect.result.get(NOTHING) is True:
+        return done(f"nothing to do: Delta found no files for {action} at version {snapshot.version}", changed=False)
+    if not commits:
+        return not_done(f"no commit of this operation in the versions {before + 1} to {snapshot.version}")
+    counted = count_rewrite(action for _, commit in commits for action in commit)
+    rewritten = kit.work_numbers(bytes_rewritten=counted["bytes_removed"])
+    versions = ", ".join(str(version) for version, _ in commits)
+    return done(f"version {versions}: {in_words(counted)}", numbers(effect, commits, {**counted, **rewritten}))
+
+
+def count_rewrite(actions: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    total = dict.fromkeys(("files_removed", "bytes_removed", "files_added", "bytes_added", "rows_in", "rows_out"), 0)
+    for action in actions:
+        for kind, change, rows in (("remove", "removed", "rows_in"), ("add", "added", "rows_out")):
+            if file := action.get(kind):
+                total[f"files_{change}"] += 1
+                total[f"bytes_{change}"] += file.get("size") or 0
+                total[rows] += live_rows(file)
+    return total
+
+
+def live_rows(file: Mapping[str, Any]) -> int:
+    """Rows by the statistics, without those that a deletion vector marks; 0 when they are unknown."""
+    rows = row_count(file.get("stats"))
+    return max(rows - ((file.get("deletionVector") or {}).get("cardinality") or 0), 0) if rows >= 0 else 0
+
+
+def in_words(counted: Mapping[str, int]) -> str:
+    text = (
+        f"{counted['files_removed']} files with {amount(counted['bytes_removed'])} became"
+        f" {counted['files_added']} with {amount(counted['bytes_added'])}"
+    )
+    if counted["rows_in"] and counted["rows_out"] and counted["rows_in"] != counted["rows_out"]:
+        return f"{text}; {counted['rows_in']} rows went in and {counted['rows_out']} came out: check the table"
+    return text

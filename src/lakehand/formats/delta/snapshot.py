@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from lakehand.domain.cached_property import cached_property
-from lakehand.formats.delta import checkpoints
+from lakehand.formats.delta import checkpoint_files
 from lakehand.formats.delta.files import LiveFile, LogState, Partition
 from lakehand.formats.delta.log import Commit, Log, committed_at, info_of
 from lakehand.spi import Invalid, Json, health
@@ -47,7 +47,7 @@ class DeltaSnapshot:
     def state(self) -> LogState:
         state = LogState()
         if self.log.start is not None:
-            checkpoints.load(state, self.log, self.log.start)
+            checkpoint_files.load(state, self.log, self.log.start)
         for _, commit in self.log.commits(self.log.tail):
             state.apply(commit)
         if not state.protocol or not state.metadata:

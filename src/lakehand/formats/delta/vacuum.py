@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a table is worth vacuuming: the log has removed files past their retention, or a full one is due."""
+"""Deletes files that the log removed and that are past their retention; seldom, also those that it never named."""
 
 import math
 import re
@@ -9,14 +9,14 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from lakehand.formats.delta import settings
+from lakehand.formats.delta.context import DeltaContext, DeltaEffect, is_older, numbers
 from lakehand.formats.delta.files import removed_file
-from lakehand.formats.delta.log import Commit, committed_at
-from lakehand.formats.delta.settings import AUTO, FULL, LITE, DeltaContext
-from lakehand.formats.delta.snapshot import DeltaSnapshot
-from lakehand.spi import Json, Skip, StateKey, amount
+from lakehand.formats.delta.log import Commit, committed_at, info_of
+from lakehand.formats.delta.snapshot import RETENTION_FLOOR, DeltaSnapshot, tagged, version_before
+from lakehand.spi import Action, Json, Skip, StateKey, Verdict, amount, at_fixed_rate, kit
 from lakehand.spi.kit import Need, duration_text
 from lakehand.spi.kit.conversions import milliseconds, moment_of
+from lakehand.spi.kit.verdicts import done, not_done
 
 COMMITS_READ = 500  # commits; of more than that a sample is read
 LAST = "_last_vacuum_info"
@@ -24,6 +24,25 @@ LAST_VERSION = "latestCommitVersionOutsideOfRetentionWindow"
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 _ABSOLUTE = re.compile(rf"/|{_SCHEME.pattern}")
 START, END = "VACUUM START", "VACUUM END"
+LITE, FULL, AUTO = "lite", "full", "auto"
+MODE = kit.choice_setting(
+    "delta.vacuum.mode",
+    "`lite`: by the log alone. `full`: by listing the folder. `auto`: lite where the log reaches back far enough",
+    AUTO, LITE, FULL, set_by=kit.SetBy.REQUEST,
+)  # fmt: skip
+MIN_FILES = kit.count_setting(
+    "delta.vacuum.min-files", "so many removed files must be past their retention", 1, floor=1
+)
+RETAIN = kit.retention_setting(
+    "delta.vacuum.retain", "keep removed files at least this long; the table's own retention counts when it is longer",
+    RETENTION_FLOOR, RETENTION_FLOOR, replaces=("delta.vacuum.retain-hours",),
+    floor_replaces=("delta.vacuum.floor-hours",),
+)  # fmt: skip
+FULL_INTERVAL = kit.duration_setting(
+    "delta.vacuum.full-interval",
+    "a full vacuum so often, for files that no commit ever named; the first so long after registration; 0s: never",
+    timedelta(days=30), replaces=("delta.vacuum.full-interval-days",),
+)  # fmt: skip
 
 
 class PastVacuum(NamedTuple):
@@ -52,9 +71,9 @@ LAST_FULL = StateKey(
 )  # fmt: skip
 
 
-def decide_vacuum(context: DeltaContext) -> Need | Skip:
+def decide(context: DeltaContext) -> Need | Skip:
     """The longest retention counts: the floor's, the table's, our setting's, the request's."""
-    retention = max(context.values[settings.VACUUM_RETAIN], context.snapshot.retention)
+    retention = max(context.values[RETAIN], context.snapshot.retention)
     cutoff = context.table.now - retention
     removed = removed_for(context, milliseconds(cutoff))
     text = f"{removed} are older than {duration_text(retention)}"
@@ -64,7 +83,7 @@ def decide_vacuum(context: DeltaContext) -> Need | Skip:
         parameters["left_outside"] = removed.outside
     if not context.by_person and (why_due := full_due(context)):
         return Need(reason=f"{why_due}; {text}", parameters={**parameters, "mode": FULL})
-    if not context.by_person and removed.files < context.values[settings.VACUUM_MIN_FILES]:
+    if not context.by_person and removed.files < context.values[MIN_FILES]:
         return Skip(reason=f"{text} since the last vacuum; {describe_waiting(context.snapshot, cutoff)}")
     mode, why_full = mode_of(context)
     if mode == LITE and not can_be_lite(context.snapshot):
@@ -74,7 +93,7 @@ def decide_vacuum(context: DeltaContext) -> Need | Skip:
 
 def mode_of(context: DeltaContext) -> tuple[str, str]:
     """How to vacuum, and in words why by listing when that was not asked for."""
-    mode = context.values[settings.VACUUM_MODE]
+    mode = context.values[MODE]
     if mode != AUTO:
         return mode, ""
     if can_be_lite(context.snapshot):
@@ -95,8 +114,8 @@ def last_seen(snapshot: DeltaSnapshot) -> int:
 
 def full_due(context: DeltaContext) -> str | None:
     """Files that no commit ever named are found only by listing, which is done seldom."""
-    interval = context.values[settings.VACUUM_FULL_INTERVAL]
-    if not interval or context.values[settings.VACUUM_MODE] == LITE:
+    interval = context.values[FULL_INTERVAL]
+    if not interval or context.values[MODE] == LITE:
         return None
     since = context.table.state(LAST_FULL).at
     start = moment_of(since) if since else context.table.table.created_at
@@ -182,3 +201,33 @@ def describe_waiting(snapshot: DeltaSnapshot, cutoff: datetime) -> str:
     first = moment_of(min(tombstone.removed for tombstone in young))
     size = amount(sum(tombstone.size for tombstone in young))
     return f"{len(young)} younger ones with {size} wait, the first since {first:%Y-%m-%d %H:%M} UTC"
+
+
+def verify(effect: DeltaEffect) -> Verdict:
+    if effect.snapshot.version < version_before(effect.parameters):
+        return is_older(effect)
+    commits = tagged(effect.snapshot, effect.parameters)
+    infos = {str(info_of(commit).get("operation")): (commit, info_of(commit)) for _, commit in commits}
+    (_, end), (first, start) = infos.get(END, ((), {})), infos.get(START, ((), {}))
+    status = (end.get("operationParameters") or {}).get("status")
+    if status != "COMPLETED":
+        how = f"ended {status}" if end else "began and did not end" if start else "did not begin"
+        return not_done(f"the vacuum {how}")
+    if start and effect.parameters.get("mode") == FULL:  # the log forgets it after a month
+        effect.table.update_state(LAST_FULL, lambda known: max(known, vacuum_of(first, start), key=lambda one: one.at))
+    deleted, size = metric(end, "numDeletedFiles"), metric(start, "sizeOfDataToDelete")
+    removed = kit.work_numbers(files_removed=deleted)
+    counted = numbers(effect, commits, {"files_deleted": deleted, "bytes_deleted": size, **removed})
+    reason = f"version {commits[-1][0]}: {deleted} files with {amount(size)} were deleted"
+    return done(reason, counted, changed=deleted > 0)
+
+
+def metric(info: Mapping[str, Any], name: str) -> int:
+    text = str((info.get("operationMetrics") or {}).get(name, "0"))
+    return int(text) if text.isdigit() else 0
+
+
+VACUUM = kit.ActionDefinition(
+    name=Action.register("vacuum"), strategy=at_fixed_rate(timedelta(hours=12)),  # its own two commits must not wake it
+    settings=(MODE, MIN_FILES, RETAIN, FULL_INTERVAL), decide=decide, verify=verify, has_dry_run=True,
+)  # fmt: skip

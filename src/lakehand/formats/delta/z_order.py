@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a table is worth z-ordering: by how much of each partition was written since the last time.
+"""Orders the rows of a table by some columns, where enough of a partition was written since the last time.
 
 Delta does not record which files are ordered. Those of one z-order were written within a time window that its commit
 shows. Windows are kept in the table's state; without a state they are read from the log again.
@@ -10,17 +10,34 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from lakehand.formats.delta import settings
+from lakehand.formats.delta.context import GB, DeltaContext, DeltaEffect
 from lakehand.formats.delta.files import LiveFile, Partition
 from lakehand.formats.delta.log import Commit
-from lakehand.formats.delta.rewrites import choose_partitions, rewrite
-from lakehand.formats.delta.settings import DeltaContext
+from lakehand.formats.delta.rewrites import (
+    ON_COMMIT,
+    choose_partitions,
+    leaves_room,
+    rewrite,
+    target_bytes,
+    target_setting,
+    verify_rewrite,
+)
 from lakehand.formats.delta.snapshot import DeltaSnapshot, name_partitions
-from lakehand.spi import Json, Skip, StateKey, amount
+from lakehand.spi import Action, Finding, Json, Skip, StateKey, Verdict, amount, kit
 from lakehand.spi.kit import Need
+from lakehand.spi.kit.conversions import items
 
 COMMITS_READ = 500  # commits, newest first, for a z-order that we do not remember
 MOST_WINDOWS = 100
+TARGET_BYTES = target_setting("z-order")
+COLUMNS = kit.columns_setting(
+    "delta.z-order.columns", "columns to order by. Without them nothing is ordered", set_by=kit.SetBy.REQUEST
+)
+UNCLUSTERED = kit.share_setting("delta.z-order.unclustered-share", "the share of a partition that must be new", 0.2)
+MIN_BYTES = kit.bytes_setting(
+    "delta.z-order.min-bytes", "smaller partitions are left alone: ordering two files is of no use", 256 * 1024**2
+)
+MAX_BYTES = kit.bytes_setting("delta.z-order.max-bytes", "as for optimize", 100 * GB)
 
 
 class Window(NamedTuple):
@@ -105,13 +122,13 @@ class PartitionShare:
     loose_size: int = 0
 
 
-def decide_z_order(context: DeltaContext) -> Need | Skip:
-    columns, snapshot = context.values[settings.Z_ORDER_COLUMNS], context.snapshot
+def decide(context: DeltaContext) -> Need | Skip:
+    columns, snapshot = context.values[COLUMNS], context.snapshot
     if why := why_impossible(snapshot, columns):
         return Skip(reason=why)
     if context.by_person:
         return order(context, f"asked for; {amount(snapshot.size)} to rewrite", None, snapshot.size)
-    least = context.values[settings.Z_ORDER_MIN_BYTES]
+    least = context.values[MIN_BYTES]
     if snapshot.size < least:
         return Skip(reason=f"{amount(snapshot.size)} in all; {amount(least)} in a partition would be worth it")
     clusters = clusters_of(snapshot, columns, context.table.state(CLUSTERED))
@@ -119,7 +136,7 @@ def decide_z_order(context: DeltaContext) -> Need | Skip:
 
 
 def decide_by_share(context: DeltaContext, shares: Sequence[PartitionShare], least: int) -> Need | Skip:
-    wanted, columns = context.values[settings.Z_ORDER_UNCLUSTERED], context.values[settings.Z_ORDER_COLUMNS]
+    wanted, columns = context.values[UNCLUSTERED], context.values[COLUMNS]
     loose, files = sum(one.loose_files for one in shares), sum(one.files for one in shares)
     size, total = sum(one.loose_size for one in shares), sum(one.size for one in shares)
     sizes = f"{amount(size)} of {amount(total)}"
@@ -129,7 +146,7 @@ def decide_by_share(context: DeltaContext, shares: Sequence[PartitionShare], lea
         where = f"no partition of at least {amount(least)} has" if len(shares) > 1 else "not"
         return Skip(reason=f"{text}: {where} {wanted:.0%} of it")
     by_loose_size = {one.partition: one.size for one in sorted(due, key=lambda one: -one.loose_size)}
-    chosen = choose_partitions(context, by_loose_size, context.values[settings.Z_ORDER_MAX_BYTES])
+    chosen = choose_partitions(context, by_loose_size, context.values[MAX_BYTES])
     where = f" in {len(chosen.sizes)} of {len(shares)} partitions" if len(shares) > 1 else ""
     rewritten = sum(chosen.sizes.values())
     reason = f"{text}: {amount(rewritten)} to rewrite{where}{chosen.text}"
@@ -137,8 +154,8 @@ def decide_by_share(context: DeltaContext, shares: Sequence[PartitionShare], lea
 
 
 def order(context: DeltaContext, reason: str, partitions: Sequence[Json] | None, size: int) -> Need:
-    columns = list(context.values[settings.Z_ORDER_COLUMNS])
-    return rewrite(context, reason, settings.target_bytes(context), partitions, size=size, columns=columns)
+    columns, target = list(context.values[COLUMNS]), target_bytes(context, TARGET_BYTES)
+    return rewrite(context, reason, target, target, partitions, size=size, columns=columns)
 
 
 def why_impossible(snapshot: DeltaSnapshot, columns: Sequence[str]) -> str | None:
@@ -168,3 +185,18 @@ def shares_of(snapshot: DeltaSnapshot, clusters: Clusters) -> list[PartitionShar
         share.loose_files += is_loose
         share.loose_size += file.size if is_loose else 0
     return list(shares.values())
+
+
+def verify(effect: DeltaEffect) -> Verdict:
+    """Remember what was ordered: the log forgets it after a month."""
+    verdict = verify_rewrite(effect)
+    if verdict.finding is Finding.DONE:
+        columns = [str(name) for name in items(effect.parameters.get("columns"))]
+        effect.table.update_state(CLUSTERED, lambda known: clusters_of(effect.snapshot, columns, known))
+    return verdict
+
+
+Z_ORDER = kit.ActionDefinition(
+    name=Action.register("z-order"), strategy=ON_COMMIT, decide=decide, not_now=leaves_room, verify=verify,
+    settings=(TARGET_BYTES, COLUMNS, UNCLUSTERED, MIN_BYTES, MAX_BYTES),
+)  # fmt: skip

@@ -146,3 +146,10 @@ def without_snapshots(pieces: Iterator[Piece], rows: CommitRows) -> Iterator[Pie
         if kind == "+" and not path:
             current = value.get("current-snapshot-id", current)
         yield kind, path, value
+
+
+def ancestors(commits: Mapping[int, SnapshotCommit], head: int) -> Iterator[SnapshotCommit]:
+    commit = commits.get(head)
+    while commit is not None:
+        yield commit
+        commit = commits.get(commit.parent) if commit.parent is not None else None

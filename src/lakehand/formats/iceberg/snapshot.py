@@ -19,20 +19,8 @@ from lakehand.formats.iceberg.manifests import (
     read_files,
     read_list,
 )
-from lakehand.spi import Action, Json, health
+from lakehand.spi import Json, health, kit
 from lakehand.storage import Storages
-
-REWRITE_DATA = Action.register("rewrite-data")
-REWRITE_POSITION_DELETES = Action.register("rewrite-position-deletes")
-REWRITE_MANIFESTS = Action.register("rewrite-manifests")
-EXPIRE_SNAPSHOTS = Action.register("expire-snapshots")
-REMOVE_ORPHANS = Action.register("remove-orphans")
-COMPUTE_STATISTICS = Action.register("compute-statistics")
-COMPUTE_PARTITION_STATISTICS = Action.register("compute-partition-statistics")
-ACTIONS = (
-    REWRITE_DATA, REWRITE_POSITION_DELETES, REWRITE_MANIFESTS, EXPIRE_SNAPSHOTS, REMOVE_ORPHANS, COMPUTE_STATISTICS,
-    COMPUTE_PARTITION_STATISTICS,
-)  # fmt: skip
 
 MAIN = "main"
 TARGET_BYTES = 512 * health.MB
@@ -234,3 +222,9 @@ def whole_number(values: Mapping[str, str], key: str, default: int) -> int:
     """Properties are texts that anybody may have set: what is no number counts as not set."""
     text = str(values.get(key, "")).strip()
     return int(text) if text.isdigit() else default
+
+
+def why_files_are_kept(context: kit.DecisionContext[IcebergSnapshot]) -> str | None:
+    if context.snapshot.properties.get("gc.enabled", "true").lower() == "false":
+        return "the table's property gc.enabled is false: its files may belong to other tables, too"
+    return None

@@ -6,29 +6,51 @@ was not there when the operation was admitted, is the proof.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any, NamedTuple
 
-from lakehand.formats.iceberg import settings
-from lakehand.formats.iceberg.commits import SnapshotCommit
-from lakehand.formats.iceberg.decisions import ancestors, remaining
-from lakehand.formats.iceberg.settings import IcebergContext
-from lakehand.formats.iceberg.snapshot import (
-    COMPUTE_PARTITION_STATISTICS,
-    COMPUTE_STATISTICS,
-    IcebergSnapshot,
-    StatisticsFile,
-    whole_number,
-)
-from lakehand.formats.iceberg.verdicts import IcebergEffect, totals
-from lakehand.spi import Action, Invalid, Json, Skip, Status, Verdict, amount
+from lakehand.formats.iceberg.commits import SnapshotCommit, ancestors
+from lakehand.formats.iceberg.context import IcebergContext, IcebergEffect, totals
+from lakehand.formats.iceberg.rewrites import ON_COMMIT
+from lakehand.formats.iceberg.snapshot import IcebergSnapshot, StatisticsFile, whole_number
+from lakehand.spi import Action, Invalid, Json, Skip, Status, Verdict, amount, kit
 from lakehand.spi.kit import BEFORE, Need
 from lakehand.spi.kit.verdicts import done, not_done
 from lakehand.spi.pauses import minutes
 
+COMPUTE_STATISTICS = Action.register("compute-statistics")
+COMPUTE_PARTITION_STATISTICS = Action.register("compute-partition-statistics")
 REPLACES = "replaces"  # in the parameters of a process: the file that the snapshot had when it was admitted
 MOST_COLUMNS = 100
 # Types that are one text in the schema, and that Iceberg has no distinct counts of.
 ODD_TYPES = ("variant", "unknown", "geometry", "geography")
+COLUMNS = kit.columns_setting(
+    "iceberg.compute-statistics.columns", "columns to count the distinct values of", set_by=kit.SetBy.REQUEST,
+    default_text="the first 100 that are no structs, lists or maps",
+)  # fmt: skip
+MAX_BYTES = kit.bytes_setting(
+    "iceberg.compute-statistics.max-bytes", "larger tables are read only on request: all of their data is",
+    100 * 1024**3,
+)  # fmt: skip
+CHANGED_SHARE = {
+    action: kit.share_setting(
+        f"iceberg.{action}.changed-share", f"so many {what} must have come or gone since the last time", 0.1,
+        floor=0.001,
+    )
+    for action, what in (
+        (COMPUTE_STATISTICS, "rows"),
+        (COMPUTE_PARTITION_STATISTICS, "data and delete files"),
+    )
+}  # fmt: skip
+EVERY = {
+    action: kit.duration_setting(
+        f"iceberg.{action}.every", "time between two computations, at least", pause, floor=timedelta(minutes=1)
+    )
+    for action, pause in (
+        (COMPUTE_STATISTICS, timedelta(days=1)),
+        (COMPUTE_PARTITION_STATISTICS, timedelta(hours=1)),
+    )
+}
 
 
 class StatisticsKind(NamedTuple):
@@ -68,12 +90,11 @@ class Changes(NamedTuple):
         return self.changed / max(self.total, 1)
 
 
-def why_never(snapshot: IcebergSnapshot, action: Action) -> str | None:
-    if action not in KINDS:
-        return None
+def why_nothing_to_count(context: IcebergContext) -> str | None:
+    snapshot = context.snapshot
     if snapshot.current is None or not whole_number(snapshot.current.summary, "total-data-files", 1):
         return "the table has no data files: there is nothing to count"
-    if action == COMPUTE_PARTITION_STATISTICS and not is_partitioned(snapshot):
+    if context.action == COMPUTE_PARTITION_STATISTICS and not is_partitioned(snapshot):
         return "the table has no partitions"
     return None
 
@@ -97,7 +118,7 @@ def decide_statistics(context: IcebergContext) -> Need | Skip:
     elif at == 0:
         return Skip(reason=f"the current snapshot, {line[0].id}, has {kind.name}")
     else:
-        found, share = count_changes(kind, line[:at]), context.values[settings.CHANGED_SHARE[context.action]]
+        found, share = count_changes(kind, line[:at]), context.values[CHANGED_SHARE[context.action]]
         text = (
             f"the newest {kind.name} are {found.commits} commits old: {found.changed} {kind.what} came or went,"
             f" {found.share:.1%} of {found.total}"
@@ -116,10 +137,10 @@ def count_changes(kind: StatisticsKind, since: Sequence[SnapshotCommit]) -> Chan
 
 def too_large(context: IcebergContext, text: str) -> Skip | None:
     """Statistics of a table read all of it; those of partitions read manifests."""
-    most = context.values[settings.STATISTICS_MAX_BYTES]
+    most = context.values[MAX_BYTES]
     if context.action != COMPUTE_STATISTICS or (size := table_bytes(context.snapshot)) <= most:
         return None
-    key = settings.STATISTICS_MAX_BYTES.key
+    key = MAX_BYTES.key
     return Skip(reason=f"{text}; but {amount(size)} would be read, and {key} is {amount(most)}")
 
 
@@ -134,9 +155,9 @@ def too_soon(context: IcebergContext, text: str) -> Skip | None:
     last = next(ended, None)
     if last is None or context.was_tried:
         return None
-    pause = context.values[settings.STATISTICS_EVERY[context.action]]
-    left = remaining((last.finished_at or last.updated_at) + pause, context.table.now)
-    if left is None:
+    pause = context.values[EVERY[context.action]]
+    left = (last.finished_at or last.updated_at) + pause - context.table.now
+    if left <= timedelta():
         return None
     return Skip(
         reason=f"{text}; operation {last.id} computed them, and the next is in {minutes(left)}", look_again=left
@@ -156,11 +177,9 @@ def replaced_file(context: IcebergContext) -> dict[str, Json]:
 
 def chosen_columns(context: IcebergContext) -> Sequence[str]:
     columns = schema_columns(context.snapshot)
-    if wanted := context.values[settings.STATISTICS_COLUMNS]:
+    if wanted := context.values[COLUMNS]:
         if unknown := [name for name in wanted if name.partition(".")[0] not in columns and name not in columns]:
-            raise Invalid(
-                f"{settings.STATISTICS_COLUMNS.key} names {', '.join(unknown)}, which the table does not have"
-            )
+            raise Invalid(f"{COLUMNS.key} names {', '.join(unknown)}, which the table does not have")
         return wanted
     plain = [name for name, kind in columns.items() if has_distinct_values(name, kind)]
     if not plain:
@@ -212,3 +231,17 @@ def verify_statistics(effect: IcebergEffect) -> Verdict:
     columns = f" of {found.columns} columns" if kind.can_replace else ""
     reason = f"snapshot {target} has {kind.name}{columns}: {amount(found.size)} in {found.path.rpartition('/')[2]}"
     return done(reason, {"snapshot": target, "statistics": found.path, "columns": found.columns, **totals(effect)})
+
+
+COMPUTE = tuple(
+    kit.ActionDefinition(
+        name=name, strategy=ON_COMMIT, settings=settings, impossible=why_nothing_to_count, decide=decide_statistics,
+        limits=limits, verify=verify_statistics, is_optional=True,
+    )
+    for name, settings, limits in (
+        (COMPUTE_STATISTICS, (COLUMNS, MAX_BYTES, CHANGED_SHARE[COMPUTE_STATISTICS], EVERY[COMPUTE_STATISTICS]),
+         statistics_limits),
+        (COMPUTE_PARTITION_STATISTICS,
+         (CHANGED_SHARE[COMPUTE_PARTITION_STATISTICS], EVERY[COMPUTE_PARTITION_STATISTICS]), replaced_file),
+    )
+)  # fmt: skip

@@ -1,43 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process factory of Lance: compact, clean-versions and optimize-indices, decided from its manifests."""
+"""The process factory of Lance: its actions, each in a file of its own, and what all of their jobs must know."""
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import ClassVar
 
-from lakehand.formats.lance import decisions, indices, settings, verdicts
-from lakehand.formats.lance.settings import LanceContext
-from lakehand.formats.lance.snapshot import CLEAN_VERSIONS, COMPACT, OPTIMIZE_INDICES, LanceSnapshot
+from lakehand.formats.lance.clean_versions import CLEAN_VERSIONS
+from lakehand.formats.lance.compact import COMPACT
+from lakehand.formats.lance.context import RULES, LanceContext
+from lakehand.formats.lance.optimize_indices import OPTIMIZE_INDICES
+from lakehand.formats.lance.snapshot import LanceSnapshot
 from lakehand.formats.lance.table import LANCE
-from lakehand.spi import Json, ProcessTriggerStrategy, Skip, at_fixed_rate
-from lakehand.spi.kit import BEFORE, ActionRow, Actions, Need, PlanningFactory
-
-DAY = timedelta(days=1)
+from lakehand.spi import Json, Skip
+from lakehand.spi.kit import BEFORE, Actions, Need, PlanningFactory
 
 
 class LanceProcessFactory(PlanningFactory[LanceSnapshot]):
     name = "lance"
     format = LANCE
-    actions: ClassVar[Actions] = {
-        COMPACT: ActionRow(
-            strategy=ProcessTriggerStrategy(interval=DAY, on_new_snapshot=True), decide=decisions.decide_compact,
-            limits=decisions.compaction_limits, verify=verdicts.verify_rewrite,
-        ),
-        CLEAN_VERSIONS: ActionRow(
-            strategy=at_fixed_rate(DAY), decide=decisions.decide_clean, limits=decisions.cleaning_limits,
-            verify=verdicts.verify_cleaning, has_dry_run=True,
-        ),
-        OPTIMIZE_INDICES: ActionRow(
-            strategy=ProcessTriggerStrategy(interval=DAY, on_new_snapshot=True), decide=indices.decide_optimize,
-            limits=indices.optimizing_limits, verify=verdicts.verify_optimizing,
-        ),
-    }  # fmt: skip
-    rows = settings.ROWS
-    rules = verdicts.RULES
+    actions: ClassVar[Actions] = (COMPACT, CLEAN_VERSIONS, OPTIMIZE_INDICES)
+    rules = RULES
     snapshot_type = LanceSnapshot
-
-    def cool_down(self, context: LanceContext) -> timedelta:
-        return context.values[settings.COOL_DOWN[context.action]]
 
     def decide(self, context: LanceContext) -> Need | Skip:
         need = super().decide(context)

@@ -10,12 +10,8 @@ from typing import Any
 from lakehand.domain.cached_property import cached_property
 from lakehand.formats.lance import manifests
 from lakehand.formats.lance.manifests import Version
-from lakehand.spi import Action, Json, health
+from lakehand.spi import Json, health
 from lakehand.storage import Storage
-
-COMPACT = Action.register("compact")
-CLEAN_VERSIONS = Action.register("clean-versions")
-OPTIMIZE_INDICES = Action.register("optimize-indices")
 
 TARGET_ROWS = 1_048_576
 TARGET_BYTES = 4 * 1024**3

@@ -1,63 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process factory of Paimon: compaction, removal of orphans, and expiry of snapshots, partitions and tags."""
+"""The process factory of Paimon: its actions, each in a file of its own, and what all of their jobs must know."""
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import ClassVar
 
-from lakehand.formats.paimon import (
-    commits,
-    compaction,
-    expiry,
-    orphans,
-    partition_expiry,
-    settings,
-    tag_expiry,
-    verdicts,
-)
-from lakehand.formats.paimon.settings import COMPACT, EXPIRE, EXPIRE_PARTITIONS, EXPIRE_TAGS, ORPHANS, PaimonContext
+from lakehand.formats.paimon.compact import COMPACT, SORTED
+from lakehand.formats.paimon.context import ROWS, RULES, PaimonContext, commit_risk
+from lakehand.formats.paimon.expire_partitions import EXPIRE_PARTITIONS
+from lakehand.formats.paimon.expire_snapshots import EXPIRE_SNAPSHOTS
+from lakehand.formats.paimon.expire_tags import EXPIRE_TAGS
+from lakehand.formats.paimon.remove_orphans import REMOVE_ORPHANS
 from lakehand.formats.paimon.snapshot import PaimonSnapshot
 from lakehand.formats.paimon.table import PAIMON
-from lakehand.spi import Json, ProcessTriggerStrategy, at_fixed_rate
-from lakehand.spi.kit import BEFORE, TAG, ActionRow, Actions, Need, PlanningFactory
+from lakehand.spi import Json
+from lakehand.spi.kit import BEFORE, TAG, Actions, Need, PlanningFactory
 from lakehand.spi.kit.conversions import whole_number
 
-COMMITTING = (COMPACT, EXPIRE_PARTITIONS)  # their snapshots carry the operation's tag
+COMMITTING = (COMPACT.name, EXPIRE_PARTITIONS.name)  # their snapshots carry the operation's tag
 
 
 class PaimonProcessFactory(PlanningFactory[PaimonSnapshot]):
     name = "paimon"
     format = PAIMON
-    actions: ClassVar[Actions] = {
-        COMPACT: ActionRow(
-            strategy=ProcessTriggerStrategy(interval=timedelta(hours=6), on_new_snapshot=True),
-            decide=compaction.decide_compact, limits=compaction.compaction_limits, verify=verdicts.verify_compact,
-        ),
-        EXPIRE: ActionRow(
-            strategy=ProcessTriggerStrategy(interval=timedelta(hours=1), on_new_snapshot=True),
-            decide=expiry.decide_expire, limits=expiry.expiry_limits, verify=verdicts.verify_expire, has_dry_run=True,
-        ),
-        ORPHANS: ActionRow(
-            strategy=at_fixed_rate(timedelta(days=1), parallelism=4), decide=orphans.decide_orphans,
-            limits=orphans.orphan_limits, verify=verdicts.verify_orphans, has_dry_run=True, commits=False,
-        ),
-        EXPIRE_PARTITIONS: ActionRow(
-            strategy=at_fixed_rate(timedelta(days=1)), decide=partition_expiry.decide_expire_partitions,
-            limits=partition_expiry.partition_limits, verify=verdicts.verify_expire_partitions, has_dry_run=True,
-            is_optional=True,
-        ),
-        EXPIRE_TAGS: ActionRow(
-            strategy=at_fixed_rate(timedelta(days=1)), decide=tag_expiry.decide_expire_tags,
-            limits=tag_expiry.tag_limits, verify=verdicts.verify_expire_tags, has_dry_run=True,
-        ),
-    }  # fmt: skip
-    rows = settings.ROWS
-    rules = verdicts.RULES
-    states = (compaction.SORTED,)
+    actions: ClassVar[Actions] = (COMPACT, EXPIRE_SNAPSHOTS, REMOVE_ORPHANS, EXPIRE_PARTITIONS, EXPIRE_TAGS)
+    rows = ROWS
+    rules = RULES
+    states = (SORTED,)
     snapshot_type = PaimonSnapshot
 
     def commit_risk(self, context: PaimonContext) -> str | None:
-        return commits.commit_risk(context)
+        return commit_risk(context)
 
     def has_committed(self, context: PaimonContext) -> bool:
         before = whole_number(context.admitted_parameters.get(BEFORE))

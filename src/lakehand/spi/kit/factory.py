@@ -5,7 +5,7 @@ A format brings its setting rows, its failure rules, and for each action how to 
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, ClassVar, Generic, TypeVar
@@ -21,7 +21,7 @@ from lakehand.spi.factories import ProcessFactory, ProcessTriggerStrategy
 from lakehand.spi.kit.failures import REFUSED, FailureRule, classify
 from lakehand.spi.kit.partitions import texts
 from lakehand.spi.kit.rows import SettingRow
-from lakehand.spi.kit.settings import FormatSettings, Values
+from lakehand.spi.kit.settings import FormatSettings, Values, switches
 from lakehand.spi.kit.verdicts import dry_run_verdict, gone
 from lakehand.spi.pauses import COOL_DOWN, DRY_RUN, pause
 from lakehand.spi.runtimes import StateKey, TableRuntime
@@ -111,19 +111,25 @@ class Effect(Generic[S]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ActionRow(Generic[S]):
-    """One action of a format: when it is evaluated, what it needs, what its job must know, and what it has done."""
+class ActionDefinition(Generic[S]):
+    """One action of a format, whole: its name and settings, when it is evaluated, what it needs, what its job must
+    know, and what it has done."""
 
+    name: Action
+    settings: Sequence[SettingRow[Any]] = ()  # beside the switch, which every action has
+    cool_down: SettingRow[timedelta] | None = None  # the pause after a run that changed nothing; None: the usual one
     strategy: ProcessTriggerStrategy
     decide: Callable[[DecisionContext[S]], Need | Skip]
     verify: Callable[[Effect[S]], Verdict]
     limits: Callable[[DecisionContext[S]], Mapping[str, Json]] = lambda context: {}  # beside the need's parameters
+    impossible: Callable[[DecisionContext[S]], str | None] = lambda context: None  # why not, whoever asks
+    not_now: Callable[[DecisionContext[S]], Skip | None] = lambda context: None  # why it waits although it is needed
     has_dry_run: bool = False
     commits: bool = True  # False: it adds no state to the table, so that no writer's commit can be lost to it
     is_optional: bool = False  # a table gets it only if somebody names it
 
 
-Actions = Mapping[Action, ActionRow[Any]]
+Actions = Sequence[ActionDefinition[Any]]
 
 
 class FormatFactory(ProcessFactory, Generic[S]):
@@ -207,27 +213,44 @@ class FormatFactory(ProcessFactory, Generic[S]):
 class PlanningFactory(FormatFactory[S]):
     """For a format whose work the factory plans itself: pauses, then a decision, which admission repeats.
 
-    A factory with ``actions`` needs no ``strategies``, ``dry_runs``, ``decide`` and ``verify_effect``.
+    A factory with ``actions`` needs no ``strategies``, ``dry_runs``, ``decide`` and ``verify_effect``; its ``rows``
+    are the settings that several actions share.
     """
 
-    actions: ClassVar[Actions] = {}
+    actions: ClassVar[Actions] = ()
+    _definitions: ClassVar[Mapping[Action, ActionDefinition[Any]]] = {}
 
     def __init_subclass__(cls) -> None:
-        if cls.actions:
-            cls.strategies = {action: row.strategy for action, row in cls.actions.items()}
-            cls.dry_runs = frozenset(action for action, row in cls.actions.items() if row.has_dry_run)
-            cls.optional = frozenset(action for action, row in cls.actions.items() if row.is_optional)
+        if "actions" in cls.__dict__:
+            cls._definitions = {one.name: one for one in cls.actions}
+            cls.strategies = {one.name: one.strategy for one in cls.actions}
+            cls.dry_runs = frozenset(one.name for one in cls.actions if one.has_dry_run)
+            cls.optional = frozenset(one.name for one in cls.actions if one.is_optional)
+            cls.rows = (*switches(cls.name, cls._definitions), *cls.rows, *cls._rows_of_actions())
+
+    @classmethod
+    def _rows_of_actions(cls) -> Iterator[SettingRow[Any]]:
+        for one in cls.actions:
+            yield from one.settings
+            if one.cool_down:
+                yield one.cool_down
 
     def decide(self, context: DecisionContext[S]) -> Need | Skip:
         """What the table needs. For a person only what is impossible is a ``Skip``."""
-        return self.actions[context.action].decide(context)
+        if why := self.why_impossible(context):
+            return Skip(reason=why)
+        return self._definitions[context.action].decide(context)
+
+    def why_impossible(self, context: DecisionContext[S]) -> str | None:
+        return self._definitions[context.action].impossible(context)
 
     def verify_effect(self, effect: Effect[S]) -> Verdict:
-        return self.actions[effect.process.action].verify(effect)
+        return self._definitions[effect.process.action].verify(effect)
 
     def cool_down(self, context: DecisionContext[S]) -> timedelta:
         """The pause after a run that changed nothing."""
-        return COOL_DOWN
+        known = self._definitions.get(context.action)
+        return context.values[known.cool_down] if known and known.cool_down else COOL_DOWN
 
     def has_committed(self, context: DecisionContext[S]) -> bool:
         """Whether an earlier attempt of the operation is in the table: then its process runs as it was, and ends."""
@@ -235,8 +258,8 @@ class PlanningFactory(FormatFactory[S]):
 
     def parameters(self, context: DecisionContext[S], need: Need) -> Mapping[str, Json]:
         """What the job must know beside what every job gets; ``identity`` and ``before`` among it."""
-        limits = self.actions[context.action].limits(context) if context.action in self.actions else {}
-        return {**need.parameters, **limits}
+        known = self._definitions.get(context.action)
+        return {**need.parameters, **(known.limits(context) if known else {})}
 
     def trigger(self, table: TableRuntime, action: Action) -> TableProcess | Skip:
         try:
@@ -301,13 +324,14 @@ class PlanningFactory(FormatFactory[S]):
 
     def unsafe(self, context: DecisionContext[S]) -> str | None:
         """The risk that a process would take; a dry run takes none."""
-        row = self.actions.get(context.action)
-        is_harmless = context.is_dry_run or (row is not None and not row.commits)
+        known = self._definitions.get(context.action)
+        is_harmless = context.is_dry_run or (known is not None and not known.commits)
         return None if is_harmless else self.commit_risk(context)
 
     def not_now(self, context: DecisionContext[S]) -> Skip | None:
         """Why what is needed waits. What a person asks for is done at once."""
-        return None
+        known = self._definitions.get(context.action)
+        return known.not_now(context) if known else None
 
     def _complete(self, context: DecisionContext[S], operation: Operation, need: Need) -> TableProcess:
         """The process with all that the job needs, from the table as it is now."""

@@ -1,18 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which snapshots may go: old ones, from the oldest on, up to the first that anything still needs."""
+"""Expires old snapshots, from the oldest on, up to the first that anything still needs."""
 
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from lakehand.formats.paimon import settings
+from lakehand.formats.paimon.context import PaimonContext, PaimonEffect
 from lakehand.formats.paimon.layout import SNAPSHOT, Document, Layout
-from lakehand.formats.paimon.settings import EXPIRE, PaimonContext
 from lakehand.formats.paimon.snapshot import PaimonSnapshot, moment
-from lakehand.spi import Invalid, Json, Skip, TableRuntime
+from lakehand.spi import Action, Invalid, Json, ProcessTriggerStrategy, Skip, TableRuntime, Verdict, kit
 from lakehand.spi.kit import Need, duration_text
-from lakehand.spi.kit.conversions import milliseconds
+from lakehand.spi.kit.conversions import milliseconds, whole_number
+from lakehand.spi.kit.verdicts import done, not_done
+
+NAME = Action.register("expire-snapshots")
+MAX_AGE = kit.retention_setting(
+    "paimon.expire-snapshots.max-age", "snapshots are kept this long; the table's own option counts when it is longer",
+    timedelta(days=1), timedelta(hours=1), floor_replaces=("paimon.expire-snapshots.age-floor",),
+)  # fmt: skip
+RETAIN_LAST = kit.retained_count_setting(
+    "paimon.expire-snapshots.retain-last", "newest snapshots that are kept whatever their age", 10, 1,
+    floor_replaces=("paimon.expire-snapshots.retain-floor",),
+)  # fmt: skip
+AT_LEAST = kit.count_setting(
+    "paimon.expire-snapshots.at-least", "snapshots past their age that make it worth it", 10, floor=1
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,17 +45,17 @@ class Expiry:
         return f"{old} and may go, the last {self.retained} stay{held}"
 
 
-def decide_expire(context: PaimonContext) -> Need | Skip:
+def decide(context: PaimonContext) -> Need | Skip:
     if not context.snapshot.ids and context.operation:
         return Skip(reason="the table has no snapshot: nothing can expire")
     found = expirable(context)
-    least = context.values[settings.EXPIRE_AT_LEAST] if context.operation is None else 1
+    least = context.values[AT_LEAST] if context.operation is None else 1
     if found.count < least and not context.by_person and not context.was_tried:
         return Skip(reason=f"{found.describe(context.snapshot)}; worth it from {least}")
     return Need(reason=found.describe(context.snapshot))
 
 
-def expiry_limits(context: PaimonContext) -> dict[str, Json]:
+def limits(context: PaimonContext) -> dict[str, Json]:
     snapshot, found = context.snapshot, expirable(context)
     try:
         read_what_stays(snapshot, found.until)
@@ -68,8 +81,8 @@ def read_what_stays(snapshot: PaimonSnapshot, until: int) -> None:
 def expirable(context: PaimonContext) -> Expiry:
     """The longest that anyone wants: a request and the table's own options keep more, never less."""
     table, snapshot = context.table, context.snapshot
-    age = max(context.values[settings.MAX_AGE], snapshot.schema.retained_for)
-    retained = max(context.values[settings.RETAIN_LAST], snapshot.schema.retained)
+    age = max(context.values[MAX_AGE], snapshot.schema.retained_for)
+    retained = max(context.values[RETAIN_LAST], snapshot.schema.retained)
     cutoff = table.now - age
     by_age = first_younger(snapshot, cutoff)
     until = min(by_age, snapshot.latest - retained + 1)
@@ -102,7 +115,7 @@ def holders(table: TableRuntime, snapshot: PaimonSnapshot) -> Iterator[tuple[int
     yield from held_by_branches(snapshot)
     for operation in table.operations():
         before = operation.process.parameters.get("before")
-        if not operation.status.is_final and isinstance(before, int) and operation.process.action != EXPIRE:
+        if not operation.status.is_final and isinstance(before, int) and operation.process.action != NAME:
             yield before, f"operation {operation.id}"
 
 
@@ -136,3 +149,27 @@ def is_of_main(snapshot: PaimonSnapshot, document: Document) -> bool:
 
 def is_among(documents: list[Document], one: Document) -> bool:
     return any(one["deltaManifestList"] == other["deltaManifestList"] for other in documents)
+
+
+def verify(effect: PaimonEffect) -> Verdict:
+    snapshot, parameters = effect.snapshot, effect.parameters
+    until, earliest = whole_number(parameters.get("until")), whole_number(parameters.get("earliest"))
+    left = [one for one in snapshot.ids if one < until]
+    before = whole_number(parameters.get("snapshots_before"))
+    if left and "expired" not in effect.result:
+        return not_done(f"{len(left)} snapshots before {until} are still there")
+    rest = f"; {len(left)} were kept by Paimon" if left else ""
+    return done(
+        f"{before} snapshots before, {len(snapshot.ids)} now; the oldest is {snapshot.earliest}{rest}",
+        {
+            "snapshots_before": before, "snapshots_after": len(snapshot.ids),
+            "earliest_before": earliest, "earliest_after": snapshot.earliest,
+        },
+        changed=snapshot.earliest > earliest,
+    )  # fmt: skip
+
+
+EXPIRE_SNAPSHOTS = kit.ActionDefinition(
+    name=NAME, strategy=ProcessTriggerStrategy(interval=timedelta(hours=1), on_new_snapshot=True),
+    settings=(MAX_AGE, RETAIN_LAST, AT_LEAST), decide=decide, limits=limits, verify=verify, has_dry_run=True,
+)  # fmt: skip

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a log is worth cleaning up: which of its files lie before a checkpoint that is past the retention itself.
+"""Deletes files of the log that lie before a checkpoint that is past the retention itself.
 
 Delta deletes by the times of files alone. Here the commit at the checkpoint must be old as well, by its file and by
 what it says of itself, so that the table as it was at any moment within the retention can still be read.
@@ -7,21 +7,31 @@ what it says of itself, so that the table as it was at any moment within the ret
 
 import re
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 
-from lakehand.formats.delta import settings
+from lakehand.formats.delta.checkpoint_files import why_unreadable
+from lakehand.formats.delta.context import DeltaContext, DeltaEffect, is_older
 from lakehand.formats.delta.log import committed_at
-from lakehand.formats.delta.settings import DeltaContext
-from lakehand.formats.delta.snapshot import DeltaSnapshot, version_before
-from lakehand.spi import Skip, amount
+from lakehand.formats.delta.snapshot import RETENTION_FLOOR, DeltaSnapshot, version_before
+from lakehand.spi import Action, Json, Skip, Verdict, amount, at_fixed_rate, kit
 from lakehand.spi.kit import Need, duration_text
 from lakehand.spi.kit.conversions import milliseconds, moment_of
+from lakehand.spi.kit.verdicts import done, not_done
 from lakehand.storage import Entry
 
 CLEAN_UP = "delta.enableExpiredLogCleanup"
 PROTECTION, PROTECTED = "checkpointProtection", "delta.requireCheckpointProtectionBeforeVersion"
+RETAIN = kit.retention_setting(
+    "delta.clean-log.retain",
+    "keep the log at least this long; the table's `delta.logRetentionDuration` (30 days if not set) counts when it is "
+    "longer",
+    RETENTION_FLOOR, RETENTION_FLOOR,
+)  # fmt: skip
+MIN_FILES = kit.count_setting(
+    "delta.clean-log.min-files", "so many files of the log must be past the retention", 100, floor=1
+)
 _VERSIONED = re.compile(r"(\d{20})\.(json|crc|checkpoint\..+)")
 
 
@@ -43,14 +53,14 @@ class ExpiredLog(NamedTuple):
         return f"{len(self.files)} files of the log with {size} ({versions} commits before version {self.oldest})"
 
 
-def decide_clean_log(context: DeltaContext) -> Need | Skip:
+def decide(context: DeltaContext) -> Need | Skip:
     """The longest retention counts: the floor's, the table's, our setting's, the request's."""
     snapshot = context.snapshot
     if snapshot.configuration.get(CLEAN_UP, "true").strip().lower() != "true":
         return Skip(reason=f"the table's property {CLEAN_UP} is not true: its log is kept")
     if gap := gap_in(snapshot):
         return Skip(reason=f"the log has no commit {gap}: nothing is deleted from a log with a gap")
-    retention = max(context.values[settings.CLEAN_LOG_RETAIN], snapshot.log_retention)
+    retention = max(context.values[RETAIN], snapshot.log_retention)
     cutoff = midnight(context.table.now - retention)
     expired = expired_log(snapshot, cutoff, held_version(context))
     age = f"older than {duration_text(retention)}"
@@ -58,7 +68,7 @@ def decide_clean_log(context: DeltaContext) -> Need | Skip:
         return Skip(reason=f"{describe_kept(snapshot)}, and no checkpoint {age} has anything before it")
     if why := why_protected(snapshot, expired.oldest):
         return Skip(reason=why)
-    least = context.values[settings.CLEAN_LOG_MIN_FILES]
+    least = context.values[MIN_FILES]
     if not context.by_person and not context.was_tried and len(expired.files) < least:
         return Skip(reason=f"{expired} are {age}; {least} would be worth it")
     parameters = {"keep_from": expired.oldest, "older_than": milliseconds(cutoff), "expired": len(expired.files)}
@@ -121,3 +131,34 @@ def describe_kept(snapshot: DeltaSnapshot) -> str:
     oldest = committed_at(snapshot.log.commit(snapshot.log.versions[0])) if snapshot.log.versions else 0
     since = f", the oldest of {moment_of(oldest):%Y-%m-%d}" if oldest else ""
     return f"the log has {len(snapshot.log.versions)} commits and {len(snapshot.log.checkpoints)} checkpoints{since}"
+
+
+def verify(effect: DeltaEffect) -> Verdict:
+    log, keep_from = effect.snapshot.log, effect.parameters.get("keep_from")
+    if not isinstance(keep_from, int) or log.newest < keep_from:
+        return is_older(effect)
+    if left := [file for file in log_files(effect.snapshot) if file.version < keep_from]:
+        return not_done(f"{len(left)} files of the log before version {keep_from} are still there")
+    kept = next((one for one in log.checkpoints if one.version == log.oldest), None)
+    if why := why_unreadable(log, kept) if kept else "":
+        return not_done(why)
+    return done(
+        f"the oldest version that can be read is {log.oldest} now; {describe_deleted(effect)}",
+        {"oldest": log.oldest, **kit.work_numbers(files_removed=deleted(effect))},
+        changed=deleted(effect) != 0,
+    )
+
+
+def deleted(effect: DeltaEffect) -> Json:
+    """What the job counted; if its result was lost, what was to be deleted is gone."""
+    return effect.result.get("deleted_files", effect.parameters.get("expired"))
+
+
+def describe_deleted(effect: DeltaEffect) -> str:
+    return f"{deleted(effect)} files of the log before version {effect.parameters.get('keep_from')} were deleted"
+
+
+CLEAN_LOG = kit.ActionDefinition(
+    name=Action.register("clean-log"), strategy=at_fixed_rate(timedelta(hours=12)), settings=(RETAIN, MIN_FILES),
+    decide=decide, verify=verify, has_dry_run=True, commits=False,
+)  # fmt: skip

@@ -156,3 +156,15 @@ def other_actions(table: Any) -> Iterator[Mapping[str, Any]]:
             for value in table.column(name).drop_null().to_pylist():
                 pairs = value.get("configuration")
                 yield {name: {**value, "configuration": dict(pairs)} if isinstance(pairs, list) else value}
+
+
+def why_unreadable(log: Log, checkpoint: Checkpoint) -> str:
+    """Why nobody can read a checkpoint; empty if all of it was read."""
+    state = LogState()
+    try:
+        load(state, log, checkpoint)
+    except OSError as error:
+        return f"the checkpoint of version {checkpoint.version} cannot be read: {error}"
+    if not state.protocol or not state.metadata:
+        return f"the checkpoint of version {checkpoint.version} has no protocol or schema"
+    return ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a table has files that nothing refers to: not its snapshots, tags, changelogs or branches.
+"""Removes files that nothing refers to: not snapshots, tags, changelogs or branches.
 
 Counted before anything is planned. What cannot be read is never taken for empty.
 """
@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from lakehand.formats.paimon import settings
+from lakehand.formats.paimon.context import PaimonContext, PaimonEffect
 from lakehand.formats.paimon.layout import SNAPSHOT, Document, Layout, Manifests, PaimonManifest
-from lakehand.formats.paimon.settings import ORPHANS, PaimonContext
 from lakehand.formats.paimon.snapshot import PaimonSnapshot
-from lakehand.spi import Invalid, Json, Skip, Status, TableRuntime, amount
+from lakehand.spi import Action, Invalid, Json, Skip, Status, TableRuntime, Verdict, amount, at_fixed_rate, kit
 from lakehand.spi.kit import Need, duration_text
-from lakehand.spi.kit.conversions import milliseconds
+from lakehand.spi.kit.conversions import milliseconds, moment_of, whole_number
+from lakehand.spi.kit.verdicts import done, not_done
 from lakehand.storage import Entry
 
 UNCOUNTED_EVERY = timedelta(days=7)  # for tables too large to be counted by a decision
@@ -22,19 +22,29 @@ LISTS = ("baseManifestList", "deltaManifestList", "changelogManifestList")
 METADATA_FOLDERS = ("manifest", "index", "statistics")
 BUCKET = "bucket-"
 OUTLIVED = "outlived"  # our own field in the document of a changelog
+NAME = Action.register("remove-orphans")
+OLDER_THAN = kit.retention_setting(
+    "paimon.remove-orphans.older-than", "files that were written since are left alone", timedelta(days=3),
+    timedelta(days=3),
+    replaces=("paimon.remove-orphans.min-age",), floor_replaces=("paimon.remove-orphans.age-floor",),
+)  # fmt: skip
+AT_LEAST = kit.count_setting("paimon.remove-orphans.at-least", "orphans that make it worth it", 1, floor=1)
+MOST_FILES = kit.count_setting(
+    "paimon.remove-orphans.look-files", "files and snapshots that a decision compares at most", 20_000
+)
 
 
-def decide_orphans(context: PaimonContext) -> Need | Skip:
+def decide(context: PaimonContext) -> Need | Skip:
     if context.by_person or context.was_tried:
         return Need(reason="")
-    age = context.values[settings.OLDER_THAN]
+    age = context.values[OLDER_THAN]
     try:
-        found = count_orphans(context.snapshot, context.table.now - age, context.values[settings.MOST_FILES])
+        found = count_orphans(context.snapshot, context.table.now - age, context.values[MOST_FILES])
     except TooMany as many:
         return decide_uncounted(context.table, str(many))
     except OSError as error:
         return Skip(reason=f"nothing is deleted while its metadata cannot be read: {error}")
-    least, size = context.values[settings.ORPHANS_AT_LEAST], f": {amount(found.bytes)}" if found.files else ""
+    least, size = context.values[AT_LEAST], f": {amount(found.bytes)}" if found.files else ""
     where = f"{found.files} of {found.listed} files are older than {duration_text(age)}"
     text = f"{where} and belong to no snapshot{size}"
     return Need(reason=text) if found.files >= least else Skip(reason=f"{text}; worth it from {least}")
@@ -42,20 +52,20 @@ def decide_orphans(context: PaimonContext) -> Need | Skip:
 
 def decide_uncounted(table: TableRuntime, many: str) -> Need | Skip:
     """By the time of the last run, where counting would take longer than a decision may."""
-    ended = [o.finished_at for o in table.operations(ORPHANS) if o.status is Status.SUCCEEDED and o.finished_at]
+    ended = [o.finished_at for o in table.operations(NAME) if o.status is Status.SUCCEEDED and o.finished_at]
     if ended and table.now - ended[0] < UNCOUNTED_EVERY:
         return Skip(reason=f"{many}: not counted; last removed at {ended[0]:%Y-%m-%d %H:%M} UTC, and every 7 days")
     return Need(reason=f"{many}: not counted, so done every 7 days")
 
 
-def orphan_limits(context: PaimonContext) -> dict[str, Json]:
+def limits(context: PaimonContext) -> dict[str, Json]:
     try:
-        used_names(context.snapshot, context.values[settings.MOST_FILES])
+        used_names(context.snapshot, context.values[MOST_FILES])
     except TooMany:
         pass  # the job reads them all, and stops at the first that it cannot read
     except OSError as error:
         raise Invalid(f"nothing is deleted while its metadata cannot be read: {error}") from error
-    return {"older_than": milliseconds(context.table.now - context.values[settings.OLDER_THAN])}
+    return {"older_than": milliseconds(context.table.now - context.values[OLDER_THAN])}
 
 
 class TooMany(Exception):
@@ -153,3 +163,28 @@ def roots(layout: Layout) -> Iterator[Document]:
     yield from ({**one, OUTLIVED: True, "indexManifest": None} for one in layout.changelogs())
     for branch in layout.branches().values():
         yield from roots(branch)
+
+
+def verify(effect: PaimonEffect) -> Verdict:
+    older_than = moment_of(whole_number(effect.parameters.get("older_than")))
+    deleted = effect.result.get("deleted_files")
+    try:
+        limit = kit.FormatSettings(MOST_FILES).of(effect.table.config)[MOST_FILES]
+        found = count_orphans(effect.snapshot, older_than, limit)
+    except TooMany as many:
+        if not isinstance(deleted, int):
+            return not_done(f"{many}: nobody knows whether any was deleted")
+        reason = f"{deleted} files were deleted; {many} are not counted again"
+        return done(reason, kit.work_numbers(files_removed=deleted), changed=deleted > 0)
+    if found.files:
+        return not_done(f"{found.files} of {found.listed} files belong to no snapshot")
+    how = f"{deleted} were deleted" if isinstance(deleted, int) else "none is left"
+    removed = kit.work_numbers(files_removed=deleted)
+    numbers: dict[str, Json] = {"orphans_after": found.files, "files_after": found.listed, **removed}
+    return done(f"{how}; {found.listed} files belong to snapshots", numbers, changed=deleted != 0)
+
+
+REMOVE_ORPHANS = kit.ActionDefinition(
+    name=NAME, strategy=at_fixed_rate(timedelta(days=1), parallelism=4), settings=(OLDER_THAN, AT_LEAST, MOST_FILES),
+    decide=decide, limits=limits, verify=verify, has_dry_run=True, commits=False,
+)  # fmt: skip

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tags may go: those whose own time is over, and with a setting the oldest that a table makes by itself.
+"""Deletes tags whose own time is over, and with a setting the oldest that a table makes by itself.
 
 A tag of a person without a time of its own is never deleted.
 """
@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from lakehand.formats.paimon import settings
+from lakehand.formats.paimon.context import PaimonContext, PaimonEffect, set_retention
 from lakehand.formats.paimon.layout import SNAPSHOT, Document, TagFile
-from lakehand.formats.paimon.settings import PaimonContext, set_retention
 from lakehand.formats.paimon.snapshot import PaimonSnapshot, moment
-from lakehand.spi import Json, Skip
+from lakehand.spi import Action, Json, Skip, Verdict, at_fixed_rate, kit
 from lakehand.spi.kit import Need, duration_text
+from lakehand.spi.kit.conversions import fields, items, whole_number
+from lakehand.spi.kit.verdicts import done, not_done
 
 CREATED, RETAINED = "tagCreateTime", "tagTimeRetained"
 AUTOMATIC, PERIOD, FORM = "tag.automatic-creation", "tag.creation-period", "tag.period-formatter"
@@ -25,6 +26,18 @@ NAMES = {  # of automatic tags
     ("two-hours", "with_dashes"): "%Y-%m-%d %H", ("two-hours", "without_dashes"): "%Y-%m-%d %H",
 }  # fmt: skip
 SHOWN = 3
+READ_BACK = 50  # tags that a verdict reads
+GRACE = kit.retention_setting(
+    "paimon.expire-tags.grace", "a tag stays this long after its own time is over", timedelta(days=1), timedelta(days=1)
+)
+RETAIN_AUTO = kit.count_setting(
+    "paimon.expire-tags.retain-auto", "newest tags of `tag.automatic-creation` that are kept; others without a time of"
+    " their own are deleted", default_text="none is deleted by number", floor=7, is_retention=True,
+    set_by=kit.SetBy.REQUEST,
+)  # fmt: skip
+MAX_TAGS = kit.count_setting(
+    "paimon.expire-tags.max-tags", "tags that one run deletes", 100, floor=1, set_by=kit.SetBy.REQUEST
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,22 +61,22 @@ class TagExpiry:
         return f"{text}{shown}{f'; {self.held} are kept for branches' if self.held else ''}"
 
 
-def decide_expire_tags(context: PaimonContext) -> Need | Skip:
+def decide(context: PaimonContext) -> Need | Skip:
     found = find_tags(context)
     if not found.by_time and not found.by_number and not context.by_person:
         return Skip(reason=found.describe())
     return Need(reason=found.describe())
 
 
-def tag_limits(context: PaimonContext) -> dict[str, Json]:
+def limits(context: PaimonContext) -> dict[str, Json]:
     found = find_tags(context)
     chosen = [(tag, OWN_TIME) for tag in found.by_time] + [(tag, NUMBER) for tag in found.by_number]
     listed: list[Json] = [{"name": tag.name, "sign": tag.sign, "why": why} for tag, why in chosen]
-    return {"tags": listed[: context.values[settings.MAX_TAGS]], "tags_before": found.all}
+    return {"tags": listed[: context.values[MAX_TAGS]], "tags_before": found.all}
 
 
 def find_tags(context: PaimonContext) -> TagExpiry:
-    tags, grace = context.snapshot.layout.signed_tags(), context.values[settings.TAG_GRACE]
+    tags, grace = context.snapshot.layout.signed_tags(), context.values[GRACE]
     retained, needed = automatic_number(context), branch_starts(context.snapshot)
     until = context.table.now - grace
     old = [tag for tag in tags if (end := end_of(tag.document)) is not None and end < until]
@@ -103,7 +116,7 @@ def local_time(value: Any) -> datetime | None:
 def automatic_number(context: PaimonContext) -> int | None:
     if context.snapshot.schema.options.get(AUTOMATIC, "none").lower() == "none":
         return None
-    return set_retention(context, settings.RETAIN_AUTO)
+    return set_retention(context, RETAIN_AUTO)
 
 
 def automatic(context: PaimonContext, tags: Iterable[TagFile]) -> list[TagFile]:
@@ -130,3 +143,29 @@ def branch_documents(snapshot: PaimonSnapshot) -> Iterator[Document]:
     for branch in snapshot.layout.branches().values():
         yield from (branch.snapshot(number) for number in branch.ids(SNAPSHOT))
         yield from branch.tags().values()
+
+
+def verify(effect: PaimonEffect) -> Verdict:
+    """Exactly the announced tags are gone. One that somebody made anew, or that a branch needs by now, stays."""
+    announced = {str(one.get("name")): one.get("sign") for one in map(fields, items(effect.parameters.get("tags")))}
+    now = {tag.name: tag for tag in effect.snapshot.layout.signed_tags()}
+    kept = [name for name in announced if name in now and name in fields(effect.result.get("kept"))]
+    left = [name for name, sign in announced.items() if name in now and now[name].sign == sign and name not in kept]
+    before, gone_tags = whole_number(effect.parameters.get("tags_before")), len([n for n in announced if n not in now])
+    if left:
+        return not_done(f"{len(left)} of {len(announced)} tags are still there, {left[0]} first")
+    for tag in list(now.values())[:READ_BACK]:
+        effect.snapshot.manifests.content(tag.document)  # what is left can be read; else nobody calls this done
+    rest = f"; {len(announced) - gone_tags} were changed meanwhile or are needed" if gone_tags < len(announced) else ""
+    numbers: dict[str, Json] = {
+        "deleted_tags": gone_tags, "tags_before": before, "tags_after": len(now),
+        **kit.work_numbers(files_removed=effect.result.get("deleted_files")),
+    }  # fmt: skip
+    reason = f"{gone_tags} of {len(announced)} tags are gone{rest}; {before} before, {len(now)} now"
+    return done(reason, numbers, changed=gone_tags > 0)
+
+
+EXPIRE_TAGS = kit.ActionDefinition(
+    name=Action.register("expire-tags"), strategy=at_fixed_rate(timedelta(days=1)),
+    settings=(GRACE, RETAIN_AUTO, MAX_TAGS), decide=decide, limits=limits, verify=verify, has_dry_run=True,
+)  # fmt: skip

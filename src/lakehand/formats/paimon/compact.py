@@ -1,20 +1,73 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a table is worth compacting, and how: small files are packed, sorted runs merged, unsorted files sorted."""
+"""Compacts: packs small files, merges sorted runs, or sorts files, by what the table is and what is worth it."""
 
 import hashlib
 import json
+import re
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import NamedTuple
 
-from lakehand.formats.paimon import settings
+from lakehand.formats.paimon.context import PaimonContext, PaimonEffect
+from lakehand.formats.paimon.layout import Document
 from lakehand.formats.paimon.schema import TableKind
-from lakehand.formats.paimon.settings import AUTO, FULL, MINOR, SORT, PaimonContext, SortOrder
 from lakehand.formats.paimon.snapshot import OURS, PaimonSnapshot, sorted_runs
-from lakehand.spi import Json, Skip, StateKey, TableRuntime, amount
+from lakehand.spi import (
+    Action,
+    Invalid,
+    Json,
+    ProcessTriggerStrategy,
+    Skip,
+    StateKey,
+    TableRuntime,
+    Verdict,
+    amount,
+    kit,
+)
 from lakehand.spi.kit import Need, Values
+from lakehand.spi.kit.conversions import items, whole_number, whole_numbers
+from lakehand.spi.kit.verdicts import done, not_done
 
+AUTO, MINOR, FULL, SORT = "auto", "minor", "full", "sort"
 MOST_COUNTS = 5000
 BOTTOM_HEAVY = 0.2  # a minor compaction pays while no more than this share of the bytes is above the bottom
 SORTED: StateKey[dict[str, int]] = StateKey(name="sorted", default={}, encode=json.dumps, decode=json.loads)
+_COLUMN = re.compile(r"\w+")
+STRATEGY = kit.choice_setting("paimon.compact.strategy", "see above", AUTO, MINOR, FULL, SORT, set_by=kit.SetBy.REQUEST)
+MIN_FILES = kit.count_setting(
+    "paimon.compact.min-files", "small files of a partition or bucket that make packing worth it", 5, floor=2,
+    set_by=kit.SetBy.REQUEST,
+)  # fmt: skip
+SORTED_RUNS = kit.count_setting(
+    "paimon.compact.sorted-runs", "sorted runs of a bucket that make merging worth it", floor=2,
+    default_text="the table's trigger, 5",
+)  # fmt: skip
+DRIVER_BYTES = kit.bytes_setting(
+    "paimon.compact.driver-bytes", "`auto` merges in the driver only while no more than this is to be merged",
+    256 << 20,
+)  # fmt: skip
+ORDER_COLUMNS = kit.columns_setting("paimon.compact.order-columns", "columns to sort by", set_by=kit.SetBy.REQUEST)
+ORDER_STRATEGY = kit.choice_setting(
+    "paimon.compact.order-strategy", "how to sort", "zorder", "hilbert", "order", set_by=kit.SetBy.REQUEST
+)
+UNSORTED_SHARE = kit.share_setting(
+    "paimon.compact.unsorted-share", "share of unsorted bytes that makes sorting worth it", 0.2
+)
+BESIDE_WRITER = kit.flag_setting("paimon.compact.beside-writer", "compact although a writer does, too", False)
+BESIDE_ROW_CHANGES = kit.flag_setting(
+    "paimon.compact.beside-row-changes",
+    "compact a table without a key although its rows are changed in place: see [Beside writers](#beside-writers)",
+    False,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortOrder:
+    strategy: str
+    columns: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.strategy}({','.join(self.columns)})"
 
 
 class CompactionPlan(NamedTuple):
@@ -25,7 +78,7 @@ class CompactionPlan(NamedTuple):
     bytes: int = 0  # to read
 
 
-def decide_compact(context: PaimonContext) -> Need | Skip:
+def decide(context: PaimonContext) -> Need | Skip:
     if why := why_never(context.snapshot):
         return Skip(reason=why)
     plan = make_plan(context)
@@ -39,14 +92,14 @@ def decide_compact(context: PaimonContext) -> Need | Skip:
     return Skip(reason=f"{why}. To do it all the same: {command}")
 
 
-def compaction_limits(context: PaimonContext) -> dict[str, Json]:
+def limits(context: PaimonContext) -> dict[str, Json]:
     plan = make_plan(context)
     return {
         "strategy": plan.strategy,
         "kind": str(context.snapshot.schema.kind),
         # How many small files each partition has, most first: from this the job plans its rounds.
         "counts": [count for _, count in context.snapshot.small_counts.most_common(MOST_COUNTS) if count > 1],
-        "min_files": 2 if plan.strategy == FULL else context.values[settings.MIN_FILES],
+        "min_files": 2 if plan.strategy == FULL else context.values[MIN_FILES],
         "order_strategy": plan.order.strategy if plan.order else None,
         "order_columns": list(plan.order.columns) if plan.order else None,
         "sign": order_suffix(plan.order) if plan.order else None,
@@ -68,7 +121,7 @@ def why_never(snapshot: PaimonSnapshot) -> str | None:
 
 
 def make_plan(context: PaimonContext) -> CompactionPlan:
-    asked = context.values[settings.STRATEGY]
+    asked = context.values[STRATEGY]
     if asked == SORT:
         return plan_sort(context)
     if context.snapshot.schema.kind is TableKind.PRIMARY_KEY:
@@ -78,7 +131,7 @@ def make_plan(context: PaimonContext) -> CompactionPlan:
 
 def plan_pack(snapshot: PaimonSnapshot, values: Values, asked: str) -> CompactionPlan:
     """Append tables: partitions, or buckets, with enough small files."""
-    least = values[settings.MIN_FILES]
+    least = values[MIN_FILES]
     worth = {key for key, count in snapshot.small_counts.items() if count >= least}
     chosen = [file for file in snapshot.small if (file.partition, file.bucket) in worth]
     small = f"{len(snapshot.small)} of {len(snapshot.files)} files are under {amount(snapshot.schema.small_below)}"
@@ -93,7 +146,7 @@ def plan_pack(snapshot: PaimonSnapshot, values: Values, asked: str) -> Compactio
 def plan_merge(snapshot: PaimonSnapshot, values: Values, asked: str) -> CompactionPlan:
     """Tables with a key: buckets with many sorted runs, which every read has to merge."""
     trigger = snapshot.schema.sorted_run_trigger
-    limit = values.get(settings.SORTED_RUNS) or max(trigger, 2)
+    limit = values.get(SORTED_RUNS) or max(trigger, 2)
     limit = max(limit, trigger + 1) if asked == MINOR else limit  # below, Paimon finds nothing to pick
     runs = {key: sorted_runs(files) for key, files in snapshot.buckets.items()}
     worth = [key for key, count in runs.items() if count >= limit]
@@ -110,24 +163,24 @@ def choose_merge(snapshot: PaimonSnapshot, values: Values, can_pick: bool) -> st
     deepest = max((file.level for file in snapshot.files), default=0)
     above = sum(file.size for file in snapshot.files if file.level < deepest)
     total = sum(file.size for file in snapshot.files)
-    is_little = above <= total * BOTTOM_HEAVY and above <= values[settings.DRIVER_BYTES]
+    is_little = above <= total * BOTTOM_HEAVY and above <= values[DRIVER_BYTES]
     return MINOR if can_pick and deepest > 0 and is_little else FULL
 
 
 def plan_sort(context: PaimonContext) -> CompactionPlan:
-    snapshot, schema, least = context.snapshot, context.snapshot.schema, context.values[settings.MIN_FILES]
+    snapshot, schema, least = context.snapshot, context.snapshot.schema, context.values[MIN_FILES]
     why = ""
     if schema.kind is not TableKind.APPEND:
-        why = f"a {schema.kind} table cannot be sorted: set {settings.STRATEGY.key} to {AUTO}, {MINOR} or {FULL}"
+        why = f"a {schema.kind} table cannot be sorted: set {STRATEGY.key} to {AUTO}, {MINOR} or {FULL}"
     elif schema.has_deletion_vectors:
         why = "a table with deletion vectors cannot be sorted: the vectors would lose their files"
     if why:
         return CompactionPlan(strategy=SORT, reason=why, is_needed=False)
-    order = settings.order(context)
+    order = order_of(context)
     until = sorted_until(context.table, snapshot, order)
     unsorted = [file for file in snapshot.files if file.created > until]
     size, total = sum(file.size for file in unsorted), sum(file.size for file in snapshot.files) or 1
-    needed = context.values[settings.UNSORTED_SHARE]
+    needed = context.values[UNSORTED_SHARE]
     reason = (
         f"{len(unsorted)} of {len(snapshot.files)} files ({size / total:.0%} of the bytes) are not sorted by {order}, "
         f"worth it from {needed:.0%} and {least} files: {amount(total)} to rewrite"
@@ -159,13 +212,13 @@ def order_suffix(order: SortOrder) -> str:
 
 def why_not_beside_writers(snapshot: PaimonSnapshot, values: Values) -> str | None:
     """Why a compaction could hurt a writer, or the rows."""
-    if not values[settings.BESIDE_WRITER] and (why := why_writers_compact(snapshot)):
-        return f"{why}; to compact beside it: {settings.BESIDE_WRITER.key}=true"
-    if not values[settings.BESIDE_ROW_CHANGES] and (why := why_rows_change(snapshot)):
+    if not values[BESIDE_WRITER] and (why := why_writers_compact(snapshot)):
+        return f"{why}; to compact beside it: {BESIDE_WRITER.key}=true"
+    if not values[BESIDE_ROW_CHANGES] and (why := why_rows_change(snapshot)):
         return (
             f"{why}. Paimon 0.9 does not check a DELETE, UPDATE or MERGE of a table without a key against a compaction "
             f"at the same time: rows would come back or double. If none runs meanwhile: "
-            f"{settings.BESIDE_ROW_CHANGES.key}=true"
+            f"{BESIDE_ROW_CHANGES.key}=true"
         )
     return None
 
@@ -194,3 +247,68 @@ def why_rows_change(snapshot: PaimonSnapshot) -> str | None:
         except FileNotFoundError:  # expired since it was listed
             continue
     return None
+
+
+def order_of(context: PaimonContext) -> SortOrder:
+    columns, schema = context.values[ORDER_COLUMNS], context.snapshot.schema
+    if not columns or not all(_COLUMN.fullmatch(one) for one in columns):
+        raise Invalid(f"cannot sort by {','.join(columns)!r}: {ORDER_COLUMNS.key} names columns")
+    if wrong := [one for one in columns if one not in schema.columns or one in schema.partition_keys]:
+        raise Invalid(f"cannot sort by {wrong[0]!r}: it is no column of the table, or the partition's own")
+    return SortOrder(strategy=context.values[ORDER_STRATEGY], columns=columns)
+
+
+def verify(effect: PaimonEffect) -> Verdict:
+    snapshot, parameters, result = effect.snapshot, effect.parameters, effect.result
+    before = whole_number(parameters.get(kit.BEFORE))
+    if commits := snapshot.tagged(str(parameters.get(kit.TAG)), after=before):
+        remember_order(effect, commits[0])
+        return compaction_verdict(effect, commits)
+    reported = whole_numbers(result.get("snapshots"))
+    if reported and max(reported) < snapshot.earliest:
+        oldest = f"the oldest is {snapshot.earliest}"
+        return done(f"snapshot {max(reported)} was its work, and has expired since: {oldest}")
+    if "snapshots" in result and not reported:
+        return done("nothing to do: Paimon found nothing to compact", changed=False)
+    return not_done(f"no snapshot after {parameters.get(kit.BEFORE)} is the work of this operation")
+
+
+def compaction_verdict(effect: PaimonEffect, commits: list[Document]) -> Verdict:
+    snapshot, files_before = effect.snapshot, whole_number(effect.parameters.get("files_before"))
+    changes = [entry for document in commits for entry in snapshot.manifests.changes(document)]
+    removed = [entry.file.size for entry in changes if not entry.is_added]
+    added = [entry.file.size for entry in changes if entry.is_added]
+    ids = [document["id"] for document in reversed(commits)]
+    numbers: dict[str, Json] = {
+        "snapshots": ids,
+        "files_before": files_before,
+        "files_after": len(snapshot.files),
+        "removed_files": len(removed),
+        "added_files": len(added),
+        "rewritten_bytes": sum(removed),
+        "added_bytes": sum(added),
+        **kit.work_numbers(files_removed=len(removed), bytes_rewritten=sum(removed)),
+    }
+    became = f"{len(removed)} files became {len(added)}; {files_before} before, {len(snapshot.files)} now"
+    return done(f"snapshot {', '.join(map(str, ids))}: {became}", numbers)
+
+
+def remember_order(effect: PaimonEffect, document: Document) -> None:
+    """For the time when the snapshot of the sort has expired."""
+    parameters = effect.parameters
+    if parameters.get("strategy") != SORT or not parameters.get("order_columns"):
+        return
+    columns = tuple(str(one) for one in items(parameters["order_columns"]))
+    order = SortOrder(strategy=str(parameters["order_strategy"]), columns=columns)
+    until = youngest_file(effect.snapshot, document["id"])
+    effect.table.update_state(SORTED, lambda _: {str(order): until})
+
+
+COMPACT = kit.ActionDefinition(
+    name=Action.register("compact"), strategy=ProcessTriggerStrategy(interval=timedelta(hours=6), on_new_snapshot=True),
+    settings=(
+        STRATEGY, MIN_FILES, SORTED_RUNS, DRIVER_BYTES, ORDER_COLUMNS, ORDER_STRATEGY, UNSORTED_SHARE,
+        BESIDE_WRITER, BESIDE_ROW_CHANGES,
+    ),
+    decide=decide, limits=limits, verify=verify,
+)  # fmt: skip
