@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
-from lakehand.core.catalog_changes import CatalogChanges, changes_of
+from lakehand.core.services.catalog_changes import CatalogChanges, changes_of
 from lakehand.domain.references import TableReference
 from lakehand.domain.tables import Format, Table, TableId, TableSpec
 from tests.kit.sentences import Sentences

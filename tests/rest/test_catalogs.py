@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 
-from lakehand.core import catalog_service
+from lakehand.core.services import catalogs as catalog_service
 from lakehand.domain.references import Catalog, TableReference
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore

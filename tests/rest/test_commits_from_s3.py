@@ -10,9 +10,9 @@ import boto3
 import httpx
 import pytest
 
-from lakehand.core.commit_intake import CommitIntake
-from lakehand.core.commit_results import NOT_A_COMMIT
-from lakehand.core.plugins import Plugins
+from lakehand.core.intake.commit_events import CommitIntake
+from lakehand.core.intake.commit_results import NOT_A_COMMIT
+from lakehand.core.plugins.registry import Plugins
 from lakehand.domain.actions import Action
 from lakehand.domain.tables import TableSpec
 from lakehand.formats.delta.table import DeltaFormat

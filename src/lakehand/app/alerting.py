@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from lakehand.app.home import free_share
 from lakehand.app.receivers import open_receivers
 from lakehand.app.settings import Settings
-from lakehand.core.alert_monitor import AlertMonitor
-from lakehand.core.alert_sender import AlertSender, Receiver
-from lakehand.core.alert_service import AlertService
-from lakehand.core.plugin_calls.pools import WorkerPools
-from lakehand.core.plugins import Plugins
+from lakehand.core.loops.alert_sender import AlertSender, Receiver
+from lakehand.core.loops.alerts import AlertMonitor
+from lakehand.core.plugins.pools import WorkerPools
+from lakehand.core.plugins.registry import Plugins
 from lakehand.core.ports import Metrics, PluginReport, Store
+from lakehand.core.services.alerts import AlertService
 from lakehand.domain.operations import InstanceId
 from lakehand.spi.engines import EngineHealth
 

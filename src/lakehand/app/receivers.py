@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib.metadata import entry_points
 
 from lakehand.app.alert_settings import ReceiverSettings
-from lakehand.core.alert_sender import Receiver
+from lakehand.core.loops.alert_sender import Receiver
 from lakehand.domain.errors import Invalid, PluginBroken
 from lakehand.spi.alerters import Alerter
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from lakehand.cli.check_results import CheckFailed
 from lakehand.cli.spark_checks import run_job
-from lakehand.core.catalog_service import without_secrets
-from lakehand.core.plugins import Plugins
+from lakehand.core.plugins.registry import Plugins
+from lakehand.core.services.catalogs import without_secrets
 from lakehand.domain.errors import LakehandError
 from lakehand.domain.references import Catalog, TableReference
 from lakehand.engines.spark.engine import SparkEngine

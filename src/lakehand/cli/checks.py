@@ -14,7 +14,7 @@ from lakehand.cli.catalog_checks import check_in_spark, check_listing
 from lakehand.cli.check_results import CheckFailed, CheckResult, result_of
 from lakehand.cli.class_checks import check_class, named_classes
 from lakehand.cli.spark_checks import check_spark, driver
-from lakehand.core.plugins import Plugins
+from lakehand.core.plugins.registry import Plugins
 from lakehand.domain.errors import Invalid, LakehandError
 from lakehand.domain.locations import normalise_prefix
 from lakehand.domain.references import Catalog

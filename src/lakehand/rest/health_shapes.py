@@ -4,7 +4,7 @@
 from pydantic import Field
 from typing_extensions import Self
 
-from lakehand.core.health_service import TableHistory
+from lakehand.core.services.health import TableHistory
 from lakehand.domain.operations import Status
 from lakehand.rest.fields import Answer, Document, Moment
 from lakehand.rest.table_shapes import HealthAnswer, TableAnswer

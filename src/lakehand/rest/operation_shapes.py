@@ -6,8 +6,8 @@ from typing import Any
 from pydantic import BaseModel, Field
 from typing_extensions import Self
 
-from lakehand.core.explain import ActionExplanation, Explanation
-from lakehand.core.operation_service import OperationDetail
+from lakehand.core.services.explain import ActionExplanation, Explanation
+from lakehand.core.services.operations import OperationDetail
 from lakehand.domain.events import StoredEvent
 from lakehand.domain.operations import Operation, Status
 from lakehand.domain.processes import Remedy

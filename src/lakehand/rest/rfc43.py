@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from lakehand.core.table_service import TableService
+from lakehand.core.services.tables import TableService
 from lakehand.domain.access import Caller
 from lakehand.domain.actions import Action
 from lakehand.domain.boundaries import EXTRA_LOCATIONS

@@ -3,8 +3,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from lakehand.core.health_service import TableHistory
 from lakehand.core.ports import OperationEnd
+from lakehand.core.services.health import TableHistory
 from lakehand.domain.health import HealthPoint
 from lakehand.spi import health
 from lakehand.web.charts import Annotation, Chart, Series

@@ -10,8 +10,8 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from lakehand.core.operation_service import OperationDetail
 from lakehand.core.ports import OperationFilter
+from lakehand.core.services.operations import OperationDetail
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import LakehandError
 from lakehand.domain.numbers import LARGEST_ID

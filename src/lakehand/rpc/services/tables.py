@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables: add, list, find, change, pause, remove, explain, health over time, evaluate, clear."""
 
-from lakehand.core.explain import ActionExplanation
 from lakehand.core.ports import TableFilter
+from lakehand.core.services.explain import ActionExplanation
 from lakehand.domain.tables import Table, TableChanges, TableId
 from lakehand.inputs.tables import ChangedTable, FindQuery, HistoryQuery, NewTable, TableQuery
 from lakehand.rpc.context import Call
