@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.fleet_rows import fill_history, fill_operations, fill_tables
 from bench.report import Figure, print_line
 from bench.whole_pages import Spans, measure_pages, page_figures
-from lakehand.core.loops.fleet_recorder import FleetRecorder
+from lakehand.core.loops.cleaning import FleetRecorder
 from lakehand.core.ports import TableFilter
 from lakehand.core.services.fleet import DAY, WEEK, FleetService
 from lakehand.domain.fleet import TableSort, TableState

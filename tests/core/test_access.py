@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from lakehand.core.ports import AuditFilter
-from lakehand.core.ports.token_verifier import Verified
+from lakehand.core.ports import AuditFilter, Verified
 from lakehand.core.services import access as access_service
 from lakehand.core.services.access import AccessService
 from lakehand.core.services.audit_trail import AuditTrail, Refusals

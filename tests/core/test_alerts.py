@@ -16,9 +16,8 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from lakehand.core.loops.alert_causes import AlertLimits
 from lakehand.core.loops.alert_sender import AlertSender, Receiver
-from lakehand.core.loops.alerts import AlertMonitor
+from lakehand.core.loops.alerts import AlertLimits, AlertMonitor
 from lakehand.core.loops.loop import Loop
 from lakehand.core.plugins.pools import WorkerPools
 from lakehand.domain.alerts import AlertRules

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakehand.core.loops.fleet_recorder import FleetRecorder
+from lakehand.core.loops.cleaning import FleetRecorder
 from lakehand.core.services.fleet import DAY, HOUR, WEEK, FleetService, step_of
 from lakehand.domain.fleet import POINT_EVERY, OperationHour, QueueState, TableState
 from lakehand.domain.operations import AttemptEnd, Handle, Status

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lakehand.core.loops.alert_causes import table_causes
+from lakehand.core.loops.alerts import table_causes
 from lakehand.core.services.explain import Explainer
 from lakehand.domain.errors import Conflict
 from lakehand.domain.operations import Operation, Status

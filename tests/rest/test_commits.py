@@ -15,9 +15,8 @@ from typing import Any, ClassVar
 import httpx
 import pytest
 
-from lakehand.core.intake.commit_events import CommitIntake
-from lakehand.core.intake.commit_results import OUTSIDE, REPEATED, UNKNOWN
-from lakehand.core.ports.token_verifier import Verified
+from lakehand.core.intake.commit_events import OUTSIDE, REPEATED, UNKNOWN, CommitIntake
+from lakehand.core.ports import Verified
 from lakehand.domain.access import Caller, Role
 from lakehand.domain.commits import CommitEvent, CommitResult
 from lakehand.domain.errors import Unavailable

@@ -10,8 +10,7 @@ import boto3
 import httpx
 import pytest
 
-from lakehand.core.intake.commit_events import CommitIntake
-from lakehand.core.intake.commit_results import NOT_A_COMMIT
+from lakehand.core.intake.commit_events import NOT_A_COMMIT, CommitIntake
 from lakehand.core.plugins.registry import Plugins
 from lakehand.domain.actions import Action
 from lakehand.domain.tables import TableSpec

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from lakehand.core.loops.fleet_recorder import FleetRecorder
+from lakehand.core.loops.cleaning import FleetRecorder
 from lakehand.core.ports import TableFilter
 from lakehand.core.services.fleet import FleetService
 from lakehand.domain.fleet import TableSort, TableState

@@ -22,16 +22,14 @@ from lakehand.app.settings import Settings
 from lakehand.app.telemetry import build_telemetry
 from lakehand.app.verifier import build_verifier
 from lakehand.core.cpu_share import CpuShare
-from lakehand.core.intake.cache import IntakeCache
 from lakehand.core.intake.commit_events import CommitIntake
-from lakehand.core.intake.notifications import Intake
-from lakehand.core.loops.cleaning import HistoryCleaner
+from lakehand.core.intake.notifications import Intake, IntakeCache
+from lakehand.core.loops.cleaning import FleetRecorder, HistoryCleaner
 from lakehand.core.loops.completer import Completer
 from lakehand.core.loops.coordinator import Coordinator
 from lakehand.core.loops.dispatcher import Dispatcher
 from lakehand.core.loops.draining import Drain, DrainService
 from lakehand.core.loops.engine_supervisor import EngineSupervisor
-from lakehand.core.loops.fleet_recorder import FleetRecorder
 from lakehand.core.loops.loop import Loop
 from lakehand.core.loops.monitor import Monitor
 from lakehand.core.loops.prober import Prober

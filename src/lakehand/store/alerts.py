@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, and_, delete, exists, func, select, update
 
-from lakehand.core.pages import Page
-from lakehand.core.ports import AlertsChanged
+from lakehand.core.ports import AlertsChanged, Page
 from lakehand.domain.alerts import Alert, AlertChanges, AlertId, AlertRules, Severity
 from lakehand.domain.errors import NotFound
 from lakehand.domain.events import Event

@@ -7,8 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select
 
-from lakehand.core.pages import Page
-from lakehand.core.ports import AuditFilter
+from lakehand.core.ports import AuditFilter, Page
 from lakehand.domain.access import Caller, Role
 from lakehand.domain.audit import AuditAnswer, AuditEntry, AuditId, AuditRequest
 from lakehand.store.clock import to_millis, to_time

@@ -7,8 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, case, func, or_, select, tuple_
 
-from lakehand.core.pages import Page
-from lakehand.core.ports import OperationEnd, OperationFilter
+from lakehand.core.ports import OperationEnd, OperationFilter, Page
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import NotFound
 from lakehand.domain.operations import LIVE, UNFINISHED, Attempt, Operation, OperationId, Status

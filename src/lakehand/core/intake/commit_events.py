@@ -4,24 +4,11 @@
 An event is a hint. It makes the schedules of its table due; a doubled, late or lost one changes nothing else.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from lakehand.core.intake.commit_results import (
-    AMBIGUOUS,
-    FORMATLESS,
-    NAMELESS,
-    NOT_A_COMMIT,
-    OUTSIDE,
-    REPEATED,
-    SYNCED,
-    UNKNOWN,
-    ignored,
-    refusal_events,
-    refused,
-    waiting,
-)
 from lakehand.core.intake.notifications import Intake, Receipt, normalised
 from lakehand.core.plugins.registry import Plugins
 from lakehand.core.rate_limits import RecentKeys
@@ -29,11 +16,21 @@ from lakehand.core.services.catalogs import ServedCatalog
 from lakehand.domain.cached_property import cached_property
 from lakehand.domain.commits import CommitEvent, CommitResult, Outcome
 from lakehand.domain.errors import Invalid, LakehandError
+from lakehand.domain.events import Event
 from lakehand.domain.locations import is_under, normalise_prefix
 from lakehand.domain.notifications import Notification, RefusedNotification
 from lakehand.domain.tables import Format, Table
 
 SOURCE = "event"
+SHOWN = 250  # characters of a location or name that are shown
+NOT_A_COMMIT = "the object is no commit of a table"
+REPEATED = "the same event came before"
+SYNCED = "the table is not known yet: its catalog is read now"
+UNKNOWN = "the table is not registered: lakehand tables add LOCATION, or follow its catalog"
+AMBIGUOUS = "several tables have this name: name the catalog, or the location"
+OUTSIDE = "the location may not be served"
+NAMELESS = "the event names no table: give a location, or a catalog with a table"
+FORMATLESS = "the event may register the table, but names no format that is known here, or no action of that format"
 
 
 class CommitTarget(NamedTuple):
@@ -187,3 +184,32 @@ def result_of(decided: Decided, receipts: Mapping[str, Receipt]) -> CommitResult
     outcome = Outcome.STORED if receipt.stored else Outcome.REFUSED
     reason = "" if receipt.stored else receipt.message
     return CommitResult(outcome=outcome, reason=reason, example=decided.location, table=receipt.table)
+
+
+def refusal_events(refusals: Sequence[CommitResult]) -> Sequence[RefusedNotification]:
+    """A burst is one row per reason, with a count."""
+    counts = Counter(one.reason for one in refusals)
+    last = {one.reason: one.example for one in refusals}
+    return [RefusedNotification(reason, refusal_event(reason, last[reason], n)) for reason, n in counts.items()]
+
+
+def refusal_event(reason: str, example: str, times: int) -> Event:
+    event = Event.counted("commits.refused", f"commit events were refused: {reason}")
+    return replace(event, detail={"last": example}, times=times)
+
+
+def ignored(reason: str, event: CommitEvent) -> CommitResult:
+    return CommitResult(outcome=Outcome.IGNORED, reason=reason, example=name_of(event))
+
+
+def waiting(event: CommitEvent) -> CommitResult:
+    return CommitResult(outcome=Outcome.WAITING, reason=SYNCED, example=name_of(event))
+
+
+def refused(reason: str, event: CommitEvent) -> CommitResult:
+    return CommitResult(outcome=Outcome.REFUSED, reason=reason, example=name_of(event))
+
+
+def name_of(event: CommitEvent) -> str:
+    names = ".".join(part for part in (event.db_name, event.table_name) if part)
+    return (event.object or event.location or (f"{event.catalog}:{names}" if event.catalog else names))[:SHOWN]

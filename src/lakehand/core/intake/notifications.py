@@ -2,14 +2,13 @@
 """Turns notifications into rows and stores them. Touches only the database, never storage or Spark."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Protocol
 
 from lakehand.core.cpu_share import CpuShare
-from lakehand.core.intake.cache import IntakeCache
 from lakehand.core.overlaps import OverlapGuard
 from lakehand.core.ports import Store
 from lakehand.core.rate_limits import EventThrottle, RateLimiter
@@ -22,9 +21,46 @@ from lakehand.domain.notifications import InboxRow, Notification, RefusedNotific
 from lakehand.domain.processes import Instant, Json, TableProcess
 from lakehand.domain.tables import Format, Table, TableId, TableSpec
 
+MOST = 20_000
 MOST_INSTANTS = 1000
 LONGEST_NAME = 250
 normalised = lru_cache(maxsize=20_000)(normalise)  # writers repeat their locations
+
+
+@dataclass(kw_only=True)
+class IntakeCache:
+    """Shared by threads. ``keep`` is how long entries live; by default nothing is cached."""
+
+    store: Store
+    keep: timedelta = timedelta()
+    _clock: tuple[datetime, float] | None = None  # the database's time, and our clock when it was read
+    _tables: dict[str, Table] = field(default_factory=dict)
+    _tables_since: float = 0.0
+
+    def now(self) -> datetime:
+        """The database's time, advanced by this machine's clock. It may lag a little, but is never ahead."""
+        clock = self._clock
+        if clock is None or self.is_old(clock[1]):
+            now = self.store.clock.now()
+            self._clock = (now, time.monotonic())
+            return now
+        return clock[0] + timedelta(seconds=time.monotonic() - clock[1])
+
+    def tables(self, locations: Collection[str]) -> Mapping[str, Table]:
+        """Registered tables by location, possibly more than asked for. Unknown locations are not cached."""
+        if self.is_old(self._tables_since) or len(self._tables) > MOST:
+            self.forget()
+        tables = self._tables
+        unknown = [location for location in locations if location not in tables]
+        if unknown:
+            tables.update(self.store.tables.by_locations(unknown))
+        return tables
+
+    def forget(self) -> None:
+        self._tables, self._tables_since = {}, time.monotonic()
+
+    def is_old(self, since: float) -> bool:
+        return time.monotonic() - since >= self.keep.total_seconds()
 
 
 class NotificationRules(Protocol):

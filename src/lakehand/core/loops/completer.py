@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from lakehand.core.loops.draining import Drain
-from lakehand.core.loops.row_failures import PAUSING, rows_differ, unreported, unverified
 from lakehand.core.loops.telemetry import NoObserver, RunObserver
 from lakehand.core.plugins.health_reader import HealthReader
 from lakehand.core.plugins.recovery import Recovery
@@ -17,13 +16,14 @@ from lakehand.core.ports import IdSource, Metrics, Store
 from lakehand.domain.errors import LakehandError, LocationRefused
 from lakehand.domain.events import operation_event
 from lakehand.domain.operations import AttemptEnd, Operation, Status
-from lakehand.domain.processes import Failure, Finding, Remedy, Verdict
+from lakehand.domain.processes import Failure, Finding, Json, Remedy, Verdict
 from lakehand.domain.retries import RetryPolicy
 from lakehand.domain.row_checks import (
     RowMode,
     RowOutcome,
     RowReport,
     mode_of,
+    not_compared,
     only_verifying,
     row_report,
     verdict_before,
@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 AT_ONCE = timedelta(seconds=1)
 HEALTH_WAIT = 1.0  # seconds
 OUTSIDE_TABLE = "lakehand.jobs.boundary.OutsideTable"
+ROWS_DIFFER, ROWS_UNREAD = "rows-differ", "rows-unread"
+PAUSING = frozenset({ROWS_DIFFER, ROWS_UNREAD})  # failures for good after which nothing more is done to the table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,3 +248,27 @@ def mark_unknown(store: Store, operation: Operation, reason: str, *, keep_cancel
         operation_event(operation, "operation.unknown", reason),
     )
     return store.operations.save(moved, now=now, event=event)
+
+
+def rows_differ(operation: Operation, report: RowReport) -> Failure:
+    message = (
+        f"{operation.process.action} (operation {operation.id}) changed what readers see: {report.reason}. Compare the"
+        f" two states, put the table right, and then: lakehand tables resume {operation.table}"
+    )
+    return Failure(reason=ROWS_DIFFER, message=message, remedy=Remedy.FATAL)
+
+
+def unverified(operation: Operation, status: EngineStatus) -> Failure:
+    """Unknown is not unequal: the next attempt only compares the rows."""
+    why = status.message or "the engine gave no reason"
+    message = (
+        f"{operation.process.action} (operation {operation.id}) is done, and its rows could not be compared: {why}."
+        f" If that lasts, the table is paused: lakehand tables resume {operation.table}"
+    )
+    return Failure(reason=ROWS_UNREAD, message=message)
+
+
+def unreported(operation: Operation) -> dict[str, Json]:
+    """The result of an operation that ended without a comparison, for a reason that no repeat changes."""
+    stopped, silent = "stopped as asked before the rows were compared", "its job does not compare rows"
+    return not_compared(operation.process, stopped if operation.cancel_requested else silent)

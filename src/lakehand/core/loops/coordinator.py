@@ -20,11 +20,12 @@ from lakehand.core.loops.evaluations import (
     deferred,
     failed,
     heartbeat,
+    log_readability,
     reading_pool,
     undecided,
     unreadable,
+    why_not_understood,
 )
-from lakehand.core.loops.readability import log_readability, why_not_understood
 from lakehand.core.plugins.health_reader import HealthReader
 from lakehand.core.plugins.pools import Task, WaitGroup, WorkerPools, set_aside
 from lakehand.core.plugins.registry import Plugins

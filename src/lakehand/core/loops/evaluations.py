@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evaluations of schedules: whether the factory is asked, and when the schedule is due next. Pure."""
+"""Evaluations of schedules: is the factory asked, when is the schedule due next, and can the table be read."""
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -9,7 +10,7 @@ from operator import attrgetter
 
 from lakehand.core.plugins.pools import WaitGroup
 from lakehand.domain.actions import Action
-from lakehand.domain.errors import TryLater
+from lakehand.domain.errors import PluginBroken, TryLater
 from lakehand.domain.processes import Skip
 from lakehand.domain.schedules import EvaluationResult, Schedule, spread
 from lakehand.domain.tables import Format, Table, TableId
@@ -23,6 +24,7 @@ FAILED = "the evaluation failed: "  # begins the reason of an evaluation that fa
 STALE = 60.0  # seconds after which a task that still waits for a thread is deferred
 FRESH = timedelta(seconds=10)  # for this long a stored change token is used instead of a second probe
 QUIET = timedelta(minutes=2)  # unless a notification came within this time: the stored token may be older than it
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,3 +178,33 @@ def deferred(
 def time_to_wait(table: TableId, error: TryLater) -> timedelta:
     """Until it is tried again, plus jitter, so that not all tables come back at once."""
     return error.again + spread(f"{table}", RETRY, share=1.0)
+
+
+def why_not_understood(
+    part: FactoryEvaluation, error: Exception | None, schedules: Callable[[], Sequence[Schedule]]
+) -> str | None:
+    """Why the table's metadata cannot be understood; empty if it can be again, None if these evaluations do not tell.
+
+    It cannot be if it could not be inspected (``error``), if an evaluation could not read a file, or if the evaluation
+    of each of its actions has failed. ``schedules``: reads all of its schedules.
+    """
+    unread = error or next((one for one in part.errors.values() if isinstance(one, OSError)), None)
+    first = unread or next(iter(part.errors.values()), None)
+    if isinstance(first, TryLater) or (first is None and not part.whole.table.problem):
+        return None
+    if unread is not None:
+        return unreadable_text(part.whole.table.location, unread)
+    others = [s.last_reason.startswith(FAILED) for s in schedules() if s.action not in {*part.errors, *part.answers}]
+    if part.answers:
+        return None if part.errors or any(others) else ""
+    if first is None or isinstance(first, PluginBroken) or not all(others):
+        return None
+    return unreadable_text(part.whole.table.location, first)
+
+
+def log_readability(table: TableId, before: str | None, now: str) -> None:
+    """One line when a table cannot be read any more, and one when it can be again."""
+    if now and not before:
+        log.warning("a table cannot be read", extra={"table": table, "reason": now})
+    elif before and not now:
+        log.info("a table can be read again", extra={"table": table})

@@ -13,8 +13,14 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from lakehand.core.loops.draining import Drain
-from lakehand.core.loops.evaluations import DEFERRAL, STALE, reading_pool, time_to_wait, unreadable_text
-from lakehand.core.loops.readability import log_readability
+from lakehand.core.loops.evaluations import (
+    DEFERRAL,
+    STALE,
+    log_readability,
+    reading_pool,
+    time_to_wait,
+    unreadable_text,
+)
 from lakehand.core.plugins.pools import Task, WaitGroup, WorkerPools, set_aside
 from lakehand.core.plugins.registry import Plugins
 from lakehand.core.plugins.runtimes import Runtimes

@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from lakehand.core.loops.alert_sender import Receiver
-from lakehand.core.loops.alert_texts import check_text
-from lakehand.core.pages import Page
+from lakehand.core.loops.alert_sender import Receiver, check_text
 from lakehand.core.plugins.pools import WorkerPools
-from lakehand.core.ports import Store
+from lakehand.core.ports import Page, Store
 from lakehand.domain.alerts import Alert, AlertId, Severity
 from lakehand.domain.errors import Conflict, Invalid, LakehandError, NotFound
 from lakehand.domain.events import Event

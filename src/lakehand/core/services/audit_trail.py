@@ -7,14 +7,15 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 
-from lakehand.core.pages import Page
-from lakehand.core.ports import AuditFilter, Store
+from lakehand.core.ports import AuditFilter, Page, Store
 from lakehand.domain.audit import OK, AuditAnswer, AuditEntry, AuditId, AuditRequest
 from lakehand.domain.errors import Forbidden, LakehandError
+from lakehand.domain.operations import Operation
 from lakehand.domain.processes import Json
+from lakehand.domain.tables import Table, TableChanges, TableSpec
 
 log = logging.getLogger(__name__)
 PERIOD = timedelta(hours=1)  # within which refused requests of one kind are counted
@@ -100,3 +101,34 @@ def shortened(request: AuditRequest, times: int) -> AuditRequest:
     detail: dict[str, Json] = dict(request.detail) if size <= LONGEST else {"left_out_characters": size}
     repeated: dict[str, Json] = {"times": times} if times > WHOLE else {}
     return replace(request, subject=request.subject[:LONGEST], detail=detail | repeated, before={})
+
+
+def spec_state(spec: TableSpec) -> Mapping[str, Json]:
+    return {field.name: plain(getattr(spec, field.name)) for field in fields(spec)}
+
+
+def changed_state(changes: TableChanges) -> Mapping[str, Json]:
+    """What is to be changed, as it was given."""
+    given = {field.name: getattr(changes, field.name) for field in fields(changes)}
+    return {name: plain(value) for name, value in given.items() if value is not None}
+
+
+def same_fields(table: Table, changes: TableChanges) -> Mapping[str, Json]:
+    """The present values of what is to be changed."""
+    return {
+        name: table.paused if name == "paused" else plain(getattr(table.spec, name)) for name in changed_state(changes)
+    }
+
+
+def operation_state(operation: Operation) -> Mapping[str, Json]:
+    return {"operation": operation.id, "status": str(operation.status)}
+
+
+def plain(value: object) -> Json:
+    if isinstance(value, frozenset):
+        return sorted(str(one) for one in value)
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, Mapping):
+        return {str(key): str(text) for key, text in value.items()}
+    return value if isinstance(value, int | bool) else str(value)

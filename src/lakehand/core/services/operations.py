@@ -4,9 +4,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lakehand.core.pages import Page
 from lakehand.core.plugins.registry import Plugins
-from lakehand.core.ports import OperationFilter, Store
+from lakehand.core.ports import OperationFilter, Page, Store
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, Invalid, NotFound
 from lakehand.domain.events import Event, StoredEvent

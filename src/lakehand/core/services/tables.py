@@ -5,9 +5,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from lakehand.core.overlaps import OverlapGuard, unresolved
-from lakehand.core.pages import Page
 from lakehand.core.plugins.registry import Plugins
-from lakehand.core.ports import Store, TableFilter
+from lakehand.core.ports import Page, Store, TableFilter
 from lakehand.core.services.operations import end_all_waiting
 from lakehand.domain.actions import Action
 from lakehand.domain.boundaries import EXTRA_LOCATIONS, extra_locations

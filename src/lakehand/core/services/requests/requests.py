@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from lakehand.core.loops.draining import DrainReport, DrainService
-from lakehand.core.pages import Page
-from lakehand.core.ports import AuditFilter
+from lakehand.core.ports import AuditFilter, Page
 from lakehand.core.services.access import AccessService
 from lakehand.core.services.alerts import AlertService, TestResult
 from lakehand.core.services.audit_trail import AuditTrail

@@ -4,9 +4,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lakehand.core.services.audit_trail import AuditTrail
+from lakehand.core.services.audit_trail import AuditTrail, changed_state, same_fields, spec_state
 from lakehand.core.services.operations import OperationService
-from lakehand.core.services.requests.documents import changed_state, same_fields, spec_state
 from lakehand.core.services.tables import TableService
 from lakehand.domain.access import Caller, Role
 from lakehand.domain.audit import AuditRequest
