@@ -136,7 +136,7 @@ def counting(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cost]
     def count(*_: Any) -> None:
         cost.statements += 1
 
-    monkeypatch.setattr("lakehand.store.operation_reads.to_operation", count_row)
+    monkeypatch.setattr("lakehand.store.operation_queries.to_operation", count_row)
     engine = store.operations.database.engine
     listening.listen(engine, "before_cursor_execute", count)
     yield cost

@@ -14,7 +14,7 @@ from lakehand.domain.tables import TableId
 from lakehand.store.clock import to_millis, to_time
 from lakehand.store.database import Database
 from lakehand.store.documents import to_failure
-from lakehand.store.operation_reads import IS_SERVED
+from lakehand.store.operation_queries import IS_SERVED
 from lakehand.store.schema import Millis, Number, event, operation, schedule, tbl
 
 c, o = tbl.c, operation.c

@@ -20,7 +20,7 @@ from lakehand.domain.fleet import (
 )
 from lakehand.store.fleet_history import FleetHistory
 from lakehand.store.fleet_rows import NUMBERS, last_reasons, to_failed, to_fleet_table, to_totals, to_unreadable
-from lakehand.store.operation_reads import LIVE_WORDS
+from lakehand.store.operation_queries import LIVE_WORDS
 from lakehand.store.schema import operation, schedule, tbl
 from lakehand.store.table_states import STATE
 from lakehand.store.tables import REGISTERED, chunks, conditions

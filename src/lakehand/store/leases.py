@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from lakehand.domain.operations import InstanceId, LeaseToken, Operation, OperationId
 from lakehand.store.clock import NOW, span_to_millis, to_millis
-from lakehand.store.operation_reads import IS_READY, IS_SERVED, OperationReads
+from lakehand.store.operation_queries import IS_READY, IS_SERVED, OperationReads
 from lakehand.store.operation_rows import to_operation
 from lakehand.store.schema import Id, operation, tbl
 from lakehand.store.tables import chunks

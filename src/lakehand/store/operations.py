@@ -20,7 +20,7 @@ from lakehand.store.events import EventWriter
 from lakehand.store.health import HealthWriter
 from lakehand.store.leases import OperationLeases
 from lakehand.store.operation_hours import OperationHours, canceled_row, ended_row, retried_row
-from lakehand.store.operation_reads import UNFINISHED_WORDS, row_of
+from lakehand.store.operation_queries import UNFINISHED_WORDS, row_of
 from lakehand.store.operation_rows import RELEASED, about, attempt_row, end_row, new_row, saved_row, to_operation
 from lakehand.store.schedules import WAKE, forget_failures, note_failure
 from lakehand.store.schedules import wake as wake_tables

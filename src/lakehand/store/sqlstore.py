@@ -2,8 +2,8 @@
 """The whole store over one database."""
 
 from lakehand.core.ports import Store
+from lakehand.store.access import SqlAudit
 from lakehand.store.alerts import SqlAlerts
-from lakehand.store.audit import SqlAudit
 from lakehand.store.clock import DatabaseClock
 from lakehand.store.database import Database
 from lakehand.store.events import EventWriter, SqlEvents
