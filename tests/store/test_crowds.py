@@ -136,7 +136,8 @@ def counting(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cost]
     def count(*_: Any) -> None:
         cost.statements += 1
 
-    monkeypatch.setattr("lakehand.store.operation_queries.to_operation", count_row)
+    monkeypatch.setattr("lakehand.store.operations.to_operation", count_row)
+    monkeypatch.setattr("lakehand.store.operation_rows.to_operation", count_row)  # of candidates
     engine = store.operations.database.engine
     listening.listen(engine, "before_cursor_execute", count)
     yield cost

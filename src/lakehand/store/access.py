@@ -1,23 +1,119 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit trail in SQL: a row for the request, and another one for its answer. None is ever changed."""
+"""Who asks, in SQL: tokens and sessions, as hashes and never as secrets, and the audit trail.
 
+Of the audit trail, a row is the request and another one its answer. None is ever changed.
+"""
+
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select
+from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from lakehand.core.ports import AuditFilter, Page
 from lakehand.domain.access import Caller, Role
 from lakehand.domain.audit import AuditAnswer, AuditEntry, AuditId, AuditRequest
+from lakehand.domain.errors import NotFound
+from lakehand.domain.tokens import NewToken, Token, TokenId, WebSession
 from lakehand.store.clock import to_millis, to_time
 from lakehand.store.database import Database
 from lakehand.store.documents import from_document, storable_text, to_document
 from lakehand.store.paging import read_page
-from lakehand.store.schema import audit_answer, audit_request
+from lakehand.store.schema import api_token, audit_answer, audit_request, web_session
 
+t = api_token.c
+s = web_session.c
 r, a = audit_request.c, audit_answer.c
 LONGEST = 250
+
+
+@dataclass(frozen=True, slots=True)
+class SqlTokens:
+    database: Database
+
+    def add(self, new: NewToken, *, by: str, now: datetime) -> Token:
+        row = {
+            "name": new.name, "role": str(new.role), "owner": new.owner, "hash": new.hash, "create_by": by,
+            "create_time": to_millis(now), "expire_time": None if new.expires_at is None else to_millis(new.expires_at),
+        }  # fmt: skip
+
+        def write(tx: Connection) -> Token:
+            tx.execute(insert(api_token).values(row))
+            return to_token(tx.execute(select(api_token).where(t.hash == new.hash)).one())
+
+        return self.database.write(write)
+
+    def list(self) -> Sequence[tuple[str, Token]]:
+        rows = self.database.read(lambda tx: tx.execute(select(api_token).order_by(t.token_id)).all())
+        return [(row.hash, to_token(row)) for row in rows]
+
+    def get(self, id: TokenId) -> Token:
+        return self.database.read(lambda tx: token_of(tx, id))
+
+    def revoke(self, id: TokenId, *, now: datetime) -> Token:
+        def write(tx: Connection) -> Token:
+            is_valid = t.revoke_time.is_(None)
+            tx.execute(update(api_token).where(t.token_id == id, is_valid).values(revoke_time=to_millis(now)))
+            return token_of(tx, id)
+
+        return self.database.write(write)
+
+    def note_use(self, ids: Collection[TokenId], *, now: datetime) -> None:
+        used = update(api_token).where(t.token_id.in_(sorted(ids))).values(use_time=to_millis(now))
+        self.database.write(lambda tx: tx.execute(used))
+
+
+def token_of(tx: Connection, id: TokenId) -> Token:
+    row = tx.execute(select(api_token).where(t.token_id == id)).one_or_none()
+    if row is None:
+        raise NotFound(f"there is no token {id}: see lakehand tokens list")
+    return to_token(row)
+
+
+def to_token(row: Row[Any]) -> Token:
+    times = {
+        name: None if value is None else to_time(value)
+        for name, value in (
+            ("expires_at", row.expire_time), ("revoked_at", row.revoke_time), ("used_at", row.use_time)
+        )
+    }  # fmt: skip
+    return Token(
+        id=TokenId(row.token_id), name=row.name, role=Role(row.role), owner=row.owner, created_by=row.create_by,
+        created_at=to_time(row.create_time), **times,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SqlSessions:
+    database: Database
+
+    def add(self, hash: str, session: WebSession, *, now: datetime) -> None:
+        row = {
+            "hash": hash, "name": session.name, "role": str(session.role), "owner": session.owner,
+            "seal": session.seal, "token_id": session.token, "create_time": to_millis(now),
+            "end_time": to_millis(session.ends_at),
+        }  # fmt: skip
+        self.database.write(lambda tx: tx.execute(insert(web_session).values(row)))
+
+    def find(self, hash: str) -> WebSession | None:
+        query = select(web_session).where(s.hash == hash)
+        row = self.database.read(lambda tx: tx.execute(query).one_or_none())
+        return None if row is None else to_session(row)
+
+    def end(self, hash: str) -> None:
+        self.database.write(lambda tx: tx.execute(delete(web_session).where(s.hash == hash)))
+
+    def remove_before(self, before: datetime) -> int:
+        old = delete(web_session).where(s.end_time < to_millis(before))
+        return self.database.write(lambda tx: int(tx.execute(old).rowcount))
+
+
+def to_session(row: Row[Any]) -> WebSession:
+    return WebSession(
+        name=row.name, role=Role(row.role), owner=row.owner, token=row.token_id, seal=row.seal,
+        ends_at=to_time(row.end_time),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

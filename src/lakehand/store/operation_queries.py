@@ -1,28 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads operations: single ones, lists, and the queue for dispatch."""
+"""What is asked of the table of operations: conditions and statements."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, case, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, and_, bindparam, case, exists, func, or_, select, tuple_, update
 
-from lakehand.core.ports import OperationEnd, OperationFilter, Page
-from lakehand.domain.actions import Action
-from lakehand.domain.errors import NotFound
-from lakehand.domain.operations import LIVE, UNFINISHED, Attempt, Operation, OperationId, Status
-from lakehand.domain.processes import Instant
-from lakehand.domain.rules import Busy, Candidate, Closed, DispatchQueue
-from lakehand.domain.tables import Format, TableId
-from lakehand.store.clock import span_to_millis, to_millis, to_time
+from lakehand.core.ports import OperationFilter
+from lakehand.domain.operations import LIVE, UNFINISHED, Status
+from lakehand.domain.rules import Closed
 from lakehand.store.compiled_statements import ListStatement
-from lakehand.store.database import Database
-from lakehand.store.documents import from_document
-from lakehand.store.events import EventWriter
-from lakehand.store.health import HealthWriter
-from lakehand.store.operation_rows import to_attempt, to_operation
-from lakehand.store.paging import read_page
-from lakehand.store.schema import Id, Millis, attempt, operation, tbl
+from lakehand.store.schema import Id, Millis, operation, tbl
 from lakehand.store.table_rows import key_of
 
 MOST_WAITING = 1000  # pending operations of one table that are read at once
@@ -33,8 +21,6 @@ c = operation.c
 NOW = bindparam("now", type_=Millis)
 IS_SERVED = and_(tbl.c.paused.is_(False), tbl.c.removed.is_(False))
 IS_WANTED = and_(c.status == Status.PENDING.value, c.cancel_requested.is_(False), c.is_deleted.is_(False))
-
-
 # Coalesced, since MariaDB would read by the index on lease_until, of which nearly all that wait are a part.
 IS_READY = and_(IS_WANTED, c.not_before <= NOW, func.coalesce(c.lease_until, 0) <= NOW)
 NOT_SERVED = select(tbl.c.id).where(or_(tbl.c.paused.is_(True), tbl.c.removed.is_(True)))
@@ -103,105 +89,6 @@ FINISHED_OF = NEWEST.where(c.status.not_in(UNFINISHED_WORDS)).limit(bindparam("r
 ENDS_OF = FINISHED_OF.with_only_columns(c.operation_id, c.action, c.status, c.finish_time, c.result)
 
 
-class OperationReads:
-    def __init__(self, database: Database, events: EventWriter, health: HealthWriter) -> None:
-        self.database = database
-        self.events = events
-        self.health = health
-
-    def get(self, id: OperationId) -> Operation:
-        return self.database.read(lambda tx: to_operation(row_of(tx, id)))
-
-    def find(self, table: TableId, instant: Instant) -> Operation | None:
-        row = self.database.read(lambda tx: tx.execute(AT, {"table": table, "instant": instant}).one_or_none())
-        return None if row is None else to_operation(row)
-
-    def by_ids(self, ids: Collection[OperationId]) -> Sequence[Operation]:
-        rows = self.database.read(lambda tx: BY_IDS.rows(tx, sorted(ids))) if ids else []
-        return list({row.operation_id: to_operation(row) for row in rows}.values())
-
-    def of_table(self, table: TableId, *, recent: int, waiting: int = MOST_WAITING) -> Sequence[Operation]:
-        def read(tx: Connection) -> Sequence[Row[Any]]:
-            live = tx.execute(LIVE_OF, {"table": table}).all()
-            pending = tx.execute(WAITING_OF, {"table": table, "waiting": waiting}).all()
-            finished = tx.execute(FINISHED_OF, {"table": table, "recent": recent}).all() if recent else []
-            return [*live, *pending, *finished]
-
-        # One may have moved on between two of these reads.
-        found = {row.operation_id: to_operation(row) for row in self.database.read(read)}
-        return [found[key] for key in sorted(found, reverse=True)]
-
-    def ends(self, table: TableId, *, limit: int) -> Sequence[OperationEnd]:
-        rows = self.database.read(lambda tx: tx.execute(ENDS_OF, {"table": table, "recent": limit}).all())
-        return [to_end(row) for row in rows if row.finish_time is not None]
-
-    def unfinished(self, table: TableId) -> Mapping[str, int]:
-        rows = self.database.read(lambda tx: tx.execute(UNFINISHED_COUNTS, {"table": table}).all())
-        return {str(row[0]): int(row[1]) for row in rows}
-
-    def dispatch_queue(
-        self, *, now: datetime, limit: int, age_step: timedelta, close: Callable[[Sequence[Busy]], Closed]
-    ) -> DispatchQueue:
-        values = {"now": to_millis(now), "limit": limit, "age_step": span_to_millis(age_step)}
-
-        def read(tx: Connection) -> DispatchQueue:
-            busy = [to_busy(row) for row in tx.execute(BUSY)]
-            closed = close(busy)
-            if closed.is_full:
-                return DispatchQueue(candidates=[], busy=busy)
-            found = tx.execute(candidate_query(closed, leave_owners_out=True), values).all()
-            has_more_owners = len(found) == limit
-            if not found and closed.owners:
-                found = tx.execute(candidate_query(closed, leave_owners_out=False), values).all()
-            return DispatchQueue(candidates=[*map(to_candidate, found)], busy=busy, has_more_owners=has_more_owners)
-
-        return self.database.read(read)
-
-    def attempts(self, id: OperationId) -> Sequence[Attempt]:
-        """In the order of their starts."""
-        query = select(attempt).where(attempt.c.operation_id == id).order_by(attempt.c.attempt_id)
-        return [to_attempt(row) for row in self.database.read(lambda tx: tx.execute(query).all())]
-
-    def queue_depth(self, *, now: datetime) -> Mapping[str, tuple[int, datetime | None]]:
-        rows = self.database.read(lambda tx: tx.execute(DEPTH, {"now": to_millis(now)}).all())
-        return {queue: (count, to_time(oldest)) for queue, count, oldest in rows}
-
-    def list(self, filter: OperationFilter, *, limit: int, cursor: str | None) -> Page[Operation]:
-        query = select(operation).where(*conditions(filter))
-        return read_page(self.database, query, [c.operation_id], to_operation, limit=limit, cursor=cursor)
-
-
-def row_of(tx: Connection, id: OperationId, *, lock: bool = False) -> Row[Any]:
-    row = tx.execute(ONE.with_for_update() if lock else ONE, {"id": id}).one_or_none()
-    if row is None:
-        raise NotFound(f"there is no operation {id}")
-    return row
-
-
-def to_end(row: Row[Any]) -> OperationEnd:
-    return OperationEnd(
-        id=OperationId(row.operation_id), action=Action(row.action), status=Status(row.status),
-        finished_at=to_time(row.finish_time), result=from_document(row.result),
-    )  # fmt: skip
-
-
-def to_candidate(row: Row[Any]) -> Candidate:
-    return Candidate(operation=to_operation(row), format=Format(row.table_format))
-
-
-def to_busy(row: Row[Any]) -> Busy:
-    return Busy(
-        table=row.tbl_id,
-        slot=f"{row.tbl_id}:{row.conflict_class}",
-        queue=row.queue,
-        owner=row.owner,
-        format=row.format,
-        action=Action(row.action),
-        engine=row.engine,
-        holder=row.lease_holder or "",
-    )
-
-
 def conditions(filter: OperationFilter) -> Sequence[ColumnElement[bool]]:
     wanted = {"tbl_id": filter.table, "queue": filter.queue, "owner": filter.owner}
     same = [c[name] == value for name, value in wanted.items() if value is not None]
@@ -213,3 +100,33 @@ def conditions(filter: OperationFilter) -> Sequence[ColumnElement[bool]]:
         there = select(tbl.c.id).where(tbl.c.location_key == key_of(filter.location))
         same.append(c.tbl_id == there.scalar_subquery())
     return same
+
+
+ID = bindparam("id", type_=Id)
+NEW_LEASE: dict[str, Any] = {
+    "lease_holder": bindparam("holder"),
+    "lease_token": bindparam("token"),
+    "lease_until": bindparam("until"),
+    "active_slot": bindparam("slot"),
+}
+# The whole condition again: rivals saw the same candidate, and the row may have changed since.
+CLAIM = (
+    update(operation)
+    .where(c.operation_id == ID, IS_READY, exists().where(tbl.c.id == c.tbl_id, IS_SERVED))
+    .values(NEW_LEASE | {"place": bindparam("place"), "update_time": bindparam("now")})
+)
+TAKEN = select(c.place).where(c.place.in_(bindparam("slots", expanding=True)))
+# A holder that has renewed since it was found late is alive: its lease ends later.
+TAKE_OVER = (
+    update(operation)
+    .where(c.operation_id == ID, c.lease_token == bindparam("old_token"), c.lease_until == bindparam("old_until"))
+    .values(NEW_LEASE | {"update_time": bindparam("now")})
+)
+OURS = and_(
+    c.operation_id.in_(bindparam("ids", expanding=True)), c.lease_token.in_(bindparam("tokens", expanding=True))
+)
+RENEW = update(operation).where(OURS).values(lease_until=bindparam("until"))
+RENEWED = select(c.operation_id).where(OURS)
+WON = select(operation).where(c.operation_id == ID, c.lease_token == bindparam("token"))
+HELD = select(operation).where(c.lease_holder == bindparam("holder")).order_by(c.operation_id)
+LATE = select(operation).where(c.lease_until < bindparam("end")).order_by(c.lease_until).limit(bindparam("limit"))
