@@ -7,7 +7,7 @@ from typing import Any
 
 from lakehand.domain.commits import CommitEvent
 from lakehand.domain.errors import Invalid
-from lakehand.rest.commits import catalogs, cloud_events, s3
+from lakehand.rest.commits import catalogs, events, s3
 from lakehand.rest.commits.items import (
     MOST_ENVELOPES,
     MOST_EVENTS,
@@ -30,8 +30,8 @@ def read_request(headers: Mapping[str, str], body: bytes, defaults: Defaults) ->
 
     Within a batch, what is wrong with one event is said in its place.
     """
-    if cloud_events.is_binary(headers):
-        return [cloud_events.read_binary(headers, body, defaults)]
+    if events.is_binary(headers):
+        return [events.read_binary(headers, body, defaults)]
     document = parsed(body)
     found: list[Item] = []
     for item in items_of(document, defaults, 0, is_alone=True):
@@ -84,8 +84,8 @@ def opened(document: Any, defaults: Defaults, depth: int, *, is_alone: bool) -> 
 
 def read_document(document: Document, defaults: Defaults) -> CommitEvent | Item | None:
     """The event that a document is; None if it may be an envelope."""
-    if cloud_events.is_structured(document):
-        return cloud_events.read_structured(document, defaults)
+    if events.is_structured(document):
+        return events.read_structured(document, defaults)
     if s3.is_record(document):
         return s3.read_record(document, defaults)
     if s3.is_bridged(document):

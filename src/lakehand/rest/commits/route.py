@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import APIRouter
 
 from lakehand.rest.commits.answers import CommitsAnswer
-from lakehand.rest.commits.cloud_events import COMMITTED, EXAMPLE, CommitData
+from lakehand.rest.commits.events import COMMITTED, EXAMPLE, CommitData
 from lakehand.rest.commits.items import MOST_EVENTS
 
 PATH = "/api/v1/commits"
