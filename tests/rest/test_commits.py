@@ -21,9 +21,8 @@ from lakehand.domain.access import Caller, Role
 from lakehand.domain.commits import CommitEvent, CommitResult
 from lakehand.domain.errors import Unavailable
 from lakehand.rest import ApiContext
-from lakehand.rest.commits.answers import MOST_REASONS
-from lakehand.rest.commits.events import COMMITTED
-from lakehand.rest.commits.items import MOST_EVENTS
+from lakehand.rest.commits.events import COMMITTED, MOST_EVENTS
+from lakehand.rest.commits.route import MOST_REASONS
 from lakehand.store import SqlStore
 from tests.rest.parts import LOCATION, Listed, add_table, context_over, items, kinds, with_security
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CloudEvents 1.0: our own type, and those of catalogs. The library checks the attributes."""
+"""The shapes of commit events: CloudEvents of our own, notifications of S3, events of Iceberg catalogs."""
 
+import hashlib
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
+from urllib.parse import unquote_plus
 
 from cloudevents.core.base import BaseCloudEvent
 from cloudevents.core.bindings.http import HTTPMessage, from_binary
@@ -11,11 +13,27 @@ from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from lakehand.domain.commits import CommitEvent
+from lakehand.domain.commits import CommitEvent, CommitResult, Outcome
+from lakehand.domain.errors import Invalid
 from lakehand.inputs.fields import Location, Name
-from lakehand.rest.commits import catalogs
-from lakehand.rest.commits.items import Defaults, Document, Item, Unrecognised, ignored, key_of, quote
 
+Document = Mapping[str, Any]
+Item = CommitEvent | CommitResult
+MOST_EVENTS = 1000  # in one request
+MOST_ENVELOPES = 5  # around an event: SQS in a batch, SNS in it, EventBridge in that, ...
+LONGEST_NAME = 250
+SHOWN = 80  # characters of a wrong value that are shown
+CREATED = ("ObjectCreated:", "s3:ObjectCreated:")
+BRIDGED = "Object Created"
+NOT_CREATED = "only written objects are commits"
+S3_TEST = "a test event of S3"
+OBJECT_NAMELESS = "the notification names no bucket or no key"
+LAKEKEEPER = "uri:iceberg-catalog-service:"  # the beginning of its source
+LAKEKEEPER_COMMITS = frozenset({"updateTable", "createTable", "registerTable"})
+POLARIS_COMMITS = frozenset({"AFTER_UPDATE_TABLE", "AFTER_CREATE_TABLE", "AFTER_REGISTER_TABLE"})
+SEPARATOR = "\x1f"  # between the levels of a namespace, where Lakekeeper writes it as in an address
+OTHER_EVENT = "the event of the catalog is no commit"
+TABLE_NAMELESS = "the event of the catalog names no table"
 COMMITTED = "dev.lakehand.table.committed"
 OTHER_TYPE = "the type of the CloudEvent is not known here"
 FORMAT = JSONFormat()
@@ -33,6 +51,126 @@ EXAMPLE: dict[str, Any] = {
     "id": "42",
     "data": {"location": "s3://lake/sales/orders", "format": "delta", "version": 42, "partitions": ["day=2026-11-15"]},
 }
+
+
+class Unrecognised(Invalid):
+    """The document is no event."""
+
+
+class Defaults(NamedTuple):
+    """What the query of the request says for events that do not say it themselves."""
+
+    catalog: str = ""
+    register: frozenset[Any] = frozenset()
+
+
+def key_of(source: str, id: str) -> str:
+    """Short, however long the parts are: many of them are kept."""
+    return hashlib.blake2b(f"{source}\n{id}".encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def text_of(value: object) -> str:
+    """A text that can be stored; empty for everything else."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+
+
+def part_of(document: Document, *keys: str) -> Document:
+    """The object at the end of a path of keys; empty if there is none."""
+    for key in keys:
+        found = document.get(key)
+        document = found if isinstance(found, dict) else {}
+    return document
+
+
+def ignored(reason: str, example: str = "") -> CommitResult:
+    return CommitResult(outcome=Outcome.IGNORED, reason=reason, example=example)
+
+
+def refused(reason: str, example: str = "") -> CommitResult:
+    return CommitResult(outcome=Outcome.REFUSED, reason=reason, example=example)
+
+
+def quote(text: str) -> str:
+    return ascii(text[:SHOWN])
+
+
+def is_test(document: Document) -> bool:
+    """What S3 sends once when a notification is configured."""
+    return document.get("Event") == "s3:TestEvent"
+
+
+def is_record(document: Document) -> bool:
+    return isinstance(document.get("s3"), dict)
+
+
+def read_record(record: Document, defaults: Defaults) -> Item:
+    """Keys are encoded as in a form here: ``day%3D1/a+b``."""
+    if not text_of(record.get("eventName")).startswith(CREATED):
+        return ignored(NOT_CREATED)
+    found = part_of(record, "s3", "object")
+    key = unquote_plus(text_of(found.get("key")))
+    return written(text_of(part_of(record, "s3", "bucket").get("name")), key, found, defaults)
+
+
+def is_bridged(document: Document) -> bool:
+    return document.get("source") == "aws.s3" and isinstance(document.get("detail"), dict)
+
+
+def read_bridged(document: Document, defaults: Defaults) -> Item:
+    """Keys are plain here."""
+    if document.get("detail-type") != BRIDGED:
+        return ignored(NOT_CREATED)
+    found = part_of(document, "detail", "object")
+    bucket = text_of(part_of(document, "detail", "bucket").get("name"))
+    return written(bucket, text_of(found.get("key")), found, defaults)
+
+
+def written(bucket: str, key: str, found: Document, defaults: Defaults) -> Item:
+    """The sequencer tells two writes of one key apart; without one, the event counts as new each time."""
+    if not bucket or not key:
+        return refused(OBJECT_NAMELESS)
+    place = f"s3://{bucket}/{key}"
+    which = text_of(found.get("sequencer")) or text_of(found.get("versionId") or found.get("version-id"))
+    return CommitEvent(
+        key=key_of(place, which) if which else "", object=place, catalog=defaults.catalog, register=defaults.register
+    )
+
+
+def is_lakekeeper(source: str) -> bool:
+    return source.startswith(LAKEKEEPER)
+
+
+def read_lakekeeper(attributes: Mapping[str, Any], defaults: Defaults) -> Item:
+    """It names the table by namespace and name, and its warehouse by an id that only Lakekeeper knows."""
+    if attributes["type"] not in LAKEKEEPER_COMMITS:
+        return ignored(OTHER_EVENT, text_of(attributes["type"])[:80])
+    namespace = text_of(attributes.get("namespace")).replace(SEPARATOR, ".")
+    key = key_of(attributes["source"], attributes["id"])
+    return named(key, defaults.catalog, namespace, text_of(attributes.get("name")), defaults)
+
+
+def is_polaris(document: Document) -> bool:
+    return isinstance(document.get("event_type"), str) and "realm_id" in document
+
+
+def read_polaris(document: Document, defaults: Defaults) -> Item:
+    """As its listener for Kafka writes it. The catalog's name in Polaris need not be its name here."""
+    if document["event_type"] not in POLARIS_COMMITS:
+        return ignored(OTHER_EVENT, document["event_type"][:80])
+    levels = document.get("namespace")
+    namespace = ".".join(map(text_of, levels)) if isinstance(levels, list) else text_of(levels)
+    which = text_of(document.get("event_id"))
+    key = key_of(f"polaris:{text_of(document['realm_id'])}", which) if which else ""
+    catalog = defaults.catalog or text_of(document.get("catalog_name"))
+    return named(key, catalog, namespace, text_of(document.get("table_name")), defaults)
+
+
+def named(key: str, catalog: str, namespace: str, name: str, defaults: Defaults) -> Item:
+    if not name:
+        return refused(TABLE_NAMELESS)
+    return CommitEvent(
+        key=key, catalog=catalog, db_name=namespace, table_name=name, format="iceberg", register=defaults.register
+    )
 
 
 class CommitData(BaseModel):
@@ -90,8 +228,8 @@ def require_id(attributes: Mapping[str, Any]) -> None:
 
 
 def read_event(event: BaseCloudEvent, defaults: Defaults) -> Item:
-    if catalogs.is_lakekeeper(event.get_source()):
-        return catalogs.read_lakekeeper(event.get_attributes(), defaults)
+    if is_lakekeeper(event.get_source()):
+        return read_lakekeeper(event.get_attributes(), defaults)
     if event.get_type() != COMMITTED:
         return ignored(OTHER_TYPE, event.get_type()[:80])
     try:
