@@ -8,8 +8,7 @@ from lakehand.inputs.tables import ChangedTable, FindQuery, HistoryQuery, NewTab
 from lakehand.rpc.context import Call
 from lakehand.rpc.generated import table_pb2
 from lakehand.rpc.generated import tables_pb2 as pb
-from lakehand.rpc.messages import fill, id_of, read
-from lakehand.rpc.shapes import event_message, operation_message, table_message
+from lakehand.rpc.messages import event_message, fill, id_of, operation_message, read, table_message
 
 
 def add_table(call: Call, request: pb.AddTableRequest) -> pb.AddTableResponse:
