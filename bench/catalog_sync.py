@@ -6,10 +6,10 @@ import resource
 import sys
 import time
 
-from lakehand.core.catalog_service import CatalogService, ServedCatalog
-from lakehand.core.plugin_calls.proxies import proxy_of
-from lakehand.core.plugins import Plugins
-from lakehand.core.table_service import TableService
+from lakehand.core.plugins.proxies import proxy_of
+from lakehand.core.plugins.registry import Plugins
+from lakehand.core.services.catalogs import CatalogService, ServedCatalog
+from lakehand.core.services.tables import TableService
 from lakehand.domain.locations import Warehouses
 from lakehand.domain.references import Catalog
 from lakehand.formats.iceberg import IcebergFormat, IcebergProcessFactory

@@ -11,9 +11,9 @@ from pathlib import Path
 from bench.fleet_rows import fill_history, fill_operations, fill_tables
 from bench.report import Figure, print_line
 from bench.whole_pages import Spans, measure_pages, page_figures
-from lakehand.core.fleet_recorder import FleetRecorder
-from lakehand.core.fleet_service import DAY, WEEK, FleetService
+from lakehand.core.loops.cleaning import FleetRecorder
 from lakehand.core.ports import TableFilter
+from lakehand.core.services.fleet import DAY, WEEK, FleetService
 from lakehand.domain.fleet import TableSort, TableState
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.store import SqlStore, open_store

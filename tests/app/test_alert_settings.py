@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lakehand.app.receivers import open_receivers
+from lakehand.app.alerting import open_receivers
 from lakehand.app.settings import Settings, load
 from lakehand.domain.alerts import Severity
 from lakehand.domain.errors import Invalid

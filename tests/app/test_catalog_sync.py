@@ -15,6 +15,8 @@ from lakehand.app import wiring
 from lakehand.app.settings import load
 from lakehand.app.wiring import Service
 from lakehand.core.ports import TableFilter
+from lakehand.core.services.catalog_changes import Absent
+from lakehand.core.services.catalog_listing import named
 from lakehand.domain.tables import Format, Table, TableChanges, TableSpec
 from lakehand.store import migrate
 from tests.formats.paimon.handmade import HandMade, small
@@ -114,7 +116,7 @@ def test_whoever_comes_second_with_an_old_list_takes_nothing_away(service: Servi
     catalog.rename("orders", "purchases")
     service.catalogs.sync("lake")
 
-    service.catalogs.retire([old], service.catalogs.get("lake").catalog)
+    service.catalogs.retire([Absent(old.id, old.name, named(old))], service.catalogs.get("lake").catalog)
 
     assert list(tables(service)) == ["sales.purchases"]
     assert kinds(service).count("table.retired") == 1

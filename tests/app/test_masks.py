@@ -16,7 +16,7 @@ import pytest
 from lakehand.app import wiring
 from lakehand.app.settings import Settings, load
 from lakehand.app.wiring import Service
-from lakehand.core.plugin_calls.proxies import EngineProxy, FormatProxy
+from lakehand.core.plugins.proxies import EngineProxy, FormatProxy
 from lakehand.domain.masks import Masks
 from lakehand.domain.operations import Handle
 from lakehand.domain.references import Catalog, TableReference

@@ -11,7 +11,7 @@ import pytest
 
 from lakehand.app import plugins
 from lakehand.app.plugins import PluginConfig, load
-from lakehand.core.plugins import Plugins
+from lakehand.core.plugins.registry import Plugins
 from lakehand.core.ports import PluginReport
 from lakehand.domain.errors import PluginBroken
 from lakehand.domain.tables import Format

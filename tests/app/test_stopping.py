@@ -11,8 +11,8 @@ import pytest
 from lakehand.app.identity import take_identity
 from lakehand.app.settings import load
 from lakehand.app.wiring import Service
-from lakehand.core.plugin_calls.proxies import proxy_of
-from lakehand.core.plugins import Plugins
+from lakehand.core.plugins.proxies import proxy_of
+from lakehand.core.plugins.registry import Plugins
 from lakehand.domain.instances import InstanceState
 from lakehand.domain.operations import Operation, Status
 from lakehand.domain.tables import TableId, TableSpec

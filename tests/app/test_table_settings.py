@@ -6,8 +6,8 @@ from datetime import datetime, timezone
 import pytest
 
 from lakehand.app.plugins import PluginConfig, load
-from lakehand.core.plugins import Plugins
-from lakehand.core.table_settings import EffectiveSetting, effective_settings
+from lakehand.core.plugins.registry import Plugins
+from lakehand.core.services.table_settings import EffectiveSetting, effective_settings
 from lakehand.domain.tables import Format, Table, TableId, TableSpec
 
 NOW = datetime(2026, 11, 17, tzinfo=timezone.utc)

@@ -12,8 +12,8 @@ from lakehand.app.local_tokens import local_tokens
 from lakehand.app.server import check_access, warn_if_open
 from lakehand.app.settings import Settings
 from lakehand.app.wiring import Service
-from lakehand.core.access_service import AccessService
 from lakehand.core.ports import AuditFilter
+from lakehand.core.services.access import AccessService
 from lakehand.domain.access import Role
 from lakehand.domain.errors import Invalid
 from lakehand.store import SqlStore, open_store

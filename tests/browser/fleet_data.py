@@ -14,7 +14,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from lakehand.core.audit_trail import AuditTrail
+from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.domain.access import Caller, Role
 from lakehand.domain.audit import AuditRequest
 from lakehand.domain.errors import Forbidden

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from lakehand.core.alert_sender import Receiver
-from lakehand.core.alert_service import AlertService
+from lakehand.core.loops.alert_sender import Receiver
+from lakehand.core.services.alerts import AlertService
 from lakehand.store import SqlStore
 from tests.alerters.mailboxes import Mailbox
 from tests.cli.conftest import Run, answer

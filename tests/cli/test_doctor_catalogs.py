@@ -13,10 +13,7 @@ from typing import Any
 import pytest
 
 from lakehand.app.settings import Settings, load
-from lakehand.cli.catalog_checks import hint, told
-from lakehand.cli.check_results import CheckResult
-from lakehand.cli.checks import run_checks
-from lakehand.cli.class_checks import named_classes
+from lakehand.cli.checks import CheckResult, hint, named_classes, run_checks, told
 from lakehand.domain.references import Catalog
 from lakehand.domain.tables import Format, TableSpec
 from lakehand.formats.hudi.locks import PROVIDER, S3_CLIENT, STORAGE_PROVIDER

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from lakehand.cli.errors import CommandFailed
-from lakehand.cli.history import history_view, letters_of, start_of
-from lakehand.cli.plots import Plot
+from lakehand.cli.history import Plot, history_view, letters_of, start_of
 from lakehand.client import Document
 from lakehand.domain.health import HealthPoint
 from lakehand.output import SafeConsole

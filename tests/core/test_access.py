@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from lakehand.core import access_service
-from lakehand.core.access_service import AccessService
-from lakehand.core.audit_trail import AuditTrail, Refusals
-from lakehand.core.ports import AuditFilter
-from lakehand.core.requests.tokens import PREFIX, TokenRequests
-from lakehand.core.token_verifier import Verified
+from lakehand.core.ports import AuditFilter, Verified
+from lakehand.core.services import access as access_service
+from lakehand.core.services.access import AccessService
+from lakehand.core.services.audit_trail import AuditTrail, Refusals
+from lakehand.core.services.requests.tokens import PREFIX, TokenRequests
 from lakehand.domain.access import Caller, Role
 from lakehand.domain.audit import AuditRequest
 from lakehand.domain.errors import Conflict, Forbidden, Invalid, NotFound

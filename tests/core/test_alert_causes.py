@@ -3,7 +3,7 @@
 
 from datetime import datetime, timedelta, timezone
 
-from lakehand.core.alert_causes import (
+from lakehand.core.loops.alerts import (
     EngineHistory,
     disk_causes,
     lost_cause,

@@ -13,9 +13,9 @@ import pytest
 from sqlalchemy import select
 
 from lakehand.alerters.webhook import WebhookAlerter
-from lakehand.core.alert_monitor import AlertMonitor
-from lakehand.core.alert_sender import AlertSender, Receiver
-from lakehand.core.plugin_calls.pools import WorkerPools
+from lakehand.core.loops.alert_sender import AlertSender, Receiver
+from lakehand.core.loops.alerts import AlertMonitor
+from lakehand.core.plugins.pools import WorkerPools
 from lakehand.domain.alerts import AlertRules
 from lakehand.domain.operations import InstanceId, Status
 from lakehand.observe.metrics import PrometheusMetrics

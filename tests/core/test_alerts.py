@@ -16,11 +16,10 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from lakehand.core.alert_causes import AlertLimits
-from lakehand.core.alert_monitor import AlertMonitor
-from lakehand.core.alert_sender import AlertSender, Receiver
-from lakehand.core.loop import Loop
-from lakehand.core.plugin_calls.pools import WorkerPools
+from lakehand.core.loops.alert_sender import AlertSender, Receiver
+from lakehand.core.loops.alerts import AlertLimits, AlertMonitor
+from lakehand.core.loops.loop import Loop
+from lakehand.core.plugins.pools import WorkerPools
 from lakehand.domain.alerts import AlertRules
 from lakehand.domain.errors import Unavailable
 from lakehand.domain.operations import InstanceId, NewOperation, Status

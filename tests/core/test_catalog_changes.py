@@ -4,8 +4,8 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 
-from lakehand.core.catalog_changes import Absent, CatalogChanges, changes_of
-from lakehand.core.catalog_listing import Listing, named
+from lakehand.core.services.catalog_changes import Absent, CatalogChanges, changes_of
+from lakehand.core.services.catalog_listing import Listing, named
 from lakehand.domain.references import TableReference
 from lakehand.domain.tables import Format, Table, TableId, TableSpec
 from tests.kit.sentences import Sentences

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lakehand.core.cpu_share import LONGEST_REST, MOST, SHARE, CpuShare
-from lakehand.core.loop import Loop
-from lakehand.core.plugin_calls.pools import WorkerPools
+from lakehand.core.loops.loop import Loop
+from lakehand.core.plugins.pools import WorkerPools
 from lakehand.domain.notifications import Notification
 from tests.core.world import Counting, World
 

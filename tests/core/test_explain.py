@@ -3,7 +3,7 @@
 
 from datetime import timedelta
 
-from lakehand.core.explain import ActionExplanation, Explainer, Explanation
+from lakehand.core.services.explain import ActionExplanation, Explainer, Explanation
 from lakehand.domain.notifications import Notification
 from lakehand.domain.processes import Skip
 from lakehand.domain.tables import TableChanges, TableId

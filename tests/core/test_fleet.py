@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lakehand.core.fleet_recorder import FleetRecorder
-from lakehand.core.fleet_service import DAY, HOUR, WEEK, FleetService, step_of
+from lakehand.core.loops.cleaning import FleetRecorder
+from lakehand.core.services.fleet import DAY, HOUR, WEEK, FleetService, step_of
 from lakehand.domain.fleet import POINT_EVERY, OperationHour, QueueState, TableState
 from lakehand.domain.operations import AttemptEnd, Handle, Status
 from lakehand.observe.metrics import PrometheusMetrics

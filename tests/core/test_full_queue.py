@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lakehand.core import dispatcher
-from lakehand.core.explain import ActionExplanation, Explainer
+from lakehand.core.loops import dispatcher
+from lakehand.core.services.explain import ActionExplanation, Explainer
 from lakehand.domain.errors import Unavailable
 from lakehand.domain.operations import NewOperation, Operation, Status
 from lakehand.domain.processes import Instant, Skip, TableProcess

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from lakehand.core.plugin_calls.pools import WorkerPools
-from lakehand.core.plugin_calls.proxies import proxy_of
+from lakehand.core.plugins.pools import WorkerPools
+from lakehand.core.plugins.proxies import proxy_of
 from lakehand.domain.operations import Operation, Status
 from lakehand.domain.references import TableReference
 from lakehand.domain.tables import Table

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from lakehand.core.health_reader import SHARE, HealthReader, shared_numbers
-from lakehand.core.plugin_calls.pools import WorkerPools
+from lakehand.core.plugins.health_reader import SHARE, HealthReader, shared_numbers
+from lakehand.core.plugins.pools import WorkerPools
 from lakehand.domain.errors import Unavailable
 from lakehand.domain.health import MOST_POINTS, HealthPoint
 from lakehand.domain.operations import Status
@@ -44,7 +44,7 @@ def writes(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 @pytest.fixture(autouse=True)
 def counting_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine the pause after a reading would hide the next one."""
-    monkeypatch.setattr("lakehand.core.health_reader.SHARE", 0)
+    monkeypatch.setattr("lakehand.core.plugins.health_reader.SHARE", 0)
 
 
 def files_of(world: World, table: Table) -> list[object]:
@@ -276,7 +276,7 @@ def test_numbers_that_come_late_are_stored_with_a_later_transaction(
     threads: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, gate = threads, threading.Event()
-    monkeypatch.setattr("lakehand.core.health_reader.LATE", 0.0)
+    monkeypatch.setattr("lakehand.core.plugins.health_reader.LATE", 0.0)
     odd_numbers(world, lambda: {"files": 1} if gate.wait(30) else {})
     table = world.add_table()
     world.coordinator.run_once()
@@ -331,7 +331,7 @@ def test_the_newest_of_two_points_that_wait_is_stored(world: World) -> None:
 def test_a_table_that_is_slow_to_count_is_counted_a_hundredth_of_the_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lakehand.core.health_reader.SHARE", SHARE)
+    monkeypatch.setattr("lakehand.core.plugins.health_reader.SHARE", SHARE)
     now, reads = [1000.0], []
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
 
@@ -353,7 +353,7 @@ def test_a_table_that_is_slow_to_count_is_counted_a_hundredth_of_the_time(
 
 def test_too_many_snapshots_do_not_wait_for_their_numbers(threads: World, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = threading.Event()
-    monkeypatch.setattr("lakehand.core.health_reader.FULL_WAIT", 0.001)
+    monkeypatch.setattr("lakehand.core.plugins.health_reader.FULL_WAIT", 0.001)
     snapshot = OddSnapshot(lambda: {"files": 1} if gate.wait(30) else {})
     tables = [threads.add_table(f"t{number}") for number in range(40)]
     for table in tables:

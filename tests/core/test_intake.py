@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakehand.core.intake import Receipt
-from lakehand.core.intake_cache import IntakeCache
+from lakehand.core.intake.notifications import IntakeCache, Receipt
 from lakehand.core.rate_limits import RateLimiter
 from lakehand.domain.actions import Action, actions
 from lakehand.domain.notifications import Notification

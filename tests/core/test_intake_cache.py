@@ -3,7 +3,7 @@
 
 from datetime import timedelta
 
-from lakehand.core.intake_cache import IntakeCache
+from lakehand.core.intake.notifications import IntakeCache
 from tests.core.world import NOON, World
 
 HOUR = timedelta(hours=1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakehand.core.loop import Loop
+from lakehand.core.loops.loop import Loop
 from tests.core.world import Counting
 
 TIMEOUT = 30.0

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from lakehand.core.engine_supervisor import EngineSupervisor
-from lakehand.core.plugins import Plugins
+from lakehand.core.loops.engine_supervisor import EngineSupervisor
+from lakehand.core.plugins.registry import Plugins
 from lakehand.domain.errors import Unavailable
 from lakehand.domain.operations import InstanceId, Status
 from lakehand.domain.processes import Drop, Failure, Skip

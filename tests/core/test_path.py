@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from lakehand.core.plugins.runtimes import KEEP_SNAPSHOTS, MOST_SNAPSHOTS, SnapshotCache
 from lakehand.core.ports import TableFilter
-from lakehand.core.runtimes import KEEP_SNAPSHOTS, MOST_SNAPSHOTS, SnapshotCache
 from lakehand.domain.notifications import Notification
 from lakehand.domain.operations import Status
 from lakehand.domain.tables import Table, TableId

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from lakehand.core.plugin_calls.breakers import MOST_ABANDONED, MOST_HUNG, CircuitBreaker
-from lakehand.core.plugin_calls.pools import WorkerPools, call_plugin, own_code
-from lakehand.core.plugin_calls.proxies import anything
+from lakehand.core.plugins.breakers import MOST_ABANDONED, MOST_HUNG, CircuitBreaker
+from lakehand.core.plugins.pools import WorkerPools, call_plugin, own_code
+from lakehand.core.plugins.proxies import anything
 from lakehand.domain.errors import PluginBroken, PluginStuck
 from tests.core.waiting import TIMEOUT, a_while_later, eventually
 from tests.kit.sentences import SECONDS, TIME, Sentences

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from lakehand.core.plugin_calls.proxies import check_snapshot
+from lakehand.core.plugins.proxies import check_snapshot
 from lakehand.domain.errors import PluginBroken
 from tests.kit.sentences import Sentences
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from lakehand.core.plugin_calls.pools import WorkerPools
-from lakehand.core.prober import FEW
+from lakehand.core.loops.prober import FEW
+from lakehand.core.plugins.pools import WorkerPools
 from lakehand.domain.references import TableReference
 from lakehand.domain.schedules import Schedule
 from lakehand.domain.tables import Table
@@ -116,7 +116,7 @@ def test_two_instances_probe_a_table_once(world: World, table: Table) -> None:
 
 
 def test_a_full_batch_is_not_the_last(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lakehand.core.prober.BATCH", 2)
+    monkeypatch.setattr("lakehand.core.loops.prober.BATCH", 2)
     tables = [world.add_table(f"t{n}") for n in range(5)]
     world.coordinator.run_once()
     world.clock.pass_by(minutes=11)

@@ -3,7 +3,7 @@
 
 import asyncio
 
-from lakehand.core.readiness import ReadinessCheck
+from lakehand.core.services.readiness import ReadinessCheck
 
 
 def test_somebody_who_asks_again_at_once_takes_no_answer_from_the_others() -> None:

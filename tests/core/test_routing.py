@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from lakehand.core.explain import Explainer
-from lakehand.core.plugin_calls.proxies import proxy_of
+from lakehand.core.plugins.proxies import proxy_of
+from lakehand.core.services.explain import Explainer
 from lakehand.domain.operations import Status
 from lakehand.domain.processes import Instant, TableProcess
 from lakehand.domain.routing import ESTIMATE

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lakehand.core.alert_causes import table_causes
-from lakehand.core.explain import Explainer
+from lakehand.core.loops.alerts import table_causes
+from lakehand.core.services.explain import Explainer
 from lakehand.domain.errors import Conflict
 from lakehand.domain.operations import Operation, Status
 from lakehand.domain.processes import Instant, Json

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lakehand.core.dispatcher import InFlight
-from lakehand.core.plugin_calls.pools import WaitGroup
+from lakehand.core.loops.dispatcher import InFlight
+from lakehand.core.plugins.pools import WaitGroup
 from lakehand.domain.notifications import Notification
 from lakehand.domain.operations import Operation, Status
 from lakehand.domain.processes import Skip, TableProcess

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from lakehand.app.wiring import THREADS
-from lakehand.core.explain import Explainer
-from lakehand.core.plugin_calls.breakers import MOST_TABLES, CircuitBreaker
-from lakehand.core.plugin_calls.pools import WorkerPools, call_plugin
-from lakehand.core.plugin_calls.proxies import anything
+from lakehand.core.plugins.breakers import MOST_TABLES, CircuitBreaker
+from lakehand.core.plugins.pools import WorkerPools, call_plugin
+from lakehand.core.plugins.proxies import anything
+from lakehand.core.services.explain import Explainer
 from lakehand.domain.errors import PluginStuck
 from lakehand.domain.operations import Status
 from lakehand.domain.tables import Table

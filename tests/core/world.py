@@ -6,26 +6,26 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from lakehand.core.completer import Completer
-from lakehand.core.coordinator import Coordinator
-from lakehand.core.dispatcher import Dispatcher
-from lakehand.core.draining import Drain, DrainService
-from lakehand.core.health_reader import HealthReader
-from lakehand.core.intake import Intake
-from lakehand.core.monitor import Monitor
-from lakehand.core.operation_service import OperationService
+from lakehand.core.intake.notifications import Intake
+from lakehand.core.loops.completer import Completer
+from lakehand.core.loops.coordinator import Coordinator
+from lakehand.core.loops.dispatcher import Dispatcher
+from lakehand.core.loops.draining import Drain, DrainService
+from lakehand.core.loops.monitor import Monitor
+from lakehand.core.loops.prober import Prober
+from lakehand.core.loops.rescuer import Rescuer
+from lakehand.core.loops.telemetry import NoObserver, RunObserver
 from lakehand.core.overlaps import unresolved
-from lakehand.core.plugin_calls.pools import Task, WorkerPools
-from lakehand.core.plugin_calls.proxies import proxy_of
-from lakehand.core.plugins import Plugins
+from lakehand.core.plugins.health_reader import HealthReader
+from lakehand.core.plugins.pools import Task, WorkerPools
+from lakehand.core.plugins.proxies import proxy_of
+from lakehand.core.plugins.recovery import Recovery
+from lakehand.core.plugins.registry import Plugins
+from lakehand.core.plugins.runtimes import Runtimes
 from lakehand.core.ports import Store
-from lakehand.core.prober import Prober
 from lakehand.core.rate_limits import RateLimiter
-from lakehand.core.recovery import Recovery
-from lakehand.core.rescuer import Rescuer
-from lakehand.core.runtimes import Runtimes
-from lakehand.core.table_service import TableService
-from lakehand.core.telemetry import NoObserver, RunObserver
+from lakehand.core.services.operations import OperationService
+from lakehand.core.services.tables import TableService
 from lakehand.domain.actions import Action
 from lakehand.domain.boundaries import Boundary
 from lakehand.domain.locations import Warehouses

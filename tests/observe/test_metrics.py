@@ -10,8 +10,7 @@ from lakehand.domain.actions import Action
 from lakehand.domain.operations import Operation, OperationId, Status
 from lakehand.domain.processes import Instant, Json, TableProcess
 from lakehand.domain.tables import Format, TableId
-from lakehand.observe.label_limiter import MOST_VALUES
-from lakehand.observe.metrics import PrometheusMetrics
+from lakehand.observe.metrics import MOST_VALUES, PrometheusMetrics
 
 SECOND = timedelta(seconds=1)
 NOON = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)

@@ -13,7 +13,7 @@ from pydantic import SecretStr, ValidationError
 
 from lakehand.app.telemetry import build_telemetry
 from lakehand.app.telemetry_settings import TelemetrySettings
-from lakehand.core.telemetry import Telemetry
+from lakehand.core.loops.telemetry import Telemetry
 from lakehand.domain.notifications import Notification
 from lakehand.domain.operations import Operation, Status
 from lakehand.domain.tables import Table

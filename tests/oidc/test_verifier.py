@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm
 
-from lakehand.core.token_verifier import NoVerifier, TokenVerifier
+from lakehand.core.ports import NoVerifier, TokenVerifier
 from lakehand.domain.access import Role
 from lakehand.oidc import OidcVerifier, looks_like_jwt
 from tests.oidc.issuers import TestIssuer, key, public

@@ -19,22 +19,22 @@ from lakehand.app.bounded_http import bounded_http
 from lakehand.app.certificates import Certificates
 from lakehand.app.connections import Bounds, Connections
 from lakehand.app.tls import HSTS, bounded_https
-from lakehand.core.access_service import AccessService
-from lakehand.core.alert_service import AlertService
-from lakehand.core.catalog_service import CatalogService, ServedCatalog
-from lakehand.core.commit_intake import CommitIntake
-from lakehand.core.draining import Drain, DrainService
-from lakehand.core.explain import Explainer
-from lakehand.core.fleet_service import FleetService
-from lakehand.core.health_service import HealthService
-from lakehand.core.intake import Intake
-from lakehand.core.operation_service import OperationService
-from lakehand.core.plugins import Plugins
+from lakehand.core.intake.commit_events import CommitIntake
+from lakehand.core.intake.notifications import Intake
+from lakehand.core.loops.draining import Drain, DrainService
+from lakehand.core.plugins.registry import Plugins
 from lakehand.core.ports import PluginReport
 from lakehand.core.rate_limits import RateLimiter
-from lakehand.core.requests import Requests
-from lakehand.core.table_service import TableService
-from lakehand.core.table_settings import effective_settings
+from lakehand.core.services.access import AccessService
+from lakehand.core.services.alerts import AlertService
+from lakehand.core.services.catalogs import CatalogService, ServedCatalog
+from lakehand.core.services.explain import Explainer
+from lakehand.core.services.fleet import FleetService
+from lakehand.core.services.health import HealthService
+from lakehand.core.services.operations import OperationService
+from lakehand.core.services.requests import Requests
+from lakehand.core.services.table_settings import effective_settings
+from lakehand.core.services.tables import TableService
 from lakehand.domain.actions import Action
 from lakehand.domain.alerts import AlertChanges, AlertId, AlertKind, AlertRules, Cause
 from lakehand.domain.locations import Warehouses

@@ -7,8 +7,8 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from lakehand.core.alert_sender import Receiver
-from lakehand.core.alert_service import AlertService
+from lakehand.core.loops.alert_sender import Receiver
+from lakehand.core.services.alerts import AlertService
 from lakehand.domain.alerts import AlertChanges, AlertKind, AlertRules
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 
-from lakehand.core import catalog_listing, catalog_service
-from lakehand.core.catalog_service import CatalogService
+from lakehand.core.services import catalog_listing
+from lakehand.core.services import catalogs as catalog_service
+from lakehand.core.services.catalogs import CatalogService
 from lakehand.domain.references import Catalog, TableReference
 from lakehand.domain.tables import Table
 from lakehand.rest import ApiContext

@@ -8,9 +8,7 @@ import pytest
 
 from lakehand.domain.commits import CommitEvent, CommitResult, Outcome
 from lakehand.domain.errors import Invalid
-from lakehand.rest.commits import s3
-from lakehand.rest.commits.catalogs import OTHER
-from lakehand.rest.commits.items import Defaults, Item
+from lakehand.rest.commits.events import NOT_CREATED, OTHER_EVENT, S3_TEST, Defaults, Item
 from lakehand.rest.commits.reading import CONFIRM, read_request
 
 OBJECT = "s3://lake/a b/day=1/_delta_log/00000000000000000001.json"
@@ -80,12 +78,12 @@ def test_one_write_has_one_key_in_all_envelopes_and_another_write_another() -> N
 @pytest.mark.parametrize(
     ("document", "reason"),
     [
-        ({"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": "lake"}, s3.TEST),
-        (sns({"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": "lake"}), s3.TEST),
+        ({"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": "lake"}, S3_TEST),
+        (sns({"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": "lake"}), S3_TEST),
         ({"Type": "SubscriptionConfirmation", "SubscribeURL": "http://127.0.0.1:1/", "TopicArn": "t"}, CONFIRM),
         ({"Type": "UnsubscribeConfirmation", "SubscribeURL": "http://127.0.0.1:1/"}, CONFIRM),
-        ({**RECORD, "eventName": "ObjectRemoved:Delete"}, s3.NOT_CREATED),
-        ({**BRIDGED, "detail-type": "Object Deleted"}, s3.NOT_CREATED),
+        ({**RECORD, "eventName": "ObjectRemoved:Delete"}, NOT_CREATED),
+        ({**BRIDGED, "detail-type": "Object Deleted"}, NOT_CREATED),
     ],
 )
 def test_what_is_no_commit_is_ignored_and_no_link_is_followed(document: Any, reason: str) -> None:
@@ -158,4 +156,4 @@ def test_other_events_of_catalogs_are_ignored(document: Any) -> None:
     [found] = read(document)
 
     assert isinstance(found, CommitResult)
-    assert (found.outcome, found.reason) == (Outcome.IGNORED, OTHER)
+    assert (found.outcome, found.reason) == (Outcome.IGNORED, OTHER_EVENT)

@@ -15,16 +15,14 @@ from typing import Any, ClassVar
 import httpx
 import pytest
 
-from lakehand.core.commit_intake import CommitIntake
-from lakehand.core.commit_results import OUTSIDE, REPEATED, UNKNOWN
-from lakehand.core.token_verifier import Verified
+from lakehand.core.intake.commit_events import OUTSIDE, REPEATED, UNKNOWN, CommitIntake
+from lakehand.core.ports import Verified
 from lakehand.domain.access import Caller, Role
 from lakehand.domain.commits import CommitEvent, CommitResult
 from lakehand.domain.errors import Unavailable
 from lakehand.rest import ApiContext
-from lakehand.rest.commits.answers import MOST_REASONS
-from lakehand.rest.commits.cloud_events import COMMITTED
-from lakehand.rest.commits.items import MOST_EVENTS
+from lakehand.rest.commits.events import COMMITTED, MOST_EVENTS
+from lakehand.rest.commits.route import MOST_REASONS
 from lakehand.store import SqlStore
 from tests.rest.parts import LOCATION, Listed, add_table, context_over, items, kinds, with_security
 

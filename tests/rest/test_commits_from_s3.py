@@ -10,9 +10,8 @@ import boto3
 import httpx
 import pytest
 
-from lakehand.core.commit_intake import CommitIntake
-from lakehand.core.commit_results import NOT_A_COMMIT
-from lakehand.core.plugins import Plugins
+from lakehand.core.intake.commit_events import NOT_A_COMMIT, CommitIntake
+from lakehand.core.plugins.registry import Plugins
 from lakehand.domain.actions import Action
 from lakehand.domain.tables import TableSpec
 from lakehand.formats.delta.table import DeltaFormat
@@ -21,7 +20,7 @@ from lakehand.formats.iceberg.table import IcebergFormat
 from lakehand.formats.lance.table import LanceFormat
 from lakehand.formats.paimon.table import PaimonFormat
 from lakehand.rest import ApiContext
-from lakehand.rest.commits.s3 import TEST
+from lakehand.rest.commits.events import S3_TEST
 from lakehand.spi import TableFormat
 from lakehand.store import SqlStore
 from tests import small_tables
@@ -127,7 +126,7 @@ def test_notifications_in_a_queue_name_every_table_and_its_data_files_are_ignore
     }  # fmt: skip
     assert min(found["hudi"][0], found["hudi_v6"][0]) >= COMMITS
     assert min(ignored for _, ignored in found.values()) >= COMMITS
-    assert reasons == {NOT_A_COMMIT, TEST}
+    assert reasons == {NOT_A_COMMIT, S3_TEST}
     assert all(table["notified_at"] for table in client.get("/api/v1/tables").json()["items"])
 
 

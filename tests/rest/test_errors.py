@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import httpx
 import pytest
 
-from lakehand.core.explain import Explainer, Explanation
+from lakehand.core.services.explain import Explainer, Explanation
 from lakehand.domain.errors import PluginBroken, Unavailable
 from lakehand.domain.tables import TableId
 from lakehand.rest import ApiContext

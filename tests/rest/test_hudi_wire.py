@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import httpx
 import pytest
 
-from lakehand.core.intake import Intake, Receipt
+from lakehand.core.intake.notifications import Intake, Receipt
 from lakehand.domain.errors import Unavailable
 from lakehand.domain.notifications import Notification, RefusedNotification
 from lakehand.rest import ApiContext

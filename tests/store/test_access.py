@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
-from lakehand.core.audit_trail import AuditTrail
 from lakehand.core.ports import AuditFilter
+from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.domain.access import Caller, Role
 from lakehand.domain.audit import AuditAnswer, AuditRequest
 from lakehand.domain.errors import NotFound, Unavailable

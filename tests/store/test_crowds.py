@@ -11,10 +11,10 @@ import pytest
 from sqlalchemy import event as listening
 from sqlalchemy import insert, select
 
-from lakehand.core.explain import Explainer
-from lakehand.core.operation_service import BATCH, OperationService
-from lakehand.core.plugins import Plugins
-from lakehand.core.table_service import TableService
+from lakehand.core.plugins.registry import Plugins
+from lakehand.core.services.explain import Explainer
+from lakehand.core.services.operations import BATCH, OperationService
+from lakehand.core.services.tables import TableService
 from lakehand.domain.errors import Conflict
 from lakehand.domain.locations import Warehouses
 from lakehand.domain.notifications import InboxRow
@@ -136,7 +136,8 @@ def counting(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cost]
     def count(*_: Any) -> None:
         cost.statements += 1
 
-    monkeypatch.setattr("lakehand.store.operation_reads.to_operation", count_row)
+    monkeypatch.setattr("lakehand.store.operations.to_operation", count_row)
+    monkeypatch.setattr("lakehand.store.operation_rows.to_operation", count_row)  # of candidates
     engine = store.operations.database.engine
     listening.listen(engine, "before_cursor_execute", count)
     yield cost

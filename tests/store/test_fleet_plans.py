@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from lakehand.core.fleet_recorder import FleetRecorder
-from lakehand.core.fleet_service import FleetService
+from lakehand.core.loops.cleaning import FleetRecorder
 from lakehand.core.ports import TableFilter
+from lakehand.core.services.fleet import FleetService
 from lakehand.domain.fleet import TableSort, TableState
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.store import SqlStore, open_store

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from lakehand.core.health_service import HealthService
-from lakehand.core.history_cleaner import HistoryCleaner
+from lakehand.core.loops.cleaning import HistoryCleaner
 from lakehand.core.ports import Store
+from lakehand.core.services.health import HealthService
 from lakehand.domain.errors import LeaseLost
 from lakehand.domain.health import MOST_POINTS, HealthPoint
 from lakehand.domain.operations import Status

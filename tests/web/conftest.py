@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from lakehand.core.fleet_service import FleetService
-from lakehand.core.table_settings import effective_settings
+from lakehand.core.services.fleet import FleetService
+from lakehand.core.services.table_settings import effective_settings
 from lakehand.domain.tables import Format, TableSpec
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore, open_store

@@ -8,9 +8,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from lakehand.domain.operations import Attempt, Handle, InstanceId, OperationId
-from lakehand.web.charts import Annotation, Chart, Series
+from lakehand.web.charts import WIDTH, Annotation, Axis, Chart, Series, timeline
 from lakehand.web.texts import ago, brief, number, shown, span
-from lakehand.web.timeline import WIDTH, Axis, timeline
 
 NOON = datetime(2026, 11, 17, 12, tzinfo=timezone.utc)
 

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, SecretStr
 
 from lakehand.app.secrets import check_secret
 from lakehand.app.setting_types import Duration, Texts, Words, setting
-from lakehand.core.alert_causes import AlertLimits
+from lakehand.core.loops.alerts import AlertLimits
 from lakehand.domain.alerts import AlertRules, QuietHours, Route, Severity
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from lakehand.app import wiring
 from lakehand.app.home import owner_only_files
 from lakehand.app.settings import Settings
-from lakehand.core.access_service import AccessService
-from lakehand.core.audit_trail import AuditTrail
-from lakehand.core.requests.tokens import TokenRequests
+from lakehand.core.services.access import AccessService
+from lakehand.core.services.audit_trail import AuditTrail
+from lakehand.core.services.requests.tokens import TokenRequests
 from lakehand.domain.access import Caller, Role
 from lakehand.store import migrate, open_store
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from lakehand.core.plugin_calls.proxies import proxy_of
-from lakehand.core.plugins import Plugins
+from lakehand.core.plugins.proxies import proxy_of
+from lakehand.core.plugins.registry import Plugins
 from lakehand.core.ports import PairReport, PluginReport
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import PluginBroken

@@ -11,7 +11,7 @@ import lakehand
 from lakehand.app.certificates import Certificates
 from lakehand.app.settings import Settings
 from lakehand.app.wiring import Service
-from lakehand.core.table_settings import effective_settings
+from lakehand.core.services.table_settings import effective_settings
 
 if TYPE_CHECKING:
     from lakehand.rpc import RpcContext, RpcServer

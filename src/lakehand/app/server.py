@@ -21,7 +21,7 @@ from lakehand.app.http_server import BACKLOG, AnnouncedServer, http_config, open
 from lakehand.app.rpc_server import listen_for_rpc, rpc_context
 from lakehand.app.settings import Settings
 from lakehand.app.wiring import Service
-from lakehand.core.table_settings import effective_settings
+from lakehand.core.services.table_settings import effective_settings
 from lakehand.domain.errors import Invalid, Unavailable
 from lakehand.observe import logs
 from lakehand.rest import ApiContext, Security, ServiceInfo

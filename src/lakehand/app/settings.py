@@ -20,8 +20,8 @@ from lakehand.app.secrets import check_writer_secret, checked_tokens, read_token
 from lakehand.app.setting_types import Duration, Texts, Words, setting
 from lakehand.app.storage_settings import StorageSettings, is_in_s3
 from lakehand.app.telemetry_settings import TelemetrySettings
-from lakehand.core.catalog_service import ServedCatalog
-from lakehand.core.plugins import Plugins
+from lakehand.core.plugins.registry import Plugins
+from lakehand.core.services.catalogs import ServedCatalog
 from lakehand.domain.actions import actions
 from lakehand.domain.errors import Invalid
 from lakehand.domain.masks import Masks, odd_parts_of, secrets_in, secrets_in_address

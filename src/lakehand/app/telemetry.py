@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import lakehand
 from lakehand.app.telemetry_settings import TelemetrySettings
+from lakehand.core.loops.telemetry import RunSink, Telemetry
 from lakehand.core.ports import Store
-from lakehand.core.telemetry import RunSink, Telemetry
 from lakehand.domain.errors import Invalid
 
 HOW = "install it with: pip install 'lakehand[telemetry]'"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lakehand.app.oidc_settings import OidcSettings
 from lakehand.app.settings import Settings
-from lakehand.core.token_verifier import NoVerifier, TokenVerifier
+from lakehand.core.ports import NoVerifier, TokenVerifier
 from lakehand.domain.access import RESERVED, Role
 from lakehand.domain.errors import Invalid
 

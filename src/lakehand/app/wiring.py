@@ -21,36 +21,34 @@ from lakehand.app.recognition import recogniser
 from lakehand.app.settings import Settings
 from lakehand.app.telemetry import build_telemetry
 from lakehand.app.verifier import build_verifier
-from lakehand.core.access_service import AccessService
-from lakehand.core.catalog_service import CatalogService
-from lakehand.core.commit_intake import CommitIntake
-from lakehand.core.completer import Completer
-from lakehand.core.coordinator import Coordinator
 from lakehand.core.cpu_share import CpuShare
-from lakehand.core.dispatcher import Dispatcher
-from lakehand.core.draining import Drain, DrainService
-from lakehand.core.engine_supervisor import EngineSupervisor
-from lakehand.core.explain import Explainer
-from lakehand.core.fleet_recorder import FleetRecorder
-from lakehand.core.fleet_service import FleetService
-from lakehand.core.health_reader import HealthReader
-from lakehand.core.health_service import HealthService
-from lakehand.core.history_cleaner import HistoryCleaner
-from lakehand.core.intake import Intake
-from lakehand.core.intake_cache import IntakeCache
-from lakehand.core.loop import Loop
-from lakehand.core.monitor import Monitor
-from lakehand.core.operation_service import OperationService
-from lakehand.core.plugin_calls.pools import WorkerPools
-from lakehand.core.plugins import Plugins
+from lakehand.core.intake.commit_events import CommitIntake
+from lakehand.core.intake.notifications import Intake, IntakeCache
+from lakehand.core.loops.cleaning import FleetRecorder, HistoryCleaner
+from lakehand.core.loops.completer import Completer
+from lakehand.core.loops.coordinator import Coordinator
+from lakehand.core.loops.dispatcher import Dispatcher
+from lakehand.core.loops.draining import Drain, DrainService
+from lakehand.core.loops.engine_supervisor import EngineSupervisor
+from lakehand.core.loops.loop import Loop
+from lakehand.core.loops.monitor import Monitor
+from lakehand.core.loops.prober import Prober
+from lakehand.core.loops.rescuer import Rescuer
+from lakehand.core.plugins.health_reader import HealthReader
+from lakehand.core.plugins.pools import WorkerPools
+from lakehand.core.plugins.recovery import Recovery
+from lakehand.core.plugins.registry import Plugins
+from lakehand.core.plugins.runtimes import Runtimes
 from lakehand.core.ports import PluginReport, Store
-from lakehand.core.prober import Prober
 from lakehand.core.rate_limits import RateLimiter
-from lakehand.core.recovery import Recovery
-from lakehand.core.requests import Requests
-from lakehand.core.rescuer import Rescuer
-from lakehand.core.runtimes import Runtimes
-from lakehand.core.table_service import TableService
+from lakehand.core.services.access import AccessService
+from lakehand.core.services.catalogs import CatalogService
+from lakehand.core.services.explain import Explainer
+from lakehand.core.services.fleet import FleetService
+from lakehand.core.services.health import HealthService
+from lakehand.core.services.operations import OperationService
+from lakehand.core.services.requests import Requests
+from lakehand.core.services.tables import TableService
 from lakehand.domain.instances import InstanceState
 from lakehand.formats.hudi.notifications import HudiNotifications
 from lakehand.observe.metrics import PrometheusMetrics

@@ -11,7 +11,7 @@ from lakehand.cli.options import AsJson, Config, Database, Home, Warehouse, load
 from lakehand.output import data, join, stdout_console
 
 if TYPE_CHECKING:
-    from lakehand.cli.check_results import CheckResult
+    from lakehand.cli.checks import CheckResult
 
 
 def line(result: "CheckResult") -> Text:

@@ -19,7 +19,7 @@ from lakehand.client.documents import Document
 from lakehand.output import join, parse_time, when
 
 if TYPE_CHECKING:
-    from lakehand.core.requests.tokens import TokenRequests
+    from lakehand.core.services.requests.tokens import TokenRequests
     from lakehand.domain.access import Caller
     from lakehand.domain.tokens import Token
 

@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lakehand.core.table_service import TableService
+from lakehand.core.services.tables import TableService
 from lakehand.domain.errors import Invalid
 from lakehand.domain.numbers import LARGEST_ID
 from lakehand.domain.operations import Status

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from lakehand.core.intake import NotificationRules
+from lakehand.core.intake.notifications import NotificationRules
 from lakehand.domain.errors import Invalid
 from lakehand.domain.processes import Instant, Json
 from lakehand.inputs.fields import property_key

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
-from lakehand.core.plugins import Plugins
+from lakehand.core.plugins.registry import Plugins
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Busy, LakehandError, NotFound
 from lakehand.domain.processes import Json, Skip, TableProcess

@@ -9,7 +9,7 @@ from pathlib import Path
 from lakehand.app.config_file import choose_config
 from lakehand.app.plugins import Configs, storage_properties
 from lakehand.app.plugins import load as load_plugins
-from lakehand.core.plugins import Plugins
+from lakehand.core.plugins.registry import Plugins
 from lakehand.domain.errors import Invalid, NotFound
 from lakehand.domain.masks import Masks
 from lakehand.domain.references import Catalog

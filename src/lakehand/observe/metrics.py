@@ -14,9 +14,10 @@ from lakehand.domain.commits import Outcome
 from lakehand.domain.operations import Operation, Status
 from lakehand.domain.processes import reported_number
 from lakehand.domain.tables import Format
-from lakehand.observe.label_limiter import LabelLimiter
 from lakehand.spi.health import BYTES_REWRITTEN, FILES_REMOVED
 
+MOST_VALUES = 200
+LONGEST_VALUE = 60
 REQUEST_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 DELAY_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600)
 RUN_SECONDS = (0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 10800)
@@ -27,6 +28,23 @@ NOTIFICATION_OUTCOMES = (
     *product(("wire", "callback", "unread"), ("stored", "refused")),
     *product(("event",), map(str, Outcome)),
 )
+
+
+class LabelLimiter:
+    """Passes the first values of a label, and replaces all later ones by "other"."""
+
+    def __init__(self, most: int = MOST_VALUES) -> None:
+        self._most = most
+        self._values: set[str] = set()
+
+    def __call__(self, value: str) -> str:
+        value = value[:LONGEST_VALUE] or "none"
+        if value not in self._values:
+            if len(self._values) >= self._most:
+                return "other"
+            self._values.add(value)
+        return value
+
 
 prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
 

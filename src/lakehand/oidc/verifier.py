@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import jwt
 
-from lakehand.core.token_verifier import Verified
+from lakehand.core.ports import Verified
 from lakehand.domain.errors import Unauthorized
 from lakehand.oidc.claims import ClaimRules
 from lakehand.oidc.keys import ALGORITHMS, IssuerKeys

@@ -12,8 +12,8 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from lakehand.core.readiness import ReadinessCheck
-from lakehand.core.wrong_tokens import WrongTokens
+from lakehand.core.services.readiness import ReadinessCheck
+from lakehand.core.services.wrong_tokens import WrongTokens
 from lakehand.rest import (
     alerts,
     audit,

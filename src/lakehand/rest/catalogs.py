@@ -5,7 +5,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 from typing_extensions import Self
 
-from lakehand.core.catalog_service import ServedCatalog, SyncReport
+from lakehand.core.services.catalogs import ServedCatalog, SyncReport
 from lakehand.inputs.fields import Name
 from lakehand.inputs.fleet import SyncRequest
 from lakehand.rest.access import Caller, Context

@@ -5,19 +5,19 @@ import hmac
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lakehand.core.access_service import AccessService
-from lakehand.core.alert_service import AlertService
-from lakehand.core.catalog_service import CatalogService
-from lakehand.core.commit_intake import CommitIntake
-from lakehand.core.explain import Explainer
-from lakehand.core.fleet_service import FleetService
-from lakehand.core.health_service import HealthService
-from lakehand.core.intake import Intake
-from lakehand.core.operation_service import OperationService
+from lakehand.core.intake.commit_events import CommitIntake
+from lakehand.core.intake.notifications import Intake
 from lakehand.core.ports import Events, Instances, PluginReport
-from lakehand.core.requests import Requests
-from lakehand.core.table_service import TableService
-from lakehand.core.table_settings import EffectiveSetting
+from lakehand.core.services.access import AccessService
+from lakehand.core.services.alerts import AlertService
+from lakehand.core.services.catalogs import CatalogService
+from lakehand.core.services.explain import Explainer
+from lakehand.core.services.fleet import FleetService
+from lakehand.core.services.health import HealthService
+from lakehand.core.services.operations import OperationService
+from lakehand.core.services.requests import Requests
+from lakehand.core.services.table_settings import EffectiveSetting
+from lakehand.core.services.tables import TableService
 from lakehand.domain.tables import Table
 from lakehand.rest.hosts import Hosts
 from lakehand.rest.refusals import Refusals

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from lakehand.inputs.fleet import EventQuery
 from lakehand.rest.access import Caller, Context
 from lakehand.rest.fields import PageAnswer
-from lakehand.rest.operation_shapes import EventAnswer
+from lakehand.rest.operations import EventAnswer
 
 router = APIRouter(prefix="/api/v1/events", tags=["events"])
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 from typing_extensions import Self
 
-from lakehand.core.fleet_service import FleetService
+from lakehand.core.services.fleet import FleetService
 from lakehand.domain.fleet import FleetProblem, TableState
 from lakehand.inputs.fleet import FleetQuery
 from lakehand.rest.access import Caller, Context

@@ -4,7 +4,7 @@
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
-from lakehand.core.readiness import OK, ReadinessCheck
+from lakehand.core.services.readiness import OK, ReadinessCheck
 from lakehand.rest.access import Context, Credentials, secret_of
 
 router = APIRouter(tags=["health"])

@@ -1,21 +1,114 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes of operations: list, show, submit, cancel, retry, remove, logs."""
+"""Operations: what the API says of one; list, show, submit, cancel, retry, remove, logs."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, Field
+from typing_extensions import Self
 
 from lakehand.core.ports import OperationFilter
+from lakehand.core.services.operations import OperationDetail
 from lakehand.domain.actions import Action
-from lakehand.domain.operations import Operation, OperationId
+from lakehand.domain.events import StoredEvent
+from lakehand.domain.operations import Operation, OperationId, Status
+from lakehand.domain.processes import Remedy
+from lakehand.domain.tables import Table
 from lakehand.inputs.operations import LogQuery, OperationQuery, OperationRequest, named_table, read_statuses
 from lakehand.inputs.parameters import check_options, read_instant
 from lakehand.rest.access import Caller, Context
 from lakehand.rest.context import ApiContext
-from lakehand.rest.fields import PageAnswer, PathId
-from lakehand.rest.operation_shapes import LogsAnswer, OperationAnswer, OperationDetailAnswer
+from lakehand.rest.fields import Answer, Document, Moment, PageAnswer, PathId, fields_of
+from lakehand.rest.table_shapes import TableName
 
 router = APIRouter(prefix="/api/v1/operations", tags=["operations"])
+
+
+class OperationAnswer(Answer):
+    id: int
+    table: TableName
+    instant: str
+    action: str
+    status: Status
+    attempts: int = Field(description="How many attempts were started.")
+    created_at: Moment
+    finished_at: Moment | None
+    reason: str = Field(description="Why it has this status.")
+    queue: str
+    owner: str
+    priority: int
+    engine: str
+    origin: str = Field(description="Who asked for it.")
+    updated_at: Moment
+    submitted_at: Moment | None
+    started_at: Moment | None
+    next_try: Moment | None = Field(description="When a pending operation may start; null if it is not pending.")
+    cancel_requested: bool
+    is_deleted: bool
+    progress: Document
+
+    @classmethod
+    def of(cls, operation: Operation, table: Table, **more: Any) -> Self:
+        own = fields_of(operation.process, operation) | more
+        next_try = operation.not_before if operation.status is Status.PENDING else None
+        return cls(**own | {"table": TableName.of(table), "attempts": operation.run_times, "next_try": next_try})
+
+
+class FailureAnswer(Answer):
+    reason: str
+    message: str
+    remedy: Remedy
+
+
+class AttemptAnswer(Answer):
+    number: int
+    handle: str
+    engine: str
+    instance: str
+    started_at: Moment
+    finished_at: Moment | None
+    outcome: str
+    failure: FailureAnswer | None
+    result: Document
+
+
+class EventAnswer(Answer):
+    id: int
+    kind: str
+    message: str
+    table: int | None
+    operation: int | None
+    detail: Document
+    at: Moment = Field(description="When it last happened.")
+    first_at: Moment
+    times: int
+
+    @classmethod
+    def of(cls, stored: StoredEvent) -> Self:
+        return cls(**fields_of(stored.event, stored))
+
+
+class OperationDetailAnswer(OperationAnswer):
+    parameters: Document
+    job: str
+    result: Document
+    failure: FailureAnswer | None
+    attempt_list: list[AttemptAnswer]
+    events: list[EventAnswer]
+
+    @classmethod
+    def of_detail(cls, detail: OperationDetail) -> Self:
+        events = [EventAnswer.of(event) for event in detail.events]
+        return cls.of(detail.operation, detail.table, attempt_list=detail.attempts, events=events)
+
+
+class LogsAnswer(BaseModel):
+    operation: int
+    attempt: int
+    engine: str
+    offset: int
+    next_offset: int = Field(description="Pass it as `offset` to read on.")
+    text: str
 
 
 @router.get("")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from lakehand.core.table_service import TableService
+from lakehand.core.services.tables import TableService
 from lakehand.domain.access import Caller
 from lakehand.domain.actions import Action
 from lakehand.domain.boundaries import EXTRA_LOCATIONS
@@ -19,8 +19,7 @@ from lakehand.inputs.parameters import read_instant, read_options, read_parallel
 from lakehand.inputs.tables import NewTable
 from lakehand.rest.access import Context, Writer
 from lakehand.rest.context import ApiContext
-from lakehand.rest.operation_shapes import OperationAnswer
-from lakehand.rest.operations import answer_of
+from lakehand.rest.operations import OperationAnswer, answer_of
 from lakehand.rest.table_shapes import TableAnswer
 from lakehand.rest.wire_requests import ACTIONS
 

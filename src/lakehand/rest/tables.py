@@ -1,21 +1,90 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes of tables: add, list, show, change, pause, remove, explain, evaluate, health over time."""
+"""Routes of tables: add, list, show, change, pause, remove, explain, evaluate, health over time, and their answers."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, Field
+from typing_extensions import Self
 
 from lakehand.core.ports import TableFilter
-from lakehand.domain.tables import TableChanges, TableId
+from lakehand.core.services.explain import ActionExplanation, Explanation
+from lakehand.core.services.health import TableHistory
+from lakehand.domain.operations import Status
+from lakehand.domain.tables import Table, TableChanges, TableId
 from lakehand.inputs.fields import Name
 from lakehand.inputs.tables import ChangedTable, HistoryQuery, NewTable, TableQuery
 from lakehand.rest.access import Caller, Context
-from lakehand.rest.fields import PageAnswer, PathId
-from lakehand.rest.health_shapes import HistoryAnswer
-from lakehand.rest.operation_shapes import ClearedAnswer, ExplanationAnswer
-from lakehand.rest.table_shapes import RemovedTable, SettingsAnswer, TableAnswer
+from lakehand.rest.fields import Answer, Document, Moment, PageAnswer, PathId, fields_of
+from lakehand.rest.operations import EventAnswer, OperationAnswer
+from lakehand.rest.table_shapes import HealthAnswer, RemovedTable, SettingsAnswer, TableAnswer
 
 router = APIRouter(prefix="/api/v1/tables", tags=["tables"])
+
+
+class OperationEndAnswer(Answer):
+    id: int
+    action: str
+    status: Status
+    finished_at: Moment
+    result: Document = Field(description="The numbers of its result.", examples=[{"files_removed": 40}])
+
+
+class HistoryAnswer(Answer):
+    """The health of a table over time, oldest first: at most 368 points, the sparser the older."""
+
+    table: TableAnswer
+    points: list[HealthAnswer]
+    operations: list[OperationEndAnswer] = Field(description="What ended in that time: the newest 500.")
+
+    @classmethod
+    def of(cls, history: TableHistory) -> Self:
+        return cls.model_validate(
+            {"table": TableAnswer.of(history.table), "points": history.points, "operations": history.operations}
+        )
+
+
+class ClearedAnswer(BaseModel):
+    removed: list[int] = Field(description="The operations that were removed.")
+
+
+class ActionAnswer(Answer):
+    action: str
+    wanted: bool
+    now: str = Field(description="One sentence: what runs, what waits, or why nothing is done.")
+    last_look: Moment | None = Field(description="When it was last evaluated. Without a change, the last reason holds.")
+    last_decision: Moment | None = Field(
+        description="When the table was last read for a decision: the numbers in `now` are of that time."
+    )
+    last_start: Moment | None
+    next_look: Moment | None
+    unfinished: list[OperationAnswer]
+    last_finished: OperationAnswer | None
+
+    @classmethod
+    def of(cls, explained: ActionExplanation, table: Table) -> Self:
+        last = explained.last_finished
+        unfinished = [OperationAnswer.of(operation, table) for operation in explained.unfinished]
+        finished = OperationAnswer.of(last, table) if last else None
+        return cls(**fields_of(explained) | {"unfinished": unfinished, "last_finished": finished})
+
+
+class ExplanationAnswer(Answer):
+    """Why something runs on a table or not, and when it is evaluated next."""
+
+    table: TableAnswer
+    summary: str
+    next_look: Moment | None
+    actions: list[ActionAnswer]
+    events: list[EventAnswer]
+
+    @classmethod
+    def of(cls, explanation: Explanation) -> Self:
+        table = explanation.table
+        actions = [ActionAnswer.of(action, table) for action in explanation.actions]
+        events = [EventAnswer.of(event) for event in explanation.events]
+        own = {"table": TableAnswer.of(table), "actions": actions, "events": events}
+        return cls(**fields_of(explanation) | own)
 
 
 @router.post("", status_code=201, responses={200: {"model": TableAnswer, "description": "Registered already."}})

@@ -14,7 +14,7 @@ import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError
 
-from lakehand.core.wrong_tokens import WrongTokens
+from lakehand.core.services.wrong_tokens import WrongTokens
 from lakehand.domain.access import ANONYMOUS, Caller, Role
 from lakehand.domain.errors import Invalid, Unauthorized
 from lakehand.rpc.context import Call, RpcBounds, RpcContext

@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import ParamSpec, Protocol, TypeVar
 
-from lakehand.core.access_service import AccessService
-from lakehand.core.alert_service import AlertService
-from lakehand.core.catalog_service import CatalogService
-from lakehand.core.explain import Explainer
-from lakehand.core.fleet_service import FleetService
-from lakehand.core.health_service import HealthService
-from lakehand.core.intake import NotificationRules
-from lakehand.core.operation_service import OperationService
+from lakehand.core.intake.notifications import NotificationRules
 from lakehand.core.ports import PluginReport, Store
-from lakehand.core.requests import Requests
-from lakehand.core.table_service import TableService
-from lakehand.core.table_settings import EffectiveSetting
+from lakehand.core.services.access import AccessService
+from lakehand.core.services.alerts import AlertService
+from lakehand.core.services.catalogs import CatalogService
+from lakehand.core.services.explain import Explainer
+from lakehand.core.services.fleet import FleetService
+from lakehand.core.services.health import HealthService
+from lakehand.core.services.operations import OperationService
+from lakehand.core.services.requests import Requests
+from lakehand.core.services.table_settings import EffectiveSetting
+from lakehand.core.services.tables import TableService
 from lakehand.domain.access import Caller
 from lakehand.domain.tables import Table
 

@@ -10,7 +10,7 @@ import grpc
 import grpc.aio
 from grpc_health.v1 import health_pb2
 
-from lakehand.core.readiness import OK, ReadinessCheck
+from lakehand.core.services.readiness import OK, ReadinessCheck
 from lakehand.domain.errors import Invalid
 from lakehand.rpc.errors import status_of
 from lakehand.rpc.methods import SERVICES

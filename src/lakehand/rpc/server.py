@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import grpc
 import grpc.aio
 
-from lakehand.core.readiness import ReadinessCheck
-from lakehand.core.wrong_tokens import WrongTokens
+from lakehand.core.services.readiness import ReadinessCheck
+from lakehand.core.services.wrong_tokens import WrongTokens
 from lakehand.domain.errors import Unavailable
 from lakehand.rpc import reflection
 from lakehand.rpc.calls import Calls

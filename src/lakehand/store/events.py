@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, and_, delete, exists, func, insert, or_, select
 
-from lakehand.core.pages import Page
+from lakehand.core.ports import Page
 from lakehand.domain.events import Event, StoredEvent
 from lakehand.domain.operations import UNFINISHED, OperationId
 from lakehand.domain.tables import TableId

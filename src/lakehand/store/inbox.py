@@ -20,7 +20,7 @@ from lakehand.store.compiled_statements import BatchInsert, ListStatement
 from lakehand.store.database import Database
 from lakehand.store.dialects import insert_missing
 from lakehand.store.events import EventWriter
-from lakehand.store.operation_reads import UNFINISHED_WORDS
+from lakehand.store.operation_queries import UNFINISHED_WORDS
 from lakehand.store.operation_rows import new_row as operation_row
 from lakehand.store.partition_hints import PartitionHintWriter
 from lakehand.store.schedules import WAKE_ALL

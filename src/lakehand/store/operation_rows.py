@@ -7,11 +7,13 @@ from typing import Any
 
 from sqlalchemy import Row
 
+from lakehand.core.ports import OperationEnd
 from lakehand.domain.actions import Action
 from lakehand.domain.events import Event
 from lakehand.domain.operations import Attempt, AttemptEnd, Lease, NewOperation, Operation, OperationId, Status
 from lakehand.domain.processes import TableProcess
-from lakehand.domain.tables import TableId
+from lakehand.domain.rules import Busy, Candidate
+from lakehand.domain.tables import Format, TableId
 from lakehand.store.clock import millis_or_none, to_millis, to_time
 from lakehand.store.documents import failure_document, from_document, storable_text, to_document, to_failure
 
@@ -150,3 +152,27 @@ def to_attempt(row: Row[Any]) -> Attempt:
 def about(event: Event, id: OperationId, table: TableId) -> Event:
     """The event, with the operation and the table that it came along with."""
     return replace(event, operation=event.operation or id, table=event.table or table)
+
+
+def to_end(row: Row[Any]) -> OperationEnd:
+    return OperationEnd(
+        id=OperationId(row.operation_id), action=Action(row.action), status=Status(row.status),
+        finished_at=to_time(row.finish_time), result=from_document(row.result),
+    )  # fmt: skip
+
+
+def to_candidate(row: Row[Any]) -> Candidate:
+    return Candidate(operation=to_operation(row), format=Format(row.table_format))
+
+
+def to_busy(row: Row[Any]) -> Busy:
+    return Busy(
+        table=row.tbl_id,
+        slot=f"{row.tbl_id}:{row.conflict_class}",
+        queue=row.queue,
+        owner=row.owner,
+        format=row.format,
+        action=Action(row.action),
+        engine=row.engine,
+        holder=row.lease_holder or "",
+    )

@@ -1,33 +1,96 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes operations: stored once per (table, instant), moved by the lease holder, ended, reopened, removed."""
+"""Operations in SQL: read, stored once per (table, instant), claimed and moved by the lease holder, ended, removed.
 
-from collections.abc import Sequence
-from datetime import datetime
+A lease is a compare-and-set with a fresh token, which every later write repeats.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
-from sqlalchemy import Connection, Row, and_, delete, insert, or_, select, update
+from sqlalchemy import (
+    Connection,
+    Row,
+    Update,
+    and_,
+    delete,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
+from lakehand.core.ports import OperationEnd, OperationFilter, Page
 from lakehand.domain.errors import Conflict, IllegalStep, LeaseLost, NotFound
 from lakehand.domain.events import Event
 from lakehand.domain.health import HealthPoint
-from lakehand.domain.operations import REOPENABLE, Attempt, AttemptEnd, NewOperation, Operation, OperationId, Status
+from lakehand.domain.operations import (
+    REOPENABLE,
+    Attempt,
+    AttemptEnd,
+    InstanceId,
+    LeaseToken,
+    NewOperation,
+    Operation,
+    OperationId,
+    Status,
+)
+from lakehand.domain.processes import Instant
+from lakehand.domain.rules import Busy, Closed, DispatchQueue
 from lakehand.domain.tables import TableId
-from lakehand.store.clock import to_millis
+from lakehand.store.clock import NOW, span_to_millis, to_millis, to_time
 from lakehand.store.database import Database
 from lakehand.store.documents import storable_text
 from lakehand.store.events import EventWriter
 from lakehand.store.health import HealthWriter
-from lakehand.store.leases import OperationLeases
 from lakehand.store.operation_hours import OperationHours, canceled_row, ended_row, retried_row
-from lakehand.store.operation_reads import UNFINISHED_WORDS, row_of
-from lakehand.store.operation_rows import RELEASED, about, attempt_row, end_row, new_row, saved_row, to_operation
+from lakehand.store.operation_queries import (
+    AT,
+    BUSY,
+    BY_IDS,
+    CLAIM,
+    DEPTH,
+    ENDS_OF,
+    FINISHED_OF,
+    HELD,
+    LATE,
+    LIVE_OF,
+    MOST_WAITING,
+    ONE,
+    RENEW,
+    RENEWED,
+    TAKE_OVER,
+    TAKEN,
+    UNFINISHED_COUNTS,
+    UNFINISHED_WORDS,
+    WAITING_OF,
+    WON,
+    candidate_query,
+    conditions,
+)
+from lakehand.store.operation_rows import (
+    RELEASED,
+    about,
+    attempt_row,
+    end_row,
+    new_row,
+    saved_row,
+    to_attempt,
+    to_busy,
+    to_candidate,
+    to_end,
+    to_operation,
+)
+from lakehand.store.paging import read_page
 from lakehand.store.schedules import WAKE, forget_failures, note_failure
 from lakehand.store.schedules import wake as wake_tables
 from lakehand.store.schema import attempt as attempts
 from lakehand.store.schema import event as events
 from lakehand.store.schema import operation as operations
 from lakehand.store.schema import tbl as tables
+from lakehand.store.tables import chunks
 
 c = operations.c
 FINISHED_WORDS = sorted({status.value for status in Status} - set(UNFINISHED_WORDS))
@@ -36,10 +99,69 @@ INSERT = insert(operations)
 CANCELED = RELEASED | {"status": Status.CANCELED.value, "cancel_requested": True}
 
 
-class SqlOperations(OperationLeases):
+class SqlOperations:
     def __init__(self, database: Database, events: EventWriter, health: HealthWriter) -> None:
-        super().__init__(database, events, health)
+        self.database = database
+        self.events = events
+        self.health = health
         self.hours = OperationHours(database.dialect)
+
+    def get(self, id: OperationId) -> Operation:
+        return self.database.read(lambda tx: to_operation(row_of(tx, id)))
+
+    def find(self, table: TableId, instant: Instant) -> Operation | None:
+        row = self.database.read(lambda tx: tx.execute(AT, {"table": table, "instant": instant}).one_or_none())
+        return None if row is None else to_operation(row)
+
+    def by_ids(self, ids: Collection[OperationId]) -> Sequence[Operation]:
+        rows = self.database.read(lambda tx: BY_IDS.rows(tx, sorted(ids))) if ids else []
+        return list({row.operation_id: to_operation(row) for row in rows}.values())
+
+    def of_table(self, table: TableId, *, recent: int, waiting: int = MOST_WAITING) -> Sequence[Operation]:
+        def read(tx: Connection) -> Sequence[Row[Any]]:
+            live = tx.execute(LIVE_OF, {"table": table}).all()
+            pending = tx.execute(WAITING_OF, {"table": table, "waiting": waiting}).all()
+            finished = tx.execute(FINISHED_OF, {"table": table, "recent": recent}).all() if recent else []
+            return [*live, *pending, *finished]
+
+        # One may have moved on between two of these reads.
+        found = {row.operation_id: to_operation(row) for row in self.database.read(read)}
+        return [found[key] for key in sorted(found, reverse=True)]
+
+    def ends(self, table: TableId, *, limit: int) -> Sequence[OperationEnd]:
+        rows = self.database.read(lambda tx: tx.execute(ENDS_OF, {"table": table, "recent": limit}).all())
+        return [to_end(row) for row in rows if row.finish_time is not None]
+
+    def unfinished(self, table: TableId) -> Mapping[str, int]:
+        rows = self.database.read(lambda tx: tx.execute(UNFINISHED_COUNTS, {"table": table}).all())
+        return {str(row[0]): int(row[1]) for row in rows}
+
+    def dispatch_queue(
+        self, *, now: datetime, limit: int, age_step: timedelta, close: Callable[[Sequence[Busy]], Closed]
+    ) -> DispatchQueue:
+        values = {"now": to_millis(now), "limit": limit, "age_step": span_to_millis(age_step)}
+
+        def read(tx: Connection) -> DispatchQueue:
+            busy = [to_busy(row) for row in tx.execute(BUSY)]
+            closed = close(busy)
+            if closed.is_full:
+                return DispatchQueue(candidates=[], busy=busy)
+            found = tx.execute(candidate_query(closed, leave_owners_out=True), values).all()
+            has_more_owners = len(found) == limit
+            if not found and closed.owners:
+                found = tx.execute(candidate_query(closed, leave_owners_out=False), values).all()
+            return DispatchQueue(candidates=[*map(to_candidate, found)], busy=busy, has_more_owners=has_more_owners)
+
+        return self.database.read(read)
+
+    def attempts(self, id: OperationId) -> Sequence[Attempt]:
+        """In the order of their starts."""
+        query = select(attempts).where(attempts.c.operation_id == id).order_by(attempts.c.attempt_id)
+        return [to_attempt(row) for row in self.database.read(lambda tx: tx.execute(query).all())]
+
+    def queue_depth(self, *, now: datetime) -> Mapping[str, tuple[int, datetime | None]]:
+        rows = self.database.read(lambda tx: tx.execute(DEPTH, {"now": to_millis(now)}).all())
+        return {queue: (count, to_time(oldest)) for queue, count, oldest in rows}
 
     def add(self, new: NewOperation, *, now: datetime, event: Event | None = None) -> tuple[Operation, bool]:
         is_a_plan = new.process.instant is not None  # it may be stored already; an instant of ours is new
@@ -180,6 +302,77 @@ class SqlOperations(OperationLeases):
     def note(self, tx: Connection, event: Event | None, id: OperationId, table: TableId, at: int) -> None:
         if event is not None:
             self.events.write(tx, [about(event, id, table)], at)
+
+    def claim(
+        self, operation: Operation, *, holder: InstanceId, time_to_live: timedelta, now: datetime | None = None,
+        dispatch_slots: Collection[str] = (),
+    ) -> Operation | None:  # fmt: skip
+        return self.take(CLAIM, operation, holder, now, time_to_live, dispatch_slots=dispatch_slots, place=None)
+
+    def take_over(
+        self, operation: Operation, *, holder: InstanceId, now: datetime, time_to_live: timedelta
+    ) -> Operation | None:
+        if operation.lease is None:
+            return None
+        token, until = operation.lease.token, to_millis(operation.lease.until)
+        return self.take(TAKE_OVER, operation, holder, now, time_to_live, old_token=token, old_until=until)
+
+    def take(
+        self, statement: Update, operation: Operation, holder: InstanceId, now: datetime | None,
+        time_to_live: timedelta, *, dispatch_slots: Collection[str] = (), **values: Any,
+    ) -> Operation | None:  # fmt: skip
+        token = str(uuid4())
+        values |= {"id": operation.id, "holder": holder, "token": token, "slot": operation.slot}
+
+        def write(tx: Connection) -> Row[Any] | None:
+            values["now"] = tx.execute(NOW).scalar_one() if now is None else to_millis(now)
+            values["until"] = values["now"] + span_to_millis(time_to_live)
+            if dispatch_slots:
+                taken = set(tx.scalars(TAKEN, {"slots": sorted(dispatch_slots)}))
+                if not (free := sorted(set(dispatch_slots) - taken)):
+                    return None
+                values["place"] = free[0]
+            tx.execute(statement, values)
+            return tx.execute(WON, {"id": operation.id, "token": token}).one_or_none()
+
+        try:
+            row = self.database.write(write)
+        except IntegrityError:
+            return None  # another operation has the slot of this table, or the dispatch slot
+        return None if row is None else to_operation(row)
+
+    def renew(
+        self, leases: Mapping[OperationId, LeaseToken], *, now: datetime, time_to_live: timedelta
+    ) -> Collection[OperationId]:
+        until = to_millis(now) + span_to_millis(time_to_live)
+
+        def write(tx: Connection) -> Collection[OperationId]:
+            renewed: set[OperationId] = set()
+            for part in chunks(sorted(leases)):
+                ours = {"ids": part, "tokens": [leases[one] for one in part]}
+                tx.execute(RENEW, ours | {"until": until})
+                renewed.update(tx.scalars(RENEWED, ours))
+            return renewed
+
+        return self.database.write(write) if leases else set()
+
+    def held(self, holder: InstanceId) -> Sequence[Operation]:
+        return [to_operation(row) for row in self.database.read(lambda tx: tx.execute(HELD, {"holder": holder}).all())]
+
+    def late(self, *, now: datetime, margin: timedelta, limit: int) -> Sequence[Operation]:
+        bounds = {"end": to_millis(now - margin), "limit": limit}
+        return [to_operation(row) for row in self.database.read(lambda tx: tx.execute(LATE, bounds).all())]
+
+    def list(self, filter: OperationFilter, *, limit: int, cursor: str | None) -> Page[Operation]:
+        query = select(operations).where(*conditions(filter))
+        return read_page(self.database, query, [c.operation_id], to_operation, limit=limit, cursor=cursor)
+
+
+def row_of(tx: Connection, id: OperationId, *, lock: bool = False) -> Row[Any]:
+    row = tx.execute(ONE.with_for_update() if lock else ONE, {"id": id}).one_or_none()
+    if row is None:
+        raise NotFound(f"there is no operation {id}")
+    return row
 
 
 def count_rows(operation: Operation, at: int, *, has_run: bool) -> list[dict[str, Any]]:

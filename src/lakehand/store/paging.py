@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Column, ColumnElement, Row, Select, and_, or_
 
-from lakehand.core.pages import Page
+from lakehand.core.ports import Page
 from lakehand.domain.errors import Invalid
 from lakehand.store.database import Database
 

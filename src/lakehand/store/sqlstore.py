@@ -2,8 +2,8 @@
 """The whole store over one database."""
 
 from lakehand.core.ports import Store
+from lakehand.store.access import SqlAudit, SqlSessions, SqlTokens
 from lakehand.store.alerts import SqlAlerts
-from lakehand.store.audit import SqlAudit
 from lakehand.store.clock import DatabaseClock
 from lakehand.store.database import Database
 from lakehand.store.events import EventWriter, SqlEvents
@@ -15,10 +15,8 @@ from lakehand.store.operations import SqlOperations
 from lakehand.store.partition_hints import PartitionHintWriter, SqlPartitions
 from lakehand.store.probes import SqlProbes
 from lakehand.store.schedules import SqlSchedules
-from lakehand.store.sessions import SqlSessions
 from lakehand.store.states import SqlStates
 from lakehand.store.tables import SqlTables
-from lakehand.store.tokens import SqlTokens
 
 
 class SqlStore(Store):

@@ -6,7 +6,7 @@ from sqlalchemy import ColumnElement, and_, case, exists, func, literal, or_, se
 from lakehand.domain.fleet import ATTENTION, TableState
 from lakehand.domain.operations import Status
 from lakehand.store.documents import storable_text
-from lakehand.store.operation_reads import LIVE_WORDS
+from lakehand.store.operation_queries import LIVE_WORDS
 from lakehand.store.schema import operation, schedule, tbl
 
 c = tbl.c

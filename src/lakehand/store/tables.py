@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, delete, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from lakehand.core.pages import Page
-from lakehand.core.ports import TableFilter
+from lakehand.core.ports import Page, TableFilter
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, NotFound
 from lakehand.domain.locations import folders_above, path_key

@@ -14,16 +14,11 @@ from starlette.types import Receive, Scope, Send
 from lakehand.domain.errors import LakehandError
 from lakehand.web import (
     access,
-    alerts,
-    audit,
-    catalogs,
-    events,
     fleet,
     operations,
     service,
     sign_in,
     start,
-    table_forms,
     tables,
 )
 from lakehand.web.context import PageContext
@@ -32,10 +27,7 @@ from lakehand.web.page_cache import PageCache
 from lakehand.web.rendering import FOLDER, HEADERS, Renderer
 
 log = logging.getLogger(__name__)
-ROUTERS = [
-    module.router
-    for module in (fleet, tables, table_forms, operations, alerts, catalogs, events, audit, service, start, sign_in)
-]
+ROUTERS = [module.router for module in (fleet, tables, operations, service, start, sign_in)]
 FIRST_PARTS = frozenset(
     {
         "", "tables", "operations", "alerts", "catalogs", "events", "audit", "service", "start", "sign-in", "sign-out",

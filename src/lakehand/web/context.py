@@ -5,17 +5,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lakehand.core.access_service import AccessService
-from lakehand.core.alert_service import AlertService
-from lakehand.core.catalog_service import CatalogService
-from lakehand.core.explain import Explainer
-from lakehand.core.fleet_service import FleetService
-from lakehand.core.health_service import HealthService
-from lakehand.core.operation_service import OperationService
 from lakehand.core.ports import Clock, Events, Instances, PluginReport
-from lakehand.core.requests import Requests
-from lakehand.core.table_service import TableService
-from lakehand.core.table_settings import EffectiveSetting
+from lakehand.core.services.access import AccessService
+from lakehand.core.services.alerts import AlertService
+from lakehand.core.services.catalogs import CatalogService
+from lakehand.core.services.explain import Explainer
+from lakehand.core.services.fleet import FleetService
+from lakehand.core.services.health import HealthService
+from lakehand.core.services.operations import OperationService
+from lakehand.core.services.requests import Requests
+from lakehand.core.services.table_settings import EffectiveSetting
+from lakehand.core.services.tables import TableService
 from lakehand.domain.errors import Unavailable
 from lakehand.domain.processes import Json
 from lakehand.domain.tables import Table, TableSpec

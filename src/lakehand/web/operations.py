@@ -10,8 +10,8 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from lakehand.core.operation_service import OperationDetail
 from lakehand.core.ports import OperationFilter
+from lakehand.core.services.operations import OperationDetail
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import LakehandError
 from lakehand.domain.numbers import LARGEST_ID
@@ -20,11 +20,11 @@ from lakehand.domain.processes import Json
 from lakehand.domain.row_checks import row_report
 from lakehand.domain.tables import TableId
 from lakehand.web.access import PageRequest, Somebody
+from lakehand.web.charts import Axis, timeline
 from lakehand.web.context import PageContext
 from lakehand.web.errors import status_of
 from lakehand.web.tables import PathId, shown_numbers
 from lakehand.web.texts import amount, number
-from lakehand.web.timeline import Axis, timeline
 
 router = APIRouter()
 PAGE = 50

@@ -1,12 +1,96 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The service itself: whether it is ready, its instances, engines and plugins."""
+"""Pages about the service as a whole: alerts, catalogs, events, the audit trail, instances and plugins."""
 
-from fastapi import APIRouter
+from datetime import timedelta
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from lakehand.core.ports import AuditFilter
+from lakehand.domain.alerts import AlertId
+from lakehand.domain.numbers import LARGEST_ID
+from lakehand.domain.tables import TableId
 from lakehand.web.access import Somebody
+from lakehand.web.forms import Form
 
 router = APIRouter()
+PAGE = 100
+HOURS = (1, 8, 24, 168)  # that the form offers
+
+
+@router.get("/alerts")
+def list_alerts(
+    view: Somebody,
+    state: Annotated[str, Query(max_length=10)] = "open",
+    cursor: Annotated[str | None, Query(max_length=500)] = None,
+) -> Response:
+    service = view.context.alerts
+    page = service.list(only_open=state != "all", limit=PAGE, cursor=cursor)
+    return view.page("alerts.html", section="/alerts", watch="" if cursor else "fleet",
+        page=page, shows_all=state == "all", hours=HOURS, receivers=sorted(service.receivers),
+    )  # fmt: skip
+
+
+@router.post("/alerts/{id}/silence")
+def silence_alert(id: Annotated[int, Path(ge=1, le=LARGEST_ID)], form: Form, view: Somebody) -> Response:
+    view.context.requests.silence_alert(view.caller, AlertId(id), timedelta(hours=form.number("hours")))
+    return view.go_to("/alerts")
+
+
+@router.get("/catalogs")
+def list_catalogs(view: Somebody) -> Response:
+    service = view.context.catalogs
+    known = [(served, service.last.get(name)) for name, served in sorted(service.catalogs.items())]
+    return view.page("catalogs.html", section="/catalogs", catalogs=known)
+
+
+@router.post("/catalogs/{name}/sync")
+def sync_catalog(name: str, form: Form, view: Somebody) -> Response:
+    """The page shows the report as that of the last sync."""
+    view.context.requests.sync_catalog(view.caller, name, dry_run=form.flag("dry_run"))
+    return view.go_to("/catalogs")
+
+
+@router.get("/events")
+def list_events(
+    view: Somebody,
+    cursor: Annotated[str | None, Query(max_length=500)] = None,
+) -> Response:  # fmt: skip
+    page = view.context.events.list(limit=PAGE, cursor=cursor)
+    named = {stored.event.table for stored in page.items if stored.event.table is not None}
+    return view.page("events.html", section="/events", watch="" if cursor else "fleet",
+        page=page, names=view.context.tables.names(named), is_later=cursor is not None,
+        after=urlencode({"cursor": page.next or ""}),
+    )  # fmt: skip
+
+
+class AuditPageQuery(BaseModel):
+    """The filters of the list, from its address."""
+
+    caller: str = Field(default="", max_length=250)
+    action: str = Field(default="", max_length=64)
+    table: int | None = Field(default=None, ge=1, le=LARGEST_ID)
+    cursor: str | None = Field(default=None, max_length=500)
+
+    def filter(self) -> AuditFilter:
+        table = None if self.table is None else TableId(self.table)
+        return AuditFilter(caller=self.caller or None, action=self.action or None, table=table)
+
+    def at(self, cursor: str | None) -> str:
+        given = self.model_dump(exclude={"cursor"}) | {"cursor": cursor}
+        return urlencode({key: str(value) for key, value in given.items() if value})
+
+
+@router.get("/audit")
+def list_audit(view: Somebody, query: Annotated[AuditPageQuery, Query()]) -> Response:
+    page = view.context.requests.list_audit(view.caller, query.filter(), limit=PAGE, cursor=query.cursor)
+    return view.page("audit.html", section="/audit", page=page, wanted=query,
+        is_filtered=bool(query.at(None)), is_later=query.cursor is not None, first=query.at(None),
+        after=query.at(page.next) if page.next else "",
+    )  # fmt: skip
 
 
 @router.get("/service")

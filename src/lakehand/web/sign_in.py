@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
-from lakehand.core.access_service import SESSION_LIFE
+from lakehand.core.services.access import SESSION_LIFE
 from lakehand.web.access import COOKIE, RendererOf, address_of, own_path
 from lakehand.web.forms import Form
 from lakehand.web.rendering import HEADERS

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The list of tables, and the page of one table."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -11,15 +11,19 @@ from starlette.responses import Response
 
 from lakehand.core.ports import TableFilter
 from lakehand.domain.actions import Action
+from lakehand.domain.errors import Invalid, LakehandError
 from lakehand.domain.fleet import TableSort, TableState
 from lakehand.domain.numbers import LARGEST_ID
 from lakehand.domain.processes import Json
-from lakehand.domain.tables import Table, TableId
+from lakehand.domain.row_checks import RowMode
+from lakehand.domain.tables import Table, TableChanges, TableId
 from lakehand.spi import health
 from lakehand.spi.pauses import DRY_RUN
 from lakehand.web.access import PageRequest, Somebody
+from lakehand.web.charts import files_chart, sizes_chart
 from lakehand.web.context import PageContext
-from lakehand.web.health_charts import files_chart, sizes_chart
+from lakehand.web.errors import status_of
+from lakehand.web.forms import Form, FormFields
 from lakehand.web.texts import amount, number
 
 router = APIRouter()
@@ -136,3 +140,64 @@ def shown_numbers(numbers: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
         value = numbers.get(key)
         if isinstance(value, int):
             yield name, write(value)
+
+
+def do(view: PageRequest, id: int, change: Callable[[TableId], str]) -> Response:
+    """Make the change and go to its page; if it is refused, show the table with the reason."""
+    table = view.context.tables.get(TableId(id))
+    try:
+        return view.go_to(change(table.id))
+    except LakehandError as error:
+        return table_page(view, table, status=status_of(error), error=str(error), address=f"/tables/{id}")
+
+
+@router.post("/tables/{id}/run")
+def run_action(id: PathId, form: Form, view: Somebody) -> Response:
+    def run(number: TableId) -> str:
+        table = view.context.tables.get(number)
+        operation, _ = view.context.requests.operations.submit(
+            view.caller, table, Action(form.text("action")), dry_run=form.flag("dry_run"), confirm=form.flag("confirm"),
+            verify_rows=RowMode.CHECKSUM if form.flag("verify_rows") else RowMode.OFF,
+        )  # fmt: skip
+        return f"/operations/{operation.id}"
+
+    return do(view, id, run)
+
+
+@router.post("/tables/{id}/pause")
+def pause(id: PathId, view: Somebody) -> Response:
+    return do(view, id, lambda number: save(view, number, TableChanges(paused=True)))
+
+
+@router.post("/tables/{id}/resume")
+def resume(id: PathId, view: Somebody) -> Response:
+    return do(view, id, lambda number: save(view, number, TableChanges(paused=False)))
+
+
+@router.post("/tables/{id}/evaluate")
+def evaluate(id: PathId, view: Somebody) -> Response:
+    return do(view, id, lambda number: f"/tables/{view.context.requests.tables.evaluate(view.caller, number).id}")
+
+
+@router.post("/tables/{id}/change")
+def change(id: PathId, form: Form, view: Somebody) -> Response:
+    table = view.context.tables.get(TableId(id))
+    return do(view, id, lambda number: save(view, number, wanted_changes(form, table)))
+
+
+def save(view: PageRequest, number: TableId, changes: TableChanges) -> str:
+    return f"/tables/{view.context.requests.tables.change(view.caller, number, changes).id}"
+
+
+def wanted_changes(form: FormFields, table: Table) -> TableChanges:
+    """Only what differs: the form sends everything."""
+    owner, queue = form.text("owner"), form.text("queue")
+    if not owner or not queue:
+        raise Invalid("a table has an owner and a queue: name both")
+    actions = frozenset(Action(name) for name in form.all("action_types"))
+    if not actions:
+        raise Invalid("choose at least one action; to stop all of them, pause the table")
+    given: dict[str, Any] = {
+        "owner": owner, "queue": queue, "priority": form.number("priority"), "action_types": actions,
+    }  # fmt: skip
+    return TableChanges(**{name: value for name, value in given.items() if value != getattr(table.spec, name)})

@@ -5,7 +5,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from lakehand.formats.paimon.partition_times import NoTime, TimeRule, values_of
+from lakehand.formats.paimon.expire_partitions import NoTime, TimeRule, values_of
 from tests.formats.paimon.handmade import partition_of
 
 # Out of manifests that Paimon 0.9 wrote.

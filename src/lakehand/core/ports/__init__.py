@@ -1,26 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ports of the core: store, clock, metrics, ids. A contract suite checks each implementation."""
 
-from lakehand.core.ports.access import Audit, AuditFilter, Sessions, Tokens
-from lakehand.core.ports.alerts import Alerts, AlertsChanged
-from lakehand.core.ports.fleet import Fleet, LostLease, TableTrouble, Troubles
-from lakehand.core.ports.instances import Instance, Instances
-from lakehand.core.ports.operations import OperationEnd, OperationFilter, Operations
-from lakehand.core.ports.plugins import PairReport, PluginReport
-from lakehand.core.ports.records import Events, Inbox
-from lakehand.core.ports.store import Store
+from lakehand.core.ports.operations import Events, Inbox, OperationEnd, OperationFilter, Operations
+from lakehand.core.ports.store import (
+    Alerts,
+    AlertsChanged,
+    Audit,
+    AuditFilter,
+    Instance,
+    Instances,
+    Sessions,
+    Store,
+    Tokens,
+)
 from lakehand.core.ports.tables import (
     DueProbe,
     DueSchedules,
+    Fleet,
     HealthHistory,
+    LostLease,
     Partitions,
     Probes,
     Schedules,
     States,
     TableFilter,
     Tables,
+    TableTrouble,
+    Troubles,
 )
-from lakehand.core.ports.world import Clock, IdSource, Metrics
+from lakehand.core.ports.world import (
+    Clock,
+    IdSource,
+    Metrics,
+    NoVerifier,
+    Page,
+    PairReport,
+    PluginReport,
+    TokenVerifier,
+    Verified,
+)
 
 __all__ = [
     "Alerts",
@@ -39,9 +57,11 @@ __all__ = [
     "Instances",
     "LostLease",
     "Metrics",
+    "NoVerifier",
     "OperationEnd",
     "OperationFilter",
     "Operations",
+    "Page",
     "PairReport",
     "Partitions",
     "PluginReport",
@@ -53,6 +73,8 @@ __all__ = [
     "TableFilter",
     "TableTrouble",
     "Tables",
+    "TokenVerifier",
     "Tokens",
     "Troubles",
+    "Verified",
 ]

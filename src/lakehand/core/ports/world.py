@@ -1,16 +1,59 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clock, metrics and ids."""
+"""The world around core: clock, metrics, ids, tokens of other issuers, and plugins as people see them."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
-from lakehand.core.ports.plugins import PluginReport
+from lakehand.domain.access import Caller
 from lakehand.domain.operations import (
     Handle,
     Operation,
 )
 from lakehand.domain.tables import Format
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page(Generic[T]):
+    """One page of a long list."""
+
+    items: Sequence[T]
+    next: str | None  # the cursor of the next page; None at the end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairReport:
+    """One action of one format as a factory does it."""
+
+    format: str
+    action: str
+    interval: timedelta | None = None
+    on_new_snapshot: bool = True
+    parallelism: int = 0
+    dry_run: bool = False
+    is_used: bool = True  # False: another factory has a higher priority for it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginReport:
+    """One plugin as people see it."""
+
+    kind: str  # "process-factory", "table-format", "engine"
+    name: str
+    distribution: str
+    version: str
+    state: str  # "on", "off", "broken"; of one that is on: "failing", "slow", "stuck"
+    reason: str = ""
+    priority: int = 0
+    pairs: Mapping[str, list[str]] = field(default_factory=dict)  # format → actions
+    strategies: tuple[PairReport, ...] = ()
+    errors: int = 0  # since this process started
+    hangs: int = 0  # calls that were abandoned because they missed their deadline
+    last_error: str = ""
+    last_error_at: datetime | None = None
 
 
 class Clock(Protocol):
@@ -77,3 +120,32 @@ class IdSource(Protocol):
 
     def random(self) -> float:
         """A number in [0, 1), for jitter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """A token that is valid now."""
+
+    caller: Caller
+    ends_at: float  # seconds since the epoch
+
+
+class TokenVerifier(Protocol):
+    @property
+    def is_on(self) -> bool:
+        """False if no issuer is configured: then no token is ever verified."""
+
+    def verify(self, text: str) -> Verified | None:
+        """The caller of a token; None if it is not valid. Never raises.
+
+        It may wait some seconds for the issuer's keys, so it must not be called on an event loop.
+        """
+
+
+class NoVerifier:
+    """No issuer is configured."""
+
+    is_on = False
+
+    def verify(self, text: str) -> Verified | None:
+        return None

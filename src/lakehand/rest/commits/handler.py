@@ -7,21 +7,29 @@ next one. An answer with "stored" is durable.
 """
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lakehand.domain.access import ANONYMOUS, Caller, Role
 from lakehand.domain.actions import Action
 from lakehand.domain.commits import CommitEvent, CommitResult
 from lakehand.domain.errors import Invalid, LakehandError, Unauthorized, Unavailable
-from lakehand.rest.commits.answers import answer_of
-from lakehand.rest.commits.items import LONGEST_NAME, MOST_EVENTS, Defaults, Item, quote
+from lakehand.rest.access import address_of
+from lakehand.rest.bodies import exceeds, read, too_large
+from lakehand.rest.commits.events import LONGEST_NAME, MOST_EVENTS, Defaults, Item, quote
 from lakehand.rest.commits.reading import read_request
+from lakehand.rest.commits.route import PATH, answer_of
 from lakehand.rest.context import ApiContext
+from lakehand.rest.errors import answer_lakehand_error
 from lakehand.rest.group_commit import GroupCommit
 from lakehand.rest.wire_requests import known_action, parse_query, split
 
@@ -31,6 +39,8 @@ VIA = "rest"
 MOST_ACTIONS = 100
 SENDER_THREADS = 4  # for tokens that are not in memory; one of them may wait for the issuer at a time
 AGAIN = "send the events again, which does no harm"
+MOST_DELIMITERS = 100_000  # a thousand events have less than half of that
+ACCEPTED = 202
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,3 +168,41 @@ def read_query(query: bytes) -> Address:
         raise Invalid(f"actions={quote(given['actions'])} names an action that nobody knows")
     defaults = Defaults(catalog=given.get("catalog", "")[:LONGEST_NAME], register=frozenset(actions))
     return Address(given.get("token", ""), defaults)
+
+
+class CommitEvents:
+    """Everything else goes on to the app."""
+
+    def __init__(self, app: ASGIApp, *, handler: CommitHandler) -> None:
+        self.app = app
+        self.handler = handler
+        self.most = handler.context.security.max_commits_body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] != PATH or scope["method"] != "POST":
+            return await self.app(scope, receive, send)
+        began = time.perf_counter()
+        answer = await self.answer(scope, receive)
+        if answer is None:
+            return None  # the client disconnected: half a request must not change anything
+        await answer(scope, receive, send)
+        return self.handler.context.on_request(PATH, "POST", answer.status_code, time.perf_counter() - began)
+
+    async def answer(self, scope: Scope, receive: Receive) -> Response | None:
+        """Without a valid token no body is read: the server discards it."""
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        request = CommitRequest(headers=headers, query=scope["query_string"], address=address_of(scope))
+        if refusal := await self.handler.refusal(request):
+            if isinstance(refusal, Unauthorized):
+                scope["app"].state.wrong_tokens.note(request.address, f"POST {PATH}")
+            return await answer_lakehand_error(Request(scope), refusal)
+        body = await read(receive, self.most)
+        if body is None:
+            return None
+        if exceeds(body, self.most, MOST_DELIMITERS):
+            return too_large(self.most, MOST_DELIMITERS)
+        request = replace(request, body=body)
+        answer = await self.handler.group_commit.put(request, weight=request.weight)
+        if isinstance(answer, LakehandError):
+            return await answer_lakehand_error(Request(scope), answer)
+        return Response(answer, ACCEPTED, media_type="application/json")

@@ -7,15 +7,26 @@ from typing import Any
 
 from lakehand.domain.commits import CommitEvent
 from lakehand.domain.errors import Invalid
-from lakehand.rest.commits import catalogs, cloud_events, s3
-from lakehand.rest.commits.items import (
+from lakehand.rest.commits.events import (
     MOST_ENVELOPES,
     MOST_EVENTS,
+    S3_TEST,
     Defaults,
     Document,
     Item,
     Unrecognised,
     ignored,
+    is_binary,
+    is_bridged,
+    is_polaris,
+    is_record,
+    is_structured,
+    is_test,
+    read_binary,
+    read_bridged,
+    read_polaris,
+    read_record,
+    read_structured,
     refused,
 )
 
@@ -30,8 +41,8 @@ def read_request(headers: Mapping[str, str], body: bytes, defaults: Defaults) ->
 
     Within a batch, what is wrong with one event is said in its place.
     """
-    if cloud_events.is_binary(headers):
-        return [cloud_events.read_binary(headers, body, defaults)]
+    if is_binary(headers):
+        return [read_binary(headers, body, defaults)]
     document = parsed(body)
     found: list[Item] = []
     for item in items_of(document, defaults, 0, is_alone=True):
@@ -84,14 +95,14 @@ def opened(document: Any, defaults: Defaults, depth: int, *, is_alone: bool) -> 
 
 def read_document(document: Document, defaults: Defaults) -> CommitEvent | Item | None:
     """The event that a document is; None if it may be an envelope."""
-    if cloud_events.is_structured(document):
-        return cloud_events.read_structured(document, defaults)
-    if s3.is_record(document):
-        return s3.read_record(document, defaults)
-    if s3.is_bridged(document):
-        return s3.read_bridged(document, defaults)
-    if s3.is_test(document):
-        return ignored(s3.TEST)
+    if is_structured(document):
+        return read_structured(document, defaults)
+    if is_record(document):
+        return read_record(document, defaults)
+    if is_bridged(document):
+        return read_bridged(document, defaults)
+    if is_test(document):
+        return ignored(S3_TEST)
     if document.get("Type") in CONFIRMATIONS:
         return ignored(CONFIRM, str(document.get("TopicArn"))[:250])
-    return catalogs.read_polaris(document, defaults) if catalogs.is_polaris(document) else None
+    return read_polaris(document, defaults) if is_polaris(document) else None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Catalogs: list them, and sync one now."""
 
-from lakehand.core.catalog_service import ServedCatalog, SyncReport
+from lakehand.core.services.catalogs import ServedCatalog, SyncReport
 from lakehand.inputs.fleet import SyncRequest
 from lakehand.inputs.tables import FindQuery
 from lakehand.rpc.context import Call

@@ -1,16 +1,100 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events: list and watch."""
+"""Events: list, and watch: each new one once, from now, from an id or from a position on."""
 
+from collections.abc import AsyncIterator, Iterable, Iterator
+from datetime import timedelta
+
+from lakehand.domain.errors import Invalid
+from lakehand.domain.event_positions import EventPosition
+from lakehand.domain.events import Event, StoredEvent
 from lakehand.inputs.fleet import EventQuery
 from lakehand.rpc.context import Call
+from lakehand.rpc.feed import BATCH, GAP_WAIT
 from lakehand.rpc.generated import events_pb2 as pb
-from lakehand.rpc.messages import read
-from lakehand.rpc.shapes import event_message
-from lakehand.rpc.watch_events import watch_events
-
-__all__ = ["watch_events"]
+from lakehand.rpc.messages import event_message, read
+from lakehand.rpc.streams import Stream
 
 
 def list_events(call: Call, request: pb.ListEventsRequest) -> pb.ListEventsResponse:
     page = call.context.store.events.list(**read(EventQuery, request).model_dump())
     return pb.ListEventsResponse(events=map(event_message, page.items), next_page_token=page.next or "")
+
+
+async def watch_events(stream: Stream, request: pb.WatchEventsRequest) -> AsyncIterator[pb.WatchEventsResponse]:
+    query = read(EventQuery, request, "after_id", "position")
+    begin = begin_of(request)
+    try:
+        await stream.feed.join(stream.news)
+        position = begin or stream.feed.position.copy()
+        if begin is not None:
+            await stream.run(check_reached, stream.call, begin)
+        async for stored in follow(stream, position, is_behind=begin is not None):
+            if matches(query, stored.event):
+                yield pb.WatchEventsResponse(event=event_message(stored), position=str(position))
+    finally:
+        stream.feed.leave(stream.news)
+
+
+async def follow(stream: Stream, position: EventPosition, *, is_behind: bool) -> AsyncIterator[StoredEvent]:
+    """Each new event once. A stream that is too slow for what is kept in memory reads it from the store."""
+    feed, offset = stream.feed, stream.feed.offset
+    await stream.opened()
+    while True:
+        if is_behind:
+            offset = feed.offset
+            async for stored in catch_up(stream, position):
+                yield stored
+        new = feed.since(offset)
+        is_behind = new is None
+        if new is None:
+            continue
+        offset = feed.offset
+        for stored in delivered(new, position):
+            yield stored
+        position.settle(feed.settled if feed.offset == offset else 0)
+        await stream.wait()
+
+
+def begin_of(request: pb.WatchEventsRequest) -> EventPosition | None:
+    if request.position:
+        return EventPosition.read(request.position)
+    if not request.HasField("after_id"):
+        return None
+    if request.after_id < 0:
+        raise Invalid("after_id: give the id of an event, or 0 for all")
+    return EventPosition(request.after_id)
+
+
+def check_reached(call: Call, begin: EventPosition) -> None:
+    """A database that was set up anew, or restored, counts from a lower number."""
+    last = call.context.store.events.last_id()
+    if begin.base > last:
+        raise Invalid(f"there is no event {begin.base} yet, the last one is {last}: begin without an id or a position")
+
+
+async def catch_up(stream: Stream, position: EventPosition) -> AsyncIterator[StoredEvent]:
+    """What is stored after the position. What is missing below an old event never comes."""
+    context, reached = stream.call.context, position.base
+    while True:
+        found = await stream.run(context.store.events.after, reached, limit=BATCH)
+        old = context.store.clock.estimate() - timedelta(seconds=GAP_WAIT)
+        for stored in delivered(found, position):
+            if stored.first_at < old:
+                position.settle(stored.id)
+            yield stored
+        await stream.check()
+        if len(found) < BATCH:
+            return
+        reached = found[-1].id
+
+
+def delivered(events: Iterable[StoredEvent], position: EventPosition) -> Iterator[StoredEvent]:
+    return (stored for stored in events if position.add(stored.id))
+
+
+def matches(query: EventQuery, event: Event) -> bool:
+    same = ((query.table, event.table), (query.operation, event.operation))
+    if any(wanted is not None and wanted != own for wanted, own in same):
+        return False
+    kind = query.kind
+    return kind is None or event.kind == kind or (kind.endswith(".") and event.kind.startswith(kind))

@@ -7,8 +7,7 @@ from lakehand.domain.fleet import FleetProblem
 from lakehand.inputs.fleet import FleetQuery
 from lakehand.rpc.context import Call
 from lakehand.rpc.generated import fleet_pb2 as pb
-from lakehand.rpc.messages import fill, read
-from lakehand.rpc.shapes import table_name
+from lakehand.rpc.messages import fill, read, table_name
 
 
 def get_fleet(call: Call, request: pb.GetFleetRequest) -> pb.GetFleetResponse:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The service itself: version, plugins, instances."""
 
-from lakehand.core.draining import DrainReport
+from lakehand.core.loops.draining import DrainReport
 from lakehand.core.ports import PluginReport
 from lakehand.inputs.fleet import DrainRequest
 from lakehand.rpc.context import Call

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables: add, list, find, change, pause, remove, explain, health over time, evaluate, clear."""
 
-from lakehand.core.explain import ActionExplanation
 from lakehand.core.ports import TableFilter
+from lakehand.core.services.explain import ActionExplanation
 from lakehand.domain.tables import Table, TableChanges, TableId
 from lakehand.inputs.tables import ChangedTable, FindQuery, HistoryQuery, NewTable, TableQuery
 from lakehand.rpc.context import Call
 from lakehand.rpc.generated import table_pb2
 from lakehand.rpc.generated import tables_pb2 as pb
-from lakehand.rpc.messages import fill, id_of, read
-from lakehand.rpc.shapes import event_message, operation_message, table_message
+from lakehand.rpc.messages import event_message, fill, id_of, operation_message, read, table_message
 
 
 def add_table(call: Call, request: pb.AddTableRequest) -> pb.AddTableResponse:

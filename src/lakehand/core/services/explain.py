@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Explains a table from stored facts: why something runs, why not, and when it is evaluated next."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from lakehand.core.plugins.registry import Plugins
+from lakehand.core.ports import Store
+from lakehand.domain.actions import Action
+from lakehand.domain.events import StoredEvent
+from lakehand.domain.operations import Operation, Status
+from lakehand.domain.routing import choice_of
+from lakehand.domain.schedules import Schedule
+from lakehand.domain.tables import Table, TableId
+
+RECENT = 50  # operations that are read: of those that wait, and of those that are finished
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionExplanation:
+    """One action of a table: what is going on with it."""
+
+    action: Action
+    wanted: bool
+    now: str  # one sentence: running, waiting, or why nothing is done
+    last_look: datetime | None
+    last_decision: datetime | None  # when the table was read for the reason, whose numbers are of that time
+    last_start: datetime | None
+    next_look: datetime | None
+    unfinished: Sequence[Operation]  # those that run, and the oldest of those that wait
+    last_finished: Operation | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    table: Table
+    summary: str
+    next_look: datetime | None
+    actions: Sequence[ActionExplanation]
+    events: Sequence[StoredEvent]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explainer:
+    store: Store
+    plugins: Plugins
+    waits: Callable[[Table, Sequence[Operation]], Mapping[int, str]]  # why each is not dispatched now, by the rules
+
+    def explain(self, id: TableId) -> Explanation:
+        table = self.store.tables.get(id)
+        known = self.store.operations.of_table(id, recent=RECENT, waiting=RECENT)
+        waits = self.waits(table, known)
+        operations = [with_wait(o, waits) for o in known]
+        counts = self.store.operations.unfinished(id)
+        schedules = {s.action: s for s in self.store.schedules.of_table(id)}
+        names = sorted({*self.plugins.actions_of(table.format), *table.spec.action_types})
+        actions = [
+            self.explain_action(table, name, operations, schedules.get(name), count=counts.get(name, 0))
+            for name in names
+        ]
+        return Explanation(
+            table=table,
+            summary=summary(table, actions, sum(counts.values())) + self.hint(id),
+            next_look=min((a.next_look for a in actions if a.next_look), default=None),
+            actions=actions,
+            events=self.store.events.list(table=id, limit=50).items,
+        )
+
+    def hint(self, id: TableId) -> str:
+        """Where the next decision looks first."""
+        text = self.store.partitions.changed(id).text
+        return f"; {text}" if text else ""
+
+    def explain_action(
+        self, table: Table, action: Action, operations: Sequence[Operation], schedule: Schedule | None, *, count: int
+    ) -> ActionExplanation:
+        """``count``: all of its unfinished operations, of which only the first few were read."""
+        mine = [o for o in operations if o.process.action == action]
+        unfinished = [o for o in mine if not o.status.is_final]
+        wanted = action in table.spec.action_types
+        return ActionExplanation(
+            action=action,
+            wanted=wanted,
+            now=sentence(table, action, unfinished, schedule, wanted=wanted, count=count),
+            last_look=schedule.last_look if schedule else None,
+            last_decision=schedule.last_decision if schedule else None,
+            last_start=schedule.last_start if schedule else None,
+            next_look=self.next_look(table, schedule) if schedule else None,
+            unfinished=unfinished,
+            last_finished=next((o for o in mine if o.status.is_final), None),
+        )
+
+    def next_look(self, table: Table, schedule: Schedule) -> datetime:
+        """A probe that finds a change wakes each change-driven action."""
+        if table.probe_due is None or not self.plugins.follows_changes(table.format, schedule.action):
+            return schedule.due
+        return min(schedule.due, table.probe_due)
+
+
+def with_wait(operation: Operation, waits: Mapping[int, str]) -> Operation:
+    return replace(operation, reason=waits[operation.id]) if operation.id in waits else operation
+
+
+def sentence(
+    table: Table,
+    action: Action,
+    unfinished: Sequence[Operation],
+    schedule: Schedule | None,
+    *,
+    wanted: bool,
+    count: int,
+) -> str:
+    if unfinished:
+        return operation_sentence(unfinished[-1], waiting=max(count, len(unfinished)) - 1)
+    if not wanted:
+        return f"not wanted: lakehand tables change {table.id} --actions +{action}"
+    if table.paused:
+        return f"the table is paused: {table.pause_reason or f'lakehand tables resume {table.id}'}"
+    if schedule is None or schedule.last_look is None:
+        return "registered, not evaluated yet"
+    return schedule.last_reason or "evaluated; no reason was given"
+
+
+def operation_sentence(operation: Operation, *, waiting: int) -> str:
+    more = f"; {waiting} more wait" if waiting else ""
+    if operation.status is Status.PENDING:
+        return f"operation {operation.id} waits: {operation.reason or operation.process.reason}{more}"
+    phase = operation.progress.get("phase")
+    doing = f" ({phase})" if phase else ""
+    why = choice_of(operation.process)
+    where = f" on {operation.process.engine} ({why})" if why else ""
+    return f"operation {operation.id} is {operation.status}{doing}{where}, attempt {operation.run_times}{more}"
+
+
+def summary(table: Table, actions: Sequence[ActionExplanation], unfinished: int) -> str:
+    if table.removed:
+        return "removed from the service"
+    if table.paused:
+        return f"paused: {table.pause_reason or 'nothing is started'}"
+    live = [o for a in actions for o in a.unfinished if o.status.is_live]
+    if live:
+        return f"{len(live)} running"
+    return f"{unfinished} waiting" if unfinished else "nothing to do"

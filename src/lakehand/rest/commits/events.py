@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shapes of commit events: CloudEvents of our own, notifications of S3, events of Iceberg catalogs."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple
+from urllib.parse import unquote_plus
+
+from cloudevents.core.base import BaseCloudEvent
+from cloudevents.core.bindings.http import HTTPMessage, from_binary
+from cloudevents.core.exceptions import BaseCloudEventException
+from cloudevents.core.formats.json import JSONFormat
+from cloudevents.core.v1.event import CloudEvent
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from lakehand.domain.commits import CommitEvent, CommitResult, Outcome
+from lakehand.domain.errors import Invalid
+from lakehand.inputs.fields import Location, Name
+
+Document = Mapping[str, Any]
+Item = CommitEvent | CommitResult
+MOST_EVENTS = 1000  # in one request
+MOST_ENVELOPES = 5  # around an event: SQS in a batch, SNS in it, EventBridge in that, ...
+LONGEST_NAME = 250
+SHOWN = 80  # characters of a wrong value that are shown
+CREATED = ("ObjectCreated:", "s3:ObjectCreated:")
+BRIDGED = "Object Created"
+NOT_CREATED = "only written objects are commits"
+S3_TEST = "a test event of S3"
+OBJECT_NAMELESS = "the notification names no bucket or no key"
+LAKEKEEPER = "uri:iceberg-catalog-service:"  # the beginning of its source
+LAKEKEEPER_COMMITS = frozenset({"updateTable", "createTable", "registerTable"})
+POLARIS_COMMITS = frozenset({"AFTER_UPDATE_TABLE", "AFTER_CREATE_TABLE", "AFTER_REGISTER_TABLE"})
+SEPARATOR = "\x1f"  # between the levels of a namespace, where Lakekeeper writes it as in an address
+OTHER_EVENT = "the event of the catalog is no commit"
+TABLE_NAMELESS = "the event of the catalog names no table"
+COMMITTED = "dev.lakehand.table.committed"
+OTHER_TYPE = "the type of the CloudEvent is not known here"
+FORMAT = JSONFormat()
+PREFIX = "ce-"
+TIME: TypeAdapter[AwareDatetime] = TypeAdapter(AwareDatetime)
+FAULTS = (BaseCloudEventException, ValueError, TypeError, ArithmeticError, LookupError)
+Version = Annotated[str | int, Field(union_mode="left_to_right")]
+Partition = Annotated[str, Field(max_length=1024)]
+PARTITIONS = "Which partitions changed, each as column=value/column=value: where decisions look first."
+Numbers = Annotated[dict[Name, float], Field(max_length=100, description="Files, bytes, rows that were added.")]
+EXAMPLE: dict[str, Any] = {
+    "specversion": "1.0",
+    "type": COMMITTED,
+    "source": "orders-job",
+    "id": "42",
+    "data": {"location": "s3://lake/sales/orders", "format": "delta", "version": 42, "partitions": ["day=2026-11-15"]},
+}
+
+
+class Unrecognised(Invalid):
+    """The document is no event."""
+
+
+class Defaults(NamedTuple):
+    """What the query of the request says for events that do not say it themselves."""
+
+    catalog: str = ""
+    register: frozenset[Any] = frozenset()
+
+
+def key_of(source: str, id: str) -> str:
+    """Short, however long the parts are: many of them are kept."""
+    return hashlib.blake2b(f"{source}\n{id}".encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def text_of(value: object) -> str:
+    """A text that can be stored; empty for everything else."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+
+
+def part_of(document: Document, *keys: str) -> Document:
+    """The object at the end of a path of keys; empty if there is none."""
+    for key in keys:
+        found = document.get(key)
+        document = found if isinstance(found, dict) else {}
+    return document
+
+
+def ignored(reason: str, example: str = "") -> CommitResult:
+    return CommitResult(outcome=Outcome.IGNORED, reason=reason, example=example)
+
+
+def refused(reason: str, example: str = "") -> CommitResult:
+    return CommitResult(outcome=Outcome.REFUSED, reason=reason, example=example)
+
+
+def quote(text: str) -> str:
+    return ascii(text[:SHOWN])
+
+
+def is_test(document: Document) -> bool:
+    """What S3 sends once when a notification is configured."""
+    return document.get("Event") == "s3:TestEvent"
+
+
+def is_record(document: Document) -> bool:
+    return isinstance(document.get("s3"), dict)
+
+
+def read_record(record: Document, defaults: Defaults) -> Item:
+    """Keys are encoded as in a form here: ``day%3D1/a+b``."""
+    if not text_of(record.get("eventName")).startswith(CREATED):
+        return ignored(NOT_CREATED)
+    found = part_of(record, "s3", "object")
+    key = unquote_plus(text_of(found.get("key")))
+    return written(text_of(part_of(record, "s3", "bucket").get("name")), key, found, defaults)
+
+
+def is_bridged(document: Document) -> bool:
+    return document.get("source") == "aws.s3" and isinstance(document.get("detail"), dict)
+
+
+def read_bridged(document: Document, defaults: Defaults) -> Item:
+    """Keys are plain here."""
+    if document.get("detail-type") != BRIDGED:
+        return ignored(NOT_CREATED)
+    found = part_of(document, "detail", "object")
+    bucket = text_of(part_of(document, "detail", "bucket").get("name"))
+    return written(bucket, text_of(found.get("key")), found, defaults)
+
+
+def written(bucket: str, key: str, found: Document, defaults: Defaults) -> Item:
+    """The sequencer tells two writes of one key apart; without one, the event counts as new each time."""
+    if not bucket or not key:
+        return refused(OBJECT_NAMELESS)
+    place = f"s3://{bucket}/{key}"
+    which = text_of(found.get("sequencer")) or text_of(found.get("versionId") or found.get("version-id"))
+    return CommitEvent(
+        key=key_of(place, which) if which else "", object=place, catalog=defaults.catalog, register=defaults.register
+    )
+
+
+def is_lakekeeper(source: str) -> bool:
+    return source.startswith(LAKEKEEPER)
+
+
+def read_lakekeeper(attributes: Mapping[str, Any], defaults: Defaults) -> Item:
+    """It names the table by namespace and name, and its warehouse by an id that only Lakekeeper knows."""
+    if attributes["type"] not in LAKEKEEPER_COMMITS:
+        return ignored(OTHER_EVENT, text_of(attributes["type"])[:80])
+    namespace = text_of(attributes.get("namespace")).replace(SEPARATOR, ".")
+    key = key_of(attributes["source"], attributes["id"])
+    return named(key, defaults.catalog, namespace, text_of(attributes.get("name")), defaults)
+
+
+def is_polaris(document: Document) -> bool:
+    return isinstance(document.get("event_type"), str) and "realm_id" in document
+
+
+def read_polaris(document: Document, defaults: Defaults) -> Item:
+    """As its listener for Kafka writes it. The catalog's name in Polaris need not be its name here."""
+    if document["event_type"] not in POLARIS_COMMITS:
+        return ignored(OTHER_EVENT, document["event_type"][:80])
+    levels = document.get("namespace")
+    namespace = ".".join(map(text_of, levels)) if isinstance(levels, list) else text_of(levels)
+    which = text_of(document.get("event_id"))
+    key = key_of(f"polaris:{text_of(document['realm_id'])}", which) if which else ""
+    catalog = defaults.catalog or text_of(document.get("catalog_name"))
+    return named(key, catalog, namespace, text_of(document.get("table_name")), defaults)
+
+
+def named(key: str, catalog: str, namespace: str, name: str, defaults: Defaults) -> Item:
+    if not name:
+        return refused(TABLE_NAMELESS)
+    return CommitEvent(
+        key=key, catalog=catalog, db_name=namespace, table_name=name, format="iceberg", register=defaults.register
+    )
+
+
+class CommitData(BaseModel):
+    """The data of a `dev.lakehand.table.committed` event: a table by location, or by catalog and name."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE["data"]]})
+
+    location: Location | None = None
+    catalog: Name = ""
+    table: Name = Field(default="", description="The name in the catalog, with its namespace: sales.orders.")
+    format: Name = Field(default="", description="Needed only to register an unknown table.")
+    version: Version = Field(default="", description="Instant, snapshot or version of the commit.")
+    partitions: Annotated[tuple[Partition, ...], Field(max_length=1000, description=PARTITIONS)] = ()
+    numbers: Numbers | None = None
+
+
+def is_structured(document: Document) -> bool:
+    return "specversion" in document
+
+
+def read_structured(document: Document, defaults: Defaults) -> Item:
+    """Lakekeeper's attributes have hyphens, which the specification does not allow: here and below they are dropped."""
+    attributes = {name.replace("-", ""): value for name, value in document.items()}
+    data = attributes.pop("data", None)
+    attributes.pop("data_base64", None)  # no JSON: no event of a type that is known here has it
+    try:
+        if "time" in attributes:
+            attributes["time"] = TIME.validate_python(attributes["time"])
+        require_id(attributes)
+        event = CloudEvent(attributes, data)
+    except FAULTS as error:
+        raise Unrecognised(f"this is no CloudEvent 1.0: {str(error)[:500]}") from error
+    return read_event(event, defaults)
+
+
+def is_binary(headers: Mapping[str, str]) -> bool:
+    return f"{PREFIX}specversion" in headers
+
+
+def read_binary(headers: Mapping[str, str], body: bytes, defaults: Defaults) -> Item:
+    own = {name[len(PREFIX) :].replace("-", ""): text for name, text in headers.items() if name.startswith(PREFIX)}
+    try:
+        require_id(own)
+        named = {f"{PREFIX}{name}": text for name, text in own.items()}
+        event = from_binary(HTTPMessage({**named, "content-type": "application/json"}, body), FORMAT, CloudEvent)
+    except (*FAULTS, RecursionError) as error:
+        raise Unrecognised(f"this is no CloudEvent 1.0: {str(error)[:500]}") from error
+    return read_event(event, defaults)
+
+
+def require_id(attributes: Mapping[str, Any]) -> None:
+    """The library would make one up."""
+    if not attributes.get("id"):
+        raise ValueError("the attribute 'id' is missing")
+
+
+def read_event(event: BaseCloudEvent, defaults: Defaults) -> Item:
+    if is_lakekeeper(event.get_source()):
+        return read_lakekeeper(event.get_attributes(), defaults)
+    if event.get_type() != COMMITTED:
+        return ignored(OTHER_TYPE, event.get_type()[:80])
+    try:
+        data = CommitData.model_validate(event.get_data())
+    except ValidationError as error:
+        fault = error.errors()[0]
+        where = ".".join(map(str, fault["loc"]))[:80]
+        raise Unrecognised(f"the data of the event is wrong: {quote(where)}: {fault['msg'][:300]}") from error
+    db_name, _, table_name = data.table.rpartition(".")
+    return CommitEvent(
+        key=key_of(event.get_source(), event.get_id()),
+        location=data.location or "",
+        catalog=data.catalog or defaults.catalog,
+        db_name=db_name,
+        table_name=table_name,
+        format=data.format,
+        partitions=data.partitions,
+        register=defaults.register,
+    )
