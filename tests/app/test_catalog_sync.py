@@ -10,6 +10,8 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from lakehand.core.catalog_changes import Absent
+from lakehand.core.catalog_listing import named
 
 from lakehand.app import wiring
 from lakehand.app.settings import load
@@ -112,7 +114,8 @@ def test_a_renamed_table_keeps_its_number_and_what_was_set_for_it(service: Servi
 def test_whoever_comes_second_with_an_old_list_takes_nothing_away(service: Service, catalog: SqlCatalog) -> None:
     catalog.create("orders")
     service.catalogs.sync("lake")
-    old = tables(service)["sales.orders"]
+    before = tables(service)["sales.orders"]
+    old = Absent(before.id, before.name, named(before))
     catalog.rename("orders", "purchases")
     service.catalogs.sync("lake")
 

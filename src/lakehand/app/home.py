@@ -15,7 +15,7 @@ from sqlalchemy.exc import ArgumentError
 
 from lakehand.app.settings import Settings
 from lakehand.domain.errors import Invalid, Unavailable
-from lakehand.storage import refuse_open_folder, refuse_open_parents, user_name
+from lakehand.storage.private_folders import refuse_open_folder, refuse_open_parents, user_name
 
 log = logging.getLogger(__name__)
 OWNER_ONLY = 0o077  # the umask: nothing for the group, nothing for others

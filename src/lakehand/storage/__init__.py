@@ -9,7 +9,6 @@ from lakehand.storage.jdbc import database_address, open_database, select_rows
 from lakehand.storage.json_documents import parse_json, parse_json_lines
 from lakehand.storage.large_json import IN_PROCESS, Piece, Wanted, put_together, read_large
 from lakehand.storage.numbered import newest_after
-from lakehand.storage.private_folders import identity_of, refuse_open_folder, refuse_open_parents, user_name
 from lakehand.storage.storages import ABSENT, ArrowStorage, Entry, LocalStorage, Storage, Storages
 from lakehand.storage.unpacking import gunzip
 
@@ -33,7 +32,6 @@ __all__ = [
     "checked_avro",
     "database_address",
     "gunzip",
-    "identity_of",
     "newest_after",
     "open_database",
     "parse_json",
@@ -41,9 +39,6 @@ __all__ = [
     "put_together",
     "read_large",
     "read_records",
-    "refuse_open_folder",
-    "refuse_open_parents",
     "select_rows",
     "tables_in_metastore",
-    "user_name",
 ]

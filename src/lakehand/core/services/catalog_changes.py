@@ -54,10 +54,10 @@ def changes_of(
     kept = 0
     for table in known:
         place = place_of(table.location)
-        if place in listed.places:
+        if place in listed.locations:
             kept += 1
             others = candidates.pop(place, [])
-            if others and not listed.places[place] and named(table) not in map(name_of, others):
+            if others and not listed.locations[place] and named(table) not in map(name_of, others):
                 rename.append(Rename(table=table, reference=others[0]))
         elif named(table) in listed.unread:
             unread.add(named(table))

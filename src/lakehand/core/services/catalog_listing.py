@@ -19,10 +19,10 @@ Name = tuple[str, str]
 
 @dataclass(slots=True, kw_only=True)
 class Listing:
-    """``places``: of each location whether a table is registered there under a name that is listed."""
+    """``locations``: of each location whether a table is registered there under a name that is listed."""
 
     count: int = 0
-    places: dict[bytes, bool] = field(default_factory=dict)
+    locations: dict[bytes, bool] = field(default_factory=dict)
     candidates: list[TableReference] = field(default_factory=list)  # to be added, renamed or left out
     unreadable: list[TableReference] = field(default_factory=list)
     unread: set[Name] = field(default_factory=set)  # the names of all that cannot be read
@@ -36,7 +36,7 @@ class Listing:
         location = normalise(reference.location)
         table, place = at.get(location), place_of(location)
         is_known = table is not None and named(table) == name_of(reference)
-        self.places[place] = is_known or self.places.get(place, False)
+        self.locations[place] = is_known or self.locations.get(place, False)
         if is_known:
             return False
         if table is None and name_of(reference) not in names:
@@ -45,7 +45,7 @@ class Listing:
         return False
 
     def note_added(self, reference: TableReference) -> None:
-        self.places[place_of(normalise(reference.location))] = True
+        self.locations[place_of(normalise(reference.location))] = True
 
     def note_unreadable(self, reference: TableReference) -> None:
         self.unread.add(name_of(reference))

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from lakehand.domain.errors import Invalid, Unavailable
 from lakehand.engines.spark.command import Command
-from lakehand.storage import identity_of, refuse_open_folder, refuse_open_parents
+from lakehand.storage.private_folders import identity_of, refuse_open_folder, refuse_open_parents
 
 FIXED = {
     "spark.submit.deployMode": "cluster",
