@@ -10,8 +10,6 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from lakehand.core.catalog_changes import Absent
-from lakehand.core.catalog_listing import named
 
 from lakehand.app import wiring
 from lakehand.app.settings import load
