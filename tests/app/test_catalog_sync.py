@@ -117,7 +117,7 @@ def test_whoever_comes_second_with_an_old_list_takes_nothing_away(service: Servi
     catalog.rename("orders", "purchases")
     service.catalogs.sync("lake")
 
-    service.catalogs.retire([Absent(old.id, old.name, named(old))], service.catalogs.get("lake").catalog)
+    service.catalogs.retire([old], service.catalogs.get("lake").catalog)
 
     assert list(tables(service)) == ["sales.purchases"]
     assert kinds(service).count("table.retired") == 1

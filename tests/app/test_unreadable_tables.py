@@ -4,6 +4,7 @@
 import logging
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from lakehand.domain.fleet import TableState
 from lakehand.domain.tables import Format, TableId, TableSpec
 from lakehand.store import migrate
 from tests.formats.test_hostile_files import FILES, FORMATS
+from tests.kit.polling import wait_for
 
 # Hudi's plans are read at an admission, which says why it waits; Iceberg's manifests never change, and are cached.
 TORN = [(name, file) for name, file in FILES if not file.endswith(("*.requested", "-m0.avro"))]
@@ -42,9 +44,14 @@ def evaluate(service: Service, table: TableId) -> None:
     """As a person asks for it, and as the prober does at a heartbeat."""
     service.tables.evaluate_now(table)
     for _ in range(2):
-        service.coordinator.run_once()
+        wait_for(partial(are_stored, service), "all evaluations to be stored")
     service.store.probes.defer([table], until=service.store.clock.now() - timedelta(seconds=1))
     service.prober.run_once()
+
+
+def are_stored(service: Service) -> bool:
+    service.coordinator.run_once()
+    return not service.coordinator.unfinished
 
 
 def state_of(service: Service, table: TableId) -> TableState:

@@ -76,6 +76,7 @@ def test_a_file_that_goes_during_a_transaction_is_noticed_before_the_row_counts_
 
 
 def test_a_file_that_was_moved_away_and_back_is_served_again(store: SqlStore, file: Path) -> None:
+    before = table_count(store)
     file.rename(f"{file}.away")
     with pytest.raises(DatabaseLost):
         a_table(store, "/w/another")
@@ -84,7 +85,8 @@ def test_a_file_that_was_moved_away_and_back_is_served_again(store: SqlStore, fi
     assert not file.exists(), "no empty database is made in its place"
     Path(f"{file}.away").rename(file)
 
-    assert table_count(store) == 2, "it had them all the time"
+    # Whether the refused table reached the file that was away depends on when that was noticed.
+    assert table_count(store) in (before, before + 1)
     assert a_table(store, "/w/other").id
     assert store.problem() == ""
 
