@@ -61,7 +61,9 @@ def test_no_request_makes_the_service_fail(
     add_table(client, action_types=["compaction", "clean"])
     add_operation(client)
     schema = schemathesis.openapi.from_url(
-        f"{client.base_url}/api/v1/openapi.json".replace("//api", "/api"), config=SchemathesisConfig()
+        f"{client.base_url}/api/v1/openapi.json".replace("//api", "/api"),
+        headers=ADMIN,
+        config=SchemathesisConfig(),
     )
     failures: list[str] = []
     operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
