@@ -2,6 +2,7 @@
 """Keys that were deleted, and written again while a compaction plan was pending: each is one row later, or none."""
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +11,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehand.jobs.attempt import job_called
 from lakehand.jobs.hudi import stray_keys
-from lakehand.jobs.job import Job
+from lakehand.jobs.job import Job, JobCanceled, Record
 from lakehand.spi import Finding, Scheduling
 from tests import hudi_tables as hudi
 from tests.jobs.hudi.conftest import OFF
@@ -73,7 +75,7 @@ def compact(spark: SparkSession, path: Path, **properties: str) -> dict[str, Any
 @pytest.mark.parametrize(
     ("how", "version"),
     [("heal", "1.2.0"), *(pytest.param(*one, marks=pytest.mark.long) for one in (
-        ("lock", "1.2.0"), ("heal", "1.1.1"), ("heal", "1.0.2"), ("heal", "0.15"), ("lock", "0.15"),
+        ("lock", "1.2.0"), ("heal", "1.1.1"), ("heal", "1.0.2"), ("heal", "0.15"),
     ))],
 )  # fmt: skip
 def test_a_key_that_came_back_while_a_plan_was_pending_is_one_row_after_its_next_write(
@@ -129,7 +131,7 @@ def test_each_index_is_right_after_a_compaction_beside_writes(index: str, spark:
 
 
 @pytest.mark.long
-def test_our_own_plan_is_checked_too_and_a_plan_without_deletes_costs_nothing(
+def test_a_plan_without_deletes_and_one_that_nothing_was_written_beside_cost_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, real = tmp_path / "orders", stray_keys.stray_keys
@@ -149,7 +151,7 @@ def test_our_own_plan_is_checked_too_and_a_plan_without_deletes_costs_nothing(
         write(3, 2, **DELETE)
         write(4, 1)
         by_service.serve("compaction")
-        assert looked_at == [["p0", "p1"]]
+        assert looked_at == [[]], "nothing was written since it was planned, so that no partition is read"
 
 
 @pytest.mark.long
@@ -172,21 +174,100 @@ def test_a_writer_that_is_always_writing_is_left_alone_and_the_keys_are_reported
 
 
 @pytest.mark.long
-def test_a_compaction_that_takes_too_long_under_the_lock_gives_it_back_and_is_done_without_it(
-    spark: SparkSession, tmp_path: Path
+def test_a_search_that_takes_too_long_under_the_lock_gives_it_back_and_is_done_beside_the_writers(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(stray_keys, "CANCEL_EVERY", 0.01)
     path = tmp_path / "orders"
     with writer(spark, path, "1.2.0") as write:
         write_again_beside_a_plan(write)
-    service = Service(spark=spark, path=path, properties={**LOCKING, SETTING: "lock"})
+    service = Service(spark=spark, path=path, properties=LOCKING)
     process = service.admitted("compaction")
 
-    with pytest.raises(stray_keys.LockLimitReached):
-        service.execute(replace(process, parameters={**process.parameters, "lock_limit": 0.01}))
+    result = service.execute(replace(process, parameters={**process.parameters, "lock_limit": 0.01}))
+
+    assert (result["stray_keys"]["found"], result["stray_keys"]["left"]) == (2, 2)
+    assert "0.01 s under the lock" in result["stray_keys"]["why"]
+    assert not (path / ".hoodie" / "lock").exists()
+    assert service.verdict(process, result).finding is Finding.DONE
+
+
+def test_no_write_begins_between_the_commit_and_the_second_compaction(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer that comes when the stray keys are counted waits for the lock, and finds them in base files."""
+    path, real = tmp_path / "orders", stray_keys.stray_keys
+    begun: list[Future[None]] = []
+
+    def look(job: Job, location: str, partitions: Sequence[str]) -> int:
+        is_locked, found = (path / ".hoodie" / "lock").exists(), real(job, location, partitions)
+        begun.append(pool.submit(write, 4, 1))
+        if not is_locked:
+            begun[0].result()
+        return found
+
+    monkeypatch.setattr(stray_keys, "stray_keys", look)
+    with writer(spark, path, "1.2.0") as write, ThreadPoolExecutor(1) as pool:
+        write_again_beside_a_plan(write)
+        service = Service(spark=spark, path=path, properties=LOCKING)
+
+        result = service.execute(service.admitted("compaction"))
+        begun[0].result()
+
+        assert (result["stray_keys"]["found"], result["stray_keys"]["left"]) == (2, 0)
+        assert ids(spark, path) == list(range(ROWS))
+
+
+@pytest.mark.long
+def test_the_files_are_written_before_the_lock_is_taken(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, real = tmp_path / "orders", stray_keys.without_writes
+    before: dict[Path, int] = {}
+
+    def base_files() -> dict[Path, int]:
+        return {file: file.stat().st_mtime_ns for file in path.glob("p*/*.parquet")}
+
+    @contextmanager
+    def without_writes(job: Job, location: str) -> Iterator[None]:
+        before.update(base_files())
+        with real(job, location):
+            yield
+
+    with writer(spark, path, "1.2.0") as write:
+        write_again_beside_a_plan(write)
+    old = set(base_files())
+    service = Service(spark=spark, path=path, properties=LOCKING)
+    process = service.admitted("compaction")
+    monkeypatch.setattr(stray_keys, "without_writes", without_writes)
+    service.execute(process)
+
+    written = {file: time for file, time in before.items() if file not in old}
+    assert len(written) == hudi.PARTITIONS
+    assert written.items() <= base_files().items(), "no file is written again under the lock"
+
+
+@pytest.mark.long
+def test_nothing_is_committed_without_a_lease_and_the_plan_is_executed_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    class LeaseOver(Record):
+        def stop_reason(self) -> str:
+            return "the lease is over" if "to commit" in self.phase else ""
+
+    path = tmp_path / "orders"
+    with writer(spark, path, "1.2.0") as write:
+        write_again_beside_a_plan(write)
+    [(planned, _)] = hudi.pending(path)
+    service = Service(spark=spark, path=path, properties=LOCKING)
+    process = service.admitted("compaction")
+
+    with pytest.raises(JobCanceled):
+        job_called(process.job)(Job(spark.newSession(), dict(process.parameters), record=LeaseOver()))
+
+    assert hudi.completed(path, planned) == []
     assert not (path / ".hoodie" / "lock").exists()
     hudi.let_heartbeats_expire(path)
-    result = service.execute(replace(process, parameters={**process.parameters, "stray_keys": "heal"}))
-
+    result = service.execute(process)
     assert (result["stray_keys"]["found"], result["stray_keys"]["left"]) == (2, 0)
-    job = Job(spark.newSession(), dict(process.parameters))
-    assert stray_keys.stray_keys(job, str(path), ["p0", "p1"]) == 0
+    assert len(hudi.completed(path, planned)) == 1
