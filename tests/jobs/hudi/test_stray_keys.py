@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehand.jobs.attempt import job_called
-from lakehand.jobs.hudi import stray_keys
+from lakehand.jobs.hudi import quiet_moments, stray_key_search, stray_keys, time_limits
 from lakehand.jobs.job import Job, JobCanceled, Record
 from lakehand.spi import Finding, Scheduling
 from tests import hudi_tables as hudi
@@ -29,6 +29,8 @@ BY_HUDI = 2  # rows of a key that nobody has healed
 INDEXES = {
     "default": {},
     "bloom": {"hoodie.index.type": "BLOOM"},
+    "global simple": {"hoodie.index.type": "GLOBAL_SIMPLE"},
+    "global bloom": {"hoodie.index.type": "GLOBAL_BLOOM"},
     "bucket": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"},
 }
 Write = Callable[..., None]  # number, rows and options of a commit, as ``hudi.upsert`` has them
@@ -117,24 +119,29 @@ def test_stray_keys_that_are_left_are_counted_and_become_what_hudi_makes_of_them
         assert ids(spark, path).count(1) == 1
 
 
-@pytest.mark.parametrize("index", long_values("bloom", "bucket"))
-def test_each_index_is_right_after_a_compaction_beside_writes(index: str, spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", long_values("1.2.0", "1.1.1", "1.0.2", "0.15"))
+@pytest.mark.parametrize("index", [name for name in INDEXES if name != "default"])
+def test_each_index_is_right_after_a_compaction_beside_writes(
+    index: str, version: str, spark: SparkSession, tmp_path: Path
+) -> None:
     path = tmp_path / "orders"
-    with writer(spark, path, "1.2.0", **INDEXES[index]) as write:
+    with writer(spark, path, version, **INDEXES[index]) as write:
         write_again_beside_a_plan(write)
 
         result = compact(spark, path)
 
-        assert ("stray_keys" in result) == (index == "bloom")
+        assert ("stray_keys" in result) == (index != "bucket")
         write(4, 1)
         assert ids(spark, path) == list(range(ROWS))
+        write(5, 2, **DELETE)
+        assert ids(spark, path) == list(range(2, ROWS))
 
 
 @pytest.mark.long
 def test_a_plan_without_deletes_and_one_that_nothing_was_written_beside_cost_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, real = tmp_path / "orders", stray_keys.stray_keys
+    path, real = tmp_path / "orders", stray_key_search.stray_keys
     looked_at: list[Sequence[str]] = []
 
     def look(job: Job, location: str, partitions: Sequence[str]) -> int:
@@ -158,7 +165,7 @@ def test_a_plan_without_deletes_and_one_that_nothing_was_written_beside_cost_not
 def test_a_writer_that_is_always_writing_is_left_alone_and_the_keys_are_reported(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stray_keys, "QUIET_TIMEOUT", 0.5)
+    monkeypatch.setattr(quiet_moments, "QUIET_TIMEOUT", 0.5)
     monkeypatch.setattr(stray_keys, "BEGUN_TIMEOUT", 0.5)
     path = tmp_path / "orders"
     with writer(spark, path, "1.2.0") as write:
@@ -177,7 +184,7 @@ def test_a_writer_that_is_always_writing_is_left_alone_and_the_keys_are_reported
 def test_a_search_that_takes_too_long_under_the_lock_gives_it_back_and_is_done_beside_the_writers(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stray_keys, "CANCEL_EVERY", 0.01)
+    monkeypatch.setattr(time_limits, "CANCEL_EVERY", 0.01)
     path = tmp_path / "orders"
     with writer(spark, path, "1.2.0") as write:
         write_again_beside_a_plan(write)
@@ -192,11 +199,12 @@ def test_a_search_that_takes_too_long_under_the_lock_gives_it_back_and_is_done_b
     assert service.verdict(process, result).finding is Finding.DONE
 
 
+@pytest.mark.parametrize("version", ["1.2.0", *long_values("1.1.1", "1.0.2")])
 def test_no_write_begins_between_the_commit_and_the_second_compaction(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    version: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A writer that comes when the stray keys are counted waits for the lock, and finds them in base files."""
-    path, real = tmp_path / "orders", stray_keys.stray_keys
+    path, real = tmp_path / "orders", stray_key_search.stray_keys
     begun: list[Future[None]] = []
 
     def look(job: Job, location: str, partitions: Sequence[str]) -> int:
@@ -207,7 +215,7 @@ def test_no_write_begins_between_the_commit_and_the_second_compaction(
         return found
 
     monkeypatch.setattr(stray_keys, "stray_keys", look)
-    with writer(spark, path, "1.2.0") as write, ThreadPoolExecutor(1) as pool:
+    with writer(spark, path, version) as write, ThreadPoolExecutor(1) as pool:
         write_again_beside_a_plan(write)
         service = Service(spark=spark, path=path, properties=LOCKING)
 
@@ -222,7 +230,7 @@ def test_no_write_begins_between_the_commit_and_the_second_compaction(
 def test_the_files_are_written_before_the_lock_is_taken(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, real = tmp_path / "orders", stray_keys.without_writes
+    path, real = tmp_path / "orders", quiet_moments.without_writes
     before: dict[Path, int] = {}
 
     def base_files() -> dict[Path, int]:
