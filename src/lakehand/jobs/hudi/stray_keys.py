@@ -121,13 +121,13 @@ class StrayKeyGuard:
         return not self.left and not rollbacks.writes_under_way(self.job, self.location)
 
     def _compact_again(self, found: int, look: Callable[[], int]) -> None:
-        """Plans that were made meanwhile are left to their own turn, unless the stray keys are in their file groups."""
+        """A plan that is made now has all log files, but for file groups of plans that were made meanwhile."""
         self.found, self.left = max(self.found, found), found
         self.job.phase(f"compacting again, for {found} stray keys")
         others = self._pending()
         self._plan_and_compact(leave=others)
-        self.left = look()
-        if self.left and others:
+        self.left = look() if others else 0
+        if self.left:
             self._compact_locked(others)
             self._plan_and_compact()
             self.left = look()
