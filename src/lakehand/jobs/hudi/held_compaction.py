@@ -45,7 +45,6 @@ class HeldCompaction:
         client.commitCompaction(
             self.instant, self.written, jvm(self.job.session).org.apache.hudi.common.util.Option.empty()
         )
-        self.client.getHeartbeatClient().stop(self.instant)
 
 
 @contextmanager
@@ -59,3 +58,5 @@ def held_compaction(job: Job, location: str, instant: str) -> Iterator[HeldCompa
             yield HeldCompaction(job=job, location=location, instant=instant, client=client, written=written)
         finally:
             statuses.unpersist()
+    # It beats until its client is closed, and would stay: another client has made the commit.
+    timelines.forget_heartbeat(job.session, location, instant)

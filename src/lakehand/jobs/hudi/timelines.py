@@ -120,6 +120,13 @@ def inside_the_lock(session: SparkSession) -> dict[str, str]:
     return {PROVIDER: NO_LOCK if is_held else IN_PROCESS}
 
 
+def forget_heartbeat(session: SparkSession, location: str, instant: str) -> None:
+    """As Hudi does: nobody waits for this writer any more."""
+    storage, heartbeat = meta_client(session, location).getStorage(), jvm(session).org.apache.hudi.client.heartbeat
+    if heartbeat.HoodieHeartbeatClient.heartbeatExists(storage, location, instant):
+        heartbeat.HeartbeatUtils.deleteHeartbeatFile(storage, location, instant)
+
+
 def remove(session: SparkSession, location: str, kind: str, instant: str) -> None:
     """Take a plan off the timeline that nobody executes. The caller holds the table's lock."""
     client = meta_client(session, location)
