@@ -31,8 +31,9 @@ SETTING = "hudi.compaction.stray-keys"
 CASES: Mapping[str, tuple[str, str, bool]] = {
     "default-none": ("SIMPLE", "none", False),
     "default-heal": ("SIMPLE", "heal", True),
-    "default-lock": ("SIMPLE", "lock", True),
     "bloom-heal": ("BLOOM", "heal", True),
+    "global-simple-heal": ("GLOBAL_SIMPLE", "heal", True),
+    "global-bloom-heal": ("GLOBAL_BLOOM", "heal", True),
     "bucket": ("bucket", "heal", True),
     "record": ("record", "heal", True),
 }

@@ -28,7 +28,7 @@ MARKERS = {
 # table's own metadata: a table below it is never seen.
 LISTING = frozenset(
     {"hudi-archive", "hudi-clean", "hudi-clustering", "hudi-compaction", "hudi-indexing", "hudi-log-compaction"}
-    | {"hudi-partition-ttl", "hudi-rollback-failed-writes"}
+    | {"hudi-find-duplicates", "hudi-partition-ttl", "hudi-rollback-failed-writes"}
     | {"iceberg-remove-orphans", "delta-vacuum", "paimon-remove-orphans", "lance-clean-versions"}
 )
 PLAIN, BY_LINK = "registered where it is", "registered by a link"

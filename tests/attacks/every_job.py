@@ -53,6 +53,7 @@ JOBS: Mapping[str, Mapping[str, Any]] = {
     "hudi-log-compaction": HUDI,
     "hudi-indexing": HUDI,
     "hudi-partition-ttl": HUDI,
+    "hudi-find-duplicates": HUDI,
     "iceberg-rewrite-data": ICEBERG,
     "iceberg-rewrite-position-deletes": ICEBERG,
     "iceberg-rewrite-manifests": ICEBERG,

@@ -11,13 +11,16 @@ from tests.e2e.every_action import Need
 from tests.kit.polling import wait_for
 from tests.kit.service import RunningService
 
+ON_REQUEST = frozenset({("hudi", "find-duplicates")})  # never decided upon: see tests/jobs/hudi/test_find_duplicates.py
+
 
 def every_action() -> Iterator[tuple[str, str]]:
-    """Format and action of all factories that come with Lakehand."""
+    """Format and action of all factories that come with Lakehand, as far as they decide upon it."""
     ours = (one for one in entry_points(group="lakehand.process_factories") if one.module.startswith("lakehand."))
     for entry in ours:
         supported: Mapping[str, Iterable[str]] = entry.load()().supported_actions()
-        yield from ((name, action) for name, actions in supported.items() for action in actions)
+        found = {(name, str(action)) for name, actions in supported.items() for action in actions}
+        yield from found - ON_REQUEST
 
 
 class Driver:

@@ -49,7 +49,6 @@ def classify(status: EngineStatus) -> Failure:
             "plan-pending",
             Remedy.NOT_YET,
         ),
-        ("lakehand.jobs.hudi.stray_keys.LockLimitReached", "it takes too long", "lock-limit", Remedy.NOT_YET),
         ("java.lang.OutOfMemoryError", "Java heap space", "out-of-memory", Remedy.RETRY),
         ("java.io.FileNotFoundException", "File x does not exist", "file-missing", Remedy.RETRY),
         (f"{HUDI}.HoodieIOException", "something else", "HoodieIOException", Remedy.RETRY),

@@ -38,18 +38,18 @@ def reason(table: Path, **properties: str) -> str:
     return factory.trigger(MemoryRuntime(table, properties=properties), COMPACTION).reason
 
 
-def admitted(table: Path, run_times: int = 0, /, **properties: str) -> TableProcess:
+def admitted(table: Path, **properties: str) -> TableProcess:
     factory, runtime = HudiProcessFactory(), MemoryRuntime(table, properties=properties)
     factory.open({})
     wanted = factory.trigger(runtime, COMPACTION)
     assert isinstance(wanted, TableProcess)
-    process = factory.admit(runtime, operation(wanted, run_times=run_times))
+    process = factory.admit(runtime, operation(wanted))
     assert isinstance(process, TableProcess)
     return process
 
 
-def guard(table: Path, run_times: int = 0, /, **properties: str) -> Any:
-    return admitted(table, run_times, **properties).parameters.get("stray_keys")
+def guard(table: Path, **properties: str) -> Any:
+    return admitted(table, **properties).parameters.get("stray_keys")
 
 
 @pytest.mark.parametrize("name", ["", "SIMPLE", "bloom", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "SOMETHING_NEW"])
@@ -83,35 +83,27 @@ def test_a_table_without_deletes_is_not_warned_of_and_yet_guarded(orders: Path) 
 
 def test_the_warning_says_what_is_done_about_it(orders: Path, sentences: Sentences) -> None:
     numbers = {"plan": ORDERS_V9, "since": TIME, "deletes": 3}
-    sentences.check(
-        "deletes in logs, compacted under the lock", reason(orders, **FILE_LOCK, **{STRAY_KEYS: "lock"}), **numbers
-    )
     sentences.check("deletes in logs, left", reason(orders, **FILE_LOCK, **{STRAY_KEYS: "none"}), **numbers)
     sentences.check("deletes in logs without a shared lock", reason(orders), **numbers)
 
 
 def test_what_a_compaction_does_about_stray_keys_depends_on_the_setting_and_on_a_shared_lock(orders: Path) -> None:
-    lock = {**FILE_LOCK, STRAY_KEYS: "lock"}
-
     assert guard(orders) == "report", "without a shared lock nobody can plan beside the writer"
     assert guard(orders, **FILE_LOCK) == "heal"
-    assert guard(orders, **lock) == "lock"
-    assert guard(orders, 1, **lock) == "heal", "a second attempt does not hold up the writers again"
+    assert guard(orders, **FILE_LOCK, **{STRAY_KEYS: "lock"}) == "heal", "a word of before, which did the same"
     assert guard(orders, **FILE_LOCK, **{STRAY_KEYS: "none"}) is None
     assert guard(orders, **{"hudi.only-writer": "true"}) is None
 
 
-@pytest.mark.parametrize(("expires", "wanted", "limit"), [("0", "5m", 300), ("3", "5m", 120), ("3", "30s", 30)])
-def test_a_compaction_never_holds_a_lock_until_others_take_it_for_dead(
+@pytest.mark.parametrize(
+    ("expires", "wanted", "limit"), [("0", "5m", 300), ("3", "5m", 120), ("3", "30s", 30), ("1", "30s", 10)]
+)
+def test_the_lock_is_never_held_until_others_take_it_for_dead(
     expires: str, wanted: str, limit: int, orders: Path
 ) -> None:
-    process = admitted(orders, **FILE_LOCK, **{STRAY_KEYS: "lock", LIMIT: wanted, EXPIRES: expires})
+    process = admitted(orders, **FILE_LOCK, **{LIMIT: wanted, EXPIRES: expires})
 
-    assert (process.parameters["stray_keys"], process.parameters["lock_limit"]) == ("lock", limit)
-
-
-def test_a_lock_that_expires_at_once_is_not_held_for_a_compaction(orders: Path) -> None:
-    assert guard(orders, **FILE_LOCK, **{STRAY_KEYS: "lock", EXPIRES: "1"}) == "heal"
+    assert process.parameters["lock_limit"] == limit
 
 
 def test_the_result_says_how_many_keys_were_stray_and_what_became_of_them(orders: Path, sentences: Sentences) -> None:

@@ -2,6 +2,7 @@
 """Keys that were deleted, and written again while a compaction plan was pending: each is one row later, or none."""
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +11,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehand.jobs.hudi import stray_keys
-from lakehand.jobs.job import Job
+from lakehand.jobs.attempt import job_called
+from lakehand.jobs.hudi import quiet_moments, stray_key_search, stray_keys, time_limits
+from lakehand.jobs.job import Job, JobCanceled, Record
 from lakehand.spi import Finding, Scheduling
 from tests import hudi_tables as hudi
 from tests.jobs.hudi.conftest import OFF
@@ -27,6 +29,8 @@ BY_HUDI = 2  # rows of a key that nobody has healed
 INDEXES = {
     "default": {},
     "bloom": {"hoodie.index.type": "BLOOM"},
+    "global simple": {"hoodie.index.type": "GLOBAL_SIMPLE"},
+    "global bloom": {"hoodie.index.type": "GLOBAL_BLOOM"},
     "bucket": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"},
 }
 Write = Callable[..., None]  # number, rows and options of a commit, as ``hudi.upsert`` has them
@@ -73,7 +77,7 @@ def compact(spark: SparkSession, path: Path, **properties: str) -> dict[str, Any
 @pytest.mark.parametrize(
     ("how", "version"),
     [("heal", "1.2.0"), *(pytest.param(*one, marks=pytest.mark.long) for one in (
-        ("lock", "1.2.0"), ("heal", "1.1.1"), ("heal", "1.0.2"), ("heal", "0.15"), ("lock", "0.15"),
+        ("lock", "1.2.0"), ("heal", "1.1.1"), ("heal", "1.0.2"), ("heal", "0.15"),
     ))],
 )  # fmt: skip
 def test_a_key_that_came_back_while_a_plan_was_pending_is_one_row_after_its_next_write(
@@ -88,6 +92,8 @@ def test_a_key_that_came_back_while_a_plan_was_pending_is_one_row_after_its_next
 
         [healing] = result["stray_keys"]["healed_by"]
         assert result["instants"] == [planned, healing]
+        heartbeats = {file.name for file in (path / ".hoodie" / ".heartbeat").iterdir()}
+        assert heartbeats.isdisjoint({planned, healing}), "a heartbeat would stay for ever"
         assert result["stray_keys"] == {"found": 2, "left": 0, "why": "", "healed_by": [healing]}
         write(4, 1)
         assert ids(spark, path) == list(range(ROWS)), "the next write is no second row"
@@ -115,10 +121,13 @@ def test_stray_keys_that_are_left_are_counted_and_become_what_hudi_makes_of_them
         assert ids(spark, path).count(1) == 1
 
 
-@pytest.mark.parametrize("index", long_values("bloom", "bucket"))
-def test_each_index_is_right_after_a_compaction_beside_writes(index: str, spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", long_values("1.2.0", "1.1.1", "1.0.2", "0.15"))
+@pytest.mark.parametrize("index", [name for name in INDEXES if name != "default"])
+def test_each_index_is_right_after_a_compaction_beside_writes(
+    index: str, version: str, spark: SparkSession, tmp_path: Path
+) -> None:
     path = tmp_path / "orders"
-    with writer(spark, path, "1.2.0", **INDEXES[index]) as write:
+    with writer(spark, path, version, **INDEXES[index]) as write:
         write_again_beside_a_plan(write)
 
         result = compact(spark, path)
@@ -126,13 +135,15 @@ def test_each_index_is_right_after_a_compaction_beside_writes(index: str, spark:
         assert ("stray_keys" in result) == (index == "bloom")
         write(4, 1)
         assert ids(spark, path) == list(range(ROWS))
+        write(5, 2, **DELETE)
+        assert ids(spark, path) == list(range(2, ROWS))
 
 
 @pytest.mark.long
-def test_our_own_plan_is_checked_too_and_a_plan_without_deletes_costs_nothing(
+def test_a_plan_without_deletes_and_one_that_nothing_was_written_beside_cost_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, real = tmp_path / "orders", stray_keys.stray_keys
+    path, real = tmp_path / "orders", stray_key_search.stray_keys
     looked_at: list[Sequence[str]] = []
 
     def look(job: Job, location: str, partitions: Sequence[str]) -> int:
@@ -149,14 +160,14 @@ def test_our_own_plan_is_checked_too_and_a_plan_without_deletes_costs_nothing(
         write(3, 2, **DELETE)
         write(4, 1)
         by_service.serve("compaction")
-        assert looked_at == [["p0", "p1"]]
+        assert looked_at == [[]], "nothing was written since it was planned, so that no partition is read"
 
 
 @pytest.mark.long
 def test_a_writer_that_is_always_writing_is_left_alone_and_the_keys_are_reported(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stray_keys, "QUIET_TIMEOUT", 0.5)
+    monkeypatch.setattr(quiet_moments, "QUIET_TIMEOUT", 0.5)
     monkeypatch.setattr(stray_keys, "BEGUN_TIMEOUT", 0.5)
     path = tmp_path / "orders"
     with writer(spark, path, "1.2.0") as write:
@@ -172,21 +183,101 @@ def test_a_writer_that_is_always_writing_is_left_alone_and_the_keys_are_reported
 
 
 @pytest.mark.long
-def test_a_compaction_that_takes_too_long_under_the_lock_gives_it_back_and_is_done_without_it(
-    spark: SparkSession, tmp_path: Path
+def test_a_search_that_takes_too_long_under_the_lock_gives_it_back_and_is_done_beside_the_writers(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(time_limits, "CANCEL_EVERY", 0.01)
     path = tmp_path / "orders"
     with writer(spark, path, "1.2.0") as write:
         write_again_beside_a_plan(write)
-    service = Service(spark=spark, path=path, properties={**LOCKING, SETTING: "lock"})
+    service = Service(spark=spark, path=path, properties=LOCKING)
     process = service.admitted("compaction")
 
-    with pytest.raises(stray_keys.LockLimitReached):
-        service.execute(replace(process, parameters={**process.parameters, "lock_limit": 0.01}))
+    result = service.execute(replace(process, parameters={**process.parameters, "lock_limit": 0.01}))
+
+    assert (result["stray_keys"]["found"], result["stray_keys"]["left"]) == (2, 2)
+    assert "0.01 s under the lock" in result["stray_keys"]["why"]
+    assert not (path / ".hoodie" / "lock").exists()
+    assert service.verdict(process, result).finding is Finding.DONE
+
+
+@pytest.mark.parametrize("version", ["1.2.0", *long_values("1.1.1", "1.0.2")])
+def test_no_write_begins_between_the_commit_and_the_second_compaction(
+    version: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer that comes when the stray keys are counted waits for the lock, and finds them in base files."""
+    path, real = tmp_path / "orders", stray_key_search.stray_keys
+    begun: list[Future[None]] = []
+
+    def look(job: Job, location: str, partitions: Sequence[str]) -> int:
+        is_locked, found = (path / ".hoodie" / "lock").exists(), real(job, location, partitions)
+        begun.append(pool.submit(write, 4, 1))
+        if not is_locked:
+            begun[0].result()
+        return found
+
+    monkeypatch.setattr(stray_keys, "stray_keys", look)
+    with writer(spark, path, version) as write, ThreadPoolExecutor(1) as pool:
+        write_again_beside_a_plan(write)
+        service = Service(spark=spark, path=path, properties=LOCKING)
+
+        result = service.execute(service.admitted("compaction"))
+        begun[0].result()
+
+        assert (result["stray_keys"]["found"], result["stray_keys"]["left"]) == (2, 0)
+        assert ids(spark, path) == list(range(ROWS))
+
+
+@pytest.mark.long
+def test_the_files_are_written_before_the_lock_is_taken(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, real = tmp_path / "orders", quiet_moments.without_writes
+    before: dict[Path, int] = {}
+
+    def base_files() -> dict[Path, int]:
+        return {file: file.stat().st_mtime_ns for file in path.glob("p*/*.parquet")}
+
+    @contextmanager
+    def without_writes(job: Job, location: str) -> Iterator[None]:
+        before.update(base_files())
+        with real(job, location):
+            yield
+
+    with writer(spark, path, "1.2.0") as write:
+        write_again_beside_a_plan(write)
+    old = set(base_files())
+    service = Service(spark=spark, path=path, properties=LOCKING)
+    process = service.admitted("compaction")
+    monkeypatch.setattr(stray_keys, "without_writes", without_writes)
+    service.execute(process)
+
+    written = {file: time for file, time in before.items() if file not in old}
+    assert len(written) == hudi.PARTITIONS
+    assert written.items() <= base_files().items(), "no file is written again under the lock"
+
+
+@pytest.mark.long
+def test_nothing_is_committed_without_a_lease_and_the_plan_is_executed_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    class LeaseOver(Record):
+        def stop_reason(self) -> str:
+            return "the lease is over" if "to commit" in self.phase else ""
+
+    path = tmp_path / "orders"
+    with writer(spark, path, "1.2.0") as write:
+        write_again_beside_a_plan(write)
+    [(planned, _)] = hudi.pending(path)
+    service = Service(spark=spark, path=path, properties=LOCKING)
+    process = service.admitted("compaction")
+
+    with pytest.raises(JobCanceled):
+        job_called(process.job)(Job(spark.newSession(), dict(process.parameters), record=LeaseOver()))
+
+    assert hudi.completed(path, planned) == []
     assert not (path / ".hoodie" / "lock").exists()
     hudi.let_heartbeats_expire(path)
-    result = service.execute(replace(process, parameters={**process.parameters, "stray_keys": "heal"}))
-
+    result = service.execute(process)
     assert (result["stray_keys"]["found"], result["stray_keys"]["left"]) == (2, 0)
-    job = Job(spark.newSession(), dict(process.parameters))
-    assert stray_keys.stray_keys(job, str(path), ["p0", "p1"]) == 0
+    assert len(hudi.completed(path, planned)) == 1

@@ -31,8 +31,7 @@ BEFORE_EXPIRY = timedelta(minutes=1)
 _IN_BUCKET = re.compile(r"0000\d{4}-")  # the bucket's number in front of the file group's random name
 SEE = "see 'Stray keys' in docs/hudi.md"
 DONE_ABOUT_IT = {
-    HEAL: "Lakehand looks for such keys after each compaction and compacts again",
-    LOCK: "Lakehand compacts them while it holds the writers' lock",
+    HEAL: "Lakehand looks for such keys when it commits a compaction, and compacts again before the next write",
     REPORT: "no lock is shared with the writers, so Lakehand only counts such keys",
     NONE: f"{settings.STRAY_KEYS.key}=none, so nothing is done about it",
 }
@@ -94,8 +93,7 @@ def measure(context: HudiContext) -> str:
     wanted = context.values[settings.STRAY_KEYS]
     if wanted != NONE and isinstance(shared_lock(context.table.config), NoLock):
         return REPORT
-    # An attempt that failed under the lock has cost the writers enough.
-    return HEAL if wanted == LOCK and (context.was_tried or lock_limit(context) < LEAST_LIMIT) else wanted
+    return HEAL if wanted == LOCK else wanted
 
 
 def has_other_writers(config: TableConfig) -> bool:
@@ -103,11 +101,11 @@ def has_other_writers(config: TableConfig) -> bool:
 
 
 def lock_limit(context: HudiContext) -> timedelta:
-    """How long a compaction may hold the lock: well below the time after which others take a file lock for dead."""
+    """How long the lock may be held: well below the time after which others take a file lock for dead."""
     config, limit = context.table.config, context.values[settings.LOCK_LIMIT]
     expiry = timedelta(minutes=config.number(f"{PREFIX}filesystem.expire", 0))
     if config.text(PROVIDER).endswith(FILE_LOCK.rpartition(".")[2]) and expiry:
-        return min(limit, expiry - BEFORE_EXPIRY)
+        return max(LEAST_LIMIT, min(limit, expiry - BEFORE_EXPIRY))
     return limit
 
 

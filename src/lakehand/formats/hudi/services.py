@@ -5,10 +5,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from lakehand.formats.hudi import admissions, archive, decisions, failed_writes, indexing, partition_ttl, verdicts
+from lakehand.formats.hudi import (
+    admissions,
+    archive,
+    decisions,
+    duplicates,
+    failed_writes,
+    indexing,
+    partition_ttl,
+    verdicts,
+)
 from lakehand.formats.hudi.settings import HudiContext
 from lakehand.formats.hudi.snapshot import (
     ARCHIVE,
+    FIND_DUPLICATES,
     INDEXING,
     PARTITION_TTL,
     PLANNED,
@@ -53,6 +63,7 @@ SERVICES: Mapping[Action, HudiService] = {
     PARTITION_TTL: replace(without_plans(partition_ttl.SERVICE, has_dry_run=True), strategy=_DAILY),
     ARCHIVE: without_plans(archive.SERVICE, has_dry_run=True),
     ROLLBACK_FAILED_WRITES: without_plans(failed_writes.SERVICE, has_dry_run=True),
+    FIND_DUPLICATES: HudiService(decide=duplicates.decide, admit=duplicates.admit, verify=duplicates.verify),
 }
 
 

@@ -29,10 +29,11 @@ THRESHOLDS: Mapping[Action, kit.SettingRow[int]] = {
 }
 STRAY_KEYS = kit.choice_setting(
     "hudi.compaction.stray-keys",
-    "what a compaction does about keys that an index of base files would not find after it", "heal", "lock", "none",
+    "what a compaction does about keys that an index of base files would not find after it (`lock`: as `heal`)",
+    "heal", "lock", "none",
 )  # fmt: skip
 LOCK_LIMIT = kit.duration_setting(
-    "hudi.compaction.lock-limit", "with `lock`: how long a compaction may hold the writers' lock",
+    "hudi.compaction.lock-limit", "how long stray keys are looked for and compacted while the writers wait",
     timedelta(minutes=1), floor=timedelta(seconds=10),
 )  # fmt: skip
 INDEX_TYPE = kit.text_setting(

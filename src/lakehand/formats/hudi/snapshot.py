@@ -21,8 +21,9 @@ ROLLBACK_FAILED_WRITES = Action.register("rollback-failed-writes")
 LOG_COMPACTION = Action.register("log-compaction")
 INDEXING = Action.register("indexing")
 PARTITION_TTL = Action.register("partition-ttl")
+FIND_DUPLICATES = Action.register("find-duplicates")
 PLANNED = (COMPACTION, CLUSTERING, CLEAN, LOG_COMPACTION, INDEXING)  # their plans are on the timeline
-UNPLANNED = (ARCHIVE, ROLLBACK_FAILED_WRITES, PARTITION_TTL)  # Hudi has no plans for them
+UNPLANNED = (ARCHIVE, ROLLBACK_FAILED_WRITES, PARTITION_TTL, FIND_DUPLICATES)  # Hudi has no plans for them
 ACTIONS = (*PLANNED, *UNPLANNED)
 
 _SIZES = {

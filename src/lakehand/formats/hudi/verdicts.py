@@ -24,7 +24,6 @@ RULES = (
         r"unable to acquire (the )?lock|HoodieLockException|FAILED_TO_ACQUIRE", "lock-held", Remedy.NOT_YET,
         delay=timedelta(seconds=30), advice="someone holds the table's lock",
     ),
-    kit.rule(r"stray_keys\.LockLimitReached", "lock-limit", Remedy.NOT_YET, delay=timedelta(seconds=5)),
     kit.rule(r"rollbacks\.WriterBusy", "writer-busy", Remedy.NOT_YET, delay=timedelta(seconds=15)),
     kit.rule(
         r"instants is not exist|is not present as pending or already completed", "plan-not-pending",

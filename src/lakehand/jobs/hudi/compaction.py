@@ -7,15 +7,18 @@ from lakehand.jobs.hudi import calls, checks
 from lakehand.jobs.hudi.stray_keys import StrayKeyGuard
 from lakehand.jobs.job import Job
 
+# The metadata table is written with the commit, which another client may make.
+COMMITTED_LATER = {"hoodie.metadata.streaming.write.enabled": "false"}
+
 
 def run(job: Job) -> dict[str, Any]:
     location = checks.enter(job)
-    options = calls.use_options(job.session, job.parameters["options"])
+    options = calls.use_options(job.session, {**job.parameters["options"], **COMMITTED_LATER})
 
     def plan(options: calls.Arguments) -> None:
-        # Whoever plans here has decided to: one delta commit is enough.
+        # Whoever plans here has decided to, whatever was written since the last plan.
         job.session.conf.set("hoodie.compact.inline.trigger.strategy", "NUM_COMMITS")
-        job.session.conf.set("hoodie.compact.inline.max.delta.commits", "1")
+        job.session.conf.set("hoodie.compact.inline.max.delta.commits", "0")
         calls.call(job.session, "run_compaction", {"op": "schedule", "path": location, **options})
 
     def compact(instant: str, options: calls.Arguments) -> list[dict[str, Any]]:

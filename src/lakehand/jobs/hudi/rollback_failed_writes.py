@@ -41,7 +41,7 @@ def roll_back(job: Job, location: str, instant: str) -> str:
         checks.check_under_lock(job)
         job.phase(f"rolling back {instant}")
         client.rollback(instant)
-        forget_heartbeat(job, location, instant)
+        timelines.forget_heartbeat(job.session, location, instant)
     if instant in timelines.pending_writes(job.session, location):
         raise WriteStillPending(f"write {instant} is still pending after its rollback")
     return "rolled_back"
@@ -63,14 +63,6 @@ def rollbacks_of(job: Job, location: str, instant: str) -> list[str]:
     found = list(client.getActiveTimeline().filterPendingRollbackTimeline().getInstants())
     named = ((one.requestedTime(), plan_of(client, one).getInstantToRollback().getCommitTime()) for one in found)
     return [rollback for rollback, target in named if target == instant]
-
-
-def forget_heartbeat(job: Job, location: str, instant: str) -> None:
-    """As Hudi does: nobody waits for this writer any more."""
-    storage = timelines.meta_client(job.session, location).getStorage()
-    heartbeat = jvm(job.session).org.apache.hudi.client.heartbeat
-    if heartbeat.HoodieHeartbeatClient.heartbeatExists(storage, location, instant):
-        heartbeat.HeartbeatUtils.deleteHeartbeatFile(storage, location, instant)
 
 
 def files_of(job: Job, instants: list[str]) -> list[str]:

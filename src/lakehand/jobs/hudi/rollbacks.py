@@ -51,7 +51,12 @@ def roll_back(job: Job, location: str, instant: str) -> None:
 
 
 def wait_for_writes(
-    job: Job, location: str, *, timeout: float | None = None, only: Container[str] | None = None
+    job: Job,
+    location: str,
+    *,
+    timeout: float | None = None,
+    only: Container[str] | None = None,
+    poll: float | None = None,
 ) -> None:
     """A writer reads the plans that it listed when it began: if one vanishes meanwhile, its statement fails."""
     deadline = time.monotonic() + (TIMEOUT if timeout is None else timeout)
@@ -59,7 +64,7 @@ def wait_for_writes(
         job.check()
         if time.monotonic() > deadline:
             raise WriterBusy(f"write {writes[0]} is under way: the work goes on when it is over")
-        time.sleep(POLL)
+        time.sleep(POLL if poll is None else poll)
 
 
 def writes_under_way(job: Job, location: str) -> list[str]:

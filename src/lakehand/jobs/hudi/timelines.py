@@ -80,24 +80,33 @@ def write_client(session: SparkSession, location: str, options: Mapping[str, str
 
 @contextmanager
 def locked(session: SparkSession, location: str) -> Iterator[None]:
-    """Hold the lock that the session's options name: no writer commits meanwhile. Raises if it is not to be had.
+    """Hold the lock that the session's options name: no writer commits meanwhile. Raises if it is not to be had."""
+    with table_lock(session, location) as lock, held(session, lock):
+        yield
 
-    By a lock manager of its own, which is closed only after it had the lock: closing one deletes the lock's file,
-    whoever holds it, and a client closes its own.
+
+@contextmanager
+def table_lock(session: SparkSession, location: str, options: Mapping[str, str] | None = None) -> Iterator[Any]:
+    """A lock manager, not of a client, which would close it.
+
+    Closing one deletes the lock's file, whoever holds it. Its ``unlock`` closes it, too, and it can be taken again.
     """
-    with write_client(session, location) as client:
+    with write_client(session, location, options) as client:
         if not client.getTransactionManager().isLockRequired():
             raise UnsafeRequest("the work needs the lock that the table's writers use, and its options name none")
         storage = meta_client(session, location).getStorage()
-        manager = jvm(session).org.apache.hudi.client.transaction.lock.LockManager(client.getConfig(), storage)
-        manager.lock()
-        log_own(session, TAKEN)
-        try:
-            yield
-        finally:
-            manager.unlock()
-            manager.close()
-            log_own(session, RELEASED)
+        yield jvm(session).org.apache.hudi.client.transaction.lock.LockManager(client.getConfig(), storage)
+
+
+@contextmanager
+def held(session: SparkSession, lock: Any) -> Iterator[None]:
+    lock.lock()
+    log_own(session, TAKEN)
+    try:
+        yield
+    finally:
+        lock.unlock()
+        log_own(session, RELEASED)
 
 
 def unlocked_client(session: SparkSession, location: str) -> AbstractContextManager[Any]:
@@ -109,6 +118,13 @@ def inside_the_lock(session: SparkSession) -> dict[str, str]:
     """The lock of a client under ``locked``: never the one that is held, as Hudi's locks cannot be taken twice."""
     is_held = session.conf.get(PROVIDER, "") == IN_PROCESS
     return {PROVIDER: NO_LOCK if is_held else IN_PROCESS}
+
+
+def forget_heartbeat(session: SparkSession, location: str, instant: str) -> None:
+    """As Hudi does: nobody waits for this writer any more."""
+    storage, heartbeat = meta_client(session, location).getStorage(), jvm(session).org.apache.hudi.client.heartbeat
+    if heartbeat.HoodieHeartbeatClient.heartbeatExists(storage, location, instant):
+        heartbeat.HeartbeatUtils.deleteHeartbeatFile(storage, location, instant)
 
 
 def remove(session: SparkSession, location: str, kind: str, instant: str) -> None:
