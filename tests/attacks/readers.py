@@ -216,7 +216,7 @@ READERS: Mapping[str, Mapping[str, Cell]] = {
 
 # What they replace stays until one of the actions above takes it.
 DELETE_NOTHING = frozenset(
-    {"hudi-clustering", "hudi-compaction", "hudi-indexing", "hudi-log-compaction"}
+    {"hudi-clustering", "hudi-compaction", "hudi-find-duplicates", "hudi-indexing", "hudi-log-compaction"}
     | {"iceberg-compute-partition-statistics", "iceberg-compute-statistics", "iceberg-rewrite-data"}
     | {"iceberg-rewrite-manifests", "iceberg-rewrite-position-deletes"}
     | {"delta-checkpoint", "delta-optimize", "delta-purge", "delta-z-order"}
