@@ -9,10 +9,10 @@ from lakehand.formats.hudi import (
     admissions,
     archive,
     decisions,
-    duplicates,
-    failed_writes,
+    find_duplicates,
     indexing,
     partition_ttl,
+    rollback_failed_writes,
     verdicts,
 )
 from lakehand.formats.hudi.settings import HudiContext
@@ -62,8 +62,10 @@ SERVICES: Mapping[Action, HudiService] = {
     INDEXING: HudiService(decide=indexing.decide, admit=indexing.admit, verify=indexing.verify),
     PARTITION_TTL: replace(without_plans(partition_ttl.SERVICE, has_dry_run=True), strategy=_DAILY),
     ARCHIVE: without_plans(archive.SERVICE, has_dry_run=True),
-    ROLLBACK_FAILED_WRITES: without_plans(failed_writes.SERVICE, has_dry_run=True),
-    FIND_DUPLICATES: HudiService(decide=duplicates.decide, admit=duplicates.admit, verify=duplicates.verify),
+    ROLLBACK_FAILED_WRITES: without_plans(rollback_failed_writes.SERVICE, has_dry_run=True),
+    FIND_DUPLICATES: HudiService(
+        decide=find_duplicates.decide, admit=find_duplicates.admit, verify=find_duplicates.verify
+    ),
 }
 
 
