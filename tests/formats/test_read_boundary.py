@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lakehand.formats.hudi.history import is_archived
+from lakehand.formats.hudi.archive import is_archived
 from lakehand.formats.iceberg.rest_client import ARROW, BoundedFileIO, ignore_table_properties
 from lakehand.spi import TableReference
 from lakehand.storage import WITHIN, ArrowStorage, OutsideWarehouses, Storages

@@ -5,20 +5,159 @@ Hudi archives commits from the oldest on and stops at the first that something s
 same rules, so that an archive that could do nothing is not tried, and the reason names what is in the way.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lakehand.formats.hudi import settings
-from lakehand.formats.hudi.history import is_archived
-from lakehand.formats.hudi.kept_commits import Kept, kept_commits
+from lakehand.formats.hudi.properties import FOLDER, TIMELINE
 from lakehand.formats.hudi.settings import HudiContext
-from lakehand.formats.hudi.snapshot import ARCHIVE, COMPACTION, HudiSnapshot
-from lakehand.formats.hudi.timeline import WRITES, TimelineFile, in_order
+from lakehand.formats.hudi.snapshot import ARCHIVE, CLEAN, COMPACTION, HudiSnapshot
+from lakehand.formats.hudi.timeline import WRITES, Timeline, TimelineFile, completion, in_order
 from lakehand.formats.hudi.unplanned import UnplannedService
 from lakehand.spi import Finding, Json, Operation, Skip, Status, TableRuntime, Verdict, kit
-from lakehand.spi.kit.conversions import fields, whole_number
+from lakehand.spi.kit.conversions import fields, items, whole_number
 from lakehand.spi.kit.verdicts import done, not_done
-from lakehand.spi.pauses import CHANGED, DRY_RUN
+from lakehand.spi.pauses import CHANGED, DRY_RUN, minutes
+from lakehand.storage import SMALL, parse_json
+
+_FILE = re.compile(r"(\d{14,17})_(\d{14,17})_\d+\.parquet")  # first and last instant, level
+_LOG = re.compile(r"\.commits_\.archive\..+")
+
+
+def is_archived(snapshot: HudiSnapshot, instant: str) -> bool:
+    if snapshot.layout == 1:
+        return is_in_logs(snapshot, instant)
+    return any(instant in instants_in(snapshot, path) for path in history_files(snapshot, instant))
+
+
+def is_in_logs(snapshot: HudiSnapshot, instant: str) -> bool:
+    """Their records are not compressed: an instant that was archived is in them as text."""
+    folder = f"{snapshot.root}/{FOLDER}/{snapshot.properties.get('hoodie.archivelog.folder') or 'archived'}"
+    try:
+        names = [name for name in snapshot.storage.names(folder) if _LOG.fullmatch(name)]
+    except FileNotFoundError:
+        return False
+    return any(instant.encode() in snapshot.storage.read(f"{folder}/{name}") for name in sorted(names, reverse=True))
+
+
+def history_files(snapshot: HudiSnapshot, instant: str) -> Iterator[str]:
+    """Files of the newest manifest that can hold an instant."""
+    path = snapshot.properties.get("hoodie.timeline.path") or TIMELINE
+    history = snapshot.properties.get("hoodie.timeline.history.path") or "history"
+    folder = f"{snapshot.root}/{FOLDER}/{path}/{history}"
+    try:
+        version = snapshot.storage.read(f"{folder}/_version_", limit=SMALL).decode(errors="replace").strip()
+        if not version.isdigit():
+            raise OSError(f"{folder}/_version_ is {version[:20]!r}, which is no number")
+        manifest = parse_json(snapshot.storage.read(f"{folder}/manifest_{version}"), folder)
+    except FileNotFoundError:
+        return
+    for entry in items(fields(manifest).get("files")):
+        found = _FILE.fullmatch(str(fields(entry).get("fileName")))
+        if found and in_order(found[1]) <= in_order(instant) <= in_order(found[2]):
+            yield f"{folder}/{found[0]}"
+
+
+def instants_in(snapshot: HudiSnapshot, path: str) -> list[str]:
+    from pyarrow import ArrowInvalid, parquet  # costs 100 ms, once
+
+    try:
+        with snapshot.storage.open(path) as file:
+            return [str(one) for one in parquet.read_table(file, columns=["instantTime"])["instantTime"].to_pylist()]
+    except ArrowInvalid as error:
+        raise OSError(f"{path} cannot be read: {error}") from error
+
+
+PENDING = WRITES | {"compaction", "logcompaction", "clustering"}  # what is pending among these blocks the archive
+METADATA_TABLE = ".hoodie/metadata/.hoodie"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """Commits from this instant on stay; empty: all of them."""
+
+    since: str
+    why: str
+
+
+def kept_commits(context: HudiContext) -> Iterator[Kept]:
+    """All that Hudi keeps on the active timeline, beside the newest commits."""
+    snapshot = context.snapshot
+    yield from kept_for_pending(context)
+    for savepoint in snapshot.savepoints[:1]:
+        yield Kept(since=savepoint, why=f"the savepoint {savepoint} keeps all commits from there on")
+    yield from kept_for_replaced(snapshot)
+    if snapshot.is_merge_on_read:
+        yield from kept_for_compaction(snapshot, context.values[settings.THRESHOLDS[COMPACTION]])
+    if "files" in snapshot.metadata_partitions:
+        yield from kept_for_metadata(snapshot)
+
+
+def kept_for_pending(context: HudiContext) -> Iterator[Kept]:
+    timeline = context.snapshot.timeline
+    pending = next((file for file in timeline.pending() if file.action in PENDING), None)
+    if pending is None:
+        return
+    before = [f.instant for f in timeline.completed(*WRITES) if in_order(f.instant) < in_order(pending.instant)]
+    age = minutes(context.table.now - pending.modified)
+    why = f"the {pending.action} {pending.instant} is {pending.state} for {age} and keeps all commits since"
+    yield Kept(since=before[-1] if before else pending.instant, why=why)
+
+
+def kept_for_replaced(snapshot: HudiSnapshot) -> Iterator[Kept]:
+    """Without its commit on the timeline, a reader would see replaced files again: they must be cleaned first."""
+    cleaned = cleaned_until(snapshot)
+    found = (file.instant for file in snapshot.timeline.completed("replacecommit"))
+    for instant in found:
+        if in_order(instant) >= in_order(cleaned):
+            clean = f"the last clean kept all since {cleaned}" if cleaned else "there was no clean yet"
+            yield Kept(since=instant, why=f"the files that {instant} replaced must be cleaned first, and {clean}")
+            return
+
+
+def cleaned_until(snapshot: HudiSnapshot) -> str:
+    """The first commit whose files the last clean kept; empty when there was none."""
+    cleans = snapshot.instants_of(CLEAN)
+    if not cleans:
+        return ""
+    kept = fields(snapshot.requested_document(cleans[-1]).get("earliestInstantToRetain"))
+    return str(kept.get("timestamp") or cleans[-1])
+
+
+def kept_for_compaction(snapshot: HudiSnapshot, wanted: int) -> Iterator[Kept]:
+    """Enough delta commits must stay that the next compaction is due."""
+    compactions, deltas = snapshot.timeline.completed("commit"), snapshot.timeline.completed("deltacommit")
+    last = compactions[-1].instant if compactions else ""
+    since = [file.instant for file in deltas if in_order(file.instant) > in_order(last)]
+    if not since:
+        return
+    why = f"{len(since)} delta commits are not compacted, and the last {wanted} of them stay"
+    yield Kept(since=(last or since[0]) if len(since) < wanted else since[-wanted], why=why)
+
+
+def kept_for_metadata(snapshot: HudiSnapshot) -> Iterator[Kept]:
+    """What is newer than the last compaction of the metadata table stays."""
+    compacted = metadata_compaction(snapshot)
+    if not compacted:
+        yield Kept(since="", why="its metadata table was not compacted yet, which its writer does")
+        return
+    for file in snapshot.timeline.completed(*WRITES):
+        if in_order(completion(file)) > in_order(compacted):
+            why = f"its metadata table was last compacted at {compacted}, which its writer does"
+            yield Kept(since=file.instant, why=why)
+            return
+
+
+def metadata_compaction(snapshot: HudiSnapshot) -> str:
+    folder = f"{snapshot.root}/{METADATA_TABLE}"
+    try:
+        entries = snapshot.storage.entries(f"{folder}/timeline" if snapshot.layout > 1 else folder)
+    except FileNotFoundError:
+        return ""
+    compactions = Timeline.of(entries).completed("commit")
+    return compactions[-1].instant if compactions else ""
+
 
 BEYOND_CLEAN = 2  # commits that Hudi keeps on top of those whose files a clean retains
 

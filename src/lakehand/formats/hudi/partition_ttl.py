@@ -5,10 +5,13 @@ Decided here and not by Hudi's strategy, which overlooks log files: it would dro
 updated yesterday and compacted last year.
 """
 
-from datetime import datetime, timedelta
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 
 from lakehand.formats.hudi import plans, settings
-from lakehand.formats.hudi.partitions import PartitionFolder, partitions_of
 from lakehand.formats.hudi.settings import HudiContext
 from lakehand.formats.hudi.snapshot import PARTITION_TTL, PLANNED, HudiSnapshot
 from lakehand.formats.hudi.timeline import TimelineFile, in_order
@@ -17,6 +20,59 @@ from lakehand.spi import Json, Skip, Verdict, health, kit
 from lakehand.spi.kit.conversions import fields, items
 from lakehand.spi.kit.factory import CONFIRM
 from lakehand.spi.kit.verdicts import done, gone, not_done
+from lakehand.storage import Entry
+
+MARKER = ".hoodie_partition_metadata"  # in the folder of each partition
+_DATA = re.compile(r"\.?(?P<group>[^_.][^_]*)_(?:\d+-\d+-\d+_)?(?P<instant>\d{14}|\d{17})\..+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionFolder:
+    """One partition and its live files. A file counts as written at its instant or its change, whichever is later.
+
+    Log files of old tables bear the instant of their base file, and instants may be in a writer's own time zone.
+    """
+
+    path: str
+    last_write: datetime
+    files: int
+    bytes: int
+
+
+def partitions_of(snapshot: HudiSnapshot) -> list[PartitionFolder]:
+    """Those with live files, the one that was written longest ago first."""
+    replacing = snapshot.timeline.completed("replacecommit")
+    replaced = {group for file in replacing for group in plans.replaced_groups(snapshot.document(file))}
+    found = live_partitions(snapshot.storage.below(snapshot.root), replaced)
+    return sorted(found, key=lambda one: (one.last_write, one.path))
+
+
+def live_partitions(entries: Iterable[Entry], replaced: Collection[str]) -> list[PartitionFolder]:
+    folders: dict[str, list[tuple[datetime, int]]] = defaultdict(list)
+    marked: set[str] = set()
+    for entry in entries:
+        folder, _, name = entry.name.rpartition("/")
+        data = _DATA.fullmatch(name)
+        if name == MARKER:
+            marked.add(folder)
+        elif data and data["group"] not in replaced:
+            folders[folder].append((written_at(entry, data["instant"]), entry.size))
+    return [folder_of(path, files) for path, files in folders.items() if path and path in marked]
+
+
+def folder_of(path: str, files: list[tuple[datetime, int]]) -> PartitionFolder:
+    return PartitionFolder(
+        path=path, last_write=max(at for at, _ in files), files=len(files), bytes=sum(size for _, size in files)
+    )
+
+
+def written_at(entry: Entry, instant: str) -> datetime:
+    try:
+        by_name = datetime.strptime(instant[:14], "%Y%m%d%H%M%S").replace(tzinfo=timezone.utc)
+    except ValueError:  # digits that are no time
+        return entry.modified
+    return max(by_name, entry.modified)
+
 
 MOST_SHARE = 0.3  # of all partitions
 SHOWN = 3  # partitions in a reason
