@@ -79,7 +79,6 @@ LOST = (
     .order_by(event.c.event_id)
     .limit(LIMIT)
 )
-m = alert_message.c
 NOW = bindparam("now", type_=Millis)
 IS_DUE = and_(m.end_time.is_(None), m.due <= NOW, or_(m.lease_until.is_(None), m.lease_until <= NOW))
 earlier = alert_message.alias("earlier")
@@ -107,7 +106,6 @@ CLAIM = (
 )  # fmt: skip
 WON = select(alert_message).where(m.lease_token == bindparam("token")).order_by(m.due, m.message_id)
 NO_LEASE = {"lease_holder": None, "lease_token": None, "lease_until": None}
-a, m = alert.c, alert_message.c
 UNSENT = timedelta(days=3)  # messages are sent for so long; then nobody claims them any more
 IS_OPEN = a.open_key.is_not(None)
 
