@@ -30,7 +30,7 @@ def about(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Printable:
-    """Text without control characters. Its length counts first, as one cannot look into what is no text."""
+    """Text without control characters. The bound belongs to the text itself: pydantic checks it, and Unicode, first."""
 
     max_length: int
 
