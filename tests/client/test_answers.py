@@ -8,8 +8,9 @@ import sys
 import pytest
 
 import lakehand.client
+from lakehand.api.fields import PageAnswer
 from lakehand.client import Instance, NotFound, RequestFailed, Version
-from lakehand.client.answers import Page, read
+from lakehand.client.answers import read
 
 DOCUMENT = {"name": "lakehand", "version": "1", "instance": "one", "python": "3"}
 
@@ -28,7 +29,7 @@ def test_what_an_older_service_does_not_send_is_named() -> None:
 
 
 def test_an_optional_field_may_be_missing() -> None:
-    assert read(Page[Version], {"items": [DOCUMENT]}).next is None
+    assert read(PageAnswer[Version], {"items": [DOCUMENT]}).next is None
 
 
 def test_what_is_no_object_is_refused() -> None:

@@ -9,7 +9,7 @@ from functools import cache
 from inspect import signature
 from itertools import islice
 from types import NoneType, UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -53,8 +53,10 @@ def calls() -> dict[str, Callable[..., Any]]:
 def sample(hint: Any) -> Any:
     """A document of this type."""
     origin, arguments = get_origin(hint), get_args(hint)
-    if origin is UnionType:
+    if origin in (Union, UnionType):
         return None
+    if origin is Literal:
+        return arguments[0]
     if is_dataclass(origin or hint):
         return {name: sample(inner) for name, inner in typed_fields(hint).items()}
     if origin in (list, dict):
@@ -159,7 +161,12 @@ def compare(hint: Any, schema: dict[str, Any], api: dict[str, Any], where: str, 
     elif inner.get("format") == "date-time":
         assert hint is datetime, where
     else:
-        assert hint is PLAIN[inner["type"]], where
+        assert hint in plain_types(inner), where
+
+
+def plain_types(schema: dict[str, Any]) -> list[Any]:
+    words = [Literal[tuple(schema["enum"])]] if "enum" in schema else []
+    return [PLAIN[schema["type"]], *words]
 
 
 def without_null(schema: dict[str, Any]) -> tuple[dict[str, Any], bool]:

@@ -3,8 +3,9 @@
 
 from datetime import timedelta
 
+from lakehand.api.fields import PageAnswer
 from lakehand.client.access_answers import AuditEntry, Caller, NewToken, Token
-from lakehand.client.answers import ItemList, Page
+from lakehand.client.answers import ItemList
 from lakehand.client.documents import Document
 from lakehand.client.operation_calls import OperationRef, id_of
 from lakehand.client.steps import ItemSteps, Request, Steps, get, post, send, send_for_pages
@@ -48,4 +49,4 @@ def list_audit(
     filters: Document = {"caller": caller, "action": action}
     filters |= {"table": None if table is None else (yield from table_id(table))}
     filters |= {"operation": None if operation is None else id_of(operation)}
-    yield from send_for_pages("/api/v1/audit", Page[AuditEntry], filters, limit)
+    yield from send_for_pages("/api/v1/audit", PageAnswer[AuditEntry], filters, limit)

@@ -2,13 +2,13 @@
 """Makes answers from documents: one reader for all types. Fields that a type does not know are only in ``raw``."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Generic, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from lakehand.client.documents import Document
+from lakehand.api.fields import Answer
 from lakehand.client.errors import RequestFailed
 
 T = TypeVar("T")
@@ -17,19 +17,8 @@ OURS = ("raw", "is_new")  # fields that are in no document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    raw: Document = field(default_factory=dict, repr=False, compare=False)  # the document as the service sent it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ItemList(Answer, Generic[T]):
     items: list[T]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page(Answer, Generic[T]):
-    items: list[T]
-    next: str | None  # the cursor of the next page
 
 
 def read(answer: type[T], document: Any, **more: object) -> T:
@@ -79,7 +68,9 @@ def reader_of(answer: Any, arguments: tuple[Any, ...]) -> Convert:
                 f"the answer of the service has no {', '.join(missing)}: is its version much older than this client's?"
             )
         own = {name: convert(document.get(name)) for name, convert in wanted.items()}
-        return answer(raw=document, **own, **more)
+        made = answer(**own, **more)
+        object.__setattr__(made, "raw", document)  # the answers are frozen
+        return made
 
     return make
 

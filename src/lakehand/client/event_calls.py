@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 from time import monotonic
 from uuid import uuid4
 
-from lakehand.client.answers import Page
+from lakehand.api.fields import PageAnswer
 from lakehand.client.documents import Parameters, absolute_location
 from lakehand.client.errors import Unavailable
 from lakehand.client.operation_answers import Event
@@ -39,7 +39,7 @@ def list_events(
     kind: str | None = None,
 ) -> ItemSteps[Event]:
     """Events, newest first. ``kind`` is a whole kind, or a prefix that ends in a dot."""
-    yield from send_for_pages(EVENTS, Page[Event], (yield from filters_of(table, operation, kind)), limit)
+    yield from send_for_pages(EVENTS, PageAnswer[Event], (yield from filters_of(table, operation, kind)), limit)
 
 
 def send_commit(
@@ -98,7 +98,7 @@ def read_back(filters: Parameters, start: datetime | None) -> Steps[list[Event]]
     found: list[Event] = []
     cursor: str | None = None
     while True:
-        page = yield from send(get(EVENTS, Page[Event], {**filters, "limit": LARGE_PAGE, "cursor": cursor}))
+        page = yield from send(get(EVENTS, PageAnswer[Event], {**filters, "limit": LARGE_PAGE, "cursor": cursor}))
         if start is None:
             start = page.items[0].at - OVERLAP if page.items else EPOCH
         recent = [event for event in page.items if event.at >= start]

@@ -4,8 +4,13 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from lakehand.client.answers import Answer
+from lakehand.api.alerts import AlertAnswer, TestAnswer
+from lakehand.api.fields import Answer
 from lakehand.client.table_answers import TableName
+
+# The client's names of what the API's schemas call otherwise.
+Alert = AlertAnswer
+ReceiverTest = TestAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,31 +73,3 @@ class Fleet(Answer):
     needs_person: FleetProblems
     done: Done
     queues: list[Queue]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alert(Answer):
-    id: int
-    kind: str
-    severity: str
-    title: str
-    message: str
-    key: str  # the cause: at most one open alert has it
-    table: int | None
-    operation: int | None
-    owner: str
-    queue: str
-    format: str
-    instance: str
-    opened_at: datetime
-    last_seen: datetime
-    resolved_at: datetime | None
-    count: int
-    silenced_until: datetime | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReceiverTest(Answer):
-    receiver: str
-    sent: bool
-    problem: str  # why it was not sent

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from time import monotonic
 from typing import TypeAlias
 
-from lakehand.client.answers import Page, read
+from lakehand.api.fields import PageAnswer
+from lakehand.client.answers import read
 from lakehand.client.documents import Document, given
 from lakehand.client.errors import StillRunning, Unavailable
 from lakehand.client.operation_answers import (
@@ -54,7 +55,7 @@ def list_operations(
     statuses = status if isinstance(status, str) or status is None else ",".join(status) or None
     filters = {"location": location, "owner": owner, "queue": queue, "action": action, "status": statuses}
     number = None if table is None else (yield from table_id(table))
-    yield from send_for_pages(OPERATIONS, Page[Operation], filters | {"table": number}, limit)
+    yield from send_for_pages(OPERATIONS, PageAnswer[Operation], filters | {"table": number}, limit)
 
 
 def id_of(operation: OperationRef) -> int:

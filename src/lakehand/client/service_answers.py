@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from lakehand.client.answers import Answer
+from lakehand.api.fields import Answer
 from lakehand.client.documents import Document
 
 

@@ -4,7 +4,9 @@
 from datetime import timedelta
 from typing import Any, Literal
 
-from lakehand.client.answers import ItemList, Page
+from lakehand.api.alerts import AlertQuery, SilenceRequest, TestRequest, TestsAnswer
+from lakehand.api.fields import PageAnswer, values_of
+from lakehand.client.answers import ItemList
 from lakehand.client.documents import Parameters
 from lakehand.client.fleet_answers import Alert, Fleet, ReceiverTest
 from lakehand.client.service_answers import Catalog, CatalogSync, Drain, Instance, Plugin, Version
@@ -21,20 +23,21 @@ def show_fleet(*, hours: int | None = None, limit: int | None = None) -> Steps[F
 
 def list_alerts(*, state: Literal["open", "all"] = "open", limit: int | None = None) -> ItemSteps[Alert]:
     """Alerts, newest first; only open ones unless ``state`` is all."""
-    return send_for_pages(ALERTS, Page[Alert], {"state": state}, limit)
+    return send_for_pages(ALERTS, PageAnswer[Alert], values_of(AlertQuery(state=state)), limit)
 
 
 def silence_alert(alert: int | Alert, duration: float | timedelta) -> Steps[Alert]:
     """Send no reminder of it for a while; ``duration`` in seconds."""
     seconds = duration.total_seconds() if isinstance(duration, timedelta) else duration
     number = alert if isinstance(alert, int) else alert.id
-    return send(post(f"{ALERTS}/{{id}}/silence", Alert, {"duration": seconds}, id=number))
+    request = SilenceRequest(duration=seconds)
+    return send(post(f"{ALERTS}/{{id}}/silence", Alert, values_of(request), id=number))
 
 
 def send_test(receiver: str | None = None) -> Steps[list[ReceiverTest]]:
     """Send a test message to one receiver or to all, and wait a few seconds for the outcome."""
-    answer = yield from send(post(f"{ALERTS}/test", ItemList[ReceiverTest], {"receiver": receiver}))
-    return answer.items
+    request = TestRequest(receiver=receiver)
+    return (yield from send(post(f"{ALERTS}/test", TestsAnswer, values_of(request)))).items
 
 
 def list_catalogs() -> Steps[list[Catalog]]:

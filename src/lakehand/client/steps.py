@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
 from urllib.parse import quote
 
-from lakehand.client.answers import Page, read
+from lakehand.api.fields import PageAnswer
+from lakehand.client.answers import read
 from lakehand.client.documents import Parameters, given
 from lakehand.client.outcomes import Outcome
 
@@ -82,7 +83,9 @@ def may_repeat(request: Request[Any], outcome: Outcome) -> bool:
     return not outcome.was_sent or (request.is_repeatable and outcome.is_outage)
 
 
-def send_for_pages(route: str, answer: type[Page[T]], parameters: Parameters, limit: int | None = None) -> ItemSteps[T]:
+def send_for_pages(
+    route: str, answer: type[PageAnswer[T]], parameters: Parameters, limit: int | None = None
+) -> ItemSteps[T]:
     """All items of a list, or the first of them; each page is read when it is needed."""
     cursor: str | None = None
     left = limit

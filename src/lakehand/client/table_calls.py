@@ -4,7 +4,8 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from lakehand.client.answers import ItemList, Page, read
+from lakehand.api.fields import PageAnswer
+from lakehand.client.answers import ItemList, read
 from lakehand.client.documents import Document, Parameters, absolute_location, given
 from lakehand.client.errors import NotFound, RequestFailed
 from lakehand.client.operation_answers import Explanation
@@ -44,7 +45,7 @@ def list_tables(
     filters = {"location": location, "owner": owner, "queue": queue, "paused": paused, "removed": removed}
     filters |= {"db_name": db_name, "table_name": table_name, "format": format, "catalog": catalog}
     filters |= {"state": state, "search": search}
-    return send_for_pages(TABLES, Page[Table], filters, limit)
+    return send_for_pages(TABLES, PageAnswer[Table], filters, limit)
 
 
 def get_table(table: TableRef) -> Steps[Table]:
@@ -64,7 +65,7 @@ def get_table(table: TableRef) -> Steps[Table]:
 
 
 def named(filters: Parameters) -> Steps[list[Table]]:
-    page = yield from send(get(TABLES, Page[Table], {**filters, "limit": MOST_NAMED}))
+    page = yield from send(get(TABLES, PageAnswer[Table], {**filters, "limit": MOST_NAMED}))
     return page.items
 
 

@@ -7,21 +7,15 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, Field
 
+from lakehand.api.fields import LONGEST_NAME, printable
 from lakehand.domain.locations import LONGEST
 from lakehand.domain.numbers import LARGEST_ID
 
-LONGEST_NAME = 250
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,249}")
 _FOREIGN = ("spark.", "hadoop.", "fs.", "java.", "javax.")
 _LOADING = re.compile(r"(^|[._-])(class|classes|classpath|jars?|script|command)($|[._-])", re.IGNORECASE)
 _SECRET = re.compile(r"password|secret|token|credential|access[._-]?key|private[._-]?key", re.IGNORECASE)
 _LOCK_PROVIDERS = "org.apache.hudi."
-
-
-def printable(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError("control characters are not allowed")
-    return text
 
 
 def property_key(key: str) -> str:

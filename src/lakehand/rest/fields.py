@@ -2,19 +2,16 @@
 """Types of the values in answers."""
 
 from dataclasses import fields
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import Path
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
+from lakehand.api.fields import iso
 from lakehand.domain.numbers import LARGEST_ID
 
 T = TypeVar("T")
-
-
-def iso(moment: datetime) -> str:
-    return moment.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 Moment = Annotated[

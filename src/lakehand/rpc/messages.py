@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fills messages from our objects by the names of their fields, and reads requests into our models."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
+from functools import cache
 from typing import Any, TypeVar
 
 from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
-from pydantic import BaseModel, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
+from lakehand.api.fields import attribute
 from lakehand.domain.errors import Invalid
 from lakehand.domain.events import StoredEvent
 from lakehand.domain.numbers import LARGEST_ID
@@ -18,7 +20,7 @@ from lakehand.inputs.faults import invalid
 from lakehand.rpc.generated import event_pb2, operation_pb2, table_pb2
 
 M = TypeVar("M", bound=Message)
-Model = TypeVar("Model", bound=BaseModel)
+T = TypeVar("T")
 TIMESTAMP, DURATION, STRUCT = (f"google.protobuf.{name}" for name in ("Timestamp", "Duration", "Struct"))
 PROPERTIES = "lakehand.v1.Properties"
 RENAMED = {"page_size": "limit", "page_token": "cursor"}
@@ -32,13 +34,6 @@ def fill(message: M, /, *sources: object, **more: object) -> M:
         if value is not None:
             put(message, field, value)
     return message
-
-
-def attribute(name: str, sources: Iterable[object]) -> object:
-    holders = [source for source in sources if hasattr(source, name)]
-    if not holders:
-        raise LookupError(f"nothing has a value for the field {name}")
-    return getattr(holders[-1], name)
 
 
 def put(message: Message, field: FieldDescriptor, value: Any) -> None:
@@ -101,13 +96,20 @@ def enum_word(field: FieldDescriptor, number: int) -> str:
     return enum.values_by_number[number].name.removeprefix(enum_prefix(enum)).lower().replace("_", "-")
 
 
-def read(model: type[Model], request: Message, *leave_out: str, **more: Any) -> Model:
-    """The request as the model that all interfaces share; raises Invalid."""
+def read(shape: type[T], request: Message, *leave_out: str, **more: Any) -> T:
+    """The request as the shape that all interfaces share; raises Invalid."""
     values = {name: value for name, value in given(request).items() if name not in leave_out}
+    wanted: Any = shape
     try:
-        return model.model_validate(values | more)
+        checked: T = adapter_of(wanted).validate_python(values | more)
     except ValidationError as error:
         raise invalid(error) from error
+    return checked
+
+
+@cache
+def adapter_of(shape: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(shape)
 
 
 def given(request: Message) -> dict[str, Any]:

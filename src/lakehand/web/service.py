@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages about the service as a whole: alerts, catalogs, events, the audit trail, instances and plugins."""
 
-from datetime import timedelta
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -9,6 +8,7 @@ from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from lakehand.api.alerts import SilenceRequest
 from lakehand.core.ports import AuditFilter
 from lakehand.domain.alerts import AlertId
 from lakehand.domain.numbers import LARGEST_ID
@@ -36,7 +36,8 @@ def list_alerts(
 
 @router.post("/alerts/{id}/silence")
 def silence_alert(id: Annotated[int, Path(ge=1, le=LARGEST_ID)], form: Form, view: Somebody) -> Response:
-    view.context.requests.silence_alert(view.caller, AlertId(id), timedelta(hours=form.number("hours")))
+    request = SilenceRequest(duration=3600 * form.number("hours"))
+    view.context.requests.silence_alert(view.caller, AlertId(id), request)
     return view.go_to("/alerts")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from lakehand.api.alerts import SilenceRequest
 from lakehand.core.loops.alert_sender import Receiver, check_text
 from lakehand.core.plugins.pools import WorkerPools
 from lakehand.core.ports import Page, Store
@@ -45,8 +46,9 @@ class AlertService:
         """Open alerts by severity."""
         return self.store.alerts.counts()
 
-    def silence(self, id: AlertId, duration: timedelta, *, by: str) -> Alert:
+    def silence(self, id: AlertId, wanted: SilenceRequest, *, by: str) -> Alert:
         """No reminder for so long, counted from now."""
+        duration = timedelta(seconds=wanted.duration)
         if not timedelta() < duration <= LONGEST_SILENCE:
             raise Invalid(f"an alert can be silenced for at most {LONGEST_SILENCE.days} days")
         if not self.store.alerts.get(id).is_open:

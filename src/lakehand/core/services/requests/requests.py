@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from lakehand.api.alerts import SilenceRequest, TestRequest
 from lakehand.core.loops.draining import DrainReport, DrainService
 from lakehand.core.ports import AuditFilter, Page
 from lakehand.core.services.access import AccessService
@@ -59,12 +60,12 @@ class Requests:
             outcome.after = {"problem": report.problem, **{key: len(names) for key, names in counts.items()}}
         return report
 
-    def silence_alert(self, caller: Caller, id: AlertId, duration: timedelta) -> Alert:
+    def silence_alert(self, caller: Caller, id: AlertId, wanted: SilenceRequest) -> Alert:
         alert = self.alert_service.store.alerts.get(id)
         cause = alert.cause
         request = AuditRequest(
             caller=caller, action="alert.silence", subject=cause.title, table=cause.table, operation=cause.operation,
-            detail={"alert": id, "seconds": duration.total_seconds()},
+            detail={"alert": id, "seconds": timedelta(seconds=wanted.duration).total_seconds()},
         )  # fmt: skip
 
         def allow() -> None:
@@ -75,14 +76,14 @@ class Requests:
                 caller.need_everything()
 
         with self.audit.record(request, allow) as outcome:
-            silenced = self.alert_service.silence(id, duration, by=caller.name)
+            silenced = self.alert_service.silence(id, wanted, by=caller.name)
             outcome.after = {"until": f"{silenced.silenced_until:%Y-%m-%dT%H:%M:%SZ}"}
         return silenced
 
-    def test_alerts(self, caller: Caller, receiver: str | None) -> Sequence[TestResult]:
-        request = AuditRequest(caller=caller, action="alert.test", subject=receiver or "all receivers")
+    def test_alerts(self, caller: Caller, wanted: TestRequest) -> Sequence[TestResult]:
+        request = AuditRequest(caller=caller, action="alert.test", subject=wanted.receiver or "all receivers")
         with self.audit.record(request, lambda: need_operator_of_all(caller)) as outcome:
-            results = self.alert_service.test(receiver, by=caller.name)
+            results = self.alert_service.test(wanted.receiver, by=caller.name)
             outcome.after = {one.receiver: one.problem or "sent" for one in results}
         return results
 

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The .proto files have the fields of the API's requests and answers, with their types: gRPC converts by name."""
+
+from dataclasses import fields
+from datetime import datetime
+from types import NoneType
+from typing import Any, Literal, get_args, get_type_hints
+
+import pytest
+from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
+from google.protobuf.message import Message
+
+from lakehand.api import alerts
+from lakehand.rpc.generated import alerts_pb2
+from lakehand.rpc.messages import DURATION, RENAMED, TIMESTAMP, enum_prefix
+
+# Of each message: the shape, and the fields that only one of them has (the code of the call handles those).
+SHAPES: list[tuple[type[Message], type, set[str]]] = [
+    (alerts_pb2.Alert, alerts.AlertAnswer, set()),
+    (alerts_pb2.AlertTest, alerts.TestAnswer, set()),
+    (alerts_pb2.ListAlertsRequest, alerts.AlertQuery, {"all", "state"}),
+    (alerts_pb2.SilenceAlertRequest, alerts.SilenceRequest, {"id"}),
+    (alerts_pb2.TestAlertsRequest, alerts.TestRequest, set()),
+]
+MESSAGES = {TIMESTAMP: datetime, DURATION: float}
+SCALARS: dict[int, type] = {
+    FieldDescriptor.TYPE_STRING: str, FieldDescriptor.TYPE_BOOL: bool, FieldDescriptor.TYPE_DOUBLE: float,
+    FieldDescriptor.TYPE_INT32: int, FieldDescriptor.TYPE_INT64: int,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "shape", "own"), SHAPES, ids=lambda one: getattr(one, "__name__", ""))
+def test_a_message_has_the_fields_of_its_shape(message: type[Message], shape: Any, own: set[str]) -> None:
+    hints = get_type_hints(shape)
+    shaped = {one.name: hints[one.name] for one in fields(shape) if one.init and one.name not in own}
+
+    assert {name: type_of(field) for name, field in fields_of(message, own).items()} == {
+        name: without_none(hint) for name, hint in shaped.items()
+    }
+
+
+@pytest.mark.parametrize("shape", [alerts.AlertAnswer])
+def test_what_an_answer_may_lack_a_message_can_leave_out(shape: Any) -> None:
+    message = next(one for one, other, _ in SHAPES if other is shape)
+    may_lack = {name for name, hint in get_type_hints(shape).items() if NoneType in get_args(hint)}
+
+    assert may_lack <= {name for name, field in fields_of(message, set()).items() if field.has_presence}
+
+
+def fields_of(message: type[Message], own: set[str]) -> dict[str, FieldDescriptor]:
+    every: Any = message.DESCRIPTOR.fields
+    return {RENAMED.get(field.name, field.name): field for field in every if field.name not in own}
+
+
+def type_of(field: FieldDescriptor) -> Any:
+    if field.enum_type:
+        return Literal[words(field.enum_type)]
+    return MESSAGES[field.message_type.full_name] if field.message_type else SCALARS[field.type]
+
+
+def words(enum: EnumDescriptor) -> tuple[str, ...]:
+    every: Any = enum.values
+    named = [value.name.removeprefix(enum_prefix(enum)) for value in every if value.number]
+    return tuple(name.lower().replace("_", "-") for name in named)
+
+
+def without_none(hint: Any) -> Any:
+    [inner] = [one for one in get_args(hint) if one is not NoneType] if NoneType in get_args(hint) else [hint]
+    return inner
