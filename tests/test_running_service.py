@@ -27,8 +27,11 @@ def test_a_driver_that_has_only_begun_to_start_is_ended_with_its_service(tmp_pat
     service.spool.mkdir(parents=True)
     command = [sys.executable, "-c", "import time; time.sleep(600)", str(service.spool)]
     with subprocess.Popen(command, start_new_session=True) as driver:
-        lock = SpoolClient(service.spool).lock
-        lock.write_text(str(driver.pid))
-        service.end()
+        try:
+            lock = SpoolClient(service.spool).lock
+            lock.write_text(str(driver.pid))
+            service.end()
 
-        assert driver.wait(30) == -signal.SIGKILL
+            assert driver.wait(30) == -signal.SIGKILL
+        finally:
+            driver.kill()

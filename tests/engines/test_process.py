@@ -116,6 +116,21 @@ def test_a_number_that_means_many_processes_is_never_signalled(
     spool.lock.write_text("")
 
 
+def test_a_process_that_has_no_command_line_yet_is_asked_again(
+    spool: SpoolClient, process: DriverProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel gives it one a moment after whoever started it goes on."""
+    said = iter([[[]], [[]], [[str(spool.root)]]])
+    killed: list[int] = []
+    with monkeypatch.context() as patched:
+        patched.setattr("os.killpg", lambda group, _: killed.append(group))
+        patched.setattr("lakehand.engines.spark.process.command_lines", lambda _: next(said))
+        spool.lock.write_text("4711")
+        process.kill()
+    assert killed == [4711]
+    spool.lock.write_text("")
+
+
 def test_settings_are_for_our_eyes_only(spool: SpoolClient, process: DriverProcess) -> None:
     process.start(script(spool))
     file = spool.root.parent / "spark.properties"

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ from lakehand.engines.spark.spool import SpoolClient
 
 LOG_LIMIT = 16 << 20
 TAIL = 2000
+STARTING, POLL = 2.0, 0.01  # seconds
 
 
 class DriverProcess:
@@ -92,9 +94,20 @@ class DriverProcess:
             return
         if group <= 1:  # group 1 would signal every process, and group 0 our own
             return
-        if any(str(self._spool.root) in words for words in command_lines(group)):
+        if self._is_ours(group):
             with suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)
+
+    def _is_ours(self, group: int) -> bool:
+        """A process that was started this moment has no command line yet: it is asked again."""
+        deadline = time.monotonic() + STARTING
+        while True:
+            found = list(command_lines(group))
+            if any(str(self._spool.root) in words for words in found):
+                return True
+            if all(found) or time.monotonic() > deadline:
+                return False
+            time.sleep(POLL)
 
     def exit_reason(self) -> str:
         """Why the driver ended: the reason that it wrote, else the end of its log."""
