@@ -17,8 +17,12 @@ def unpack_previous(folder: Path) -> Path:
     """The source of the previous version; the test is skipped where the history does not have it."""
     if git("cat-file", "-e", f"{COMMIT}^{{commit}}").returncode != 0:
         pytest.skip(f"the history has no commit {COMMIT[:7]}: fetch all of it with git fetch --unshallow")
+    return unpack_commit(COMMIT, folder)
+
+
+def unpack_commit(commit: str, folder: Path) -> Path:
     archive = folder / "previous.tar"
-    git("archive", "--output", str(archive), COMMIT, "src", "pyproject.toml").check_returncode()
+    git("archive", "--output", str(archive), commit, "src", "pyproject.toml").check_returncode()
     subprocess.run(["tar", "-xf", archive.name], cwd=folder, check=True)
     source = folder / "src"
     declare_plugins(source, toml.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"])
