@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lakehand.formats.hudi import settings
+from lakehand.formats.hudi import context as settings
+from lakehand.formats.hudi.context import HudiContext
 from lakehand.formats.hudi.properties import FOLDER, TIMELINE
-from lakehand.formats.hudi.settings import HudiContext
 from lakehand.formats.hudi.snapshot import ARCHIVE, CLEAN, COMPACTION, HudiSnapshot
 from lakehand.formats.hudi.timeline import WRITES, Timeline, TimelineFile, completion, in_order
 from lakehand.formats.hudi.unplanned import UnplannedService

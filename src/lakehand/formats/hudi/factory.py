@@ -4,7 +4,9 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from lakehand.formats.hudi import admissions, services, settings, verdicts
+from lakehand.formats.hudi import actions as admissions
+from lakehand.formats.hudi import context as settings
+from lakehand.formats.hudi import services, verdicts
 from lakehand.formats.hudi.locks import NoLock, lock_options
 from lakehand.formats.hudi.snapshot import HudiSnapshot
 from lakehand.formats.hudi.table import HUDI

@@ -3,10 +3,10 @@
 
 from collections.abc import Mapping
 
-from lakehand.formats.hudi.admissions import job_parameters
-from lakehand.formats.hudi.decisions import process
-from lakehand.formats.hudi.indexes import SEE
-from lakehand.formats.hudi.settings import HudiContext
+from lakehand.formats.hudi.actions import job_parameters
+from lakehand.formats.hudi.compaction import SEE
+from lakehand.formats.hudi.context import HudiContext
+from lakehand.formats.hudi.planned import process
 from lakehand.formats.hudi.snapshot import HudiSnapshot
 from lakehand.formats.hudi.unplanned import MODE
 from lakehand.spi import Json, Operation, Skip, Verdict, kit

@@ -9,10 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from lakehand.formats.hudi import admissions, decisions, plans, settings, verdicts
-from lakehand.formats.hudi.decisions import PLAN_AND_EXECUTE, process
+from lakehand.formats.hudi import actions as admissions
+from lakehand.formats.hudi import context as settings
+from lakehand.formats.hudi import planned as decisions
+from lakehand.formats.hudi import plans, verdicts
+from lakehand.formats.hudi.context import HudiContext
 from lakehand.formats.hudi.locks import NoLock, shared_lock
-from lakehand.formats.hudi.settings import HudiContext
+from lakehand.formats.hudi.planned import PLAN_AND_EXECUTE, process
 from lakehand.formats.hudi.snapshot import INDEXING, HudiSnapshot
 from lakehand.formats.hudi.timeline import State
 from lakehand.formats.hudi.writers import PLAIN_WRITES

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from lakehand.domain.errors import LocationRefused
 from lakehand.domain.locations import is_under, normalise, same_scheme, storage_scheme
+from lakehand.formats.hudi.context import LOCK_FOLDERS, ONLY_WRITER
 from lakehand.formats.hudi.properties import FOLDER
-from lakehand.formats.hudi.settings import LOCK_FOLDERS, ONLY_WRITER
 from lakehand.spi import TableConfig
 
 PREFIX = "hoodie.write.lock."

@@ -3,7 +3,7 @@
 
 from datetime import timedelta
 
-from lakehand.formats.hudi.settings import HudiContext
+from lakehand.formats.hudi.context import HudiContext
 from lakehand.formats.hudi.snapshot import LOG_COMPACTION, HudiSnapshot, PendingPlan
 from lakehand.formats.hudi.timeline import State, TimelineFile, in_order
 from lakehand.spi import Skip

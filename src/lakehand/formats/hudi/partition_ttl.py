@@ -11,8 +11,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
-from lakehand.formats.hudi import plans, settings
-from lakehand.formats.hudi.settings import HudiContext
+from lakehand.formats.hudi import context as settings
+from lakehand.formats.hudi import plans
+from lakehand.formats.hudi.context import HudiContext
 from lakehand.formats.hudi.snapshot import PARTITION_TTL, PLANNED, HudiSnapshot
 from lakehand.formats.hudi.timeline import TimelineFile, in_order
 from lakehand.formats.hudi.unplanned import UnplannedService

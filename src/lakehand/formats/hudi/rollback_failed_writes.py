@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from lakehand.formats.hudi import settings
-from lakehand.formats.hudi.conflicts import rolled_back_by
+from lakehand.formats.hudi import context as settings
+from lakehand.formats.hudi.clustering import rolled_back_by
+from lakehand.formats.hudi.context import HudiContext
 from lakehand.formats.hudi.locks import FAILED_WRITES, is_lazy
-from lakehand.formats.hudi.settings import HudiContext
 from lakehand.formats.hudi.snapshot import HudiSnapshot
 from lakehand.formats.hudi.timeline import WRITES, TimelineFile, is_instant
 from lakehand.formats.hudi.unplanned import UnplannedService

@@ -5,17 +5,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from lakehand.formats.hudi import (
-    admissions,
-    archive,
-    decisions,
-    find_duplicates,
-    indexing,
-    partition_ttl,
-    rollback_failed_writes,
-    verdicts,
-)
-from lakehand.formats.hudi.settings import HudiContext
+from lakehand.formats.hudi import actions as admissions
+from lakehand.formats.hudi import archive, find_duplicates, indexing, partition_ttl, rollback_failed_writes, verdicts
+from lakehand.formats.hudi import planned as decisions
+from lakehand.formats.hudi.context import HudiContext
 from lakehand.formats.hudi.snapshot import (
     ARCHIVE,
     FIND_DUPLICATES,

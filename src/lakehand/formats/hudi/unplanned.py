@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from lakehand.formats.hudi.admissions import job_parameters, wait_for_turn
-from lakehand.formats.hudi.decisions import PLAN_AND_EXECUTE, goes_first, process
+from lakehand.formats.hudi.actions import job_parameters, wait_for_turn
+from lakehand.formats.hudi.context import HudiContext
 from lakehand.formats.hudi.locks import NoLock, shared_lock
-from lakehand.formats.hudi.settings import HudiContext
+from lakehand.formats.hudi.planned import PLAN_AND_EXECUTE, goes_first, process
 from lakehand.formats.hudi.snapshot import HudiSnapshot
 from lakehand.spi import Finding, Json, Operation, Scheduling, Skip, TableProcess, Verdict, kit
 from lakehand.spi.kit.conversions import fields

@@ -6,9 +6,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 from lakehand.formats.hudi import plans
-from lakehand.formats.hudi.conflicts import lost_plans, rolled_back_by
-from lakehand.formats.hudi.decisions import PLAN_AND_EXECUTE
-from lakehand.formats.hudi.indexes import about_stray_keys
+from lakehand.formats.hudi.clustering import lost_plans, rolled_back_by
+from lakehand.formats.hudi.compaction import about_stray_keys
+from lakehand.formats.hudi.planned import PLAN_AND_EXECUTE
 from lakehand.formats.hudi.snapshot import CLEAN, HudiSnapshot
 from lakehand.formats.hudi.timeline import TimelineFile, in_order
 from lakehand.spi import Finding, Instant, Json, Remedy, TableProcess, Verdict, kit

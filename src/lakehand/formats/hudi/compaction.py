@@ -11,9 +11,10 @@ from contextlib import suppress
 from datetime import timedelta
 from itertools import islice
 
-from lakehand.formats.hudi import plans, settings
+from lakehand.formats.hudi import context as settings
+from lakehand.formats.hudi import plans
+from lakehand.formats.hudi.context import HudiContext
 from lakehand.formats.hudi.locks import FILE_LOCK, PREFIX, PROVIDER, NoLock, shared_lock
-from lakehand.formats.hudi.settings import HudiContext
 from lakehand.formats.hudi.snapshot import COMPACTION, HudiSnapshot
 from lakehand.formats.hudi.timeline import TimelineFile, in_order
 from lakehand.spi import Json, TableConfig

@@ -4,10 +4,12 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lakehand.formats.hudi import indexes, settings, writers
-from lakehand.formats.hudi.conflicts import MAY_BE_STALE, wait_after_losses
+from lakehand.formats.hudi import compaction as indexes
+from lakehand.formats.hudi import context as settings
+from lakehand.formats.hudi import writers
+from lakehand.formats.hudi.clustering import MAY_BE_STALE, wait_after_losses
+from lakehand.formats.hudi.context import HudiContext
 from lakehand.formats.hudi.locks import NoLock, shared_lock
-from lakehand.formats.hudi.settings import HudiContext
 from lakehand.formats.hudi.snapshot import (
     ARCHIVE,
     CLEAN,

@@ -4,8 +4,9 @@
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 
-from lakehand.formats.hudi import indexes, settings
-from lakehand.formats.hudi.conflicts import (
+from lakehand.formats.hudi import compaction as indexes
+from lakehand.formats.hudi import context as settings
+from lakehand.formats.hudi.clustering import (
     MAY_BE_STALE,
     WRITER_WINS,
     may_roll_back,
@@ -13,10 +14,10 @@ from lakehand.formats.hudi.conflicts import (
     stale_failure,
     stale_plans,
 )
-from lakehand.formats.hudi.decisions import EXECUTE, PLAN_AND_EXECUTE, process, switched_off, why_too_few
+from lakehand.formats.hudi.context import HudiContext
 from lakehand.formats.hudi.locks import NoLock, for_clean, lock_options, operators_folders, operators_path, shared_lock
 from lakehand.formats.hudi.log_compaction import wait_for_others
-from lakehand.formats.hudi.settings import HudiContext
+from lakehand.formats.hudi.planned import EXECUTE, PLAN_AND_EXECUTE, process, switched_off, why_too_few
 from lakehand.formats.hudi.snapshot import CLEAN, CLUSTERING, COMPACTION, LOG_COMPACTION
 from lakehand.formats.hudi.writer_options import writer_options
 from lakehand.formats.hudi.writers import codec_options, fresh_for, heartbeat_options
