@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from lakehand.formats.hudi import HudiProcessFactory
-from lakehand.formats.hudi.snapshot import ARCHIVE
+from lakehand.formats.hudi.archive import ARCHIVE
 from lakehand.spi import Drop, Failure, Finding, Operation, Scheduling, Skip, Status, TableProcess, Verdict
 from tests.formats.hudi.runtime import FILE_LOCK, NOON, MemoryRuntime, commit, operation, set_property, timeline
 from tests.kit.sentences import Sentences

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The writer wins: a clustering that met a writer in the same files is rolled back, and planned again later.
+"""Clustering: rewrites files into larger ones, sorted if wanted. The writer wins, and the plan is made again later.
 
 A plan is stale when a writer has changed its files since: running it would replace file groups together with newer
 rows. Spark's writer refuses to update a file group that a pending clustering plan will replace, unless it was told to
@@ -7,23 +7,26 @@ win; other writers never refuse.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
-from itertools import takewhile
 
-from lakehand.domain.retries import back_off
-from lakehand.formats.hudi import log_compaction
+from lakehand.formats.hudi.context import HudiContext
 from lakehand.formats.hudi.locks import PREFER_WRITER, PREFIX, STRATEGY, NoLock, shared_lock
+from lakehand.formats.hudi.planned import PlannedAction, enough_commits, verify_plans
 from lakehand.formats.hudi.plans import Document, clustering_slices
-from lakehand.formats.hudi.snapshot import CLUSTERING, LOG_COMPACTION, HudiSnapshot, PendingPlan
-from lakehand.formats.hudi.timeline import TimelineFile, in_order
-from lakehand.spi import Action, Failure, Instant, Json, Remedy, Skip, Status, TableConfig, TableRuntime
-from lakehand.spi.kit.conversions import fields
-from lakehand.spi.pauses import minutes, remaining
+from lakehand.formats.hudi.snapshot import CLUSTERING, HudiSnapshot, PendingPlan
+from lakehand.formats.hudi.timeline import PLAIN_WRITES, State, TimelineFile, in_order
+from lakehand.spi import Invalid, Json, Skip, TableRuntime, kit
 
-LOST = "lost"  # in the result of a clustering: its plans that lost against a writer, each with the reason
-FIRST_BACK_OFF = timedelta(seconds=15)
-LONGEST_BACK_OFF = timedelta(minutes=30)
+COMMITS = kit.count_setting("hudi.clustering.commits", "commits that make a clustering worth it", 4, floor=1)
+ORDER_COLUMNS = kit.columns_setting("hudi.clustering.order-columns", "columns to sort by", set_by=kit.SetBy.REQUEST)
+ORDER_STRATEGY = kit.choice_setting(
+    "hudi.clustering.order-strategy", "how to sort", "linear", "z-order", "hilbert", set_by=kit.SetBy.REQUEST
+)
+
+SEE = "see 'Who wins' in docs/hudi.md"
+GIVEN_UP = timedelta(minutes=2)  # a write that is no further than requested after this long
+_COLUMN = re.compile(r"\w[\w.]*")
 _BASE = re.compile(r"(?P<group>[^_]+)_[^_]+_(?P<instant>\d{14,17})\.[a-z]+")
 _LOG = re.compile(r"\.(?P<group>[^_]+)_(?P<instant>\d{14,17})\.log\..+")
 
@@ -34,59 +37,17 @@ WRITER_WINS: Mapping[str, str] = {
 }
 
 
-def may_roll_back(config: TableConfig) -> bool:
-    """Only under the lock that the writers use, too."""
-    return not isinstance(shared_lock(config), NoLock)
+def decide(context: HudiContext) -> kit.Need | Skip:
+    return enough_commits(context, COMMITS)
 
 
-def stale_plans(snapshot: HudiSnapshot, plans: Iterable[PendingPlan]) -> dict[Instant, str]:
-    """Plans that cannot succeed any more, with the reason: a writer or a compaction has changed their files since."""
-    found = ((plan.instant, MAY_BE_STALE[plan.action](snapshot, plan)) for plan in plans if plan.action in MAY_BE_STALE)
-    return {instant: why for instant, why in found if why}
-
-
-def stale_failure(stale: Mapping[Instant, str]) -> Failure:
-    """Without a common lock nobody else may roll the plan back while a writer is at work."""
-    why = next(iter(stale.values()))
-    return Failure(
-        reason="stale-plan",
-        message=f"{why}; roll the plan back in Hudi, then plan anew, or configure the table's lock",
-        remedy=Remedy.FATAL,
-    )
-
-
-def rolled_back_by(snapshot: HudiSnapshot, instant: Instant) -> TimelineFile | None:
-    """The completed rollback that names this plan."""
-    for file in snapshot.timeline.completed("rollback"):
-        if in_order(file.instant) <= in_order(instant):
-            continue
-        try:
-            named = snapshot.document(file).get("commitsRollback")
-        except OSError:
-            continue
-        if isinstance(named, list) and instant in named:
-            return file
-    return None
-
-
-def lost_plans(result: Mapping[str, Json]) -> dict[Instant, str]:
-    return {Instant(str(key)): str(why) for key, why in fields(result.get(LOST)).items()}
-
-
-def wait_after_losses(table: TableRuntime, action: Action = CLUSTERING) -> Skip | None:
-    """After runs whose plans lost against a writer: wait, each time longer, and begin anew after a success."""
-    since_success = takewhile(lambda o: o.status is not Status.SUCCEEDED, table.operations(action))
-    lost = [o for o in since_success if o.status is Status.DROPPED and lost_plans(o.result)]
-    if not lost:
-        return None
-    wait = back_off(len(lost), first=FIRST_BACK_OFF, longest=LONGEST_BACK_OFF)
-    left = remaining(lost[0], wait, table.now)
-    if left is None:
-        return None
-    times = f"the last {len(lost)} {action}s" if len(lost) > 1 else f"the last {action}"
-    why = f"{times} lost against a writer in the same files (operation {lost[0].id})"
-    wait_text = f"{left.total_seconds():.0f} s" if left < timedelta(minutes=2) else minutes(left)
-    return Skip(reason=f"{why}; next attempt in {wait_text}", look_again=left)
+def limits(context: HudiContext) -> dict[str, Json]:
+    """How a clustering that we plan sorts its rows; empty: as they come."""
+    values = context.values
+    columns = values[ORDER_COLUMNS]
+    if wrong := [one for one in columns if not _COLUMN.fullmatch(one)]:
+        raise Invalid(f"cannot order by {wrong[0]!r}: {ORDER_COLUMNS.key} names columns")
+    return {"order_columns": ",".join(columns), "order_strategy": values[ORDER_STRATEGY]} if columns else {}
 
 
 def why_stale(snapshot: HudiSnapshot, plan: PendingPlan) -> str | None:
@@ -134,4 +95,45 @@ def file_name(path: str) -> str:
     return path.rsplit("/", 1)[-1]
 
 
-MAY_BE_STALE = {CLUSTERING: why_stale, LOG_COMPACTION: log_compaction.why_stale}
+def warning(context: HudiContext) -> str | None:
+    """Why writers may fail because of clusterings of this table; None: nothing of the kind is known."""
+    table, snapshot = context.table, context.snapshot
+    if not (snapshot.pending_of(CLUSTERING) or snapshot.instants_of(CLUSTERING)):
+        return None
+    if refused := refused_write(table, snapshot):
+        return (
+            f"the write {refused.instant} was begun beside a clustering and given up: its writer may lack the options "
+            f"of `lakehand hudi-options --actions clustering --lock-folder ...`; {SEE}"
+        )
+    if isinstance(shared_lock(table.config), NoLock):
+        return f"no lock is shared with the writers, so updates of files under a clustering plan can fail; {SEE}"
+    return None
+
+
+def refused_write(table: TableRuntime, snapshot: HudiSnapshot) -> TimelineFile | None:
+    """Hudi's default strategy refuses an update before the write is inflight: only its request stays."""
+    instants = [file.instant for file in snapshot.timeline.files]
+    for file in snapshot.timeline.files:
+        is_write = file.action in PLAIN_WRITES and file.state is State.REQUESTED
+        is_alone = is_write and instants.count(file.instant) == 1
+        if is_alone and table.now - file.modified > GIVEN_UP and was_beside_clustering(snapshot, file):
+            return file
+    return None
+
+
+def was_beside_clustering(snapshot: HudiSnapshot, write: TimelineFile) -> bool:
+    no_end_yet = write.modified + GIVEN_UP
+    pending = [plan.instant for plan in snapshot.pending_of(CLUSTERING)]
+    for instant in [*pending, *snapshot.instants_of(CLUSTERING)]:
+        began = min((f.modified for f in snapshot.timeline.requested_at(instant)), default=write.modified)
+        ended = max((f.modified for f in snapshot.timeline.completed_at(instant)), default=no_end_yet)
+        if began < write.modified < ended:
+            return True
+    return False
+
+
+ACTION = PlannedAction(
+    name=CLUSTERING, settings=(COMMITS, ORDER_COLUMNS, ORDER_STRATEGY), decide=decide, warning=warning,
+    why_stale=why_stale, limits=limits, options=lambda context: WRITER_WINS, verify=verify_plans,
+    writes_base_files=True, is_urgent=True,
+)  # fmt: skip
