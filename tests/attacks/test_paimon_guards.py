@@ -238,7 +238,7 @@ def test_a_name_that_leads_out_is_refused_wherever_a_snapshot_leads_to_it(what: 
 def test_a_name_that_comes_in_pieces_is_none_of_paimons(names: Sequence[str]) -> None:
     pieces = [piece for name in names for piece in name.replace("]", ", ").split(", ")]
     entries = Entries([{"fileName": name} for name in names])
-    with pytest.raises(OutsideTable, match="has names that are no names of Paimon's"):
+    with pytest.raises(OutsideTable, match="has names that are not names of Paimon's"):
         names_of(Known(texts=lambda *_: pieces), entries, "manifest-1", "fileName")  # type: ignore[arg-type]
 
 

@@ -101,7 +101,7 @@ class UnreadableFolder(TableFormat):
 
 
 class Listed(UnreadableFolder):
-    """A format with a catalog whose tables a test names; what is no list of names cannot be read."""
+    """A format with a catalog whose tables a test names; what is not a list of names cannot be read."""
 
     format = Format("listed")
 

@@ -44,7 +44,7 @@ def errors_about(path: str) -> Iterator[None]:
     except MemoryError as error:
         raise TooLarge(f"{path} cannot be read: it does not fit into memory") from error
     except ValueError as error:
-        raise OSError(f"{path} cannot be read: it is no JSON document: {error}") from error
+        raise OSError(f"{path} cannot be read: it is not a JSON document: {error}") from error
 
 
 def refuse_too_many(data: bytes | str, path: str) -> None:

@@ -114,7 +114,7 @@ def error_of(path: str, kind: str, text: str) -> OSError:
         return TooLarge(sizes[kind])
     if kind == "packed":
         return OSError(f"{path} cannot be unpacked: {text}")
-    why = "it is nested too deeply" if kind == "depth" else f"it is no JSON document: {text}"
+    why = "it is nested too deeply" if kind == "depth" else f"it is not a JSON document: {text}"
     return OSError(f"{path} cannot be read: {why}")
 
 

@@ -93,10 +93,10 @@ def test_a_key_that_came_back_while_a_plan_was_pending_is_one_row_after_its_next
         [healing] = result["stray_keys"]["healed_by"]
         assert result["instants"] == [planned, healing]
         heartbeats = {file.name for file in (path / ".hoodie" / ".heartbeat").iterdir()}
-        assert heartbeats.isdisjoint({planned, healing}), "a heartbeat would stay for ever"
+        assert heartbeats.isdisjoint({planned, healing}), "a heartbeat would stay forever"
         assert result["stray_keys"] == {"found": 2, "left": 0, "why": "", "healed_by": [healing]}
         write(4, 1)
-        assert ids(spark, path) == list(range(ROWS)), "the next write is no second row"
+        assert ids(spark, path) == list(range(ROWS)), "the next write is not a second row"
         write(5, 2, **DELETE)
         assert ids(spark, path) == list(range(2, ROWS)), "the next delete is not lost"
 

@@ -11,7 +11,7 @@ from threading import Lock
 
 BLOCK = 1 << 20
 RECORD = "jar-sums.json"
-REMEMBERED = 200  # files; the record does not grow for ever
+REMEMBERED = 200  # files; the record does not grow forever
 
 
 class JarSums:

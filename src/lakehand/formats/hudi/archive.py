@@ -60,7 +60,7 @@ def history_files(snapshot: HudiSnapshot, instant: str) -> Iterator[str]:
     try:
         version = snapshot.storage.read(f"{folder}/_version_", limit=SMALL).decode(errors="replace").strip()
         if not version.isdigit():
-            raise OSError(f"{folder}/_version_ is {version[:20]!r}, which is no number")
+            raise OSError(f"{folder}/_version_ is {version[:20]!r}, which is not a number")
         manifest = parse_json(snapshot.storage.read(f"{folder}/manifest_{version}"), folder)
     except FileNotFoundError:
         return

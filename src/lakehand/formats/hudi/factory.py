@@ -58,7 +58,7 @@ class HudiProcessFactory(kit.FormatFactory[HudiSnapshot]):
         versions(self.settings.of(TableConfig()))
 
     def trigger(self, table: TableRuntime, action: Action) -> TableProcess | Skip:
-        table.snapshot()  # a table that cannot be read is no decision
+        table.snapshot()  # nothing is decided about a table that cannot be read
         try:
             context = self.context(table, action)
             if why := why_never(context):

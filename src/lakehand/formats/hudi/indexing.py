@@ -132,7 +132,7 @@ def why_not_ours(context: HudiContext, missing: Sequence[str]) -> str | None:
 
 
 def why_dropped(context: HudiContext, missing: Sequence[str]) -> str | None:
-    """An index that we have built and that is gone again would be built and dropped for ever."""
+    """An index that we have built and that is gone again would be built and dropped forever."""
     for operation in context.table.operations(INDEXING):
         built = [name for name in items(operation.result.get("built")) if name in missing]
         if operation.status is Status.SUCCEEDED and built:

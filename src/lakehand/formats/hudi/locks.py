@@ -147,7 +147,7 @@ def why_refused(known: Provider, name: str, key: str, config: TableConfig) -> st
     """Why an option is not passed on: the provider has none such, or only the operator of the service may set it."""
     short, value, origin = key.removeprefix(PREFIX), config.text(key), config.origin(key)
     if short not in known.keys:
-        return f"{key} is no option of {name} that is passed on: remove it from the {origin}'s properties"
+        return f"{key} is not an option of {name} that is passed on: remove it from the {origin}'s properties"
     if short in known.addresses and origin != "plugin":
         return (
             f"{key} is an address that the service's driver connects to, which a table cannot name: "

@@ -84,7 +84,7 @@ def folder_of(path: str, files: list[tuple[datetime, int]]) -> PartitionFolder:
 def written_at(entry: Entry, instant: str) -> datetime:
     try:
         by_name = datetime.strptime(instant[:14], "%Y%m%d%H%M%S").replace(tzinfo=timezone.utc)
-    except ValueError:  # digits that are no time
+    except ValueError:  # digits that are not a time
         return entry.modified
     return max(by_name, entry.modified)
 

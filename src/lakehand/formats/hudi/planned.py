@@ -192,7 +192,7 @@ def why_lost(context: HudiContext, instant: Instant) -> str:
         who = next((f"operation {operation.id}" for operation in ours), "someone else")
         return f"{action} plan {instant} was completed by {who} as {completed[0].name}"
     if others := [file for file in timeline.files if file.instant == instant]:
-        return f"{instant} is no {action} plan: the timeline has {others[0].name}"
+        return f"there is no {action} plan {instant}: the timeline has {others[0].name}"
     if rollback := context.snapshot.rollback_of(instant):
         return f"{action} plan {instant} was rolled back ({rollback.name})"
     return f"{action} plan {instant} is gone from the timeline"

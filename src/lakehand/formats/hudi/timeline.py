@@ -110,7 +110,7 @@ class Timeline:
         return sum(f.instant not in merges for f in later)
 
     def log_compactions(self) -> list[Instant]:
-        """Instants of log compactions, pending or completed: they merge what writers wrote, and are no writes."""
+        """Instants of log compactions, pending or completed: they merge what writers wrote, and are not writes."""
         return [f.instant for f in self.files if f.action == LOG_COMPACTED and f.state is State.REQUESTED]
 
     @property

@@ -101,7 +101,7 @@ def statement_of(job: Job) -> str:
     if hours < FLOOR_HOURS:
         raise BelowFloor(f"a vacuum that keeps {hours} h is refused: {FLOOR_HOURS} h are the least")
     if mode not in MODES:
-        raise ValueError(f"{mode!r} is no way to vacuum: {' or '.join(MODES)}")
+        raise ValueError(f"{mode!r} is not a way to vacuum: {' or '.join(MODES)}")
     inventory = f" {CLAUSE}" if is_listed_by_us(job) else ""
     return f"VACUUM {tables.table_name(job)} {mode.upper()}{inventory} RETAIN {hours} HOURS"
 

@@ -93,7 +93,7 @@ def refuse_foreign_folders(job: Job, properties: Any) -> None:
     for key in FOLDERS:
         value = str(properties.getProperty(key) or ".")
         if not job.boundary.holds(value if ABSOLUTE.match(value) else f".hoodie/{value}"):
-            raise OutsideTable(f"the table's {key} is {value!r}, which is no folder of the table")
+            raise OutsideTable(f"the table's {key} is {value!r}, which is not a folder of the table")
     if base := properties.getProperty(BOOTSTRAP):
         job.boundary.refuse_outside([str(base)], doing="rewrite (it is a bootstrapped table)")
 

@@ -126,7 +126,7 @@ def refuse_young(tag: AskedTag, document: dict[str, Any], there: list[str]) -> N
     if tag.why == NUMBER:
         newer = [one for one in there if one > tag.file and _AUTOMATIC.fullmatch(one.removeprefix("tag-"))]
         if "tagTimeRetained" in document or not _AUTOMATIC.fullmatch(tag.name) or len(newer) < LEAST_AUTOMATIC:
-            raise BelowFloor(f"the tag {tag.name} is no automatic one, or among the last {LEAST_AUTOMATIC}")
+            raise BelowFloor(f"the tag {tag.name} is not an automatic one, or among the last {LEAST_AUTOMATIC}")
         cut_off(int(document["timeMillis"]), LEAST_HOURS)
         return
     created, retained = document.get("tagCreateTime"), document.get("tagTimeRetained")

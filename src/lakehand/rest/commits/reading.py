@@ -56,7 +56,7 @@ def parsed(body: bytes | str) -> Any:
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise Unrecognised(f"this is no JSON: {str(error)[:200]}") from error
+        raise Unrecognised(f"this is not JSON: {str(error)[:200]}") from error
 
 
 def items_of(document: Any, defaults: Defaults, depth: int, *, is_alone: bool = False) -> Iterator[Item]:
