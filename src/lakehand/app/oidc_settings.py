@@ -46,7 +46,7 @@ def read_oidc(oidc: OidcSettings) -> OidcSettings:
         if oidc.model_fields_set - {"issuer"}:
             raise ValueError("issuer is missing: give the URL that is in the tokens' iss")
         return oidc
-    from lakehand.oidc.issuer import is_safe  # takes a tenth of a second
+    from lakehand.oidc.keys import is_safe  # takes a tenth of a second
 
     for name, url in (("issuer", oidc.issuer), ("jwks_url", oidc.jwks_url)):
         if url is not None and not is_safe(url):
