@@ -2,7 +2,8 @@
 """The trace of an operation, from what made it due to the verified result, sent to an OpenTelemetry collector.
 
 Made from what is stored, when it is over: whichever instance ends the operation writes the whole trace, and twice is
-the same trace."""
+the same trace.
+"""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The public keys of an issuer: where it publishes them, how they are read within bounds, and how long they are kept.
 
-They are read again when they are old, or when a token names an unknown one."""
+They are read again when they are old, or when a token names an unknown one.
+"""
 
 import ipaddress
 import json

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verifies bearer tokens that are JSON web tokens of one issuer.
 
-What their claims mean here: a name, a role, an owner."""
+What their claims mean here: a name, a role, an owner.
+"""
 
 import logging
 import re

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much of a table's metadata is read at most: files, what they unpack to, and the documents in them.
 
-A few bytes may unpack to more than a machine has."""
+A few bytes may unpack to more than a machine has.
+"""
 
 import bz2
 import lzma

@@ -3,7 +3,8 @@
 
 Python parses a document in one step, and no other thread runs meanwhile: writers would wait for seconds for an answer.
 So large documents are parsed by a program of its own (``json_program.py``), one at a time, with a bound on its memory.
-It prints the document in pieces, and only these are parsed here."""
+It prints the document in pieces, and only these are parsed here.
+"""
 
 import json
 import os

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading files where a table lives: the operating system's own calls on this machine, pyarrow everywhere else.
 
-On this machine regular files only: pipes, devices and links are refused, and never waited for."""
+On this machine regular files only: pipes, devices and links are refused, and never waited for.
+"""
 
 import errno
 import os
