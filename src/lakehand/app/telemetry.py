@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 
 import lakehand
-from lakehand.app.telemetry_settings import TelemetrySettings
+from lakehand.app.setting_groups import TelemetrySettings
 from lakehand.core.loops.telemetry import RunSink, Telemetry
 from lakehand.core.ports import Store
 from lakehand.domain.errors import Invalid

@@ -4,7 +4,7 @@
 import ssl
 from pathlib import Path
 
-from lakehand.app.oidc_settings import OidcSettings
+from lakehand.app.setting_groups import OidcSettings
 from lakehand.app.settings import Settings
 from lakehand.core.ports import NoVerifier, TokenVerifier
 from lakehand.domain.access import RESERVED, Role

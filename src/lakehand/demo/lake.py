@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from lakehand.app.storage_settings import StorageSettings
+from lakehand.app.setting_groups import StorageSettings
 from lakehand.demo.service import DemoFailed, wait_or_kill
 from lakehand.domain.errors import Invalid
 from lakehand.engines.spark.command import FORMATS, catalog_properties, storage_properties
