@@ -4,17 +4,18 @@
 import gc
 import logging
 import os
+import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from random import random
 from typing import Any
 
 import lakehand
 from lakehand.app.alerting import Alerting
 from lakehand.app.boundaries import boundaries
-from lakehand.app.home import own_paths, prepare_database_file
-from lakehand.app.identity import Identity, SystemIdSource, take_identity
+from lakehand.app.home import Identity, own_paths, prepare_database_file, take_identity
 from lakehand.app.path_guard import PathResolver, keep_apart, path_guard, warehouses_of
 from lakehand.app.plugins import EVERY, PluginConfig, load, storage_properties
 from lakehand.app.recognition import recogniser
@@ -50,6 +51,7 @@ from lakehand.core.services.operations import OperationService
 from lakehand.core.services.requests import Requests
 from lakehand.core.services.tables import TableService
 from lakehand.domain.instances import InstanceState
+from lakehand.domain.operations import Handle, Operation
 from lakehand.formats.hudi.notifications import HudiNotifications
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.spi.engines import EngineContext
@@ -361,3 +363,13 @@ def engine_context(settings: Settings, umask: int | None) -> Callable[[str, tupl
         )  # fmt: skip
 
     return context
+
+
+class SystemIdSource:
+    """Fresh handles, and random numbers for jitter."""
+
+    def handle(self, operation: Operation) -> Handle:
+        return Handle(f"op-{operation.id}-{operation.run_times + 1}-{secrets.token_hex(4)}")
+
+    def random(self) -> float:
+        return random()
