@@ -14,11 +14,9 @@ from typing import Any
 
 import lakehand
 from lakehand.app.alerting import Alerting
-from lakehand.app.boundaries import boundaries
 from lakehand.app.home import Identity, own_paths, prepare_database_file, take_identity
-from lakehand.app.path_guard import PathResolver, keep_apart, path_guard, warehouses_of
+from lakehand.app.locations import PathResolver, boundaries, keep_apart, path_guard, recogniser, warehouses_of
 from lakehand.app.plugins import EVERY, PluginConfig, load, storage_properties
-from lakehand.app.recognition import recogniser
 from lakehand.app.settings import Settings
 from lakehand.app.telemetry import build_telemetry
 from lakehand.app.verifier import build_verifier
