@@ -12,9 +12,8 @@ from typing import Any
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from lakehand.app.bounded_http import BoundedHttp
+from lakehand.app.bounded_http import BoundedHttp, Connections, Wait, client_group
 from lakehand.app.certificates import Certificates
-from lakehand.app.connections import Connections, Wait, client_group
 
 log = logging.getLogger(__name__)
 HSTS = ("Strict-Transport-Security", f"max-age={30 * 86400}")  # browsers come back with HTTPS only
