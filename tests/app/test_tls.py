@@ -17,8 +17,7 @@ import trustme
 from typer.testing import CliRunner
 
 from lakehand.app.bounded_http import Bounds
-from lakehand.app.certificates import Certificates
-from lakehand.app.tls import HSTS
+from lakehand.app.tls import HSTS, Certificates
 from lakehand.cli import app
 from lakehand.rest import ApiContext
 from lakehand.store import open_store

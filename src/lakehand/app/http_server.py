@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from lakehand.app.bounded_http import Bounds, Connections, bounded_http, fitting
-from lakehand.app.certificates import Certificates
 from lakehand.app.settings import Settings
-from lakehand.app.tls import HSTS, bounded_https
+from lakehand.app.tls import HSTS, Certificates, bounded_https
 from lakehand.rest import ApiContext, build_app
 from lakehand.web import PageContext, build_pages
 

@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import lakehand
-from lakehand.app.certificates import Certificates
 from lakehand.app.settings import Settings
+from lakehand.app.tls import Certificates
 from lakehand.app.wiring import Service
 from lakehand.core.services.table_settings import effective_settings
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 import lakehand
 from lakehand.app import wiring
-from lakehand.app.certificates import Certificates
 from lakehand.app.home import owner_only_files
 from lakehand.app.http_server import BACKLOG, AnnouncedServer, http_config, open_certificates
 from lakehand.app.rpc_server import listen_for_rpc, rpc_context
 from lakehand.app.settings import Settings
+from lakehand.app.tls import Certificates
 from lakehand.app.wiring import Service
 from lakehand.core.services.table_settings import effective_settings
 from lakehand.domain.errors import Invalid, Unavailable
