@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from lakehand.app.http_server import open_certificates
+from lakehand.app.server import open_certificates
 from lakehand.app.settings import Settings, load
 from lakehand.app.tls import LARGEST_FILE, Certificates
 from lakehand.domain.errors import Invalid
