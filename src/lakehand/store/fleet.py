@@ -34,8 +34,7 @@ from lakehand.store.documents import to_failure
 from lakehand.store.operation_queries import LIVE_WORDS
 from lakehand.store.schema import Millis, fleet_point, operation, operation_hour, schedule, tbl
 from lakehand.store.table_rows import to_table
-from lakehand.store.table_states import STATE
-from lakehand.store.tables import REGISTERED, chunks, conditions
+from lakehand.store.tables import REGISTERED, STATE, chunks, conditions
 
 NUMBERS = ("files", "small_files", "bytes", "small_bytes")
 c = tbl.c

@@ -15,8 +15,7 @@ from lakehand.store.operations import SqlOperations
 from lakehand.store.partition_hints import PartitionHintWriter, SqlPartitions
 from lakehand.store.probes import SqlProbes
 from lakehand.store.schedules import SqlSchedules
-from lakehand.store.states import SqlStates
-from lakehand.store.tables import SqlTables
+from lakehand.store.tables import SqlStates, SqlTables
 
 
 class SqlStore(Store):
