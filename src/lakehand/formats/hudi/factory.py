@@ -38,9 +38,11 @@ class HudiProcessFactory(kit.FormatFactory[HudiSnapshot]):
         settings.versions(self.settings.of(TableConfig()))
 
     def trigger(self, table: TableRuntime, action: Action) -> TableProcess | Skip:
-        table.snapshot()  # a table that cannot be read is no decision
+        context = self.context(table, action)
+        for plan in context.snapshot.pending:
+            _ = plan.document  # a table that cannot be read is no decision, and beside a torn plan no job runs
         try:
-            decision = services.decide(self.context(table, action))
+            decision = services.decide(context)
         except Invalid as error:
             return Skip(reason=str(error))
         lock = lock_options(table.table.location, table.config)
