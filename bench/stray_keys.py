@@ -137,6 +137,8 @@ class Compactor:
             self.counted[why] += 1
         else:
             self.counted += Counter(compactions=1, found=found.get("found", 0), left=found.get("left", 0))
+            if found.get("why"):
+                print_line(f"stray-keys: {self.table.path.name}: {found['left']} keys are left stray: {found['why']}")
 
 
 def run(folder: Path, *, quick: bool, names: list[str] | None = None, commits: int = COMMITS) -> list[Figure]:
