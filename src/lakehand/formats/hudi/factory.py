@@ -61,6 +61,8 @@ class HudiProcessFactory(kit.FormatFactory[HudiSnapshot]):
         table.snapshot()  # nothing is decided about a table that cannot be read
         try:
             context = self.context(table, action)
+            for plan in context.snapshot.pending:
+                _ = plan.document  # a torn plan: the table cannot be read, and beside it no job runs
             if why := why_never(context):
                 return Skip(reason=why)
             decision = ACTIONS[action].trigger(context)

@@ -56,7 +56,9 @@ class PendingPlan:
 
     @cached_property
     def document(self) -> Mapping[str, Any]:
-        """The plan as Avro holds it; empty when it cannot be found any more."""
+        """The plan as Avro holds it; empty when it cannot be found any more. Raises if a file of it is torn."""
+        if self.state is State.INFLIGHT:
+            self.table.document(next(file for file in self.table.timeline.pending() if file.instant == self.instant))
         return self.table.requested_document(self.instant)
 
     @cached_property
