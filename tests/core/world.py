@@ -27,8 +27,7 @@ from lakehand.core.rate_limits import RateLimiter
 from lakehand.core.services.operations import OperationService
 from lakehand.core.services.tables import TableService
 from lakehand.domain.actions import Action
-from lakehand.domain.boundaries import Boundary
-from lakehand.domain.locations import Warehouses
+from lakehand.domain.locations import Boundary, Warehouses
 from lakehand.domain.operations import Handle, InstanceId, Operation, Status
 from lakehand.domain.processes import Drop, Finding, Instant, Json, Skip, TableProcess, Verdict
 from lakehand.domain.references import TableReference

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lakehand.domain.commits import CommitEvent, CommitResult, Outcome
 from lakehand.domain.errors import Invalid
+from lakehand.domain.notifications import CommitEvent, CommitResult, Outcome
 from lakehand.rest.commits.events import NOT_CREATED, OTHER_EVENT, S3_TEST, Defaults, Item
 from lakehand.rest.commits.reading import CONFIRM, read_request
 

@@ -16,6 +16,7 @@ OperationId = NewType("OperationId", int)
 InstanceId = NewType("InstanceId", str)
 LeaseToken = NewType("LeaseToken", str)
 Handle = NewType("Handle", str)
+INSTANCE_STATE = "state"  # the key in what an instance reports of itself
 
 
 class Status(Word):
@@ -171,3 +172,10 @@ class AttemptEnd:
     outcome: str
     failure: Failure | None = None
     result: Mapping[str, Json] = field(default_factory=dict)
+
+
+class InstanceState(Word):
+    SERVING = "serving"
+    DRAINING = "draining"  # it claims nothing new and still holds something
+    DRAINED = "drained"  # it holds nothing: it can be stopped
+    STOPPED = "stopped"

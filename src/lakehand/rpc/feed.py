@@ -12,8 +12,7 @@ from itertools import chain, islice
 from typing import Protocol
 
 from lakehand.core.ports import OperationFilter, Store
-from lakehand.domain.event_positions import EventPosition
-from lakehand.domain.events import StoredEvent
+from lakehand.domain.events import EventPosition, StoredEvent
 from lakehand.domain.operations import LIVE, Operation, OperationId
 from lakehand.domain.tables import Table
 from lakehand.rpc.context import RunInThread

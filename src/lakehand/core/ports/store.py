@@ -12,11 +12,7 @@ from lakehand.core.ports.world import Clock, Page
 from lakehand.domain.access import AuditAnswer, AuditEntry, AuditId, AuditRequest, NewToken, Token, TokenId, WebSession
 from lakehand.domain.alerts import Alert, AlertChanges, AlertId, AlertMessage, AlertRules, Severity
 from lakehand.domain.events import Event
-from lakehand.domain.instances import STATE
-from lakehand.domain.operations import (
-    InstanceId,
-    OperationId,
-)
+from lakehand.domain.operations import INSTANCE_STATE, InstanceId, OperationId
 from lakehand.domain.processes import Json
 from lakehand.domain.tables import TableId
 
@@ -140,7 +136,7 @@ class Instance:
     @property
     def state(self) -> str | None:
         """As it last reported. Versions that could not drain reported none."""
-        found = self.detail.get(STATE)
+        found = self.detail.get(INSTANCE_STATE)
         return None if found is None else str(found)
 
 

@@ -21,8 +21,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lakehand.domain.access import ANONYMOUS, Caller, Role
 from lakehand.domain.actions import Action
-from lakehand.domain.commits import CommitEvent, CommitResult
 from lakehand.domain.errors import Invalid, LakehandError, Unauthorized, Unavailable
+from lakehand.domain.notifications import CommitEvent, CommitResult
 from lakehand.rest.access import address_of
 from lakehand.rest.bodies import exceeds, read, too_large
 from lakehand.rest.commits.events import LONGEST_NAME, MOST_EVENTS, Defaults, Item, quote

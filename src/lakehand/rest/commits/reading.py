@@ -5,8 +5,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lakehand.domain.commits import CommitEvent
 from lakehand.domain.errors import Invalid
+from lakehand.domain.notifications import CommitEvent
 from lakehand.rest.commits.events import (
     MOST_ENVELOPES,
     MOST_EVENTS,

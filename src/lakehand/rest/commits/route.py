@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from lakehand.domain.commits import CommitResult, Outcome
+from lakehand.domain.notifications import CommitResult, Outcome
 from lakehand.rest.commits.events import COMMITTED, EXAMPLE, MOST_EVENTS, CommitData
 
 MOST_REASONS = 20

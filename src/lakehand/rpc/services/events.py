@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from datetime import timedelta
 
 from lakehand.domain.errors import Invalid
-from lakehand.domain.event_positions import EventPosition
-from lakehand.domain.events import Event, StoredEvent
+from lakehand.domain.events import Event, EventPosition, StoredEvent
 from lakehand.inputs.fleet import EventQuery
 from lakehand.rpc.context import Call
 from lakehand.rpc.feed import BATCH, GAP_WAIT
