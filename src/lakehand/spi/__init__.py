@@ -6,8 +6,7 @@ from lakehand.domain.errors import Busy, Invalid, LakehandError, RecoverProcessF
 from lakehand.domain.numbers import amount
 from lakehand.domain.operations import Handle, Operation, Status
 from lakehand.domain.processes import Drop, Failure, Finding, Instant, Json, Remedy, Skip, TableProcess, Verdict
-from lakehand.domain.references import Catalog, TableReference
-from lakehand.domain.tables import Format, Scheduling, Table, TableSpec
+from lakehand.domain.tables import Catalog, Format, Scheduling, Table, TableReference, TableSpec
 from lakehand.spi.alerters import Alerter, AlertText
 from lakehand.spi.config import Setting, TableConfig, layered
 from lakehand.spi.engines import EngineContext, EngineHealth, EngineState, EngineStatus, ExecuteEngine, LeaseGrant, Work

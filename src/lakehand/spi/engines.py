@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from lakehand.domain.operations import Handle
 from lakehand.domain.processes import Json
-from lakehand.domain.references import Catalog
+from lakehand.domain.tables import Catalog
 from lakehand.domain.words import Word
 
 
