@@ -15,7 +15,7 @@ from lakehand.domain.errors import Forbidden
 from lakehand.domain.operations import OperationId
 from lakehand.domain.processes import Json
 from lakehand.domain.tables import TableId
-from lakehand.domain.words import Word
+from lakehand.domain.texts import Word
 
 ANONYMOUS = "anonymous"
 # Names that events use for requests without a token. Plugins allow the coordinator less than a person.

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from lakehand.domain.errors import Invalid
-from lakehand.domain.numbers import LARGEST_ID
 from lakehand.domain.operations import Operation, OperationId
 from lakehand.domain.processes import Json
 from lakehand.domain.tables import TableId
+from lakehand.domain.texts import LARGEST_ID
 
 MOST_RANGES = 500  # of a text: beyond it, the oldest missing ids count as never coming
 _POSITION = re.compile(r"(\d{1,19})((?:,\d{1,19}(?:-\d{1,19})?)*)", re.ASCII)

@@ -11,7 +11,7 @@ from lakehand.domain.actions import Action
 from lakehand.domain.events import Event
 from lakehand.domain.processes import Instant, TableProcess
 from lakehand.domain.tables import Format, TableId, TableSpec
-from lakehand.domain.words import Word
+from lakehand.domain.texts import Word
 
 MOST_NAMES = 100  # of one table; more are "many", which says nothing
 LONGEST_NAME = 250  # characters

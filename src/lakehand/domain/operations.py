@@ -10,7 +10,7 @@ from lakehand.domain.actions import Action
 from lakehand.domain.errors import IllegalStep
 from lakehand.domain.processes import Failure, Instant, Json, TableProcess
 from lakehand.domain.tables import TableId
-from lakehand.domain.words import Word
+from lakehand.domain.texts import Word
 
 OperationId = NewType("OperationId", int)
 InstanceId = NewType("InstanceId", str)

@@ -13,7 +13,7 @@ from typing import NewType
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid
 from lakehand.domain.health import HealthPoint
-from lakehand.domain.words import Word
+from lakehand.domain.texts import Word
 
 TableId = NewType("TableId", int)
 Format = NewType("Format", str)

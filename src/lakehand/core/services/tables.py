@@ -12,8 +12,8 @@ from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, Invalid, NotFound
 from lakehand.domain.events import Event
 from lakehand.domain.locations import EXTRA_LOCATIONS, Warehouses, extra_locations
-from lakehand.domain.numbers import read_id
 from lakehand.domain.tables import Format, Table, TableChanges, TableId, TableSpec
+from lakehand.domain.texts import read_id
 
 LONGEST_NAME = 250
 SERVICE = "lakehand"  # the name in events that no person caused
