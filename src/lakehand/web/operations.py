@@ -22,7 +22,7 @@ from lakehand.domain.texts import LARGEST_ID
 from lakehand.web.access import PageRequest, Somebody
 from lakehand.web.charts import Axis, timeline
 from lakehand.web.context import PageContext
-from lakehand.web.errors import status_of
+from lakehand.web.rendering import status_of
 from lakehand.web.tables import PathId, shown_numbers
 from lakehand.web.texts import amount, number
 

@@ -22,8 +22,8 @@ from lakehand.spi.pauses import DRY_RUN
 from lakehand.web.access import PageRequest, Somebody
 from lakehand.web.charts import files_chart, sizes_chart
 from lakehand.web.context import PageContext
-from lakehand.web.errors import status_of
 from lakehand.web.forms import Form, FormFields
+from lakehand.web.rendering import status_of
 from lakehand.web.texts import amount, number
 
 router = APIRouter()
