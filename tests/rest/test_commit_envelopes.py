@@ -8,8 +8,7 @@ import pytest
 
 from lakehand.domain.errors import Invalid
 from lakehand.domain.notifications import CommitEvent, CommitResult, Outcome
-from lakehand.rest.commits.events import NOT_CREATED, OTHER_EVENT, S3_TEST, Defaults, Item
-from lakehand.rest.commits.reading import CONFIRM, read_request
+from lakehand.rest.commits.events import CONFIRM, NOT_CREATED, OTHER_EVENT, S3_TEST, Defaults, Item, read_request
 
 OBJECT = "s3://lake/a b/day=1/_delta_log/00000000000000000001.json"
 RECORD: dict[str, Any] = {

@@ -25,8 +25,7 @@ from lakehand.domain.errors import Invalid, LakehandError, Unauthorized, Unavail
 from lakehand.domain.notifications import CommitEvent, CommitResult
 from lakehand.rest.access import address_of
 from lakehand.rest.bodies import exceeds, read, too_large
-from lakehand.rest.commits.events import LONGEST_NAME, MOST_EVENTS, Defaults, Item, quote
-from lakehand.rest.commits.reading import read_request
+from lakehand.rest.commits.events import LONGEST_NAME, MOST_EVENTS, Defaults, Item, quote, read_request
 from lakehand.rest.commits.route import PATH, answer_of
 from lakehand.rest.context import ApiContext
 from lakehand.rest.errors import answer_lakehand_error
