@@ -22,7 +22,7 @@ from lakehand.domain.errors import Unavailable
 from lakehand.domain.notifications import CommitEvent, CommitResult
 from lakehand.rest import ApiContext
 from lakehand.rest.commits.events import COMMITTED, MOST_EVENTS
-from lakehand.rest.commits.route import MOST_REASONS
+from lakehand.rest.commits.handler import MOST_REASONS
 from lakehand.store import SqlStore
 from tests.rest.parts import LOCATION, Listed, add_table, context_over, items, kinds, with_security
 
