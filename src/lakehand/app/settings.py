@@ -33,7 +33,7 @@ from lakehand.domain.masks import Masks, odd_parts_of, secrets_in, secrets_in_ad
 from lakehand.domain.retries import RetryPolicy
 from lakehand.domain.rules import Limits
 from lakehand.domain.tables import Catalog, Format
-from lakehand.rest.hosts import checked_name
+from lakehand.rest.refusals import checked_name
 
 PLUGIN_KINDS = {"process-factories": "process-factory", "table-formats": "table-format", "engines": "engine"}
 ALIASES = {"warehouse": "warehouses"}
