@@ -25,8 +25,7 @@ from lakehand.jobs.driver import (
 )
 from lakehand.jobs.lease_watchdog import ProcessGroup
 from lakehand.jobs.leases import clock, machine
-from lakehand.jobs.spool import FOLDERS, Spool
-from lakehand.jobs.work_items import MOST_BYTES, Document
+from lakehand.jobs.spool import FOLDERS, MOST_BYTES, Document, Spool
 from tests.kit.sentences import Sentences
 
 WANTED = {

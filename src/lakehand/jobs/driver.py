@@ -24,8 +24,7 @@ from lakehand.jobs.attempt import JobAttempt
 from lakehand.jobs.held_locks import log_locks, release_left
 from lakehand.jobs.lease_watchdog import LeaseWatchdog, ProcessGroup
 from lakehand.jobs.leases import Heartbeats, Leases, MachineClock, clock
-from lakehand.jobs.spool import Spool
-from lakehand.jobs.work_items import Document, Refused
+from lakehand.jobs.spool import Document, Refused, Spool
 
 HEARTBEAT_EVERY = 1.0  # seconds
 BUSY_PAUSE, IDLE_PAUSE = 0.03, 0.2  # seconds between two readings of the spool
