@@ -12,8 +12,7 @@ from statistics import median
 from bench.check_tables import Subject, subjects
 from bench.mixed_tables import MixedLake, spoiled_iceberg
 from bench.report import Figure, print_line
-from lakehand.domain.references import TableReference
-from lakehand.domain.tables import Format
+from lakehand.domain.tables import Format, TableReference
 from lakehand.local.check import CheckedTable, TableChecker
 from lakehand.local.discovery import DiscoveredTable
 from lakehand.local.reader import reader_of

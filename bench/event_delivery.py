@@ -22,7 +22,7 @@ from bench.idle_tables import make_tables
 from bench.notify import CONNECTIONS
 from bench.report import Figure, print_line
 from bench.service import serving
-from lakehand.domain.references import TableReference
+from lakehand.domain.tables import TableReference
 from lakehand.formats.hudi.factory import ACTIONS, HudiProcessFactory
 from lakehand.formats.hudi.table import HUDI, HudiFormat
 from lakehand.store import open_store

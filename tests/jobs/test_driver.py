@@ -23,10 +23,9 @@ from lakehand.jobs.driver import (
     prepare_remote,
     remove_own_folder_from_import_path,
 )
+from lakehand.jobs.lease_watchdog import ProcessGroup
 from lakehand.jobs.leases import clock, machine
-from lakehand.jobs.process_group import ProcessGroup
-from lakehand.jobs.spool import FOLDERS, Spool
-from lakehand.jobs.work_items import MOST_BYTES, Document
+from lakehand.jobs.spool import FOLDERS, MOST_BYTES, Document, Spool
 from tests.kit.sentences import Sentences
 
 WANTED = {

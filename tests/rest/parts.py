@@ -38,7 +38,7 @@ from lakehand.domain.alerts import AlertChanges, AlertId, AlertKind, AlertRules,
 from lakehand.domain.locations import Warehouses
 from lakehand.domain.operations import InstanceId
 from lakehand.domain.processes import Json
-from lakehand.domain.references import Catalog, TableReference
+from lakehand.domain.tables import Catalog, TableReference
 from lakehand.formats.hudi.notifications import HudiNotifications
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.rest import ApiContext, Security, ServiceInfo, build_app

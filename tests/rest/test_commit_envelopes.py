@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from lakehand.domain.commits import CommitEvent, CommitResult, Outcome
 from lakehand.domain.errors import Invalid
-from lakehand.rest.commits.events import NOT_CREATED, OTHER_EVENT, S3_TEST, Defaults, Item
-from lakehand.rest.commits.reading import CONFIRM, read_request
+from lakehand.domain.notifications import CommitEvent, CommitResult, Outcome
+from lakehand.rest.commits.events import CONFIRM, NOT_CREATED, OTHER_EVENT, S3_TEST, Defaults, Item, read_request
 
 OBJECT = "s3://lake/a b/day=1/_delta_log/00000000000000000001.json"
 RECORD: dict[str, Any] = {

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from lakehand.rest import ApiContext
-from lakehand.rest.hosts import Hosts, checked_name
+from lakehand.rest.refusals import Hosts, checked_name
 from tests.rest.parts import INSTANT, LOCATION, add_table, items, wire, with_security
 
 ClientOf = Callable[[ApiContext], httpx.Client]

@@ -10,16 +10,8 @@ from lakehand.client.documents import Document, Parameters, absolute_location, g
 from lakehand.client.errors import NotFound, RequestFailed
 from lakehand.client.operation_answers import Explanation
 from lakehand.client.steps import ItemSteps, Request, Steps, get, post, send, send_for_outcome, send_for_pages
-from lakehand.client.table_answers import (
-    AddedTable,
-    HealthHistory,
-    RemovedTable,
-    Setting,
-    Table,
-    TableName,
-    TableRef,
-)
-from lakehand.domain.numbers import read_id
+from lakehand.client.table_answers import AddedTable, HealthHistory, RemovedTable, Setting, Table, TableName, TableRef
+from lakehand.domain.texts import read_id
 
 TABLES = "/api/v1/tables"
 TABLE = f"{TABLES}/{{id}}"

@@ -8,7 +8,7 @@ from typing import NewType
 
 from lakehand.domain.operations import InstanceId, LeaseToken, OperationId
 from lakehand.domain.tables import TableId
-from lakehand.domain.words import Word
+from lakehand.domain.texts import Word
 
 AlertId = NewType("AlertId", int)
 MessageId = NewType("MessageId", int)

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from lakehand.api.fields import LONGEST_NAME, printable
 from lakehand.domain.locations import LONGEST
-from lakehand.domain.numbers import LARGEST_ID
+from lakehand.domain.texts import LARGEST_ID
 
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,249}")
 _FOREIGN = ("spark.", "hadoop.", "fs.", "java.", "javax.")

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lakehand.rest.errors import problem
-from lakehand.rest.hosts import Hosts, host_of
-from lakehand.rest.refusals import Refusals
+from lakehand.rest.refusals import Hosts, Refusals, host_of
 from lakehand.rest.wire import answer, is_from_hudi, refusal_answer
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})

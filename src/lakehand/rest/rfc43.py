@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from lakehand.core.services.tables import TableService
 from lakehand.domain.access import Caller
 from lakehand.domain.actions import Action
-from lakehand.domain.boundaries import EXTRA_LOCATIONS
 from lakehand.domain.errors import Invalid, NotFound
+from lakehand.domain.locations import EXTRA_LOCATIONS
 from lakehand.domain.tables import Table, TableSpec
 from lakehand.inputs.fields import Location, Name, Priority, Properties, Seconds
 from lakehand.inputs.parameters import read_instant, read_options, read_parallelism, read_resource

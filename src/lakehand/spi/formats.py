@@ -7,8 +7,7 @@ from typing import ClassVar, NamedTuple, Protocol
 
 from lakehand.domain.errors import Invalid
 from lakehand.domain.processes import Json
-from lakehand.domain.references import Catalog, TableReference
-from lakehand.domain.tables import Format
+from lakehand.domain.tables import Catalog, Format, TableReference
 
 
 class TableSnapshot(Protocol):

@@ -10,8 +10,7 @@ from typing import Generic, TypeVar
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict
 from lakehand.domain.operations import Operation
-from lakehand.domain.references import TableReference
-from lakehand.domain.tables import Table, TableId, TableSpec
+from lakehand.domain.tables import Table, TableId, TableReference, TableSpec
 from lakehand.spi.config import TableConfig, layered
 from lakehand.spi.formats import TableFormat, TableSnapshot
 

@@ -20,14 +20,7 @@ from threading import Lock
 from typing import IO, Any, NamedTuple
 
 from lakehand.domain.errors import Busy
-from lakehand.storage.bounds import (
-    LARGEST,
-    MB,
-    MOST_CONTAINERS,
-    MOST_UNPACKED,
-    TooLarge,
-    refuse_giants,
-)
+from lakehand.storage.bounds import LARGEST, MB, MOST_CONTAINERS, MOST_UNPACKED, TooLarge, refuse_giants
 from lakehand.storage.storages import Storage
 
 IN_PROCESS = 2 * MB  # a larger document is parsed by the program

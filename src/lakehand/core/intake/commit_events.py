@@ -14,11 +14,10 @@ from lakehand.core.plugins.registry import Plugins
 from lakehand.core.rate_limits import RecentKeys
 from lakehand.core.services.catalogs import ServedCatalog
 from lakehand.domain.cached_property import cached_property
-from lakehand.domain.commits import CommitEvent, CommitResult, Outcome
 from lakehand.domain.errors import Invalid, LakehandError
 from lakehand.domain.events import Event
 from lakehand.domain.locations import is_under, normalise_prefix
-from lakehand.domain.notifications import Notification, RefusedNotification
+from lakehand.domain.notifications import CommitEvent, CommitResult, Notification, Outcome, RefusedNotification
 from lakehand.domain.tables import Format, Table
 
 SOURCE = "event"

@@ -16,9 +16,9 @@ from lakehand.core.plugins.recovery import Recovery, unrecoverable
 from lakehand.core.plugins.registry import Plugins
 from lakehand.core.plugins.runtimes import Runtimes
 from lakehand.core.ports import IdSource, Metrics, Store
-from lakehand.domain.boundaries import PARAMETER, Boundary
 from lakehand.domain.errors import LakehandError, LeaseLost, RecoverProcessFailed, TryLater
 from lakehand.domain.events import operation_event
+from lakehand.domain.locations import BOUNDARY, Boundary
 from lakehand.domain.operations import Attempt, InstanceId, Operation, OperationId, Status
 from lakehand.domain.processes import Drop, Failure, Skip, TableProcess
 from lakehand.domain.routing import (
@@ -294,7 +294,7 @@ def policy_of(config: TableConfig) -> RoutingPolicy:
 
 def bounded(process: TableProcess, boundary: Boundary) -> TableProcess:
     """Stored with the process, so that work that is submitted again keeps its boundary."""
-    return replace(process, parameters={**process.parameters, PARAMETER: boundary.as_parameter()})
+    return replace(process, parameters={**process.parameters, BOUNDARY: boundary.as_parameter()})
 
 
 def verified(process: TableProcess, operation: Operation, runtime: TableRuntime) -> TableProcess:

@@ -20,16 +20,8 @@ from lakehand.domain.actions import Action
 from lakehand.domain.errors import PluginBroken
 from lakehand.domain.operations import Handle, Operation
 from lakehand.domain.processes import Drop, Failure, Finding, Json, Remedy, Skip, TableProcess, Verdict
-from lakehand.domain.references import Catalog, TableReference
-from lakehand.spi.engines import (
-    EngineContext,
-    EngineHealth,
-    EngineState,
-    EngineStatus,
-    ExecuteEngine,
-    LeaseGrant,
-    Work,
-)
+from lakehand.domain.tables import Catalog, TableReference
+from lakehand.spi.engines import EngineContext, EngineHealth, EngineState, EngineStatus, ExecuteEngine, LeaseGrant, Work
 from lakehand.spi.factories import ProcessFactory, ProcessTriggerStrategy
 from lakehand.spi.formats import CommittedTable, TableFormat, TableSnapshot
 from lakehand.spi.runtimes import TableRuntime

@@ -9,12 +9,11 @@ from lakehand.core.plugins.registry import Plugins
 from lakehand.core.ports import Page, Store, TableFilter
 from lakehand.core.services.operations import end_all_waiting
 from lakehand.domain.actions import Action
-from lakehand.domain.boundaries import EXTRA_LOCATIONS, extra_locations
 from lakehand.domain.errors import Conflict, Invalid, NotFound
 from lakehand.domain.events import Event
-from lakehand.domain.locations import Warehouses
-from lakehand.domain.numbers import read_id
+from lakehand.domain.locations import EXTRA_LOCATIONS, Warehouses, extra_locations
 from lakehand.domain.tables import Format, Table, TableChanges, TableId, TableSpec
+from lakehand.domain.texts import read_id
 
 LONGEST_NAME = 250
 SERVICE = "lakehand"  # the name in events that no person caused

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from lakehand.domain.words import Word
+from lakehand.domain.texts import Word
 from lakehand.spi import Instant, Json
 from lakehand.spi.kit.conversions import items
 from lakehand.storage import Entry

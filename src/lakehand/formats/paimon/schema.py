@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from lakehand.domain.words import Word
+from lakehand.domain.texts import Word
 from lakehand.spi import Invalid
 from lakehand.storage import parse_json
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from lakehand.core.services.audit_trail import AuditTrail, changed_state, same_fields, spec_state
 from lakehand.core.services.operations import OperationService
 from lakehand.core.services.tables import TableService
-from lakehand.domain.access import Caller, Role
-from lakehand.domain.audit import AuditRequest
-from lakehand.domain.boundaries import EXTRA_LOCATIONS
+from lakehand.domain.access import AuditRequest, Caller, Role
+from lakehand.domain.locations import EXTRA_LOCATIONS
 from lakehand.domain.operations import OperationId
 from lakehand.domain.processes import Json
 from lakehand.domain.tables import Table, TableChanges, TableId, TableSpec
