@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 
 from lakehand.api.alerts import AlertQuery, SilenceRequest, TestAnswer, TestRequest
 from lakehand.api.fields import Answer, Moment, answer, given_values, values_of
+from lakehand.api.operations import OperationRequest
 from lakehand.client.answers import read
 from lakehand.domain.alerts import Severity
 
@@ -63,3 +64,4 @@ def test_a_request_gives_its_values_by_name() -> None:
     assert values_of(SilenceRequest(duration=60)) == {"duration": 60}
     assert values_of(AlertQuery(state="all")) == {"limit": 100, "cursor": None, "state": "all"}
     assert given_values(AlertQuery(state="all", limit=100)) == {"state": "all"}
+    assert given_values(OperationRequest(action="clean")) == {"action": "clean"}

@@ -4,10 +4,11 @@
 from collections.abc import AsyncIterator, Iterable, Iterator
 from datetime import timedelta
 
+from lakehand.api.events import EventQuery
+from lakehand.api.fields import values_of
 from lakehand.domain.errors import Invalid
 from lakehand.domain.event_positions import EventPosition
 from lakehand.domain.events import Event, StoredEvent
-from lakehand.inputs.fleet import EventQuery
 from lakehand.rpc.context import Call
 from lakehand.rpc.feed import BATCH, GAP_WAIT
 from lakehand.rpc.generated import events_pb2 as pb
@@ -16,7 +17,7 @@ from lakehand.rpc.streams import Stream
 
 
 def list_events(call: Call, request: pb.ListEventsRequest) -> pb.ListEventsResponse:
-    page = call.context.store.events.list(**read(EventQuery, request).model_dump())
+    page = call.context.store.events.list(**values_of(read(EventQuery, request)))
     return pb.ListEventsResponse(events=map(event_message, page.items), next_page_token=page.next or "")
 
 
