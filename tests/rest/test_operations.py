@@ -290,9 +290,9 @@ def test_reserved_keys_among_parameters_are_stripped(context: ApiContext) -> Non
 def test_the_rules_of_a_request_hold_for_every_interface(context: ApiContext, wrong: dict[str, Any]) -> None:
     spec = TableSpec(location=LOCATION, format=Format("hudi"), action_types=frozenset({Action("compaction")}))
     table, _ = context.tables.add(spec)
-    ann = Caller(name="ann", role=Role.OPERATOR)
+    given: dict[str, Any] = {"table": table.id, "action": "compaction", **wrong}
 
     with pytest.raises(Invalid):
-        context.operations.submit(ann, OperationRequest(**{"table": table.id, "action": "compaction"} | wrong))
+        context.operations.submit(Caller(name="ann", role=Role.OPERATOR), OperationRequest(**given))
 
     assert context.operations.of_table(table.id) == []

@@ -4,7 +4,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from lakehand.api.events import EventAnswer, event_answer
 from lakehand.api.fields import (
@@ -24,15 +24,12 @@ from lakehand.api.fields import (
     property_key,
 )
 from lakehand.api.tables import TableName, table_name
+from lakehand.domain.events import StoredEvent
 from lakehand.domain.numbers import LARGEST_ID
-from lakehand.domain.operations import FINAL, Operation, Status
+from lakehand.domain.operations import FINAL, Attempt, Operation, Status
 from lakehand.domain.processes import Failure, Remedy
 from lakehand.domain.row_checks import RowMode
-
-if TYPE_CHECKING:
-    from lakehand.domain.events import StoredEvent
-    from lakehand.domain.operations import Attempt
-    from lakehand.domain.tables import Table
+from lakehand.domain.tables import Table
 
 LONGEST_VALUE = 200
 EXAMPLES = [
@@ -170,12 +167,12 @@ class ClearedAnswer(Answer):
 A = TypeVar("A", bound=OperationAnswer)
 
 
-def operation_answer(operation: Operation, table: "Table") -> OperationAnswer:
+def operation_answer(operation: Operation, table: Table) -> OperationAnswer:
     return filled(OperationAnswer, operation, table)
 
 
 def detail_answer(
-    operation: Operation, table: "Table", attempts: "Sequence[Attempt]", events: "Sequence[StoredEvent]"
+    operation: Operation, table: Table, attempts: Sequence[Attempt], events: Sequence[StoredEvent]
 ) -> OperationDetailAnswer:
     return filled(
         OperationDetailAnswer, operation, table, failure=failure_answer(operation.failure),
@@ -184,7 +181,7 @@ def detail_answer(
     )  # fmt: skip
 
 
-def filled(shape: type[A], operation: Operation, table: "Table", **more: Any) -> A:
+def filled(shape: type[A], operation: Operation, table: Table, **more: Any) -> A:
     next_try = operation.not_before if operation.status is Status.PENDING else None
     return answer(
         shape, operation.process, operation, table=table_name(table), attempts=operation.run_times, next_try=next_try,

@@ -55,9 +55,7 @@ def list_operations(
     """Operations that match every given filter, newest first; ``limit``: at most this many."""
     statuses = status if isinstance(status, str) or status is None else ",".join(status) or None
     number = None if table is None else (yield from table_id(table))
-    query = OperationQuery(
-        table=number, location=location, owner=owner, queue=queue, action=action, status=statuses
-    )  # fmt: skip
+    query = OperationQuery(table=number, location=location, owner=owner, queue=queue, action=action, status=statuses)
     yield from send_for_pages(OPERATIONS, PageAnswer[Operation], values_of(query), limit)
 
 
