@@ -64,7 +64,7 @@ def admit_plan(context: HudiContext, operation: Operation) -> Admission:
     stale = stale_plans(snapshot, pending)
     if stale and not may_roll_back(context.table.config):
         return stale_failure(stale)
-    hindrance = wait_for_turn(context) or wait_for_runner(context, instant)
+    hindrance = wait_for_turn(context) or (wait_for_runner(context, instant) if pending else None)
     if hindrance:
         return hindrance
     size = sum(plan.size.bytes for plan in pending)
@@ -85,6 +85,8 @@ def why_lost(context: HudiContext, instant: Instant) -> str:
 
 
 def admit_planning(context: HudiContext, operation: Operation) -> Admission:
+    if (done := indexes.unsearched(context.snapshot, operation.process)) and operation.run_times:
+        return complete(context, operation, instant=done, stale={})
     action, pending = context.action, context.snapshot.pending_of(context.action)
     lock = shared_lock(context.table.config)
     stale = stale_plans(context.snapshot, pending)

@@ -16,8 +16,8 @@ from lakehand.formats.hudi.locks import FILE_LOCK, PREFIX, PROVIDER, NoLock, sha
 from lakehand.formats.hudi.settings import HudiContext
 from lakehand.formats.hudi.snapshot import COMPACTION, HudiSnapshot
 from lakehand.formats.hudi.timeline import TimelineFile, in_order
-from lakehand.spi import Json, TableConfig
-from lakehand.spi.kit.conversions import fields
+from lakehand.spi import Instant, Json, TableConfig, TableProcess
+from lakehand.spi.kit.conversions import fields, items
 
 HEAL, LOCK, NONE, REPORT = "heal", "lock", "none", "report"
 # They know the file group of a key that is in a log file. All others look only into base files, or are not known.
@@ -115,6 +115,33 @@ def job_parameters(context: HudiContext) -> dict[str, Json]:
     if how == NONE or not is_at_risk(context.snapshot, config) or not has_other_writers(config):
         return {}
     return {"stray_keys": how, "lock_limit": lock_limit(context).total_seconds()}
+
+
+def unsearched(snapshot: HudiSnapshot, process: TableProcess) -> Instant | None:
+    """The completed compaction of an attempt without a result: its driver may not have looked for stray keys after it.
+
+    An attempt that has several plans searches after each, so that only the newest is in doubt.
+    """
+    own, before = process.parameters.get("instant"), process.parameters.get("before")
+    if "stray_keys" not in process.parameters:
+        return None
+    new = (one for one in snapshot.instants_of(COMPACTION) if (one == own if own else one not in items(before)))
+    newest = max(new, key=in_order, default=None)
+    return newest if newest and may_have_deletes(snapshot, newest) else None
+
+
+def may_have_deletes(snapshot: HudiSnapshot, plan: Instant) -> bool:
+    """Whether its log files have deletes, by the commits that wrote them; a commit that is gone may have some."""
+    operations = snapshot.requested_document(plan).get("operations") or ()
+    left = {name.rpartition("/")[2] for one in operations for name in one.get("deltaFilePaths") or ()}
+    for stat in write_stats(snapshot, reversed(snapshot.timeline.completed("deltacommit"))):
+        if not left:
+            break
+        written = left & {str(stat.get("path") or "").rpartition("/")[2], *(stat.get("logFiles") or ())}
+        if written and int(stat.get("numDeletes") or 0):
+            return True
+        left -= written
+    return bool(left)
 
 
 def about_stray_keys(result: Mapping[str, Json]) -> str:

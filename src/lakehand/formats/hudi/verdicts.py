@@ -8,7 +8,7 @@ from datetime import timedelta
 from lakehand.formats.hudi import plans
 from lakehand.formats.hudi.conflicts import lost_plans, rolled_back_by
 from lakehand.formats.hudi.decisions import PLAN_AND_EXECUTE
-from lakehand.formats.hudi.indexes import about_stray_keys
+from lakehand.formats.hudi.indexes import SEE, about_stray_keys, unsearched
 from lakehand.formats.hudi.snapshot import CLEAN, HudiSnapshot
 from lakehand.formats.hudi.timeline import TimelineFile, in_order
 from lakehand.spi import Finding, Instant, Json, Remedy, TableProcess, Verdict, kit
@@ -52,6 +52,11 @@ RULES = (
 def verify(effect: kit.Effect[HudiSnapshot]) -> Verdict:
     """For actions whose plans are on the timeline."""
     verdict = verify_plans(effect)
+    is_lost = verdict.finding is Finding.DONE and "instants" not in effect.result
+    if is_lost and (instant := unsearched(effect.snapshot, effect.process)):
+        return not_done(
+            f"{verdict.reason}; nobody has looked yet whether {instant} left keys in log files alone; {SEE}"
+        )
     return replace(verdict, reason=f"{verdict.reason}{about_stray_keys(effect.result)}")
 
 
