@@ -9,15 +9,12 @@ from lakehand.cli import (
     catalogs,
     check,
     delta_options,
-    demo,
-    doctor,
     drain,
     events,
     fleet,
     hudi_options,
     info,
     maintain,
-    migrate,
     operations,
     serve,
     settings,
@@ -50,9 +47,9 @@ app.command(
 app.command("serve", epilog="lakehand serve --home /var/lib/lakehand --warehouse /data --warehouse s3://lake")(
     serve.serve
 )
-app.command("demo", epilog="lakehand demo --keep  ·  lakehand demo --formats hudi,delta")(demo.demo)
-app.command("migrate", epilog="lakehand migrate --database postgresql://user@host/lakehand")(migrate.migrate)
-app.command("doctor", epilog="lakehand doctor --quick does not start Spark")(doctor.doctor)
+app.command("demo", epilog="lakehand demo --keep  ·  lakehand demo --formats hudi,delta")(serve.demo)
+app.command("migrate", epilog="lakehand migrate --database postgresql://user@host/lakehand")(serve.migrate)
+app.command("doctor", epilog="lakehand doctor --quick does not start Spark")(serve.doctor)
 app.add_typer(tables.app, name="tables")
 app.add_typer(operations.app, name="operations")
 app.add_typer(catalogs.app, name="catalogs")
