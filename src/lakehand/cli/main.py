@@ -8,11 +8,9 @@ from lakehand.cli import (
     audit,
     catalogs,
     check,
-    delta_options,
     drain,
     events,
     fleet,
-    hudi_options,
     info,
     maintain,
     operations,
@@ -20,6 +18,7 @@ from lakehand.cli import (
     settings,
     tables,
     tokens,
+    writer_options,
 )
 from lakehand.cli.errors import Commands
 from lakehand.cli.options import add_command
@@ -65,9 +64,9 @@ app.command(
     "hudi-options",
     epilog="lakehand hudi-options --hudi-version 1.2.1 --actions compaction,clustering,clean  ·  "
     "lakehand hudi-options -V 0.15.0 --format python",
-)(hudi_options.print_options)
+)(writer_options.print_hudi_options)
 app.command("delta-options", epilog="lakehand delta-options --region eu-central-1 --format toml")(
-    delta_options.print_options
+    writer_options.print_delta_options
 )
 add_command(
     app, "drain",
