@@ -12,8 +12,8 @@ from rich.text import Text
 
 from lakehand.cli.check import open_local_reader
 from lakehand.cli.errors import CommandFailed
-from lakehand.cli.health_views import list_counts
 from lakehand.cli.options import Config, Session, absolute_reference, words
+from lakehand.cli.views import list_counts
 from lakehand.client.documents import Document, given
 from lakehand.client.errors import RequestFailed
 from lakehand.output import SafeConsole, data, join, span, stdout_console
