@@ -63,18 +63,7 @@ def print_hudi_options(
         )  # fmt: skip
     for warning in warned:
         print_error(f"warning: {warning.message}")
-    print(render_hudi(options, format))
-
-
-def render_hudi(options: dict[str, str], format: str) -> str:
-    if format == "json":
-        return json.dumps(options, indent=2)
-    if format == "python":
-        lines = [f"    {json.dumps(key)}: {json.dumps(value)}," for key, value in options.items()]
-        return "\n".join(["options = {", *lines, "}", "", "frame.write.format('hudi').options(**options)"])
-    if format == "properties":
-        return "\n".join(f"{key}={value}" for key, value in options.items())
-    raise CommandFailed(f"--format {format!r} is not known: use properties, json or python")
+    print(render(options, format, ("properties", "json", "python")))
 
 
 def print_delta_options(
@@ -84,14 +73,18 @@ def print_delta_options(
     format: Annotated[str, typer.Option("--format", "-f", help="properties, json or toml.")] = "properties",
 ) -> None:
     """Print the settings for all who commit to Delta tables on S3: writers, and [spark] of lakehand.toml."""
-    print(render_delta(delta_options(region=region, table=table), format))
+    print(render(delta_options(region=region, table=table), format, ("properties", "json", "toml")))
 
 
-def render_delta(options: dict[str, str], format: str) -> str:
+def render(options: dict[str, str], format: str, known: tuple[str, str, str]) -> str:
+    if format not in known:
+        raise CommandFailed(f"--format {format!r} is not known: use {known[0]}, {known[1]} or {known[2]}")
+    quoted = [(json.dumps(key), json.dumps(value)) for key, value in options.items()]
     if format == "json":
         return json.dumps(options, indent=2)
     if format == "toml":
-        return "\n".join(["[spark]", *(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in options.items())])
-    if format == "properties":
-        return "\n".join(f"{key}={value}" for key, value in options.items())
-    raise CommandFailed(f"--format {format!r} is not known: use properties, json or toml")
+        return "\n".join(["[spark]", *(f"{key} = {value}" for key, value in quoted)])
+    if format == "python":
+        lines = [f"    {key}: {value}," for key, value in quoted]
+        return "\n".join(["options = {", *lines, "}", "", "frame.write.format('hudi').options(**options)"])
+    return "\n".join(f"{key}={value}" for key, value in options.items())
