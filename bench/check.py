@@ -52,7 +52,7 @@ def compare(subject: Subject, files: int, rounds: int) -> list[Figure]:
 
 
 def look(subject: Subject) -> CheckedTable:
-    """With plugins that have seen nothing before. Opening them is no part of its seconds: a command does it once."""
+    """With plugins that have seen nothing before. Opening them is not part of its seconds: a command does it once."""
     found = DiscoveredTable(reference=TableReference(location=str(subject.path)), format=Format(subject.format))
     return TableChecker(plugins=reader_of({}).plugins).check(found)
 

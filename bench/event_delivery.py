@@ -23,8 +23,7 @@ from bench.notify import CONNECTIONS
 from bench.report import Figure, print_line
 from bench.service import serving
 from lakehand.domain.tables import TableReference
-from lakehand.formats.hudi.factory import HudiProcessFactory
-from lakehand.formats.hudi.snapshot import ACTIONS
+from lakehand.formats.hudi.factory import ACTIONS, HudiProcessFactory
 from lakehand.formats.hudi.table import HUDI, HudiFormat
 from lakehand.store import open_store
 from lakehand.store.database import Database

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lakehand.api.operations import OperationRequest
 from lakehand.app import wiring
 from lakehand.app.settings import load
 from lakehand.app.wiring import Service
@@ -102,7 +103,7 @@ def test_nothing_is_done_to_somebody_elses_table_whichever_way_it_was_registered
         try:
             way(service, location)
             mine = service.tables.find(location)
-            service.operations.submit(mine, OPTIMIZE, None, {}, origin="api")
+            service.operations.add(mine, OperationRequest(action=OPTIMIZE), by="api")
         except LakehandError:
             return
         for _ in range(2):

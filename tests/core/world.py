@@ -24,6 +24,7 @@ from lakehand.core.plugins.registry import Plugins
 from lakehand.core.plugins.runtimes import Runtimes
 from lakehand.core.ports import Store
 from lakehand.core.rate_limits import RateLimiter
+from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.core.services.operations import OperationService
 from lakehand.core.services.tables import TableService
 from lakehand.domain.actions import Action
@@ -366,7 +367,10 @@ class World:
         self.table_service = TableService(
             store=self.store, plugins=self.plugins, warehouses=warehouses, wake=nothing, real_path=self.real_path
         )
-        self.operations = OperationService(store=self.store, plugins=self.plugins, wake=nothing)
+        self.operations = OperationService(
+            store=self.store, plugins=self.plugins, tables=self.table_service, rules=HudiNotifications(),
+            audit=AuditTrail(store=self.store), wake=nothing,
+        )  # fmt: skip
         self.intake = Intake(
             store=self.store, warehouses=warehouses, heartbeat_timeout=timedelta(minutes=10),
             rate_limiter=RateLimiter(per_minute=100), wake=nothing, rules=HudiNotifications(),

@@ -25,6 +25,7 @@ from lakehand.core.ports import PluginReport
 from lakehand.core.rate_limits import RateLimiter
 from lakehand.core.services.access import AccessService
 from lakehand.core.services.alerts import AlertService
+from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.core.services.catalogs import CatalogService, ServedCatalog
 from lakehand.core.services.explain import Explainer
 from lakehand.core.services.fleet import FleetService
@@ -99,7 +100,7 @@ class UnreadableFolder(TableFormat):
 
 
 class Listed(UnreadableFolder):
-    """A format with a catalog whose tables a test names; what is no list of names cannot be read."""
+    """A format with a catalog whose tables a test names; what is not a list of names cannot be read."""
 
     format = Format("listed")
 
@@ -172,15 +173,18 @@ def context_over(
     lake = Catalog(name="lake", format=Listed.format, type="rest", properties={"uri": "https://ann:hush@lake"})
     served = {"lake": ServedCatalog(catalog=lake, owner="ann")}
     catalogs = CatalogService(store=store, plugins=on, tables=tables, catalogs=served)
-    alerts, operations = AlertService(store=store), OperationService(store=store, plugins=on, wake=silent)
+    alerts, audit = AlertService(store=store), AuditTrail(store=store)
+    operations = OperationService(
+        store=store, plugins=on, tables=tables, rules=HudiNotifications(), audit=audit, wake=silent
+    )  # fmt: skip
     access = AccessService(store=store, tokens=tokens or {})
     requests = Requests(
         access=access,
         table_service=tables,
-        operation_service=operations,
         catalog_service=catalogs,
         alert_service=alerts,
         drain_service=DrainService(store=store, drain=Drain(), holder=InstanceId("here")),
+        audit=audit,
     )
     intake = Intake(
         store=store, warehouses=warehouses, heartbeat_timeout=timedelta(minutes=10), wake=silent,

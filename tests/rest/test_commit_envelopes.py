@@ -101,7 +101,7 @@ def test_a_notification_without_bucket_or_key_is_refused(document: Any) -> None:
 
 
 def test_what_an_envelope_holds_must_be_json() -> None:
-    with pytest.raises(Invalid, match="no JSON"):
+    with pytest.raises(Invalid, match="not JSON"):
         read({"messageId": "1", "body": "hello"})
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a web page can make a browser send changes nothing: foreign hosts, foreign pages, bodies that are no JSON."""
+"""What a web page can make a browser send changes nothing: foreign hosts, foreign pages, bodies that are not JSON."""
 
 import logging
 from collections.abc import Callable

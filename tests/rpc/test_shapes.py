@@ -3,16 +3,17 @@
 
 from dataclasses import fields
 from datetime import datetime
-from types import NoneType
-from typing import Any, Literal, get_args, get_type_hints
+from enum import Enum
+from types import GenericAlias, NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from lakehand.api import alerts
-from lakehand.rpc.generated import alerts_pb2
-from lakehand.rpc.messages import DURATION, RENAMED, TIMESTAMP, enum_prefix
+from lakehand.api import alerts, events, operations, tables
+from lakehand.rpc.generated import alerts_pb2, event_pb2, events_pb2, operation_pb2, operations_pb2, table_pb2
+from lakehand.rpc.messages import DURATION, RENAMED, STRUCT, TIMESTAMP, enum_prefix, is_map
 
 # Of each message: the shape, and the fields that only one of them has (the code of the call handles those).
 SHAPES: list[tuple[type[Message], type, set[str]]] = [
@@ -21,8 +22,24 @@ SHAPES: list[tuple[type[Message], type, set[str]]] = [
     (alerts_pb2.ListAlertsRequest, alerts.AlertQuery, {"all", "state"}),
     (alerts_pb2.SilenceAlertRequest, alerts.SilenceRequest, {"id"}),
     (alerts_pb2.TestAlertsRequest, alerts.TestRequest, set()),
-]
-MESSAGES = {TIMESTAMP: datetime, DURATION: float}
+    (table_pb2.TableName, tables.TableName, set()),
+    (event_pb2.Event, events.EventAnswer, set()),
+    (events_pb2.ListEventsRequest, events.EventQuery, set()),
+    (events_pb2.WatchEventsRequest, events.EventQuery, {"limit", "cursor", "after_id", "position"}),
+    (operation_pb2.Operation, operations.OperationAnswer, set()),
+    (operation_pb2.Failure, operations.FailureAnswer, set()),
+    (operation_pb2.Attempt, operations.AttemptAnswer, set()),
+    (operation_pb2.OperationDetail, operations.OperationDetailAnswer, {"operation", "attempts", "attempt_list"}
+     | {one.name for one in fields(operations.OperationAnswer)}),
+    (operations_pb2.SubmitOperationRequest, operations.OperationRequest, set()),
+    (operations_pb2.ListOperationsRequest, operations.OperationQuery, {"statuses", "status"}),
+    (operations_pb2.WatchOperationsRequest, operations.OperationQuery,
+     {"limit", "cursor", "id", "statuses", "status"}),
+    (operations_pb2.ReadLogsRequest, operations.LogQuery, {"id"}),
+    (operations_pb2.ReadLogsResponse, operations.LogsAnswer, set()),
+]  # fmt: skip
+MESSAGES: dict[str, Any] = {TIMESTAMP: datetime, DURATION: float, STRUCT: dict[str, Any]}
+MESSAGES |= {message.DESCRIPTOR.full_name: shape for message, shape, _ in reversed(SHAPES)}
 SCALARS: dict[int, type] = {
     FieldDescriptor.TYPE_STRING: str, FieldDescriptor.TYPE_BOOL: bool, FieldDescriptor.TYPE_DOUBLE: float,
     FieldDescriptor.TYPE_INT32: int, FieldDescriptor.TYPE_INT64: int,
@@ -33,26 +50,36 @@ SCALARS: dict[int, type] = {
 def test_a_message_has_the_fields_of_its_shape(message: type[Message], shape: Any, own: set[str]) -> None:
     hints = get_type_hints(shape)
     shaped = {one.name: hints[one.name] for one in fields(shape) if one.init and one.name not in own}
+    sent = fields_of(message, own)
 
-    assert {name: type_of(field) for name, field in fields_of(message, own).items()} == {
-        name: without_none(hint) for name, hint in shaped.items()
+    assert {name: type_of(field) for name, field in sent.items()} == {
+        name: sent_as(hint, sent.get(name)) for name, hint in shaped.items()
     }
 
 
-@pytest.mark.parametrize("shape", [alerts.AlertAnswer])
+@pytest.mark.parametrize("shape", [one for _, one, _ in SHAPES if one.__name__.endswith("Answer")])
 def test_what_an_answer_may_lack_a_message_can_leave_out(shape: Any) -> None:
-    message = next(one for one, other, _ in SHAPES if other is shape)
+    message, own = next((one, own) for one, other, own in SHAPES if other is shape)
     may_lack = {name for name, hint in get_type_hints(shape).items() if NoneType in get_args(hint)}
 
-    assert may_lack <= {name for name, field in fields_of(message, set()).items() if field.has_presence}
+    assert may_lack - own <= {name for name, field in fields_of(message, set()).items() if field.has_presence}
 
 
 def fields_of(message: type[Message], own: set[str]) -> dict[str, FieldDescriptor]:
     every: Any = message.DESCRIPTOR.fields
-    return {RENAMED.get(field.name, field.name): field for field in every if field.name not in own}
+    named = {RENAMED.get(field.name, field.name): field for field in every}
+    return {name: field for name, field in named.items() if name not in own}
 
 
 def type_of(field: FieldDescriptor) -> Any:
+    if is_map(field):
+        entry: Any = field.message_type
+        return GenericAlias(dict, tuple(type_of(one) for one in entry.fields))
+    one = type_of_one(field)
+    return GenericAlias(list, (one,)) if field.is_repeated else one
+
+
+def type_of_one(field: FieldDescriptor) -> Any:
     if field.enum_type:
         return Literal[words(field.enum_type)]
     return MESSAGES[field.message_type.full_name] if field.message_type else SCALARS[field.type]
@@ -64,6 +91,9 @@ def words(enum: EnumDescriptor) -> tuple[str, ...]:
     return tuple(name.lower().replace("_", "-") for name in named)
 
 
-def without_none(hint: Any) -> Any:
+def sent_as(hint: Any, field: FieldDescriptor | None) -> Any:
+    """How a message holds a value of this type: a word of a closed set as an enum, or as text."""
     [inner] = [one for one in get_args(hint) if one is not NoneType] if NoneType in get_args(hint) else [hint]
-    return inner
+    if not (isinstance(inner, type) and get_origin(inner) is None and issubclass(inner, Enum)):
+        return inner
+    return Literal[tuple(one.value for one in inner)] if field is not None and field.enum_type else str

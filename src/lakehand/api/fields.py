@@ -2,41 +2,86 @@
 """What requests and answers of the API are made of. Standard library only: the client imports it.
 
 Pydantic checks requests and writes the OpenAPI document. It finds bounds and descriptions (``about``) in the metadata
-of fields, and calls ``Printable`` and ``Milliseconds`` by the names of their methods. A class is named like its schema.
+of fields, and calls ``Checked`` and ``Milliseconds`` by the names of their methods. A class is named like its schema.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from datetime import datetime, timezone
-from enum import Enum
 from typing import Annotated, Any, Generic, TypeVar
 
+from lakehand.domain.locations import LONGEST
+from lakehand.domain.texts import LARGEST_ID
+
 T = TypeVar("T")
-STRICT = {"extra": "forbid"}  # the __pydantic_config__ of a body: a field that we do not know is refused
+# The __pydantic_config__ of a body: a field that we do not know is refused.
+STRICT: dict[str, Any] = {"extra": "forbid"}
 LONGEST_NAME = 250
+ID: dict[str, Any] = {"ge": 1, "le": LARGEST_ID}  # the bounds of an id
+_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,249}")
+_FOREIGN = ("spark.", "hadoop.", "fs.", "java.", "javax.")
+_LOADING = re.compile(r"(^|[._-])(class|classes|classpath|jars?|script|command)($|[._-])", re.IGNORECASE)
+_SECRET = re.compile(r"password|secret|token|credential|access[._-]?key|private[._-]?key", re.IGNORECASE)
 
 
 def about(
     description: str = "", *, ge: float | None = None, le: float | None = None, max_length: int | None = None,
-    allow_inf_nan: bool | None = None, examples: Sequence[object] | None = None,
+    allow_inf_nan: bool | None = None, examples: Sequence[object] | None = None, default: object = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """The metadata of a field: what it is, and its bounds."""
+    """The metadata of a field: what it is, and its bounds. ``default``: what its factory makes, for the document."""
     given = {
         "description": description or None, "ge": ge, "le": le, "max_length": max_length,
         "allow_inf_nan": allow_inf_nan, "examples": examples,
+        "json_schema_extra": None if default is None else {"default": default},
     }  # fmt: skip
     return {key: value for key, value in given.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Printable:
-    """Text without control characters. The bound belongs to the text itself: pydantic checks it, and Unicode, first."""
+def printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("control characters are not allowed")
+    return text
 
+
+def property_key(key: str) -> str:
+    """A key that a request may set: nothing that loads code, configures Spark, or is a secret."""
+    if not _KEY.fullmatch(key):
+        raise ValueError(f"{key[:80]!a} is not a property key: letters, digits, dots, hyphens; at most 250")
+    if key.lower().startswith(_FOREIGN):
+        raise ValueError(
+            f"{key}: settings of Spark and of storage cannot be set by a request: use the service's configuration"
+        )
+    if _LOADING.search(key):
+        raise ValueError(f"{key}: a request cannot set options that load code")
+    if _SECRET.search(key):
+        raise ValueError(f"{key}: a request cannot set secrets: use the service's configuration")
+    return key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """A value that a function checks. Bounds belong to the value itself: pydantic checks them, and Unicode, first."""
+
+    check: Callable[[Any], Any]
     max_length: int
+    min_length: int = 0
+    examples: Sequence[object] = ()
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> dict[str, Any]:
-        text = {**handler(source), "max_length": self.max_length}
-        return {"type": "function-after", "function": {"type": "no-info", "function": printable}, "schema": text}
+        value = {**handler(source), "max_length": self.max_length}
+        value |= {"min_length": self.min_length} if self.min_length else {}
+        return {"type": "function-after", "function": {"type": "no-info", "function": self.check}, "schema": value}
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Callable[[Any], Any]) -> dict[str, Any]:
+        return {**handler(schema), **({"examples": list(self.examples)} if self.examples else {})}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Printable(Checked):
+    """Text without control characters."""
+
+    check: Callable[[Any], Any] = printable
 
 
 class Milliseconds:
@@ -54,22 +99,20 @@ def iso(moment: datetime) -> str:
     return moment.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def printable(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError("control characters are not allowed")
-    return text
-
-
 Name = Annotated[str, Printable(max_length=LONGEST_NAME)]
+LongName = Annotated[str, Printable(max_length=LONGEST)]
+Location = Annotated[str, Printable(max_length=LONGEST, min_length=1, examples=("/data/trips", "s3://lake/trips"))]
+ActionName = Annotated[str, Printable(max_length=64)]
 Cursor = Annotated[str, Printable(max_length=500)]
 Moment = Annotated[datetime, Milliseconds()]
+Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """An answer, or a part of one. ``raw``: in the client, the document as the service sent it.
 
-    Pydantic leaves out a field that nobody can give and that has no default, so that ``raw`` is no part of the API.
+    Pydantic leaves out a field that nobody can give and that has no default, so that ``raw`` is not part of the API.
     """
 
     raw: dict[str, Any] = field(init=False, repr=False, compare=False)
@@ -97,7 +140,7 @@ def answer(shape: Callable[..., T], *sources: object, **more: object) -> T:
     wanted: Any = shape
     names = [one.name for one in fields(wanted) if one.init]
     values = {name: more[name] if name in more else attribute(name, sources) for name in names}
-    return shape(**{name: plain(value) for name, value in values.items()})
+    return shape(**values)
 
 
 def attribute(name: str, sources: Iterable[object]) -> object:
@@ -107,11 +150,14 @@ def attribute(name: str, sources: Iterable[object]) -> object:
     return getattr(holders[-1], name)
 
 
-def plain(value: object) -> object:
-    """Words of the domain are plain text for callers."""
-    return value.value if isinstance(value, Enum) else value
-
-
 def values_of(request: Any) -> dict[str, Any]:
     """The fields of a request by their names."""
     return {one.name: getattr(request, one.name) for one in fields(request)}
+
+
+def given_values(request: Any) -> dict[str, Any]:
+    """Without those that have their default: a service that does not know a newer field takes the rest."""
+    made = {
+        one.name: one.default if one.default_factory is MISSING else one.default_factory() for one in fields(request)
+    }
+    return {name: value for name, value in values_of(request).items() if value != made[name]}

@@ -42,6 +42,7 @@ from lakehand.core.plugins.runtimes import Runtimes
 from lakehand.core.ports import NoVerifier, PluginReport, Store, TokenVerifier
 from lakehand.core.rate_limits import RateLimiter
 from lakehand.core.services.access import AccessService
+from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.core.services.catalogs import CatalogService
 from lakehand.core.services.explain import Explainer
 from lakehand.core.services.fleet import FleetService
@@ -111,6 +112,7 @@ class Service:
         self.telemetry = build_telemetry(settings.telemetry, store, identity.id)
         self.make_pools()
         self.health_reader = HealthReader(plugins=plugins, pools=self.count_pools)
+        self.audit = AuditTrail(store=store)
         self.tables = TableService(
             store=store, plugins=plugins, warehouses=warehouses, check_path=check_path,
             wake=self.wake_up("coordinator"), real_path=resolver.realpath,
@@ -121,7 +123,10 @@ class Service:
             store=store, plugins=plugins, tables=self.tables, catalogs=settings.served_catalogs(),
             heartbeat_timeout=settings.heartbeat_timeout,
         )  # fmt: skip
-        self.operations = OperationService(store=store, plugins=plugins, wake=self.wake_up("dispatcher", "monitor"))
+        self.operations = OperationService(
+            store=store, plugins=plugins, tables=self.tables, rules=HUDI_NOTIFICATIONS, audit=self.audit,
+            wake=self.wake_up("dispatcher", "monitor"),
+        )  # fmt: skip
         self.fleet = FleetService(store=store)
         self.intake = Intake(
             store=store, warehouses=warehouses, heartbeat_timeout=settings.heartbeat_timeout, rules=HUDI_NOTIFICATIONS,
@@ -136,8 +141,8 @@ class Service:
         self.health = HealthService(store=store)
         self.access = AccessService(store=store, tokens=settings.token_secrets(), verifier=build_verifier(settings))
         self.requests = Requests(
-            access=self.access, table_service=self.tables, operation_service=self.operations,
-            catalog_service=self.catalogs, alert_service=self.alerting.service, drain_service=self.drains,
+            access=self.access, table_service=self.tables, catalog_service=self.catalogs,
+            alert_service=self.alerting.service, drain_service=self.drains, audit=self.audit,
         )  # fmt: skip
         self.make_loops()
 

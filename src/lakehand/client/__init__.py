@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lakehand.client.documents import DEFAULT_URL, FINAL, GOOD, Document, Parameters, absolute_location, given
 
 if TYPE_CHECKING:
+    from lakehand.api.tables import TableName
     from lakehand.client.access_answers import (
         AuditEntry,
         Caller,
@@ -78,7 +79,6 @@ if TYPE_CHECKING:
         RemovedTable,
         Setting,
         Table,
-        TableName,
         TableRef,
     )
 

@@ -4,6 +4,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
+from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Generic, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -42,11 +43,19 @@ def converter(hint: Any) -> Convert:
         return lambda values: {key: item(value) for key, value in values.items()}
     if hint is datetime:
         return read_time
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return words_of(hint)
     return reader_of(origin or hint, arguments) if is_dataclass(origin or hint) else unchanged
 
 
 def unchanged(value: Any) -> Any:
     return value
+
+
+def words_of(words: type[Enum]) -> Convert:
+    """A word that only a newer service knows stays text."""
+    known = {one.value: one for one in words}
+    return lambda text: known.get(text, text)
 
 
 def read_time(text: str) -> datetime:

@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from lakehand.api.fields import PageAnswer
+from lakehand.api.tables import TableName
 from lakehand.client.answers import ItemList, read
 from lakehand.client.documents import Document, Parameters, absolute_location, given
 from lakehand.client.errors import NotFound, RequestFailed
 from lakehand.client.operation_answers import Explanation
 from lakehand.client.steps import ItemSteps, Request, Steps, get, post, send, send_for_outcome, send_for_pages
-from lakehand.client.table_answers import AddedTable, HealthHistory, RemovedTable, Setting, Table, TableName, TableRef
+from lakehand.client.table_answers import AddedTable, HealthHistory, RemovedTable, Setting, Table, TableRef
 from lakehand.domain.texts import read_id
 
 TABLES = "/api/v1/tables"

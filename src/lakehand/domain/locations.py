@@ -129,7 +129,7 @@ def split_s3_address(host: str, path: str, text: str) -> tuple[str, str]:
     """Bucket and path of an address at AWS: the bucket is in the host's name, or begins the path."""
     found = _S3_HOST.fullmatch(host.lower())
     if found is None:
-        raise LocationRefused(f"{text!r} is no address of a bucket at AWS: name the table as s3://BUCKET/PATH")
+        raise LocationRefused(f"{text!r} is not an address of a bucket at AWS: name the table as s3://BUCKET/PATH")
     if found["bucket"]:
         return found["bucket"], path
     bucket, _, key = path.lstrip("/").partition("/")

@@ -107,7 +107,7 @@ class Catalog:
 
     def __post_init__(self) -> None:
         if not _CATALOG_NAME.fullmatch(self.name):
-            raise Invalid(f"{self.name!r} is no name of a catalog: a letter, then letters, digits and underscores")
+            raise Invalid(f"{self.name!r} is not the name of a catalog: a letter, then letters, digits and underscores")
 
     @property
     def warehouse(self) -> str:

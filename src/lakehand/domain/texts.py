@@ -40,7 +40,7 @@ class Word(str, Enum):
 
 
 def read_id(text: str) -> int | None:
-    """The id that a text is; None for everything else, such as ``²``, which counts as a digit and is no number."""
+    """The id that a text is; None for everything else, such as ``²``, which counts as a digit and is not a number."""
     if not (text.isascii() and text.isdecimal()) or len(text) > len(str(LARGEST_ID)):
         return None
     return int(text) if int(text) <= LARGEST_ID else None

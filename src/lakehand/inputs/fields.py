@@ -1,36 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types of the values in requests, with their bounds: the same for every interface."""
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, Field
 
-from lakehand.api.fields import LONGEST_NAME, printable
+from lakehand.api.fields import LONGEST_NAME, printable, property_key
 from lakehand.domain.locations import LONGEST
 from lakehand.domain.texts import LARGEST_ID
 
-_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,249}")
-_FOREIGN = ("spark.", "hadoop.", "fs.", "java.", "javax.")
-_LOADING = re.compile(r"(^|[._-])(class|classes|classpath|jars?|script|command)($|[._-])", re.IGNORECASE)
-_SECRET = re.compile(r"password|secret|token|credential|access[._-]?key|private[._-]?key", re.IGNORECASE)
 _LOCK_PROVIDERS = "org.apache.hudi."
-
-
-def property_key(key: str) -> str:
-    """A key that a request may set: nothing that loads code, configures Spark, or is a secret."""
-    if not _KEY.fullmatch(key):
-        raise ValueError(f"{key[:80]!a} is not a property key: letters, digits, dots, hyphens; at most 250")
-    if key.lower().startswith(_FOREIGN):
-        raise ValueError(
-            f"{key}: settings of Spark and of storage cannot be set by a request: use the service's configuration"
-        )
-    if _LOADING.search(key):
-        raise ValueError(f"{key}: a request cannot set options that load code")
-    if _SECRET.search(key):
-        raise ValueError(f"{key}: a request cannot set secrets: use the service's configuration")
-    return key
 
 
 def safe_properties(properties: Mapping[str, str]) -> Mapping[str, str]:

@@ -139,7 +139,7 @@ class Driver:
 
     def _read_inbox(self) -> None:
         for name in self.spool.strays():
-            sys.stderr.write(f"lakehand: {name!r} in the inbox is no work item, and is removed\n")
+            sys.stderr.write(f"lakehand: {name!r} in the inbox is not a work item, and is removed\n")
             self.spool.remove_stray(name)
         waiting = self.spool.waiting()
         for handle in set(self.work_items).difference(waiting, self.busy()):

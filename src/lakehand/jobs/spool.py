@@ -53,9 +53,9 @@ def read_document(file: Path) -> Document:
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise Refused(f"it is no JSON: {error}") from error
+        raise Refused(f"it is not JSON: {error}") from error
     if not isinstance(document, dict):
-        raise Refused("it is no JSON object")
+        raise Refused("it is not a JSON object")
     return document
 
 
@@ -69,7 +69,7 @@ def read_bounded(file: Path) -> bytes:
         raise Refused(f"it cannot be opened as a regular file: {error.strerror}") from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise Refused("it is no regular file")
+        raise Refused("it is not a regular file")
     with os.fdopen(descriptor, "rb") as stream:
         content = stream.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
@@ -83,29 +83,29 @@ def check_work_item(item: Document, handle: str) -> None:
         raise Refused("its handle is not the name of its file")
     for name in TEXTS:
         if not isinstance(item.get(name, ""), str | None):
-            raise Refused(f"its {name} is no text")
+            raise Refused(f"its {name} is not text")
     if not item.get("job"):
         raise Refused("it names no job")
     if not isinstance(item.get("parameters", {}), dict | None):
-        raise Refused("its parameters are no object")
+        raise Refused("its parameters are not an object")
     if not is_number(item.get("at", 0)):
-        raise Refused("its time is no number")
+        raise Refused("its time is not a number")
     check_lease(item)
 
 
 def check_renewal(renewal: Document) -> None:
     handles = renewal.get("handles")
     if not isinstance(handles, list) or not all(isinstance(handle, str) for handle in handles):
-        raise Refused("its handles are no list of texts")
+        raise Refused("its handles are not a list of texts")
     check_lease(renewal)
 
 
 def check_lease(document: Document) -> None:
     token, time_to_live = document.get("heartbeat_token"), document.get("time_to_live")
     if token is not None and not (isinstance(token, str) and len(token) <= LONGEST_TOKEN):
-        raise Refused("its heartbeat token is no short text")
+        raise Refused("its heartbeat token is not a short text")
     if time_to_live is None or not (is_number(time_to_live) and 0 <= time_to_live <= LONGEST_LEASE):
-        raise Refused(f"its time to live is no number of seconds from 0 to {LONGEST_LEASE:.0f}")
+        raise Refused(f"its time to live is not a number of seconds from 0 to {LONGEST_LEASE:.0f}")
 
 
 def is_number(value: Any) -> bool:

@@ -10,8 +10,6 @@ from lakehand.rest.fields import Answer, Moment
 
 
 class TableName(Answer):
-    """A table as other answers mention it."""
-
     id: int
     db_name: str
     table_name: str

@@ -4,9 +4,11 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 from typing_extensions import Self
 
+from lakehand.api.events import EventAnswer, event_answer
+from lakehand.api.operations import ClearedAnswer, OperationAnswer, operation_answer
 from lakehand.core.ports import TableFilter
 from lakehand.core.services.explain import ActionExplanation, Explanation
 from lakehand.core.services.health import TableHistory
@@ -16,7 +18,6 @@ from lakehand.inputs.fields import Name
 from lakehand.inputs.tables import ChangedTable, HistoryQuery, NewTable, TableQuery
 from lakehand.rest.access import Caller, Context
 from lakehand.rest.fields import Answer, Document, Moment, PageAnswer, PathId, fields_of
-from lakehand.rest.operations import EventAnswer, OperationAnswer
 from lakehand.rest.table_shapes import HealthAnswer, RemovedTable, SettingsAnswer, TableAnswer
 
 router = APIRouter(prefix="/api/v1/tables", tags=["tables"])
@@ -44,10 +45,6 @@ class HistoryAnswer(Answer):
         )
 
 
-class ClearedAnswer(BaseModel):
-    removed: list[int] = Field(description="The operations that were removed.")
-
-
 class ActionAnswer(Answer):
     action: str
     wanted: bool
@@ -64,8 +61,8 @@ class ActionAnswer(Answer):
     @classmethod
     def of(cls, explained: ActionExplanation, table: Table) -> Self:
         last = explained.last_finished
-        unfinished = [OperationAnswer.of(operation, table) for operation in explained.unfinished]
-        finished = OperationAnswer.of(last, table) if last else None
+        unfinished = [operation_answer(operation, table) for operation in explained.unfinished]
+        finished = operation_answer(last, table) if last else None
         return cls(**fields_of(explained) | {"unfinished": unfinished, "last_finished": finished})
 
 
@@ -82,7 +79,7 @@ class ExplanationAnswer(Answer):
     def of(cls, explanation: Explanation) -> Self:
         table = explanation.table
         actions = [ActionAnswer.of(action, table) for action in explanation.actions]
-        events = [EventAnswer.of(event) for event in explanation.events]
+        events = [event_answer(event) for event in explanation.events]
         own = {"table": TableAnswer.of(table), "actions": actions, "events": events}
         return cls(**fields_of(explanation) | own)
 
@@ -167,4 +164,4 @@ def evaluate_table(id: PathId, context: Context, caller: Caller) -> TableAnswer:
 @router.post("/{id}/clear")
 def clear_table(id: PathId, context: Context, caller: Caller) -> ClearedAnswer:
     """Remove every unfinished operation of the table; running ones are canceled."""
-    return ClearedAnswer(removed=list(context.requests.tables.clear(caller, TableId(id))))
+    return ClearedAnswer(removed=list(context.operations.clear(caller, TableId(id))))

@@ -175,7 +175,7 @@ def decoded(method: Method, raw: bytes) -> Any:
     try:
         return method.request.FromString(raw)
     except DecodeError:
-        raise Invalid(f"the message is no {method.request.DESCRIPTOR.name}") from None
+        raise Invalid(f"the message is not of type {method.request.DESCRIPTOR.name}") from None
 
 
 def address_of(peer: str) -> str:

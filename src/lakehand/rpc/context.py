@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import ParamSpec, Protocol, TypeVar
 
-from lakehand.core.intake.notifications import NotificationRules
 from lakehand.core.ports import PluginReport, Store
 from lakehand.core.services.access import AccessService
 from lakehand.core.services.alerts import AlertService
@@ -85,7 +84,6 @@ class RpcContext:
     health: HealthService
     access: AccessService
     requests: Requests
-    rules: NotificationRules  # which options and instants a request may name
     heartbeat_timeout: timedelta  # of tables that have none of their own
     plugins: Callable[[], Sequence[PluginReport]]  # as they are now
     settings_of: Callable[[Table], Sequence[EffectiveSetting]]

@@ -192,7 +192,7 @@ class ChangeFeed:
 
 
 def without_lease(operation: Operation) -> Operation:
-    """A renewed lease is no change that anybody watches for."""
+    """A renewed lease is not a change that anybody watches for."""
     return replace(operation, lease=None)
 
 

@@ -43,7 +43,7 @@ class TableFormat(ABC):
 
     @abstractmethod
     def inspect(self, reference: TableReference) -> TableSnapshot:
-        """The table's health. Raises OSError when the storage fails, Invalid when this is no table of the format."""
+        """The table's health. Raises OSError when the storage fails, Invalid when this is not a table of the format."""
 
     def recognise(self, location: str, names: Collection[str]) -> bool:
         """Whether a folder is a table of this format, by the names of the files and folders in it.

@@ -23,7 +23,7 @@ class StateKey(Generic[T]):
     """A named piece of state that a factory keeps per table. It outlives the plugin being switched off."""
 
     name: str
-    default: T = field(hash=False)  # a key belongs into sets also where its default is a dict
+    default: T = field(hash=False)  # a key belongs in sets also where its default is a dict
     encode: Callable[[T], str]
     decode: Callable[[str], T]
 

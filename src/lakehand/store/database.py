@@ -244,7 +244,7 @@ def translate(error: DBAPIError, name: str) -> Exception:
         return Unavailable(f"the database does not answer as it should: {brief(error)}{next_step(error)}")
     if isinstance(error.orig, sqlite3.DatabaseError) and any(sign in str(error.orig) for sign in DAMAGED):
         return Unavailable(
-            f"{name} is damaged, or is no database ({brief(error)}): stop the service, restore it from a backup, "
+            f"{name} is damaged, or is not a database ({brief(error)}): stop the service, restore it from a backup, "
             "or move it away to start over and register the tables again"
         )
     return error

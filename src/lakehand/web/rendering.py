@@ -61,7 +61,7 @@ def environment() -> Environment:
 
 @cache
 def static_version() -> str:
-    """Changes with any file, so that browsers may keep them for ever."""
+    """Changes with any file, so that browsers may keep them forever."""
     digest = hashlib.sha256()
     for file in sorted((FOLDER / "static").iterdir()):
         digest.update(file.read_bytes())

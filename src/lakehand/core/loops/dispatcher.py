@@ -32,7 +32,7 @@ from lakehand.domain.routing import (
     route,
 )
 from lakehand.domain.row_checks import PROPERTY, is_only_verifying, mode_of, row_mode, with_mode
-from lakehand.domain.rules import Board, Busy, Candidate, Choice, DispatchQueue, Limits, choose
+from lakehand.domain.rules import Busy, Candidate, Choice, DispatchQueue, Limits, Usage, choose
 from lakehand.domain.tables import Table
 from lakehand.spi.config import TableConfig
 from lakehand.spi.engines import LeaseGrant
@@ -112,7 +112,7 @@ class Dispatcher:
     def queue(self) -> DispatchQueue:
         queue = self.store.operations.dispatch_queue(
             now=self.store.clock.estimate(), limit=WINDOW, age_step=self.limits.age_step,
-            close=lambda busy: Board(*self.weigh(busy)).closed,
+            close=lambda busy: Usage(*self.weigh(busy)).closed,
         )  # fmt: skip
         return replace(queue, candidates=[c for c in queue.candidates if c.operation.id not in self.in_flight])
 

@@ -249,7 +249,7 @@ def check_actions(result: Any) -> None:
         raise PluginBroken(f"returned {kind(result)}, not a set of actions")
     for action in result:
         if not is_a(action, Action):
-            raise PluginBroken(f"names {action!r}, which is no action: make it with Action.register({action!r})")
+            raise PluginBroken(f"names {action!r}, which is not an action: make it with Action.register({action!r})")
         if not action.is_registered:
             raise PluginBroken(f"names the unknown action {action}: make it with Action.register({str(action)!r})")
 

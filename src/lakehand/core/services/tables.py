@@ -7,15 +7,16 @@ from dataclasses import dataclass, field, replace
 from lakehand.core.overlaps import OverlapGuard, unresolved
 from lakehand.core.plugins.registry import Plugins
 from lakehand.core.ports import Page, Store, TableFilter
-from lakehand.core.services.operations import end_all_waiting
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, Invalid, NotFound
 from lakehand.domain.events import Event
 from lakehand.domain.locations import EXTRA_LOCATIONS, Warehouses, extra_locations
+from lakehand.domain.operations import OperationId
 from lakehand.domain.tables import Format, Table, TableChanges, TableId, TableSpec
 from lakehand.domain.texts import read_id
 
 LONGEST_NAME = 250
+BATCH = 2000  # operations that are ended in one transaction
 SERVICE = "lakehand"  # the name in events that no person caused
 
 
@@ -159,6 +160,14 @@ class TableService:
     def note(self, table: Table, kind: str, message: str, by: str) -> None:
         event = Event(kind=kind, message=message, table=table.id, detail={"by": by})
         self.store.events.add([event], now=self.store.clock.now())
+
+
+def end_all_waiting(store: Store, table: TableId, *, reason: str) -> list[OperationId]:
+    """In batches, so that no transaction is long."""
+    ended: list[OperationId] = []
+    while batch := store.operations.end_waiting(table, now=store.clock.now(), reason=reason, limit=BATCH):
+        ended += batch
+    return ended
 
 
 def removed_by(name: str) -> str:

@@ -36,7 +36,7 @@ LAKEKEEPER = "uri:iceberg-catalog-service:"  # the beginning of its source
 LAKEKEEPER_COMMITS = frozenset({"updateTable", "createTable", "registerTable"})
 POLARIS_COMMITS = frozenset({"AFTER_UPDATE_TABLE", "AFTER_CREATE_TABLE", "AFTER_REGISTER_TABLE"})
 SEPARATOR = "\x1f"  # between the levels of a namespace, where Lakekeeper writes it as in an address
-OTHER_EVENT = "the event of the catalog is no commit"
+OTHER_EVENT = "the event of the catalog is not a commit"
 TABLE_NAMELESS = "the event of the catalog names no table"
 COMMITTED = "dev.lakehand.table.committed"
 OTHER_TYPE = "the type of the CloudEvent is not known here"
@@ -62,7 +62,7 @@ CONFIRM = "SNS asks for a confirmation: no link is followed here; open its Subsc
 
 
 class Unrecognised(Invalid):
-    """The document is no event."""
+    """The document is not an event."""
 
 
 class Defaults(NamedTuple):
@@ -210,7 +210,7 @@ def read_structured(document: Document, defaults: Defaults) -> Item:
         require_id(attributes)
         event = CloudEvent(attributes, data)
     except FAULTS as error:
-        raise Unrecognised(f"this is no CloudEvent 1.0: {str(error)[:500]}") from error
+        raise Unrecognised(f"this is not a CloudEvent 1.0: {str(error)[:500]}") from error
     return read_event(event, defaults)
 
 
@@ -225,7 +225,7 @@ def read_binary(headers: Mapping[str, str], body: bytes, defaults: Defaults) -> 
         named = {f"{PREFIX}{name}": text for name, text in own.items()}
         event = from_binary(HTTPMessage({**named, "content-type": "application/json"}, body), FORMAT, CloudEvent)
     except (*FAULTS, RecursionError) as error:
-        raise Unrecognised(f"this is no CloudEvent 1.0: {str(error)[:500]}") from error
+        raise Unrecognised(f"this is not a CloudEvent 1.0: {str(error)[:500]}") from error
     return read_event(event, defaults)
 
 
@@ -279,7 +279,7 @@ def parsed(body: bytes | str) -> Any:
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise Unrecognised(f"this is no JSON: {str(error)[:200]}") from error
+        raise Unrecognised(f"this is not JSON: {str(error)[:200]}") from error
 
 
 def items_of(document: Any, defaults: Defaults, depth: int, *, is_alone: bool = False) -> Iterator[Item]:

@@ -1,23 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """What people ask of tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lakehand.core.services.audit_trail import AuditTrail, changed_state, same_fields, spec_state
-from lakehand.core.services.operations import OperationService
+from lakehand.core.services.audit_trail import (
+    AuditTrail,
+    changed_state,
+    need_table,
+    request_of,
+    same_fields,
+    spec_state,
+)
 from lakehand.core.services.tables import TableService
 from lakehand.domain.access import AuditRequest, Caller, Role
 from lakehand.domain.locations import EXTRA_LOCATIONS
-from lakehand.domain.operations import OperationId
-from lakehand.domain.processes import Json
 from lakehand.domain.tables import Table, TableChanges, TableId, TableSpec
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableRequests:
     tables: TableService
-    operations: OperationService
     audit: AuditTrail
 
     def add(self, caller: Caller, spec: TableSpec) -> tuple[Table, bool]:
@@ -64,31 +67,6 @@ class TableRequests:
         request = request_of(caller, "table.evaluate", table)
         with self.audit.record(request, lambda: need_table(caller, table)):
             return self.tables.evaluate_now(id, by=caller.name)
-
-    def clear(self, caller: Caller, id: TableId) -> Sequence[OperationId]:
-        """Remove every unfinished operation of a table."""
-        table = self.tables.get(id)
-        request = request_of(caller, "table.clear", table)
-        with self.audit.record(request, lambda: need_table(caller, table)) as outcome:
-            removed = self.operations.clear(table, by=caller.name)
-            outcome.after = {"removed": len(removed)}
-        return removed
-
-
-def request_of(
-    caller: Caller, action: str, table: Table, *, detail: Mapping[str, Json] | None = None,
-    before: Mapping[str, Json] | None = None, operation: OperationId | None = None,
-) -> AuditRequest:  # fmt: skip
-    return AuditRequest(
-        caller=caller, action=action, subject=table.name, table=table.id, operation=operation, detail=detail or {},
-        before=before or {},
-    )  # fmt: skip
-
-
-def need_table(caller: Caller, table: Table) -> None:
-    """Whether the caller may change this table."""
-    caller.need(Role.OPERATOR)
-    caller.need_owner(table.spec.owner)
 
 
 def verb_of(changes: TableChanges) -> str:
