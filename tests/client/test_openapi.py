@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from datetime import datetime
+from enum import Enum
 from functools import cache
 from inspect import signature
 from itertools import islice
@@ -61,6 +62,8 @@ def sample(hint: Any) -> Any:
         return {name: sample(inner) for name, inner in typed_fields(hint).items()}
     if origin in (list, dict):
         return [sample(arguments[0])] if origin is list else {}
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return next(iter(hint)).value
     return "2026-11-15T19:10:13.982Z" if hint is datetime else hint()
 
 
@@ -161,7 +164,12 @@ def compare(hint: Any, schema: dict[str, Any], api: dict[str, Any], where: str, 
     elif inner.get("format") == "date-time":
         assert hint is datetime, where
     else:
-        assert hint in plain_types(inner), where
+        assert as_words(hint) in plain_types(inner), where
+
+
+def as_words(hint: Any) -> Any:
+    is_enum = isinstance(hint, type) and issubclass(hint, Enum)
+    return Literal[tuple(one.value for one in hint)] if is_enum else hint
 
 
 def plain_types(schema: dict[str, Any]) -> list[Any]:

@@ -3,6 +3,7 @@
 
 from dataclasses import fields
 from datetime import datetime
+from enum import EnumMeta
 from types import NoneType
 from typing import Any, Literal, get_args, get_type_hints
 
@@ -10,9 +11,10 @@ import pytest
 from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from lakehand.api import alerts
-from lakehand.rpc.generated import alerts_pb2
-from lakehand.rpc.messages import DURATION, RENAMED, TIMESTAMP, enum_prefix
+from lakehand.api import alerts, tables
+from lakehand.api.fields import Document
+from lakehand.rpc.generated import alerts_pb2, operation_pb2, table_pb2, tables_pb2
+from lakehand.rpc.messages import DURATION, PROPERTIES, RENAMED, STRUCT, TIMESTAMP, enum_prefix, is_map
 
 # Of each message: the shape, and the fields that only one of them has (the code of the call handles those).
 SHAPES: list[tuple[type[Message], type, set[str]]] = [
@@ -21,8 +23,20 @@ SHAPES: list[tuple[type[Message], type, set[str]]] = [
     (alerts_pb2.ListAlertsRequest, alerts.AlertQuery, {"all", "state"}),
     (alerts_pb2.SilenceAlertRequest, alerts.SilenceRequest, {"id"}),
     (alerts_pb2.TestAlertsRequest, alerts.TestRequest, set()),
+    (table_pb2.Table, tables.TableAnswer, set()),
+    (table_pb2.TableName, tables.TableName, set()),
+    (table_pb2.HealthPoint, tables.HealthAnswer, set()),
+    (table_pb2.TableSetting, tables.SettingAnswer, set()),
+    (tables_pb2.AddTableRequest, tables.NewTable, set()),
+    (tables_pb2.ChangeTableRequest, tables.ChangedTable, {"id"}),
+    (tables_pb2.ListTablesRequest, tables.TableQuery, set()),
+    (tables_pb2.FindTableRequest, tables.FindQuery, set()),
+    (tables_pb2.GetTableHealthRequest, tables.HistoryQuery, {"id"}),
+    (tables_pb2.GetTableHealthResponse, tables.HistoryAnswer, set()),
+    (operation_pb2.OperationEnd, tables.OperationEndAnswer, set()),
 ]
-MESSAGES = {TIMESTAMP: datetime, DURATION: float}
+MESSAGES = {TIMESTAMP: datetime, DURATION: float, STRUCT: Document, PROPERTIES: dict[str, str]}
+MESSAGES |= {message.DESCRIPTOR.full_name: shape for message, shape, _ in SHAPES}
 SCALARS: dict[int, type] = {
     FieldDescriptor.TYPE_STRING: str, FieldDescriptor.TYPE_BOOL: bool, FieldDescriptor.TYPE_DOUBLE: float,
     FieldDescriptor.TYPE_INT32: int, FieldDescriptor.TYPE_INT64: int,
@@ -35,11 +49,11 @@ def test_a_message_has_the_fields_of_its_shape(message: type[Message], shape: An
     shaped = {one.name: hints[one.name] for one in fields(shape) if one.init and one.name not in own}
 
     assert {name: type_of(field) for name, field in fields_of(message, own).items()} == {
-        name: without_none(hint) for name, hint in shaped.items()
+        name: plain(hint) for name, hint in shaped.items()
     }
 
 
-@pytest.mark.parametrize("shape", [alerts.AlertAnswer])
+@pytest.mark.parametrize("shape", [alerts.AlertAnswer, tables.TableAnswer])
 def test_what_an_answer_may_lack_a_message_can_leave_out(shape: Any) -> None:
     message = next(one for one, other, _ in SHAPES if other is shape)
     may_lack = {name for name, hint in get_type_hints(shape).items() if NoneType in get_args(hint)}
@@ -53,6 +67,13 @@ def fields_of(message: type[Message], own: set[str]) -> dict[str, FieldDescripto
 
 
 def type_of(field: FieldDescriptor) -> Any:
+    if is_map(field):
+        return dict[str, str]
+    one: Any = type_of_one(field)
+    return list[one] if field.is_repeated else one
+
+
+def type_of_one(field: FieldDescriptor) -> Any:
     if field.enum_type:
         return Literal[words(field.enum_type)]
     return MESSAGES[field.message_type.full_name] if field.message_type else SCALARS[field.type]
@@ -64,6 +85,11 @@ def words(enum: EnumDescriptor) -> tuple[str, ...]:
     return tuple(name.lower().replace("_", "-") for name in named)
 
 
-def without_none(hint: Any) -> Any:
+def plain(hint: Any) -> Any:
+    """Without None; a closed set by its words, in the order of the messages."""
     [inner] = [one for one in get_args(hint) if one is not NoneType] if NoneType in get_args(hint) else [hint]
-    return inner
+    return Literal[values_of(inner)] if isinstance(inner, EnumMeta) else inner
+
+
+def values_of(words: Any) -> tuple[str, ...]:
+    return tuple(one.value for one in words)

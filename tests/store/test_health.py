@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
+from lakehand.api.tables import HistoryQuery
 from lakehand.core.loops.cleaning import HistoryCleaner
 from lakehand.core.ports import Store
 from lakehand.core.services.health import HealthService
@@ -184,7 +185,8 @@ def test_the_history_of_a_table_has_its_points_and_the_operations_that_ended_in_
     assert history.table.id == table.id
     assert [p.at for p in history.points] == [NOON, NOON + HOUR]
     assert [(o.id, o.status) for o in history.operations] == [(first.id, "succeeded"), (second.id, "failed")]
-    assert before.id in {o.id for o in HealthService(store=store).history(table.id, NOON - DAY).operations}
+    early = HistoryQuery(since=NOON - DAY)
+    assert before.id in {o.id for o in HealthService(store=store).history(table.id, early).operations}
 
 
 def test_results_of_operations_are_shown_without_their_lists(store: Store) -> None:

@@ -2,41 +2,85 @@
 """What requests and answers of the API are made of. Standard library only: the client imports it.
 
 Pydantic checks requests and writes the OpenAPI document. It finds bounds and descriptions (``about``) in the metadata
-of fields, and calls ``Printable`` and ``Milliseconds`` by the names of their methods. A class is named like its schema.
+of fields, and calls ``Bounds``, ``Printable`` and ``Milliseconds`` by the names of their methods. A class is named like
+its schema.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
-from enum import Enum
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar
+
+from lakehand.domain.locations import LONGEST
 
 T = TypeVar("T")
-STRICT = {"extra": "forbid"}  # the __pydantic_config__ of a body: a field that we do not know is refused
+Document: TypeAlias = dict[str, Any]
+STRICT: Document = {"extra": "forbid"}  # the __pydantic_config__ of a body: a field that we do not know is refused
 LONGEST_NAME = 250
+_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,249}")
+_FOREIGN = ("spark.", "hadoop.", "fs.", "java.", "javax.")
+_LOADING = re.compile(r"(^|[._-])(class|classes|classpath|jars?|script|command)($|[._-])", re.IGNORECASE)
+_SECRET = re.compile(r"password|secret|token|credential|access[._-]?key|private[._-]?key", re.IGNORECASE)
+_LOCK_PROVIDERS = "org.apache.hudi."
 
 
 def about(
-    description: str = "", *, ge: float | None = None, le: float | None = None, max_length: int | None = None,
-    allow_inf_nan: bool | None = None, examples: Sequence[object] | None = None,
+    description: str = "", *, ge: float | None = None, le: float | None = None, min_length: int | None = None,
+    max_length: int | None = None, allow_inf_nan: bool | None = None, examples: Sequence[object] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The metadata of a field: what it is, and its bounds."""
     given = {
-        "description": description or None, "ge": ge, "le": le, "max_length": max_length,
+        "description": description or None, "ge": ge, "le": le, "min_length": min_length, "max_length": max_length,
         "allow_inf_nan": allow_inf_nan, "examples": examples,
     }  # fmt: skip
     return {key: value for key, value in given.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Printable:
-    """Text without control characters. The bound belongs to the text itself: pydantic checks it, and Unicode, first."""
+def strict(*examples: Document) -> dict[str, Any]:
+    """The __pydantic_config__ of a body with examples."""
+    return STRICT | {"json_schema_extra": {"examples": list(examples)}}
 
-    max_length: int
+
+def printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("control characters are not allowed")
+    return text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Bounds:
+    """Bounds of a value wherever it stands, in a list for instance. Pydantic checks them before it calls ``check``."""
+
+    ge: float | None = None
+    le: float | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    allow_inf_nan: bool | None = None
+    tz_constraint: str | None = None
+    check: Callable[[Any], Any] | None = None
+    description: str | None = None
+    examples: Sequence[object] | None = None
+
+    def given(self, *names: str) -> dict[str, Any]:
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> dict[str, Any]:
-        text = {**handler(source), "max_length": self.max_length}
-        return {"type": "function-after", "function": {"type": "no-info", "function": printable}, "schema": text}
+        bounds = self.given("ge", "le", "min_length", "max_length", "allow_inf_nan", "tz_constraint")
+        value = {**handler(source), **bounds}
+        if self.check is None:
+            return value
+        return {"type": "function-after", "function": {"type": "no-info", "function": self.check}, "schema": value}
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Callable[[Any], Any]) -> dict[str, Any]:
+        return {**handler(schema), **self.given("description", "examples")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Printable(Bounds):
+    """Text without control characters."""
+
+    check: Callable[[Any], Any] | None = printable
 
 
 class Milliseconds:
@@ -54,15 +98,41 @@ def iso(moment: datetime) -> str:
     return moment.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def printable(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError("control characters are not allowed")
-    return text
+def property_key(key: str) -> str:
+    """A key that a request may set: nothing that loads code, configures Spark, or is a secret."""
+    if not _KEY.fullmatch(key):
+        raise ValueError(f"{key[:80]!a} is not a property key: letters, digits, dots, hyphens; at most 250")
+    if key.lower().startswith(_FOREIGN):
+        raise ValueError(
+            f"{key}: settings of Spark and of storage cannot be set by a request: use the service's configuration"
+        )
+    if _LOADING.search(key):
+        raise ValueError(f"{key}: a request cannot set options that load code")
+    if _SECRET.search(key):
+        raise ValueError(f"{key}: a request cannot set secrets: use the service's configuration")
+    return key
+
+
+def safe_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
+    provider = properties.get("hoodie.write.lock.provider", _LOCK_PROVIDERS)
+    if not provider.startswith(_LOCK_PROVIDERS):
+        raise ValueError(f"hoodie.write.lock.provider: only Hudi's own lock providers ({_LOCK_PROVIDERS}*) are loaded")
+    return properties
 
 
 Name = Annotated[str, Printable(max_length=LONGEST_NAME)]
+GivenName = Annotated[str, Printable(min_length=1, max_length=LONGEST_NAME)]
+LongName = Annotated[str, Printable(max_length=LONGEST)]
+ActionName = Annotated[str, Printable(max_length=64, examples=["compaction"])]
+Location = Annotated[str, Printable(min_length=1, max_length=LONGEST, examples=["/data/trips", "s3://lake/trips"])]
 Cursor = Annotated[str, Printable(max_length=500)]
-Moment = Annotated[datetime, Milliseconds()]
+Priority = Annotated[int, Bounds(ge=-1_000_000, le=1_000_000, description="The higher, the sooner.")]
+Seconds = Annotated[float, Bounds(ge=1, le=30 * 86400, allow_inf_nan=False, examples=[600])]
+PropertyKey = Annotated[str, Bounds(check=property_key)]
+PropertyValue = Annotated[str, Printable(max_length=2000)]
+Properties = Annotated[dict[PropertyKey, PropertyValue], Bounds(max_length=100, check=safe_properties)]
+GivenTime = Annotated[datetime, Bounds(tz_constraint="aware")]  # in a request
+Moment = Annotated[datetime, Milliseconds()]  # in an answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,12 +162,21 @@ class Paging:
     cursor: Cursor | None = field(default=None, metadata=about("`next` of the page before."))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnedQuery(Paging):
+    """The filters that tables and operations have in common."""
+
+    location: LongName | None = None
+    owner: Name | None = None
+    queue: Name | None = None
+
+
 def answer(shape: Callable[..., T], *sources: object, **more: object) -> T:
     """An answer filled by the names of its fields: from the keyword, else from the last object that has one."""
     wanted: Any = shape
     names = [one.name for one in fields(wanted) if one.init]
     values = {name: more[name] if name in more else attribute(name, sources) for name in names}
-    return shape(**{name: plain(value) for name, value in values.items()})
+    return shape(**values)
 
 
 def attribute(name: str, sources: Iterable[object]) -> object:
@@ -105,11 +184,6 @@ def attribute(name: str, sources: Iterable[object]) -> object:
     if not holders:
         raise LookupError(f"nothing has a value for the field {name}")
     return getattr(holders[-1], name)
-
-
-def plain(value: object) -> object:
-    """Words of the domain are plain text for callers."""
-    return value.value if isinstance(value, Enum) else value
 
 
 def values_of(request: Any) -> dict[str, Any]:

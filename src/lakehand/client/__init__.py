@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lakehand.client.documents import DEFAULT_URL, FINAL, GOOD, Document, Parameters, absolute_location, given
 
 if TYPE_CHECKING:
+    from lakehand.api.tables import RemovedTable, TableName
     from lakehand.client.access_answers import (
         AuditEntry,
         Caller,
@@ -70,15 +71,13 @@ if TYPE_CHECKING:
         Strategy,
         Version,
     )
-    from lakehand.client.table_answers import (
+    from lakehand.client.table_calls import (
         AddedTable,
         HealthHistory,
         HealthPoint,
         OperationEnd,
-        RemovedTable,
         Setting,
         Table,
-        TableName,
         TableRef,
     )
 
@@ -150,7 +149,7 @@ HOMES = (
     "clients",
     "errors",
     "retries",
-    "table_answers",
+    "table_calls",
     "operation_answers",
     "fleet_answers",
     "service_answers",

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes answers from documents: one reader for all types. Fields that a type does not know are only in ``raw``."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
+from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Generic, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -42,6 +43,9 @@ def converter(hint: Any) -> Convert:
         return lambda values: {key: item(value) for key, value in values.items()}
     if hint is datetime:
         return read_time
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        words: Mapping[str, Any] = {str(one.value): one for one in hint}
+        return lambda text: words.get(text, text)  # a newer service may have more words
     return reader_of(origin or hint, arguments) if is_dataclass(origin or hint) else unchanged
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from lakehand.api.alerts import AlertAnswer, TestAnswer
 from lakehand.api.fields import Answer
-from lakehand.client.table_answers import TableName
+from lakehand.api.tables import TableName
 
 # The client's names of what the API's schemas call otherwise.
 Alert = AlertAnswer

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lakehand.api.fields import Answer
+from lakehand.api.tables import TableAnswer, TableName
 from lakehand.client.documents import FINAL, GOOD, Document
 from lakehand.client.errors import OperationFailed
-from lakehand.client.table_answers import Table, TableName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +149,7 @@ class ActionExplanation(Answer):
 class Explanation(Answer):
     """Why something runs on a table or not, and when it is evaluated next."""
 
-    table: Table
+    table: TableAnswer
     summary: str
     next_look: datetime | None
     actions: list[ActionExplanation]

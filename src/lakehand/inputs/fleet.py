@@ -5,7 +5,8 @@ from datetime import timedelta
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lakehand.inputs.fields import Id, Name, Paging
+from lakehand.api.fields import Name
+from lakehand.inputs.fields import Id, Paging
 
 LONGEST = 24 * 366  # hours
 

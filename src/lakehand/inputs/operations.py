@@ -5,13 +5,14 @@ from collections.abc import Collection
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from lakehand.api.fields import ActionName, Location, Name
 from lakehand.core.services.tables import TableService
 from lakehand.domain.errors import Invalid
 from lakehand.domain.numbers import LARGEST_ID
 from lakehand.domain.operations import Status
 from lakehand.domain.row_checks import RowMode
 from lakehand.domain.tables import Table, TableId
-from lakehand.inputs.fields import ActionName, Id, Location, Name, OwnedQuery
+from lakehand.inputs.fields import Id, OwnedQuery
 from lakehand.inputs.parameters import Options
 
 

@@ -8,10 +8,10 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from lakehand.api.fields import property_key
 from lakehand.core.intake.notifications import NotificationRules
 from lakehand.domain.errors import Invalid
 from lakehand.domain.processes import Instant, Json
-from lakehand.inputs.fields import property_key
 
 _TEXT = re.compile(r"[A-Za-z0-9_.:,+-]+( [A-Za-z0-9_.:,+-]+)*")
 _RESOURCE = re.compile(r"(?:[a-z]{1,16}:)?[0-9]{1,6}[kmgt]?[:,][0-9]{1,6}[kmgt]?", re.IGNORECASE)

@@ -8,12 +8,12 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 from typing_extensions import Self
 
+from lakehand.api.tables import TableName, table_name
 from lakehand.core.services.fleet import FleetService
 from lakehand.domain.fleet import FleetProblem, TableState
 from lakehand.inputs.fleet import FleetQuery
 from lakehand.rest.access import Caller, Context
 from lakehand.rest.fields import Answer, Moment, SpanSeconds, fields_of
-from lakehand.rest.table_shapes import TableName
 
 router = APIRouter(prefix="/api/v1/fleet", tags=["fleet"])
 
@@ -40,7 +40,7 @@ class FleetProblemAnswer(Answer):
 
     @classmethod
     def of(cls, problem: FleetProblem) -> Self:
-        return cls(**fields_of(problem) | {"table": TableName.of(problem.table)})
+        return cls(**fields_of(problem) | {"table": table_name(problem.table)})
 
 
 class ProblemsAnswer(Answer):

@@ -6,26 +6,26 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from lakehand.core.services.tables import TableService
+from lakehand.api.fields import Location, Name, Priority, Properties, Seconds
+from lakehand.api.tables import NewTable, TableAnswer, table_answer
+from lakehand.core.services.tables import TableService, spec_of
 from lakehand.domain.access import Caller
 from lakehand.domain.actions import Action
 from lakehand.domain.boundaries import EXTRA_LOCATIONS
 from lakehand.domain.errors import Invalid, NotFound
 from lakehand.domain.tables import Table, TableSpec
-from lakehand.inputs.fields import Location, Name, Priority, Properties, Seconds
 from lakehand.inputs.parameters import read_instant, read_options, read_parallelism, read_resource
-from lakehand.inputs.tables import NewTable
 from lakehand.rest.access import Context, Writer
 from lakehand.rest.context import ApiContext
 from lakehand.rest.operations import OperationAnswer, answer_of
-from lakehand.rest.table_shapes import TableAnswer
 from lakehand.rest.wire_requests import ACTIONS
 
 router = APIRouter(prefix="/v1/hoodie/service", tags=["RFC-43"])
 Service = Annotated[str, Path(pattern="^(compact|cluster|clean)$", examples=["compact"])]
 MOST_INSTANTS = 1000
+NEW_TABLE: TypeAdapter[NewTable] = TypeAdapter(NewTable)
 SUBMIT_EXAMPLE: dict[str, Any] = {
     "db_name": "sales", "table_name": "trips", "owner": "default", "queue": "default", "instant": "20261115191013982",
     "resource": "4g:4g", "parallelism": "1000", "execution_engine": "Spark", "extra_params": "",
@@ -118,7 +118,7 @@ def register(request: RegisterRequest, context: Context, writer: Writer, respons
     more = request.model_dump(include={"priority", "heartbeat_timeout", "properties"})
     table, is_new = context.requests.tables.add(writer, new_spec(request, actions, context, **more))
     response.status_code = 201 if is_new else 200
-    return TableAnswer.of(table)
+    return table_answer(table)
 
 
 def new_spec(request: OwnedTable, actions: Sequence[str], context: ApiContext, **more: Any) -> TableSpec:
@@ -126,10 +126,11 @@ def new_spec(request: OwnedTable, actions: Sequence[str], context: ApiContext, *
     given |= {"format": context.intake.rules.format, "action_types": actions}
     given |= {"owner": request.owner or "default", "queue": request.queue or "default"}
     try:
-        return NewTable(**given, **more).spec(context.intake.heartbeat_timeout)
+        new = NEW_TABLE.validate_python(given | more)
     except ValidationError as error:
         wrong = error.errors()[0]
         raise Invalid(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}") from error
+    return spec_of(new, context.intake.heartbeat_timeout)
 
 
 def submitted_table(request: SubmitRequest, action: Action, context: ApiContext, writer: Caller) -> Table:

@@ -60,6 +60,8 @@ def put_message(target: Any, value: Any) -> None:
         target.FromDatetime(value.astimezone(timezone.utc))
     elif isinstance(value, timedelta):
         target.FromTimedelta(value)
+    elif isinstance(value, float):  # seconds
+        target.FromTimedelta(timedelta(seconds=value))
     elif isinstance(value, Mapping):
         target.update(dict(value))
     else:
@@ -149,10 +151,6 @@ def id_of(request: Any) -> int:
 
 def table_name(table: Table) -> table_pb2.TableName:
     return fill(table_pb2.TableName(), table.spec, table)
-
-
-def table_message(table: Table) -> table_pb2.Table:
-    return fill(table_pb2.Table(), table.spec, table, action_types=sorted(table.spec.action_types))
 
 
 def event_message(stored: StoredEvent) -> event_pb2.Event:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from lakehand.api.tables import SettingAnswer
 from lakehand.core.ports import Clock, Events, Instances, PluginReport
 from lakehand.core.services.access import AccessService
 from lakehand.core.services.alerts import AlertService
@@ -14,7 +15,6 @@ from lakehand.core.services.fleet import FleetService
 from lakehand.core.services.health import HealthService
 from lakehand.core.services.operations import OperationService
 from lakehand.core.services.requests import Requests
-from lakehand.core.services.table_settings import EffectiveSetting
 from lakehand.core.services.tables import TableService
 from lakehand.domain.errors import Unavailable
 from lakehand.domain.processes import Json
@@ -80,7 +80,7 @@ class PageContext:
     clock: Clock
     plugins: Callable[[], Sequence[PluginReport]]
     readiness: Callable[[], Mapping[str, str]]  # part → "ok", or what is wrong with it
-    settings_of: Callable[[Table], Sequence[EffectiveSetting]]
+    settings_of: Callable[[Table], Sequence[SettingAnswer]]
     discovery: TableDiscovery
     warehouses: Sequence[str]
     access: AccessService

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests about tables: register, list, change, pause, remove. The API and the loops call it."""
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import timedelta
 
+from lakehand.api.fields import values_of
+from lakehand.api.tables import ChangedTable, NewTable, TableQuery
 from lakehand.core.overlaps import OverlapGuard, unresolved
 from lakehand.core.plugins.registry import Plugins
 from lakehand.core.ports import Page, Store, TableFilter
@@ -14,7 +17,7 @@ from lakehand.domain.errors import Conflict, Invalid, NotFound
 from lakehand.domain.events import Event
 from lakehand.domain.locations import Warehouses
 from lakehand.domain.numbers import read_id
-from lakehand.domain.tables import Format, Table, TableChanges, TableId, TableSpec
+from lakehand.domain.tables import HEARTBEAT_TIMEOUT, Format, Table, TableChanges, TableId, TableSpec
 
 LONGEST_NAME = 250
 SERVICE = "lakehand"  # the name in events that no person caused
@@ -94,10 +97,11 @@ class TableService:
             raise Conflict(f"{len(found)} tables are called {called}: name it by its id or location")
         return found[0]
 
-    def list(self, wanted: TableFilter, *, limit: int, cursor: str | None) -> Page[Table]:
+    def list(self, query: TableQuery) -> Page[Table]:
+        wanted = TableFilter(**{one.name: getattr(query, one.name) for one in fields(TableFilter)})
         if wanted.location:
             wanted = replace(wanted, location=self.warehouses.spell(wanted.location))
-        return self.store.tables.list(wanted, limit=limit, cursor=cursor)
+        return self.store.tables.list(wanted, limit=query.limit, cursor=query.cursor)
 
     def change(self, id: TableId, changes: TableChanges, *, by: str = SERVICE) -> Table:
         table = self.get(id)
@@ -160,6 +164,39 @@ class TableService:
     def note(self, table: Table, kind: str, message: str, by: str) -> None:
         event = Event(kind=kind, message=message, table=table.id, detail={"by": by})
         self.store.events.add([event], now=self.store.clock.now())
+
+
+def spec_of(new: NewTable, heartbeat_timeout: timedelta = HEARTBEAT_TIMEOUT) -> TableSpec:
+    """``heartbeat_timeout``: of tables that have none of their own."""
+    own, actions = new.heartbeat_timeout, frozenset(map(Action, new.action_types or []))
+    timeout = timedelta(seconds=own) if own else heartbeat_timeout
+    return TableSpec(**values_of(new) | {"action_types": actions, "heartbeat_timeout": timeout})
+
+
+def changes_of(changed: ChangedTable, table: Table) -> TableChanges:
+    given = values_of(changed)
+    if changed.action_types is not None:
+        given["action_types"] = merged(table.spec.action_types, changed.action_types)
+    if changed.heartbeat_timeout is not None:
+        given["heartbeat_timeout"] = timedelta(seconds=changed.heartbeat_timeout)
+    return TableChanges(**given)
+
+
+def merged(present: frozenset[Action], names: Sequence[str]) -> frozenset[Action]:
+    """A plain list replaces the actions; signed names add and remove."""
+    signs = {name[:1] in ("+", "-") for name in names}
+    if len(signs) > 1:
+        raise Invalid(
+            "the list mixes names and signed changes: give either all actions, or changes (+clustering, -clean)"
+        )
+    if signs == {True}:
+        added, removed = ({Action(name[1:]) for name in names if name[0] == sign} for sign in "+-")
+        wanted = (present | added) - removed
+    else:
+        wanted = frozenset(map(Action, names))
+    if not wanted:
+        raise Invalid("no action would be left: pause or remove the table instead")
+    return wanted
 
 
 def removed_by(name: str) -> str:

@@ -1,25 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables: add, list, find, change, pause, remove, explain, health over time, evaluate, clear."""
 
-from lakehand.core.ports import TableFilter
+from lakehand.api.tables import ChangedTable, FindQuery, HistoryQuery, NewTable, TableQuery, table_answer
 from lakehand.core.services.explain import ActionExplanation
+from lakehand.core.services.tables import changes_of, spec_of
 from lakehand.domain.tables import Table, TableChanges, TableId
-from lakehand.inputs.tables import ChangedTable, FindQuery, HistoryQuery, NewTable, TableQuery
 from lakehand.rpc.context import Call
 from lakehand.rpc.generated import table_pb2
 from lakehand.rpc.generated import tables_pb2 as pb
-from lakehand.rpc.messages import event_message, fill, id_of, operation_message, read, table_message
+from lakehand.rpc.messages import event_message, fill, id_of, operation_message, read
 
 
 def add_table(call: Call, request: pb.AddTableRequest) -> pb.AddTableResponse:
-    spec = read(NewTable, request).spec(call.context.heartbeat_timeout)
+    spec = spec_of(read(NewTable, request), call.context.heartbeat_timeout)
     table, is_new = call.context.requests.tables.add(call.caller, spec)
     return pb.AddTableResponse(table=table_message(table), is_new=is_new)
 
 
 def list_tables(call: Call, request: pb.ListTablesRequest) -> pb.ListTablesResponse:
-    query = read(TableQuery, request)
-    page = call.context.tables.list(TableFilter(**query.filters()), limit=query.limit, cursor=query.cursor)
+    page = call.context.tables.list(read(TableQuery, request))
     return pb.ListTablesResponse(tables=map(table_message, page.items), next_page_token=page.next or "")
 
 
@@ -33,7 +32,7 @@ def get_table(call: Call, request: pb.GetTableRequest) -> pb.GetTableResponse:
 
 def change_table(call: Call, request: pb.ChangeTableRequest) -> pb.ChangeTableResponse:
     table = call.context.tables.get(TableId(id_of(request)))
-    changes = read(ChangedTable, request, "id").changes(table)
+    changes = changes_of(read(ChangedTable, request, "id"), table)
     changed = call.context.requests.tables.change(call.caller, table.id, changes)
     return pb.ChangeTableResponse(table=table_message(changed))
 
@@ -72,7 +71,7 @@ def action_message(explained: ActionExplanation, table: Table) -> pb.ActionExpla
 
 def get_table_health(call: Call, request: pb.GetTableHealthRequest) -> pb.GetTableHealthResponse:
     table, query = TableId(id_of(request)), read(HistoryQuery, request, "id")
-    history = call.context.health.history(table, query.since)
+    history = call.context.health.history(table, query)
     return fill(pb.GetTableHealthResponse(), history, table=table_message(history.table))
 
 
@@ -88,3 +87,7 @@ def evaluate_table(call: Call, request: pb.EvaluateTableRequest) -> pb.EvaluateT
 
 def clear_table(call: Call, request: pb.ClearTableRequest) -> pb.ClearTableResponse:
     return pb.ClearTableResponse(removed=call.context.requests.tables.clear(call.caller, TableId(id_of(request))))
+
+
+def table_message(table: Table) -> table_pb2.Table:
+    return fill(table_pb2.Table(), table_answer(table))
