@@ -6,7 +6,7 @@ from datetime import timedelta
 from lakehand.core.services.explain import ActionExplanation, Explainer, Explanation
 from lakehand.domain.notifications import Notification
 from lakehand.domain.processes import Skip
-from lakehand.domain.tables import TableChanges, TableId
+from lakehand.domain.tables import TableId
 from lakehand.spi import EngineState, ProcessTriggerStrategy
 from tests.core.world import World
 from tests.domain.words import COMPACTION
@@ -65,7 +65,7 @@ def test_a_running_operation_tells_its_phase(world: World, sentences: Sentences)
 
 def test_a_paused_table_says_so(world: World, sentences: Sentences) -> None:
     table = world.add_table()
-    world.table_service.change(table.id, TableChanges(paused=True))
+    world.change(table, paused=True)
     sentences.check("the table is paused", explain(world, table.id).summary)
 
 

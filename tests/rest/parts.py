@@ -27,6 +27,7 @@ from lakehand.core.ports import PluginReport
 from lakehand.core.rate_limits import RateLimiter
 from lakehand.core.services.access import AccessService
 from lakehand.core.services.alerts import AlertService
+from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.core.services.catalogs import CatalogService, ServedCatalog
 from lakehand.core.services.explain import Explainer
 from lakehand.core.services.fleet import FleetService
@@ -163,8 +164,10 @@ def context_over(
 ) -> ApiContext:
     on, warehouses = plugins(listed), Warehouses(prefixes=("/data", "s3://lake"))
     metrics = PrometheusMetrics()
+    audit = AuditTrail(store=store)
     tables = TableService(
         store=store,
+        audit=audit,
         plugins=on,
         warehouses=warehouses,
         wake=silent,
@@ -177,6 +180,7 @@ def context_over(
     alerts, operations = AlertService(store=store), OperationService(store=store, plugins=on, wake=silent)
     access = AccessService(store=store, tokens=tokens or {})
     requests = Requests(
+        audit=audit,
         access=access,
         table_service=tables,
         operation_service=operations,

@@ -122,7 +122,7 @@ def address_and_body(guarded: Guarded, method: str, path: str) -> tuple[str, dic
     location = f"/data/t{number}"
     context = guarded.context
     spec = TableSpec(location=location, format=HUDI, owner="ann", action_types=frozenset({COMPACTION}))
-    table, _ = context.tables.add(spec)
+    table, _ = context.tables.register(spec)
     operation, _ = context.operations.submit(table, COMPACTION, Instant(INSTANT), {}, origin="ann")
     if path.endswith("/retry"):
         context.operations.cancel(operation.id, by="ann")

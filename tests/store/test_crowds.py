@@ -12,6 +12,7 @@ from sqlalchemy import event as listening
 from sqlalchemy import insert, select
 
 from lakehand.core.plugins.registry import Plugins
+from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.core.services.explain import Explainer
 from lakehand.core.services.operations import BATCH, OperationService
 from lakehand.core.services.tables import TableService
@@ -191,10 +192,13 @@ def test_a_crowded_table_is_cleared_in_batches(
 def test_a_crowded_table_is_removed_in_batches(
     store: SqlStore, crowded: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    service = TableService(store=store, plugins=plugins(), warehouses=Warehouses(prefixes=("/w",)), wake=lambda: None)
+    service = TableService(
+        store=store, audit=AuditTrail(store=store), plugins=plugins(), warehouses=Warehouses(prefixes=("/w",)),
+        wake=lambda: None,
+    )  # fmt: skip
     many = 2 ** doublings(store)
     with counting(store, monkeypatch) as cost:
-        service.remove(crowded.id)
+        service.retire(crowded.id, why="was dropped")
     assert cost.statements < 20 * (many / BATCH + 1)
     assert [o.status for o in store.operations.of_table(crowded.id, recent=0) if not o.cancel_requested] == []
 

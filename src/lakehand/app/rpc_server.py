@@ -49,7 +49,6 @@ def rpc_context(service: Service) -> "RpcContext":
         access=service.access,
         requests=service.requests,
         rules=service.intake.rules,
-        heartbeat_timeout=service.intake.heartbeat_timeout,
         plugins=service.plugin_reports,
         settings_of=partial(effective_settings, service.plugins),
         readiness=service.readiness,

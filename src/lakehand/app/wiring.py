@@ -42,6 +42,7 @@ from lakehand.core.plugins.runtimes import Runtimes
 from lakehand.core.ports import PluginReport, Store
 from lakehand.core.rate_limits import RateLimiter
 from lakehand.core.services.access import AccessService
+from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.core.services.catalogs import CatalogService
 from lakehand.core.services.explain import Explainer
 from lakehand.core.services.fleet import FleetService
@@ -108,11 +109,13 @@ class Service:
         self.telemetry = build_telemetry(settings.telemetry, store, identity.id)
         self.make_pools()
         self.health_reader = HealthReader(plugins=plugins, pools=self.count_pools)
+        self.audit = AuditTrail(store=store)
         self.tables = TableService(
-            store=store, plugins=plugins, warehouses=warehouses, check_path=check_path,
+            store=store, audit=self.audit, plugins=plugins, warehouses=warehouses, check_path=check_path,
             wake=self.wake_up("coordinator"), real_path=resolver.realpath,
             recognise=recogniser(plugins.formats, storage_properties(settings.plugin_configs()), check_path),
             first_actions={HUDI_NOTIFICATIONS.format: HUDI_NOTIFICATIONS.first_actions},
+            heartbeat_timeout=settings.heartbeat_timeout,
         )  # fmt: skip
         self.catalogs = CatalogService(
             store=store, plugins=plugins, tables=self.tables, catalogs=settings.served_catalogs(),
@@ -133,7 +136,7 @@ class Service:
         self.health = HealthService(store=store)
         self.access = AccessService(store=store, tokens=settings.token_secrets(), verifier=build_verifier(settings))
         self.requests = Requests(
-            access=self.access, table_service=self.tables, operation_service=self.operations,
+            audit=self.audit, access=self.access, table_service=self.tables, operation_service=self.operations,
             catalog_service=self.catalogs, alert_service=self.alerting.service, drain_service=self.drains,
         )  # fmt: skip
         self.make_loops()

@@ -154,7 +154,7 @@ def one_shot_run(
         service = wiring.build(settings, wiring.migrated(settings), umask=umask)
         try:
             spec = spec_of(found, checked.scheduling, service.plugins, properties)
-            table, _ = service.tables.add(replace(spec, action_types=spec.action_types | set(request.actions)))
+            table, _ = service.tables.register(replace(spec, action_types=spec.action_types | set(request.actions)))
             service.start(only=DOING if request.actions else DECIDING)
             yield OneShotRun(service=service, table=table)
         finally:

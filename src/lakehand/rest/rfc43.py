@@ -10,12 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from lakehand.api.fields import Location, Name, Priority, Properties, Seconds
 from lakehand.api.tables import NewTable, TableAnswer, table_answer
-from lakehand.core.services.tables import TableService, spec_of
+from lakehand.core.services.tables import TableService
 from lakehand.domain.access import Caller
 from lakehand.domain.actions import Action
 from lakehand.domain.boundaries import EXTRA_LOCATIONS
 from lakehand.domain.errors import Invalid, NotFound
-from lakehand.domain.tables import Table, TableSpec
+from lakehand.domain.tables import Table
 from lakehand.inputs.parameters import read_instant, read_options, read_parallelism, read_resource
 from lakehand.rest.access import Context, Writer
 from lakehand.rest.context import ApiContext
@@ -116,21 +116,20 @@ def register(request: RegisterRequest, context: Context, writer: Writer, respons
     names = request.action_types.split(",") if isinstance(request.action_types, str) else request.action_types
     actions = [str(ACTIONS.get(name.strip(), name.strip())) for name in names if name.strip()]
     more = request.model_dump(include={"priority", "heartbeat_timeout", "properties"})
-    table, is_new = context.requests.tables.add(writer, new_spec(request, actions, context, **more))
+    table, is_new = context.tables.add(writer, new_table(request, actions, context, **more))
     response.status_code = 201 if is_new else 200
     return table_answer(table)
 
 
-def new_spec(request: OwnedTable, actions: Sequence[str], context: ApiContext, **more: Any) -> TableSpec:
+def new_table(request: OwnedTable, actions: Sequence[str], context: ApiContext, **more: Any) -> NewTable:
     given: dict[str, Any] = request.model_dump(include={"db_name", "table_name"}) | {"location": request.base_path}
     given |= {"format": context.intake.rules.format, "action_types": actions}
     given |= {"owner": request.owner or "default", "queue": request.queue or "default"}
     try:
-        new = NEW_TABLE.validate_python(given | more)
+        return NEW_TABLE.validate_python(given | more)
     except ValidationError as error:
         wrong = error.errors()[0]
         raise Invalid(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}") from error
-    return spec_of(new, context.intake.heartbeat_timeout)
 
 
 def submitted_table(request: SubmitRequest, action: Action, context: ApiContext, writer: Caller) -> Table:
@@ -140,7 +139,7 @@ def submitted_table(request: SubmitRequest, action: Action, context: ApiContext,
     except NotFound:
         if request.base_path is None:
             raise
-    return context.requests.tables.add(writer, new_spec(request, [action], context))[0]
+    return context.tables.add(writer, new_table(request, [action], context))[0]
 
 
 def known_table(request: NamedTable, tables: TableService) -> Table:

@@ -23,8 +23,7 @@ from lakehand.api.tables import (
     table_answer,
 )
 from lakehand.core.services.explain import ActionExplanation, Explanation
-from lakehand.core.services.tables import changes_of, spec_of
-from lakehand.domain.tables import Table, TableChanges, TableId
+from lakehand.domain.tables import Table, TableId
 from lakehand.rest.access import Caller, Context
 from lakehand.rest.fields import Answer, Moment, PathId, fields_of
 from lakehand.rest.operations import EventAnswer, OperationAnswer
@@ -79,7 +78,7 @@ class ExplanationAnswer(Answer):
 @router.post("", status_code=201, responses={200: {"model": TableAnswer, "description": "Registered already."}})
 def add_table(new: NewTable, context: Context, caller: Caller, response: Response) -> TableAnswer:
     """Register a table. If it is registered already, the answer is 200 and nothing changes."""
-    table, is_new = context.requests.tables.add(caller, spec_of(new, context.intake.heartbeat_timeout))
+    table, is_new = context.tables.add(caller, new)
     response.status_code = 201 if is_new else 200
     return table_answer(table)
 
@@ -107,25 +106,24 @@ def show_table(id: PathId, context: Context, _caller: Caller) -> TableAnswer:
 @router.patch("/{id}")
 def change_table(id: PathId, changed: ChangedTable, context: Context, caller: Caller) -> TableAnswer:
     """Change the given fields."""
-    table = context.tables.get(TableId(id))
-    return table_answer(context.requests.tables.change(caller, table.id, changes_of(changed, table)))
+    return table_answer(context.tables.change(caller, TableId(id), changed))
 
 
 @router.post("/{id}/pause")
 def pause_table(id: PathId, context: Context, caller: Caller) -> TableAnswer:
     """Start no more operations for this table; running ones continue."""
-    return table_answer(context.requests.tables.change(caller, TableId(id), TableChanges(paused=True)))
+    return table_answer(context.tables.pause(caller, TableId(id)))
 
 
 @router.post("/{id}/resume")
 def resume_table(id: PathId, context: Context, caller: Caller) -> TableAnswer:
-    return table_answer(context.requests.tables.change(caller, TableId(id), TableChanges(paused=False)))
+    return table_answer(context.tables.resume(caller, TableId(id)))
 
 
 @router.delete("/{id}")
 def remove_table(id: PathId, context: Context, caller: Caller) -> RemovedTable:
     """Remove the table from the service. Its data is not touched, and its history is kept."""
-    context.requests.tables.remove(caller, TableId(id))
+    context.tables.remove(caller, TableId(id))
     return RemovedTable(id=id)
 
 
@@ -155,7 +153,7 @@ def show_settings(id: PathId, context: Context, _caller: Caller) -> SettingsAnsw
 @router.post("/{id}/look", status_code=202)
 def evaluate_table(id: PathId, context: Context, caller: Caller) -> TableAnswer:
     """Evaluate the table now."""
-    return table_answer(context.requests.tables.evaluate(caller, TableId(id)))
+    return table_answer(context.tables.evaluate(caller, TableId(id)))
 
 
 @router.post("/{id}/clear")

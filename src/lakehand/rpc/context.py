@@ -3,7 +3,6 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import ParamSpec, Protocol, TypeVar
 
 from lakehand.api.tables import SettingAnswer
@@ -86,7 +85,6 @@ class RpcContext:
     access: AccessService
     requests: Requests
     rules: NotificationRules  # which options and instants a request may name
-    heartbeat_timeout: timedelta  # of tables that have none of their own
     plugins: Callable[[], Sequence[PluginReport]]  # as they are now
     settings_of: Callable[[Table], Sequence[SettingAnswer]]
     readiness: Callable[[], Mapping[str, str]]  # part → "ok", or what is wrong with it

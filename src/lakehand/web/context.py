@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lakehand.api.tables import SettingAnswer
+from lakehand.api.tables import NewTable, SettingAnswer
 from lakehand.core.ports import Clock, Events, Instances, PluginReport
 from lakehand.core.services.access import AccessService
 from lakehand.core.services.alerts import AlertService
@@ -18,7 +18,7 @@ from lakehand.core.services.requests import Requests
 from lakehand.core.services.tables import TableService
 from lakehand.domain.errors import Unavailable
 from lakehand.domain.processes import Json
-from lakehand.domain.tables import Table, TableSpec
+from lakehand.domain.tables import Table
 from lakehand.web.live import LiveFeed
 
 
@@ -52,7 +52,7 @@ class TableDiscovery(Protocol):
     def discover(self, where: str) -> Iterator[DiscoveredTable]:
         """The tables of a folder, a bucket or a catalog, as they are found. Raises LakehandError."""
 
-    def spec(self, reference: str) -> TableSpec:
+    def new_table(self, reference: str) -> NewTable:
         """How a discovered table is registered, by its ``reference_text``."""
 
 
@@ -60,7 +60,7 @@ class NoDiscovery:
     def discover(self, where: str) -> Iterator[DiscoveredTable]:
         raise Unavailable("this service cannot look for tables: use lakehand tables discover")
 
-    def spec(self, reference: str) -> TableSpec:
+    def new_table(self, reference: str) -> NewTable:
         raise Unavailable("this service cannot look for tables: use lakehand tables add")
 
 

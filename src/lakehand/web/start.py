@@ -70,7 +70,7 @@ def register(form: Form, view: Somebody) -> Response:
 def register_one(view: PageRequest, name: str) -> tuple[str, object, str]:
     """The name, the table, and why it was refused."""
     try:
-        table, is_new = view.context.requests.tables.add(view.caller, view.context.discovery.spec(name))
+        table, is_new = view.context.tables.add(view.caller, view.context.discovery.new_table(name))
     except LakehandError as error:
         return name, None, str(error)
     return name, table, "" if is_new else "it was registered already"

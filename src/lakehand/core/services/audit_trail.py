@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 
 from lakehand.core.ports import AuditFilter, Page, Store
+from lakehand.domain.access import Caller, Role
 from lakehand.domain.audit import OK, AuditAnswer, AuditEntry, AuditId, AuditRequest
 from lakehand.domain.errors import Forbidden, LakehandError
-from lakehand.domain.operations import Operation
+from lakehand.domain.operations import Operation, OperationId
 from lakehand.domain.processes import Json
 from lakehand.domain.tables import Table, TableChanges, TableSpec
 
@@ -101,6 +102,22 @@ def shortened(request: AuditRequest, times: int) -> AuditRequest:
     detail: dict[str, Json] = dict(request.detail) if size <= LONGEST else {"left_out_characters": size}
     repeated: dict[str, Json] = {"times": times} if times > WHOLE else {}
     return replace(request, subject=request.subject[:LONGEST], detail=detail | repeated, before={})
+
+
+def request_of(
+    caller: Caller, action: str, table: Table, *, detail: Mapping[str, Json] | None = None,
+    before: Mapping[str, Json] | None = None, operation: OperationId | None = None,
+) -> AuditRequest:  # fmt: skip
+    return AuditRequest(
+        caller=caller, action=action, subject=table.name, table=table.id, operation=operation, detail=detail or {},
+        before=before or {},
+    )  # fmt: skip
+
+
+def need_table(caller: Caller, table: Table) -> None:
+    """Whether the caller may change this table."""
+    caller.need(Role.OPERATOR)
+    caller.need_owner(table.spec.owner)
 
 
 def spec_state(spec: TableSpec) -> Mapping[str, Json]:

@@ -3,8 +3,7 @@
 
 from lakehand.api.tables import ChangedTable, FindQuery, HistoryQuery, NewTable, TableQuery, table_answer
 from lakehand.core.services.explain import ActionExplanation
-from lakehand.core.services.tables import changes_of, spec_of
-from lakehand.domain.tables import Table, TableChanges, TableId
+from lakehand.domain.tables import Table, TableId
 from lakehand.rpc.context import Call
 from lakehand.rpc.generated import table_pb2
 from lakehand.rpc.generated import tables_pb2 as pb
@@ -12,8 +11,7 @@ from lakehand.rpc.messages import event_message, fill, id_of, operation_message,
 
 
 def add_table(call: Call, request: pb.AddTableRequest) -> pb.AddTableResponse:
-    spec = spec_of(read(NewTable, request), call.context.heartbeat_timeout)
-    table, is_new = call.context.requests.tables.add(call.caller, spec)
+    table, is_new = call.context.tables.add(call.caller, read(NewTable, request))
     return pb.AddTableResponse(table=table_message(table), is_new=is_new)
 
 
@@ -31,27 +29,20 @@ def get_table(call: Call, request: pb.GetTableRequest) -> pb.GetTableResponse:
 
 
 def change_table(call: Call, request: pb.ChangeTableRequest) -> pb.ChangeTableResponse:
-    table = call.context.tables.get(TableId(id_of(request)))
-    changes = changes_of(read(ChangedTable, request, "id"), table)
-    changed = call.context.requests.tables.change(call.caller, table.id, changes)
-    return pb.ChangeTableResponse(table=table_message(changed))
+    table, changed = TableId(id_of(request)), read(ChangedTable, request, "id")
+    return pb.ChangeTableResponse(table=table_message(call.context.tables.change(call.caller, table, changed)))
 
 
 def pause_table(call: Call, request: pb.PauseTableRequest) -> pb.PauseTableResponse:
-    return pb.PauseTableResponse(table=set_paused(call, id_of(request), is_paused=True))
+    return pb.PauseTableResponse(table=table_message(call.context.tables.pause(call.caller, TableId(id_of(request)))))
 
 
 def resume_table(call: Call, request: pb.ResumeTableRequest) -> pb.ResumeTableResponse:
-    return pb.ResumeTableResponse(table=set_paused(call, id_of(request), is_paused=False))
-
-
-def set_paused(call: Call, id: int, *, is_paused: bool) -> table_pb2.Table:
-    changes = TableChanges(paused=is_paused)
-    return table_message(call.context.requests.tables.change(call.caller, TableId(id), changes))
+    return pb.ResumeTableResponse(table=table_message(call.context.tables.resume(call.caller, TableId(id_of(request)))))
 
 
 def remove_table(call: Call, request: pb.RemoveTableRequest) -> pb.RemoveTableResponse:
-    call.context.requests.tables.remove(call.caller, TableId(id_of(request)))
+    call.context.tables.remove(call.caller, TableId(id_of(request)))
     return pb.RemoveTableResponse(id=request.id)
 
 
@@ -81,7 +72,7 @@ def list_table_settings(call: Call, request: pb.ListTableSettingsRequest) -> pb.
 
 
 def evaluate_table(call: Call, request: pb.EvaluateTableRequest) -> pb.EvaluateTableResponse:
-    table = call.context.requests.tables.evaluate(call.caller, TableId(id_of(request)))
+    table = call.context.tables.evaluate(call.caller, TableId(id_of(request)))
     return pb.EvaluateTableResponse(table=table_message(table))
 
 

@@ -4,9 +4,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lakehand.core.services.audit_trail import AuditTrail, operation_state
+from lakehand.core.services.audit_trail import AuditTrail, need_table, operation_state, request_of
 from lakehand.core.services.operations import OperationService
-from lakehand.core.services.requests.tables import need_table, request_of
 from lakehand.domain.access import Caller
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import NotFound

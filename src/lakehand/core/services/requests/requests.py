@@ -25,16 +25,13 @@ from lakehand.domain.cached_property import cached_property
 
 @dataclass(frozen=True, kw_only=True)
 class Requests:
+    audit: AuditTrail
     access: AccessService
     table_service: TableService
     operation_service: OperationService
     catalog_service: CatalogService
     alert_service: AlertService
     drain_service: DrainService
-
-    @cached_property
-    def audit(self) -> AuditTrail:
-        return AuditTrail(store=self.access.store)
 
     @cached_property
     def tables(self) -> TableRequests:
