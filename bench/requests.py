@@ -14,8 +14,8 @@ from rich.table import Table
 
 from bench.decide import make_due, run_pass
 from bench.report import Figure, console, print_line
+from lakehand.app.setting_groups import S3Settings, StorageSettings
 from lakehand.app.settings import CatalogSettings, Settings
-from lakehand.app.storage_settings import S3Settings, StorageSettings
 from lakehand.app.wiring import Service, build
 from lakehand.domain.tables import HEARTBEAT_TIMEOUT, Format, TableSpec
 from lakehand.spi import TableReference

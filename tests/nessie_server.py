@@ -14,8 +14,7 @@ from pathlib import Path
 
 import httpx
 
-from lakehand.engines.spark.jar_sums import sha256_of
-from lakehand.engines.spark.jars import default_cache
+from lakehand.engines.spark.jars import default_cache, sha256_of
 from tests.databases import ServerMissing
 from tests.kit.polling import wait_for
 from tests.kit.ports import quiet_port

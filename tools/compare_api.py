@@ -380,7 +380,7 @@ class Asked:
                 self.names["new"] = found["id"]
 
     def rpc(self, channel: grpc.Channel, role: str, name: str, request: dict[str, Any]) -> Any:
-        method = next(one for one in METHODS if one.name == name)
+        method = next(one for one in METHODS.values() if one.name == name)
         call = channel.unary_unary(
             method.path,
             request_serializer=lambda message: message.SerializeToString(),
@@ -407,11 +407,11 @@ class Asked:
 
 
 def answer_class(path: str) -> Any:
-    from google.protobuf import symbol_database
+    from google.protobuf import descriptor_pool
     from google.protobuf.message_factory import GetMessageClass
 
     service, method = path.lstrip("/").split("/")
-    descriptor = symbol_database.Default().pool.FindServiceByName(service).methods_by_name[method]
+    descriptor = descriptor_pool.Default().FindServiceByName(service).methods_by_name[method]
     return GetMessageClass(descriptor.output_type)
 
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehand.app.boundaries import boundaries
-from lakehand.app.path_guard import path_guard, warehouses_of
+from lakehand.app.locations import boundaries, path_guard, warehouses_of
 from lakehand.domain.boundaries import Boundary
 from lakehand.domain.errors import LocationRefused
 

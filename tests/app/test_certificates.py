@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from lakehand.app.certificates import LARGEST, Certificates
-from lakehand.app.http_server import open_certificates
+from lakehand.app.server import open_certificates
 from lakehand.app.settings import Settings, load
+from lakehand.app.tls import LARGEST_FILE, Certificates
 from lakehand.domain.errors import Invalid
 
 CA = trustme.CA()
@@ -64,7 +64,7 @@ def test_a_missing_file_is_named(files: tuple[Path, Path]) -> None:
 @pytest.mark.parametrize(
     ("which", "content", "message"),
     [
-        (0, b"", "holds no certificate in PEM"), (0, b"x" * (LARGEST + 1), "is larger than"),
+        (0, b"", "holds no certificate in PEM"), (0, b"x" * (LARGEST_FILE + 1), "is larger than"),
         (0, b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "holds no certificate in PEM"),
         (1, b"", "holds no private key in PEM"), (1, CA.private_key_pem.bytes(), "is not the key of"),
         (1, encrypted(CA.private_key_pem.bytes()), "is encrypted"),

@@ -17,8 +17,7 @@ from threading import Event
 import httpx
 import pytest
 
-from lakehand.app.bounded_http import MOST_PIPELINED
-from lakehand.app.connections import Bounds, Connections, Wait, client_group
+from lakehand.app.bounded_http import MOST_PIPELINED, Bounds, Connections, Wait, client_group
 from lakehand.app.server import SEND_BUFFER, listen
 from lakehand.app.settings import Settings
 from lakehand.rest import ApiContext
@@ -238,7 +237,7 @@ def test_a_thousand_half_open_requests_shut_nobody_out(tmp_path: Path) -> None:
 @pytest.mark.server
 def test_the_limit_on_open_files_is_raised_or_the_bound_is_lowered() -> None:
     program = (
-        "import resource; from lakehand.app.connections import Bounds, fitting;"
+        "import resource; from lakehand.app.bounded_http import Bounds, fitting;"
         "resource.setrlimit(resource.RLIMIT_NOFILE, ({}, {}));"
         "b = fitting(Bounds(total=2048, per_client=1024));"
         "print(b.total, b.per_client, resource.getrlimit(resource.RLIMIT_NOFILE)[0])"

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from lakehand.app import wiring
-from lakehand.app.home import own_paths, owner_only_files, prepare_database_file, prepare_home
-from lakehand.app.identity import take_identity
-from lakehand.app.path_guard import keep_apart, path_guard, warehouses_of
+from lakehand.app.home import own_paths, owner_only_files, prepare_database_file, prepare_home, take_identity
+from lakehand.app.locations import keep_apart, path_guard, warehouses_of
 from lakehand.app.settings import Settings, load
 from lakehand.app.wiring import Service
 from lakehand.domain.errors import Conflict, Invalid, LakehandError, LocationRefused, Unavailable

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lakehand.app.identity import SystemIdSource, take_identity
+from lakehand.app.home import take_identity
+from lakehand.app.wiring import SystemIdSource
 from lakehand.domain.errors import Conflict
 from tests.domain.words import an_operation
 

@@ -7,7 +7,7 @@ import pytest
 import trustme
 
 from lakehand.app.settings import Settings, load
-from lakehand.app.verifier import build_verifier
+from lakehand.app.wiring import build_verifier
 from lakehand.domain.access import Role
 from lakehand.domain.errors import Invalid
 from tests.kit.polling import wait_for

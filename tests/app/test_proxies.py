@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from lakehand.app.http_server import http_config
+from lakehand.app.server import http_config
 from lakehand.app.settings import load
 from lakehand.core.ports import AuditFilter
 from lakehand.store import SqlStore, open_store

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehand.app.identity import take_identity
+from lakehand.app.home import take_identity
 from lakehand.app.settings import load
 from lakehand.app.wiring import Service
 from lakehand.core.plugins.proxies import proxy_of

@@ -16,9 +16,8 @@ import pytest
 import trustme
 from typer.testing import CliRunner
 
-from lakehand.app.certificates import Certificates
-from lakehand.app.connections import Bounds
-from lakehand.app.tls import HSTS
+from lakehand.app.bounded_http import Bounds
+from lakehand.app.tls import HSTS, Certificates
 from lakehand.cli import app
 from lakehand.rest import ApiContext
 from lakehand.store import open_store

@@ -16,9 +16,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lakehand.engines.spark.command import catalog_properties
+from lakehand.engines.spark.command import catalog_properties, storage_properties
 from lakehand.engines.spark.known_jars import FORMATS
-from lakehand.engines.spark.object_stores import storage_properties
 from lakehand.spi import Finding, Operation, TableProcess, TableReference, Verdict
 from lakehand.storage.object_stores import lance_options
 from lakehand.testing.harness import PluginHarness

@@ -10,9 +10,8 @@ import pytest
 
 from lakehand.domain.errors import Invalid
 from lakehand.engines.spark.command import Command
-from lakehand.engines.spark_submit.cluster_mode import SharedFolder, in_cluster_mode
 from lakehand.engines.spark_submit.settings import read_settings
-from lakehand.engines.spark_submit.yarn import NOT_OVER, Yarn, parse_list
+from lakehand.engines.spark_submit.yarn import NOT_OVER, SharedFolder, Yarn, in_cluster_mode, parse_list
 
 PRINTED = """Total number of applications (application-types: [], states: [RUNNING] and tags: [lakehand]):2
                 Application-Id\t    Application-Name\t    Application-Type\t      User\t     Queue\t             State

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lakehand.engines.spark.command import PROGRAM, Command, as_properties_file, driver_command
+from lakehand.engines.spark.command import PROGRAM, Command, as_properties_file, driver_command, job_code
 from lakehand.engines.spark.java import Java
-from lakehand.engines.spark.job_code import job_code
 from lakehand.engines.spark.settings import read_settings
 
 JAVA = Java(home=Path("/java"), version=17, origin="PATH")

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from lakehand.engines.spark import SparkEngine
-from lakehand.engines.spark.command import Command
-from lakehand.engines.spark.job_code import job_code
+from lakehand.engines.spark.command import Command, job_code
 from lakehand.spi import EngineContext
 from lakehand.testing import eventually
 

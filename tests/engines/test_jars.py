@@ -14,13 +14,14 @@ import psutil
 import pytest
 
 from lakehand.domain.errors import NotFound
-from lakehand.engines.spark import jar_sums, jars
-from lakehand.engines.spark.jar_downloads import default_repository
-from lakehand.engines.spark.jar_sums import RECORD, JarSums
+from lakehand.engines.spark import jars
 from lakehand.engines.spark.jars import (
+    RECORD,
     JarRefused,
+    JarSums,
     JarsUnavailable,
     databases_of,
+    default_repository,
     ensure,
     ensure_jars,
     jars_of,
@@ -310,7 +311,7 @@ def test_a_jar_that_is_known_is_not_read_again(
     cache.mkdir()
     (cache / "tiny-1.0.jar").write_bytes(CONTENT)
     ensure_jars(["tiny"], java=NO_JAVA, sums=JarSums(tmp_path / "sums.json"))
-    monkeypatch.setattr(jar_sums, "sha256_of", lambda file: pytest.fail(f"{file} is read again"))
+    monkeypatch.setattr(jars, "sha256_of", lambda file: pytest.fail(f"{file} is read again"))
 
     assert ensure_jars(["tiny"], java=NO_JAVA, sums=JarSums(tmp_path / "sums.json")) == [cache / "tiny-1.0.jar"]
 
@@ -320,7 +321,7 @@ def test_a_jar_is_read_once_for_all_homes_of_a_user(
 ) -> None:
     listed(TINY)
     ensure_jars(["tiny"], java=NO_JAVA)
-    monkeypatch.setattr(jar_sums, "sha256_of", lambda file: pytest.fail(f"{file} is read again"))
+    monkeypatch.setattr(jars, "sha256_of", lambda file: pytest.fail(f"{file} is read again"))
 
     for home in ("one", "two"):
         assert ensure_jars(["tiny"], cache=tmp_path / home, java=NO_JAVA) == [tmp_path / home / "tiny-1.0.jar"]

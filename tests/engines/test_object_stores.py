@@ -3,11 +3,10 @@
 
 from pathlib import Path
 
-from lakehand.engines.spark.command import beside_ours, driver_command, driver_properties
+from lakehand.engines.spark.command import beside_ours, driver_command, driver_properties, storage_properties
 from lakehand.engines.spark.jars import jars_of
 from lakehand.engines.spark.java import Java
 from lakehand.engines.spark.known_jars import FORMATS
-from lakehand.engines.spark.object_stores import storage_properties
 from lakehand.engines.spark.settings import read_settings
 
 SAID = {

@@ -9,8 +9,7 @@ import psutil
 import pytest
 
 from lakehand.engines.spark.command import Command
-from lakehand.engines.spark.launcher import HeartbeatTimer, Launcher
-from lakehand.engines.spark.process import DriverProcess
+from lakehand.engines.spark.process import DriverProcess, HeartbeatTimer, Launcher
 from lakehand.engines.spark.spool import SpoolClient
 from lakehand.testing import eventually
 

@@ -9,8 +9,7 @@ import pytest
 from lakehand.app.settings import Settings
 from lakehand.domain.errors import Invalid
 from lakehand.engines.spark_submit import clock
-from lakehand.engines.spark_submit.resources import Resources, resource_properties
-from lakehand.engines.spark_submit.settings import KEYS, SHARED, read_settings
+from lakehand.engines.spark_submit.settings import KEYS, SHARED, Resources, read_settings, resource_properties
 from lakehand.jobs import leases
 from lakehand.spi import LeaseGrant
 

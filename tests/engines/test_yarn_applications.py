@@ -10,9 +10,8 @@ import pytest
 
 from lakehand.domain.errors import Unavailable
 from lakehand.domain.operations import Handle
-from lakehand.engines.spark_submit import yarn_application
-from lakehand.engines.spark_submit.yarn import Yarn
-from lakehand.engines.spark_submit.yarn_watch import YarnWatch
+from lakehand.engines.spark_submit import yarn as yarn_module
+from lakehand.engines.spark_submit.yarn import Yarn, YarnWatch
 from lakehand.spi import EngineContext, EngineState, LeaseGrant
 from lakehand.testing import eventually
 from tests.engines.test_applications import LONG, PlayedEngine
@@ -61,7 +60,7 @@ class ClusterEngine(PlayedEngine):
         self.yarn.applications[name] = "application_1_0001"
         handle = self.give(name)
         process = self._find(handle).process
-        assert isinstance(process, yarn_application.YarnProcess)
+        assert isinstance(process, yarn_module.YarnProcess)
         eventually(lambda: not self._find(handle).is_starting and not process.is_submitting())
         return handle
 
@@ -97,7 +96,7 @@ class ClusterEngine(PlayedEngine):
 
 @pytest.fixture
 def yarn(monkeypatch: pytest.MonkeyPatch) -> PlayedYarn:
-    monkeypatch.setattr(yarn_application, "IN_DOUBT", -1.0)
+    monkeypatch.setattr(yarn_module, "IN_DOUBT", -1.0)
     return PlayedYarn()
 
 
@@ -221,7 +220,7 @@ def test_it_lives_while_yarn_knows_it_or_does_not_answer(engine: ClusterEngine, 
 def test_yarn_is_not_asked_about_one_that_sends_heartbeats(
     engine: ClusterEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(yarn_application, "IN_DOUBT", 60.0)
+    monkeypatch.setattr(yarn_module, "IN_DOUBT", 60.0)
     engine.started()
     engine.tend()
 

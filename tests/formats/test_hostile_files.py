@@ -19,7 +19,7 @@ from lakehand.formats.iceberg import IcebergFormat
 from lakehand.formats.lance import LanceFormat
 from lakehand.formats.paimon import PaimonFormat
 from lakehand.spi import TableFormat, TableReference
-from lakehand.storage import TooLarge, unpacking
+from lakehand.storage import TooLarge, bounds
 from lakehand.storage import avro as avro_module
 from tests import small_tables
 from tests.formats.iceberg.made import WrittenTable
@@ -167,7 +167,7 @@ def test_a_packed_metadata_file_is_unpacked_up_to_a_limit(
     made: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """583 KB of gzip that unpack to 1.2 GB ate the service's memory."""
-    monkeypatch.setattr(unpacking.gunzip, "__defaults__", (1_000_000,))
+    monkeypatch.setattr(bounds.gunzip, "__defaults__", (1_000_000,))
     bomb = gzip.compress(b'{"a":"' + b"x" * 3_000_000 + b'"}')
     for _ in replaced(made["iceberg"], "metadata/v1.metadata.json", lambda file: file.write_bytes(bomb)):
         with pytest.raises(TooLarge, match=r"v1\.metadata\.json .*\b1000000\b"):

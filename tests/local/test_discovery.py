@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehand.app.recognition import recogniser
+from lakehand.app.locations import recogniser
 from lakehand.domain.errors import LocationRefused, NotFound
 from lakehand.local.discovery import DiscoveredTable, Finder, UnreadableFolder
 from lakehand.local.reader import LocalReader, reader_of

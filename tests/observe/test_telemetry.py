@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from lakehand.app.telemetry import build_telemetry
-from lakehand.app.telemetry_settings import TelemetrySettings
+from lakehand.app.setting_groups import TelemetrySettings
+from lakehand.app.wiring import build_telemetry
 from lakehand.core.loops.telemetry import Telemetry
 from lakehand.domain.notifications import Notification
 from lakehand.domain.operations import Operation, Status

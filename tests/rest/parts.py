@@ -15,10 +15,8 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.routing import BaseRoute, Route
 
-from lakehand.app.bounded_http import bounded_http
-from lakehand.app.certificates import Certificates
-from lakehand.app.connections import Bounds, Connections
-from lakehand.app.tls import HSTS, bounded_https
+from lakehand.app.bounded_http import Bounds, Connections, bounded_http
+from lakehand.app.tls import HSTS, Certificates, bounded_https
 from lakehand.core.intake.commit_events import CommitIntake
 from lakehand.core.intake.notifications import Intake
 from lakehand.core.loops.draining import Drain, DrainService

@@ -19,7 +19,6 @@ from lakehand.storage import (
     Wanted,
     gunzip,
     json_documents,
-    large_json,
     parse_json,
     parse_json_lines,
     put_together,
@@ -136,7 +135,7 @@ def test_what_is_wrong_with_a_large_document_is_an_error_about_its_file(
     case: str, longest: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, kind, text = BROKEN[case]
-    monkeypatch.setattr(large_json, "MOST_CONTAINERS", 150_000 if case == "too many parts" else 10**6)
+    monkeypatch.setattr(json_documents, "MOST_CONTAINERS", 150_000 if case == "too many parts" else 10**6)
     with pytest.raises(kind, match=text):
         parse_json(data, "/t/f")
     assert max(longest, default=0) < BOUND
@@ -146,7 +145,7 @@ def test_a_large_document_that_needs_too_much_memory_ends_the_program_and_not_th
     longest: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as tight:
-        tight.setattr(large_json, "MOST_MEMORY", 40 * 1024**2)
+        tight.setattr(json_documents, "MOST_MEMORY", 40 * 1024**2)
         with pytest.raises(TooLarge, match="/t/f cannot be read"):
             parse_json(b"[" + b"[[]]," * 300_000 + b"0]", "/t/f")
     assert parse_json(b"[" + b"1," * BOUND + b"0]", "/t/f")[-1] == 0, "the next one is read"
@@ -154,9 +153,9 @@ def test_a_large_document_that_needs_too_much_memory_ends_the_program_and_not_th
 
 def test_who_waits_too_long_for_its_turn_is_to_come_back(longest: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Its thread is free meanwhile, and no deadline of a call is missed."""
-    monkeypatch.setattr(large_json, "TURN_TIMEOUT", 0.01)
+    monkeypatch.setattr(json_documents, "TURN_TIMEOUT", 0.01)
     data = b"[" + b"1," * BOUND + b"0]"
-    with large_json.one_at_a_time("/t/other"), pytest.raises(Busy, match="/t/f is large, and another large file"):
+    with json_documents.one_at_a_time("/t/other"), pytest.raises(Busy, match="/t/f is large, and another large file"):
         parse_json(data, "/t/f")
     assert len(parse_json(data, "/t/f")) == BOUND + 1
 
@@ -177,7 +176,7 @@ def test_large_documents_are_parsed_one_at_a_time(longest: list[int], monkeypatc
             running.pop()
 
     monkeypatch.setattr(subprocess, "Popen", Counted)
-    monkeypatch.setattr(large_json, "TURN_TIMEOUT", 600.0)  # on a machine that is busy, too
+    monkeypatch.setattr(json_documents, "TURN_TIMEOUT", 600.0)  # on a machine that is busy, too
     data = b"[" + b"1," * BOUND + b"0]"
     with ThreadPoolExecutor(3) as pool:
         found = list(pool.map(lambda _: len(parse_json(data, "/t/f")), range(3)))

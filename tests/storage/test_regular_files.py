@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lakehand.storage import LocalStorage, TooLarge
-from lakehand.storage.regular import read_regular
+from lakehand.storage.storages import read_regular
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from lakehand.formats.iceberg.table import IcebergFormat
 from lakehand.formats.lance.table import LanceFormat
 from lakehand.formats.paimon.table import PaimonFormat
 from lakehand.spi import TableFormat
-from lakehand.storage.numbered import MOST as MOST_BY_NAME
+from lakehand.storage.storages import MOST_BY_NAME
 from tests.s3_proxy import Proxy, s3_proxy
 from tests.s3_server import s3_server
 from tests.s3_tables import BUCKET, S3Tables, s3_tables

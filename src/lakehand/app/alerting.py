@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 
-from lakehand.app.alert_settings import ReceiverSettings
 from lakehand.app.home import free_share
+from lakehand.app.setting_groups import ReceiverSettings
 from lakehand.app.settings import Settings
 from lakehand.core.loops.alert_sender import AlertSender, Receiver
 from lakehand.core.loops.alerts import AlertMonitor

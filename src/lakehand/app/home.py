@@ -1,20 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The home of an instance: a private folder of this user. Any other is refused, with the command that fixes it."""
+"""The home of an instance: a private folder of this user, with the name of the instance and a lock for one process.
 
+Any other folder is refused, with the command that fixes it.
+"""
+
+import fcntl
 import logging
 import os
+import secrets
 import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
+from typing import IO
 
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
 from lakehand.app.settings import Settings
-from lakehand.domain.errors import Invalid, Unavailable
+from lakehand.domain.errors import Conflict, Invalid, Unavailable
+from lakehand.domain.operations import InstanceId
 from lakehand.storage.private_folders import refuse_open_folder, refuse_open_parents, user_name
 
 log = logging.getLogger(__name__)
@@ -91,3 +99,39 @@ def free_share(home: Path) -> float:
     """How much of the home's file system is free, from 0 to 1."""
     usage = shutil.disk_usage(home)
     return usage.free / usage.total if usage.total else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    id: InstanceId
+    lock: IO[str]  # held while this process is alive
+
+    def release(self) -> None:
+        self.lock.close()
+
+
+def take_identity(home: Path) -> Identity:
+    """The same name after a restart, so that the instance finds its operations. One process per home."""
+    prepare_home(home)
+    lock = open_lock(home)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise Conflict(f"another Lakehand runs with the home {home}: stop it, or use another --home") from None
+    lock.seek(0)
+    name = lock.read().strip() or f"{os.uname().nodename[:40]}-{secrets.token_hex(4)}"
+    lock.seek(0)
+    lock.truncate()
+    lock.write(name + "\n")
+    lock.flush()
+    os.fsync(lock.fileno())
+    return Identity(id=InstanceId(name), lock=lock)
+
+
+def open_lock(home: Path) -> IO[str]:
+    file = home / "instance.lock"
+    try:
+        return file.open("a+")
+    except OSError as error:
+        raise Unavailable(f"{file} cannot be written: {error.strerror}; give --home another folder") from error

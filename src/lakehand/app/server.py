@@ -1,42 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the service in this process: database, loops and the HTTP server, until a signal stops it."""
+"""Runs the service in this process, until a signal stops it: database, loops, and the HTTP and gRPC servers.
 
+The HTTP server has its bounds and its certificate, and announces its address. The gRPC library is loaded only where its
+port is set: it takes time and memory.
+"""
+
+import json
 import logging
+import os
 import platform
 import signal
 import socket
 import sys
-from collections.abc import Callable
-from contextlib import nullcontext
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+import uvicorn
+
 import lakehand
 from lakehand.app import wiring
-from lakehand.app.certificates import Certificates
+from lakehand.app.bounded_http import Bounds, Connections, bounded_http, fitting
 from lakehand.app.home import owner_only_files
-from lakehand.app.http_server import BACKLOG, AnnouncedServer, http_config, open_certificates
-from lakehand.app.rpc_server import listen_for_rpc, rpc_context
 from lakehand.app.settings import Settings
+from lakehand.app.tls import HSTS, Certificates, bounded_https
 from lakehand.app.wiring import Service
 from lakehand.core.services.table_settings import effective_settings
 from lakehand.domain.errors import Invalid, Unavailable
 from lakehand.observe import logs
-from lakehand.rest import ApiContext, Security, ServiceInfo
+from lakehand.rest import ApiContext, Security, ServiceInfo, build_app
 from lakehand.rest.hosts import Hosts
 from lakehand.rest.refusals import Refusals
-from lakehand.web import LiveFeed, NoDiscovery, PageContext, TableDiscovery
+from lakehand.web import LiveFeed, NoDiscovery, PageContext, TableDiscovery, build_pages
 
 if TYPE_CHECKING:
-    from lakehand.rpc import RpcServer
+    from lakehand.rpc import RpcContext, RpcServer
 
 log = logging.getLogger(__name__)
 # Seconds that a busy thread keeps others waiting. The intake waits for it at each call into the database.
 SWITCH_INTERVAL = 0.001
 # Bytes of an answer that the system takes for a client. By itself it takes megabytes, also if the client reads nothing.
 SEND_BUFFER = 128 * 1024
+BACKLOG = 2048
+GRACE = 5  # seconds for requests in flight when the service ends
 
 Discovery = Callable[[Service], TableDiscovery]  # how tables are found for the dashboard's first page
 
@@ -223,3 +234,133 @@ class Signals:
 
     def __exit__(self, *_error: object) -> None:
         self._is_handled = False
+
+
+def open_certificates(settings: Settings) -> Certificates | None:
+    """None for plain HTTP."""
+    if settings.tls_certificate is None or settings.tls_key is None:
+        return None
+    return Certificates(settings.tls_certificate, settings.tls_key)
+
+
+def http_config(
+    context: ApiContext,
+    settings: Settings,
+    pages: PageContext | None = None,
+    certificates: Certificates | None = None,
+) -> uvicorn.Config:
+    bounds = Bounds(total=settings.max_connections, per_client=settings.max_connections_per_client)
+    http = bounded_http(Connections(fitting(bounds), context.refusals))
+    return uvicorn.Config(
+        build_app(context, build_pages(pages) if pages else None),
+        host=settings.host,
+        loop="uvloop",
+        http=bounded_https(http, certificates) if certificates else http,
+        headers=[HSTS] if certificates else [],
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=settings.trusted_proxies,
+        timeout_graceful_shutdown=GRACE,
+        backlog=BACKLOG,
+    )
+
+
+class AnnouncedServer(uvicorn.Server):
+    """Announces its address when it is ready: a line for people, a file for programs."""
+
+    def __init__(
+        self, config: uvicorn.Config, home: Path, pages: PageContext | None = None, *, scheme: str = "http",
+        rpc: "RpcServer | None" = None, finish_work: Callable[[], None] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(config)
+        self.finish_work = finish_work
+        self.home = home
+        self.scheme = scheme
+        self.pages = pages
+        self.rpc = rpc
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """The first SIGTERM lets work finish while requests are answered. Any signal after it stops at once."""
+        finish_work, self.finish_work = self.finish_work, None
+        if sig == signal.SIGTERM and finish_work is not None and not self.should_exit:
+            threading.Thread(target=self.exit_after, args=(finish_work,), name="finish-work", daemon=True).start()
+        else:
+            super().handle_exit(sig, frame)
+
+    def exit_after(self, finish_work: Callable[[], None]) -> None:
+        try:
+            finish_work()
+        finally:
+            self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self.pages:
+            self.pages.feed.close()
+        if self.rpc:
+            self.rpc.begin_stop()
+        await super().shutdown(sockets)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started and sockets:
+            url = f"{self.scheme}://{authority_of(sockets[0])}"
+            announce(url, self.home, self.rpc.address if self.rpc else None)
+
+
+def authority_of(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+    return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
+
+
+def announce(url: str, home: Path, grpc: str | None = None) -> None:
+    fresh = home / "address.json.new"
+    where = {"url": url, "pid": os.getpid()} | ({"grpc": grpc} if grpc else {})
+    fresh.write_text(json.dumps(where) + "\n", encoding="utf-8")
+    fresh.replace(home / "address.json")
+    sys.stdout.write(f"lakehand is ready on {url}{f', gRPC on {grpc}' if grpc else ''}\n")
+    sys.stdout.flush()
+
+
+@contextmanager
+def listen_for_rpc(settings: Settings, certificates: Certificates | None = None) -> "Iterator[RpcServer | None]":
+    """Take the port first, so that a second start fails at once."""
+    if settings.grpc_port is None:
+        yield None
+        return
+    from lakehand.rpc import RpcBounds, RpcServer
+
+    bounds = RpcBounds(max_message=settings.max_body, max_connections=settings.max_connections)
+    server = RpcServer(settings.host, settings.grpc_port, bounds, certificates)
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def rpc_context(service: Service) -> "RpcContext":
+    from lakehand.rpc import RpcContext, VersionInfo
+
+    about = VersionInfo(version=lakehand.__version__, instance=service.identity.id, python=platform.python_version())
+    return RpcContext(
+        store=service.store,
+        tables=service.tables,
+        operations=service.operations,
+        explainer=service.explainer,
+        health=service.health,
+        catalogs=service.catalogs,
+        fleet=service.fleet,
+        alerts=service.alerting.service,
+        access=service.access,
+        requests=service.requests,
+        rules=service.intake.rules,
+        plugins=service.plugin_reports,
+        settings_of=partial(effective_settings, service.plugins),
+        readiness=service.readiness,
+        about=about,
+        metrics=service.metrics.rpc,
+    )

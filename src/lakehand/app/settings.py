@@ -12,14 +12,19 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretStr, ValidationError, ValidationInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
 
-from lakehand.app.alert_settings import AlertSettings, read_alerts
 from lakehand.app.config_file import ConfigChoice, choose_config, exposed_secrets, merged, read_config
-from lakehand.app.oidc_settings import OidcSettings, read_oidc
 from lakehand.app.plugins import EVERY, PluginConfig
 from lakehand.app.secrets import check_writer_secret, checked_tokens, read_tokens
+from lakehand.app.setting_groups import (
+    AlertSettings,
+    OidcSettings,
+    StorageSettings,
+    TelemetrySettings,
+    is_in_s3,
+    read_alerts,
+    read_oidc,
+)
 from lakehand.app.setting_types import Duration, Texts, Words, setting
-from lakehand.app.storage_settings import StorageSettings, is_in_s3
-from lakehand.app.telemetry_settings import TelemetrySettings
 from lakehand.core.plugins.registry import Plugins
 from lakehand.core.services.catalogs import ServedCatalog
 from lakehand.domain.actions import actions

@@ -4,23 +4,22 @@
 import gc
 import logging
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+import secrets
+import ssl
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from random import random
 from typing import Any
 
 import lakehand
 from lakehand.app.alerting import Alerting
-from lakehand.app.boundaries import boundaries
-from lakehand.app.home import own_paths, prepare_database_file
-from lakehand.app.identity import Identity, SystemIdSource, take_identity
-from lakehand.app.path_guard import PathResolver, keep_apart, path_guard, warehouses_of
+from lakehand.app.home import Identity, own_paths, prepare_database_file, take_identity
+from lakehand.app.locations import PathResolver, boundaries, keep_apart, path_guard, recogniser, warehouses_of
 from lakehand.app.plugins import EVERY, PluginConfig, load, storage_properties
-from lakehand.app.recognition import recogniser
+from lakehand.app.setting_groups import OidcSettings, TelemetrySettings
 from lakehand.app.settings import Settings
-from lakehand.app.telemetry import build_telemetry
-from lakehand.app.verifier import build_verifier
 from lakehand.core.cpu_share import CpuShare
 from lakehand.core.intake.commit_events import CommitIntake
 from lakehand.core.intake.notifications import Intake, IntakeCache
@@ -34,12 +33,13 @@ from lakehand.core.loops.loop import Loop
 from lakehand.core.loops.monitor import Monitor
 from lakehand.core.loops.prober import Prober
 from lakehand.core.loops.rescuer import Rescuer
+from lakehand.core.loops.telemetry import RunSink, Telemetry
 from lakehand.core.plugins.health_reader import HealthReader
 from lakehand.core.plugins.pools import WorkerPools
 from lakehand.core.plugins.recovery import Recovery
 from lakehand.core.plugins.registry import Plugins
 from lakehand.core.plugins.runtimes import Runtimes
-from lakehand.core.ports import PluginReport, Store
+from lakehand.core.ports import NoVerifier, PluginReport, Store, TokenVerifier
 from lakehand.core.rate_limits import RateLimiter
 from lakehand.core.services.access import AccessService
 from lakehand.core.services.audit_trail import AuditTrail
@@ -50,7 +50,10 @@ from lakehand.core.services.health import HealthService
 from lakehand.core.services.operations import OperationService
 from lakehand.core.services.requests import Requests
 from lakehand.core.services.tables import TableService
+from lakehand.domain.access import RESERVED, Role
+from lakehand.domain.errors import Invalid
 from lakehand.domain.instances import InstanceState
+from lakehand.domain.operations import Handle, Operation
 from lakehand.formats.hudi.notifications import HudiNotifications
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.spi.engines import EngineContext
@@ -72,6 +75,7 @@ CLOSE_TIMEOUT = 10.0  # seconds for the calls that are under way when the servic
 CACHE_TIME = timedelta(seconds=1)  # of known tables and the database's time in the intake
 CLAIMING = ("coordinator", "dispatcher", "prober", "monitor", "rescuer", "alert-sender", "catalogs")
 HUDI_NOTIFICATIONS = HudiNotifications()
+TELEMETRY_ADVICE = "install it with: pip install 'lakehand[telemetry]'"
 
 
 class Service:
@@ -364,3 +368,83 @@ def engine_context(settings: Settings, umask: int | None) -> Callable[[str, tupl
         )  # fmt: skip
 
     return context
+
+
+class SystemIdSource:
+    """Fresh handles, and random numbers for jitter."""
+
+    def handle(self, operation: Operation) -> Handle:
+        return Handle(f"op-{operation.id}-{operation.run_times + 1}-{secrets.token_hex(4)}")
+
+    def random(self) -> float:
+        return random()
+
+
+def build_telemetry(settings: TelemetrySettings, store: Store, instance: str) -> Telemetry:
+    return Telemetry(store, list(sinks(settings, store, instance)))
+
+
+def sinks(settings: TelemetrySettings, store: Store, instance: str) -> Iterator[RunSink]:
+    """The libraries are imported only where they are wanted."""
+    timeout = settings.timeout.total_seconds()
+    if settings.otlp_endpoint:
+        try:
+            from lakehand.observe.traces import TraceSink
+        except ImportError as error:
+            raise Invalid(
+                f"telemetry.otlp_endpoint is set, but OpenTelemetry is missing ({error}): {TELEMETRY_ADVICE}"
+            ) from error
+        about = {"service.version": lakehand.__version__, "service.instance.id": instance}
+        headers = {name: secret.get_secret_value() for name, secret in settings.otlp_headers.items()}
+        yield TraceSink(settings.otlp_endpoint, headers=headers, timeout=timeout, about=about, now=store.clock.estimate)
+    if settings.openlineage_url:
+        try:
+            from lakehand.observe.lineage import LineageSink
+        except ImportError as error:
+            raise Invalid(
+                f"telemetry.openlineage_url is set, but OpenLineage is missing ({error}): {TELEMETRY_ADVICE}"
+            ) from error
+        key = settings.openlineage_api_key.get_secret_value() if settings.openlineage_api_key else ""
+        yield LineageSink(
+            settings.openlineage_url, namespace=settings.namespace, api_key=key, timeout=timeout,
+            now=store.clock.estimate,
+        )  # fmt: skip
+
+
+def build_verifier(settings: Settings) -> TokenVerifier:
+    """It begins to read the issuer's keys at once, and does not wait for them."""
+    return build_oidc(settings.oidc) if settings.oidc.issuer else NoVerifier()
+
+
+def build_oidc(oidc: OidcSettings) -> TokenVerifier:
+    from lakehand.oidc import ClaimRules, Documents, Issuer, IssuerKeys, OidcVerifier
+
+    assert oidc.issuer is not None
+    documents = Documents(verify=trusted(oidc.ca_file) if oidc.ca_file else None)
+    keys = IssuerKeys(Issuer(url=oidc.issuer, documents=documents, jwks_url=oidc.jwks_url or "").read_keys)
+    keys.read_again()
+    rules = ClaimRules(
+        roles={value: Role(role) for value, role in oidc.roles.items()},
+        roles_claim=oidc.roles_claim,
+        name_claim=oidc.name_claim or "",
+        owner_claim=oidc.owner_claim or "",
+        default_role=Role(oidc.default_role) if oidc.default_role else None,
+        reserved=RESERVED,
+    )
+    return OidcVerifier(
+        issuer=oidc.issuer,
+        audience=tuple(oidc.audience),
+        algorithms=frozenset(oidc.algorithms),
+        keys=keys,
+        rules=rules,
+    )
+
+
+def trusted(file: Path) -> ssl.SSLContext:
+    """Trusts what these CAs have signed, and nothing else."""
+    try:
+        return ssl.create_default_context(cafile=file)
+    except OSError as error:  # also if there is no certificate in it
+        raise Invalid(
+            f"oidc.ca_file: {file} cannot be used ({error.strerror or error}): it must hold certificates in PEM"
+        ) from None

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from lakehand.app.home import own_paths, prepare_home
-from lakehand.app.path_guard import keep_apart, warehouses_of
+from lakehand.app.locations import keep_apart, warehouses_of
 from lakehand.app.plugins import load as load_plugins
 from lakehand.app.plugins import storage_properties
 from lakehand.app.settings import Settings

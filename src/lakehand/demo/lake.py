@@ -14,11 +14,10 @@ from typing import Any
 
 import httpx
 
-from lakehand.app.storage_settings import StorageSettings
+from lakehand.app.setting_groups import StorageSettings
 from lakehand.demo.service import DemoFailed, wait_or_kill
 from lakehand.domain.errors import Invalid
-from lakehand.engines.spark.command import FORMATS, catalog_properties
-from lakehand.engines.spark.object_stores import storage_properties
+from lakehand.engines.spark.command import FORMATS, catalog_properties, storage_properties
 from lakehand.spi import Catalog, EngineContext, Format, TableReference
 from lakehand.storage.object_stores import lance_options
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from lakehand.app import settings as settings_file
 from lakehand.app import wiring
 from lakehand.app.home import own_paths, owner_only_files, prepare_home
-from lakehand.app.path_guard import refuse_own
+from lakehand.app.locations import refuse_own
 from lakehand.app.settings import Settings
 from lakehand.app.wiring import Service
 from lakehand.domain.actions import Action

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bearer tokens of an OpenID Connect issuer: its keys, the checks of a token, and what its claims mean here."""
 
-from lakehand.oidc.claims import ClaimRules
-from lakehand.oidc.documents import Documents
-from lakehand.oidc.issuer import Issuer
-from lakehand.oidc.keys import ALGORITHMS, IssuerKeys
-from lakehand.oidc.verifier import OidcVerifier, looks_like_jwt
+from lakehand.oidc.keys import ALGORITHMS, Documents, Issuer, IssuerKeys
+from lakehand.oidc.verifier import ClaimRules, OidcVerifier, looks_like_jwt
 
 __all__ = ["ALGORITHMS", "ClaimRules", "Documents", "Issuer", "IssuerKeys", "OidcVerifier", "looks_like_jwt"]

@@ -1,19 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The public keys of an issuer: kept, and read again when they are old or a token names an unknown one."""
+"""The public keys of an issuer: where it publishes them, how they are read within bounds, and how long they are kept.
 
+They are read again when they are old, or when a token names an unknown one.
+"""
+
+import ipaddress
+import json
 import logging
+import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
+import httpx
 from jwt import PyJWK
 from jwt.exceptions import PyJWTError
 
 from lakehand.domain.errors import LakehandError, Unavailable
 
 log = logging.getLogger(__name__)
+STEP_TIMEOUT = 5.0  # seconds to connect, and to wait for each part of an answer
+LONGEST_TIME = 10.0  # seconds for a whole answer
+LARGEST = 512 * 1024  # bytes
+DISCOVERY = "/.well-known/openid-configuration"
 # Algorithm → type of its keys. All have a public key: with a shared secret, whoever verifies could also sign.
 ALGORITHMS = {
     "RS256": "RSA", "RS384": "RSA", "RS512": "RSA", "PS256": "RSA", "PS384": "RSA", "PS512": "RSA",
@@ -23,6 +35,85 @@ PAUSE = 30.0  # seconds between two readings, at least
 FRESH = 600.0  # seconds until keys are read again in the background
 LONGEST_WAIT = 12.0  # seconds that a token with an unknown key waits for a reading
 MOST_KEYS = 100
+
+
+class Documents:
+    """Follows no redirect, and uses the proxy of the environment."""
+
+    def __init__(
+        self, *, verify: ssl.SSLContext | None = None, step: float = STEP_TIMEOUT, longest: float = LONGEST_TIME
+    ) -> None:
+        self._http = httpx.Client(timeout=step, follow_redirects=False, verify=verify or ssl.create_default_context())
+        self._longest = longest
+
+    def read(self, url: str) -> dict[str, Any]:
+        """Raises Unavailable with the reason."""
+        try:
+            document = json.loads(self._content(url))
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise Unavailable(f"{url} cannot be read: {str(error) or type(error).__name__}") from None
+        except (ValueError, RecursionError):
+            raise Unavailable(f"{url} did not answer with JSON") from None
+        if not isinstance(document, dict):
+            raise Unavailable(f"{url} did not answer with a JSON object")
+        return document
+
+    def _content(self, url: str) -> bytes:
+        deadline, content = time.monotonic() + self._longest, b""
+        # Not compressed: a small answer could become a large one.
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+        with self._http.stream("GET", url, headers=headers) as answer:
+            if answer.status_code != 200:
+                raise Unavailable(f"{url} answered {answer.status_code}")
+            for part in answer.iter_raw():
+                content += part
+                if len(content) > LARGEST:
+                    raise Unavailable(f"the answer of {url} is larger than {LARGEST} bytes")
+                if time.monotonic() > deadline:
+                    raise Unavailable(f"{url} did not answer within {self._longest:.0f} s")
+        return content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Issuer:
+    url: str  # exactly as its tokens name it
+    documents: Documents
+    jwks_url: str = ""  # empty: the issuer's own configuration names it
+
+    def read_keys(self) -> Sequence[Any]:
+        """Its JSON web keys, unchecked. Raises Unavailable with the reason."""
+        url = self.jwks_url or self.find_jwks_url()
+        keys = self.documents.read(url).get("keys")
+        if not isinstance(keys, list):
+            raise Unavailable(f"{url} names no keys")
+        return keys
+
+    def find_jwks_url(self) -> str:
+        address = self.url.rstrip("/") + DISCOVERY
+        found = self.documents.read(address)
+        if found.get("issuer") != self.url:
+            raise Unavailable(f"{address} is of another issuer: the setting must be spelled exactly as it is there")
+        url = found.get("jwks_uri")
+        if not isinstance(url, str) or not is_safe(url):
+            raise Unavailable(f"{address} names no jwks_uri with https")
+        return url
+
+
+def is_safe(url: str) -> bool:
+    """True for https, and for http on this machine: keys that somebody may exchange on their way prove nothing."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        return False
+    return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host)))
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,14 +3,19 @@
 
 from lakehand.storage.avro import checked_avro, read_records
 from lakehand.storage.boundaries import WITHIN, OutsideWarehouses, ReadBoundary
-from lakehand.storage.bounds import LARGEST, MOST_UNPACKED, SMALL, TooLarge
+from lakehand.storage.bounds import LARGEST, MOST_UNPACKED, SMALL, TooLarge, gunzip
 from lakehand.storage.hive_metastore import tables_in_metastore
 from lakehand.storage.jdbc import database_address, open_database, select_rows
-from lakehand.storage.json_documents import parse_json, parse_json_lines
-from lakehand.storage.large_json import IN_PROCESS, Piece, Wanted, put_together, read_large
-from lakehand.storage.numbered import newest_after
-from lakehand.storage.storages import ABSENT, ArrowStorage, Entry, LocalStorage, Storage, Storages
-from lakehand.storage.unpacking import gunzip
+from lakehand.storage.json_documents import (
+    IN_PROCESS,
+    Piece,
+    Wanted,
+    parse_json,
+    parse_json_lines,
+    put_together,
+    read_large,
+)
+from lakehand.storage.storages import ABSENT, ArrowStorage, Entry, LocalStorage, Storage, Storages, newest_after
 
 __all__ = [
     "ABSENT",

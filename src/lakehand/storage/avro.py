@@ -11,9 +11,8 @@ from functools import lru_cache
 from io import BytesIO
 from typing import Any, NamedTuple
 
-from lakehand.storage.bounds import MOST_RECORDS, MOST_UNPACKED, TooLarge, refuse_bombs
+from lakehand.storage.bounds import CODECS, MOST_RECORDS, MOST_UNPACKED, TooLarge, refuse_bombs
 from lakehand.storage.json_documents import parse_json
-from lakehand.storage.unpacking import CODECS
 
 DEEPEST = 64
 LONGEST = 256 * 1024  # bytes of a schema

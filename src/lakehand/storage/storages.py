@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading files where a table lives: the operating system's own calls on this machine, pyarrow everywhere else."""
+"""Reading files where a table lives: the operating system's own calls on this machine, pyarrow everywhere else.
 
+On this machine regular files only: pipes, devices and links are refused, and never waited for.
+"""
+
+import errno
 import os
+import stat
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from stat import S_IFMT
@@ -15,14 +20,62 @@ from urllib.parse import urlencode, urlsplit
 
 from lakehand.domain.errors import Invalid
 from lakehand.storage.boundaries import ALIASES, WITHIN, ReadBoundary, check_path
-from lakehand.storage.bounds import LARGEST, refuse_giants
+from lakehand.storage.bounds import LARGEST, TooLarge, refuse_giants
 from lakehand.storage.object_stores import ATTEMPTS, S3, SECONDS_TO_ANSWER, SECONDS_TO_CONNECT, S3Options, s3_options
-from lakehand.storage.regular import KINDS, open_regular, read_regular
 
+FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+KINDS = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFLNK: "a link",
+}
 MODIFIED = "Last-Modified"
 NO_ROOM = "Failed to flush response stream"  # what pyarrow says of an answer that is longer than the file
 PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)  # seconds
 ABSENT = "absent"  # the sign of a file that is not there
+MOST_BY_NAME = 4  # versions that are asked for one by one; after more a listing is cheaper
+
+
+def open_regular(path: str) -> tuple[int, int]:
+    """A descriptor, and the size of the file. O_NONBLOCK: opening a pipe must not wait for someone to write to it."""
+    try:
+        descriptor = os.open(path, FLAGS)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            raise odd(path, kind_of(path)) from error
+        raise
+    found = os.fstat(descriptor)
+    if stat.S_ISREG(found.st_mode):
+        return descriptor, found.st_size
+    os.close(descriptor)
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    raise odd(path, KINDS.get(stat.S_IFMT(found.st_mode), "no file"))
+
+
+def read_regular(path: str, limit: int) -> bytes:
+    """The whole file, unless it has more bytes than the limit: before it is read, or because it grows meanwhile."""
+    descriptor, size = open_regular(path)
+    try:
+        refuse_giants(path, size, limit)
+        content = os.read(descriptor, size + 1)
+        while more := os.read(descriptor, limit + 1 - len(content) if len(content) <= limit else 1):
+            content += more
+            if len(content) > limit:
+                raise TooLarge(f"{path} grows while it is read; more than {limit} bytes are not read")
+        return content
+    finally:
+        os.close(descriptor)
+
+
+def kind_of(path: str) -> str:
+    return KINDS.get(stat.S_IFMT(os.lstat(path).st_mode), "behind too many links")
+
+
+def odd(path: str, kind: str) -> OSError:
+    return OSError(f"{path} is {kind}; Lakehand reads regular files only, and follows no link below a table")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -359,3 +412,21 @@ def scan(folder: str) -> "list[os.DirEntry[str]]":
             return list(found)
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+def newest_after(storage: Storage, path_of: Callable[[int], str], known: int) -> tuple[int, str] | None:
+    """The newest version and its sign, where ``known`` was the newest; None: only a listing tells.
+
+    Two requests if nothing was committed since, or one version. On S3 a HEAD costs a twelfth of a listing, and a
+    listing of many versions takes several requests.
+    """
+    found = storage.sign(path_of(known + 1))
+    if found == ABSENT:
+        own = storage.sign(path_of(known))
+        return None if own == ABSENT else (known, own)
+    for version in range(known + 2, known + 2 + MOST_BY_NAME):
+        following = storage.sign(path_of(version))
+        if following == ABSENT:
+            return version - 1, found
+        found = following
+    return None

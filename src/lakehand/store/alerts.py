@@ -14,17 +14,27 @@ from uuid import uuid4
 from sqlalchemy import Connection, Row, and_, bindparam, delete, exists, func, insert, or_, select, update
 
 from lakehand.core.ports import AlertsChanged, LostLease, Page, TableTrouble, Troubles
-from lakehand.domain.alerts import Alert, AlertChanges, AlertId, AlertMessage, AlertRules, Cause, MessageKind, Severity
+from lakehand.domain.alerts import (
+    Alert,
+    AlertChanges,
+    AlertId,
+    AlertKind,
+    AlertMessage,
+    AlertRules,
+    Cause,
+    MessageId,
+    MessageKind,
+    Severity,
+)
 from lakehand.domain.errors import NotFound
 from lakehand.domain.events import Event
-from lakehand.domain.operations import InstanceId, OperationId, Status
+from lakehand.domain.operations import InstanceId, LeaseToken, OperationId, Status
 from lakehand.domain.tables import TableId
-from lakehand.store.alert_rows import key_of, new_row, summary_key, texts_of, to_alert, to_cause, to_message
 from lakehand.store.clock import millis_or_none, span_to_millis, to_millis, to_time
 from lakehand.store.database import Database
 from lakehand.store.dialects import insert_missing, upsert
 from lakehand.store.documents import storable_text, to_failure
-from lakehand.store.events import EventWriter
+from lakehand.store.events import EventWriter, shorten
 from lakehand.store.operation_queries import IS_SERVED
 from lakehand.store.paging import read_page
 from lakehand.store.schema import Millis, Number, alert, alert_message, event, operation, schedule, tbl
@@ -108,6 +118,57 @@ WON = select(alert_message).where(m.lease_token == bindparam("token")).order_by(
 NO_LEASE = {"lease_holder": None, "lease_token": None, "lease_until": None}
 UNSENT = timedelta(days=3)  # messages are sent for so long; then nobody claims them any more
 IS_OPEN = a.open_key.is_not(None)
+
+
+def key_of(cause: Cause) -> str:
+    return shorten(cause.key) or ""
+
+
+def texts_of(cause: Cause) -> dict[str, Any]:
+    """What may differ when it happens again."""
+    return {
+        "title": storable_text(cause.title), "message": storable_text(cause.message),
+        "occurrence": cause.occurrence[:250], "operation_id": cause.operation,
+    }  # fmt: skip
+
+
+def new_row(cause: Cause, rules: AlertRules, *, token: str, now: datetime) -> dict[str, Any]:
+    at = to_millis(now)
+    return texts_of(cause) | {
+        "cause_key": key_of(cause), "open_key": key_of(cause), "open_token": token, "instance": cause.instance,
+        "kind": cause.kind.value, "severity": cause.severity.value, "owner": cause.owner, "queue": cause.queue,
+        "format": cause.format, "tbl_id": cause.table, "times": 1, "open_time": at, "seen_time": at,
+        "remind_time": to_millis(now + rules.reminder),
+    }  # fmt: skip
+
+
+def to_cause(row: Row[Any]) -> Cause:
+    return Cause(
+        key=row.cause_key, kind=AlertKind(row.kind), title=row.title, message=row.message, occurrence=row.occurrence,
+        table=row.tbl_id, operation=row.operation_id, owner=row.owner, queue=row.queue, format=row.format,
+        instance=row.instance,
+    )  # fmt: skip
+
+
+def to_alert(row: Row[Any]) -> Alert:
+    return Alert(
+        id=AlertId(row.alert_id), cause=to_cause(row), opened_at=to_time(row.open_time),
+        last_seen=to_time(row.seen_time), resolved_at=to_time(row.resolve_time), count=row.times,
+        silenced_until=to_time(row.silence_time), remind_at=to_time(row.remind_time),
+    )  # fmt: skip
+
+
+def to_message(row: Row[Any], alert: Alert | None) -> AlertMessage:
+    severity = alert.cause.severity if alert else Severity(row.summary_key.rpartition(":")[2])
+    return AlertMessage(
+        id=MessageId(row.message_id), receiver=row.receiver, kind=MessageKind(row.kind), alert=alert, more=row.more,
+        created_at=to_time(row.create_time), attempts=row.attempts, token=LeaseToken(row.lease_token),
+        severity=severity,
+    )  # fmt: skip
+
+
+def summary_key(receiver: str, minute: int, severity: Severity) -> str:
+    return f"{receiver}:{minute}:{severity}"
 
 
 @dataclass(frozen=True, kw_only=True)

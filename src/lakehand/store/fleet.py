@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fleet in SQL: states and totals of all tables, lists of them, what needs a person, and all that over time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, delete, func, or_, select
 
 from lakehand.core.ports import TableFilter
+from lakehand.domain.actions import Action
 from lakehand.domain.fleet import (
     ATTENTION,
     FleetChoices,
@@ -18,20 +19,24 @@ from lakehand.domain.fleet import (
     FleetSummary,
     FleetTable,
     FleetTables,
+    FleetTotals,
     FleetTrend,
     OperationCounts,
     TableSort,
     TableState,
 )
+from lakehand.domain.operations import OperationId
+from lakehand.domain.texts import first_sentence
 from lakehand.store.clock import span_to_millis, to_millis, to_time
 from lakehand.store.database import Database
 from lakehand.store.dialects import insert_missing
-from lakehand.store.fleet_rows import NUMBERS, last_reasons, to_failed, to_fleet_table, to_totals, to_unreadable
+from lakehand.store.documents import to_failure
 from lakehand.store.operation_queries import LIVE_WORDS
 from lakehand.store.schema import Millis, fleet_point, operation, operation_hour, schedule, tbl
-from lakehand.store.table_states import STATE
-from lakehand.store.tables import REGISTERED, chunks, conditions
+from lakehand.store.table_rows import to_table
+from lakehand.store.tables import REGISTERED, STATE, chunks, conditions
 
+NUMBERS = ("files", "small_files", "bytes", "small_bytes")
 c = tbl.c
 SUMS = [func.count(), *(func.coalesce(func.sum(c[name]), 0) for name in NUMBERS)]
 SORTS: Mapping[TableSort, Sequence[ColumnElement[Any]]] = {
@@ -55,6 +60,58 @@ FAILED = (
     .join(operation, operation.c.operation_id == schedule.c.failed_operation, isouter=True)
     .where(IS_SERVED, c.problem.is_(None), schedule.c.failed_operation > 0)
 )  # fmt: skip
+
+
+def to_totals(row: Sequence[Any]) -> FleetTotals:
+    """From the number of tables and the sums of NUMBERS."""
+    tables, files, small_files, size, small_size = (int(value) for value in row)
+    return FleetTotals(tables=tables, files=files, small_files=small_files, bytes=size, small_bytes=small_size)
+
+
+def to_fleet_table(row: Row[Any], reason: tuple[str, int | None]) -> FleetTable:
+    """From a row of ``tbl`` with its state, and its last reason with the time of that decision."""
+    why, decided = (row.problem, row.problem_time) if row.problem else reason
+    return FleetTable(
+        table=to_table(row),
+        state=ATTENTION[row.state],
+        reason=why,
+        decided_at=to_time(decided),
+        problem=row.problem or "",
+        problem_since=to_time(row.problem_time),
+        health_at=to_time(row.health_time),
+        **{name: getattr(row, name) for name in NUMBERS},
+    )
+
+
+def last_reasons(schedules: Iterable[Row[Any]]) -> Mapping[int, tuple[str, int | None]]:
+    """Per table, the reason of an action that failed for good, else of the last evaluated, and when it was decided."""
+    ranked = sorted(schedules, key=lambda row: (row.failed_operation is not None, row.last_look or 0))
+    return {row.tbl_id: (row.last_reason, row.last_decision) for row in ranked}
+
+
+def to_failed(row: Row[Any]) -> FleetProblem:
+    """The operation itself may be gone with the history."""
+    failure = to_failure(row.failure)
+    why = failure.message if failure else row.failed_reason or row.last_reason
+    return FleetProblem(
+        table=to_table(row),
+        state=TableState.FAILED,
+        reason=first_sentence(why),
+        since=to_time(row.finish_time),
+        action=Action(row.failed_action),
+        operation=OperationId(row.failed_operation),
+    )
+
+
+def to_unreadable(row: Row[Any]) -> FleetProblem:
+    return FleetProblem(
+        table=to_table(row),
+        state=TableState.UNREADABLE,
+        reason=first_sentence(row.problem),
+        since=to_time(row.problem_time),
+    )
+
+
 NEWEST = {
     to_failed: FAILED.order_by(func.coalesce(operation.c.finish_time, 0).desc(), c.id),
     to_unreadable: UNREADABLE.order_by(func.coalesce(c.problem_time, 0).desc(), c.id),

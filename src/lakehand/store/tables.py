@@ -1,27 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables in SQL. A removed table keeps its row, id and history, and loses its name and schedules."""
+"""Tables in SQL, their states as an expression, and what factories remember of each, written by compare-and-set.
+
+A removed table keeps its row, id and history, and loses its name and schedules.
+"""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, delete, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    bindparam,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    true,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from lakehand.core.ports import Page, TableFilter
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, NotFound
+from lakehand.domain.fleet import ATTENTION, TableState
 from lakehand.domain.locations import folders_above, path_key
+from lakehand.domain.operations import Status
 from lakehand.domain.tables import Table, TableChanges, TableId, TableSpec
 from lakehand.store.clock import to_millis
 from lakehand.store.compiled_statements import ListStatement
 from lakehand.store.database import Database
 from lakehand.store.dialects import insert_missing
+from lakehand.store.documents import storable_text
+from lakehand.store.operation_queries import LIVE_WORDS
 from lakehand.store.paging import read_page
-from lakehand.store.schema import Digest, Id, Key, PathKey, schedule, tbl
+from lakehand.store.schema import Digest, Id, Key, PathKey, operation, schedule, table_state, tbl
 from lakehand.store.table_rows import changed_row, key_of, new_row, revived_row, schedule_rows, split_actions, to_table
-from lakehand.store.table_states import has_state, matches
 
 T = TypeVar("T")
 SAME = ("db_name", "table_name", "owner", "queue", "format", "catalog")
@@ -53,6 +75,28 @@ OVERLAPPING = ListStatement(
         .limit(MOST_OVERLAPPING)
     ),
     [PathKey],
+)
+
+c = tbl.c
+
+# Sets instead of a subquery per table: each is read once, by an index, and is small.
+HAS_FAILED = c.id.in_(select(schedule.c.tbl_id).where(schedule.c.failed_operation > 0))
+IS_WORKING = c.id.in_(select(operation.c.tbl_id).where(operation.c.status.in_(LIVE_WORDS)))
+NEEDS_WORK = c.id.in_(select(operation.c.tbl_id).where(operation.c.status == Status.PENDING.value))
+WAS_EVALUATED = exists().where(schedule.c.tbl_id == c.id, schedule.c.last_look.is_not(None))
+
+CONDITIONS: dict[TableState, ColumnElement[bool]] = {
+    TableState.PAUSED: c.paused.is_(True),
+    TableState.UNREADABLE: c.problem.is_not(None),
+    TableState.FAILED: HAS_FAILED,
+    TableState.WORKING: IS_WORKING,
+    TableState.NEEDS_WORK: NEEDS_WORK,
+    TableState.NEW: and_(c.health_time.is_(None), ~WAS_EVALUATED),
+}
+# The position in ATTENTION: what a person wants to see first has the smallest number.
+STATE: ColumnElement[int] = case(
+    *((CONDITIONS[state], literal(ATTENTION.index(state))) for state in TableState if state in CONDITIONS),
+    else_=literal(ATTENTION.index(TableState.HEALTHY)),
 )
 
 
@@ -206,3 +250,39 @@ def conditions(filter: TableFilter) -> Sequence[ColumnElement[bool]]:
 def chunks(values: Sequence[T]) -> Iterator[Sequence[T]]:
     for start in range(0, len(values), CHUNK):
         yield values[start : start + CHUNK]
+
+
+def has_state(state: TableState) -> ColumnElement[bool]:
+    """Its condition, and none of those that count before it: the database begins with the smallest set."""
+    order = list(TableState)
+    before = [~CONDITIONS[one] for one in order[: order.index(state)]]
+    return and_(CONDITIONS.get(state, true()), *before)
+
+
+def matches(search: str) -> ColumnElement[bool]:
+    part = storable_text(search).lower()
+    name = func.lower(c.db_name + "." + c.table_name)
+    return or_(name.contains(part, autoescape=True), func.lower(c.base_path).contains(part, autoescape=True))
+
+
+@dataclass(frozen=True, slots=True)
+class SqlStates:
+    database: Database
+
+    def get(self, table: TableId, factory: str, key: str) -> str | None:
+        query = select(table_state.c.value).where(is_named(table, factory, key))
+        return self.database.read(lambda tx: tx.execute(query).scalar_one_or_none())
+
+    def put(self, table: TableId, factory: str, key: str, value: str, *, seen: str | None) -> bool:
+        first = insert(table_state).values(tbl_id=table, factory=factory, state_key=key, value=value)
+        change = (
+            update(table_state).where(is_named(table, factory, key), table_state.c.value == seen).values(value=value)
+        )
+        try:
+            return self.database.write(lambda tx: tx.execute(first if seen is None else change).rowcount != 0)
+        except IntegrityError:
+            return False
+
+
+def is_named(table: TableId, factory: str, key: str) -> ColumnElement[bool]:
+    return and_(table_state.c.tbl_id == table, table_state.c.factory == factory, table_state.c.state_key == key)

@@ -14,7 +14,7 @@ from lakehand.formats.paimon import PaimonFormat
 from lakehand.formats.paimon.schema import TableKind, TableSchema, size_of, span_of
 from lakehand.formats.paimon.table import PAIMON
 from lakehand.spi import Catalog, Invalid, TableReference
-from lakehand.storage import unpacking
+from lakehand.storage import bounds
 from tests.formats.paimon.handmade import MB, HandMade, small
 from tests.kit.sentences import Sentences
 
@@ -67,7 +67,7 @@ def test_a_manifest_with_fewer_entries_than_its_list_counts_is_an_error(tmp_path
     sentences.check("a manifest that is not whole", str(error.value), file=manifest.name, found=0, entries=10)
 
 
-@pytest.mark.parametrize("open_stream", [unpacking.arrow_stream, unpacking.zstd_stream()])
+@pytest.mark.parametrize("open_stream", [bounds.arrow_stream, bounds.zstd_stream()])
 def test_both_ways_to_decompress_agree(open_stream: Callable[[bytes], Any]) -> None:
     import pyarrow as pa
 

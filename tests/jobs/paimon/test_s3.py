@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehand.engines.spark.object_stores import storage_properties
+from lakehand.engines.spark.command import storage_properties
 from lakehand.formats.paimon import PaimonFormat, PaimonProcessFactory
 from lakehand.formats.paimon.table import PAIMON
 from lakehand.spi import Skip, TableSpec

@@ -1,24 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The spark-submit command of a driver, its environment and its properties, from the settings."""
+"""The spark-submit command of a driver, its environment and its properties, from the settings.
+
+Properties are those of formats, catalogs and object stores, and a person's own, with the pools of jobs.
+"""
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
 
-from lakehand.engines.spark.job_code import job_code
-from lakehand.engines.spark.object_stores import storage_properties
-from lakehand.engines.spark.pools import complete_pools
+from lakehand.domain.errors import Invalid
 from lakehand.engines.spark.settings import SparkSettings
 from lakehand.spi import Catalog
+from lakehand.storage.object_stores import S3Options, buckets_in, s3_options
 
 if TYPE_CHECKING:
     from lakehand.engines.spark.java import Java
 
-PROGRAM = Path(__file__).parents[2] / "jobs" / "driver.py"
+JOBS = Path(__file__).parents[2] / "jobs"
+PROGRAM = JOBS / "driver.py"
 SECRETS = "LAKEHAND_"  # the service's settings, tokens among them, stay out of the driver's environment
+HADOOP_S3 = "spark.hadoop.fs.s3a."
+LANCE_S3 = "spark.lakehand.s3."  # for jobs that open tables outside of the JVM
+S3A = "org.apache.hadoop.fs.s3a"
+# As pyarrow looks for credentials: environment, profile, role of the container or of the machine.
+ANY_CREDENTIALS = "com.amazonaws.auth.DefaultAWSCredentialsProviderChain"
+S3_ALWAYS = {
+    "spark.hadoop.fs.s3.impl": f"{S3A}.S3AFileSystem",
+    "spark.hadoop.fs.AbstractFileSystem.s3.impl": f"{S3A}.S3A",
+    f"{HADOOP_S3}connection.establish.timeout": "10000",
+    f"{HADOOP_S3}connection.timeout": "60000",
+    f"{HADOOP_S3}attempts.maximum": "8",  # the SDK's own, with back-off
+    f"{HADOOP_S3}retry.throttle.limit": "20",
+    # Hudi never closes some streams, each of which keeps a connection: the driver leaves before these are used up.
+    f"{HADOOP_S3}connection.maximum": "2000",
+    f"{HADOOP_S3}directory.marker.retention": "keep",  # else every write lists and deletes markers of the folders above
+}
+POOLS_FILE = "spark.scheduler.allocation.file"
+DEFAULT_POOL = "default"
+FAIR_POOL = {"schedulingMode": "FAIR", "weight": "1", "minShare": "0"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,3 +272,77 @@ def escaped(text: str) -> str:
     special = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "=": "\\=", ":": "\\:", "#": "\\#", "!": "\\!"}
     inside = "".join(special.get(character, character) for character in text)
     return "\\" + inside if inside.startswith(" ") else inside
+
+
+@cache
+def job_code(folder: Path = JOBS) -> str:
+    """A checksum of the jobs' code. Drivers load it when they need it, so that an upgrade would mix two versions:
+    a driver that was started with other jobs is given no new work, and is replaced.
+    """
+    digest = sha256()
+    for file in sorted(folder.rglob("*.py")):
+        digest.update(f"{file.relative_to(folder)}\0".encode())
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def storage_properties(storage: Mapping[str, str], schemes: Sequence[str]) -> dict[str, str]:
+    """How Spark reaches object stores: the options of the settings under the names of Hadoop and Lance."""
+    if "s3" not in schemes:
+        return {}
+    found = {**S3_ALWAYS, **dict(hadoop_options(HADOOP_S3, s3_options(storage)))}
+    for bucket in buckets_in(storage):
+        found |= hadoop_options(f"{HADOOP_S3}bucket.{bucket}.", s3_options(storage, bucket))
+    return found | {f"{LANCE_S3}{key.removeprefix('s3.')}": value for key, value in storage.items()}
+
+
+def hadoop_options(prefix: str, options: S3Options) -> Iterator[tuple[str, str]]:
+    if options.endpoint:
+        yield f"{prefix}endpoint", options.endpoint
+        yield f"{prefix}connection.ssl.enabled", "false" if options.is_http else "true"
+    if options.region:
+        yield f"{prefix}endpoint.region", options.region
+    yield f"{prefix}path.style.access", "true" if options.is_path_style else "false"
+    yield f"{prefix}aws.credentials.provider", provider_of(options)
+    if options.access_key_id:
+        yield f"{prefix}access.key", options.access_key_id
+        yield f"{prefix}secret.key", options.secret_access_key
+    if options.session_token:
+        yield f"{prefix}session.token", options.session_token
+
+
+def provider_of(options: S3Options) -> str:
+    if not options.access_key_id:
+        return ANY_CREDENTIALS
+    return f"{S3A}.{'TemporaryAWSCredentialsProvider' if options.session_token else 'SimpleAWSCredentialsProvider'}"
+
+
+def complete_pools(conf: Mapping[str, str], home: Path) -> dict[str, str]:
+    """The setting of a person's file, if there is one.
+
+    A file without the pool ``default`` is copied to the home, with that pool: without it, jobs would run one by one.
+    """
+    if not (named := conf.get(POOLS_FILE)):
+        return {}
+    pools = read_pools(named)
+    if any(pool.get("name") == DEFAULT_POOL for pool in pools.iter("pool")):
+        return {POOLS_FILE: named}
+    added = ET.SubElement(pools, "pool", name=DEFAULT_POOL)
+    for name, text in FAIR_POOL.items():
+        ET.SubElement(added, name).text = text
+    copy = home / "pools.xml"
+    copy.write_text(ET.tostring(pools, encoding="unicode"), encoding="utf-8")
+    return {POOLS_FILE: f"file://{copy}"}
+
+
+def read_pools(named: str) -> ET.Element:
+    path = named.removeprefix("file:")
+    path = path.removeprefix("//") if path.startswith("//") else path
+    if ":" in path.partition("/")[0]:
+        raise Invalid(
+            f"{POOLS_FILE} is {named}: only a file of this machine can be checked for its pool {DEFAULT_POOL!r}"
+        )
+    try:
+        return ET.fromstring(Path(path).read_text(encoding="utf-8"))  # noqa: S314 - the operator's own file
+    except (OSError, ValueError, ET.ParseError) as error:
+        raise Invalid(f"{POOLS_FILE} is {named}, which cannot be read: {error}") from error

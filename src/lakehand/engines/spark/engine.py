@@ -8,11 +8,9 @@ from threading import Lock
 
 from lakehand.domain.errors import Unavailable
 from lakehand.domain.operations import Handle
-from lakehand.engines.spark.command import Command
+from lakehand.engines.spark.command import Command, job_code
 from lakehand.engines.spark.installation import Installation
-from lakehand.engines.spark.job_code import job_code
-from lakehand.engines.spark.launcher import HeartbeatTimer, Launcher
-from lakehand.engines.spark.process import DriverProcess
+from lakehand.engines.spark.process import DriverProcess, HeartbeatTimer, Launcher
 from lakehand.engines.spark.settings import SparkSettings, read_settings
 from lakehand.engines.spark.spool import SpoolClient, SpoolView
 from lakehand.spi.engines import EngineContext, EngineHealth, EngineState, EngineStatus, ExecuteEngine, LeaseGrant, Work

@@ -48,8 +48,7 @@ class Installation:
         return [name for name in self._context.formats if name in FORMATS]
 
     def _jars(self, settings: SparkSettings, java: "Java") -> list[Path]:
-        from lakehand.engines.spark.jar_sums import RECORD, JarSums
-        from lakehand.engines.spark.jars import databases_of, ensure_jars, shared_record
+        from lakehand.engines.spark.jars import RECORD, JarSums, databases_of, ensure_jars, shared_record
 
         if not self._formats:
             return []

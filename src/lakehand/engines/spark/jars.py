@@ -1,38 +1,194 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The jars of each table format: downloaded once, verified, then used as local files."""
+"""The jars of each table format: downloaded once, verified, then used as local files.
+
+Each comes straight from Ivy's default repository, else with Ivy, which follows the settings of Java. Checksums are
+remembered, so that a jar that did not change is not read again at each start.
+"""
 
 import fcntl
+import hashlib
+import json
 import os
+import re
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from http.client import HTTPException
 from importlib.metadata import version
 from importlib.util import find_spec
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
+from stat import S_IWGRP, S_IWOTH
 from subprocess import Popen
+from tempfile import TemporaryDirectory
+from threading import Lock
+from urllib.request import Request, urlopen
+from zipfile import ZipFile
 
 from lakehand.domain.errors import LakehandError, NotFound
-from lakehand.engines.spark.jar_downloads import (
-    DownloadFailed,
-    Started,
-    default_repository,
-    fetch_directly,
-    fetch_with_ivy,
-    fetched_so_far,
-    size_of,
-)
-from lakehand.engines.spark.jar_sums import JarSums, record_in
 from lakehand.engines.spark.java import Java, java_home
 from lakehand.engines.spark.known_jars import DRIVERS, FORMATS, JARS, STORAGE_JARS, Jar
 from lakehand.spi import Catalog
 
-Progress = Callable[[str, int, int], None]  # file name, bytes so far, bytes in all
-
+ATTEMPTS = 3  # each goes on where the one before stopped
+FETCHED_AT_ONCE = 1 << 18
+STALLED = 20  # seconds without a byte
+DOWNLOAD_TIMEOUT = 1800  # seconds for one jar
+SCRATCH = ".fetching-"
+IVY_PROPERTIES = "org/apache/ivy/core/settings/repository.properties"
+IVY_ROOT = re.compile(r"^ivy\.ibiblio\.default\.artifact\.root\s*=\s*(https://\S+?)/?$", re.MULTILINE)
+READ_AT_ONCE = 1 << 20
+RECORD = "jar-sums.json"
+MOST_SUMS = 200  # files; the record does not grow for ever
 AT_ONCE = 4  # downloads
 POLL = 0.2  # seconds between two progress reports
+
+Started = Callable[[Popen[bytes]], None]
+Progress = Callable[[str, int, int], None]  # file name, bytes so far, bytes in all
+
+
+class DownloadFailed(Exception):
+    """Neither way worked; the text is what Ivy said."""
+
+
+def default_repository(ivy: Path) -> str | None:
+    """Its address, which Ivy's jar names. Ivy itself asks there, too, unless somebody configured another one."""
+    with ZipFile(ivy) as jar:
+        found = IVY_ROOT.search(jar.read(IVY_PROPERTIES).decode()) if IVY_PROPERTIES in jar.namelist() else None
+    return found[1] if found else None
+
+
+def fetch_directly(jar: Jar, part: Path, repository: str) -> bool:
+    """Without a JVM, which costs seconds of processor time per jar. False if it did not work."""
+    address = f"{repository}/{jar.organisation.replace('.', '/')}/{jar.module}/{jar.version}/{jar.file_name}"
+    for _ in range(ATTEMPTS):
+        before = size_of(part)
+        with suppress(OSError, HTTPException):
+            append(address, part, jar.size)
+        if size_of(part) == jar.size:
+            return True
+        if size_of(part) == before:
+            return False
+    return False
+
+
+def append(address: str, part: Path, size: int) -> None:
+    """Download what the file lacks, or all of it from a server that knows no ranges."""
+    part.touch(mode=0o644)  # whatever the umask: nobody else may change a jar
+    done = size_of(part)
+    request = Request(address, headers={"Range": f"bytes={done}-"} if done else {})  # noqa: S310 - Ivy's is https
+    with urlopen(request, timeout=STALLED) as answer, part.open("ab" if answer.status == 206 else "wb") as file:  # noqa: S310
+        while file.tell() < size and (block := answer.read(min(FETCHED_AT_ONCE, size - file.tell()))):
+            file.write(block)
+
+
+def size_of(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def fetch_with_ivy(jar: Jar, part: Path, ivy: Path, java: Java, started: Started) -> None:
+    with TemporaryDirectory(prefix=SCRATCH, dir=part.parent) as folder:
+        scratch = Path(folder)
+        log = scratch / "ivy.log"
+        with log.open("w") as output:
+            process = Popen(ivy_command(jar, scratch, ivy, java), stdout=output, stderr=output)
+        started(process)
+        try:
+            process.wait(DOWNLOAD_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        fetched = next(scratch.glob(f"**/jars/{jar.file_name}"), None)
+        if process.returncode != 0 or fetched is None:
+            lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip(" .")]
+            raise DownloadFailed(" | ".join(lines[-8:])[-1500:])
+        fetched.chmod(0o644)
+        fetched.replace(part)
+
+
+def ivy_command(jar: Jar, scratch: Path, ivy: Path, java: Java) -> list[str | Path]:
+    wanted = ["-dependency", jar.organisation, jar.module, jar.version, "-notransitive", "-types", "jar"]
+    return [java.program, *java.options, "-jar", ivy, "-warn", "-confs", "default", "-cache", scratch / "ivy", *wanted]
+
+
+def fetched_so_far(jar: Jar, folder: Path, part: Path) -> int:
+    """By the size of the growing file: Ivy reports no progress."""
+    with suppress(FileNotFoundError):  # it is renamed when it is complete
+        growing = [part, *folder.glob(f"{SCRATCH}*/**/jars/{jar.file_name}*")]
+        return min(max(size_of(file) for file in growing), jar.size)
+    return jar.size
+
+
+class JarSums:
+    """Checksums by device, inode, size and times, in a file that only this user can write."""
+
+    def __init__(self, record: Path | None = None) -> None:
+        self._record = record  # None: remember nothing
+        self._known = read_record(record)
+        self._keeping = Lock()
+
+    def of(self, file: Path) -> str:
+        """The current SHA-256 of a file; computed only if the file may have changed."""
+        key = identity(file.stat())
+        known = self._known.get(key)
+        if known is None:
+            known = sha256_of(file)
+            self._keep(key, known)
+        return known
+
+    def _keep(self, key: str, found: str) -> None:
+        """Best effort: without the record the next start takes a second longer."""
+        with self._keeping:
+            self._known[key] = found
+            if self._record is None:
+                return
+            recent = list((read_record(self._record) | self._known).items())[-MOST_SUMS:]
+            draft = self._record.with_name(f".{self._record.name}.{os.getpid()}")
+            with suppress(OSError):
+                draft.touch(mode=0o600)
+                draft.write_text(json.dumps(dict(recent)), encoding="utf-8")
+                draft.replace(self._record)
+
+
+def identity(found: os.stat_result) -> str:
+    """Who can write a file can also set its time back, but not the time of that change, which a link changes, too."""
+    times = [found.st_mtime_ns] if is_private(found) else [found.st_mtime_ns, found.st_ctime_ns]
+    return ":".join(str(part) for part in (found.st_dev, found.st_ino, found.st_size, *times))
+
+
+def is_private(found: os.stat_result) -> bool:
+    """Only this user (and root) can write it."""
+    return found.st_uid == os.geteuid() and not found.st_mode & (S_IWGRP | S_IWOTH)
+
+
+def record_in(folder: Path) -> Path | None:
+    """The record that everything on this machine shares; None where others could write it."""
+    try:
+        return folder / RECORD if is_private(folder.stat()) else None
+    except OSError:
+        return None
+
+
+def read_record(record: Path | None) -> dict[str, str]:
+    try:
+        known = json.loads(record.read_text(encoding="utf-8")) if record else {}
+    except (OSError, ValueError):
+        return {}
+    return {str(key): str(value) for key, value in known.items()} if isinstance(known, dict) else {}
+
+
+def sha256_of(file: Path) -> str:
+    digest = hashlib.sha256()
+    with file.open("rb") as stream:
+        while block := stream.read(READ_AT_ONCE):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 class JarsUnavailable(LakehandError):

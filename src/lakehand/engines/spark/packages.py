@@ -15,8 +15,7 @@ from tempfile import TemporaryDirectory
 from xml.sax.saxutils import quoteattr
 
 from lakehand.domain.errors import Invalid
-from lakehand.engines.spark.jar_downloads import TIMEOUT
-from lakehand.engines.spark.jars import JarsUnavailable, exclusive, spark_home, spark_line
+from lakehand.engines.spark.jars import DOWNLOAD_TIMEOUT, JarsUnavailable, exclusive, spark_home, spark_line
 from lakehand.engines.spark.java import Java
 from lakehand.engines.spark.settings import SparkSettings
 
@@ -65,9 +64,9 @@ def fetch(conf: Mapping[str, str], wanted: str, folder: Path, java: Java) -> Non
         (scratch / "ivy.xml").write_text(wanted, encoding="utf-8")
         command = ivy_command(conf, scratch, java)
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT)
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DOWNLOAD_TIMEOUT)
         except subprocess.TimeoutExpired as error:
-            raise JarsUnavailable(f"{conf[PACKAGES]} did not arrive within {TIMEOUT} s") from error
+            raise JarsUnavailable(f"{conf[PACKAGES]} did not arrive within {DOWNLOAD_TIMEOUT} s") from error
         fetched = scratch / "jars"
         if done.returncode != 0 or not any(fetched.glob("*.jar")):
             raise JarsUnavailable(unavailable(conf[PACKAGES], done.stdout + done.stderr))

@@ -13,8 +13,7 @@ from lakehand.domain.errors import LakehandError
 from lakehand.domain.operations import Handle
 from lakehand.engines.spark.command import Command
 from lakehand.engines.spark.engine import SILENT, status_of
-from lakehand.engines.spark.launcher import HeartbeatTimer
-from lakehand.engines.spark.process import DriverProcess
+from lakehand.engines.spark.process import DriverProcess, HeartbeatTimer
 from lakehand.engines.spark.settings import SparkSettings
 from lakehand.engines.spark.spool import Document, SpoolClient, checked
 from lakehand.engines.spark_submit import clock

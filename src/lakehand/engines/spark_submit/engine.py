@@ -18,12 +18,8 @@ from lakehand.engines.spark.installation import Installation
 from lakehand.engines.spark.spool import HANDLE, Document
 from lakehand.engines.spark_submit import clock
 from lakehand.engines.spark_submit.application import Application
-from lakehand.engines.spark_submit.cluster_mode import SharedFolder, in_cluster_mode
-from lakehand.engines.spark_submit.resources import resource_properties
-from lakehand.engines.spark_submit.settings import SubmitSettings, read_settings
-from lakehand.engines.spark_submit.yarn import Yarn
-from lakehand.engines.spark_submit.yarn_application import YarnApplication
-from lakehand.engines.spark_submit.yarn_watch import YarnWatch
+from lakehand.engines.spark_submit.settings import SubmitSettings, read_settings, resource_properties
+from lakehand.engines.spark_submit.yarn import SharedFolder, Yarn, YarnApplication, YarnWatch, in_cluster_mode
 from lakehand.spi.engines import EngineContext, EngineHealth, EngineState, EngineStatus, ExecuteEngine, LeaseGrant, Work
 
 

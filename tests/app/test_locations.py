@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehand.app.path_guard import path_guard, warehouses_of
+from lakehand.app.locations import path_guard, warehouses_of
 from lakehand.domain.errors import LocationRefused
 
 
