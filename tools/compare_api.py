@@ -38,6 +38,7 @@ MASKS = {
     r"\b\d{14}(\d{3})?\b": "INSTANT",
     r"lakehand_[\w-]{30,}": "SECRET",
     r"127\.0\.0\.1:\d+": "ADDRESS",
+    rf"\b{re.escape(os.uname().nodename)}-[0-9a-f]{{8}}\b": "INSTANCE",
     r"\b\d+(\.\d+)? (ms|seconds?|minutes?|s|min)\b": "SPAN",
 }
 UNSTABLE = {"instance", "host", "uptime", "memory", "seen_at", "etag"}
