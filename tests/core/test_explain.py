@@ -30,8 +30,8 @@ def test_a_quiet_table_says_why_nothing_runs_and_when_it_is_looked_at_again(worl
     explanation = explain(world, table.id)
     sentences.check("nothing to do", explanation.summary)
     assert compaction(world, table.id) == "no pending plan"
-    assert explanation.next_look is not None
-    assert explanation.next_look > world.clock.now()
+    assert explanation.next_evaluation is not None
+    assert explanation.next_evaluation > world.clock.now()
 
 
 def test_an_action_that_is_not_wanted_says_how_to_want_it(world: World, sentences: Sentences) -> None:
@@ -93,7 +93,7 @@ def test_a_reason_has_the_time_at_which_its_numbers_were_read(world: World) -> N
     world.store.schedules.wake([table.id], now=world.clock.now())
     world.look()
     later = decision(world, table.id)
-    assert (later.now, later.last_look, later.last_decision) == ("1 snapshots", world.clock.now(), first)
+    assert (later.now, later.evaluated_at, later.last_decision) == ("1 snapshots", world.clock.now(), first)
 
     world.clock.pass_by(hours=2)
     world.look()

@@ -59,7 +59,7 @@ class ByRest:
         self.send("POST", f"/tables/{table}/resume")
 
     def evaluate(self, table: int) -> None:
-        self.send("POST", f"/tables/{table}/look")
+        self.send("POST", f"/tables/{table}/evaluate")
 
     def submit(self, table: int, action: str, *, dry_run: bool = False, verify_rows: bool = False) -> None:
         body = {"table": table, "action": action, "dry_run": dry_run}

@@ -55,7 +55,7 @@ NEEDS: dict[tuple[str, str], str] = {
     ("DELETE", "/api/v1/tables/{id}"): OPERATOR,
     ("POST", "/api/v1/tables/{id}/pause"): OPERATOR,
     ("POST", "/api/v1/tables/{id}/resume"): OPERATOR,
-    ("POST", "/api/v1/tables/{id}/look"): OPERATOR,
+    ("POST", "/api/v1/tables/{id}/evaluate"): OPERATOR,
     ("POST", "/api/v1/tables/{id}/clear"): OPERATOR,
     ("POST", "/api/v1/operations"): OPERATOR,
     ("POST", "/api/v1/operations/{id}/cancel"): OPERATOR,

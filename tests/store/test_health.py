@@ -123,7 +123,7 @@ def test_a_problem_keeps_its_first_time_and_is_gone_when_the_table_can_be_read(s
 
     broken = store.tables.get(table.id)
     assert (broken.problem, broken.problem_since) == ("access denied", NOON)
-    assert (broken.looked_at, broken.probe_due) == (NOON + MINUTE, NOON + HOUR)
+    assert (broken.probed_at, broken.probe_due) == (NOON + MINUTE, NOON + HOUR)
     assert store.tables.get(fine.id).problem == ""
 
     store.probes.finish(due, {}, now=NOON + HOUR)

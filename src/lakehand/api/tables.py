@@ -145,7 +145,7 @@ class TableAnswer(TableName):
     pause_reason: str = field(metadata=about("Why Lakehand paused it; empty if a person did, or if it is not paused."))
     removed: bool
     changed_at: Moment | None = field(metadata=about("When a probe last found a change."))
-    looked_at: Moment | None
+    probed_at: Moment | None = field(metadata=about("When it was last probed."))
     notified_at: Moment | None = field(metadata=about("When a writer last sent a notification."))
     created_at: Moment
     updated_at: Moment

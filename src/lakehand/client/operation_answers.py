@@ -137,9 +137,9 @@ class ActionExplanation(Answer):
     action: str
     wanted: bool
     now: str  # one sentence: what runs, what waits, or why nothing is done
-    last_look: datetime | None
+    evaluated_at: datetime | None
     last_start: datetime | None
-    next_look: datetime | None
+    next_evaluation: datetime | None
     last_decision: datetime | None = None  # when the table was last read: the numbers in ``now`` are of that time
     unfinished: list[Operation]
     last_finished: Operation | None
@@ -151,6 +151,6 @@ class Explanation(Answer):
 
     table: TableAnswer
     summary: str
-    next_look: datetime | None
+    next_evaluation: datetime | None
     actions: list[ActionExplanation]
     events: list[Event]

@@ -172,7 +172,7 @@ def remove_table(table: TableRef) -> Steps[RemovedTable]:
 
 def evaluate_table(table: TableRef) -> Steps[Table]:
     """Evaluate the table now, changed or not."""
-    return (yield from send(post(f"{TABLE}/look", Table, is_repeatable=True, id=(yield from table_id(table)))))
+    return (yield from send(post(f"{TABLE}/evaluate", Table, is_repeatable=True, id=(yield from table_id(table)))))
 
 
 def explain_table(table: TableRef) -> Steps[Explanation]:

@@ -132,7 +132,7 @@ class OneShotRun:
 
 
 def is_evaluated(schedule: Schedule, last: datetime | None, now: datetime) -> bool:
-    evaluated = schedule.last_look
+    evaluated = schedule.evaluated_at
     return evaluated is not None and schedule.due > now and (last is None or evaluated >= last)
 
 

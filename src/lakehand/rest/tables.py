@@ -25,6 +25,7 @@ from lakehand.api.tables import (
 from lakehand.core.services.explain import ActionExplanation, Explanation
 from lakehand.domain.tables import Table, TableId
 from lakehand.rest.access import Caller, Context
+from lakehand.rest.errors import problem
 from lakehand.rest.fields import Answer, Moment, PathId, fields_of
 from lakehand.rest.operations import EventAnswer, OperationAnswer
 from lakehand.rest.queries import from_query
@@ -40,12 +41,14 @@ class ActionAnswer(Answer):
     action: str
     wanted: bool
     now: str = Field(description="One sentence: what runs, what waits, or why nothing is done.")
-    last_look: Moment | None = Field(description="When it was last evaluated. Without a change, the last reason holds.")
+    evaluated_at: Moment | None = Field(
+        description="When it was last evaluated. Without a change, the last reason holds."
+    )
     last_decision: Moment | None = Field(
         description="When the table was last read for a decision: the numbers in `now` are of that time."
     )
     last_start: Moment | None
-    next_look: Moment | None
+    next_evaluation: Moment | None
     unfinished: list[OperationAnswer]
     last_finished: OperationAnswer | None
 
@@ -62,7 +65,7 @@ class ExplanationAnswer(Answer):
 
     table: TableAnswer
     summary: str
-    next_look: Moment | None
+    next_evaluation: Moment | None
     actions: list[ActionAnswer]
     events: list[EventAnswer]
 
@@ -150,10 +153,15 @@ def show_settings(id: PathId, context: Context, _caller: Caller) -> SettingsAnsw
     return SettingsAnswer(items=list(context.settings_of(context.tables.get(TableId(id)))))
 
 
-@router.post("/{id}/look", status_code=202)
+@router.post("/{id}/evaluate", status_code=202)
 def evaluate_table(id: PathId, context: Context, caller: Caller) -> TableAnswer:
     """Evaluate the table now."""
     return table_answer(context.tables.evaluate(caller, TableId(id)))
+
+
+@router.post("/{id}/look", include_in_schema=False)
+def evaluate_by_its_old_name(id: PathId, _caller: Caller) -> Response:
+    return problem(410, "gone", f"this is called evaluate now: POST /api/v1/tables/{id}/evaluate")
 
 
 @router.post("/{id}/clear")

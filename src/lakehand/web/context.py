@@ -58,10 +58,10 @@ class TableDiscovery(Protocol):
 
 class NoDiscovery:
     def discover(self, where: str) -> Iterator[DiscoveredTable]:
-        raise Unavailable("this service cannot look for tables: use lakehand tables discover")
+        raise Unavailable("this service cannot search for tables: use lakehand tables discover")
 
     def new_table(self, reference: str) -> NewTable:
-        raise Unavailable("this service cannot look for tables: use lakehand tables add")
+        raise Unavailable("this service cannot search for tables: use lakehand tables add")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,10 +24,10 @@ class ActionExplanation:
     action: Action
     wanted: bool
     now: str  # one sentence: running, waiting, or why nothing is done
-    last_look: datetime | None
+    evaluated_at: datetime | None
     last_decision: datetime | None  # when the table was read for the reason, whose numbers are of that time
     last_start: datetime | None
-    next_look: datetime | None
+    next_evaluation: datetime | None
     unfinished: Sequence[Operation]  # those that run, and the oldest of those that wait
     last_finished: Operation | None
 
@@ -36,7 +36,7 @@ class ActionExplanation:
 class Explanation:
     table: Table
     summary: str
-    next_look: datetime | None
+    next_evaluation: datetime | None
     actions: Sequence[ActionExplanation]
     events: Sequence[StoredEvent]
 
@@ -62,7 +62,7 @@ class Explainer:
         return Explanation(
             table=table,
             summary=summary(table, actions, sum(counts.values())) + self.hint(id),
-            next_look=min((a.next_look for a in actions if a.next_look), default=None),
+            next_evaluation=min((a.next_evaluation for a in actions if a.next_evaluation), default=None),
             actions=actions,
             events=self.store.events.list(table=id, limit=50).items,
         )
@@ -83,15 +83,15 @@ class Explainer:
             action=action,
             wanted=wanted,
             now=sentence(table, action, unfinished, schedule, wanted=wanted, count=count),
-            last_look=schedule.last_look if schedule else None,
+            evaluated_at=schedule.evaluated_at if schedule else None,
             last_decision=schedule.last_decision if schedule else None,
             last_start=schedule.last_start if schedule else None,
-            next_look=self.next_look(table, schedule) if schedule else None,
+            next_evaluation=self.next_evaluation(table, schedule) if schedule else None,
             unfinished=unfinished,
             last_finished=next((o for o in mine if o.status.is_final), None),
         )
 
-    def next_look(self, table: Table, schedule: Schedule) -> datetime:
+    def next_evaluation(self, table: Table, schedule: Schedule) -> datetime:
         """A probe that finds a change wakes each change-driven action."""
         if table.probe_due is None or not self.plugins.follows_changes(table.format, schedule.action):
             return schedule.due
@@ -117,7 +117,7 @@ def sentence(
         return f"not wanted: lakehand tables change {table.id} --actions +{action}"
     if table.paused:
         return f"the table is paused: {table.pause_reason or f'lakehand tables resume {table.id}'}"
-    if schedule is None or schedule.last_look is None:
+    if schedule is None or schedule.evaluated_at is None:
         return "registered, not evaluated yet"
     return schedule.last_reason or "evaluated; no reason was given"
 

@@ -287,8 +287,8 @@ def check_extra_locations(
 def evaluation_event(table: Table, by: str) -> Event:
     """Counted in one row per table and person: a script may ask every minute."""
     return Event(
-        kind="table.look", message=f"an evaluation of {table.name} was asked for by {by}", table=table.id,
-        detail={"by": by}, fingerprint=f"table.look:{table.id}:{by}",
+        kind="table.evaluate", message=f"an evaluation of {table.name} was asked for by {by}", table=table.id,
+        detail={"by": by}, fingerprint=f"table.evaluate:{table.id}:{by}",
     )  # fmt: skip
 
 
