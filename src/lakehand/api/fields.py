@@ -7,9 +7,10 @@ its schema.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
+from functools import cache
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 from lakehand.domain.locations import LONGEST
@@ -173,17 +174,19 @@ class OwnedQuery(Paging):
 
 def answer(shape: Callable[..., T], *sources: object, **more: object) -> T:
     """An answer filled by the names of its fields: from the keyword, else from the last object that has one."""
-    wanted: Any = shape
-    names = [one.name for one in fields(wanted) if one.init]
-    values = {name: more[name] if name in more else attribute(name, sources) for name in names}
-    return shape(**values)
+    return shape(**{name: more[name] if name in more else attribute(name, sources) for name in names_of(shape)})
 
 
-def attribute(name: str, sources: Iterable[object]) -> object:
-    holders = [source for source in sources if hasattr(source, name)]
-    if not holders:
-        raise LookupError(f"nothing has a value for the field {name}")
-    return getattr(holders[-1], name)
+@cache
+def names_of(shape: Any) -> Sequence[str]:
+    return [one.name for one in fields(shape) if one.init]
+
+
+def attribute(name: str, sources: Sequence[object]) -> object:
+    for source in reversed(sources):
+        if hasattr(source, name):
+            return getattr(source, name)
+    raise LookupError(f"nothing has a value for the field {name}")
 
 
 def values_of(request: Any) -> dict[str, Any]:
