@@ -49,6 +49,14 @@ def test_the_folders_are_for_our_eyes_only(ours: service.SpoolClient) -> None:
     assert {stat.S_IMODE(folder.stat().st_mode) for folder in (ours.root, *ours.root.iterdir())} == {0o700}
 
 
+def test_the_reason_of_an_end_is_never_seen_half_written(ours: service.SpoolClient) -> None:
+    ours.note_exit("first")
+    with ours.exit_reason.open() as seen:
+        ours.note_exit("second")
+
+        assert (seen.read(), ours.exit_reason.read_text()) == ("first\n", "second\n")
+
+
 def test_work_passes_through_all_stages(ours: service.SpoolClient, theirs: driver.Spool) -> None:
     seen = [state(ours)]
     ours.put(WORK, H, UNTIL)

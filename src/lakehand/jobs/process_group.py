@@ -28,7 +28,9 @@ class ProcessGroup:
             if not self.is_orphaned:
                 os.kill(self.jvm, signal.SIGKILL)
         with suppress(OSError):
-            self._exit_reason.write_text(f"{reason}\n")
+            draft = self._exit_reason.with_name(f".{self._exit_reason.name}.{os.getpid()}")
+            draft.write_text(f"{reason}\n")
+            draft.replace(self._exit_reason)  # whole at once: that it is there says that the driver is gone
         with suppress(OSError):
             if os.getpgrp() == self.jvm == os.getsid(0):
                 os.killpg(self.jvm, signal.SIGKILL)

@@ -171,10 +171,17 @@ class SpoolClient:
             return {}
         return known[1]
 
+    def note_exit(self, reason: str) -> None:
+        """The file says by being there that the driver is gone: it appears with its text."""
+        self._replace(self.exit_reason, f"{reason}\n")
+
     def _write(self, file: Path, document: Document, *, durable: bool = False) -> None:
+        self._replace(file, json.dumps(document), durable=durable)
+
+    def _replace(self, file: Path, text: str, *, durable: bool = False) -> None:
         draft = file.with_name(f".{file.name}.{os.getpid()}.{next(self._serial)}")
         with draft.open("w", encoding="utf-8") as stream:
-            json.dump(document, stream)
+            stream.write(text)
             if durable:
                 stream.flush()
                 os.fsync(stream.fileno())

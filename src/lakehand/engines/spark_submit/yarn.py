@@ -136,7 +136,9 @@ def own_folder(shared: Path, home: Path) -> Path:
     """One folder per home, so that instances may share the storage."""
     file = home / "shared-folder-name"
     if not file.exists():
-        file.write_text(uuid4().hex)
+        draft = file.with_suffix(".new")
+        draft.write_text(uuid4().hex)
+        draft.replace(file)
     folder = shared / file.read_text().strip()
     folder.mkdir(mode=0o700, exist_ok=True)
     refuse_open_folder(folder, f"the folder {folder}", "remove it")
@@ -250,7 +252,7 @@ class YarnApplication(Application):
             reason = "YARN does not run it any more"
             if not self.spool.driver_state():  # the log of its submission says why
                 reason += f": {self.exit_reason()}"
-            self.spool.exit_reason.write_text(f"{reason}\n")
+            self.spool.note_exit(reason)
 
     def _end_of_lease(self) -> float:
         """Without a heartbeat it never had one. Of a lease by an earlier service only the length is known."""
