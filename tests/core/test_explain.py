@@ -3,7 +3,8 @@
 
 from datetime import timedelta
 
-from lakehand.core.services.explain import ActionExplanation, Explainer, Explanation
+from lakehand.api.explain import ActionAnswer, ExplanationAnswer
+from lakehand.core.services.explain import Explainer
 from lakehand.domain.notifications import Notification
 from lakehand.domain.processes import Skip
 from lakehand.domain.tables import TableId
@@ -15,7 +16,7 @@ from tests.kit.sentences import Sentences
 T1 = "20261115110000000"
 
 
-def explain(world: World, table: TableId) -> Explanation:
+def explain(world: World, table: TableId) -> ExplanationAnswer:
     return Explainer(store=world.store, plugins=world.plugins, waits=world.dispatcher.waits).explain(table)
 
 
@@ -78,7 +79,7 @@ def test_partitions_that_events_named_are_shown_until_a_decision_uses_them(world
     sentences.check("events named partitions", explain(world, table.id).summary, **found)
 
 
-def decision(world: World, table: TableId) -> ActionExplanation:
+def decision(world: World, table: TableId) -> ActionAnswer:
     return next(a for a in explain(world, table).actions if a.action == "compaction")
 
 

@@ -21,6 +21,7 @@ from lakehand.demo.service import SHOWN, DemoFailed, format_readers
 from lakehand.demo.table_run import is_quiet
 from lakehand.demo.tables import demo_tables
 from lakehand.domain.errors import Invalid
+from lakehand.domain.operations import Status
 from lakehand.domain.references import TableReference
 from lakehand.spi import Format, Json, TableFormat
 from tests.demo.snapshots import a_snapshot, an_outcome
@@ -140,7 +141,7 @@ def at(second: int) -> datetime:
 def an_operation(finished_at: datetime | None = None) -> Operation:
     return Operation(
         id=1, table=TableName(id=1, db_name="", table_name="t", location="/t", format="hudi"), instant="1",
-        action="compaction", status="succeeded" if finished_at else "running", attempts=1, created_at=at(0),
+        action="compaction", status=Status.SUCCEEDED if finished_at else Status.RUNNING, attempts=1, created_at=at(0),
         finished_at=finished_at, reason="", queue="", owner="", priority=0, engine="spark", origin="", updated_at=at(0),
         submitted_at=None, started_at=None, next_try=None, cancel_requested=False, is_deleted=False, progress={},
     )  # fmt: skip
@@ -149,7 +150,7 @@ def an_operation(finished_at: datetime | None = None) -> Operation:
 def an_action(evaluated: int | None, *, finished: int | None = None, unfinished: int = 0) -> ActionExplanation:
     return ActionExplanation(
         action="compaction", wanted=True, now="", evaluated_at=None if evaluated is None else at(evaluated),
-        last_start=None, next_evaluation=None, unfinished=[an_operation()] * unfinished,
+        last_decision=None, last_start=None, next_evaluation=None, unfinished=[an_operation()] * unfinished,
         last_finished=None if finished is None else an_operation(at(finished)),
     )  # fmt: skip
 

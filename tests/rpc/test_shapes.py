@@ -11,9 +11,9 @@ import pytest
 from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from lakehand.api import alerts, tables
+from lakehand.api import alerts, events, explain, operations, tables
 from lakehand.api.fields import Document
-from lakehand.rpc.generated import alerts_pb2, operation_pb2, table_pb2, tables_pb2
+from lakehand.rpc.generated import alerts_pb2, event_pb2, operation_pb2, table_pb2, tables_pb2
 from lakehand.rpc.messages import DURATION, PROPERTIES, RENAMED, STRUCT, TIMESTAMP, enum_prefix, is_map
 
 # Of each message: the shape, and the fields that only one of them has (the code of the call handles those).
@@ -34,6 +34,10 @@ SHAPES: list[tuple[type[Message], type, set[str]]] = [
     (tables_pb2.GetTableHealthRequest, tables.HistoryQuery, {"id"}),
     (tables_pb2.GetTableHealthResponse, tables.HistoryAnswer, set()),
     (operation_pb2.OperationEnd, tables.OperationEndAnswer, set()),
+    (operation_pb2.Operation, operations.OperationAnswer, set()),
+    (event_pb2.Event, events.EventAnswer, set()),
+    (tables_pb2.ActionExplanation, explain.ActionAnswer, set()),
+    (tables_pb2.ExplainTableResponse, explain.ExplanationAnswer, set()),
 ]
 MESSAGES = {TIMESTAMP: datetime, DURATION: float, STRUCT: Document, PROPERTIES: dict[str, str]}
 MESSAGES |= {message.DESCRIPTOR.full_name: shape for message, shape, _ in SHAPES}
@@ -53,7 +57,7 @@ def test_a_message_has_the_fields_of_its_shape(message: type[Message], shape: An
     }
 
 
-@pytest.mark.parametrize("shape", [alerts.AlertAnswer, tables.TableAnswer])
+@pytest.mark.parametrize("shape", [alerts.AlertAnswer, tables.TableAnswer, explain.ActionAnswer])
 def test_what_an_answer_may_lack_a_message_can_leave_out(shape: Any) -> None:
     message = next(one for one, other, _ in SHAPES if other is shape)
     may_lack = {name for name, hint in get_type_hints(shape).items() if NoneType in get_args(hint)}

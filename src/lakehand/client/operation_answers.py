@@ -2,91 +2,27 @@
 """Operations, their attempts, logs and events, and the explanation of a table."""
 
 from dataclasses import dataclass
-from datetime import datetime
 
+from lakehand.api.events import EventAnswer
+from lakehand.api.explain import ActionAnswer, ExplanationAnswer
 from lakehand.api.fields import Answer
-from lakehand.api.tables import TableAnswer, TableName
-from lakehand.client.documents import FINAL, GOOD, Document
+from lakehand.api.operations import AttemptAnswer, FailureAnswer, OperationAnswer, OperationDetailAnswer
+from lakehand.client.documents import GOOD
 from lakehand.client.errors import OperationFailed
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation(Answer):
-    id: int
-    table: TableName
-    instant: str
-    action: str
-    status: str
-    attempts: int  # how many were started
-    created_at: datetime
-    finished_at: datetime | None
-    reason: str  # why it has this status
-    queue: str
-    owner: str
-    priority: int
-    engine: str
-    origin: str  # who asked for it
-    updated_at: datetime
-    submitted_at: datetime | None
-    started_at: datetime | None
-    next_try: datetime | None  # when a pending operation may start
-    cancel_requested: bool
-    is_deleted: bool
-    progress: Document
-
-    @property
-    def is_final(self) -> bool:
-        return self.status in FINAL
+# The client's names of what the API's schemas call otherwise.
+ActionExplanation = ActionAnswer
+Attempt = AttemptAnswer
+Event = EventAnswer
+Explanation = ExplanationAnswer
+Failure = FailureAnswer
+Operation = OperationAnswer
+OperationDetail = OperationDetailAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmittedOperation(Operation):
     is_new: bool  # False: it was stored already, maybe by an earlier attempt of the same call
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure(Answer):
-    reason: str  # a word
-    message: str
-    remedy: str  # what follows: retry, wait, a person, ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt(Answer):
-    number: int
-    handle: str
-    engine: str
-    instance: str
-    started_at: datetime
-    finished_at: datetime | None
-    outcome: str
-    failure: Failure | None
-    result: Document
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event(Answer):
-    """Something that happened. Equal problems are one event that is counted: each time, ``at`` and ``times`` change."""
-
-    id: int
-    kind: str
-    message: str
-    table: int | None
-    operation: int | None
-    detail: Document
-    at: datetime  # when it last happened
-    first_at: datetime
-    times: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperationDetail(Operation):
-    parameters: Document
-    job: str
-    result: Document
-    failure: Failure | None
-    attempt_list: list[Attempt]
-    events: list[Event]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,27 +66,3 @@ class LogPage(Answer):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleared(Answer):
     removed: list[int]  # the operations that were removed
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActionExplanation(Answer):
-    action: str
-    wanted: bool
-    now: str  # one sentence: what runs, what waits, or why nothing is done
-    evaluated_at: datetime | None
-    last_start: datetime | None
-    next_evaluation: datetime | None
-    last_decision: datetime | None = None  # when the table was last read: the numbers in ``now`` are of that time
-    unfinished: list[Operation]
-    last_finished: Operation | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation(Answer):
-    """Why something runs on a table or not, and when it is evaluated next."""
-
-    table: TableAnswer
-    summary: str
-    next_evaluation: datetime | None
-    actions: list[ActionExplanation]
-    events: list[Event]

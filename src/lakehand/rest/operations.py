@@ -1,105 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations: what the API says of one; list, show, submit, cancel, retry, remove, logs."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
-from typing_extensions import Self
 
-from lakehand.api.tables import TableName, table_name
+from lakehand.api.events import event_answer
+from lakehand.api.fields import answer
+from lakehand.api.operations import (
+    AttemptAnswer,
+    FailureAnswer,
+    OperationAnswer,
+    OperationDetailAnswer,
+    operation_answer,
+)
 from lakehand.core.ports import OperationFilter
 from lakehand.core.services.operations import OperationDetail
 from lakehand.domain.actions import Action
-from lakehand.domain.events import StoredEvent
-from lakehand.domain.operations import Operation, OperationId, Status
-from lakehand.domain.processes import Remedy
-from lakehand.domain.tables import Table
+from lakehand.domain.operations import Attempt, Operation, OperationId
+from lakehand.domain.processes import Failure
 from lakehand.inputs.operations import LogQuery, OperationQuery, OperationRequest, named_table, read_statuses
 from lakehand.inputs.parameters import check_options, read_instant
 from lakehand.rest.access import Caller, Context
 from lakehand.rest.context import ApiContext
-from lakehand.rest.fields import Answer, Document, Moment, PageAnswer, PathId, fields_of
+from lakehand.rest.fields import PageAnswer, PathId
 
 router = APIRouter(prefix="/api/v1/operations", tags=["operations"])
-
-
-class OperationAnswer(Answer):
-    id: int
-    table: TableName
-    instant: str
-    action: str
-    status: Status
-    attempts: int = Field(description="How many attempts were started.")
-    created_at: Moment
-    finished_at: Moment | None
-    reason: str = Field(description="Why it has this status.")
-    queue: str
-    owner: str
-    priority: int
-    engine: str
-    origin: str = Field(description="Who asked for it.")
-    updated_at: Moment
-    submitted_at: Moment | None
-    started_at: Moment | None
-    next_try: Moment | None = Field(description="When a pending operation may start; null if it is not pending.")
-    cancel_requested: bool
-    is_deleted: bool
-    progress: Document
-
-    @classmethod
-    def of(cls, operation: Operation, table: Table, **more: Any) -> Self:
-        own = fields_of(operation.process, operation) | more
-        next_try = operation.not_before if operation.status is Status.PENDING else None
-        return cls(**own | {"table": table_name(table), "attempts": operation.run_times, "next_try": next_try})
-
-
-class FailureAnswer(Answer):
-    reason: str
-    message: str
-    remedy: Remedy
-
-
-class AttemptAnswer(Answer):
-    number: int
-    handle: str
-    engine: str
-    instance: str
-    started_at: Moment
-    finished_at: Moment | None
-    outcome: str
-    failure: FailureAnswer | None
-    result: Document
-
-
-class EventAnswer(Answer):
-    id: int
-    kind: str
-    message: str
-    table: int | None
-    operation: int | None
-    detail: Document
-    at: Moment = Field(description="When it last happened.")
-    first_at: Moment
-    times: int
-
-    @classmethod
-    def of(cls, stored: StoredEvent) -> Self:
-        return cls(**fields_of(stored.event, stored))
-
-
-class OperationDetailAnswer(OperationAnswer):
-    parameters: Document
-    job: str
-    result: Document
-    failure: FailureAnswer | None
-    attempt_list: list[AttemptAnswer]
-    events: list[EventAnswer]
-
-    @classmethod
-    def of_detail(cls, detail: OperationDetail) -> Self:
-        events = [EventAnswer.of(event) for event in detail.events]
-        return cls.of(detail.operation, detail.table, attempt_list=detail.attempts, events=events)
 
 
 class LogsAnswer(BaseModel):
@@ -120,7 +47,7 @@ def list_operations(
     statuses = read_statuses(filters.pop("status") or "")
     wanted = OperationFilter(**filters, statuses=statuses)
     page = context.operations.list(wanted, limit=query.limit, cursor=query.cursor)
-    return PageAnswer(items=[OperationAnswer.of(*pair) for pair in page.items], next=page.next)
+    return PageAnswer(items=[operation_answer(*pair) for pair in page.items], next=page.next)
 
 
 @router.post("", status_code=201, responses={200: {"model": OperationAnswer, "description": "Stored already."}})
@@ -134,13 +61,13 @@ def submit_operation(new: OperationRequest, context: Context, caller: Caller, re
         dry_run=new.dry_run, confirm=new.confirm, verify_rows=new.verify_rows,
     )  # fmt: skip
     response.status_code = 201 if is_new else 200
-    return OperationAnswer.of(operation, table)
+    return operation_answer(operation, table)
 
 
 @router.get("/{id}")
 def show_operation(id: PathId, context: Context, _caller: Caller) -> OperationDetailAnswer:
     """One operation with its attempts and events."""
-    return OperationDetailAnswer.of_detail(context.operations.show(OperationId(id)))
+    return detail_answer(context.operations.show(OperationId(id)))
 
 
 @router.post("/{id}/cancel")
@@ -171,5 +98,23 @@ def read_logs(id: PathId, query: Annotated[LogQuery, Query()], context: Context,
     )
 
 
+def detail_answer(detail: OperationDetail) -> OperationDetailAnswer:
+    operation, of_process = detail.operation, detail.operation.process
+    return answer(
+        OperationDetailAnswer, of_process, operation, operation_answer(operation, detail.table),
+        attempt_list=[attempt_answer(one) for one in detail.attempts], result=dict(operation.result),
+        parameters=dict(of_process.parameters), failure=failure_answer(operation.failure),
+        events=[event_answer(event) for event in detail.events],
+    )  # fmt: skip
+
+
+def attempt_answer(attempt: Attempt) -> AttemptAnswer:
+    return answer(AttemptAnswer, attempt, failure=failure_answer(attempt.failure), result=dict(attempt.result))
+
+
+def failure_answer(failure: Failure | None) -> FailureAnswer | None:
+    return answer(FailureAnswer, failure) if failure else None
+
+
 def answer_of(context: ApiContext, operation: Operation) -> OperationAnswer:
-    return OperationAnswer.of(operation, context.operations.show(operation.id).table)
+    return operation_answer(operation, context.operations.show(operation.id).table)

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from lakehand.api.fields import Location, Name, Priority, Properties, Seconds
+from lakehand.api.operations import OperationAnswer, operation_answer
 from lakehand.api.tables import NewTable, TableAnswer, table_answer
 from lakehand.core.services.tables import TableService
 from lakehand.domain.access import Caller
@@ -19,7 +20,7 @@ from lakehand.domain.tables import Table
 from lakehand.inputs.parameters import read_instant, read_options, read_parallelism, read_resource
 from lakehand.rest.access import Context, Writer
 from lakehand.rest.context import ApiContext
-from lakehand.rest.operations import OperationAnswer, answer_of
+from lakehand.rest.operations import answer_of
 from lakehand.rest.wire_requests import ACTIONS
 
 router = APIRouter(prefix="/v1/hoodie/service", tags=["RFC-43"])
@@ -93,7 +94,7 @@ def submit(service: Service, request: SubmitRequest, context: Context, writer: W
     table = submitted_table(request, action, context, writer)
     submit = partial(context.requests.operations.submit, writer, table, action, parameters=parameters)
     stored = [submit(instant=instant) for instant in dict.fromkeys(instants)]
-    return SubmittedAnswer(table=table.id, operations=[OperationAnswer.of(operation, table) for operation, _ in stored])
+    return SubmittedAnswer(table=table.id, operations=[operation_answer(operation, table) for operation, _ in stored])
 
 
 @router.post("/{service}/remove")

@@ -5,8 +5,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
-from typing_extensions import Self
 
+from lakehand.api.explain import ExplanationAnswer
 from lakehand.api.fields import PageAnswer, answer
 from lakehand.api.tables import (
     ChangedTable,
@@ -22,12 +22,10 @@ from lakehand.api.tables import (
     health_answer,
     table_answer,
 )
-from lakehand.core.services.explain import ActionExplanation, Explanation
-from lakehand.domain.tables import Table, TableId
+from lakehand.domain.tables import TableId
 from lakehand.rest.access import Caller, Context
 from lakehand.rest.errors import problem
-from lakehand.rest.fields import Answer, Moment, PathId, fields_of
-from lakehand.rest.operations import EventAnswer, OperationAnswer
+from lakehand.rest.fields import PathId
 from lakehand.rest.queries import from_query
 
 router = APIRouter(prefix="/api/v1/tables", tags=["tables"])
@@ -35,47 +33,6 @@ router = APIRouter(prefix="/api/v1/tables", tags=["tables"])
 
 class ClearedAnswer(BaseModel):
     removed: list[int] = Field(description="The operations that were removed.")
-
-
-class ActionAnswer(Answer):
-    action: str
-    wanted: bool
-    now: str = Field(description="One sentence: what runs, what waits, or why nothing is done.")
-    evaluated_at: Moment | None = Field(
-        description="When it was last evaluated. Without a change, the last reason holds."
-    )
-    last_decision: Moment | None = Field(
-        description="When the table was last read for a decision: the numbers in `now` are of that time."
-    )
-    last_start: Moment | None
-    next_evaluation: Moment | None
-    unfinished: list[OperationAnswer]
-    last_finished: OperationAnswer | None
-
-    @classmethod
-    def of(cls, explained: ActionExplanation, table: Table) -> Self:
-        last = explained.last_finished
-        unfinished = [OperationAnswer.of(operation, table) for operation in explained.unfinished]
-        finished = OperationAnswer.of(last, table) if last else None
-        return cls(**fields_of(explained) | {"unfinished": unfinished, "last_finished": finished})
-
-
-class ExplanationAnswer(Answer):
-    """Why something runs on a table or not, and when it is evaluated next."""
-
-    table: TableAnswer
-    summary: str
-    next_evaluation: Moment | None
-    actions: list[ActionAnswer]
-    events: list[EventAnswer]
-
-    @classmethod
-    def of(cls, explanation: Explanation) -> Self:
-        table = explanation.table
-        actions = [ActionAnswer.of(action, table) for action in explanation.actions]
-        events = [EventAnswer.of(event) for event in explanation.events]
-        own = {"table": table_answer(table), "actions": actions, "events": events}
-        return cls(**fields_of(explanation) | own)
 
 
 @router.post("", status_code=201, responses={200: {"model": TableAnswer, "description": "Registered already."}})
@@ -133,7 +90,7 @@ def remove_table(id: PathId, context: Context, caller: Caller) -> RemovedTable:
 @router.get("/{id}/explain")
 def explain_table(id: PathId, context: Context, _caller: Caller) -> ExplanationAnswer:
     """Why something runs or not, and when the table is evaluated next."""
-    return ExplanationAnswer.of(context.explainer.explain(TableId(id)))
+    return context.explainer.explain(TableId(id))
 
 
 @router.get("/{id}/health")

@@ -2,12 +2,11 @@
 """Tables: add, list, find, change, pause, remove, explain, health over time, evaluate, clear."""
 
 from lakehand.api.tables import ChangedTable, FindQuery, HistoryQuery, NewTable, TableQuery, table_answer
-from lakehand.core.services.explain import ActionExplanation
 from lakehand.domain.tables import Table, TableId
 from lakehand.rpc.context import Call
 from lakehand.rpc.generated import table_pb2
 from lakehand.rpc.generated import tables_pb2 as pb
-from lakehand.rpc.messages import event_message, fill, id_of, operation_message, read
+from lakehand.rpc.messages import fill, id_of, read
 
 
 def add_table(call: Call, request: pb.AddTableRequest) -> pb.AddTableResponse:
@@ -47,17 +46,7 @@ def remove_table(call: Call, request: pb.RemoveTableRequest) -> pb.RemoveTableRe
 
 
 def explain_table(call: Call, request: pb.ExplainTableRequest) -> pb.ExplainTableResponse:
-    found = call.context.explainer.explain(TableId(id_of(request)))
-    actions = [action_message(action, found.table) for action in found.actions]
-    events = [event_message(event) for event in found.events]
-    return fill(pb.ExplainTableResponse(), found, table=table_message(found.table), actions=actions, events=events)
-
-
-def action_message(explained: ActionExplanation, table: Table) -> pb.ActionExplanation:
-    last = explained.last_finished
-    unfinished = [operation_message(operation, table) for operation in explained.unfinished]
-    finished = operation_message(last, table) if last else None
-    return fill(pb.ActionExplanation(), explained, unfinished=unfinished, last_finished=finished)
+    return fill(pb.ExplainTableResponse(), call.context.explainer.explain(TableId(id_of(request))))
 
 
 def get_table_health(call: Call, request: pb.GetTableHealthRequest) -> pb.GetTableHealthResponse:
