@@ -12,7 +12,7 @@ from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.core.services.catalogs import CatalogService, ServedCatalog
 from lakehand.core.services.tables import TableService
 from lakehand.domain.locations import Warehouses
-from lakehand.domain.references import Catalog
+from lakehand.domain.tables import Catalog
 from lakehand.formats.iceberg import IcebergFormat, IcebergProcessFactory
 from lakehand.spi import Format
 from lakehand.store import open_store

@@ -12,8 +12,7 @@ from statistics import median
 from bench.check_tables import Subject, subjects
 from bench.mixed_tables import MixedLake, spoiled_iceberg
 from bench.report import Figure, print_line
-from lakehand.domain.references import TableReference
-from lakehand.domain.tables import Format
+from lakehand.domain.tables import Format, TableReference
 from lakehand.local.check import CheckedTable, TableChecker
 from lakehand.local.discovery import DiscoveredTable
 from lakehand.local.reader import reader_of
@@ -53,7 +52,7 @@ def compare(subject: Subject, files: int, rounds: int) -> list[Figure]:
 
 
 def look(subject: Subject) -> CheckedTable:
-    """With plugins that have seen nothing before. Opening them is no part of its seconds: a command does it once."""
+    """With plugins that have seen nothing before. Opening them is not part of its seconds: a command does it once."""
     found = DiscoveredTable(reference=TableReference(location=str(subject.path)), format=Format(subject.format))
     return TableChecker(plugins=reader_of({}).plugins).check(found)
 

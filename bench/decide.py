@@ -18,8 +18,7 @@ from lakehand.app.settings import Settings
 from lakehand.app.wiring import THREADS, Service, build
 from lakehand.core.ports import OperationFilter
 from lakehand.domain.operations import Operation
-from lakehand.domain.references import TableReference
-from lakehand.domain.tables import HEARTBEAT_TIMEOUT, Format, TableSpec
+from lakehand.domain.tables import HEARTBEAT_TIMEOUT, Format, TableReference, TableSpec
 from lakehand.store import migrate
 
 TABLES = 10_000

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, insert, text
 
 from bench.fleet_rows import operation_row, table_row
 from bench.report import Figure, print_line
-from lakehand.domain.rules import Board, Choice, Limits, choose
+from lakehand.domain.rules import Choice, Limits, Usage, choose
 from lakehand.store import SqlStore, open_store
 from lakehand.store.migrate import upgrade
 from lakehand.store.schema import metadata, operation, tbl
@@ -73,7 +73,7 @@ def rounds(store: SqlStore, limits: Limits) -> tuple[float, int]:
 def one_round(store: SqlStore, limits: Limits) -> Choice:
     now = store.clock.now()
     queue = store.operations.dispatch_queue(
-        now=now, limit=WINDOW, age_step=limits.age_step, close=lambda busy: Board(busy, limits).closed
+        now=now, limit=WINDOW, age_step=limits.age_step, close=lambda busy: Usage(busy, limits).closed
     )
     return choose(queue.candidates, queue.busy, limits, now, has_more_owners=queue.has_more_owners)
 

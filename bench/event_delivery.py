@@ -22,9 +22,8 @@ from bench.idle_tables import make_tables
 from bench.notify import CONNECTIONS
 from bench.report import Figure, print_line
 from bench.service import serving
-from lakehand.domain.references import TableReference
-from lakehand.formats.hudi.factory import HudiProcessFactory
-from lakehand.formats.hudi.snapshot import ACTIONS
+from lakehand.domain.tables import TableReference
+from lakehand.formats.hudi.factory import ACTIONS, HudiProcessFactory
 from lakehand.formats.hudi.table import HUDI, HudiFormat
 from lakehand.store import open_store
 from lakehand.store.database import Database

@@ -12,7 +12,7 @@ from bench.idle_tables import make_tables
 from bench.report import Figure, print_line
 from bench.service import serving
 from lakehand.domain.tables import TableSpec
-from lakehand.formats.hudi.snapshot import ACTIONS
+from lakehand.formats.hudi.factory import ACTIONS
 from lakehand.formats.hudi.table import HUDI
 from lakehand.store import migrate, open_store
 from tests.kit.polling import wait_for

@@ -1,42 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keys twice and deletes lost when a Hudi writer deletes keys and writes them again beside our compactions, per index
-and setting, and what its statements cost. The writer plans, and the compactions run beside it in the same Spark."""
+and setting, and what its statements cost. The tables of a case have a writer and compactions of their own, side by side
+in the same Spark, so that their times can be compared. The writers plan, and the compactions run beside them."""
 
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
-from typing import Any
+from statistics import mean, median
 
 from pyspark.sql import SparkSession
 
 from bench.report import Figure, print_line
 from lakehand.spi import Skip
-from lakehand.writer import file_lock, hudi_options
+from lakehand.writer import INDEXES, file_lock, hudi_options
 from tests import hudi_tables as hudi
 from tests.jobs.hudi.service import Service
 
 COMMITS, QUICK = 300, 12
 KEYS = 60
 PLAN_EVERY = 2  # delta commits
+CHECK_EVERY = 30  # commits: what is wrong once may be hidden by a later delete
 SEED = 22
 NOWHERE = "http://127.0.0.1:9"
 SETTING = "hudi.compaction.stray-keys"
-# The index, and what is done about stray keys; whether all must be right.
-CASES: Mapping[str, tuple[str, str, bool]] = {
-    "default-none": ("SIMPLE", "none", False),
-    "default-heal": ("SIMPLE", "heal", True),
-    "bloom-heal": ("BLOOM", "heal", True),
-    "global-simple-heal": ("GLOBAL_SIMPLE", "heal", True),
-    "global-bloom-heal": ("GLOBAL_BLOOM", "heal", True),
-    "bucket": ("bucket", "heal", True),
-    "record": ("record", "heal", True),
+NONE, HEAL = "none", "heal"
+WRONG = ("keys twice", "deletes lost", "keys lost", "old values")
+METADATA = "metadata"  # a table with the metadata table, which a record index needs anyway
+# Each case: tables side by side, by index, what is done about stray keys, and whether there is a metadata table.
+CASES: Mapping[str, Sequence[tuple[str, ...]]] = {
+    "simple": [("SIMPLE", NONE), ("SIMPLE", HEAL)],
+    "bloom": [("BLOOM", NONE), ("BLOOM", HEAL)],
+    "global-simple": [("GLOBAL_SIMPLE", NONE), ("GLOBAL_SIMPLE", HEAL)],
+    "global-bloom": [("GLOBAL_BLOOM", NONE), ("GLOBAL_BLOOM", HEAL)],
+    "record": [("record", NONE), ("record", HEAL)],
+    "bucket": [("bucket", NONE), ("bucket", HEAL)],
+    "metadata": [("SIMPLE", HEAL, METADATA), ("BLOOM", HEAL, METADATA)],
 }
+# Nobody is called, and 60 rows need no more than one task.
+SMALL = {
+    "hoodie.write.commit.callback.on": "false",
+    "hoodie.bucket.index.num.buckets": "2",
+    **{f"hoodie.{one}.parallelism": "1" for one in (
+        "insert.shuffle", "upsert.shuffle", "delete.shuffle", "simple.index", "bloom.index", "global.simple.index",
+        "record.index",
+    )},
+}  # fmt: skip
 
 
 @dataclass
@@ -46,9 +58,11 @@ class Table:
     spark: SparkSession
     path: Path
     index: str
+    has_metadata: bool
     random: random.Random
     rows: dict[int, int] = field(default_factory=dict)  # key → the number of its last write
-    seconds: list[float] = field(default_factory=list)
+    statements: list[tuple[float, float]] = field(default_factory=list)  # when each began, and its seconds
+    wrong: dict[str, set[int]] = field(default_factory=lambda: {kind: set() for kind in WRONG})
 
     @property
     def lock(self) -> dict[str, str]:
@@ -57,9 +71,8 @@ class Table:
     @property
     def options(self) -> dict[str, str]:
         asked = hudi_options(NOWHERE, index=self.index, lock=self.lock, max_delta_commits=PLAN_EVERY)
-        quiet = {"hoodie.write.commit.callback.on": "false", "hoodie.bucket.index.num.buckets": "2"}
-        has_metadata = {"hoodie.metadata.enable": "true" if self.index == "record" else "false"}
-        return {**hudi.write_options(self.path, hudi.MERGE_ON_READ, {}), **asked, **quiet, **has_metadata}
+        metadata = {"hoodie.metadata.enable": "true" if self.has_metadata else "false"}
+        return {**hudi.write_options(self.path, hudi.MERGE_ON_READ, {}), **asked, **SMALL, **metadata}
 
     def commit(self, number: int) -> None:
         """Everything at first; then a delete or an upsert of a few keys, whether they are there or not."""
@@ -70,88 +83,119 @@ class Table:
         frame = self.spark.createDataFrame(data, hudi.SCHEMA).coalesce(1)
         began = time.perf_counter()
         frame.write.format("hudi").options(**{**self.options, **operation}).mode("append").save(str(self.path))
-        self.seconds.append(time.perf_counter() - began)
+        self.statements.append((began, time.perf_counter() - began))
         for key in keys:
             if is_delete:
                 self.rows.pop(key, None)
             else:
                 self.rows[key] = number
 
-    def wrong(self) -> dict[str, int]:
+    def look_for_wrong_keys(self) -> None:
         found = self.spark.read.format("hudi").load(str(self.path)).select("id", "v").collect()
         times = Counter(row.id for row in found)
-        return {
-            "keys twice": sum(count > 1 for count in times.values()),
-            "deletes lost": len(times.keys() - self.rows.keys()),
-            "keys lost": len(self.rows.keys() - times.keys()),
-            "old values": sum(times[row.id] == 1 and self.rows.get(row.id, row.v) != row.v for row in found),
-        }
+        self.wrong["keys twice"] |= {key for key, count in times.items() if count > 1}
+        self.wrong["deletes lost"] |= times.keys() - self.rows.keys()
+        self.wrong["keys lost"] |= self.rows.keys() - times.keys()
+        once = {row.id: row.v for row in found if times[row.id] == 1}
+        self.wrong["old values"] |= {key for key, value in once.items() if self.rows.get(key, value) != value}
+
+    def seconds(self, until: float) -> list[float]:
+        """Of all statements that began before, without the one that made the table."""
+        return [seconds for began, seconds in self.statements[1:] if began <= until]
 
 
 @dataclass
 class Compactor:
-    """Runs the plans that the writer leaves, one at a time, beside it."""
+    """Runs the plans that the writer leaves, one at a time, beside it. A failed one is tried again."""
 
     table: Table
     setting: str
     pool: ThreadPoolExecutor
-    running: Future[dict[str, Any]] | None = None
+    running: Future[None] | None = None
     counted: Counter[str] = field(default_factory=Counter)
 
     def look(self, *, wait: bool = False) -> None:
         if self.running is not None and (wait or self.running.done()):
-            found = self.running.result().get("stray_keys") or {}
-            self.counted += Counter(compactions=1, found=found.get("found", 0), left=found.get("left", 0))
+            self.running.result()
             self.running = None
         if self.running is None and hudi.pending(self.table.path):
             self.running = self.pool.submit(self.run)
 
-    def run(self) -> dict[str, Any]:
-        properties = {**self.table.lock, SETTING: self.setting}
-        service = Service(spark=self.table.spark, path=self.table.path, properties=properties)
-        wanted = service.wants("compaction")
-        return {} if isinstance(wanted, Skip) else service.execute(service.admitted("compaction"))
+    def run(self) -> None:
+        properties = {**self.table.lock, "hoodie.index.type": self.table.options["hoodie.index.type"]}
+        service = Service(
+            spark=self.table.spark, path=self.table.path, properties={**properties, SETTING: self.setting}
+        )
+        if isinstance(service.wants("compaction"), Skip):
+            return
+        try:
+            found = service.execute(service.admitted("compaction")).get("stray_keys") or {}
+        except Exception as error:
+            why = f"failed by {type(error).__name__}"
+            if why not in self.counted:
+                print_line(f"stray-keys: {self.table.path.name}: {why}: {str(error).partition(chr(10))[0]}")
+            self.counted[why] += 1
+        else:
+            self.counted += Counter(compactions=1, found=found.get("found", 0), left=found.get("left", 0))
+            if found.get("why"):
+                print_line(f"stray-keys: {self.table.path.name}: {found['left']} keys are left stray: {found['why']}")
 
 
 def run(folder: Path, *, quick: bool, names: list[str] | None = None, commits: int = COMMITS) -> list[Figure]:
+    if unknown := set(names or ()) - CASES.keys():
+        raise SystemExit(f"there is no case {', '.join(unknown)}: there are {', '.join(CASES)}")
     spark, figures = hudi.start_session("hudi"), []
     try:
-        for name, (index, setting, must_be_right) in CASES.items():
-            if not names or name in names:
-                with compacted(spark, folder / name, index, setting) as compactor:
-                    found = contest(compactor, QUICK if quick else commits)
-                print_line(f"stray-keys: {name}: {found}")
-                figures += shown(name, found, must_be_right=must_be_right)
+        for name in names or CASES:
+            try:
+                figures += case(spark, folder, name, QUICK if quick else commits)
+            except Exception as error:  # of a writer: the other cases are worth their time
+                print_line(f"stray-keys: {name} failed: {error!r}")
+                figures.append(Figure(bench="stray-keys", name=f"{name}: a writer failed", value=1, at_most=0))
     finally:
         spark.stop()
     return figures
 
 
-@contextmanager
-def compacted(spark: SparkSession, path: Path, index: str, setting: str) -> Iterator[Compactor]:
-    with ThreadPoolExecutor(1) as pool:
-        yield Compactor(Table(spark, path, index, random.Random(SEED)), setting, pool)
+def case(spark: SparkSession, folder: Path, name: str, commits: int) -> list[Figure]:
+    compactors = []
+    with ThreadPoolExecutor(2 * len(CASES[name])) as pool:
+        for index, setting, *more in CASES[name]:
+            path = folder / "-".join([index.lower(), setting, *more])
+            has_metadata = METADATA in more or index == "record"
+            table = Table(spark, path, index, has_metadata, random.Random(SEED))
+            compactors.append(Compactor(table, setting, pool))
+        for done in [pool.submit(contest, compactor, commits) for compactor in compactors]:
+            done.result()
+    # As long as all were writing: a table alone has the processors for itself.
+    until = min(compactor.table.statements[-1][0] for compactor in compactors)
+    return [figure for compactor in compactors for figure in figures_of(compactor, until)]
 
 
-def contest(compactor: Compactor, commits: int) -> dict[str, float]:
+def figures_of(compactor: Compactor, until: float) -> list[Figure]:
+    table, counted = compactor.table, compactor.counted
+    seconds = table.seconds(until)
+    wrong = {kind: len(keys) for kind, keys in table.wrong.items()}
+    times = {"median": median(seconds), "mean": mean(seconds), "longest": max(seconds)}
+    shown = {**counted, **wrong, **{name: round(value, 2) for name, value in times.items()}}
+    print_line(f"stray-keys: {table.path.name}: {len(table.statements)} commits, {shown}")
+    beside = f"{table.path.name}: of {len(table.statements)} commits beside {counted['compactions']} compactions"
+    goal = 0.0 if compactor.setting == HEAL or table.index in INDEXES else None
+    return [
+        Figure(bench="stray-keys", name=f"{beside}, keys that are wrong", value=sum(wrong.values()), at_most=goal),
+        *(
+            Figure(bench="stray-keys", name=f"{table.path.name}: {name} statement", value=value, unit="s")
+            for name, value in times.items()
+        ),
+    ]
+
+
+def contest(compactor: Compactor, commits: int) -> None:
     table = compactor.table
     for number in range(1, commits + 1):
         table.commit(number)
         compactor.look()
+        if number % CHECK_EVERY == 0:
+            table.look_for_wrong_keys()
     compactor.look(wait=True)
-    seconds = sorted(table.seconds[1:])
-    return {"commits": commits, **compactor.counted, **table.wrong(), "median": median(seconds), "longest": seconds[-1]}
-
-
-def shown(name: str, found: Mapping[str, float], *, must_be_right: bool) -> list[Figure]:
-    beside = f"{name}: of {found['commits']:.0f} commits beside {found.get('compactions', 0):.0f} compactions"
-    wrong = found["keys twice"] + found["deletes lost"] + found["keys lost"] + found["old values"]
-    goal = 0.0 if must_be_right else None
-    return [
-        Figure(bench="stray-keys", name=f"{beside}, keys that are wrong", value=wrong, at_most=goal),
-        Figure(
-            bench="stray-keys",
-            name=f"{name}: longest statement by the median one",
-            value=found["longest"] / found["median"],
-        ),
-    ]
+    table.look_for_wrong_keys()

@@ -14,7 +14,7 @@ HISTORY = ("tests/test_words.py", "src/lakehand/store/migrations/")  # what was,
 
 # The retired name, as a whole identifier → what a stranger would look for.
 # What is stored or public keeps its name: the columns patience, place, beat_time and look_time, boot and beat in
-# driver.json, the setting max_patience, `tables look`, look_again, next_try.
+# driver.json, look_again, next_try.
 RETIRED = {
     r"\w*[Dd]esks?": "service, handler",
     r"[Ff]aces(?:_of)?|FacesHere": "API context",
@@ -48,7 +48,8 @@ RETIRED = {
     r"[Ss]orry": "timeout answer",
     r"[Pp]ulses?|Beats?|BEATS?(?:_\w+)?|beats": "heartbeat",
     r"marks?_of": "heartbeat token",
-    r"PATIENCE\w*|is_patient": "timeout, deferral count",
+    r"PATIENCE\w*|is_patient|max_patience": "timeout, deferral count",
+    r"[Ss]ight|merit|\w*hindrance|Board": "coverage, rank, why it waits, usage",
     r"Visits?": "plugin calls, evaluation",
     r"EngineWatch|ProcessFamily": "engine monitor, process group",
     r"Cast|cast_of|Ending|Performance": "demo tables, teardown, run",

@@ -295,7 +295,7 @@ def checked_table_type(name: str) -> str:
 
 def checked_index(name: str | None) -> Mapping[str, str]:
     if name and not re.fullmatch(r"\w+", name):
-        raise ValueError(f"{name!r} is no index of Hudi: use one of {', '.join(INDEXES)}, or a type such as SIMPLE")
+        raise ValueError(f"{name!r} is not an index of Hudi: use one of {', '.join(INDEXES)}, or a type such as SIMPLE")
     return INDEXES.get(name, {"hoodie.index.type": name.upper()}) if name else {}
 
 

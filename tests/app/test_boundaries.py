@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from lakehand.app.locations import boundaries, path_guard, warehouses_of
-from lakehand.domain.boundaries import Boundary
 from lakehand.domain.errors import LocationRefused
+from lakehand.domain.locations import Boundary
 
 
 def drawn(location: str, *extra: str, warehouses: list[str]) -> Boundary:

@@ -19,8 +19,7 @@ from lakehand.app.wiring import Service
 from lakehand.core.plugins.proxies import EngineProxy, FormatProxy
 from lakehand.domain.masks import Masks
 from lakehand.domain.operations import Handle
-from lakehand.domain.references import Catalog, TableReference
-from lakehand.domain.tables import Format
+from lakehand.domain.tables import Catalog, Format, TableReference
 from lakehand.observe import logs
 from lakehand.spi import EngineHealth, EngineState, EngineStatus
 from lakehand.store import migrate

@@ -66,7 +66,7 @@ def test_a_broken_plugin_is_reported_and_the_others_are_on(monkeypatch: pytest.M
     assert states["hudi"][0] == "on"
     assert states["sick"] == ("broken", "ModuleNotFoundError: No module named 'no'")
     assert states["odd"][0] == "broken"
-    assert "is no ProcessFactory" in states["odd"][1]
+    assert "is not of type ProcessFactory" in states["odd"][1]
 
 
 def test_a_plugin_that_is_switched_off_answers_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,8 +139,8 @@ BROKEN = {
         "returned int, not formats",
     ),
     "an unknown action": (long_name("Action('never-heard-of')"), "names the unknown action never-heard-of"),
-    "a text for an action": (long_name("'compaction'"), "names 'compaction', which is no action"),
-    "an action of 33 letters": (long_name("Action.register('x' * 33)"), "is no action name"),
+    "a text for an action": (long_name("'compaction'"), "names 'compaction', which is not an action"),
+    "an action of 33 letters": (long_name("Action.register('x' * 33)"), "is not an action name"),
     "a strategy that raises": ("    def trigger_strategy(self, format, action): 1 / 0", "ZeroDivisionError"),
     "a strategy that is none": (
         "    def trigger_strategy(self, format, action): return 5",

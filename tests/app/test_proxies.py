@@ -40,7 +40,7 @@ def test_a_claimed_address_is_believed_from_trusted_proxies_alone(
     store: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
     trusted, connection, address = CASES[case]
-    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")  # a name of uvicorn's, which is no setting of ours
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")  # a name of uvicorn's, which is not a setting of ours
     config = http_config(context_over(store), load({"home": tmp_path, "trusted_proxies": trusted}))
     config.load()
 

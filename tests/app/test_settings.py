@@ -173,6 +173,19 @@ def test_what_makes_no_sense_is_refused_by_name_and_never_quoted(wrong: dict[str
     assert "sesame" not in str(refused.value)
 
 
+def test_the_old_name_of_a_setting_is_an_error_that_names_the_new_one(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(elsewhere, "[retry]\nmax_patience = 3\n")
+    with pytest.raises(Invalid, match=r"retry: .*max_patience is now max_deferrals"):
+        load(config=file)
+    write(elsewhere, "[retry]\nmax_deferrals = 3\n")
+    assert load(config=file).retry_policy().max_deferrals == 3
+    monkeypatch.setenv("LAKEHAND_RETRY__MAX_PATIENCE", "3")
+    with pytest.raises(Invalid, match=r"max_patience is now max_deferrals"):
+        load(config=file)
+
+
 def test_a_broken_file_is_named(elsewhere: Path) -> None:
     file = write(elsewhere, "port = ")
 

@@ -13,8 +13,7 @@ from lakehand.app.settings import load
 from lakehand.app.wiring import Service
 from lakehand.core.plugins.proxies import proxy_of
 from lakehand.core.plugins.registry import Plugins
-from lakehand.domain.instances import InstanceState
-from lakehand.domain.operations import Operation, Status
+from lakehand.domain.operations import InstanceState, Operation, Status
 from lakehand.domain.tables import TableId, TableSpec
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.spi import EngineState

@@ -2,7 +2,8 @@
 """A table whose metadata is torn is unreadable in the service, as in ``lakehand check``, and recovers by itself."""
 
 import logging
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -16,11 +17,30 @@ from lakehand.core.ports import TableFilter
 from lakehand.domain.fleet import TableState
 from lakehand.domain.tables import Format, TableId, TableSpec
 from lakehand.store import migrate
+from tests import small_tables
+from tests.formats.hudi.runtime import EVENTS_V9, ORDERS_V9
 from tests.formats.test_hostile_files import FILES, FORMATS
 from tests.kit.polling import wait_for
 
-# Hudi's plans are read at an admission, which says why it waits; Iceberg's manifests never change, and are cached.
-TORN = [(name, file) for name, file in FILES if not file.endswith(("*.requested", "-m0.avro"))]
+# More tables of Hudi, with plans: one that has begun, and one of another action.
+MADE: dict[str, tuple[str, Callable[[Path], Path]]] = {
+    **{name: (name, make) for name, (_, make) in FORMATS.items()},
+    "begun": ("hudi", lambda path: begun(small_tables.hudi(path))),
+    "clustering": ("hudi", lambda path: small_tables.hudi(path, "events_v9")),
+}
+# Iceberg's manifests never change, and are cached.
+TORN = [
+    *((name, file) for name, file in FILES if not file.endswith("-m0.avro")),
+    ("begun", f".hoodie/timeline/{ORDERS_V9}.compaction.inflight"),
+    ("clustering", f".hoodie/timeline/{EVENTS_V9}.clustering.requested"),
+]
+
+
+def begun(table: Path) -> Path:
+    """Its plan, as one that Hudi has begun to execute; some versions repeat the plan in that file."""
+    plan = table / ".hoodie" / "timeline" / f"{ORDERS_V9}.compaction.requested"
+    shutil.copy(plan, plan.with_suffix(".inflight"))
+    return table
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +53,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, 
     migrate.upgrade(settings.database_url)
     service = wiring.build(settings)
     (top / "lake").mkdir()
-    made = {name: make(top / "lake" / name) for name, (_, make) in FORMATS.items()}
-    specs = {name: TableSpec(location=str(path), format=Format(name)) for name, path in made.items()}
+    made = {name: make(top / "lake" / name) for name, (_, make) in MADE.items()}
+    specs = {name: TableSpec(location=str(path), format=Format(MADE[name][0])) for name, path in made.items()}
     yield service, {name: service.tables.register(spec)[0].id for name, spec in specs.items()}
     service.stop()
     service.store.close()

@@ -55,7 +55,7 @@ class Attack:
     said: str  # part of the error, with the fields of the place in braces
     on: tuple[str, ...] = (PLAIN, BY_LINK)  # how the table is registered
     listing: bool = False  # only the jobs that list folders must stop
-    but: str = ""  # the format that this is no attack on
+    but: str = ""  # the format that this is not an attack on
     is_real: bool = False  # one of each kind is also tried with real jobs on Spark
 
     def meets(self, pair: str) -> bool:

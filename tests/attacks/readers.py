@@ -58,10 +58,10 @@ OLD = "test_files_of_tags_branches_and_old_snapshots_are_no_orphans"
 
 READERS: Mapping[str, Mapping[str, Cell]] = {
     "hudi-clean": row(
-        by("formats/hudi", "test_decisions.py::test_a_clean_keeps_what_is_retained"),
+        by("formats/hudi", "test_planned_decisions.py::test_a_clean_keeps_what_is_retained"),
         SAVEPOINTS,
         Untested("change data lies in the files of its commits"),
-        by("formats/hudi", "test_decisions.py::test_no_clean_is_planned_while_a_compaction_is_pending"),
+        by("formats/hudi", "test_planned_decisions.py::test_no_clean_is_planned_while_a_compaction_is_pending"),
         UNKNOWN,
     ),
     "hudi-archive": row(

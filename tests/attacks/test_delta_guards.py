@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lakehand.jobs.boundary import OutsideTable
-from lakehand.jobs.delta import listing, tables
+from lakehand.jobs.delta import tables, vacuum
 from lakehand.jobs.job import Job
 from lakehand.testing.harness import boundary_parameter
 from tests.attacks.attacks import MARKERS
@@ -67,6 +67,6 @@ def test_a_table_around_a_file_is_found_without_a_walk(job: Job, inner: str) -> 
     marker = table / "p=1" / "inner" / MARKERS[inner]
     marker.parent.mkdir(parents=True)
     marker.write_text("")
-    listing.refuse_tables_around(job, [f"file:{table}/a.parquet", f"file:{table}/p=1/b.parquet"])
+    vacuum.refuse_tables_around(job, [f"file:{table}/a.parquet", f"file:{table}/p=1/b.parquet"])
     with pytest.raises(OutsideTable, match=f"a {inner} table lies below this one, at {table}/p=1/inner"):
-        listing.refuse_tables_around(job, [f"file:{table}/p=1/inner/day=1/b.parquet"])
+        vacuum.refuse_tables_around(job, [f"file:{table}/p=1/inner/day=1/b.parquet"])

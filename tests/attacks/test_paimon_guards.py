@@ -15,7 +15,7 @@ import pytest
 
 from lakehand.jobs.boundary import JobBoundary, OutsideTable
 from lakehand.jobs.job import Job
-from lakehand.jobs.paimon import tag_files
+from lakehand.jobs.paimon import expire_tags
 from lakehand.jobs.paimon.outside import TableGuard, names_of, refuse_odd_options
 from lakehand.jobs.paimon.references import ChangelogNames
 from tests.attacks.attacks import PLAIN, AttackedTable, nest
@@ -238,15 +238,15 @@ def test_a_name_that_leads_out_is_refused_wherever_a_snapshot_leads_to_it(what: 
 def test_a_name_that_comes_in_pieces_is_none_of_paimons(names: Sequence[str]) -> None:
     pieces = [piece for name in names for piece in name.replace("]", ", ").split(", ")]
     entries = Entries([{"fileName": name} for name in names])
-    with pytest.raises(OutsideTable, match="has names that are no names of Paimon's"):
+    with pytest.raises(OutsideTable, match="has names that are not names of Paimon's"):
         names_of(Known(texts=lambda *_: pieces), entries, "manifest-1", "fileName")  # type: ignore[arg-type]
 
 
 def test_files_that_a_changelog_still_reads_do_not_go_with_a_tag(monkeypatch: pytest.MonkeyPatch) -> None:
     """The changelog has no snapshot any more, and is of the main line or of a branch."""
     own = {"data": {"d1", "d2"}, "metadata": {"manifest/m1", "manifest/m2", "index/i1"}}
-    monkeypatch.setattr(tag_files, "contents_of", lambda *_: tag_files.Contents(**own))
-    monkeypatch.setattr(tag_files, "data_paths", lambda store, snapshot, names: sorted(names))
+    monkeypatch.setattr(expire_tags, "contents_of", lambda *_: expire_tags.Contents(**own))
+    monkeypatch.setattr(expire_tags, "data_paths", lambda store, snapshot, names: sorted(names))
     monkeypatch.setattr("lakehand.jobs.paimon.references.named_by", lambda store, one, *_, **__: one.names)
     monkeypatch.setattr("lakehand.jobs.paimon.references.lists_left", lambda *_: set())
     job = Job(session_that_fails_when_used(), {})
@@ -262,7 +262,7 @@ def test_files_that_a_changelog_still_reads_do_not_go_with_a_tag(monkeypatch: py
     table = lines["main"]
     table.__dict__.update(switchToBranch=lines.__getitem__, branchManager=lambda: Known(branches=lambda: ["b"]))
 
-    found = tag_files.files_only_of(guard, table, "over", set(), ChangelogNames(guard))  # type: ignore[arg-type]
+    found = expire_tags.files_only_of(guard, table, "over", set(), ChangelogNames(guard))  # type: ignore[arg-type]
 
     assert found == ["d2", "/t/manifest/m2"]
 

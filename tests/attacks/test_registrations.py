@@ -14,9 +14,8 @@ from lakehand.app.settings import load
 from lakehand.app.wiring import Service
 from lakehand.domain.access import Caller, Role
 from lakehand.domain.actions import Action
-from lakehand.domain.commits import CommitEvent
 from lakehand.domain.errors import LakehandError, LocationTaken
-from lakehand.domain.notifications import Notification
+from lakehand.domain.notifications import CommitEvent, Notification
 from lakehand.domain.tables import Format, TableId, TableSpec
 from tests.attacks.scene import nothing_changes
 

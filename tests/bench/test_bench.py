@@ -18,7 +18,7 @@ from bench.idle_tables import COMPLETED, make_tables
 from bench.load import instant
 from bench.notify import Notify
 from bench.report import Figure, store
-from lakehand.domain.references import TableReference
+from lakehand.domain.tables import TableReference
 from lakehand.formats.hudi.table import HudiFormat
 from lakehand.formats.hudi.writer_options import why_unknown
 from lakehand.store import open_store

@@ -15,8 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from lakehand.core.services.audit_trail import AuditTrail
-from lakehand.domain.access import Caller, Role
-from lakehand.domain.audit import AuditRequest
+from lakehand.domain.access import AuditRequest, Caller, Role
 from lakehand.domain.errors import Forbidden
 from lakehand.domain.health import HealthPoint
 from lakehand.domain.locations import location_key

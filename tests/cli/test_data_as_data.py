@@ -55,7 +55,7 @@ def nasty(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(params=["markup", "controls"])
 def word(request: pytest.FixtureRequest) -> str:
-    """Several in one, where each takes a service; what is stored is no text with lone surrogates."""
+    """Several in one, where each takes a service; what is stored is not text with lone surrogates."""
     chosen = NASTY[:3] if request.param == "markup" else NASTY[3:]
     return "".join(chosen).replace("\udcff", "?")
 

@@ -14,8 +14,7 @@ import pytest
 
 from lakehand.app.settings import Settings, load
 from lakehand.cli.checks import CheckResult, hint, named_classes, run_checks, told
-from lakehand.domain.references import Catalog
-from lakehand.domain.tables import Format, TableSpec
+from lakehand.domain.tables import Catalog, Format, TableSpec
 from lakehand.formats.hudi.locks import PROVIDER, S3_CLIENT, STORAGE_PROVIDER
 from lakehand.formats.hudi.table import HUDI
 from lakehand.store.migrate import upgrade

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehand.domain.instances import STATE, InstanceState
-from lakehand.domain.operations import InstanceId
+from lakehand.domain.operations import INSTANCE_STATE, InstanceId, InstanceState
 from lakehand.store import SqlStore
 from tests.cli.conftest import Run, answer
 from tests.kit.sentences import Sentences
@@ -52,7 +51,7 @@ def test_the_token_is_read_from_a_file(
 
 def test_instances_are_listed_with_their_states(lakehand: Run, store: SqlStore) -> None:
     now = store.clock.now()
-    for name, detail in {"old": {}, "new": {STATE: str(InstanceState.DRAINING)}}.items():
+    for name, detail in {"old": {}, "new": {INSTANCE_STATE: str(InstanceState.DRAINING)}}.items():
         store.instances.heartbeat(InstanceId(name), host="h", version="1", detail=detail, now=now)
 
     shown = {line.split()[0]: line.split()[3] for line in lakehand("instances").stdout.splitlines()[1:]}

@@ -13,10 +13,8 @@ from lakehand.core.services import access as access_service
 from lakehand.core.services.access import AccessService
 from lakehand.core.services.audit_trail import AuditTrail, Refusals
 from lakehand.core.services.requests.tokens import PREFIX, TokenRequests
-from lakehand.domain.access import Caller, Role
-from lakehand.domain.audit import AuditRequest
+from lakehand.domain.access import AuditRequest, Caller, Role, TokenId
 from lakehand.domain.errors import Conflict, Forbidden, Invalid, NotFound
-from lakehand.domain.tokens import TokenId
 
 SETTINGS = {"ann": "a-long-secret", "bob": "another-secret"}
 ADMIN = Caller(name="root", role=Role.ADMIN)

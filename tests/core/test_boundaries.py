@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from lakehand.domain.boundaries import Boundary
 from lakehand.domain.errors import LocationRefused
+from lakehand.domain.locations import Boundary
 from lakehand.domain.operations import Operation, Status
 from lakehand.domain.tables import Table, TableChanges
 from lakehand.spi import EngineState, TableProcess, TableRuntime

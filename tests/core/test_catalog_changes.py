@@ -6,8 +6,7 @@ from datetime import datetime, timezone
 
 from lakehand.core.services.catalog_changes import Absent, CatalogChanges, changes_of
 from lakehand.core.services.catalog_listing import Listing, named
-from lakehand.domain.references import TableReference
-from lakehand.domain.tables import Format, Table, TableId, TableSpec
+from lakehand.domain.tables import Format, Table, TableId, TableReference, TableSpec
 from tests.kit.sentences import Sentences
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=timezone.utc)

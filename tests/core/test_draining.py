@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from lakehand.domain.instances import InstanceState
-from lakehand.domain.operations import Operation, Status
+from lakehand.domain.operations import InstanceState, Operation, Status
 from lakehand.domain.tables import Table
 from lakehand.spi import EngineState
 from tests.core.world import World

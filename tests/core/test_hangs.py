@@ -13,8 +13,7 @@ import pytest
 from lakehand.core.plugins.pools import WorkerPools
 from lakehand.core.plugins.proxies import proxy_of
 from lakehand.domain.operations import Operation, Status
-from lakehand.domain.references import TableReference
-from lakehand.domain.tables import Table
+from lakehand.domain.tables import Table, TableReference
 from lakehand.spi import Action, EngineState, Format, Handle, ProcessFactory, Skip, TableProcess, TableRuntime, Verdict
 from tests.core.waiting import a_while_later, eventually
 from tests.core.world import HUDI, PretendEngine, PretendTables, World

@@ -17,8 +17,7 @@ from lakehand.domain.errors import Unavailable
 from lakehand.domain.health import MOST_POINTS, HealthPoint
 from lakehand.domain.operations import Status
 from lakehand.domain.processes import Json
-from lakehand.domain.references import TableReference
-from lakehand.domain.tables import Table, TableId
+from lakehand.domain.tables import Table, TableId, TableReference
 from lakehand.spi import EngineState
 from lakehand.store.database import Database
 from tests.core.waiting import a_while_later, eventually

@@ -63,7 +63,7 @@ def test_an_action_that_is_kept_waiting_for_too_long_is_counted_and_explained(
         world.clock.pass_by(minutes=10)
         world.turn()
     assert world.the_operation(table).reason == "never quiet"
-    assert len(world.metrics.named("starved")) == 2, "a rest is no starvation"
+    assert len(world.metrics.named("starved")) == 2, "a rest is not starvation"
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lakehand.domain.boundaries import Boundary
 from lakehand.domain.errors import LocationTaken
+from lakehand.domain.locations import Boundary
 from lakehand.domain.notifications import Notification
 from lakehand.domain.operations import Status
 from lakehand.domain.tables import Table, TableChanges, TableSpec

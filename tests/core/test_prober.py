@@ -10,9 +10,8 @@ import pytest
 
 from lakehand.core.loops.prober import FEW
 from lakehand.core.plugins.pools import WorkerPools
-from lakehand.domain.references import TableReference
 from lakehand.domain.schedules import Schedule
-from lakehand.domain.tables import Table
+from lakehand.domain.tables import Table, TableReference
 from lakehand.spi import Skip, at_fixed_rate
 from tests.core.waiting import a_while_later, eventually
 from tests.core.world import CLEAN, HUDI, NOON, World

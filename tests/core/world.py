@@ -30,14 +30,12 @@ from lakehand.core.services.operations import OperationService
 from lakehand.core.services.tables import TableService
 from lakehand.domain.access import Caller, Role
 from lakehand.domain.actions import Action
-from lakehand.domain.boundaries import Boundary
-from lakehand.domain.locations import Warehouses
+from lakehand.domain.locations import Boundary, Warehouses
 from lakehand.domain.operations import Handle, InstanceId, Operation, Status
 from lakehand.domain.processes import Drop, Finding, Instant, Json, Skip, TableProcess, Verdict
-from lakehand.domain.references import TableReference
 from lakehand.domain.retries import RetryPolicy
 from lakehand.domain.rules import Limits
-from lakehand.domain.tables import Format, Table, TableSpec
+from lakehand.domain.tables import Format, Table, TableReference, TableSpec
 from lakehand.formats.hudi.notifications import HudiNotifications
 from lakehand.spi import (
     METADATA_TRIGGER,

@@ -22,7 +22,7 @@ from lakehand.demo.table_run import is_quiet
 from lakehand.demo.tables import demo_tables
 from lakehand.domain.errors import Invalid
 from lakehand.domain.operations import Status
-from lakehand.domain.references import TableReference
+from lakehand.domain.tables import TableReference
 from lakehand.spi import Format, Json, TableFormat
 from tests.demo.snapshots import a_snapshot, an_outcome
 from tests.kit.polling import wait_for

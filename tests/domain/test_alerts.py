@@ -12,17 +12,17 @@ from lakehand.domain.alerts import (
     AlertKind,
     AlertRules,
     Cause,
+    Coverage,
     QuietHours,
     Route,
     Severity,
-    Sight,
     compare,
 )
 from lakehand.domain.operations import InstanceId
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=timezone.utc)
 HOUR = timedelta(hours=1)
-HERE = Sight(instance=InstanceId("here"))
+HERE = Coverage(instance=InstanceId("here"))
 BERLIN = ZoneInfo("Europe/Berlin")
 
 
@@ -36,14 +36,14 @@ def alert(of: Cause, **values: object) -> Alert:
 
 
 def test_a_new_cause_opens_and_a_known_one_stays() -> None:
-    changes = compare([alert(cause("known"))], [cause("known"), cause("new")], sight=HERE, now=NOON)
+    changes = compare([alert(cause("known"))], [cause("known"), cause("new")], coverage=HERE, now=NOON)
 
     assert [one.key for one in changes.open] == ["new"]
     assert (changes.refresh, changes.resolve, changes.remind) == ([], [], [])
 
 
 def test_a_cause_that_is_gone_is_resolved() -> None:
-    changes = compare([alert(cause())], [], sight=HERE, now=NOON)
+    changes = compare([alert(cause())], [], coverage=HERE, now=NOON)
 
     assert [one.cause.key for one in changes.resolve] == ["a"]
 
@@ -51,7 +51,7 @@ def test_a_cause_that_is_gone_is_resolved() -> None:
 def test_a_cause_that_happened_again_is_counted() -> None:
     again = cause(occurrence="8")
 
-    [(_, seen)] = compare([alert(cause(occurrence="7"))], [again], sight=HERE, now=NOON).refresh
+    [(_, seen)] = compare([alert(cause(occurrence="7"))], [again], coverage=HERE, now=NOON).refresh
 
     assert seen is again
 
@@ -59,31 +59,31 @@ def test_a_cause_that_happened_again_is_counted() -> None:
 def test_an_alert_that_only_goes_on_is_written_now_and_then() -> None:
     known = alert(cause())
 
-    assert compare([known], [cause()], sight=HERE, now=NOON + timedelta(minutes=9)).refresh == []
-    assert len(compare([known], [cause()], sight=HERE, now=NOON + timedelta(minutes=10)).refresh) == 1
+    assert compare([known], [cause()], coverage=HERE, now=NOON + timedelta(minutes=9)).refresh == []
+    assert len(compare([known], [cause()], coverage=HERE, now=NOON + timedelta(minutes=10)).refresh) == 1
 
 
 def test_only_its_own_instance_resolves_a_cause_that_it_alone_sees() -> None:
     theirs = alert(cause(instance="there"))
 
-    assert compare([theirs], [], sight=HERE, now=NOON).resolve == []
-    gone = Sight(instance=InstanceId("here"), gone={"there"})
-    assert compare([theirs], [], sight=gone, now=NOON).resolve == [theirs]
+    assert compare([theirs], [], coverage=HERE, now=NOON).resolve == []
+    gone = Coverage(instance=InstanceId("here"), gone={"there"})
+    assert compare([theirs], [], coverage=gone, now=NOON).resolve == [theirs]
 
 
 def test_nothing_is_resolved_whose_causes_were_not_all_read() -> None:
-    unclear = Sight(instance=InstanceId("here"), unclear={AlertKind.OPERATION_FAILED})
+    unclear = Coverage(instance=InstanceId("here"), unclear={AlertKind.OPERATION_FAILED})
 
-    assert compare([alert(cause())], [], sight=unclear, now=NOON).resolve == []
+    assert compare([alert(cause())], [], coverage=unclear, now=NOON).resolve == []
 
 
 def test_an_open_alert_is_repeated_after_a_while_unless_it_is_silenced() -> None:
     later = NOON + 2 * HOUR
 
-    assert len(compare([alert(cause())], [cause()], sight=HERE, now=later).remind) == 1
+    assert len(compare([alert(cause())], [cause()], coverage=HERE, now=later).remind) == 1
     silenced = alert(cause(), silenced_until=later + HOUR)
-    assert compare([silenced], [cause()], sight=HERE, now=later).remind == []
-    assert len(compare([silenced], [cause()], sight=HERE, now=later + HOUR).remind) == 1
+    assert compare([silenced], [cause()], coverage=HERE, now=later).remind == []
+    assert len(compare([silenced], [cause()], coverage=HERE, now=later + HOUR).remind) == 1
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakehand.domain.errors import Invalid
-from lakehand.domain.event_positions import MOST_RANGES, EventPosition
+from lakehand.domain.events import MOST_RANGES, EventPosition
 
 IDS = st.lists(st.integers(min_value=1, max_value=60))
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from lakehand.domain.operations import Operation
 from lakehand.domain.processes import TableProcess
-from lakehand.domain.rules import Board, Busy, Candidate, Choice, Limits, choose
+from lakehand.domain.rules import Busy, Candidate, Choice, Limits, Usage, choose
 from lakehand.domain.tables import Format
 from tests.domain.words import COMPACTION, NOON, an_operation
 
@@ -94,7 +94,7 @@ def test_every_limit_that_is_reached_is_closed_and_no_other() -> None:
     )  # fmt: skip
     running = (a_busy(table=1, queue="slow", owner="a"), a_busy(table=2, queue="fast", owner="a"))
 
-    closed = Board([replace(one, engine="spark") for one in running], limits).closed
+    closed = Usage([replace(one, engine="spark") for one in running], limits).closed
 
     assert not closed.is_full
     assert (set(closed.queues), set(closed.owners), set(closed.pairs)) == ({"slow"}, {"a"}, {("hudi", "compaction")})

@@ -172,5 +172,5 @@ def test_a_malformed_work_item_does_not_end_a_real_driver(driver: SparkEngine) -
     eventually(lambda: driver.spool.driver_state()["beat"] > before, 60)
 
     assert driver.spool.driver_state()["boot"] == boot
-    assert "its time to live is no number" in (driver.spool.done / "bad.json").read_text()
+    assert "its time to live is not a number" in (driver.spool.done / "bad.json").read_text()
     assert "the work item bad is refused" in driver.process.log.read_text()

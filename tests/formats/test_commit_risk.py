@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehand.domain.references import TableReference
+from lakehand.domain.tables import TableReference
 from lakehand.formats.hudi import HudiProcessFactory
 from lakehand.spi import Action, Catalog, Failure, Format, ProcessFactory, Scheduling, Skip, TableProcess, TableRuntime
 from tests.formats.delta.logs import MB, LogTable, adds, remove

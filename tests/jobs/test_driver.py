@@ -23,10 +23,9 @@ from lakehand.jobs.driver import (
     prepare_remote,
     remove_own_folder_from_import_path,
 )
+from lakehand.jobs.lease_watchdog import ProcessGroup
 from lakehand.jobs.leases import clock, machine
-from lakehand.jobs.process_group import ProcessGroup
-from lakehand.jobs.spool import FOLDERS, Spool
-from lakehand.jobs.work_items import MOST_BYTES, Document
+from lakehand.jobs.spool import FOLDERS, MOST_BYTES, Document, Spool
 from tests.kit.sentences import Sentences
 
 WANTED = {
@@ -143,11 +142,11 @@ def work_item_with(**values: Any) -> str:
 
 
 MALFORMED = {
-    "a time to live that is no number": work_item_with(time_to_live="abc"),
+    "a time to live that is a text": work_item_with(time_to_live="abc"),
     "a time to live that is not a number": work_item_with(time_to_live=float("nan")),
     "an endless time to live": work_item_with(time_to_live=float("inf")),
     "a time to live before now": work_item_with(time_to_live=-1),
-    "a time to live for ever": work_item_with(time_to_live=10**30),
+    "a time to live forever": work_item_with(time_to_live=10**30),
     "a time to live of a thousand digits": work_item_with(time_to_live=10**1000),
     "a time to live that is a flag": work_item_with(time_to_live=True),
     "no time to live": work_item_with(time_to_live=None),
@@ -163,7 +162,7 @@ MALFORMED = {
     "a list": "[]",
     "a text that is not closed": '{"handle": "bad',
     "nothing": "",
-    "bytes that are no text": "\udcff",
+    "bytes that are not text": "\udcff",
     "a hundred thousand brackets": "[" * 100_000,
 }
 

@@ -7,8 +7,7 @@ from typing import cast
 import pytest
 
 from lakehand.jobs.attempt import JobAttempt
-from lakehand.jobs.lease_watchdog import LeaseWatchdog
-from lakehand.jobs.process_group import ProcessGroup
+from lakehand.jobs.lease_watchdog import LeaseWatchdog, ProcessGroup
 from tests.kit.sentences import Sentences
 
 

@@ -130,7 +130,7 @@ def read_seconds(files: Sequence[str], record: Path = SECONDS) -> dict[str, floa
 
 
 def git(*words: str) -> list[str]:
-    """The lines of its answer; none where this is no clone."""
+    """The lines of its answer; none where this is not a clone."""
     answer = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
     return answer.stdout.split("\n") if answer.returncode == 0 else []
 

@@ -166,7 +166,7 @@ def test_an_issuer_that_hangs_is_given_up(issuer: TestIssuer, verifier: OidcVeri
 
 @contextmanager
 def dripping_server() -> Iterator[str]:
-    """Sends a byte now and then, for ever."""
+    """Sends a byte now and then, forever."""
     is_over = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):

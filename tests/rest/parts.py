@@ -39,7 +39,7 @@ from lakehand.domain.alerts import AlertChanges, AlertId, AlertKind, AlertRules,
 from lakehand.domain.locations import Warehouses
 from lakehand.domain.operations import InstanceId
 from lakehand.domain.processes import Json
-from lakehand.domain.references import Catalog, TableReference
+from lakehand.domain.tables import Catalog, TableReference
 from lakehand.formats.hudi.notifications import HudiNotifications
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.rest import ApiContext, Security, ServiceInfo, build_app
@@ -100,7 +100,7 @@ class UnreadableFolder(TableFormat):
 
 
 class Listed(UnreadableFolder):
-    """A format with a catalog whose tables a test names; what is no list of names cannot be read."""
+    """A format with a catalog whose tables a test names; what is not a list of names cannot be read."""
 
     format = Format("listed")
 

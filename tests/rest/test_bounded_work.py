@@ -14,8 +14,7 @@ from starlette.types import Message
 from lakehand.domain.operations import MOST_UNFINISHED
 from lakehand.rest import ApiContext, Security
 from lakehand.rest.bodies import MOST_DELIMITERS, BoundedBodies
-from lakehand.rest.callback_body import TopTexts
-from lakehand.rest.wire import PIECE, HudiWire
+from lakehand.rest.wire import PIECE, HudiWire, TopTexts
 from lakehand.rest.wire_requests import LONGEST_QUERY
 from tests.rest.parts import LOCATION, items, kinds, wire
 

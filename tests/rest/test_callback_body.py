@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehand.rest.callback_body import LONGEST_TEXT, MOST_KEYS, TopTexts
+from lakehand.rest.wire import LONGEST_TEXT, MOST_KEYS, TopTexts
 
 WANTED = ("basePath", "tableName")
 VALUES = st.recursive(

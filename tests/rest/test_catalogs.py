@@ -10,8 +10,7 @@ import pytest
 from lakehand.core.services import catalog_listing
 from lakehand.core.services import catalogs as catalog_service
 from lakehand.core.services.catalogs import CatalogService
-from lakehand.domain.references import Catalog, TableReference
-from lakehand.domain.tables import Table
+from lakehand.domain.tables import Catalog, Table, TableReference
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
 from tests.rest.parts import Listed, context_over, items, kinds

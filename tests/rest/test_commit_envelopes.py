@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from lakehand.domain.commits import CommitEvent, CommitResult, Outcome
 from lakehand.domain.errors import Invalid
-from lakehand.rest.commits.events import NOT_CREATED, OTHER_EVENT, S3_TEST, Defaults, Item
-from lakehand.rest.commits.reading import CONFIRM, read_request
+from lakehand.domain.notifications import CommitEvent, CommitResult, Outcome
+from lakehand.rest.commits.events import CONFIRM, NOT_CREATED, OTHER_EVENT, S3_TEST, Defaults, Item, read_request
 
 OBJECT = "s3://lake/a b/day=1/_delta_log/00000000000000000001.json"
 RECORD: dict[str, Any] = {
@@ -102,7 +101,7 @@ def test_a_notification_without_bucket_or_key_is_refused(document: Any) -> None:
 
 
 def test_what_an_envelope_holds_must_be_json() -> None:
-    with pytest.raises(Invalid, match="no JSON"):
+    with pytest.raises(Invalid, match="not JSON"):
         read({"messageId": "1", "body": "hello"})
 
 

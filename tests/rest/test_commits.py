@@ -18,11 +18,11 @@ import pytest
 from lakehand.core.intake.commit_events import OUTSIDE, REPEATED, UNKNOWN, CommitIntake
 from lakehand.core.ports import Verified
 from lakehand.domain.access import Caller, Role
-from lakehand.domain.commits import CommitEvent, CommitResult
 from lakehand.domain.errors import Unavailable
+from lakehand.domain.notifications import CommitEvent, CommitResult
 from lakehand.rest import ApiContext
 from lakehand.rest.commits.events import COMMITTED, MOST_EVENTS
-from lakehand.rest.commits.route import MOST_REASONS
+from lakehand.rest.commits.handler import MOST_REASONS
 from lakehand.store import SqlStore
 from tests.rest.parts import LOCATION, Listed, add_table, context_over, items, kinds, with_security
 

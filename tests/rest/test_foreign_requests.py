@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a web page can make a browser send changes nothing: foreign hosts, foreign pages, bodies that are no JSON."""
+"""What a web page can make a browser send changes nothing: foreign hosts, foreign pages, bodies that are not JSON."""
 
 import logging
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from lakehand.rest import ApiContext
-from lakehand.rest.hosts import Hosts, checked_name
+from lakehand.rest.refusals import Hosts, checked_name
 from tests.rest.parts import INSTANT, LOCATION, add_table, items, wire, with_security
 
 ClientOf = Callable[[ApiContext], httpx.Client]

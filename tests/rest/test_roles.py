@@ -12,7 +12,7 @@ import pytest
 from lakehand.core.ports import AuditFilter
 from lakehand.domain.access import Caller, Role
 from lakehand.domain.actions import Action
-from lakehand.domain.boundaries import EXTRA_LOCATIONS
+from lakehand.domain.locations import EXTRA_LOCATIONS
 from lakehand.domain.processes import Instant
 from lakehand.domain.tables import TableSpec
 from lakehand.rest import ApiContext

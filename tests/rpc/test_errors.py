@@ -22,13 +22,13 @@ from lakehand.core.ports import AuditFilter
 from lakehand.domain.errors import Unavailable
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.rest import ApiContext
-from lakehand.rpc import RpcBounds, RpcServer, reading
-from lakehand.rpc.calls import carry_out
+from lakehand.rpc import RpcBounds, RpcServer
+from lakehand.rpc.calls import carry_out, read_message
 from lakehand.rpc.errors import DeadlinePassed
 from lakehand.rpc.generated import access_pb2, operations_pb2, service_pb2, tables_pb2
 from lakehand.rpc.generated.table_pb2 import Properties
-from lakehand.rpc.health import MOST_CALLS
 from lakehand.rpc.methods import SERVICES
+from lakehand.rpc.standard_services import MOST_CALLS
 from lakehand.store import SqlStore
 from tests.kit.polling import wait_for
 from tests.rest.parts import with_security
@@ -240,7 +240,7 @@ def test_without_a_token_the_message_is_not_read(api: ApiContext) -> None:
 def test_half_a_call_that_needs_no_token_ends_by_itself(
     client: RpcClient, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    monkeypatch.setattr(reading.read_message, "__defaults__", (0.1,))
+    monkeypatch.setattr(read_message, "__defaults__", (0.1,))
     never = threading.Event()
     raw: Any = client.channel.stream_unary(path)
 

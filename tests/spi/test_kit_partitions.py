@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehand.domain.partitions import LONGEST_NAME, MOST_NAMES, ChangedPartitions
+from lakehand.domain.notifications import LONGEST_NAME, MOST_NAMES, ChangedPartitions
 from lakehand.spi.kit import NamedPartitions, choose
 
 SIZES = {"a": 40, "b": 30, "c": 20, "d": 10}

@@ -64,7 +64,7 @@ def test_codecs_that_the_library_lacks_are_unpacked_here(codec: str) -> None:
         (record(("a", "Unknown")), b"", "does not define 'Unknown'"),
         (b"[" * 100_000, b"", "nested too deeply"),
         (b'{"type":"array","items":' * 200 + b'"int"' + b"}" * 200, b"", "more than 64 levels deep"),
-        (b'"', b"", "no JSON document"),
+        (b'"', b"", "not a JSON document"),
         (b" " * 300_000, b"", "schema that is not read: it has 300000 bytes"),
         (b"17", b"", "schema that is not read"),
     ],

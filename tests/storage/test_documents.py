@@ -55,7 +55,7 @@ def test_no_memory_is_an_error_about_the_file(monkeypatch: pytest.MonkeyPatch) -
 
 def test_lines_are_documents_of_their_own() -> None:
     assert parse_json_lines(b'{"a":1}\n\n{"b":2}\n', "f") == [{"a": 1}, {"b": 2}]
-    with pytest.raises(OSError, match="f cannot be read: it is no JSON document"):
+    with pytest.raises(OSError, match="f cannot be read: it is not a JSON document"):
         parse_json_lines(b"{}\n{", "f")
 
 
@@ -124,7 +124,7 @@ def test_only_what_is_wanted_of_a_large_file_reaches_the_service(tmp_path: Path,
 
 
 BROKEN: dict[str, tuple[bytes, type[OSError], str]] = {
-    "cut short": (b"[" + b'"a",' * BOUND, OSError, "/t/f cannot be read: it is no JSON document"),
+    "cut short": (b"[" + b'"a",' * BOUND, OSError, "/t/f cannot be read: it is not a JSON document"),
     "too deep": (b"[" * 2 * BOUND, OSError, "/t/f cannot be read: it is nested too deeply"),
     "too many parts": (b"[" + b"{}," * 200_000, TooLarge, "/t/f has 200001 JSON objects and arrays; more than 150000"),
 }

@@ -9,12 +9,10 @@ from sqlalchemy.exc import IntegrityError
 
 from lakehand.core.ports import AuditFilter
 from lakehand.core.services.audit_trail import AuditTrail
-from lakehand.domain.access import Caller, Role
-from lakehand.domain.audit import AuditAnswer, AuditRequest
+from lakehand.domain.access import AuditAnswer, AuditRequest, Caller, NewToken, Role, TokenId, WebSession
 from lakehand.domain.errors import NotFound, Unavailable
 from lakehand.domain.operations import OperationId
 from lakehand.domain.tables import TableId
-from lakehand.domain.tokens import NewToken, TokenId, WebSession
 from lakehand.store import SqlStore
 from lakehand.store.schema import audit_answer, audit_request
 from tests.store.given import HOUR, MINUTE, NOON

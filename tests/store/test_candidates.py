@@ -10,7 +10,7 @@ from lakehand.core.ports import Store
 from lakehand.domain.events import Event
 from lakehand.domain.operations import NewOperation
 from lakehand.domain.processes import Instant
-from lakehand.domain.rules import Closed, Limits, merit
+from lakehand.domain.rules import Closed, Limits, rank
 from lakehand.domain.tables import Format, TableChanges
 from tests.store.given import (
     CLUSTERING,
@@ -81,7 +81,7 @@ def test_candidates_come_in_the_order_of_the_rules(store: Store) -> None:
     found = [c.operation for c in queue_of(store, limit=60).candidates]
 
     assert len(found) == 60
-    assert found == sorted(found, key=lambda one: merit(one, Limits(), NOON))
+    assert found == sorted(found, key=lambda one: rank(one, Limits(), NOON))
     assert [c.operation for c in queue_of(store, limit=7).candidates] == found[:7]
 
 

@@ -13,8 +13,7 @@ from sqlalchemy.exc import OperationalError
 from lakehand.domain.errors import Invalid, Unavailable
 from lakehand.store import SqlStore, open_store
 from lakehand.store import database as databases
-from lakehand.store.database import Database
-from lakehand.store.urls import read_url
+from lakehand.store.database import Database, read_url
 from tests.kit.quick_sqlite import SETTINGS
 from tests.store.conftest import KINDS, empty
 from tests.store.given import NOON, a_table, spec, table_count

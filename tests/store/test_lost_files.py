@@ -15,8 +15,7 @@ from sqlalchemy import event
 from lakehand.domain.errors import Invalid, Unavailable
 from lakehand.store import SqlStore, migrate, open_store
 from lakehand.store import database as databases
-from lakehand.store.sqlite_files import DatabaseLost
-from lakehand.store.urls import read_url
+from lakehand.store.database import DatabaseLost, read_url
 from lakehand.testing import eventually
 from tests.store.given import a_table, table_count
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lakehand.core.ports import Store
-from lakehand.domain.partitions import MOST_NAMES, ChangedPartitions
+from lakehand.domain.notifications import MOST_NAMES, ChangedPartitions
 from lakehand.domain.schedules import EvaluationResult
 from lakehand.domain.tables import Table
 from tests.store.given import HOUR, NOON, a_table, inbox_row

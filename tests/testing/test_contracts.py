@@ -235,7 +235,7 @@ BAD_READERS: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "an error of its own for storage": (
         {"probe": swallowing(HudiFormat.probe)}, "test_an_unreadable_table_is_an_operating_system_error",
     ),
-    "an error of its own for what is no table": (
+    "an error of its own for what is not a table": (
         {"inspect": swallowing(HudiFormat.inspect)}, "test_a_folder_that_is_no_table_is_invalid",
     ),
     "an error of its own for what is missing": (

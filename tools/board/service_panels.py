@@ -5,7 +5,7 @@ from tools.board.panel import ZERO, Panel, quantiles
 
 ENGINES = [
     Panel(
-        "Engines", "1 while an engine runs. The Spark driver exits when it is idle: 0 alone is no fault.", "short",
+        "Engines", "1 while an engine runs. The Spark driver exits when it is idle: 0 alone is not a fault.", "short",
         {"{{instance}} {{engine}}": "max by (instance, engine) (lakehand_engine_up{@})"},
     ),
     Panel(

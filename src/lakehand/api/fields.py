@@ -140,7 +140,7 @@ Moment = Annotated[datetime, Milliseconds()]  # in an answer
 class Answer:
     """An answer, or a part of one. ``raw``: in the client, the document as the service sent it.
 
-    Pydantic leaves out a field that nobody can give and that has no default, so that ``raw`` is no part of the API.
+    Pydantic leaves out a field that nobody can give and that has no default, so that ``raw`` is not part of the API.
     """
 
     raw: dict[str, Any] = field(init=False, repr=False, compare=False)

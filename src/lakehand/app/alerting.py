@@ -59,7 +59,7 @@ def opened(kind: str, properties: Mapping[str, str]) -> Alerter:
     [entry] = [entry for entry in entry_points(group=GROUP) if entry.name == kind][:1]
     alerter = entry.load()()
     if not isinstance(alerter, Alerter):
-        raise PluginBroken(f"{entry.value} is no Alerter")
+        raise PluginBroken(f"{entry.value} is not an Alerter")
     alerter.open(properties)
     return alerter
 

@@ -9,9 +9,8 @@ import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from lakehand.domain.boundaries import EXTRA_LOCATIONS, Boundary
 from lakehand.domain.errors import Invalid, LocationRefused
-from lakehand.domain.locations import Warehouses, is_under, normalise_prefix
+from lakehand.domain.locations import EXTRA_LOCATIONS, Boundary, Warehouses, is_under, normalise_prefix
 from lakehand.domain.tables import Format
 from lakehand.spi.formats import TableFormat
 from lakehand.storage import Storages

@@ -155,7 +155,7 @@ def opened(kind: str, entry: EntryPoint, config: PluginConfig, open_plugin: Open
     try:
         plugin = entry.load()()
         if not isinstance(plugin, CONTRACTS[kind]):
-            raise PluginBroken(f"{entry.value} is no {CONTRACTS[kind].__name__}")
+            raise PluginBroken(f"{entry.value} is not of type {CONTRACTS[kind].__name__}")
         check_word(plugin, "format" if kind == "table-format" else "name")
         open_plugin(plugin, config)
         proxy = proxy_of(plugin)

@@ -34,8 +34,7 @@ from lakehand.core.services.table_settings import effective_settings
 from lakehand.domain.errors import Invalid, Unavailable
 from lakehand.observe import logs
 from lakehand.rest import ApiContext, Security, ServiceInfo, build_app
-from lakehand.rest.hosts import Hosts
-from lakehand.rest.refusals import Refusals
+from lakehand.rest.refusals import Hosts, Refusals
 from lakehand.web import LiveFeed, NoDiscovery, PageContext, TableDiscovery, build_pages
 
 if TYPE_CHECKING:

@@ -131,7 +131,7 @@ def known_zone(name: str) -> str:
 def quiet_hours_of(text: str) -> str:
     found = _HOURS.fullmatch(text.strip())
     if found is None or found.group(1, 2) == found.group(3, 4):
-        raise ValueError(f"{text!r} are no quiet hours: write 22:00-07:00")
+        raise ValueError(f"{text!r} are not quiet hours: write 22:00-07:00")
     return text.strip()
 
 

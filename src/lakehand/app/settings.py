@@ -9,7 +9,16 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretStr, ValidationError, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
 
 from lakehand.app.config_file import ConfigChoice, choose_config, exposed_secrets, merged, read_config
@@ -30,11 +39,10 @@ from lakehand.core.services.catalogs import ServedCatalog
 from lakehand.domain.actions import actions
 from lakehand.domain.errors import Invalid
 from lakehand.domain.masks import Masks, odd_parts_of, secrets_in, secrets_in_address
-from lakehand.domain.references import Catalog
 from lakehand.domain.retries import RetryPolicy
 from lakehand.domain.rules import Limits
-from lakehand.domain.tables import Format
-from lakehand.rest.hosts import checked_name
+from lakehand.domain.tables import Catalog, Format
+from lakehand.rest.refusals import checked_name
 
 PLUGIN_KINDS = {"process-factories": "process-factory", "table-formats": "table-format", "engines": "engine"}
 ALIASES = {"warehouse": "warehouses"}
@@ -67,7 +75,14 @@ class RetrySettings(BaseModel, extra="forbid"):
     longest_delay: Duration = setting(timedelta(hours=1), "Longest delay.")
     jitter: float = setting(0.2, "Random share added to the delay.", ge=0, le=1)
     not_yet_delay: Duration = setting(timedelta(seconds=30), "Delay after a `not yet` answer.")
-    max_patience: int = setting(120, "`Not yet` answers before an operation fails.", ge=0)
+    max_deferrals: int = setting(120, "`Not yet` answers before an operation fails.", ge=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def refuse_old_name(cls, values: Any) -> Any:
+        if isinstance(values, Mapping) and "max_patience" in values:
+            raise ValueError("max_patience is now max_deferrals")
+        return values
 
 
 class LimitSettings(BaseModel, extra="forbid"):

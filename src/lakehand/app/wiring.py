@@ -52,8 +52,7 @@ from lakehand.core.services.requests import Requests
 from lakehand.core.services.tables import TableService
 from lakehand.domain.access import RESERVED, Role
 from lakehand.domain.errors import Invalid
-from lakehand.domain.instances import InstanceState
-from lakehand.domain.operations import Handle, Operation
+from lakehand.domain.operations import Handle, InstanceState, Operation
 from lakehand.formats.hudi.notifications import HudiNotifications
 from lakehand.observe.metrics import PrometheusMetrics
 from lakehand.spi.engines import EngineContext

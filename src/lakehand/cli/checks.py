@@ -24,7 +24,7 @@ from lakehand.domain.errors import Invalid, LakehandError
 from lakehand.domain.locations import normalise_prefix
 from lakehand.domain.operations import Handle
 from lakehand.domain.processes import Json
-from lakehand.domain.references import Catalog, TableReference
+from lakehand.domain.tables import Catalog, TableReference
 from lakehand.engines.spark.command import FORMATS
 from lakehand.engines.spark.engine import SparkEngine
 from lakehand.engines.spark.jars import databases_of, default_cache, is_there, jars_of

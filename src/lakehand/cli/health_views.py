@@ -9,7 +9,7 @@ from rich.text import Text
 
 from lakehand.cli.views import brief, facts, grid, plain
 from lakehand.client.documents import Document
-from lakehand.domain.numbers import amount
+from lakehand.domain.texts import amount
 from lakehand.output import data, join, when
 
 COLOURS = {"healthy": "green", "needs": "yellow", "broken": "red"}

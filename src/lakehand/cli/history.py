@@ -18,7 +18,7 @@ from lakehand.cli.health_views import some
 from lakehand.cli.options import Session, TableName
 from lakehand.cli.views import name_of, problem_text
 from lakehand.client.documents import Document
-from lakehand.domain.numbers import amount
+from lakehand.domain.texts import amount
 from lakehand.output import data, join, parse_time, span
 
 WIDEST, NARROWEST = 100, 20  # columns of the whole, and of the plot itself

@@ -20,9 +20,8 @@ from lakehand.cli.errors import CommandFailed
 from lakehand.cli.health_views import card
 from lakehand.cli.options import AsJson, Config, VerifyRows, Yes, absolute_reference, pairs
 from lakehand.cli.views import brief, coloured, grid, listing_view, rows_text
-from lakehand.domain.numbers import amount
 from lakehand.domain.row_checks import PROPERTY, row_mode, row_report
-from lakehand.domain.texts import visible
+from lakehand.domain.texts import amount, visible
 from lakehand.output import data, join, print_error, span, stdout_console
 
 if TYPE_CHECKING:

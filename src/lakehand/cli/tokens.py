@@ -20,8 +20,7 @@ from lakehand.output import join, parse_time, when
 
 if TYPE_CHECKING:
     from lakehand.core.services.requests.tokens import TokenRequests
-    from lakehand.domain.access import Caller
-    from lakehand.domain.tokens import Token
+    from lakehand.domain.access import Caller, Token
 
 ROLES = ("viewer", "operator", "admin")
 app = typer.Typer(
@@ -104,7 +103,7 @@ def revoke(
     session: Session,
 ) -> None:
     """Revoke a token. Every instance refuses it within seconds; a service never becomes open by it."""
-    from lakehand.domain.tokens import TokenId
+    from lakehand.domain.access import TokenId
 
     if local_database.local:
         with local_database.opened() as (tokens, caller):

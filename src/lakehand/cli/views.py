@@ -9,8 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lakehand.client.documents import FINAL, Document
-from lakehand.domain.numbers import amount
-from lakehand.domain.texts import visible
+from lakehand.domain.texts import amount, visible
 from lakehand.output import data, join, took, when
 
 COLOURS = {

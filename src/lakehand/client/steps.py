@@ -79,7 +79,7 @@ def send_for_outcome(request: Request[Any]) -> Steps[Outcome]:
 
 
 def may_repeat(request: Request[Any], outcome: Outcome) -> bool:
-    """A 503 is no promise that nothing was stored: the database may have gone away during the commit."""
+    """A 503 is not a promise that nothing was stored: the database may have gone away during the commit."""
     return not outcome.was_sent or (request.is_repeatable and outcome.is_outage)
 
 

@@ -22,7 +22,7 @@ from lakehand.client.documents import Document, Parameters, absolute_location, g
 from lakehand.client.errors import NotFound, RequestFailed
 from lakehand.client.operation_answers import Explanation
 from lakehand.client.steps import ItemSteps, Request, Steps, get, post, send, send_for_outcome, send_for_pages
-from lakehand.domain.numbers import read_id
+from lakehand.domain.texts import read_id
 
 # The client's names of what the API's schemas call otherwise.
 HealthHistory = HistoryAnswer

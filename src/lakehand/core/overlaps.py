@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lakehand.core.ports import Store
-from lakehand.domain.boundaries import PARAMETER
 from lakehand.domain.errors import LocationTaken, Unavailable
-from lakehand.domain.locations import is_under, location_key, overlap, path_key, same_scheme
+from lakehand.domain.locations import BOUNDARY, is_under, location_key, overlap, path_key, same_scheme
 from lakehand.domain.operations import Operation
 from lakehand.domain.tables import Table
 
@@ -90,7 +89,7 @@ class OverlapGuard:
 
 def admitted_path(operation: Operation) -> str:
     """The real path that a live operation was admitted for; empty if it is not known."""
-    boundary = operation.process.parameters.get(PARAMETER)
+    boundary = operation.process.parameters.get(BOUNDARY)
     return str(boundary.get("real", "")) if isinstance(boundary, Mapping) else ""
 
 

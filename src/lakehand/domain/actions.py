@@ -29,7 +29,7 @@ class Action(str):
         word = name.strip().lower().replace("_", "-")
         if len(word) > LONGEST or not _SHAPE.fullmatch(word):
             raise Invalid(
-                f"{name[:80]!r} is no action name: use lower case words joined by hyphens, at most {LONGEST} characters"
+                f"{name[:80]!r} is not an action name: use lower case words with hyphens, at most {LONGEST} characters"
             )
         return cls._interned.setdefault(word, super().__new__(cls, word))
 

@@ -8,7 +8,7 @@ from typing import NewType
 
 from lakehand.domain.operations import InstanceId, LeaseToken, OperationId
 from lakehand.domain.tables import TableId
-from lakehand.domain.words import Word
+from lakehand.domain.texts import Word
 
 AlertId = NewType("AlertId", int)
 MessageId = NewType("MessageId", int)
@@ -178,8 +178,8 @@ class AlertChanges:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
-    """What one instance can tell of: all common causes and its own, and those of instances that are gone."""
+class Coverage:
+    """Which causes one instance knows of: all common ones, its own, and those of instances that are gone."""
 
     instance: InstanceId
     gone: Collection[str] = field(default_factory=frozenset)
@@ -190,7 +190,7 @@ class Sight:
         return is_visible and cause.kind not in self.unclear
 
 
-def compare(alerts: Sequence[Alert], causes: Sequence[Cause], *, sight: Sight, now: datetime) -> AlertChanges:
+def compare(alerts: Sequence[Alert], causes: Sequence[Cause], *, coverage: Coverage, now: datetime) -> AlertChanges:
     """Open alerts, read before the causes, against the causes that hold now."""
     known = {alert.cause.key: alert for alert in alerts}
     holding = {cause.key: cause for cause in causes}
@@ -198,7 +198,7 @@ def compare(alerts: Sequence[Alert], causes: Sequence[Cause], *, sight: Sight, n
     return AlertChanges(
         open=[cause for key, cause in holding.items() if key not in known],
         refresh=[(alert, cause) for alert, cause in pairs if is_news(alert, cause, now)],
-        resolve=[alert for key, alert in known.items() if key not in holding and sight.covers(alert.cause)],
+        resolve=[alert for key, alert in known.items() if key not in holding and coverage.covers(alert.cause)],
         remind=[alert for alert, _ in pairs if needs_reminder(alert, now)],
     )
 

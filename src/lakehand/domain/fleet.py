@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 from lakehand.domain.actions import Action
 from lakehand.domain.operations import OperationId
 from lakehand.domain.tables import Table
-from lakehand.domain.words import Word
+from lakehand.domain.texts import Word
 
 RETRIED = "retried"  # counted beside the final statuses: an attempt failed, and another one follows
 POINT_EVERY = timedelta(minutes=5)

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locations: one spelling for each, and the warehouses outside of which nothing is touched."""
+"""Locations: one spelling for each, and what is never left: the warehouses, and the boundary of an operation.
+
+A boundary is the table's folder and the extra prefixes whose files the operation's job may touch.
+"""
 
 import hashlib
 import posixpath
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from urllib.parse import quote
 
 from lakehand.domain.errors import LocationRefused
+from lakehand.domain.processes import Json
 
 LONGEST = 1024
 LONGEST_KEY = 700  # characters of a path's key: what an index of every database can hold
@@ -17,6 +21,8 @@ _HIDDEN = re.compile(r"%(2e|2f|5c|00)", re.IGNORECASE)
 # https://BUCKET.s3.REGION.amazonaws.com/KEY and https://s3.REGION.amazonaws.com/BUCKET/KEY
 _S3_HOST = re.compile(r"(?:(?P<bucket>[a-z0-9.-]+)\.)?s3(?:[.-][a-z0-9-]+){0,2}\.amazonaws\.com(?:\.cn)?")
 _ALIASES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "wasb"}
+BOUNDARY = "boundary"  # of a process; set by the dispatcher, never by a request or a factory
+EXTRA_LOCATIONS = "extra-locations"  # property of a table: further prefixes of its files, separated by commas
 
 
 def normalise(text: str) -> str:
@@ -123,7 +129,7 @@ def split_s3_address(host: str, path: str, text: str) -> tuple[str, str]:
     """Bucket and path of an address at AWS: the bucket is in the host's name, or begins the path."""
     found = _S3_HOST.fullmatch(host.lower())
     if found is None:
-        raise LocationRefused(f"{text!r} is no address of a bucket at AWS: name the table as s3://BUCKET/PATH")
+        raise LocationRefused(f"{text!r} is not an address of a bucket at AWS: name the table as s3://BUCKET/PATH")
     if found["bucket"]:
         return found["bucket"], path
     bucket, _, key = path.lstrip("/").partition("/")
@@ -172,3 +178,22 @@ def is_under(location: str, prefix: str) -> bool:
     """Both normalised. A prefix that is a root may end in a slash: ``hdfs:///`` holds no ``hdfs://host/...``."""
     prefix = prefix.removesuffix("/")
     return location == prefix or location.startswith(prefix + "/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boundary:
+    """Where a table's location led when its operation was admitted. A job that finds another folder there stops."""
+
+    location: str  # as the table is registered
+    real: str  # where that leads, with all links followed
+    warehouses: tuple[str, ...]  # real, too
+    extra: tuple[str, ...] = ()  # real; further prefixes that an operator named for this table
+    folder: str = ""  # device and inode of the table's folder; empty where the storage has none
+
+    def as_parameter(self) -> dict[str, Json]:
+        return {**asdict(self), "warehouses": list(self.warehouses), "extra": list(self.extra)}
+
+
+def extra_locations(text: str) -> Sequence[str]:
+    """The prefixes in the value of the property."""
+    return [part.strip() for part in text.split(",") if part.strip()]

@@ -21,7 +21,7 @@ LEAST_PART = 6  # characters of a part of one
 SWITCHES = frozenset({"true", "false", "none"})
 SCHEMES = frozenset({"bearer", "basic", "digest", "negotiate"})  # of headers
 _SECRET_KEY = re.compile(r"pass|pwd|secret|token|credential|key|auth|header|cookie|signature|sas", re.IGNORECASE)
-# Keys whose values are no secrets, but for a password or a query in an address.
+# Keys whose values are not secrets, but for a password or a query in an address.
 _PUBLIC_KEY = re.compile(
     r"(^|[._-])(uri|url|warehouse|endpoint|region|type|impl|class|provider|path-style-access|enabled|delegation|version"
     r"|format|prefix|scope|audience|schema|user|username|timeout|interval|clients)$",
@@ -64,7 +64,7 @@ def secrets_in_address(address: str) -> Iterator[str]:
 
 
 def odd_parts_of(secret: str) -> Iterator[str]:
-    """Those that are no word, number or name of a host: in texts about other things, these mean something else."""
+    """Those that are not a word, number or name of a host: in texts about other things, these mean something else."""
     yield from (part for part in parts_of(secret) if not _PLAIN.fullmatch(part))
 
 

@@ -10,12 +10,13 @@ from lakehand.domain.actions import Action
 from lakehand.domain.errors import IllegalStep
 from lakehand.domain.processes import Failure, Instant, Json, TableProcess
 from lakehand.domain.tables import TableId
-from lakehand.domain.words import Word
+from lakehand.domain.texts import Word
 
 OperationId = NewType("OperationId", int)
 InstanceId = NewType("InstanceId", str)
 LeaseToken = NewType("LeaseToken", str)
 Handle = NewType("Handle", str)
+INSTANCE_STATE = "state"  # the key in what an instance reports of itself
 
 
 class Status(Word):
@@ -171,3 +172,10 @@ class AttemptEnd:
     outcome: str
     failure: Failure | None = None
     result: Mapping[str, Json] = field(default_factory=dict)
+
+
+class InstanceState(Word):
+    SERVING = "serving"
+    DRAINING = "draining"  # it claims nothing new and still holds something
+    DRAINED = "drained"  # it holds nothing: it can be stopped
+    STOPPED = "stopped"

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import NewType, TypeAlias
 
 from lakehand.domain.actions import Action
-from lakehand.domain.words import Word
+from lakehand.domain.texts import Word
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 Instant = NewType("Instant", str)

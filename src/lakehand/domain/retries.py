@@ -22,7 +22,7 @@ class RetryPolicy:
     longest_delay: timedelta = timedelta(hours=1)
     jitter: float = 0.2  # the share of the delay that is random
     not_yet_delay: timedelta = timedelta(seconds=30)
-    max_patience: int = 120
+    max_deferrals: int = 120
 
     def delay(self, failure: Failure, *, run_times: int, deferrals: int, random: float) -> timedelta | None:
         """How long to wait before the next attempt; None to stop trying. ``random`` is in [0, 1)."""
@@ -30,7 +30,7 @@ class RetryPolicy:
             return None
         if failure.remedy is Remedy.NOT_YET:
             return (
-                self._jittered(failure.delay or self.not_yet_delay, random) if deferrals < self.max_patience else None
+                self._jittered(failure.delay or self.not_yet_delay, random) if deferrals < self.max_deferrals else None
             )
         attempts = run_times - deferrals
         if attempts >= self.max_attempts:

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from lakehand.domain.errors import Invalid
-from lakehand.domain.numbers import amount
 from lakehand.domain.processes import Json, TableProcess, reported_number
+from lakehand.domain.texts import amount
 
 ENGINE_PROPERTY = "engine"  # of a table, or of a plugin for all tables of its format
 LARGE_PROPERTY = "large-from"  # likewise: from how many bytes on an operation gets an application of its own

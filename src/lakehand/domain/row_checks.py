@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from lakehand.domain.errors import Invalid
 from lakehand.domain.processes import Finding, Json, TableProcess, Verdict
-from lakehand.domain.words import Word
+from lakehand.domain.texts import Word
 
 PROPERTY = "verify-rows"  # of a table, or of a plugin for all tables of its format
 PARAMETER = "verify_rows"  # of a request: a mode; of a process: a document, set by the dispatcher

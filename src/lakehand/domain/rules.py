@@ -81,21 +81,20 @@ def choose(
     has_more_owners: bool = False,
 ) -> Choice:
     """Go through the candidates by rank and start each that exceeds no limit."""
-    waiting = sorted(candidates, key=lambda c: merit(c.operation, limits, now))
-    board = Board(busy, limits, owners={c.operation.owner for c in waiting}, has_more_owners=has_more_owners)
+    waiting = sorted(candidates, key=lambda c: rank(c.operation, limits, now))
+    usage = Usage(busy, limits, owners={c.operation.owner for c in waiting}, has_more_owners=has_more_owners)
     go: list[Operation] = []
     wait: dict[int, str] = {}
     for candidate in waiting:
-        hindrance = board.hindrance(candidate)
-        if hindrance:
-            wait[candidate.operation.id] = hindrance
+        if why := usage.why_waiting(candidate):
+            wait[candidate.operation.id] = why
         else:
-            board.take(candidate)
+            usage.take(candidate)
             go.append(candidate.operation)
     return Choice(go=go, wait=wait)
 
 
-def merit(operation: Operation, limits: Limits, now: datetime) -> tuple[float, int, datetime, int]:
+def rank(operation: Operation, limits: Limits, now: datetime) -> tuple[float, int, datetime, int]:
     """Smaller is sooner: priority grown by age, urgent work before the rest, then the oldest.
 
     Age counts from when it could last start: what is put back at each admission does not stop the others.
@@ -105,7 +104,7 @@ def merit(operation: Operation, limits: Limits, now: datetime) -> tuple[float, i
     return (-(operation.priority + int(steps)), not operation.process.urgent, since, operation.id)
 
 
-class Board:
+class Usage:
     """Counts of what runs now, by each limit."""
 
     def __init__(
@@ -153,7 +152,7 @@ class Board:
     def has_share(self, owner: str) -> bool:
         return bool(self.limits.running) and self.by_owner[owner] >= self.share
 
-    def hindrance(self, candidate: Candidate) -> str:
+    def why_waiting(self, candidate: Candidate) -> str:
         operation, limits = candidate.operation, self.limits
         if operation.slot in self.slots:
             return "another operation of this table runs"
@@ -164,9 +163,9 @@ class Board:
         pair = (str(candidate.format), str(operation.process.action))
         if self.is_pair_full(pair):
             return f"{pair[0]} {pair[1]} is at its parallelism of {limits.parallelism[pair]}"
-        return self.engine_hindrance(operation) or self.owner_hindrance(operation)
+        return self.why_engine_waits(operation) or self.why_owner_waits(operation)
 
-    def engine_hindrance(self, operation: Operation) -> str:
+    def why_engine_waits(self, operation: Operation) -> str:
         """None for what has no job yet: its factory chooses the engine with it."""
         name = operation.process.engine
         if not operation.process.job:
@@ -175,8 +174,8 @@ class Board:
             return self.limits.engines_off[name]
         return f"engine {name} is at its capacity of {self.limits.engines[name]}" if self.is_engine_full(name) else ""
 
-    def owner_hindrance(self, operation: Operation) -> str:
-        """Only for those who have less it gives way: two owners with their shares do not wait for each other."""
+    def why_owner_waits(self, operation: Operation) -> str:
+        """It waits only for owners who have less: two owners with their shares do not wait for each other."""
         others = (owner for owner in self.owners if owner != operation.owner)
         others_wait = self.has_more_owners or not all(self.has_share(owner) for owner in others)
         if self.has_share(operation.owner) and others_wait:

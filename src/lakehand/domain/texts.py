@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Untrusted text: made visible, so that no character moves the cursor or hides another; and its first sentence."""
+"""Words of closed sets, numbers and untrusted text, as people read and write them.
+
+Untrusted text is made visible, so that no character moves the cursor or hides another.
+"""
 
 import re
+from enum import Enum
 
 # C0, DEL and C1; soft hyphens and zero-width characters; line separators; bidi marks and overrides; tags; surrogates,
 # which stand for bytes in file names that are not UTF-8.
@@ -10,6 +14,7 @@ _UNSEEN = re.compile(
     "\ufff9-\ufffb\U000e0000-\U000e0fff\ud800-\udfff]"
 )
 LONGEST_SENTENCE = 300
+LARGEST_ID = 2**63 - 1  # what every database can hold
 
 
 def first_sentence(text: str) -> str:
@@ -25,3 +30,26 @@ def visible(text: object, *, keep: str = "") -> str:
 
 def escape(character: str) -> str:
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+class Word(str, Enum):
+    """One word of a closed set. Behaves as Python 3.11's ``StrEnum`` on 3.10 too."""
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+def read_id(text: str) -> int | None:
+    """The id that a text is; None for everything else, such as ``²``, which counts as a digit and is not a number."""
+    if not (text.isascii() and text.isdecimal()) or len(text) > len(str(LARGEST_ID)):
+        return None
+    return int(text) if int(text) <= LARGEST_ID else None
+
+
+def amount(size: float) -> str:
+    """Bytes for people: ``1.2 GB``."""
+    for unit in ("B", "KB", "MB", "GB", "TB"):
+        if abs(size) < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} PB"

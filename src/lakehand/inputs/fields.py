@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from lakehand.api.fields import Cursor, LongName, Name
-from lakehand.domain.numbers import LARGEST_ID
+from lakehand.domain.texts import LARGEST_ID
 
 Id = Annotated[int, Field(ge=1, le=LARGEST_ID)]
 

@@ -8,10 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from lakehand.api.fields import ActionName, Location, Name
 from lakehand.core.services.tables import TableService
 from lakehand.domain.errors import Invalid
-from lakehand.domain.numbers import LARGEST_ID
 from lakehand.domain.operations import Status
 from lakehand.domain.row_checks import RowMode
 from lakehand.domain.tables import Table, TableId
+from lakehand.domain.texts import LARGEST_ID
 from lakehand.inputs.fields import Id, OwnedQuery
 from lakehand.inputs.parameters import Options
 

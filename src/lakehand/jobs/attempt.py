@@ -18,8 +18,7 @@ from lakehand.jobs.held_locks import thread_of
 from lakehand.jobs.job import Job, JobCanceled, Record
 from lakehand.jobs.leases import Leases, clock
 from lakehand.jobs.rows import run_verified
-from lakehand.jobs.spool import Spool
-from lakehand.jobs.work_items import Document
+from lakehand.jobs.spool import Document, Spool
 
 JOB_NAME = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*")
 OUTSIDE_JOB = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")

@@ -14,19 +14,17 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Event, Lock, Thread
+from typing import Any
 from uuid import uuid4
 
-from pyspark import InheritableThread
+from pyspark import InheritableThread, SparkContext
 from pyspark.sql import SparkSession
 
-from lakehand.jobs.activity import Activity
 from lakehand.jobs.attempt import JobAttempt
 from lakehand.jobs.held_locks import log_locks, release_left
-from lakehand.jobs.lease_watchdog import LeaseWatchdog
+from lakehand.jobs.lease_watchdog import LeaseWatchdog, ProcessGroup
 from lakehand.jobs.leases import Heartbeats, Leases, MachineClock, clock
-from lakehand.jobs.process_group import ProcessGroup
-from lakehand.jobs.spool import Spool
-from lakehand.jobs.work_items import Document, Refused
+from lakehand.jobs.spool import Document, Refused, Spool
 
 HEARTBEAT_EVERY = 1.0  # seconds
 BUSY_PAUSE, IDLE_PAUSE = 0.03, 0.2  # seconds between two readings of the spool
@@ -34,6 +32,40 @@ IDLE_AFTER = 5.0  # seconds without any event
 PROGRESS_EVERY = 1.0  # seconds; the service stores progress less often than that
 SHUTDOWN_TIMEOUT = 10.0  # seconds for Spark to end
 MOST_SOCKETS = 1000  # of the JVM: half of the connections to one bucket that it may have
+
+
+class Activity:
+    """Counts over all Spark jobs of one tag. A finished Spark job is read once."""
+
+    def __init__(self, context: SparkContext, tag: str) -> None:
+        self._spark = context._jsc.sc()
+        self._tag = tag
+        self._finished: dict[int, tuple[int, int]] = {}
+
+    def read(self) -> Document:
+        tasks = dict(self._finished)
+        text = ""
+        for job in sorted(self._spark.statusTracker().getJobIdsForTag(self._tag)):
+            if job not in tasks:
+                data = self._spark.statusStore().job(job)
+                tasks[job] = self._count(job, data)
+                text = description(data) or text
+        done = sum(done for done, _ in tasks.values())
+        total = sum(total for _, total in tasks.values())
+        percent = {"percent": done * 100 // total} if total else {}
+        return {"activity": text, "tasks_done": done, "tasks_total": total, **percent}
+
+    def _count(self, job: int, data: Any) -> tuple[int, int]:
+        done, total = data.numCompletedTasks(), data.numTasks() - data.numSkippedTasks()
+        if data.status().name() != "RUNNING":
+            self._finished[job] = (done, max(done, total))
+            return self._finished[job]
+        return done, max(done, total)
+
+
+def description(data: Any) -> str:
+    text = data.description()
+    return str(text.get()) if text.isDefined() else ""
 
 
 class Driver:
@@ -107,7 +139,7 @@ class Driver:
 
     def _read_inbox(self) -> None:
         for name in self.spool.strays():
-            sys.stderr.write(f"lakehand: {name!r} in the inbox is no work item, and is removed\n")
+            sys.stderr.write(f"lakehand: {name!r} in the inbox is not a work item, and is removed\n")
             self.spool.remove_stray(name)
         waiting = self.spool.waiting()
         for handle in set(self.work_items).difference(waiting, self.busy()):

@@ -40,7 +40,7 @@ def refuse_implausible(parameters: dict[str, Any], found: int, total: int, *, wh
 def cut_off(asked: Any, least_hours: int) -> int:
     """The youngest time, in epoch milliseconds, that counts as old: never younger than the least age."""
     if isinstance(asked, bool) or not isinstance(asked, int):
-        raise UnsafeRequest(f"{asked!r} is no time: epoch milliseconds are needed")
+        raise UnsafeRequest(f"{asked!r} is not a time: epoch milliseconds are needed")
     youngest = int(time.time() * 1000) - least_hours * 3_600_000
     if asked > youngest + TOLERANCE:
         raise BelowFloor(f"nothing younger than {least_hours} h is deleted, and {asked} asks for that")

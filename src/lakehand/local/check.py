@@ -15,8 +15,7 @@ from lakehand.core.plugins.registry import Plugins
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Busy, LakehandError, NotFound
 from lakehand.domain.processes import Json, Skip, TableProcess
-from lakehand.domain.references import TableReference
-from lakehand.domain.tables import Format, Scheduling, TableSpec
+from lakehand.domain.tables import Format, Scheduling, TableReference, TableSpec
 from lakehand.local.discovery import DiscoveredTable, Finder, UnreadableFolder, one_line
 from lakehand.local.reader import LocalReader
 from lakehand.spi.factories import ProcessFactory

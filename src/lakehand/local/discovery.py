@@ -5,8 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from lakehand.app.locations import formats_at
-from lakehand.domain.references import TableReference
-from lakehand.domain.tables import Format
+from lakehand.domain.tables import Format, TableReference
 from lakehand.spi.formats import TableFormat
 from lakehand.storage import Storages
 

@@ -12,7 +12,7 @@ from lakehand.app.plugins import load as load_plugins
 from lakehand.core.plugins.registry import Plugins
 from lakehand.domain.errors import Invalid, NotFound
 from lakehand.domain.masks import Masks
-from lakehand.domain.references import Catalog
+from lakehand.domain.tables import Catalog
 from lakehand.local.discovery import DiscoveredTable, Finder, UnreadableFolder, one_line
 
 HOME = Path("~/.lakehand")

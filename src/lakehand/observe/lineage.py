@@ -49,7 +49,7 @@ class LineageSink:
         self.client.emit(self.event(RunState.START, operation, table, operation.submitted_at or self.now()))
 
     def ended(self, operation: Operation, table: Table, attempts: Sequence[Attempt]) -> None:
-        """One that ended before an engine had it was no run."""
+        """One that ended before an engine had it was not a run."""
         if attempts:
             state, last = STATES.get(operation.status, RunState.FAIL), attempts[-1]
             self.client.emit(self.event(state, operation, table, last.finished_at or self.now(), last))

@@ -10,7 +10,7 @@ import prometheus_client as prometheus
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from lakehand.core.ports import PluginReport
-from lakehand.domain.commits import Outcome
+from lakehand.domain.notifications import Outcome
 from lakehand.domain.operations import Operation, Status
 from lakehand.domain.processes import reported_number
 from lakehand.domain.tables import Format

@@ -8,8 +8,7 @@ from pydantic import Field
 from typing_extensions import Self
 
 from lakehand.core.ports import AuditFilter
-from lakehand.domain.access import Role
-from lakehand.domain.audit import AuditEntry
+from lakehand.domain.access import AuditEntry, Role
 from lakehand.inputs.access import AuditQuery
 from lakehand.rest.access import Caller, Context
 from lakehand.rest.fields import Answer, Document, Moment, PageAnswer, fields_of

@@ -19,8 +19,7 @@ from lakehand.core.services.operations import OperationService
 from lakehand.core.services.requests import Requests
 from lakehand.core.services.tables import TableService
 from lakehand.domain.tables import Table
-from lakehand.rest.hosts import Hosts
-from lakehand.rest.refusals import Refusals
+from lakehand.rest.refusals import Hosts, Refusals
 
 KIBIBYTE = 1024
 

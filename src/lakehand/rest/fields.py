@@ -9,7 +9,7 @@ from fastapi import Path
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
 from lakehand.api.fields import iso
-from lakehand.domain.numbers import LARGEST_ID
+from lakehand.domain.texts import LARGEST_ID
 
 T = TypeVar("T")
 

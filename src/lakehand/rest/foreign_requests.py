@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lakehand.rest.errors import problem
-from lakehand.rest.hosts import Hosts, host_of
-from lakehand.rest.refusals import Refusals
+from lakehand.rest.refusals import Hosts, Refusals, host_of
 from lakehand.rest.wire import answer, is_from_hudi, refusal_answer
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -64,7 +63,7 @@ class ForeignRequests:
         return check_form(scope) if self.is_page(scope["path"]) else check_page(scope)
 
     def check_writer(self, scope: Scope) -> Refusal | None:
-        """Hudi's client is no browser; a browser comes here only from some page or link. On the hot path."""
+        """Hudi's client is not a browser; a browser comes here only from some page or link. On the hot path."""
         for name, value in scope["headers"]:
             if name == b"host":
                 if not self.hosts.admits(value):

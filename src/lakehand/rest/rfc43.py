@@ -14,8 +14,8 @@ from lakehand.api.tables import NewTable, TableAnswer, table_answer
 from lakehand.core.services.tables import TableService
 from lakehand.domain.access import Caller
 from lakehand.domain.actions import Action
-from lakehand.domain.boundaries import EXTRA_LOCATIONS
 from lakehand.domain.errors import Invalid, NotFound
+from lakehand.domain.locations import EXTRA_LOCATIONS
 from lakehand.domain.tables import Table
 from lakehand.inputs.parameters import read_instant, read_options, read_parallelism, read_resource
 from lakehand.rest.access import Context, Writer

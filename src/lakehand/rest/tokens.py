@@ -7,8 +7,7 @@ from fastapi import APIRouter
 from pydantic import Field
 from typing_extensions import Self
 
-from lakehand.domain.access import Role
-from lakehand.domain.tokens import Token, TokenId
+from lakehand.domain.access import Role, Token, TokenId
 from lakehand.inputs.access import TokenRequest
 from lakehand.rest.access import Caller, Context
 from lakehand.rest.fields import Answer, Moment, PathId, fields_of

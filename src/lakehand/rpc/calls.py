@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Carries out calls: recognises the caller, keeps to the deadline, runs services in threads, answers errors."""
+"""Carries out calls: recognises the caller, keeps to the deadline, runs services in threads, answers errors.
+
+The message of a call is read within a time limit: half a message keeps no call open.
+"""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar, cast
+from urllib.parse import unquote
 
 import grpc
 import grpc.aio
@@ -19,17 +23,15 @@ from lakehand.domain.access import ANONYMOUS, Caller, Role
 from lakehand.domain.errors import Invalid, Unauthorized
 from lakehand.rpc.context import Call, RpcBounds, RpcContext
 from lakehand.rpc.errors import DeadlinePassed, TooManyCalls, code_of, status_of
-from lakehand.rpc.feed import ChangeFeed
+from lakehand.rpc.feed import ChangeFeed, Stream
 from lakehand.rpc.methods import Method
-from lakehand.rpc.peers import address_of
-from lakehand.rpc.reading import read_message
-from lakehand.rpc.streams import Stream
 
 T = TypeVar("T")
 ServicerContext: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 VIA = "grpc"
 NOBODY = Caller(name=ANONYMOUS, role=Role.VIEWER, via=VIA)  # of calls that need no token
+READ_TIMEOUT = 10.0  # seconds
 
 
 @dataclass(kw_only=True)
@@ -173,4 +175,31 @@ def decoded(method: Method, raw: bytes) -> Any:
     try:
         return method.request.FromString(raw)
     except DecodeError:
-        raise Invalid(f"the message is no {method.request.DESCRIPTOR.name}") from None
+        raise Invalid(f"the message is not of type {method.request.DESCRIPTOR.name}") from None
+
+
+def address_of(peer: str) -> str:
+    """The address alone, from ``ipv4:127.0.0.1:5000`` or ``ipv6:[::1]:5000``, maybe percent-encoded."""
+    kind, _, rest = unquote(peer).partition(":")
+    if kind not in ("ipv4", "ipv6"):
+        return "unknown"
+    return rest.rpartition(":")[0].strip("[]") or "unknown"
+
+
+def secret_of(metadata: Iterable[tuple[str, str | bytes]] | None) -> str:
+    """The token of the metadata ``authorization: Bearer TOKEN``; empty without one."""
+    for key, value in metadata or ():
+        if key == "authorization" and isinstance(value, str):
+            scheme, _, secret = value.partition(" ")
+            return secret.strip() if scheme.lower() == "bearer" else ""
+    return ""
+
+
+async def read_message(context: "grpc.aio.ServicerContext[Any, Any]", timeout: float = READ_TIMEOUT) -> Any:
+    try:
+        message = await asyncio.wait_for(context.read(), timeout)
+    except asyncio.TimeoutError:
+        raise Invalid(f"the call sent no message within {timeout:g} s") from None
+    if message is grpc.aio.EOF:
+        raise Invalid("the call sent no message")
+    return message

@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Follows what changes, once for all streams of this instance. Reads the store only while somebody watches."""
+"""Follows what changes, once for all streams of this instance. Reads the store only while somebody watches.
+
+What every stream does: wait for news, check its token again, and end with the service.
+"""
 
 import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Protocol
 
 from lakehand.core.ports import OperationFilter, Store
-from lakehand.domain.event_positions import EventPosition
-from lakehand.domain.events import StoredEvent
+from lakehand.domain.errors import Unauthorized
+from lakehand.domain.events import EventPosition, StoredEvent
 from lakehand.domain.operations import LIVE, Operation, OperationId
 from lakehand.domain.tables import Table
-from lakehand.rpc.context import RunInThread
+from lakehand.rpc.context import Call, RunInThread
+from lakehand.rpc.errors import Stopping
 
 log = logging.getLogger(__name__)
 GAP_WAIT = 90.0  # seconds until a missing id never comes: longer than a transaction may last
@@ -188,5 +192,36 @@ class ChangeFeed:
 
 
 def without_lease(operation: Operation) -> Operation:
-    """A renewed lease is no change that anybody watches for."""
+    """A renewed lease is not a change that anybody watches for."""
     return replace(operation, lease=None)
+
+
+@dataclass(kw_only=True)
+class Stream:
+    """One open stream."""
+
+    call: Call
+    feed: ChangeFeed
+    run: RunInThread
+    is_valid: Callable[[], bool]  # whether its token still is
+    opened: Callable[[], Awaitable[None]]  # tells the caller that nothing is missed from now on
+    recheck: float
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    _checked_at: float = field(default_factory=time.monotonic)
+
+    async def wait(self) -> None:
+        """Until something changed. Raises when the service stops, or the token is no longer valid."""
+        while not self.news.is_set():
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self.news.wait(), self.recheck)
+            await self.check()
+        self.news.clear()
+        await self.check()
+
+    async def check(self) -> None:
+        if self.feed.is_closed:
+            raise Stopping
+        if time.monotonic() - self._checked_at >= self.recheck:
+            if not await self.run(self.is_valid):
+                raise Unauthorized("the token of this stream is no longer valid")
+            self._checked_at = time.monotonic()

@@ -13,9 +13,9 @@ from pydantic import TypeAdapter, ValidationError
 from lakehand.api.fields import attribute
 from lakehand.domain.errors import Invalid
 from lakehand.domain.events import StoredEvent
-from lakehand.domain.numbers import LARGEST_ID
 from lakehand.domain.operations import Operation, Status
 from lakehand.domain.tables import Table
+from lakehand.domain.texts import LARGEST_ID
 from lakehand.inputs.faults import invalid
 from lakehand.rpc.generated import event_pb2, operation_pb2, table_pb2
 

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gRPC server: an event loop in a thread of its own, so that a stream costs no thread."""
+"""The gRPC server: an event loop in a thread of its own, so that a stream costs no thread.
+
+New connections get the certificate that is current when they are made.
+"""
 
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import grpc
 import grpc.aio
@@ -13,20 +16,48 @@ import grpc.aio
 from lakehand.core.services.readiness import ReadinessCheck
 from lakehand.core.services.wrong_tokens import WrongTokens
 from lakehand.domain.errors import Unavailable
-from lakehand.rpc import reflection
-from lakehand.rpc.calls import Calls
-from lakehand.rpc.certificates import CertificateSource, credentials_of
+from lakehand.rpc.calls import Calls, secret_of
 from lakehand.rpc.context import RpcBounds, RpcContext
 from lakehand.rpc.feed import ChangeFeed
-from lakehand.rpc.health import Health
 from lakehand.rpc.methods import METHODS
-from lakehand.rpc.peers import secret_of
+from lakehand.rpc.standard_services import Health, add_reflection
 
 T = TypeVar("T")
 MINUTE = 60_000  # milliseconds
 LONGEST_METADATA = 16 * 1024  # bytes: tokens of identity providers are long
 Details = grpc.HandlerCallDetails
 Continuation = Callable[[Details], Awaitable[Any]]
+
+
+class CertificateSource(Protocol):
+    """Whoever keeps the certificate of the service."""
+
+    @property
+    def version(self) -> object:
+        """Differs when the certificate was replaced."""
+
+    def pem(self) -> tuple[bytes, bytes]:
+        """The private key, and the chain of certificates."""
+
+
+def credentials_of(certificates: CertificateSource) -> grpc.ServerCredentials:
+    used = certificates.version
+
+    def fetch() -> grpc.ServerCertificateConfiguration | None:
+        """Called for every new connection; None keeps the present certificate."""
+        nonlocal used
+        version = certificates.version
+        if version == used:
+            return None
+        config = configuration(certificates)
+        used = version
+        return config
+
+    return grpc.dynamic_ssl_server_credentials(configuration(certificates), fetch)  # type: ignore[arg-type]
+
+
+def configuration(certificates: CertificateSource) -> grpc.ServerCertificateConfiguration:
+    return grpc.ssl_server_certificate_configuration([certificates.pem()])
 
 
 class Gate(grpc.aio.ServerInterceptor):
@@ -97,7 +128,7 @@ class RpcServer:
             wrong_tokens=WrongTokens(context.store.events, context.store.clock.now),
         )  # fmt: skip
         self._server.add_generic_rpc_handlers((self._health.handlers(),))
-        reflection.add_to(self._server)
+        add_reflection(self._server)
         self._gate.calls = self._calls
         await self._server.start()
 

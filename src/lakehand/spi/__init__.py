@@ -3,11 +3,10 @@
 
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Busy, Invalid, LakehandError, RecoverProcessFailed, Unavailable
-from lakehand.domain.numbers import amount
 from lakehand.domain.operations import Handle, Operation, Status
 from lakehand.domain.processes import Drop, Failure, Finding, Instant, Json, Remedy, Skip, TableProcess, Verdict
-from lakehand.domain.references import Catalog, TableReference
-from lakehand.domain.tables import Format, Scheduling, Table, TableSpec
+from lakehand.domain.tables import Catalog, Format, Scheduling, Table, TableReference, TableSpec
+from lakehand.domain.texts import amount
 from lakehand.spi.alerters import Alerter, AlertText
 from lakehand.spi.config import Setting, TableConfig, layered
 from lakehand.spi.engines import EngineContext, EngineHealth, EngineState, EngineStatus, ExecuteEngine, LeaseGrant, Work

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from lakehand.domain.operations import Handle
 from lakehand.domain.processes import Json
-from lakehand.domain.references import Catalog
-from lakehand.domain.words import Word
+from lakehand.domain.tables import Catalog
+from lakehand.domain.texts import Word
 
 
 class EngineState(Word):

@@ -7,8 +7,7 @@ from typing import ClassVar, NamedTuple, Protocol
 
 from lakehand.domain.errors import Invalid
 from lakehand.domain.processes import Json
-from lakehand.domain.references import Catalog, TableReference
-from lakehand.domain.tables import Format
+from lakehand.domain.tables import Catalog, Format, TableReference
 
 
 class TableSnapshot(Protocol):
@@ -44,7 +43,7 @@ class TableFormat(ABC):
 
     @abstractmethod
     def inspect(self, reference: TableReference) -> TableSnapshot:
-        """The table's health. Raises OSError when the storage fails, Invalid when this is no table of the format."""
+        """The table's health. Raises OSError when the storage fails, Invalid when this is not a table of the format."""
 
     def recognise(self, location: str, names: Collection[str]) -> bool:
         """Whether a folder is a table of this format, by the names of the files and folders in it.

@@ -10,8 +10,7 @@ from typing import Generic, TypeVar
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict
 from lakehand.domain.operations import Operation
-from lakehand.domain.references import TableReference
-from lakehand.domain.tables import Table, TableId, TableSpec
+from lakehand.domain.tables import Table, TableId, TableReference, TableSpec
 from lakehand.spi.config import TableConfig, layered
 from lakehand.spi.formats import TableFormat, TableSnapshot
 
@@ -24,7 +23,7 @@ class StateKey(Generic[T]):
     """A named piece of state that a factory keeps per table. It outlives the plugin being switched off."""
 
     name: str
-    default: T = field(hash=False)  # a key belongs into sets also where its default is a dict
+    default: T = field(hash=False)  # a key belongs in sets also where its default is a dict
     encode: Callable[[T], str]
     decode: Callable[[str], T]
 

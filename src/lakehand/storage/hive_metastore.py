@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from lakehand.domain.errors import Invalid
 from lakehand.domain.locations import normalise
-from lakehand.domain.references import Catalog, TableReference
+from lakehand.domain.tables import Catalog, TableReference
 
 TYPE = "hive"
 PORT = 9083

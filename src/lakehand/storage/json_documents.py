@@ -20,14 +20,7 @@ from threading import Lock
 from typing import IO, Any, NamedTuple
 
 from lakehand.domain.errors import Busy
-from lakehand.storage.bounds import (
-    LARGEST,
-    MB,
-    MOST_CONTAINERS,
-    MOST_UNPACKED,
-    TooLarge,
-    refuse_giants,
-)
+from lakehand.storage.bounds import LARGEST, MB, MOST_CONTAINERS, MOST_UNPACKED, TooLarge, refuse_giants
 from lakehand.storage.storages import Storage
 
 IN_PROCESS = 2 * MB  # a larger document is parsed by the program
@@ -73,7 +66,7 @@ def errors_about(path: str) -> Iterator[None]:
     except MemoryError as error:
         raise TooLarge(f"{path} cannot be read: it does not fit into memory") from error
     except ValueError as error:
-        raise OSError(f"{path} cannot be read: it is no JSON document: {error}") from error
+        raise OSError(f"{path} cannot be read: it is not a JSON document: {error}") from error
 
 
 def refuse_too_many(data: bytes | str, path: str) -> None:
@@ -161,7 +154,7 @@ def error_of(path: str, kind: str, text: str) -> OSError:
         return TooLarge(sizes[kind])
     if kind == "packed":
         return OSError(f"{path} cannot be unpacked: {text}")
-    why = "it is nested too deeply" if kind == "depth" else f"it is no JSON document: {text}"
+    why = "it is nested too deeply" if kind == "depth" else f"it is not a JSON document: {text}"
     return OSError(f"{path} cannot be read: {why}")
 
 

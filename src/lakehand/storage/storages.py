@@ -144,7 +144,7 @@ class Storage(ABC):
         return ""
 
     def sign(self, path: str) -> str:
-        """As ``change_token``, and by one request where that is no system call; ``ABSENT`` without the file."""
+        """As ``change_token``, and by one request where that is not a system call; ``ABSENT`` without the file."""
         return self.change_token(path)
 
     def exists(self, path: str) -> bool:

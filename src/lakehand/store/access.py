@@ -12,10 +12,19 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from lakehand.core.ports import AuditFilter, Page
-from lakehand.domain.access import Caller, Role
-from lakehand.domain.audit import AuditAnswer, AuditEntry, AuditId, AuditRequest
+from lakehand.domain.access import (
+    AuditAnswer,
+    AuditEntry,
+    AuditId,
+    AuditRequest,
+    Caller,
+    NewToken,
+    Role,
+    Token,
+    TokenId,
+    WebSession,
+)
 from lakehand.domain.errors import NotFound
-from lakehand.domain.tokens import NewToken, Token, TokenId, WebSession
 from lakehand.store.clock import to_millis, to_time
 from lakehand.store.database import Database
 from lakehand.store.documents import from_document, storable_text, to_document

@@ -1,28 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One database behind a URL: connections with the right settings, and transactions that are retried."""
+"""One database behind a URL: connections with the right settings, and transactions that are retried.
 
+Parameters that a driver does not know are refused. When the files of an open SQLite database were deleted or replaced,
+what is stored then would be lost: that is noticed.
+"""
+
+import inspect
 import logging
+import os
 import random
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from threading import Lock
 from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, Pool, create_engine, event, update
+from sqlalchemy import URL, Connection, Engine, Pool, create_engine, event, make_url, update
 from sqlalchemy.engine.interfaces import DBAPIConnection, ExceptionContext
-from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from lakehand.domain.errors import Invalid, Unavailable
 from lakehand.store.dialects import is_demoted, is_temporary, is_unavailable
 from lakehand.store.schema import instance
-from lakehand.store.sqlite_files import SqliteFiles
-from lakehand.store.urls import read_url
 
-T = TypeVar("T")
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 ATTEMPTS = 10
 FIRST_WAIT = 0.004  # seconds
@@ -60,6 +65,15 @@ MYSQL_SETTINGS = (
     "SET SESSION innodb_lock_wait_timeout = 10",
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO'",
 )
+DRIVERS = {
+    "sqlite": "sqlite",
+    "postgres": "postgresql+psycopg",
+    "postgresql": "postgresql+psycopg",
+    "mysql": "mysql+pymysql",
+    "mariadb": "mysql+pymysql",
+}
+FILE_CHECK_PAUSE = 0.2  # seconds between two checks while there is nothing but reading
+FileId = tuple[int, int]  # device and inode
 
 
 class Database:
@@ -230,7 +244,7 @@ def translate(error: DBAPIError, name: str) -> Exception:
         return Unavailable(f"the database does not answer as it should: {brief(error)}{next_step(error)}")
     if isinstance(error.orig, sqlite3.DatabaseError) and any(sign in str(error.orig) for sign in DAMAGED):
         return Unavailable(
-            f"{name} is damaged, or is no database ({brief(error)}): stop the service, restore it from a backup, "
+            f"{name} is damaged, or is not a database ({brief(error)}): stop the service, restore it from a backup, "
             "or move it away to start over and register the tables again"
         )
     return error
@@ -250,7 +264,7 @@ def next_step(error: DBAPIError) -> str:
     return next((f"; {step}" for sign, step in NEXT_STEPS.items() if sign in text), "")
 
 
-def watched_files(engine: Engine, path: str) -> SqliteFiles:
+def watched_files(engine: Engine, path: str) -> "SqliteFiles":
     files = SqliteFiles(path)
     event.listen(engine, "do_connect", lambda *_: files.check())  # else SQLite would create an empty file
     event.listen(engine, "connect", lambda *_: files.connected())
@@ -303,3 +317,112 @@ def begin_on_sqlite(connection: Connection) -> None:
     begin = connection.get_execution_options().get("begin")
     if begin:
         connection.exec_driver_sql(begin)
+
+
+def read_url(text: str | URL) -> URL:
+    """The URL with our driver for its kind of database."""
+    try:
+        url = make_url(text)
+    except ArgumentError as error:
+        raise Invalid("the database URL cannot be read: write sqlite:////path/file.db or postgresql://...") from error
+    kind = url.drivername.partition("+")[0]
+    if kind not in DRIVERS:
+        raise Invalid(f"{kind!r} is not supported as a database: use sqlite, postgresql, mysql or mariadb")
+    if kind == "sqlite" and url.database in (None, "", ":memory:"):
+        raise Invalid("SQLite needs a file, for instance sqlite:////var/lib/lakehand/lakehand.db")
+    url = url.set(drivername=DRIVERS[kind])
+    refuse_unknown_parameters(url)
+    return url.update_query_dict({"charset": "utf8mb4"}) if url.get_backend_name() == "mysql" else url
+
+
+def refuse_unknown_parameters(url: URL) -> None:
+    known = known_parameters(url.get_backend_name())
+    if unknown := sorted(set(url.query) - known):
+        names = ", ".join(sorted(known)) or "none"
+        raise Invalid(f"the database URL has an unknown parameter {unknown[0]!r}: known are {names}")
+
+
+def known_parameters(kind: str) -> set[str]:
+    """Those of the driver."""
+    if kind == "postgresql":
+        from psycopg.pq import Conninfo
+
+        return {option.keyword.decode() for option in Conninfo.get_defaults()}
+    if kind == "mysql":
+        from pymysql.connections import Connection as MySqlConnection
+
+        return set(inspect.signature(MySqlConnection.__init__).parameters) - {"self"}
+    return set()
+
+
+class DatabaseLost(Unavailable):
+    """The database's file is not the one that is open."""
+
+
+class SqliteFiles:
+    """Compares the files at the database's path with those that this process has open: a few microseconds."""
+
+    def __init__(self, path: str) -> None:
+        self._main = path
+        self._beside = (f"{path}-wal", f"{path}-shm")
+        self._open: dict[str, FileId] = {}  # the files that the connections have open, as far as they are known
+        self._connections = 0
+        self._is_lost = False
+        self._next_check = 0.0
+        self._lock = Lock()
+
+    def connected(self) -> None:
+        """A connection was opened: all of them must have opened the same file."""
+        found = file_id(self._main)
+        with self._lock:
+            self._connections += 1
+            if found is not None:
+                self._open.setdefault(self._main, found)
+
+    def disconnected(self) -> None:
+        """SQLite removes the files beside the database with its last connection, and the next one makes new ones."""
+        with self._lock:
+            self._connections -= 1
+            if self._connections <= 0:
+                self._connections = 0
+                for name in self._beside:
+                    self._open.pop(name, None)
+
+    def settle(self) -> None:
+        """After a transaction, while its connection is open: the files beside the database are there now."""
+        if len(self._open) <= len(self._beside):
+            with self._lock:
+                for name in self._beside:
+                    if name not in self._open and (found := file_id(name)) is not None:
+                        self._open[name] = found
+
+    def check_sometimes(self) -> None:
+        """For reading: now and then, and always while something is wrong."""
+        if self._is_lost or time.monotonic() >= self._next_check:
+            self.check()
+
+    def check(self) -> None:
+        """Raise DatabaseLost unless all files are where they were when they were opened."""
+        self._next_check = time.monotonic() + FILE_CHECK_PAUSE
+        missing = next((name for name, opened in list(self._open.items()) if file_id(name) != opened), None)
+        if missing is None:
+            if self._is_lost:
+                self._is_lost = False
+                log.warning("the database's file is back", extra={"file": self._main})
+            return
+        message = (
+            f"{missing} was deleted or replaced while it was open, so nothing can be stored for good: stop the "
+            f"service, put {self._main} back from a backup or remove it to begin anew, and start the service again"
+        )
+        if not self._is_lost:
+            self._is_lost = True
+            log.error(message, extra={"file": missing})
+        raise DatabaseLost(message)
+
+
+def file_id(name: str) -> FileId | None:
+    try:
+        found = os.stat(name)  # noqa: PTH116 - asked for every transaction
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -25,7 +25,7 @@ IS_WANTED = and_(c.status == Status.PENDING.value, c.cancel_requested.is_(False)
 IS_READY = and_(IS_WANTED, c.not_before <= NOW, func.coalesce(c.lease_until, 0) <= NOW)
 NOT_SERVED = select(tbl.c.id).where(or_(tbl.c.paused.is_(True), tbl.c.removed.is_(True)))
 DUE_SINCE = case((c.not_before > c.schedule_time, c.not_before), else_=c.schedule_time)
-# As the rules rank them (``merit`` in domain/rules.py).
+# As the rules rank them (``rank`` in domain/rules.py).
 RANK = [
     (c.priority + (NOW - DUE_SINCE) // bindparam("age_step", type_=Millis)).desc(),
     c.urgent.desc(),

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, select, update
 
-from lakehand.domain.partitions import ChangedPartitions
+from lakehand.domain.notifications import ChangedPartitions
 from lakehand.domain.schedules import EvaluationResult
 from lakehand.domain.tables import TableId
 from lakehand.store.compiled_statements import BatchInsert, ListStatement

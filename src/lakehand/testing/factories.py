@@ -77,7 +77,7 @@ class ProcessFactoryContract:
             if isinstance(answer, spi.TableProcess):
                 assert answer.action == action
                 assert answer.job, f"{action}: a process that is wanted has a job"
-                assert is_json(answer.parameters), f"{action}: the parameters are no JSON"
+                assert is_json(answer.parameters), f"{action}: the parameters are not JSON"
 
     def test_what_is_wanted_is_admitted_as_a_whole_process_or_refused_with_a_reason(
         self, subject: PluginHarness
@@ -156,7 +156,7 @@ def check_admission(operation: spi.Operation, answer: object) -> None:
     if isinstance(answer, spi.TableProcess):
         assert answer.action == action
         assert answer.job, f"{action}: an admitted process names its job"
-        assert is_json(answer.parameters), f"{action}: the parameters are no JSON"
+        assert is_json(answer.parameters), f"{action}: the parameters are not JSON"
     else:
         assert has_words(answer.message if isinstance(answer, spi.Failure) else answer.reason), f"{action}: no reason"
 

@@ -67,7 +67,7 @@ def installed_format(name: str, properties: Mapping[str, str] | None = None) -> 
     """The format of that name, open, as the service would load it."""
     [entry] = entry_points(group="lakehand.table_formats", name=name)
     plugin = entry.load()()
-    assert isinstance(plugin, TableFormat), f"{entry.value} is no TableFormat"
+    assert isinstance(plugin, TableFormat), f"{entry.value} is not a TableFormat"
     plugin.open(properties or {})
     return plugin
 

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from lakehand import spi
-from lakehand.domain.boundaries import Boundary, extra_locations
+from lakehand.domain.locations import Boundary, extra_locations
 from lakehand.domain.operations import OperationId
 from lakehand.domain.tables import TableId
 

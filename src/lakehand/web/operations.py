@@ -14,15 +14,15 @@ from lakehand.core.ports import OperationFilter
 from lakehand.core.services.operations import OperationDetail
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import LakehandError
-from lakehand.domain.numbers import LARGEST_ID
 from lakehand.domain.operations import REOPENABLE, Operation, OperationId, Status
 from lakehand.domain.processes import Json
 from lakehand.domain.row_checks import row_report
 from lakehand.domain.tables import TableId
+from lakehand.domain.texts import LARGEST_ID
 from lakehand.web.access import PageRequest, Somebody
 from lakehand.web.charts import Axis, timeline
 from lakehand.web.context import PageContext
-from lakehand.web.errors import status_of
+from lakehand.web.rendering import status_of
 from lakehand.web.tables import PathId, shown_numbers
 from lakehand.web.texts import amount, number
 

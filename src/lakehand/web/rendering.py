@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renders templates, and sets the headers that keep a page to itself."""
+"""Renders templates, sets the headers that keep a page to itself, and turns errors into a status and a sentence."""
 
 import hashlib
 from collections.abc import Iterator
@@ -8,9 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fastapi.exceptions import RequestValidationError
 from jinja2 import Environment, FileSystemLoader, Template
+from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, StreamingResponse
 
+from lakehand.domain.errors import LakehandError
 from lakehand.web.context import PageContext
 from lakehand.web.texts import FILTERS, shown
 
@@ -40,6 +43,10 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+STATUSES = {
+    "not-found": 404, "invalid": 422, "location-refused": 422, "conflict": 409, "location-taken": 409,
+    "illegal-step": 409, "forbidden": 403, "unavailable": 503,
+}  # fmt: skip
 
 
 @cache
@@ -54,7 +61,7 @@ def environment() -> Environment:
 
 @cache
 def static_version() -> str:
-    """Changes with any file, so that browsers may keep them for ever."""
+    """Changes with any file, so that browsers may keep them forever."""
     digest = hashlib.sha256()
     for file in sorted((FOLDER / "static").iterdir()):
         digest.update(file.read_bytes())
@@ -98,3 +105,17 @@ def chunks(parts: Iterator[str]) -> Iterator[str]:
             yield "".join(waiting)
             waiting.clear()
     yield "".join(waiting)
+
+
+def status_of(error: LakehandError) -> int:
+    return STATUSES.get(error.code, 500)
+
+
+def describe(error: Exception) -> tuple[int, str]:
+    if isinstance(error, LakehandError):
+        return status_of(error), str(error)
+    if isinstance(error, RequestValidationError):
+        return 422, "the address has a value that does not make sense"
+    if isinstance(error, HTTPException):
+        return error.status_code, "there is no such page" if error.status_code == 404 else str(error.detail)
+    return 500, "the page failed unexpectedly: see the log of the service"

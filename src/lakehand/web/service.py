@@ -11,8 +11,8 @@ from starlette.responses import Response
 from lakehand.api.alerts import SilenceRequest
 from lakehand.core.ports import AuditFilter
 from lakehand.domain.alerts import AlertId
-from lakehand.domain.numbers import LARGEST_ID
 from lakehand.domain.tables import TableId
+from lakehand.domain.texts import LARGEST_ID
 from lakehand.web.access import Somebody
 from lakehand.web.forms import Form
 

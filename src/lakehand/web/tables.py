@@ -14,17 +14,17 @@ from lakehand.core.ports import TableFilter
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid, LakehandError
 from lakehand.domain.fleet import TableSort, TableState
-from lakehand.domain.numbers import LARGEST_ID
 from lakehand.domain.processes import Json
 from lakehand.domain.row_checks import RowMode
 from lakehand.domain.tables import Table, TableId
+from lakehand.domain.texts import LARGEST_ID
 from lakehand.spi import health
 from lakehand.spi.pauses import DRY_RUN
 from lakehand.web.access import PageRequest, Somebody
 from lakehand.web.charts import files_chart, sizes_chart
 from lakehand.web.context import PageContext
-from lakehand.web.errors import status_of
 from lakehand.web.forms import Form, FormFields
+from lakehand.web.rendering import status_of
 from lakehand.web.texts import amount, number
 
 router = APIRouter()

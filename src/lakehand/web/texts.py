@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from lakehand.domain.numbers import amount as bytes_text
+from lakehand.domain.texts import amount as bytes_text
 from lakehand.domain.texts import visible
 
 SHAPES = {

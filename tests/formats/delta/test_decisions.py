@@ -226,7 +226,7 @@ def test_a_tables_own_retention_can_only_keep_more(tmp_path: Path, kept: str, ho
 def test_a_retention_that_cannot_be_parsed_keeps_everything(tmp_path: Path, sentences: Sentences) -> None:
     table = removed_files(tmp_path / "t", 20)
     table.commit(metadata({"deletedFileRetentionDuration": "interval 3 moons"}))
-    sentences.check("the retention is no interval", table.skipped("vacuum"), value="interval 3 moons")
+    sentences.check("the retention is not an interval", table.skipped("vacuum"), value="interval 3 moons")
 
 
 @pytest.mark.parametrize(("floor", "hours"), [("1h", 168), ("0s", 168), ("400h", 400)])

@@ -187,7 +187,7 @@ def test_a_log_with_a_gap_and_one_without_checkpoints_are_left_alone(tmp_path: P
     found = {"commits": 1, "checkpoints": 0, "oldest": "2026-10-06"}
     sentences.check("a log without checkpoints", skipped(plain), **found)
     odd = old_log(tmp_path / "odd", {"logRetentionDuration": "for ever"})
-    sentences.check("the log's retention is no interval", skipped(odd), value="'for ever'")
+    sentences.check("the log's retention is not an interval", skipped(odd), value="'for ever'")
 
 
 def protected_log(path: Path, version: int) -> LogTable:

@@ -18,7 +18,7 @@ from tests.kit.sentences import Sentences
 
 
 def written(path: Path, commits: int = 3, files: int = 4) -> Path:
-    """A table of the writer that is no JVM."""
+    """A table of the writer that is not a JVM."""
     for number in range(commits):
         rows = pa.table({"id": list(range(files)), "p": [f"p {n}/%" for n in range(files)], "n": [number] * files})
         write_deltalake(str(path), rows, mode="append", partition_by=["p"])

@@ -127,7 +127,7 @@ def test_a_vacuum_is_done_when_its_end_is_in_the_log(
         ("x", "[DELTA_UNSUPPORTED_FEATURES_FOR_WRITE] ...", "protocol-unknown", "fatal"),
         ("java.lang.IllegalArgumentException", "... such a low retention period? ...", "refused", "fatal"),
         ("lakehand.jobs.safety.BelowFloor", "...", "refused", "fatal"),
-        ("lakehand.jobs.delta.listing.LiveFileListed", "...", "live-file-listed", "fatal"),
+        ("lakehand.jobs.delta.vacuum.LiveFileListed", "...", "live-file-listed", "fatal"),
         ("x", "[DELTA_CANNOT_VACUUM_LITE] VACUUM LITE cannot delete all eligible files", "lite-impossible", "fatal"),
         ("java.lang.OutOfMemoryError", "Java heap space", "out-of-memory", "retry"),
         ("some.Odd", "thing", "Odd", "retry"),

@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from lakehand.formats.hudi import HudiProcessFactory
-from lakehand.formats.hudi.snapshot import ARCHIVE
+from lakehand.formats.hudi.archive import ARCHIVE
 from lakehand.spi import Drop, Failure, Finding, Operation, Scheduling, Skip, Status, TableProcess, Verdict
 from tests.formats.hudi.runtime import FILE_LOCK, NOON, MemoryRuntime, commit, operation, set_property, timeline
 from tests.kit.sentences import Sentences
@@ -85,7 +85,7 @@ def test_more_commits_than_the_threshold_are_archived_down_to_the_least(tmp_path
     archived = {"archived": 3, "first": instant(0), "last": instant(2)}
     sentences.check("archive", wanted(path).reason, commits=7, above=6, **archived)
     commit(path, instant(20), "clean")
-    sentences.check("archive", wanted(path).reason, commits=7, above=6, **archived)  # cleans are no commits
+    sentences.check("archive", wanted(path).reason, commits=7, above=6, **archived)  # cleans are not commits
 
 
 def test_what_a_clean_retains_and_the_floor_stay_whatever_is_set(tmp_path: Path, sentences: Sentences) -> None:

@@ -3,9 +3,12 @@
 
 import pytest
 
+from lakehand.formats.hudi import HudiProcessFactory
 from lakehand.formats.hudi.locks import NoLock, lock_options, operators_path, shared_lock
-from lakehand.spi import TableConfig
+from lakehand.formats.hudi.snapshot import COMPACTION
+from lakehand.spi import Skip, TableConfig
 from lakehand.spi.config import layered
+from tests.formats.hudi.runtime import TABLES, MemoryRuntime
 
 PREFIX = "hoodie.write.lock."
 HUDIS = "org.apache.hudi.client.transaction.lock."
@@ -104,3 +107,17 @@ def test_only_a_folder_that_the_operator_named_may_be_anywhere() -> None:
 
     assert operators_path(of_table) is None
     assert operators_path(of_operator) == "/locks"
+
+
+@pytest.mark.parametrize(("value", "is_only"), [("true", True), ("True", True), ("false", False)])
+def test_the_only_writer_needs_no_lock(value: str, is_only: bool) -> None:
+    assert (shared_lock(layered(("table", {"hudi.only-writer": value}))) == {}) is is_only
+
+
+def test_a_value_of_only_writer_that_says_neither_is_refused_and_not_taken_for_no() -> None:
+    runtime = MemoryRuntime(TABLES / "orders_v9", properties={"hudi.only-writer": "yes"})
+    decision = HudiProcessFactory().trigger(runtime, COMPACTION)
+
+    assert isinstance(decision, Skip)
+    assert "hudi.only-writer" in decision.reason
+    assert "true or false" in decision.reason

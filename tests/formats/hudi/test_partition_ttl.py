@@ -12,7 +12,7 @@ import pytest
 
 from lakehand.domain.processes import Json
 from lakehand.formats.hudi import HudiProcessFactory
-from lakehand.formats.hudi.snapshot import PARTITION_TTL
+from lakehand.formats.hudi.partition_ttl import PARTITION_TTL
 from lakehand.spi import Drop, Failure, Finding, Operation, Scheduling, Skip, TableProcess, Verdict
 from tests.formats.hudi.runtime import (
     EVENTS_V6,

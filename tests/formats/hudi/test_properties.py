@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehand.domain.references import TableReference
+from lakehand.domain.tables import TableReference
 from lakehand.formats.hudi import HudiFormat
 from lakehand.formats.hudi.properties import parse
 from lakehand.spi import Invalid

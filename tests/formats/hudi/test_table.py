@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from lakehand.domain.references import TableReference
+from lakehand.domain.tables import TableReference
 from lakehand.formats.hudi import HudiFormat
 from lakehand.formats.hudi.snapshot import CLEAN, CLUSTERING, COMPACTION, HudiSnapshot
 from lakehand.formats.hudi.timeline import State

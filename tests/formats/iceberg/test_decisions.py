@@ -88,7 +88,7 @@ def test_row_level_writers_have_time_between_two_rewrites_and_appenders_need_non
 
 @pytest.mark.parametrize("action", [REWRITE, DELETES])
 def test_a_rewrite_of_manifests_does_not_put_off_a_rewrite_of_data(action: Action) -> None:
-    """One every few minutes would put it off for ever."""
+    """One every few minutes would put it off forever."""
     manifests = {
         "lakehand_operation": "4-x",
         "operation": "replace",
@@ -101,7 +101,7 @@ def test_a_rewrite_of_manifests_does_not_put_off_a_rewrite_of_data(action: Actio
     ]
     busy = snapshot(files=[*small_table().files, *(deletes() for _ in range(10))], commits=commits)
     assert isinstance(decide(busy, action), TableProcess)
-    assert isinstance(decide(busy, action, quiet_period="30m"), TableProcess), "our own commits are no writes either"
+    assert isinstance(decide(busy, action, quiet_period="30m"), TableProcess), "our own commits are not writes either"
 
     data = commit(20, ago(minutes=4), parent=19, lakehand_operation="5-x", operation="replace", manifests_replaced="2")
     waiting = decide(snapshot(files=busy.files, commits=[*commits, data]), action)

@@ -95,5 +95,5 @@ def test_a_large_file_that_is_no_metadata_is_an_error_about_it(
     file = tmp_path / "f"
     file.write_text(json.dumps(document))
     monkeypatch.setattr(metadata, "IN_PROCESS", 10)
-    with pytest.raises((OSError, Invalid), match=f"{file} .*is no metadata of an Iceberg table"):
+    with pytest.raises((OSError, Invalid), match=f"{file} .*is not the metadata of an Iceberg table"):
         metadata.read_metadata(Storages({}), str(file))

@@ -97,7 +97,7 @@ def test_a_probe_does_without_the_library(tmp_path: Path) -> None:
     path = lance_tables.make_table(tmp_path / "t", fragments=1)
     program = (
         "import sys; from lakehand.formats.lance import LanceFormat, LanceProcessFactory; "
-        "from lakehand.domain.references import TableReference; "
+        "from lakehand.domain.tables import TableReference; "
         f"print(LanceFormat().probe(TableReference(location={str(path)!r}))); "
         "sys.exit(any(name in sys.modules for name in ('lance', 'pyarrow', 'numpy')))"
     )

@@ -93,7 +93,7 @@ class HandMade:
     options: Mapping[str, str] = field(default_factory=lambda: {"write-only": "true"})
     primary_keys: Sequence[str] = ()
     partition_keys: Sequence[str] = ()
-    types: Mapping[str, str] = field(default_factory=dict)  # of columns that are no INT
+    types: Mapping[str, str] = field(default_factory=dict)  # of columns that are not INT
     manifests: list[dict[str, Any]] = field(default_factory=list)
     latest: int = 0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading tables without Spark: health in numbers, catalogs of folders, and what is no table."""
+"""Reading tables without Spark: health in numbers, catalogs of folders, and what is not a table."""
 
 import sqlite3
 from collections.abc import Callable

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from lakehand.jobs.attempt import job_called
 from lakehand.jobs.boundary import OutsideTable
-from lakehand.jobs.delta.listing import LiveFileListed
+from lakehand.jobs.delta.vacuum import LiveFileListed
 from lakehand.jobs.job import Job
 from lakehand.jobs.safety import BelowFloor, ImplausibleShare
 from lakehand.spi import Remedy, Skip, TableProcess
@@ -163,7 +163,7 @@ def test_a_list_that_names_a_live_file_stops_everything(
     table = harness_for(old)
     operation = table.admitted(table.stored(trigger(table)))
     doomed = sorted(here - delta.live_files(old))[0]
-    monkeypatch.setattr("lakehand.jobs.delta.listing.live_files", lambda job: [f"file:{old}/{doomed}"])
+    monkeypatch.setattr("lakehand.jobs.delta.vacuum.live_files", lambda job: [f"file:{old}/{doomed}"])
 
     with pytest.raises(LiveFileListed, match="1 of 40 files"):
         table.execute(operation)

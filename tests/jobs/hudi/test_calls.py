@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lakehand.jobs.boundary import OutsideTable
 from lakehand.jobs.hudi.calls import instant_of, statement
-from lakehand.jobs.hudi.locks import refuse_foreign_lock
+from lakehand.jobs.hudi.checks import refuse_foreign_lock
 from lakehand.jobs.job import Job
 from lakehand.jobs.spark import literal
 from lakehand.testing.harness import boundary_parameter

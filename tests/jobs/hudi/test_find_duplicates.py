@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehand.formats.hudi.snapshot import FIND_DUPLICATES
+from lakehand.formats.hudi.find_duplicates import FIND_DUPLICATES
 from lakehand.spi import TableProcess
 from tests import hudi_tables as hudi
 from tests.formats.hudi.runtime import operation

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lakehand.domain.references import TableReference
+from lakehand.domain.tables import TableReference
 from lakehand.formats.hudi import HudiFormat
 from lakehand.spi import Finding, Scheduling, TableProcess
 from tests import hudi_tables as hudi

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from lakehand.formats.hudi.locks import S3_CLIENT, STORAGE_PROVIDER
 from lakehand.jobs.classes import ClassMissing
-from lakehand.jobs.hudi.locks import refuse_missing_lock
+from lakehand.jobs.hudi.checks import refuse_missing_lock
 from lakehand.jobs.job import Job
 from lakehand.testing.harness import boundary_parameter
 from lakehand.writer import storage_lock

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakehand.jobs.attempt import job_called
-from lakehand.jobs.hudi import quiet_moments, stray_key_search, stray_keys, time_limits
+from lakehand.jobs.hudi import held_compaction, stray_keys
 from lakehand.jobs.job import Job, JobCanceled, Record
 from lakehand.spi import Finding, Scheduling
 from tests import hudi_tables as hudi
@@ -93,10 +93,10 @@ def test_a_key_that_came_back_while_a_plan_was_pending_is_one_row_after_its_next
         [healing] = result["stray_keys"]["healed_by"]
         assert result["instants"] == [planned, healing]
         heartbeats = {file.name for file in (path / ".hoodie" / ".heartbeat").iterdir()}
-        assert heartbeats.isdisjoint({planned, healing}), "a heartbeat would stay for ever"
+        assert heartbeats.isdisjoint({planned, healing}), "a heartbeat would stay forever"
         assert result["stray_keys"] == {"found": 2, "left": 0, "why": "", "healed_by": [healing]}
         write(4, 1)
-        assert ids(spark, path) == list(range(ROWS)), "the next write is no second row"
+        assert ids(spark, path) == list(range(ROWS)), "the next write is not a second row"
         write(5, 2, **DELETE)
         assert ids(spark, path) == list(range(2, ROWS)), "the next delete is not lost"
 
@@ -143,7 +143,7 @@ def test_each_index_is_right_after_a_compaction_beside_writes(
 def test_a_plan_without_deletes_and_one_that_nothing_was_written_beside_cost_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, real = tmp_path / "orders", stray_key_search.stray_keys
+    path, real = tmp_path / "orders", stray_keys.stray_keys
     looked_at: list[Sequence[str]] = []
 
     def look(job: Job, location: str, partitions: Sequence[str]) -> int:
@@ -167,7 +167,7 @@ def test_a_plan_without_deletes_and_one_that_nothing_was_written_beside_cost_not
 def test_a_writer_that_is_always_writing_is_left_alone_and_the_keys_are_reported(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quiet_moments, "QUIET_TIMEOUT", 0.5)
+    monkeypatch.setattr(held_compaction, "QUIET_TIMEOUT", 0.5)
     monkeypatch.setattr(stray_keys, "BEGUN_TIMEOUT", 0.5)
     path = tmp_path / "orders"
     with writer(spark, path, "1.2.0") as write:
@@ -186,7 +186,7 @@ def test_a_writer_that_is_always_writing_is_left_alone_and_the_keys_are_reported
 def test_a_search_that_takes_too_long_under_the_lock_gives_it_back_and_is_done_beside_the_writers(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(time_limits, "CANCEL_EVERY", 0.01)
+    monkeypatch.setattr(stray_keys, "CANCEL_EVERY", 0.01)
     path = tmp_path / "orders"
     with writer(spark, path, "1.2.0") as write:
         write_again_beside_a_plan(write)
@@ -206,7 +206,7 @@ def test_no_write_begins_between_the_commit_and_the_second_compaction(
     version: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A writer that comes when the stray keys are counted waits for the lock, and finds them in base files."""
-    path, real = tmp_path / "orders", stray_key_search.stray_keys
+    path, real = tmp_path / "orders", stray_keys.stray_keys
     begun: list[Future[None]] = []
 
     def look(job: Job, location: str, partitions: Sequence[str]) -> int:
@@ -232,7 +232,7 @@ def test_no_write_begins_between_the_commit_and_the_second_compaction(
 def test_the_files_are_written_before_the_lock_is_taken(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, real = tmp_path / "orders", quiet_moments.without_writes
+    path, real = tmp_path / "orders", held_compaction.without_writes
     before: dict[Path, int] = {}
 
     def base_files() -> dict[Path, int]:

@@ -47,5 +47,5 @@ def test_the_last_snapshots_of_a_table_without_a_current_one_stay() -> None:
 
 @pytest.mark.parametrize("asked", [None, "all", ["1"], [True], [1.0]])
 def test_what_is_no_list_of_numbers_is_refused(asked: Any) -> None:
-    with pytest.raises(UnsafeRequest, match="no list of numbers"):
+    with pytest.raises(UnsafeRequest, match="not a list of numbers"):
         choose(document(line(10, 10)), asked, OLDEST, 1)

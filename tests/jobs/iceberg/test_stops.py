@@ -73,7 +73,7 @@ def test_work_that_nobody_could_recognise_later_is_not_begun(job: str, spark: Sp
     for tag in (None, "", 7):
         with pytest.raises(Exception, match="the work has no operation tag"):
             run(spark, job, history, operation_tag=tag)
-    with pytest.raises(Exception, match="is no option of a rewrite"):
+    with pytest.raises(Exception, match="is not an option of a rewrite"):
         run(spark, job, history, rewrite={"partial-progress.enabled": "true"})
 
     assert set(iceberg.files(history)) == there

@@ -51,7 +51,7 @@ def history(lake: Lake, name: str) -> None:
 
 
 def days(lake: Lake, name: str) -> None:
-    """Three old days, of 2, 2 and 1 files; one of today; and two partitions whose values are no time."""
+    """Three old days, of 2, 2 and 1 files; one of today; and two partitions whose values are not a time."""
     lake.create(name, partitioned=True)
     today = f"{datetime.now(timezone.utc):%Y-%m-%d}"
     others = {3: "'2024-01-03'", 6: "'other'", 7: "cast(null AS string)"}

@@ -194,7 +194,7 @@ def test_a_stream_that_lags_reads_its_changelogs_after_a_tag_has_gone(
     (path / "bucket-0" / "data-0-orphan.parquet").write_bytes(b"orphan")
     paimon.age(path, 5)
     assert service.serve("remove-orphans").result["deleted_files"] == 1
-    assert streamed(spark, path) == list(range(12)), "changelogs are no orphans either"
+    assert streamed(spark, path) == list(range(12)), "changelogs are not orphans either"
 
 
 def test_a_full_merge_does_not_delete_a_tag_while_a_changelog_reads_its_files(
@@ -250,7 +250,7 @@ def streamed(spark: SparkSession, path: Path) -> list[int]:
 
 WRONG: dict[str, tuple[Any, str]] = {
     "a person's tag": ([{"name": "kept", "why": "time"}], "has no time of its own: it is never deleted"),
-    "a person's tag by number": ([{"name": "kept", "why": "number"}], "is no automatic one"),
+    "a person's tag by number": ([{"name": "kept", "why": "number"}], "is not an automatic one"),
     "nothing": (None, "does not say which tags"),
 }
 

@@ -14,16 +14,15 @@ from lakehand.core.plugins.registry import Plugins
 from lakehand.core.rate_limits import RecentKeys
 from lakehand.core.services.catalogs import ServedCatalog
 from lakehand.domain.cached_property import cached_property
-from lakehand.domain.commits import CommitEvent, CommitResult, Outcome
 from lakehand.domain.errors import Invalid, LakehandError
 from lakehand.domain.events import Event
 from lakehand.domain.locations import is_under, normalise_prefix
-from lakehand.domain.notifications import Notification, RefusedNotification
+from lakehand.domain.notifications import CommitEvent, CommitResult, Notification, Outcome, RefusedNotification
 from lakehand.domain.tables import Format, Table
 
 SOURCE = "event"
 SHOWN = 250  # characters of a location or name that are shown
-NOT_A_COMMIT = "the object is no commit of a table"
+NOT_A_COMMIT = "the object is not a commit of a table"
 REPEATED = "the same event came before"
 SYNCED = "the table is not known yet: its catalog is read now"
 UNKNOWN = "the table is not registered: lakehand tables add LOCATION, or follow its catalog"
@@ -149,7 +148,7 @@ class CommitIntake:
 
     @cached_property
     def followed(self) -> Sequence[str]:
-        """The folders of the followed catalogs. The warehouse of a catalog server may be a name, which is no folder."""
+        """The folders of the followed catalogs. The warehouse of a catalog server may be a mere name."""
         folders = []
         for served in self.catalogs.values():
             try:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from lakehand.core.ports import LostLease, Metrics, PluginReport, Store, TableTrouble, Troubles
-from lakehand.domain.alerts import Alert, AlertChanges, AlertId, AlertKind, AlertRules, Cause, Sight, compare
+from lakehand.domain.alerts import Alert, AlertChanges, AlertId, AlertKind, AlertRules, Cause, Coverage, compare
 from lakehand.domain.operations import InstanceId
 from lakehand.spi.engines import EngineHealth
 
@@ -159,8 +159,8 @@ class AlertMonitor:
         alerts = self.store.alerts.open_alerts()  # before the causes: else a rival's fresh alert looks resolved
         troubles = self.read_troubles(now)
         causes = [*table_causes(troubles), *self.own_causes(now)]
-        sight = Sight(instance=self.holder, gone=self.gone(alerts, now), unclear=unclear_kinds(troubles))
-        found = compare(alerts, causes, sight=sight, now=now)
+        coverage = Coverage(instance=self.holder, gone=self.gone(alerts, now), unclear=unclear_kinds(troubles))
+        found = compare(alerts, causes, coverage=coverage, now=now)
         changes = replace(found, resolve=self.settled(found.resolve, now))
         if has_any(changes):
             self.store.alerts.change(changes, self.rules, read_at=now, now=now)

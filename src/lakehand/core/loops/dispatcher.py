@@ -16,9 +16,9 @@ from lakehand.core.plugins.recovery import Recovery, unrecoverable
 from lakehand.core.plugins.registry import Plugins
 from lakehand.core.plugins.runtimes import Runtimes
 from lakehand.core.ports import IdSource, Metrics, Store
-from lakehand.domain.boundaries import PARAMETER, Boundary
 from lakehand.domain.errors import LakehandError, LeaseLost, RecoverProcessFailed, TryLater
 from lakehand.domain.events import operation_event
+from lakehand.domain.locations import BOUNDARY, Boundary
 from lakehand.domain.operations import Attempt, InstanceId, Operation, OperationId, Status
 from lakehand.domain.processes import Drop, Failure, Skip, TableProcess
 from lakehand.domain.routing import (
@@ -32,7 +32,7 @@ from lakehand.domain.routing import (
     route,
 )
 from lakehand.domain.row_checks import PROPERTY, is_only_verifying, mode_of, row_mode, with_mode
-from lakehand.domain.rules import Board, Busy, Candidate, Choice, DispatchQueue, Limits, choose
+from lakehand.domain.rules import Busy, Candidate, Choice, DispatchQueue, Limits, Usage, choose
 from lakehand.domain.tables import Table
 from lakehand.spi.config import TableConfig
 from lakehand.spi.engines import LeaseGrant
@@ -112,7 +112,7 @@ class Dispatcher:
     def queue(self) -> DispatchQueue:
         queue = self.store.operations.dispatch_queue(
             now=self.store.clock.estimate(), limit=WINDOW, age_step=self.limits.age_step,
-            close=lambda busy: Board(*self.weigh(busy)).closed,
+            close=lambda busy: Usage(*self.weigh(busy)).closed,
         )  # fmt: skip
         return replace(queue, candidates=[c for c in queue.candidates if c.operation.id not in self.in_flight])
 
@@ -294,7 +294,7 @@ def policy_of(config: TableConfig) -> RoutingPolicy:
 
 def bounded(process: TableProcess, boundary: Boundary) -> TableProcess:
     """Stored with the process, so that work that is submitted again keeps its boundary."""
-    return replace(process, parameters={**process.parameters, PARAMETER: boundary.as_parameter()})
+    return replace(process, parameters={**process.parameters, BOUNDARY: boundary.as_parameter()})
 
 
 def verified(process: TableProcess, operation: Operation, runtime: TableRuntime) -> TableProcess:

@@ -12,8 +12,7 @@ from datetime import datetime, timedelta
 
 from lakehand.core.ports import Store
 from lakehand.domain.events import Event
-from lakehand.domain.instances import InstanceState
-from lakehand.domain.operations import InstanceId, OperationId
+from lakehand.domain.operations import InstanceId, InstanceState, OperationId
 from lakehand.spi.engines import EngineState
 
 log = logging.getLogger(__name__)

@@ -12,8 +12,7 @@ from lakehand.core.plugins.pools import WaitGroup, WorkerPools
 from lakehand.core.plugins.registry import Plugins
 from lakehand.core.ports import Metrics, Store
 from lakehand.domain.errors import LakehandError
-from lakehand.domain.instances import STATE, InstanceState
-from lakehand.domain.operations import InstanceId
+from lakehand.domain.operations import INSTANCE_STATE, InstanceId, InstanceState
 from lakehand.domain.processes import Json
 from lakehand.spi.engines import EngineHealth, ExecuteEngine
 
@@ -70,7 +69,7 @@ class EngineSupervisor:
 
     def report_alive(self, state: InstanceState | None = None) -> bool:
         detail: dict[str, Json] = {name: health.detail for name, health in list(self.healths.items())}
-        detail[STATE] = str(state or (self.drains.report().state if self.drains else InstanceState.SERVING))
+        detail[INSTANCE_STATE] = str(state or (self.drains.report().state if self.drains else InstanceState.SERVING))
         now = self.store.clock.now()
         self.store.instances.heartbeat(self.holder, host=self.host, version=self.version, detail=detail, now=now)
         return False

@@ -20,16 +20,8 @@ from lakehand.domain.actions import Action
 from lakehand.domain.errors import PluginBroken
 from lakehand.domain.operations import Handle, Operation
 from lakehand.domain.processes import Drop, Failure, Finding, Json, Remedy, Skip, TableProcess, Verdict
-from lakehand.domain.references import Catalog, TableReference
-from lakehand.spi.engines import (
-    EngineContext,
-    EngineHealth,
-    EngineState,
-    EngineStatus,
-    ExecuteEngine,
-    LeaseGrant,
-    Work,
-)
+from lakehand.domain.tables import Catalog, TableReference
+from lakehand.spi.engines import EngineContext, EngineHealth, EngineState, EngineStatus, ExecuteEngine, LeaseGrant, Work
 from lakehand.spi.factories import ProcessFactory, ProcessTriggerStrategy
 from lakehand.spi.formats import CommittedTable, TableFormat, TableSnapshot
 from lakehand.spi.runtimes import TableRuntime
@@ -257,7 +249,7 @@ def check_actions(result: Any) -> None:
         raise PluginBroken(f"returned {kind(result)}, not a set of actions")
     for action in result:
         if not is_a(action, Action):
-            raise PluginBroken(f"names {action!r}, which is no action: make it with Action.register({action!r})")
+            raise PluginBroken(f"names {action!r}, which is not an action: make it with Action.register({action!r})")
         if not action.is_registered:
             raise PluginBroken(f"names the unknown action {action}: make it with Action.register({str(action)!r})")
 

@@ -12,12 +12,11 @@ from lakehand.core.overlaps import OverlapGuard, unresolved
 from lakehand.core.plugins.pools import own_code
 from lakehand.core.plugins.registry import Plugins
 from lakehand.core.ports import Store
-from lakehand.domain.boundaries import EXTRA_LOCATIONS, Boundary, extra_locations
 from lakehand.domain.errors import NotFound
+from lakehand.domain.locations import EXTRA_LOCATIONS, Boundary, extra_locations
+from lakehand.domain.notifications import ChangedPartitions
 from lakehand.domain.operations import Operation, OperationId
-from lakehand.domain.partitions import ChangedPartitions
-from lakehand.domain.references import Catalog, TableReference
-from lakehand.domain.tables import Format, Table, TableId
+from lakehand.domain.tables import Catalog, Format, Table, TableId, TableReference
 from lakehand.spi.config import TableConfig, layered
 from lakehand.spi.factories import ProcessFactory
 from lakehand.spi.formats import TableFormat, TableSnapshot

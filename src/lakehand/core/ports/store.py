@@ -9,17 +9,12 @@ from typing import Protocol
 from lakehand.core.ports.operations import Events, Inbox, Operations
 from lakehand.core.ports.tables import Fleet, HealthHistory, Partitions, Probes, Schedules, States, Tables, Troubles
 from lakehand.core.ports.world import Clock, Page
+from lakehand.domain.access import AuditAnswer, AuditEntry, AuditId, AuditRequest, NewToken, Token, TokenId, WebSession
 from lakehand.domain.alerts import Alert, AlertChanges, AlertId, AlertMessage, AlertRules, Severity
-from lakehand.domain.audit import AuditAnswer, AuditEntry, AuditId, AuditRequest
 from lakehand.domain.events import Event
-from lakehand.domain.instances import STATE
-from lakehand.domain.operations import (
-    InstanceId,
-    OperationId,
-)
+from lakehand.domain.operations import INSTANCE_STATE, InstanceId, OperationId
 from lakehand.domain.processes import Json
 from lakehand.domain.tables import TableId
-from lakehand.domain.tokens import NewToken, Token, TokenId, WebSession
 
 
 class Tokens(Protocol):
@@ -141,7 +136,7 @@ class Instance:
     @property
     def state(self) -> str | None:
         """As it last reported. Versions that could not drain reported none."""
-        found = self.detail.get(STATE)
+        found = self.detail.get(INSTANCE_STATE)
         return None if found is None else str(found)
 
 

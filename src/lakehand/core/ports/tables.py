@@ -19,11 +19,8 @@ from lakehand.domain.fleet import (
     TableState,
 )
 from lakehand.domain.health import HealthPoint
-from lakehand.domain.operations import (
-    InstanceId,
-    OperationId,
-)
-from lakehand.domain.partitions import ChangedPartitions
+from lakehand.domain.notifications import ChangedPartitions
+from lakehand.domain.operations import InstanceId, OperationId
 from lakehand.domain.schedules import EvaluationResult, Schedule
 from lakehand.domain.tables import Format, Table, TableChanges, TableId, TableSpec
 from lakehand.spi.factories import ProcessTriggerStrategy

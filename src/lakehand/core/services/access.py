@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 
 from lakehand.core.ports import NoVerifier, Store, TokenVerifier
-from lakehand.domain.access import ANONYMOUS, Caller, Role
+from lakehand.domain.access import ANONYMOUS, Caller, Role, Token, TokenId, WebSession, hash_of
 from lakehand.domain.cached_property import cached_property
-from lakehand.domain.tokens import Token, TokenId, WebSession, hash_of
 
 KEEP = 2.0  # seconds: so late is a revoked token refused by another instance
 NOTE_USE = timedelta(minutes=1)

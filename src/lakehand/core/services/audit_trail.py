@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 
 from lakehand.core.ports import AuditFilter, Page, Store
-from lakehand.domain.access import Caller, Role
-from lakehand.domain.audit import OK, AuditAnswer, AuditEntry, AuditId, AuditRequest
+from lakehand.domain.access import OK, AuditAnswer, AuditEntry, AuditId, AuditRequest, Caller, Role
 from lakehand.domain.errors import Forbidden, LakehandError
 from lakehand.domain.operations import Operation, OperationId
 from lakehand.domain.processes import Json

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from lakehand.core.services.catalog_listing import Listing, Name, name_of, named, place_of
 from lakehand.domain.locations import normalise
-from lakehand.domain.references import TableReference
-from lakehand.domain.tables import Table, TableId
+from lakehand.domain.tables import Table, TableId, TableReference
 
 MISSES = 2  # syncs in a row that a table must be missing to count as dropped, where most tables are missing
 

@@ -7,8 +7,7 @@ from itertools import islice
 
 from lakehand.domain.errors import Invalid
 from lakehand.domain.locations import location_key, normalise
-from lakehand.domain.references import TableReference
-from lakehand.domain.tables import Table
+from lakehand.domain.tables import Table, TableReference
 
 MOST_TABLES = 500_000  # in one catalog
 MOST_UNREADABLE = 10_000  # tables with a problem that are named in a report

@@ -18,8 +18,7 @@ from lakehand.domain.errors import Conflict, LakehandError, NotFound
 from lakehand.domain.events import Event
 from lakehand.domain.locations import normalise
 from lakehand.domain.masks import Masks
-from lakehand.domain.references import Catalog, TableReference
-from lakehand.domain.tables import HEARTBEAT_TIMEOUT, Table, TableId, TableSpec
+from lakehand.domain.tables import HEARTBEAT_TIMEOUT, Catalog, Table, TableId, TableReference, TableSpec
 
 log = logging.getLogger(__name__)
 PAGE = 1000

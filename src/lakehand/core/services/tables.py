@@ -19,15 +19,13 @@ from lakehand.core.services.audit_trail import (
     spec_state,
 )
 from lakehand.core.services.operations import end_all_waiting
-from lakehand.domain.access import Caller, Role
+from lakehand.domain.access import AuditRequest, Caller, Role
 from lakehand.domain.actions import Action
-from lakehand.domain.audit import AuditRequest
-from lakehand.domain.boundaries import EXTRA_LOCATIONS, extra_locations
 from lakehand.domain.errors import Conflict, Invalid, NotFound
 from lakehand.domain.events import Event
-from lakehand.domain.locations import Warehouses
-from lakehand.domain.numbers import read_id
+from lakehand.domain.locations import EXTRA_LOCATIONS, Warehouses, extra_locations
 from lakehand.domain.tables import HEARTBEAT_TIMEOUT, Format, Table, TableChanges, TableId, TableSpec
+from lakehand.domain.texts import read_id
 
 LONGEST_NAME = 250
 SERVICE = "lakehand"  # the name in events that no person caused

@@ -42,7 +42,7 @@ IVY_PROPERTIES = "org/apache/ivy/core/settings/repository.properties"
 IVY_ROOT = re.compile(r"^ivy\.ibiblio\.default\.artifact\.root\s*=\s*(https://\S+?)/?$", re.MULTILINE)
 READ_AT_ONCE = 1 << 20
 RECORD = "jar-sums.json"
-MOST_SUMS = 200  # files; the record does not grow for ever
+MOST_SUMS = 200  # files; the record does not grow forever
 AT_ONCE = 4  # downloads
 POLL = 0.2  # seconds between two progress reports
 

@@ -82,7 +82,7 @@ class DeltaSnapshot:
         text = self.configuration.get(key, default)
         parts = _INTERVAL_PART.findall(text)
         if not parts or _INTERVAL_PART.sub("", text).strip().lower() not in ("", "interval"):
-            raise Invalid(f"{key} is {text!r}, which is no interval such as 'interval 30 days'")
+            raise Invalid(f"{key} is {text!r}, which is not an interval such as 'interval 30 days'")
         return sum((timedelta(**{f"{unit.lower()}s": int(count)}) for count, unit in parts), timedelta())
 
     @property

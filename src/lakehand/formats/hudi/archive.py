@@ -9,18 +9,29 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lakehand.formats.hudi import settings
+from lakehand.formats.hudi.clean import RETAIN
+from lakehand.formats.hudi.compaction import DELTA_COMMITS
+from lakehand.formats.hudi.context import HudiContext, HudiEffect
 from lakehand.formats.hudi.properties import FOLDER, TIMELINE
-from lakehand.formats.hudi.settings import HudiContext
-from lakehand.formats.hudi.snapshot import ARCHIVE, CLEAN, COMPACTION, HudiSnapshot
+from lakehand.formats.hudi.snapshot import CLEAN, HudiSnapshot
 from lakehand.formats.hudi.timeline import WRITES, Timeline, TimelineFile, completion, in_order
-from lakehand.formats.hudi.unplanned import UnplannedService
-from lakehand.spi import Finding, Json, Operation, Skip, Status, TableRuntime, Verdict, kit
+from lakehand.formats.hudi.turns import clustering_first
+from lakehand.formats.hudi.unplanned import UnplannedAction
+from lakehand.spi import Action, Finding, Json, Operation, Skip, Status, TableRuntime, Verdict, kit
 from lakehand.spi.kit.conversions import fields, items, whole_number
 from lakehand.spi.kit.verdicts import done, not_done
 from lakehand.spi.pauses import CHANGED, DRY_RUN, minutes
 from lakehand.storage import SMALL, parse_json
 
+ARCHIVE = Action.register("archive")
+MIN_COMMITS = kit.retained_count_setting("hudi.archive.min-commits", "commits that stay on the active timeline", 20, 4)
+MAX_COMMITS = kit.count_setting(
+    "hudi.archive.max-commits", "commits on the active timeline that make an archive worth it", 30, floor=5
+)
+
+BEYOND_CLEAN = 2  # commits that Hudi keeps on top of those whose files a clean retains
+PENDING = WRITES | {"compaction", "logcompaction", "clustering"}  # what is pending among these blocks the archive
+METADATA_TABLE = ".hoodie/metadata/.hoodie"
 _FILE = re.compile(r"(\d{14,17})_(\d{14,17})_\d+\.parquet")  # first and last instant, level
 _LOG = re.compile(r"\.commits_\.archive\..+")
 
@@ -49,7 +60,7 @@ def history_files(snapshot: HudiSnapshot, instant: str) -> Iterator[str]:
     try:
         version = snapshot.storage.read(f"{folder}/_version_", limit=SMALL).decode(errors="replace").strip()
         if not version.isdigit():
-            raise OSError(f"{folder}/_version_ is {version[:20]!r}, which is no number")
+            raise OSError(f"{folder}/_version_ is {version[:20]!r}, which is not a number")
         manifest = parse_json(snapshot.storage.read(f"{folder}/manifest_{version}"), folder)
     except FileNotFoundError:
         return
@@ -69,10 +80,6 @@ def instants_in(snapshot: HudiSnapshot, path: str) -> list[str]:
         raise OSError(f"{path} cannot be read: {error}") from error
 
 
-PENDING = WRITES | {"compaction", "logcompaction", "clustering"}  # what is pending among these blocks the archive
-METADATA_TABLE = ".hoodie/metadata/.hoodie"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
     """Commits from this instant on stay; empty: all of them."""
@@ -89,7 +96,7 @@ def kept_commits(context: HudiContext) -> Iterator[Kept]:
         yield Kept(since=savepoint, why=f"the savepoint {savepoint} keeps all commits from there on")
     yield from kept_for_replaced(snapshot)
     if snapshot.is_merge_on_read:
-        yield from kept_for_compaction(snapshot, context.values[settings.THRESHOLDS[COMPACTION]])
+        yield from kept_for_compaction(snapshot, context.values[DELTA_COMMITS])
     if "files" in snapshot.metadata_partitions:
         yield from kept_for_metadata(snapshot)
 
@@ -159,9 +166,6 @@ def metadata_compaction(snapshot: HudiSnapshot) -> str:
     return compactions[-1].instant if compactions else ""
 
 
-BEYOND_CLEAN = 2  # commits that Hudi keeps on top of those whose files a clean retains
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineBounds:
     """How many commits stay after an archive, and how many there may be before one."""
@@ -173,12 +177,12 @@ class TimelineBounds:
 def bounds(context: HudiContext) -> TimelineBounds:
     """Never less than a clean needs. For a person the threshold does not count: Hudi needs one more than the least."""
     values = context.values
-    least = max(values[settings.MIN_COMMITS], values[settings.RETAIN] + BEYOND_CLEAN)
-    gap = 1 if context.by_person else max(values[settings.MAX_COMMITS] - values[settings.MIN_COMMITS], 1)
+    least = max(values[MIN_COMMITS], values[RETAIN] + BEYOND_CLEAN)
+    gap = 1 if context.by_person else max(values[MAX_COMMITS] - values[MIN_COMMITS], 1)
     return TimelineBounds(least=least, most=least + gap)
 
 
-def need(context: HudiContext) -> kit.Need | Skip:
+def decide(context: HudiContext) -> kit.Need | Skip:
     commits, limit = context.snapshot.timeline.completed(*WRITES), bounds(context)
     count = f"{len(commits)} commits are on the active timeline"
     if len(commits) <= limit.most:
@@ -201,8 +205,8 @@ def parameters(context: HudiContext, limit: TimelineBounds, commits: Sequence[Ti
     return {
         "min_commits": limit.least,
         "max_commits": limit.most,
-        "retain_commits": context.values[settings.RETAIN],
-        "delta_commits": context.values[settings.THRESHOLDS[COMPACTION]],
+        "retain_commits": context.values[RETAIN],
+        "delta_commits": context.values[DELTA_COMMITS],
         "seen": context.first("seen", context.snapshot.timeline.newest_write),
         kit.BEFORE: context.first(kit.BEFORE, before),
     }
@@ -231,7 +235,7 @@ def last_run(table: TableRuntime) -> Operation | None:
     return next((o for o in ended if not o.process.parameters.get(DRY_RUN)), None)
 
 
-def verify(effect: kit.Effect[HudiSnapshot]) -> Verdict:
+def verify(effect: HudiEffect) -> Verdict:
     """The oldest commit of before has left the active timeline, and it is in the archive."""
     before = fields(effect.parameters.get(kit.BEFORE))
     oldest, count = str(before.get("oldest") or ""), whole_number(before.get("commits"))
@@ -250,4 +254,7 @@ def verify(effect: kit.Effect[HudiSnapshot]) -> Verdict:
     return done(reason, {"commits_archived": went, "commits_before": count, "commits_left": len(commits)})
 
 
-SERVICE = UnplannedService(need=need, verify=verify)
+ACTION = UnplannedAction(
+    name=ARCHIVE, settings=(MIN_COMMITS, MAX_COMMITS), decide=decide, after=(CLEAN,), not_now=clustering_first,
+    verify=verify, has_dry_run=True,
+)  # fmt: skip

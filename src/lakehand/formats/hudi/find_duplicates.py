@@ -3,16 +3,15 @@
 
 from collections.abc import Mapping
 
-from lakehand.formats.hudi.admissions import job_parameters
-from lakehand.formats.hudi.decisions import process
-from lakehand.formats.hudi.indexes import SEE
-from lakehand.formats.hudi.settings import HudiContext
-from lakehand.formats.hudi.snapshot import HudiSnapshot
+from lakehand.formats.hudi.actions import HudiAction
+from lakehand.formats.hudi.compaction import SEE
+from lakehand.formats.hudi.context import HudiContext, HudiEffect
 from lakehand.formats.hudi.unplanned import MODE
-from lakehand.spi import Json, Operation, Skip, Verdict, kit
+from lakehand.spi import Action, Json, Operation, Skip, TableProcess, Verdict
 from lakehand.spi.kit.conversions import fields, items
 from lakehand.spi.kit.verdicts import done, not_done
 
+FIND_DUPLICATES = Action.register("find-duplicates")
 SHOWN = 3  # partitions and keys in a reason
 
 
@@ -21,14 +20,18 @@ def decide(context: HudiContext) -> Skip:
     return Skip(reason=f"it reads all keys, so that it is done only on request: {submit}")
 
 
-def admit(context: HudiContext, operation: Operation) -> kit.Admission:
-    parameters = job_parameters(context, operation)
-    if isinstance(parameters, Skip):
-        return parameters
-    return process(context.action, {**MODE, **parameters}, operation.process.reason, engine=operation.process.engine)
+class SearchOnRequest(HudiAction):
+    def trigger(self, context: HudiContext) -> Skip:
+        return decide(context)
+
+    def admit(self, context: HudiContext, operation: Operation) -> TableProcess | Skip:
+        parameters = self.job_parameters(context, operation)
+        if isinstance(parameters, Skip):
+            return parameters
+        return self.process({**MODE, **parameters}, operation.process.reason, engine=operation.process.engine)
 
 
-def verify(effect: kit.Effect[HudiSnapshot]) -> Verdict:
+def verify(effect: HudiEffect) -> Verdict:
     result = effect.result
     if "keys" not in result:
         return not_done("the search has no result")
@@ -45,3 +48,6 @@ def described(result: Mapping[str, Json]) -> str:
     named = ", ".join(f"{name or 'the table'} ({count})" for name, count in list(partitions.items())[:SHOWN])
     more = f" and {len(partitions) - SHOWN} more partitions" if len(partitions) > SHOWN else ""
     return f"{named}{more}, such as {', '.join(str(key) for key in items(result.get('examples'))[:SHOWN])}"
+
+
+ACTION = SearchOnRequest(name=FIND_DUPLICATES, decide=decide, verify=verify)

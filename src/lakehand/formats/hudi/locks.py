@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from lakehand.domain.errors import LocationRefused
 from lakehand.domain.locations import is_under, normalise, same_scheme, storage_scheme
+from lakehand.formats.hudi.context import LOCK_FOLDERS, ONLY_WRITER
 from lakehand.formats.hudi.properties import FOLDER
-from lakehand.formats.hudi.settings import LOCK_FOLDERS, ONLY_WRITER
 from lakehand.spi import TableConfig
+from lakehand.spi.kit.settings import read
 
 PREFIX = "hoodie.write.lock."
 SETTINGS = "[plugins.process-factories.hudi] of lakehand.toml"
@@ -146,7 +147,7 @@ def why_refused(known: Provider, name: str, key: str, config: TableConfig) -> st
     """Why an option is not passed on: the provider has none such, or only the operator of the service may set it."""
     short, value, origin = key.removeprefix(PREFIX), config.text(key), config.origin(key)
     if short not in known.keys:
-        return f"{key} is no option of {name} that is passed on: remove it from the {origin}'s properties"
+        return f"{key} is not an option of {name} that is passed on: remove it from the {origin}'s properties"
     if short in known.addresses and origin != "plugin":
         return (
             f"{key} is an address that the service's driver connects to, which a table cannot name: "
@@ -176,7 +177,7 @@ def own_lock(location: str, config: TableConfig) -> dict[str, str] | NoLock:
 
 
 def is_only_writer(config: TableConfig) -> bool:
-    return config.text(ONLY_WRITER.key).lower() == "true"
+    return read(config, ONLY_WRITER) or False
 
 
 def lock_options(location: str, config: TableConfig) -> dict[str, str] | NoLock:
@@ -232,13 +233,3 @@ def operators_path(config: TableConfig) -> str | None:
 def is_lazy(config: TableConfig) -> bool:
     """Whether the table says that its writers leave failed writes to be rolled back later, and send heartbeats."""
     return (config.text(FAILED_WRITES) or config.text(FAILED_WRITES_IN_0_15)).upper() == "LAZY"
-
-
-def for_clean(options: dict[str, str], config: TableConfig) -> dict[str, str]:
-    """A clean under LAZY rolls back every write without a heartbeat, and most single writers send none.
-
-    So failed writes are left alone, unless the table says that its writers work under LAZY too.
-    """
-    if is_lazy(config):
-        return options
-    return {**options, MODE: "single_writer", FAILED_WRITES: "NEVER"}

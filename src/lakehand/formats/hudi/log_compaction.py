@@ -3,13 +3,45 @@
 
 from datetime import timedelta
 
-from lakehand.formats.hudi.settings import HudiContext
-from lakehand.formats.hudi.snapshot import LOG_COMPACTION, HudiSnapshot, PendingPlan
+from lakehand.formats.hudi.context import HudiContext
+from lakehand.formats.hudi.planned import PlannedAction, enough_commits, verify_plans
+from lakehand.formats.hudi.snapshot import CLUSTERING, COMPACTION, LOG_COMPACTION, HudiSnapshot, PendingPlan
 from lakehand.formats.hudi.timeline import State, TimelineFile, in_order
-from lakehand.spi import Skip
+from lakehand.formats.hudi.turns import compaction_first
+from lakehand.spi import Json, Skip, kit
 
+DELTA_COMMITS = kit.count_setting(
+    "hudi.log-compaction.delta-commits",
+    "service scheduling: delta commits since the last compaction or log compaction that make one worth it",
+    5,
+    floor=2,
+)
+MIN_BLOCKS = kit.count_setting(
+    "hudi.log-compaction.min-blocks", "log blocks of a file group that make merging them worth it", 5, floor=2
+)
+
+READ_AS_NEWEST = 6  # the table version whose readers do that
 COMPACTIONS = ("compaction", "commit")  # on a merge-on-read table each commit is a compaction
 GIVEN_UP = timedelta(hours=2)  # after which a plan that someone has begun counts as abandoned
+
+
+def decide(context: HudiContext) -> kit.Need | Skip:
+    return enough_commits(context, DELTA_COMMITS)
+
+
+def why_impossible(context: HudiContext) -> str | None:
+    if not context.snapshot.is_merge_on_read:
+        return "a copy-on-write table has no logs to compact"
+    if context.snapshot.version == READ_AS_NEWEST:
+        return (
+            "the table has hoodie.table.version 6: readers of Hudi 0.x take a merged log block for the newest, and do "
+            "not see what a writer committed beside it"
+        )
+    return None
+
+
+def limits(context: HudiContext) -> dict[str, Json]:
+    return {"min_blocks": context.values[MIN_BLOCKS]}
 
 
 def why_stale(snapshot: HudiSnapshot, plan: PendingPlan) -> str | None:
@@ -27,6 +59,8 @@ def newer_compaction(snapshot: HudiSnapshot, plan: PendingPlan) -> TimelineFile 
 
 def wait_for_others(context: HudiContext) -> Skip | None:
     """Hudi keeps no heartbeat of a log compaction, and rolls back one that has begun when it is asked to run it."""
+    if waiting := compaction_first(context):
+        return waiting
     if context.was_tried:
         return None
     for plan in context.snapshot.pending_of(LOG_COMPACTION):
@@ -35,3 +69,9 @@ def wait_for_others(context: HudiContext) -> Skip | None:
             reason = f"log-compaction plan {plan.instant} was begun by someone at {plan.since:%Y-%m-%d %H:%M:%S} UTC"
             return Skip(reason=f"{reason}; it counts as abandoned after {GIVEN_UP}", look_again=left)
     return None
+
+
+ACTION = PlannedAction(
+    name=LOG_COMPACTION, settings=(DELTA_COMMITS, MIN_BLOCKS), decide=decide, impossible=why_impossible,
+    after=(CLUSTERING, COMPACTION), not_now=wait_for_others, why_stale=why_stale, limits=limits, verify=verify_plans,
+)  # fmt: skip

@@ -11,17 +11,32 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
-from lakehand.formats.hudi import plans, settings
-from lakehand.formats.hudi.settings import HudiContext
-from lakehand.formats.hudi.snapshot import PARTITION_TTL, PLANNED, HudiSnapshot
+from lakehand.formats.hudi import plans
+from lakehand.formats.hudi.context import HudiContext, HudiEffect
+from lakehand.formats.hudi.snapshot import PLANNED, HudiSnapshot
 from lakehand.formats.hudi.timeline import TimelineFile, in_order
-from lakehand.formats.hudi.unplanned import UnplannedService
-from lakehand.spi import Json, Skip, Verdict, health, kit
+from lakehand.formats.hudi.unplanned import UnplannedAction
+from lakehand.spi import Action, Json, Skip, Verdict, at_fixed_rate, health, kit
 from lakehand.spi.kit.conversions import fields, items
 from lakehand.spi.kit.factory import CONFIRM
 from lakehand.spi.kit.verdicts import done, gone, not_done
 from lakehand.storage import Entry
 
+PARTITION_TTL = Action.register("partition-ttl")
+LEAST_TTL = timedelta(days=7)
+TTL = kit.duration_setting(
+    "hudi.partition-ttl.retain",
+    "a partition is dropped when it was last written longer ago than this; without it, none is", floor=LEAST_TTL,
+    is_retention=True, set_by=kit.SetBy.REQUEST,
+)  # fmt: skip
+MOST_PARTITIONS = kit.count_setting(
+    "hudi.partition-ttl.max-partitions", "partitions that one run drops at most, the oldest first", 100, floor=1
+)
+
+MOST_SHARE = 0.3  # of all partitions
+SHOWN = 3  # partitions in a reason
+PARTITIONS = "hoodie.table.partition.fields"
+BUSY = timedelta(minutes=1)
 MARKER = ".hoodie_partition_metadata"  # in the folder of each partition
 _DATA = re.compile(r"\.?(?P<group>[^_.][^_]*)_(?:\d+-\d+-\d+_)?(?P<instant>\d{14}|\d{17})\..+")
 
@@ -69,36 +84,30 @@ def folder_of(path: str, files: list[tuple[datetime, int]]) -> PartitionFolder:
 def written_at(entry: Entry, instant: str) -> datetime:
     try:
         by_name = datetime.strptime(instant[:14], "%Y%m%d%H%M%S").replace(tzinfo=timezone.utc)
-    except ValueError:  # digits that are no time
+    except ValueError:  # digits that are not a time
         return entry.modified
     return max(by_name, entry.modified)
-
-
-MOST_SHARE = 0.3  # of all partitions
-SHOWN = 3  # partitions in a reason
-PARTITIONS = "hoodie.table.partition.fields"
-BUSY = timedelta(minutes=1)
 
 
 def why_never(context: HudiContext) -> str | None:
     if not context.snapshot.properties.get(PARTITIONS):
         return "the table has no partitions to drop"
-    if settings.TTL.key not in context.table.config.settings:
-        return f"no partition is dropped: {settings.TTL.key} is not set, and has no default"
+    if TTL.key not in context.table.config.settings:
+        return f"no partition is dropped: {TTL.key} is not set, and has no default"
     return None
 
 
-def need(context: HudiContext) -> kit.Need | Skip:
+def decide(context: HudiContext) -> kit.Need | Skip:
     if why := why_never(context):
         return Skip(reason=why)
-    found, oldest = partitions_of(context.snapshot), context.table.now - context.values[settings.TTL]
+    found, oldest = partitions_of(context.snapshot), context.table.now - context.values[TTL]
     expired = [one for one in found if one.last_write < oldest]
-    age = f"last written more than {days(context.values[settings.TTL])} days ago"
+    age = f"last written more than {days(context.values[TTL])} days ago"
     if not expired:
         return Skip(reason=f"0 of {len(found)} partitions were {age}")
     if why := why_implausible(context, len(expired), len(found)):
         return Skip(reason=f"{len(expired)} of {len(found)} partitions were {age}; {why}")
-    doomed = expired[: context.values[settings.TTL_MOST]]
+    doomed = expired[: context.values[MOST_PARTITIONS]]
     reason = f"{len(expired)} of {len(found)} partitions were {age}; {described(doomed)}"
     return kit.Need(reason=reason, parameters=parameters(context, doomed, oldest))
 
@@ -140,7 +149,7 @@ def parameters(context: HudiContext, doomed: list[PartitionFolder], oldest: date
     }
 
 
-def verify(effect: kit.Effect[HudiSnapshot]) -> Verdict:
+def verify(effect: HudiEffect) -> Verdict:
     """The replacecommit that bears the operation's tag names what it has replaced: the announced partitions alone."""
     announced, kept = set(map(str, items(effect.parameters.get("partitions")))), fields(effect.result.get("kept"))
     commit = find_commit(effect)
@@ -162,7 +171,7 @@ def verify(effect: kit.Effect[HudiSnapshot]) -> Verdict:
     return done(f"{len(dropped)} partitions are dropped by {file.name}: {shown(dropped)}{stayed}", numbers)
 
 
-def find_commit(effect: kit.Effect[HudiSnapshot]) -> tuple[TimelineFile, plans.Document] | None:
+def find_commit(effect: HudiEffect) -> tuple[TimelineFile, plans.Document] | None:
     tag, seen = effect.parameters.get(kit.TAG), in_order(str(effect.parameters.get("seen") or ""))
     for file in reversed(effect.snapshot.timeline.completed("replacecommit")):
         if in_order(file.instant) <= seen:
@@ -181,4 +190,8 @@ def days(span: timedelta) -> int:
     return span // timedelta(days=1)
 
 
-SERVICE = UnplannedService(need=need, verify=verify, wait=wait)
+# It lists the table's folders, and partitions expire by time.
+ACTION = UnplannedAction(
+    name=PARTITION_TTL, settings=(TTL, MOST_PARTITIONS), strategy=at_fixed_rate(timedelta(days=1)), decide=decide,
+    not_now=wait, verify=verify, has_dry_run=True,
+)  # fmt: skip

@@ -18,17 +18,17 @@ _SPECIAL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def read_properties(storage: Storage, root: str, location: str) -> dict[str, str]:
-    """The table's properties. Raises Invalid when this is no Hudi table, OSError when the storage fails."""
+    """The table's properties. Raises Invalid when this is not a Hudi table, OSError when the storage fails."""
     for name in (FILE, BACKUP):
         try:
             found = parse(storage.read(f"{root}/{FOLDER}/{name}", limit=SMALL).decode())
         except (FileNotFoundError, NotADirectoryError):
             continue
         except UnicodeDecodeError as error:
-            raise Invalid(f"{location}: {FOLDER}/{name} is no text: {error}") from error
+            raise Invalid(f"{location}: {FOLDER}/{name} is not text: {error}") from error
         if "hoodie.table.name" in found:
             return found
-    raise Invalid(f"{location} is no Hudi table: {FOLDER}/{FILE} is missing or has no hoodie.table.name")
+    raise Invalid(f"{location} is not a Hudi table: {FOLDER}/{FILE} is missing or has no hoodie.table.name")
 
 
 def parse(text: str) -> dict[str, str]:

@@ -8,19 +8,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from lakehand.formats.hudi import settings
-from lakehand.formats.hudi.conflicts import rolled_back_by
+from lakehand.formats.hudi.context import HudiContext, HudiEffect
 from lakehand.formats.hudi.locks import FAILED_WRITES, is_lazy
-from lakehand.formats.hudi.settings import HudiContext
 from lakehand.formats.hudi.snapshot import HudiSnapshot
-from lakehand.formats.hudi.timeline import WRITES, TimelineFile, is_instant
-from lakehand.formats.hudi.unplanned import UnplannedService
-from lakehand.formats.hudi.verdicts import instants_in
+from lakehand.formats.hudi.timeline import WRITES, TimelineFile, instants_in, is_instant
+from lakehand.formats.hudi.unplanned import UnplannedAction
 from lakehand.formats.hudi.writers import heartbeat_timeout, heartbeats
-from lakehand.spi import Instant, Json, Skip, Verdict, health, kit
+from lakehand.spi import Action, Instant, Json, Skip, Verdict, health, kit
 from lakehand.spi.kit.conversions import fields, whole_number
 from lakehand.spi.kit.verdicts import done, gone, not_done
 from lakehand.spi.pauses import minutes
+
+ROLLBACK_FAILED_WRITES = Action.register("rollback-failed-writes")
+MIN_AGE = kit.retention_setting(
+    "hudi.rollback-failed-writes.min-age", "time without a heartbeat before a write counts as dead",
+    timedelta(minutes=10), timedelta(minutes=2),
+)  # fmt: skip
 
 SHOWN = 3  # writes by name in a reason
 
@@ -32,13 +35,13 @@ class PendingWrite:
     rollback: Instant | None = None  # one that was begun and not completed
 
 
-def need(context: HudiContext) -> kit.Need | Skip:
+def decide(context: HudiContext) -> kit.Need | Skip:
     if not is_lazy(context.table.config):
         return Skip(
             reason="failed writes are left to the writers: only where they all use LAZY does a missing heartbeat mean "
             f"that a write is dead. If they do, set {FAILED_WRITES}=LAZY in the table's properties"
         )
-    after = max(heartbeat_timeout(context.table.config), context.values[settings.MIN_AGE])
+    after = max(heartbeat_timeout(context.table.config), context.values[MIN_AGE])
     writes, now = pending_writes(context.snapshot), context.table.now
     dead = [one for one in writes if now - one.last_sign > after]
     if not dead:
@@ -50,7 +53,7 @@ def need(context: HudiContext) -> kit.Need | Skip:
     parameters: dict[str, Json] = {
         "instants": instants,
         "dead_after_seconds": int(after.total_seconds()),
-        "min_age": kit.duration_text(context.values[settings.MIN_AGE]),  # for the next attempt
+        "min_age": kit.duration_text(context.values[MIN_AGE]),  # for the next attempt
     }
     return kit.Need(reason=f"{reason}{shown}{more}", parameters=parameters)
 
@@ -93,7 +96,7 @@ def unfinished_rollbacks(snapshot: HudiSnapshot) -> Iterator[tuple[Instant, Time
             yield Instant(instant), file
 
 
-def verify(effect: kit.Effect[HudiSnapshot]) -> Verdict:
+def verify(effect: HudiEffect) -> Verdict:
     """Each write is gone from the timeline, and a completed rollback names it."""
     snapshot, instants = effect.snapshot, instants_in(effect.parameters.get("instants"))
     left = [one for one in pending_writes(snapshot) if one.instant in instants]
@@ -102,7 +105,7 @@ def verify(effect: kit.Effect[HudiSnapshot]) -> Verdict:
     alive = instants_in(effect.result.get("alive"))
     if dead := [one for one in left if one.instant not in alive]:
         return not_done(f"write {dead[0].instant} is still pending")
-    proofs = {instant: file for instant in instants if (file := rolled_back_by(snapshot, instant))}
+    proofs = {instant: file for instant in instants if (file := snapshot.rollback_of(instant))}
     if not proofs:
         return gone(why_gone(snapshot, instants, alive))
     deleted = sum(whole_number(snapshot.document(file).get("totalFilesDeleted")) for file in proofs.values())
@@ -119,4 +122,6 @@ def why_gone(snapshot: HudiSnapshot, instants: list[Instant], alive: list[Instan
     return f"write {instants[0]} is gone from the timeline, and no completed rollback names it"
 
 
-SERVICE = UnplannedService(need=need, verify=verify, wait=lambda context: None)
+ACTION = UnplannedAction(
+    name=ROLLBACK_FAILED_WRITES, settings=(MIN_AGE,), decide=decide, verify=verify, has_dry_run=True
+)

@@ -1,30 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Hudi table at one moment: its properties and its timeline; plans are opened only when someone asks for them."""
 
-from collections.abc import Mapping
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from lakehand.domain.cached_property import cached_property
 from lakehand.formats.hudi import plans, properties
-from lakehand.formats.hudi.files import live_files
 from lakehand.formats.hudi.timeline import LOG_COMPACTED, WRITES, State, Timeline, TimelineFile, in_order
 from lakehand.spi import Action, Instant, Json, health
-from lakehand.storage import Storage
+from lakehand.storage import Entry, Storage
 
+# Actions whose plans the timeline shows.
 COMPACTION = Action.register("compaction")
 CLUSTERING = Action.register("clustering")
 CLEAN = Action.register("clean")
-ARCHIVE = Action.register("archive")
-ROLLBACK_FAILED_WRITES = Action.register("rollback-failed-writes")
 LOG_COMPACTION = Action.register("log-compaction")
 INDEXING = Action.register("indexing")
-PARTITION_TTL = Action.register("partition-ttl")
-FIND_DUPLICATES = Action.register("find-duplicates")
-PLANNED = (COMPACTION, CLUSTERING, CLEAN, LOG_COMPACTION, INDEXING)  # their plans are on the timeline
-UNPLANNED = (ARCHIVE, ROLLBACK_FAILED_WRITES, PARTITION_TTL, FIND_DUPLICATES)  # Hudi has no plans for them
-ACTIONS = (*PLANNED, *UNPLANNED)
+PLANNED = (COMPACTION, CLUSTERING, CLEAN, LOG_COMPACTION, INDEXING)
 
 _SIZES = {
     COMPACTION: plans.compaction_size,
@@ -42,6 +38,12 @@ _PLANS = {
 }
 
 
+SMALL = 100 * health.MB  # what Hudi's writers call small by default
+_BASE = re.compile(r"([^_.][^_]*)_\d+-\d+-\d+_(\d{14}|\d{17})\.(?:parquet|orc|hfile|lance)")
+_LOG = re.compile(r"\.([^_]+)_(\d{14}|\d{17})(?:\.[a-z]+)?\.log\.\d+(?:_\d+-\d+-\d+)?(?:\.cdc)?")
+Files = dict[str, list[tuple[str, int]]]  # file group → instant in order and size of each file
+
+
 @dataclass(frozen=True, kw_only=True)
 class PendingPlan:
     """Work that is planned in the table and not completed."""
@@ -54,7 +56,9 @@ class PendingPlan:
 
     @cached_property
     def document(self) -> Mapping[str, Any]:
-        """The plan as Avro holds it; empty when it cannot be found any more."""
+        """The plan as Avro holds it; empty when it cannot be found any more. Raises if a file of it is torn."""
+        if self.state is State.INFLIGHT:
+            self.table.document(next(file for file in self.table.timeline.pending() if file.instant == self.instant))
         return self.table.requested_document(self.instant)
 
     @cached_property
@@ -130,6 +134,27 @@ class HudiSnapshot:
         if action in (COMPACTION, LOG_COMPACTION):
             return self.timeline.writes_since(since, "deltacommit")
         return self.timeline.writes_since(since)
+
+    def counted_for(self, action: Action) -> str:
+        return "delta commits" if action in (COMPACTION, LOG_COMPACTION) else "commits"
+
+    def since_last(self, action: Action) -> str:
+        done = self.instants_of(action)
+        last = f"the last {action} at {done[-1]}" if done else f"the beginning of the timeline, without a {action}"
+        return f"{self.commits_since(action)} {self.counted_for(action)} since {last}"
+
+    def rollback_of(self, instant: Instant) -> TimelineFile | None:
+        """The completed rollback that names this plan or write."""
+        for file in self.timeline.completed("rollback"):
+            if in_order(file.instant) <= in_order(instant):
+                continue
+            try:
+                named = self.document(file).get("commitsRollback")
+            except OSError:
+                continue
+            if isinstance(named, list) and instant in named:
+                return file
+        return None
 
     @cached_property
     def index_definitions(self) -> Mapping[str, Any]:
@@ -210,3 +235,43 @@ class HudiSnapshot:
             return True
         old = any(file.action == "replacecommit" for file in requested)
         return old and plans.is_clustering(self.requested_document(instant))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveFiles:
+    base: tuple[int, ...]  # sizes
+    logs: tuple[int, ...]
+
+    @property
+    def numbers(self) -> dict[str, Json]:
+        counted = health.file_numbers(self.base, [size for size in self.base if size < SMALL])
+        return {**counted, health.LOG_FILES: len(self.logs), "log_bytes": sum(self.logs)}
+
+
+def live_files(entries: Iterable[Entry], timeline: Timeline, replaced: Collection[str]) -> LiveFiles:
+    """The newest committed base file of each file group, and the logs that came with it or after it.
+
+    A write is part of the table when it is completed, or so old that it has left the active timeline.
+    """
+    completed = {in_order(file.instant) for file in timeline.completed()}
+    first = min((in_order(file.instant) for file in timeline.files), default="")
+    bases, logs = by_group(entries, replaced)
+    newest: dict[str, tuple[str, int]] = {}
+    for group, files in bases.items():
+        if committed := [one for one in files if one[0] in completed or one[0] < first]:
+            newest[group] = max(committed)
+    later = [size for group, files in logs.items() for at, size in files if at >= newest.get(group, ("", 0))[0]]
+    return LiveFiles(base=tuple(size for _, size in newest.values()), logs=tuple(later))
+
+
+def by_group(entries: Iterable[Entry], replaced: Collection[str]) -> tuple[Files, Files]:
+    """Base files, and logs on top of them, by the file group that they belong to."""
+    bases: Files = defaultdict(list)
+    logs: Files = defaultdict(list)
+    for entry in entries:
+        folder, _, name = entry.name.rpartition("/")
+        is_log = name.startswith(".")
+        found = (_LOG if is_log else _BASE).fullmatch(name)
+        if found is not None and found[1] not in replaced:
+            (logs if is_log else bases)[f"{folder}/{found[1]}"].append((in_order(found[2]), entry.size))
+    return bases, logs

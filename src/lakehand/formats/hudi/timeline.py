@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from lakehand.domain.words import Word
-from lakehand.spi import Instant
+from lakehand.domain.texts import Word
+from lakehand.spi import Instant, Json
+from lakehand.spi.kit.conversions import items
 from lakehand.storage import Entry
 
 _NAME = re.compile(r"(\d{14}|\d{17})(?:_(\d{14}|\d{17}))?\.([a-z]+)(?:\.(requested|inflight))?")
 _INSTANT = re.compile(r"\d{14}|\d{17}")
 WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
+PLAIN_WRITES = ("commit", "deltacommit")
 LOG_COMPACTED = "logcompaction"  # Hudi's word for a plan that completes as a deltacommit
 
 
@@ -52,6 +54,11 @@ def parse_name(name: str) -> tuple[Instant, str, State] | None:
 
 def is_instant(text: str) -> bool:
     return bool(_INSTANT.fullmatch(text))
+
+
+def instants_in(value: Json) -> list[Instant]:
+    """The instants that a parameter or a result lists."""
+    return [Instant(str(item)) for item in items(value)]
 
 
 def completion(file: "TimelineFile") -> str:
@@ -103,7 +110,7 @@ class Timeline:
         return sum(f.instant not in merges for f in later)
 
     def log_compactions(self) -> list[Instant]:
-        """Instants of log compactions, pending or completed: they merge what writers wrote, and are no writes."""
+        """Instants of log compactions, pending or completed: they merge what writers wrote, and are not writes."""
         return [f.instant for f in self.files if f.action == LOG_COMPACTED and f.state is State.REQUESTED]
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a table shows of its writers: how they compress, which plans they run now, and whether they can fail.
+"""What a table shows of its writers: how they compress, and which plans they run now.
 
 Hudi refuses a plan while a heartbeat of it is fresh, so that we do not even try. The compression of base files is a
 setting of the writers that only the files themselves remember.
@@ -10,15 +10,10 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from lakehand.formats.hudi import plans
-from lakehand.formats.hudi.locks import NoLock, shared_lock
-from lakehand.formats.hudi.snapshot import CLUSTERING, COMPACTION, HudiSnapshot
-from lakehand.formats.hudi.timeline import WRITES, State, TimelineFile
-from lakehand.spi import Action, Instant, TableConfig, TableRuntime
+from lakehand.formats.hudi.snapshot import HudiSnapshot
+from lakehand.formats.hudi.timeline import WRITES
+from lakehand.spi import Action, Instant, TableConfig
 
-SEE = "see 'Who wins' in docs/hudi.md"
-GIVEN_UP = timedelta(minutes=2)  # a write that is no further than requested after this long
-REWRITES = (COMPACTION, CLUSTERING)  # actions that write base files
-PLAIN_WRITES = ("commit", "deltacommit")
 KNOWN_CODECS = frozenset({"GZIP", "SNAPPY", "ZSTD", "UNCOMPRESSED"})
 FILES_TRIED = 3  # files, until one can be read
 COMMITS_READ = 3  # commits, newest first, until one has written a base file
@@ -28,46 +23,8 @@ MISSES = "hoodie.client.heartbeat.tolerable.misses"
 HUDIS_INTERVAL, HUDIS_MISSES = 60_000, 2
 
 
-def warning(table: TableRuntime, snapshot: HudiSnapshot) -> str | None:
-    """Why writers may fail because of clusterings of this table; None: nothing of the kind is known."""
-    if not (snapshot.pending_of(CLUSTERING) or snapshot.instants_of(CLUSTERING)):
-        return None
-    if refused := refused_write(table, snapshot):
-        return (
-            f"the write {refused.instant} was begun beside a clustering and given up: its writer may lack the options "
-            f"of `lakehand hudi-options --actions clustering --lock-folder ...`; {SEE}"
-        )
-    if isinstance(shared_lock(table.config), NoLock):
-        return f"no lock is shared with the writers, so updates of files under a clustering plan can fail; {SEE}"
-    return None
-
-
-def refused_write(table: TableRuntime, snapshot: HudiSnapshot) -> TimelineFile | None:
-    """Hudi's default strategy refuses an update before the write is inflight: only its request stays."""
-    instants = [file.instant for file in snapshot.timeline.files]
-    for file in snapshot.timeline.files:
-        is_write = file.action in PLAIN_WRITES and file.state is State.REQUESTED
-        is_alone = is_write and instants.count(file.instant) == 1
-        if is_alone and table.now - file.modified > GIVEN_UP and was_beside_clustering(snapshot, file):
-            return file
-    return None
-
-
-def was_beside_clustering(snapshot: HudiSnapshot, write: TimelineFile) -> bool:
-    no_end_yet = write.modified + GIVEN_UP
-    pending = [plan.instant for plan in snapshot.pending_of(CLUSTERING)]
-    for instant in [*pending, *snapshot.instants_of(CLUSTERING)]:
-        began = min((f.modified for f in snapshot.timeline.requested_at(instant)), default=write.modified)
-        ended = max((f.modified for f in snapshot.timeline.completed_at(instant)), default=no_end_yet)
-        if began < write.modified < ended:
-            return True
-    return False
-
-
 def codec_options(snapshot: HudiSnapshot, action: Action) -> dict[str, str]:
     """Compress base files as the table's writer does; empty when that is unknown."""
-    if action not in REWRITES:
-        return {}
     found = (codec_of(snapshot, file) for file in islice(base_files(snapshot, action), FILES_TRIED))
     codec = next((codec for codec in found if codec in KNOWN_CODECS), None)
     return {"hoodie.parquet.compression.codec": codec.lower()} if codec else {}

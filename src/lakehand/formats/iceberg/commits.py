@@ -127,7 +127,7 @@ def read_large_metadata(storage: Storage, path: str, location: str) -> Any:
         found = put_together(without_snapshots(read_large(storage, path, location, WANTED), rows))
         rows.finish()
     except (AttributeError, KeyError, TypeError) as error:
-        raise OSError(f"{location} cannot be read: it is no metadata of an Iceberg table: {error!r}") from error
+        raise OSError(f"{location} cannot be read: it is not the metadata of an Iceberg table: {error!r}") from error
     if not len(rows) or not isinstance(found, dict):
         return found
     document = LargeMetadata({**found, SNAPSHOTS: [rows.current] if rows.current else []})

@@ -28,7 +28,7 @@ def current(storage: Storage, root: str, location: str) -> str:
     except (FileNotFoundError, NotADirectoryError):
         return newest(storage, folder, location)
     except ValueError as error:
-        raise OSError(f"{folder}/{HINT} is no number: {error}") from error
+        raise OSError(f"{folder}/{HINT} is not a number: {error}") from error
     name = find_version(storage, folder, version)
     if name is None:
         return newest(storage, folder, location)
@@ -46,12 +46,12 @@ def newest(storage: Storage, folder: str, location: str) -> str:
     try:
         names = storage.names(folder)
     except (FileNotFoundError, NotADirectoryError):
-        raise Invalid(f"{location} is no Iceberg table: it has no folder {FOLDER!r}") from None
+        raise Invalid(f"{location} is not an Iceberg table: it has no folder {FOLDER!r}") from None
     for shape in (_VERSION, _NUMBERED):
         found = [(int(match[1]), name) for name in names if (match := shape.fullmatch(name))]
         if found:
             return max(found)[1]
-    raise Invalid(f"{location} is no Iceberg table: {FOLDER!r} has no metadata file")
+    raise Invalid(f"{location} is not an Iceberg table: {FOLDER!r} has no metadata file")
 
 
 def number_of(name: str) -> int | None:
@@ -90,5 +90,5 @@ def parse_metadata(storage: Storage, path: str, location: str) -> Any:
 def read_metadata(storages: Storages, location: str) -> dict[str, Any]:
     document = parse_metadata(*storages.of(location), location)
     if not isinstance(document, dict) or "format-version" not in document or "location" not in document:
-        raise Invalid(f"{location} is no metadata of an Iceberg table")
+        raise Invalid(f"{location} is not the metadata of an Iceberg table")
     return document

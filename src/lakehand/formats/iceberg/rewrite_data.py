@@ -136,7 +136,7 @@ def sort_column(text: str) -> dict[str, Json]:
     found = _ORDER.fullmatch(text.strip())
     if not found:
         raise Invalid(
-            f"{SORT_ORDER.key}: {text.strip()!r} is no column with asc or desc, and nulls first or nulls last"
+            f"{SORT_ORDER.key}: {text.strip()!r} is not a column with asc or desc, and nulls first or nulls last"
         )
     is_descending = (found["way"] or "asc").lower() == "desc"
     nulls = (found["nulls"] or ("last" if is_descending else "first")).lower()

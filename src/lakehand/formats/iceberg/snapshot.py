@@ -219,7 +219,7 @@ def ref_of(ref: Mapping[str, Any]) -> Ref:
 
 
 def whole_number(values: Mapping[str, str], key: str, default: int) -> int:
-    """Properties are texts that anybody may have set: what is no number counts as not set."""
+    """Properties are texts that anybody may have set: what is not a number counts as not set."""
     text = str(values.get(key, "")).strip()
     return int(text) if text.isdigit() else default
 

@@ -26,7 +26,7 @@ MOST_COLUMNS = 100
 ODD_TYPES = ("variant", "unknown", "geometry", "geography")
 COLUMNS = kit.columns_setting(
     "iceberg.compute-statistics.columns", "columns to count the distinct values of", set_by=kit.SetBy.REQUEST,
-    default_text="the first 100 that are no structs, lists or maps",
+    default_text="the first 100 that are not structs, lists or maps",
 )  # fmt: skip
 MAX_BYTES = kit.bytes_setting(
     "iceberg.compute-statistics.max-bytes", "larger tables are read only on request: all of their data is",

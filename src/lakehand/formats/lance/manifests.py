@@ -39,7 +39,7 @@ def newest(storage: Storage, root: str, location: str) -> tuple[int, str, str]:
         raise Invalid(f"there is no Lance table at {location}: it has no folder {FOLDER}") from None
     named = {version: name for name in names if (version := version_of(name)) is not None}
     if not named:
-        raise Invalid(f"{location} is no Lance table: its folder {FOLDER} holds no manifest")
+        raise Invalid(f"{location} is not a Lance table: its folder {FOLDER} holds no manifest")
     version = max(named)
     path = f"{root}/{FOLDER}/{named[version]}"
     return version, path, token_of(version, storage.sign(path))

@@ -232,7 +232,7 @@ def coverage_of(index: Any, fragments: Sequence[Fragment]) -> IndexCoverage:
 
 
 def make_plan(dataset: Any, fragments: Sequence[Fragment], *, target_rows: int, deleted_share: float) -> FragmentPlan:
-    """Asks Lance itself, which merges adjacent fragments only: what it would not rewrite is no candidate."""
+    """Asks Lance itself, which merges adjacent fragments only: what it would not rewrite is not a candidate."""
     from lance.optimize import Compaction
 
     found: Any = Compaction.plan(

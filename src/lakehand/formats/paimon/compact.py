@@ -254,7 +254,7 @@ def order_of(context: PaimonContext) -> SortOrder:
     if not columns or not all(_COLUMN.fullmatch(one) for one in columns):
         raise Invalid(f"cannot sort by {','.join(columns)!r}: {ORDER_COLUMNS.key} names columns")
     if wrong := [one for one in columns if one not in schema.columns or one in schema.partition_keys]:
-        raise Invalid(f"cannot sort by {wrong[0]!r}: it is no column of the table, or the partition's own")
+        raise Invalid(f"cannot sort by {wrong[0]!r}: it is not a column of the table, or the partition's own")
     return SortOrder(strategy=context.values[ORDER_STRATEGY], columns=columns)
 
 

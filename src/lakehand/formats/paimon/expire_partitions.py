@@ -35,7 +35,7 @@ SHOWN = 3
 MOST = 10_000  # of one run, whatever is set; the job takes no more
 OLDER_THAN = kit.duration_setting(
     "paimon.expire-partitions.older-than", "partitions are kept this long; the table's own option counts when it is"
-    " longer", default_text="the table's `partition.expiration-time`, else for ever", floor=timedelta(days=7),
+    " longer", default_text="the table's `partition.expiration-time`, else forever", floor=timedelta(days=7),
     is_retention=True, set_by=kit.SetBy.REQUEST,
 )  # fmt: skip
 MAX_PARTITIONS = kit.count_setting(
@@ -102,7 +102,7 @@ class TimeRule:
         text = self.joined(dict(zip(self.columns, values, strict=True))) if self.pattern else values[0]
         found = (compile_formatter(self.formatter) if self.formatter else _DEFAULT).fullmatch(text)
         if found is None or not text.isascii():
-            raise NoTime(f"{text!r} is no time")
+            raise NoTime(f"{text!r} is not a time")
         return moment(found.groupdict())
 
     def joined(self, values: Mapping[str, str]) -> str:
@@ -110,7 +110,7 @@ class TimeRule:
         text = self.pattern
         for column, value in values.items():
             if not _COLUMN.fullmatch(column):
-                raise NoTime(f"{column!r} is no plain name")
+                raise NoTime(f"{column!r} is not a plain name")
             text = text.replace(f"${column}", value)
         return text
 
@@ -162,7 +162,7 @@ class PartitionExpiry:
     cutoff: datetime
     partitions: tuple[AgedPartition, ...]
     old: int  # all that are past their age
-    timeless: int  # whose values are no time
+    timeless: int  # whose values are not a time
     all: int
 
     def describe(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from lakehand.domain.words import Word
+from lakehand.domain.texts import Word
 from lakehand.spi import Invalid
 from lakehand.storage import parse_json
 
@@ -91,7 +91,7 @@ class TableSchema:
         try:
             return default if text is None else int(text)
         except ValueError:
-            raise Invalid(f"the table's option {key} is {text!r}, which is no number") from None
+            raise Invalid(f"the table's option {key} is {text!r}, which is not a number") from None
 
 
 def parse_schema(data: bytes, path: str) -> TableSchema:
@@ -107,14 +107,14 @@ def parse_schema(data: bytes, path: str) -> TableSchema:
             options={str(key): str(value) for key, value in (document.get("options") or {}).items()},
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Invalid(f"{path} is no schema of Paimon's: {error!r}") from error
+        raise Invalid(f"{path} is not a schema of Paimon's: {error!r}") from error
 
 
 def size_of(text: str) -> int:
     """``128 mb``, ``1g``, ``4096``: as Paimon reads sizes."""
     found = _AMOUNT.fullmatch(text.strip().lower())
     if found is None or (found[2] or "b")[0] not in SIZES:
-        raise Invalid(f"{text!r} is no size that Paimon knows")
+        raise Invalid(f"{text!r} is not a size that Paimon knows")
     return int(found[1]) * SIZES[(found[2] or "b")[0]]
 
 
@@ -124,5 +124,5 @@ def span_of(text: str) -> timedelta:
     unit = (found[2] or "ms") if found else "?"
     word = unit if unit in SPANS else _LONG_SPANS.get(unit.removesuffix("s"), unit)
     if found is None or word not in SPANS:
-        raise Invalid(f"{text!r} is no duration that Paimon knows")
+        raise Invalid(f"{text!r} is not a duration that Paimon knows")
     return timedelta(seconds=int(found[1]) * SPANS[word])

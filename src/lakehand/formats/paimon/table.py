@@ -71,7 +71,7 @@ class PaimonFormat(TableFormat):
     def _read_schemas(self, layout: Layout, location: str) -> list[int]:
         found = layout.ids(SCHEMA)
         if not found:
-            raise Invalid(f"{location} is no Paimon table: it has no schema")
+            raise Invalid(f"{location} is not a Paimon table: it has no schema")
         if len(self._schemas) >= MOST_KNOWN:
             self._schemas.clear()
         self._schemas[location] = found[-1]

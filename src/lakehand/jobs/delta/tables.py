@@ -32,7 +32,7 @@ def table_name(job: Job) -> str:
 def column(text: Any) -> str:
     """A column, or with dots a field inside one."""
     if not isinstance(text, str):
-        raise TypeError(f"{text!r} is no column")
+        raise TypeError(f"{text!r} is not a column")
     return ".".join(identifier(part) for part in text.split("."))
 
 
@@ -47,7 +47,7 @@ def where(partitions: Sequence[Any] | None) -> str:
 
 def equals(key: Any, kind: Any, value: Any) -> str:
     if kind not in TYPES:
-        raise ValueError(f"{kind!r} is no type that partitions are named by")
+        raise ValueError(f"{kind!r} is not a type that partitions are named by")
     if value is None:
         return f"{identifier(key)} IS NULL"
     return f"{identifier(key)} = CAST({literal(value)} AS {SQL_NAMES.get(kind, kind.upper())})"

@@ -20,7 +20,7 @@ _WORD = re.compile(r"[a-z_]+")
 
 def statement(procedure: str, arguments: Arguments) -> str:
     if not all(_WORD.fullmatch(word) for word in (procedure, *arguments)):
-        raise ValueError(f"{procedure}({', '.join(arguments)}) is no procedure of Hudi's")
+        raise ValueError(f"{procedure}({', '.join(arguments)}) is not a procedure of Hudi's")
     return f"CALL {procedure}({', '.join(f'{key} => {literal(value)}' for key, value in arguments.items())})"
 
 
@@ -30,7 +30,7 @@ def call(session: SparkSession, procedure: str, arguments: Arguments) -> list[di
 
 def instant_of(text: Any) -> str:
     if not isinstance(text, str) or not _INSTANT.fullmatch(text):
-        raise ValueError(f"{text!r} is no instant: 14 or 17 digits")
+        raise ValueError(f"{text!r} is not an instant: 14 or 17 digits")
     return text
 
 
@@ -42,7 +42,7 @@ def use_options(session: SparkSession, options: Mapping[str, str]) -> dict[str, 
     """
     for key, value in options.items():
         if not _KEY.fullmatch(key) or not value.isprintable():
-            raise ValueError(f"{key!r} is no option of Hudi's, or its value cannot be printed")
+            raise ValueError(f"{key!r} is not an option of Hudi's, or its value cannot be printed")
         session.conf.set(key, value)
     provider = options.get("hoodie.write.lock.provider", "")
     return {"options": f"hoodie.write.lock.provider={provider}"} if provider else {}

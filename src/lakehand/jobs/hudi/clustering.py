@@ -16,7 +16,7 @@ def run(job: Job) -> dict[str, Any]:
         for key in ("hoodie.clustering.inline.max.commits", "hoodie.clustering.async.max.commits"):
             job.session.conf.set(key, "1")
         if not order(parameters):
-            # Rewriting a single file group without sorting it changes nothing, and could be repeated for ever.
+            # Rewriting a single file group without sorting it changes nothing, and could be repeated forever.
             job.session.conf.set("hoodie.clustering.plan.strategy.single.group.clustering.enabled", "false")
         calls.call(job.session, "run_clustering", {"op": "schedule", "path": location, **order(parameters), **options})
 

@@ -7,7 +7,7 @@ from pyspark.sql.functions import col, count, lit
 from pyspark.sql.functions import sum as total
 
 from lakehand.jobs.hudi import calls, checks
-from lakehand.jobs.hudi.stray_key_search import KEY, PARTITION
+from lakehand.jobs.hudi.stray_keys import KEY, PARTITION
 from lakehand.jobs.job import Job
 
 MOST = 100  # partitions and keys of a result

@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A compaction whose files are written first, and whose commit waits for a moment that the caller chooses."""
+"""A compaction whose files are written first, and whose commit waits until nobody writes, under the table's lock."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from lakehand.jobs.hudi import checks, timelines
+from lakehand.jobs.hudi import checks, rollbacks, timelines
 from lakehand.jobs.job import Job
 from lakehand.jobs.spark import jvm
+
+QUIET_TIMEOUT = 120.0  # seconds to wait for such a moment
+POLL = 0.05  # seconds: a writer that never pauses leaves some tenths of a second between two writes
+AT_ONCE = {  # the lock is tried as often, for ten minutes
+    "hoodie.write.lock.client.wait_time_ms_between_retry": "50",
+    "hoodie.write.lock.client.num_retries": "12000",
+}
 
 
 class NotPending(Exception):
@@ -60,3 +68,16 @@ def held_compaction(job: Job, location: str, instant: str) -> Iterator[HeldCompa
             statuses.unpersist()
     # It beats until its client is closed, and would stay: another client has made the commit.
     timelines.forget_heartbeat(job.session, location, instant)
+
+
+@contextmanager
+def without_writes(job: Job, location: str) -> Iterator[None]:
+    """Hold the table's lock at a moment when no write is under way: none can begin or commit until it is released."""
+    deadline = time.monotonic() + QUIET_TIMEOUT
+    with timelines.table_lock(job.session, location, AT_ONCE) as lock:
+        while True:
+            rollbacks.wait_for_writes(job, location, timeout=deadline - time.monotonic(), poll=POLL)
+            with timelines.held(job.session, lock):
+                if not rollbacks.writes_under_way(job, location):
+                    yield
+                    return

@@ -34,7 +34,7 @@ def run(job: Job) -> dict[str, Any]:
 
 
 def build(job: Job, location: str, instant: str) -> bool:
-    """False: a writer that has the indexes on came first, and Hudi would refuse the plan for ever."""
+    """False: a writer that has the indexes on came first, and Hudi would refuse the plan forever."""
     config = timelines.meta_client(job.session, location).getTableConfig()
     if set(indexes_in(job)) <= set(config.getMetadataPartitions()):
         with timelines.locked(job.session, location):
@@ -48,12 +48,12 @@ def build(job: Job, location: str, instant: str) -> bool:
 def indexes_in(job: Job) -> list[str]:
     names = job.parameters.get("indexes")
     if not isinstance(names, list) or any(name not in TYPES for name in names):
-        raise UnsafeRequest(f"{names!r} are no indexes that can be built: {', '.join(TYPES)}")
+        raise UnsafeRequest(f"{names!r} are not indexes that can be built: {', '.join(TYPES)}")
     return names
 
 
 def clear_begun(job: Job, location: str) -> dict[str, str]:
-    """Drop what an earlier attempt has left half built: Hudi executes no plan twice, and keeps a dead one for ever."""
+    """Drop what an earlier attempt has left half built: Hudi executes no plan twice, and keeps a dead one forever."""
     begun = [each for each in timelines.pending_instants(job.session, location, KIND) if not each.isRequested()]
     lost: dict[str, str] = {}
     for each in begun:

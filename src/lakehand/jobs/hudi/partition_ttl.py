@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drops expired partitions by one replacecommit: their files stay until a clean, and those of savepoints for ever.
+"""Drops expired partitions by one replacecommit: their files stay until a clean, and those of savepoints forever.
 
 Hudi compares a drop of partitions with no other commit. So the files are listed again while the table's lock is
 held, and the drop is committed before the lock is released: what a writer has written until then stays.
@@ -46,9 +46,9 @@ def partitions_in(job: Job) -> list[str]:
     """The partitions that were announced: folders of the table, and none of its own."""
     names = job.parameters.get("partitions")
     if not isinstance(names, list) or not 0 < len(names) <= MOST or not all(isinstance(one, str) for one in names):
-        raise UnsafeRequest(f"{names!r} is no list of partitions")
+        raise UnsafeRequest(f"{names!r} is not a list of partitions")
     if odd := [one for one in names if not one or one.startswith((".", "/")) or "//" in one]:
-        raise UnsafeRequest(f"{odd[0]!r} is no partition of a table")
+        raise UnsafeRequest(f"{odd[0]!r} is not a partition of a table")
     job.boundary.refuse_outside(names, doing="drop")
     return names
 
@@ -79,7 +79,7 @@ def written_at(file: ListedFile) -> int:
     found = DATA.fullmatch(file.name)
     try:
         named = datetime.strptime(found[1][:14] if found else "", "%Y%m%d%H%M%S").replace(tzinfo=timezone.utc)
-    except ValueError:  # digits that are no time
+    except ValueError:  # digits that are not a time
         return int(file.modified * 1000)
     return int(max(named.timestamp(), file.modified) * 1000)
 

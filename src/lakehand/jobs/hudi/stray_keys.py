@@ -6,25 +6,36 @@ alone after it. Its next write becomes a second row, and its next delete is lost
 takes the key into a base file.
 """
 
-from collections.abc import Callable, Container, Sequence
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import reduce
+from threading import Event, Thread
 from typing import Any
+from uuid import uuid4
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import broadcast, col
 
 from lakehand.jobs.hudi import calls, checks, rollbacks, timelines
-from lakehand.jobs.hudi.held_compaction import held_compaction
-from lakehand.jobs.hudi.quiet_moments import without_writes
-from lakehand.jobs.hudi.stray_key_search import partitions_with_deletes, partitions_written_since, stray_keys
-from lakehand.jobs.hudi.time_limits import TimeLimit
+from lakehand.jobs.hudi.held_compaction import held_compaction, without_writes
 from lakehand.jobs.job import Job
+from lakehand.jobs.spark import ListedFile, list_folder
 
 REPORT = "report"
 BEGUN_TIMEOUT = 600.0  # seconds to wait for the writes that began before the compaction was completed
 
 Rows = list[dict[str, Any]]
 Execute = Callable[[str, calls.Arguments], Rows]
+CANCEL_EVERY = 0.2  # seconds
+MOST_PARTITIONS = 50  # that are read one by one; of more, the whole table is read
+PARTITION, KEY, FILE = "_hoodie_partition_path", "_hoodie_record_key", "_hoodie_file_name"
+BASE_FILE = r"\.(parquet|orc|hfile|lance)$"
+_DELTA_COMMIT = re.compile(r"(\d{14}|\d{17})(?:_(\d+))?\.deltacommit")
+_LOG_FILE = re.compile(r".*_(\d{14}|\d{17})(?:\.[a-z]+)?\.log\..*")
 
 
 @dataclass
@@ -160,3 +171,94 @@ def reason_of(error: Exception) -> str:
 def inside_the_lock(job: Job) -> calls.Arguments:
     """The lock of a procedure that is called while the table's own is held."""
     return {"options": f"{timelines.PROVIDER}={timelines.inside_the_lock(job.session)[timelines.PROVIDER]}"}
+
+
+class TimeLimit:
+    """Cancels the Spark jobs of the thread when its time is over, and those that follow."""
+
+    def __init__(self, job: Job, seconds: float) -> None:
+        self.context = job.session.sparkContext
+        self.seconds = seconds
+        self.is_over = False
+        self._tag = f"lakehand-limit-{uuid4().hex}"
+        self._left = Event()
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        canceling = Thread(target=self._cancel, name="time limit", daemon=True)
+        self.context.addJobTag(self._tag)
+        canceling.start()
+        try:
+            yield
+        finally:
+            self._left.set()
+            canceling.join()
+            self.context.removeJobTag(self._tag)
+
+    def _cancel(self) -> None:
+        pause = self.seconds
+        while not self._left.wait(pause):
+            self.is_over, pause = True, CANCEL_EVERY
+            self.context.cancelJobsWithTag(self._tag)
+
+
+def partitions_with_deletes(job: Job, location: str, instant: str) -> list[str]:
+    """Those where the plan's logs have deletes, by the commits that wrote them. A commit that is gone may have some."""
+    files = list_folder(job.session, timelines.folder(job.session, location))
+    requested = [file for file in files if file.name == f"{instant}.compaction.requested"]
+    operations = [one for file in requested for one in checks.read_document(job, file.path).get("operations") or ()]
+    partitions = {
+        name.rpartition("/")[2]: one.get("partitionPath") or ""
+        for one in operations
+        for name in one.get("deltaFilePaths") or ()
+    }
+    known: set[str] = set()
+    found: set[str] = set()
+    for _, stat in write_stats(job, files, since=first_instant(partitions)):
+        names = {str(stat.get("path") or "").rpartition("/")[2], *(stat.get("logFiles") or ())} & partitions.keys()
+        known |= names
+        if int(stat.get("numDeletes") or 0):
+            found |= {partitions[name] for name in names}
+    return sorted(found | {partitions[name] for name in partitions.keys() - known})
+
+
+def partitions_written_since(job: Job, location: str, instant: str) -> set[str]:
+    """By delta commits that were completed after this instant."""
+    files = list_folder(job.session, timelines.folder(job.session, location))
+    return {partition for partition, _ in write_stats(job, files, since=instant.ljust(17, "0"))}
+
+
+def first_instant(logs: Iterable[str]) -> str:
+    """Names of log files have the instant of their commit, or in tables of version 6 that of the base file before."""
+    return min((found[1].ljust(17, "0") for name in logs if (found := _LOG_FILE.fullmatch(name))), default="")
+
+
+def write_stats(job: Job, timeline: Iterable[ListedFile], *, since: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Of the delta commits that were completed since then, by partition; tables of version 6 say when they began."""
+    for file in timeline:
+        found = _DELTA_COMMIT.fullmatch(file.name)
+        if found and file.size and (found[2] or found[1]).ljust(17, "0") >= since:
+            with suppress(FileNotFoundError):  # a writer has archived it meanwhile
+                stats = checks.read_document(job, file.path).get("partitionToWriteStats") or {}
+                yield from ((partition, stat) for partition, group in stats.items() for stat in group)
+
+
+def stray_keys(job: Job, location: str, partitions: Sequence[str]) -> int:
+    """Live keys that come from a log file, and that no base file of their partition has."""
+    if not partitions:
+        return 0
+    folders = [f"{location}/{partition}".rstrip("/") for partition in partitions]
+    if len(folders) > MOST_PARTITIONS or any("*" in folder for folder in folders):
+        folders = [location]
+    in_logs = read(job, folders, "snapshot").where(~col(FILE).rlike(BASE_FILE)).select(PARTITION, KEY).cache()
+    try:
+        in_base = read(job, folders, "read_optimized").select(PARTITION, KEY)
+        known = in_base.join(broadcast(in_logs), [PARTITION, KEY], "left_semi")
+        return in_logs.join(known, [PARTITION, KEY], "left_anti").count()
+    finally:
+        in_logs.unpersist()
+
+
+def read(job: Job, folders: Sequence[str], query: str) -> DataFrame:
+    reader = job.session.read.format("hudi").option("hoodie.datasource.query.type", query)
+    return reduce(DataFrame.unionByName, (reader.load(folder).select(PARTITION, KEY, FILE) for folder in folders))

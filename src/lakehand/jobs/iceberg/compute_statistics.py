@@ -27,5 +27,5 @@ def stage(job: Job, table: Any, transaction: Any, target: int) -> None:
 def columns_of(job: Job) -> Any:
     columns = job.parameters.get("columns")
     if not isinstance(columns, list) or not columns or not all(isinstance(one, str) for one in columns):
-        raise UnsafeRequest(f"{columns!r} is no list of columns")
+        raise UnsafeRequest(f"{columns!r} is not a list of columns")
     return java_array(job.session, jvm(job.session).java.lang.String, columns)

@@ -55,7 +55,7 @@ def run(job: Job) -> dict[str, Any]:
 def choose(document: dict[str, Any], asked: Any, oldest: int, least: int) -> tuple[list[int], list[int]]:
     """Of the snapshots that were asked for: those that may go, and those that are there and stay."""
     if not isinstance(asked, (list, tuple)) or not all(type(one) is int for one in asked):
-        raise UnsafeRequest("the snapshots to expire are no list of numbers")
+        raise UnsafeRequest("the snapshots to expire are not a list of numbers")
     known = {one["snapshot-id"]: one for one in document.get("snapshots") or []}
     held = held_snapshots(document, known, least)
     there = [one for one in asked if one in known]

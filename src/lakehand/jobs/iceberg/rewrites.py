@@ -50,6 +50,6 @@ def number(found: Any) -> int:
 def with_options(action: Any, options: dict[str, str]) -> Any:
     for key, value in options.items():
         if key not in OPTIONS:
-            raise UnsafeRequest(f"{key!r} is no option of a rewrite that is used here")
+            raise UnsafeRequest(f"{key!r} is not an option of a rewrite that is used here")
         action = action.option(key, str(value))
     return action

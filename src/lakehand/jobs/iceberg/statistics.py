@@ -44,7 +44,7 @@ def compute(job: Job, kind: str, stage: Callable[[Any, Any, int], None]) -> dict
 def snapshot_of(job: Job) -> int:
     target = job.parameters.get("before")
     if isinstance(target, bool) or not isinstance(target, int):
-        raise UnsafeRequest(f"{target!r} is no snapshot")
+        raise UnsafeRequest(f"{target!r} is not a snapshot")
     return target
 
 

@@ -40,7 +40,7 @@ def by_path(session: SparkSession, location: str) -> Any:
 def by_name(job: Job) -> Any:
     catalog, parts = job.parameters["catalog"], [*job.parameters["namespace"].split("."), job.parameters["table"]]
     if not _CATALOG.fullmatch(catalog):
-        raise UnsafeRequest(f"{catalog!r} is no name of a catalog")
+        raise UnsafeRequest(f"{catalog!r} is not the name of a catalog")
     name = ".".join([catalog, *(identifier(part) for part in parts if part)])
     table = jvm(job.session).org.apache.iceberg.spark.Spark3Util.loadIcebergTable(job.session._jsparkSession, name)
     table.refresh()  # the driver's catalog may have an older state cached

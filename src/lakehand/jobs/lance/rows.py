@@ -65,7 +65,7 @@ class LanceRows(RowReader):
 
 
 def tag_at(dataset: Any, version: int) -> str | None:
-    """The tag of a rewrite, empty if it has none; None for whatever is no rewrite, or was cleaned meanwhile."""
+    """The tag of a rewrite, empty if it has none; None for whatever is not a rewrite, or was cleaned meanwhile."""
     try:
         transaction = dataset.read_transaction(version)
     except TypeError as error:

@@ -148,7 +148,7 @@ def names_of(target: Target, entries: Any, where: str, *calls: str) -> list[str]
     names = target.texts(entries, *calls)
     refuse_odd_names(names, where)
     if len(names) != entries.size():
-        raise OutsideTable(f"{where} has names that are no names of Paimon's: {entries.size()} come as {len(names)}")
+        raise OutsideTable(f"{where} has names that are not names of Paimon's: {entries.size()} come as {len(names)}")
     return names
 
 

@@ -180,7 +180,7 @@ def count_records(data: bytes) -> int:
     """How many records an Avro file holds, by walking over its blocks: a file that ends too early is an error."""
     stream = BytesIO(data)
     if take(stream, len(MAGIC)) != MAGIC:
-        raise MetadataUnreadable("it is no Avro file")
+        raise MetadataUnreadable("it is not an Avro file")
     skip_header(stream)
     sync = take(stream, SYNC)
     records = 0

@@ -102,7 +102,7 @@ def target_of(job: Job) -> Target:
     activate(session)
     if given.get("catalog"):
         if not _CATALOG.fullmatch(str(given["catalog"])):
-            raise ValueError(f"{given['catalog']!r} is no name of a catalog")
+            raise ValueError(f"{given['catalog']!r} is not the name of a catalog")
         # A catalog makes its default database where there is none, in other people's warehouse: this one is there.
         session.conf.set(f"spark.sql.catalog.{given['catalog']}.defaultDatabase", str(given["db_name"]))
         return Target(session, str(given["catalog"]), str(given["db_name"]), str(given["table_name"]))

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commit events over HTTP: CloudEvents, notifications of S3 in their envelopes, events of Iceberg catalogs."""
 
-from lakehand.rest.commits.handler import CommitEvents, CommitHandler
-from lakehand.rest.commits.route import PATH, router
+from lakehand.rest.commits.handler import PATH, CommitEvents, CommitHandler, router
 
 __all__ = ["PATH", "CommitEvents", "CommitHandler", "router"]

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shapes of commit events: CloudEvents of our own, notifications of S3, events of Iceberg catalogs."""
+"""Parses a request into commit events: CloudEvents of our own, notifications of S3, events of Iceberg catalogs.
+
+Documents are recognised by their shape, and the envelopes around them are opened.
+"""
 
 import hashlib
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import unquote_plus
 
@@ -14,8 +18,8 @@ from cloudevents.core.v1.event import CloudEvent
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from lakehand.api.fields import Location, Name
-from lakehand.domain.commits import CommitEvent, CommitResult, Outcome
 from lakehand.domain.errors import Invalid
+from lakehand.domain.notifications import CommitEvent, CommitResult, Outcome
 
 Document = Mapping[str, Any]
 Item = CommitEvent | CommitResult
@@ -32,7 +36,7 @@ LAKEKEEPER = "uri:iceberg-catalog-service:"  # the beginning of its source
 LAKEKEEPER_COMMITS = frozenset({"updateTable", "createTable", "registerTable"})
 POLARIS_COMMITS = frozenset({"AFTER_UPDATE_TABLE", "AFTER_CREATE_TABLE", "AFTER_REGISTER_TABLE"})
 SEPARATOR = "\x1f"  # between the levels of a namespace, where Lakekeeper writes it as in an address
-OTHER_EVENT = "the event of the catalog is no commit"
+OTHER_EVENT = "the event of the catalog is not a commit"
 TABLE_NAMELESS = "the event of the catalog names no table"
 COMMITTED = "dev.lakehand.table.committed"
 OTHER_TYPE = "the type of the CloudEvent is not known here"
@@ -51,10 +55,14 @@ EXAMPLE: dict[str, Any] = {
     "id": "42",
     "data": {"location": "s3://lake/sales/orders", "format": "delta", "version": 42, "partitions": ["day=2026-11-15"]},
 }
+LISTS = ("Records", "Messages")  # of S3, SQS and SNS; of SQS as its API returns them
+BODIES = ("body", "Body", "Message")  # texts with JSON in them: SQS in both spellings, SNS
+CONFIRMATIONS = frozenset({"SubscriptionConfirmation", "UnsubscribeConfirmation"})
+CONFIRM = "SNS asks for a confirmation: no link is followed here; open its SubscribeURL yourself"
 
 
 class Unrecognised(Invalid):
-    """The document is no event."""
+    """The document is not an event."""
 
 
 class Defaults(NamedTuple):
@@ -202,7 +210,7 @@ def read_structured(document: Document, defaults: Defaults) -> Item:
         require_id(attributes)
         event = CloudEvent(attributes, data)
     except FAULTS as error:
-        raise Unrecognised(f"this is no CloudEvent 1.0: {str(error)[:500]}") from error
+        raise Unrecognised(f"this is not a CloudEvent 1.0: {str(error)[:500]}") from error
     return read_event(event, defaults)
 
 
@@ -217,7 +225,7 @@ def read_binary(headers: Mapping[str, str], body: bytes, defaults: Defaults) -> 
         named = {f"{PREFIX}{name}": text for name, text in own.items()}
         event = from_binary(HTTPMessage({**named, "content-type": "application/json"}, body), FORMAT, CloudEvent)
     except (*FAULTS, RecursionError) as error:
-        raise Unrecognised(f"this is no CloudEvent 1.0: {str(error)[:500]}") from error
+        raise Unrecognised(f"this is not a CloudEvent 1.0: {str(error)[:500]}") from error
     return read_event(event, defaults)
 
 
@@ -249,3 +257,75 @@ def read_event(event: BaseCloudEvent, defaults: Defaults) -> Item:
         partitions=data.partitions,
         register=defaults.register,
     )
+
+
+def read_request(headers: Mapping[str, str], body: bytes, defaults: Defaults) -> list[Item]:
+    """All events of a request. Raises Invalid if the request as a whole makes no sense.
+
+    Within a batch, what is wrong with one event is said in its place.
+    """
+    if is_binary(headers):
+        return [read_binary(headers, body, defaults)]
+    document = parsed(body)
+    found: list[Item] = []
+    for item in items_of(document, defaults, 0, is_alone=True):
+        found.append(item)
+        if len(found) > MOST_EVENTS:
+            raise Invalid(f"the request has more than {MOST_EVENTS} events: send them in several requests")
+    return found
+
+
+def parsed(body: bytes | str) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise Unrecognised(f"this is not JSON: {str(error)[:200]}") from error
+
+
+def items_of(document: Any, defaults: Defaults, depth: int, *, is_alone: bool = False) -> Iterator[Item]:
+    """The events in a document. One that stands alone raises; in a batch a wrong one is refused."""
+    if depth > MOST_ENVELOPES:
+        raise Invalid(f"the events are in more than {MOST_ENVELOPES} envelopes")
+    if isinstance(document, list):
+        for one in document:
+            yield from items_of(one, defaults, depth + 1)
+        return
+    try:
+        yield from opened(document, defaults, depth, is_alone=is_alone)
+    except Unrecognised as error:
+        if is_alone:
+            raise
+        yield refused(str(error))
+
+
+def opened(document: Any, defaults: Defaults, depth: int, *, is_alone: bool) -> Iterator[Item]:
+    if not isinstance(document, dict):
+        raise Unrecognised("an event is a JSON object")
+    item = read_document(document, defaults)
+    if item is not None:
+        yield item
+        return
+    for key in LISTS:
+        if isinstance(document.get(key), list):
+            yield from items_of(document[key], defaults, depth)
+            return
+    inner = document.get("Sns", document)  # as SNS comes within Records
+    text = next((inner[key] for key in BODIES if isinstance(inner, dict) and isinstance(inner.get(key), str)), None)
+    if text is None:
+        raise Unrecognised("nobody knows this shape: send CloudEvents 1.0, or notifications of S3 as they are")
+    yield from items_of(parsed(text), defaults, depth + 1, is_alone=is_alone)
+
+
+def read_document(document: Document, defaults: Defaults) -> CommitEvent | Item | None:
+    """The event that a document is; None if it may be an envelope."""
+    if is_structured(document):
+        return read_structured(document, defaults)
+    if is_record(document):
+        return read_record(document, defaults)
+    if is_bridged(document):
+        return read_bridged(document, defaults)
+    if is_test(document):
+        return ignored(S3_TEST)
+    if document.get("Type") in CONFIRMATIONS:
+        return ignored(CONFIRM, str(document.get("TopicArn"))[:250])
+    return read_polaris(document, defaults) if is_polaris(document) else None

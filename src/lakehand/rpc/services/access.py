@@ -4,8 +4,7 @@
 from datetime import timedelta
 
 from lakehand.core.ports import AuditFilter
-from lakehand.domain.audit import AuditEntry
-from lakehand.domain.tokens import TokenId
+from lakehand.domain.access import AuditEntry, TokenId
 from lakehand.inputs.access import AuditQuery, TokenRequest
 from lakehand.rpc.context import Call
 from lakehand.rpc.generated import access_pb2 as pb

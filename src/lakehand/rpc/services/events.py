@@ -5,14 +5,12 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from datetime import timedelta
 
 from lakehand.domain.errors import Invalid
-from lakehand.domain.event_positions import EventPosition
-from lakehand.domain.events import Event, StoredEvent
+from lakehand.domain.events import Event, EventPosition, StoredEvent
 from lakehand.inputs.fleet import EventQuery
 from lakehand.rpc.context import Call
-from lakehand.rpc.feed import BATCH, GAP_WAIT
+from lakehand.rpc.feed import BATCH, GAP_WAIT, Stream
 from lakehand.rpc.generated import events_pb2 as pb
 from lakehand.rpc.messages import event_message, read
-from lakehand.rpc.streams import Stream
 
 
 def list_events(call: Call, request: pb.ListEventsRequest) -> pb.ListEventsResponse:

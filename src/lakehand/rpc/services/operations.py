@@ -11,11 +11,10 @@ from lakehand.domain.tables import Table, TableId
 from lakehand.inputs.operations import LogQuery, OperationQuery, OperationRequest, named_table, read_statuses
 from lakehand.inputs.parameters import check_options, read_instant
 from lakehand.rpc.context import Call
-from lakehand.rpc.feed import without_lease
+from lakehand.rpc.feed import Stream, without_lease
 from lakehand.rpc.generated import operation_pb2
 from lakehand.rpc.generated import operations_pb2 as pb
 from lakehand.rpc.messages import event_message, fill, given, id_of, operation_message, read
-from lakehand.rpc.streams import Stream
 
 PAGE = 1000
 

@@ -8,12 +8,12 @@ from lakehand.domain.processes import Json
 
 
 def whole_number(value: Json) -> int:
-    """0 for whatever is no whole number."""
+    """0 for whatever is not a whole number."""
     return value if isinstance(value, int) else 0
 
 
 def items(value: Json) -> list[Json]:
-    """Empty for whatever is no list."""
+    """Empty for whatever is not a list."""
     return list(value) if isinstance(value, (list, tuple)) else []
 
 
@@ -22,7 +22,7 @@ def whole_numbers(value: Json) -> list[int]:
 
 
 def fields(value: Json) -> Mapping[str, Json]:
-    """Empty for whatever is no object."""
+    """Empty for whatever is not an object."""
     return value if isinstance(value, Mapping) else {}
 
 

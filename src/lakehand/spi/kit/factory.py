@@ -268,7 +268,7 @@ class PlanningFactory(FormatFactory[S]):
                 return waiting
         except Invalid as error:
             return Skip(reason=str(error))
-        table.snapshot()  # a table that cannot be read is no decision
+        table.snapshot()  # nothing is decided about a table that cannot be read
         return self._decide_now(context)
 
     def waiting(self, context: DecisionContext[S]) -> Skip | None:

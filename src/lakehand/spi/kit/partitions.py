@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which partitions a bounded run takes: those that events named come first, within half of the run.
 
-A hint changes the order and nothing else. The other half goes on by need, so that no partition waits for ever.
+A hint changes the order and nothing else. The other half goes on by need, so that no partition waits forever.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ class NamedPartitions:
 
 
 def parse(name: str) -> dict[str, str | None]:
-    """Columns and values of one name; empty if a part of it is no pair."""
+    """Columns and values of one name; empty if a part of it is not a pair."""
     pairs = [part.partition("=") for part in name.strip("/").split("/")]
     if not all(column and equals for column, equals, _ in pairs):
         return {}
@@ -62,7 +62,7 @@ class PartitionChoice(NamedTuple):
 def choose(sizes: Mapping[P, int], named: Collection[P], *, most: int, parts: int) -> PartitionChoice:
     """The first partitions, at most ``most`` in size and ``parts`` in number, but at least one.
 
-    Named ones come first, but leave room for the one that needs it most of the others: nobody waits for ever.
+    Named ones come first, but leave room for the one that needs it most of the others: nobody waits forever.
     """
     other = [(p, size) for p, size in sizes.items() if p not in named][:1]
     room = min(most // 2, most - sum(size for _, size in other))

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
 from lakehand.domain.errors import Invalid
-from lakehand.domain.words import Word
+from lakehand.domain.texts import Word
 
 T_co = TypeVar("T_co", covariant=True)
 UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1), "s": timedelta(seconds=1)}

@@ -17,9 +17,8 @@ from lakehand.core.services.requests.operations import OperationRequests
 from lakehand.core.services.requests.tables import TableRequests
 from lakehand.core.services.requests.tokens import TokenRequests
 from lakehand.core.services.tables import TableService
-from lakehand.domain.access import Caller, Role
+from lakehand.domain.access import AuditEntry, AuditRequest, Caller, Role
 from lakehand.domain.alerts import Alert, AlertId
-from lakehand.domain.audit import AuditEntry, AuditRequest
 from lakehand.domain.cached_property import cached_property
 
 

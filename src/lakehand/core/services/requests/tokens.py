@@ -9,12 +9,10 @@ from datetime import timedelta
 
 from lakehand.core.services.access import AccessService
 from lakehand.core.services.audit_trail import AuditTrail
-from lakehand.domain.access import RESERVED, Caller, Role
-from lakehand.domain.audit import AuditRequest
+from lakehand.domain.access import RESERVED, AuditRequest, Caller, NewToken, Role, Token, TokenId, hash_of
 from lakehand.domain.errors import Conflict, Invalid
 from lakehand.domain.events import Event
 from lakehand.domain.processes import Json
-from lakehand.domain.tokens import NewToken, Token, TokenId, hash_of
 
 PREFIX = "lakehand_"  # so that people and scanners recognise one that leaked
 MOST_VALID = 1000

@@ -11,7 +11,8 @@ import fastavro
 import pytest
 
 from lakehand.formats.hudi import HudiProcessFactory
-from lakehand.formats.hudi.snapshot import CLEAN, ROLLBACK_FAILED_WRITES
+from lakehand.formats.hudi.rollback_failed_writes import ROLLBACK_FAILED_WRITES
+from lakehand.formats.hudi.snapshot import CLEAN
 from lakehand.spi import Failure, Finding, Scheduling, Skip, TableProcess, Verdict
 from tests.formats.hudi.runtime import EVENTS_V9, FILE_LOCK, NOON, MemoryRuntime, copied, operation, timeline
 from tests.kit.sentences import Sentences

@@ -1,23 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a table's writers look for a key, and what is done where that is in base files alone.
+"""Compaction: merges the log files of a merge-on-read table into its base files, and heals keys that stray by it.
 
-Beside a pending compaction plan such an index loses sight of keys that were deleted and written again: see
-``jobs/hudi/stray_keys.py``.
+Beside a pending compaction plan, an index that looks only into base files loses sight of keys that were deleted and
+written again: see ``jobs/hudi/stray_keys.py``.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from itertools import islice
 
-from lakehand.formats.hudi import plans, settings
+from lakehand.formats.hudi import plans
+from lakehand.formats.hudi.context import HudiContext, HudiEffect
 from lakehand.formats.hudi.locks import FILE_LOCK, PREFIX, PROVIDER, NoLock, shared_lock
-from lakehand.formats.hudi.settings import HudiContext
-from lakehand.formats.hudi.snapshot import COMPACTION, HudiSnapshot
+from lakehand.formats.hudi.planned import PlannedAction, enough_commits, verify_plans
+from lakehand.formats.hudi.snapshot import CLUSTERING, COMPACTION, HudiSnapshot
 from lakehand.formats.hudi.timeline import TimelineFile, in_order
-from lakehand.spi import Json, TableConfig
+from lakehand.formats.hudi.turns import clustering_first
+from lakehand.spi import Json, Skip, TableConfig, Verdict, kit
 from lakehand.spi.kit.conversions import fields
+
+DELTA_COMMITS = kit.count_setting(
+    "hudi.compaction.delta-commits", "service scheduling: delta commits that make a compaction worth it", 5, floor=1
+)
+STRAY_KEYS = kit.choice_setting(
+    "hudi.compaction.stray-keys",
+    "what a compaction does about keys that an index of base files would not find after it (`lock`: as `heal`)",
+    "heal", "lock", "none",
+)  # fmt: skip
+LOCK_LIMIT = kit.duration_setting(
+    "hudi.compaction.lock-limit", "how long stray keys are looked for and compacted while the writers wait",
+    timedelta(minutes=1), floor=timedelta(seconds=10),
+)  # fmt: skip
+INDEX_TYPE = kit.text_setting(
+    "hoodie.index.type", "the index that all writers of the table use, as they set it; not known otherwise"
+)
 
 HEAL, LOCK, NONE, REPORT = "heal", "lock", "none", "report"
 # They know the file group of a key that is in a log file. All others look only into base files, or are not known.
@@ -33,7 +52,7 @@ SEE = "see 'Stray keys' in docs/hudi.md"
 DONE_ABOUT_IT = {
     HEAL: "Lakehand looks for such keys when it commits a compaction, and compacts again before the next write",
     REPORT: "no lock is shared with the writers, so Lakehand only counts such keys",
-    NONE: f"{settings.STRAY_KEYS.key}=none, so nothing is done about it",
+    NONE: f"{STRAY_KEYS.key}=none, so nothing is done about it",
 }
 
 
@@ -42,7 +61,7 @@ def writers_index(snapshot: HudiSnapshot, config: TableConfig) -> str:
 
     That the metadata table has a record index does not show that the writers look into it.
     """
-    named = config.text(settings.INDEX_TYPE.key) or snapshot.properties.get(settings.INDEX_TYPE.key, "")
+    named = config.text(INDEX_TYPE.key) or snapshot.properties.get(INDEX_TYPE.key, "")
     return named.strip().upper() or (BUCKET if has_buckets(snapshot) else "")
 
 
@@ -72,6 +91,10 @@ def deletes_in_logs(snapshot: HudiSnapshot) -> int:
     return sum(int(stat.get("numDeletes") or 0) for stat in stats)
 
 
+def decide(context: HudiContext) -> kit.Need | Skip:
+    return enough_commits(context, DELTA_COMMITS)
+
+
 def warning(context: HudiContext) -> str | None:
     """Why compactions of this table can make keys stray; None: they cannot, or there are no deletes."""
     snapshot, config = context.snapshot, context.table.config
@@ -84,13 +107,13 @@ def warning(context: HudiContext) -> str | None:
         f"{deletes} deletes are in log files, and the writers' index ({index}) looks only into base files: such a key, "
         "written again before the compaction is executed, can become two rows, or lose its next delete; "
         f"{DONE_ABOUT_IT[measure(context)]}; a record index, or for new tables a bucket index, has no such keys: set "
-        f"{settings.INDEX_TYPE.key} in the writers and in the table's properties here; {SEE}"
+        f"{INDEX_TYPE.key} in the writers and in the table's properties here; {SEE}"
     )
 
 
 def measure(context: HudiContext) -> str:
     """What is done about stray keys. Without a shared lock nothing can be: planning would race with the writer."""
-    wanted = context.values[settings.STRAY_KEYS]
+    wanted = context.values[STRAY_KEYS]
     if wanted != NONE and isinstance(shared_lock(context.table.config), NoLock):
         return REPORT
     return HEAL if wanted == LOCK else wanted
@@ -102,14 +125,14 @@ def has_other_writers(config: TableConfig) -> bool:
 
 def lock_limit(context: HudiContext) -> timedelta:
     """How long the lock may be held: well below the time after which others take a file lock for dead."""
-    config, limit = context.table.config, context.values[settings.LOCK_LIMIT]
+    config, limit = context.table.config, context.values[LOCK_LIMIT]
     expiry = timedelta(minutes=config.number(f"{PREFIX}filesystem.expire", 0))
     if config.text(PROVIDER).endswith(FILE_LOCK.rpartition(".")[2]) and expiry:
         return max(LEAST_LIMIT, min(limit, expiry - BEFORE_EXPIRY))
     return limit
 
 
-def job_parameters(context: HudiContext) -> dict[str, Json]:
+def limits(context: HudiContext) -> dict[str, Json]:
     """What the job of a compaction does about stray keys; empty where there can be none."""
     how, config = measure(context), context.table.config
     if how == NONE or not is_at_risk(context.snapshot, config) or not has_other_writers(config):
@@ -129,3 +152,19 @@ def about_stray_keys(result: Mapping[str, Json]) -> str:
             f"again before it; {SEE}"
         )
     return f"; {counted['found']} keys were in log files alone, and a second compaction took them into base files"
+
+
+def why_impossible(context: HudiContext) -> str | None:
+    return None if context.snapshot.is_merge_on_read else "a copy-on-write table has nothing to compact"
+
+
+def verify(effect: HudiEffect) -> Verdict:
+    verdict = verify_plans(effect)
+    return replace(verdict, reason=f"{verdict.reason}{about_stray_keys(effect.result)}")
+
+
+ACTION = PlannedAction(
+    name=COMPACTION, settings=(DELTA_COMMITS, STRAY_KEYS, LOCK_LIMIT, INDEX_TYPE), decide=decide, warning=warning,
+    impossible=why_impossible, after=(CLUSTERING,), not_now=clustering_first, limits=limits, verify=verify,
+    writes_base_files=True,
+)  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lakehand.formats.hudi import HudiProcessFactory
-from lakehand.formats.hudi.snapshot import FIND_DUPLICATES
+from lakehand.formats.hudi.find_duplicates import FIND_DUPLICATES
 from lakehand.spi import Finding, Skip, TableProcess, Verdict
 from lakehand.spi.pauses import CHANGED
 from tests.formats.hudi.runtime import FILE_LOCK, MemoryRuntime, copied, operation

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The standard health service: SERVING while the service is ready. It needs no token, and no details are shown."""
+"""The services that every gRPC server has: health and reflection. They need no token, and tell nothing of tables.
+
+Health is SERVING while the service is ready. Reflection tells clients without our .proto files which calls there are.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,18 +12,21 @@ from typing import Any, TypeAlias
 import grpc
 import grpc.aio
 from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from lakehand.core.services.readiness import OK, ReadinessCheck
 from lakehand.domain.errors import Invalid
+from lakehand.rpc.calls import read_message
 from lakehand.rpc.errors import status_of
 from lakehand.rpc.methods import SERVICES
-from lakehand.rpc.reading import read_message
 
 Request, Status = health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse
 ServicerContext: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 PACE = 2.0  # seconds between two checks for somebody who watches
 MOST_CALLS = 50  # at once: whoever has no token cannot take them from those who have
 NAMES = frozenset({"", *SERVICES})
+MOST_STREAMS = 50
+HEALTH = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 
 
 class Health:
@@ -36,7 +42,7 @@ class Health:
         watch: Any = self.watch
         check: Any = self.check
         return grpc.method_handlers_generic_handler(
-            health_pb2.DESCRIPTOR.services_by_name["Health"].full_name,
+            HEALTH,
             {
                 "Check": grpc.stream_stream_rpc_method_handler(check, **coding),
                 "Watch": grpc.stream_stream_rpc_method_handler(watch, **coding),
@@ -93,3 +99,28 @@ class Health:
     def stop(self) -> None:
         """Whoever watches is told; then the streams end."""
         self._stopping.set()
+
+
+class BoundedReflection:
+    """At most so many streams at once: whoever has no token cannot take them from those who have."""
+
+    def __init__(self) -> None:
+        self._servicer: Any = reflection.aio.ReflectionServicer((*SERVICES, HEALTH, reflection.SERVICE_NAME))
+        self._streams = 0
+
+    async def ServerReflectionInfo(  # noqa: N802 - named by the standard
+        self, requests: AsyncIterator[Any], context: "grpc.aio.ServicerContext[Any, Any]"
+    ) -> AsyncIterator[Any]:
+        if self._streams >= MOST_STREAMS:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{MOST_STREAMS} streams are open already")
+        self._streams += 1
+        try:
+            async for answer in self._servicer.ServerReflectionInfo(requests, context):
+                yield answer
+        finally:
+            self._streams -= 1
+
+
+def add_reflection(server: grpc.aio.Server) -> None:
+    add: Any = reflection_pb2_grpc.add_ServerReflectionServicer_to_server
+    add(BoundedReflection(), server)

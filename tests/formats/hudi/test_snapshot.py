@@ -5,8 +5,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from lakehand.formats.hudi import HudiFormat
-from lakehand.formats.hudi.files import live_files
-from lakehand.formats.hudi.snapshot import HudiSnapshot
+from lakehand.formats.hudi.snapshot import HudiSnapshot, live_files
 from lakehand.formats.hudi.timeline import Timeline
 from lakehand.spi import TableReference
 from lakehand.storage import Entry

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lakehand.jobs.boundary import OutsideTable
-from lakehand.jobs.delta.listing import entries_below, is_hidden
+from lakehand.jobs.delta.vacuum import entries_below, is_hidden
 
 HIDDEN = {
     "a.parquet": False,
