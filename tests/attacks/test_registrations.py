@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lakehand.api.operations import OperationRequest
 from lakehand.api.tables import NewTable
 from lakehand.app import wiring
 from lakehand.app.settings import load
@@ -104,7 +105,7 @@ def test_nothing_is_done_to_somebody_elses_table_whichever_way_it_was_registered
         try:
             way(service, location)
             mine = service.tables.find(location)
-            service.operations.submit(mine, OPTIMIZE, None, {}, origin="api")
+            service.operations.add(mine, OperationRequest(action=OPTIMIZE), by="api")
         except LakehandError:
             return
         for _ in range(2):

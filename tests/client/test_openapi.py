@@ -27,7 +27,7 @@ SAMPLES: dict[str, Any] = {
     "accept_empty": True, "action": "clean", "action_types": ["clean"], "after": None, "alert": 1, "attempt": 1,
     "catalog": "lake", "confirm": True, "db_name": "db", "dry_run": True, "duration": 60, "follow": False,
     "format": "hudi", "heartbeat_timeout": 60, "hours": 2, "instant": "20261114191013982", "kind": "table.", "limit": 5,
-    "location": "/data/t", "name": "lake", "offset": 0, "operation": 1, "options": {"a": "b"}, "outage": 1.0,
+    "location": "/data/t", "name": "lake", "offset": 9, "operation": 1, "options": {"a": "b"}, "outage": 1.0,
     "owner": "ann", "paused": False, "poll": 0.1, "priority": 1, "properties": {"a": "b"}, "queue": "q",
     "caller": "ann", "role": "viewer", "life": 60, "token": 1, "receiver": "ops",
     "removed": True, "scheduling": "writer", "search": "t", "since": "2026-11-15T19:10:13Z",
@@ -56,8 +56,8 @@ def sample(hint: Any) -> Any:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return None
-    if origin is Literal:
-        return arguments[0]
+    if origin is Literal or is_word(hint):
+        return arguments[0] if arguments else next(iter(hint))
     if is_dataclass(origin or hint):
         return {name: sample(inner) for name, inner in typed_fields(hint).items()}
     if origin in (list, dict):
@@ -65,6 +65,10 @@ def sample(hint: Any) -> Any:
     if isinstance(hint, type) and issubclass(hint, Enum):
         return next(iter(hint)).value
     return "2026-11-15T19:10:13.982Z" if hint is datetime else hint()
+
+
+def is_word(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Enum)
 
 
 def typed_fields(hint: Any) -> dict[str, Any]:
@@ -164,12 +168,8 @@ def compare(hint: Any, schema: dict[str, Any], api: dict[str, Any], where: str, 
     elif inner.get("format") == "date-time":
         assert hint is datetime, where
     else:
-        assert as_words(hint) in plain_types(inner), where
-
-
-def as_words(hint: Any) -> Any:
-    is_enum = isinstance(hint, type) and issubclass(hint, Enum)
-    return Literal[tuple(one.value for one in hint)] if is_enum else hint
+        words = Literal[tuple(one.value for one in hint)] if is_word(hint) else hint
+        assert words in plain_types(inner), where
 
 
 def plain_types(schema: dict[str, Any]) -> list[Any]:

@@ -184,7 +184,7 @@ def test_an_engine_that_fails_to_tidy_up_hinders_no_end(world: World, method: st
     table, _ = two_planned(world)
     world.turn()
     vars(world.engine)[method] = raising
-    world.operations.cancel(world.the_operation(table).id, by="ann")
+    world.operations.end(world.the_operation(table).id, by="ann")
     world.monitor.run_once()
     world.engine.says(EngineState.CANCELED)
     world.monitor.run_once()

@@ -165,7 +165,7 @@ def test_a_retry_by_a_person_asks_recover_again(world: World) -> None:
     failed = world.the_operation(bad)
     assert failed.status is Status.FAILED
     refusing(world, world.add_table("nobody"), RecoverProcessFailed("no more"))
-    world.operations.retry(failed.id, by="ann")
+    world.operations.reopen(failed.id, by="ann")
     world.turn()
     assert world.the_operation(bad).status is Status.SUBMITTED
 

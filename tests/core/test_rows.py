@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from lakehand.api.operations import OperationRequest
 from lakehand.core.loops.alerts import table_causes
 from lakehand.core.services.explain import Explainer
 from lakehand.domain.errors import Conflict
 from lakehand.domain.operations import Operation, Status
-from lakehand.domain.processes import Instant, Json
+from lakehand.domain.processes import Json
 from lakehand.domain.row_checks import RowMode
 from lakehand.domain.tables import Table, TableChanges
 from lakehand.spi import EngineState
@@ -72,7 +73,7 @@ def test_the_property_of_a_table_reaches_the_job(world: World) -> None:
 def test_a_request_can_only_raise_what_the_table_has(world: World, table: str, request_: RowMode, counts: str) -> None:
     known = world.add_table(properties={"verify-rows": table})
     world.tables.plan(known.location, T1)
-    world.operations.submit(known, COMPACTION, Instant(T1), {}, origin="ana", verify_rows=request_)
+    world.operations.add(known, OperationRequest(action=COMPACTION, instant=T1, verify_rows=request_), by="ana")
     world.turn()
 
     assert asked(world) == {"mode": counts}
@@ -80,10 +81,12 @@ def test_a_request_can_only_raise_what_the_table_has(world: World, table: str, r
 
 def test_a_stored_operation_without_the_comparison_is_not_taken_for_one_with_it(world: World) -> None:
     table = world.add_table()
-    world.operations.submit(table, COMPACTION, Instant(T1), {}, origin="ana")
+    world.operations.add(table, OperationRequest(action=COMPACTION, instant=T1), by="ana")
 
     with pytest.raises(Conflict, match="verify_rows"):
-        world.operations.submit(table, COMPACTION, Instant(T1), {}, origin="ana", verify_rows=RowMode.COUNT)
+        world.operations.add(
+            table, OperationRequest(action=COMPACTION, instant=T1, verify_rows=RowMode.COUNT), by="ana"
+        )
 
 
 def test_a_wrong_value_is_shown_and_nothing_runs(world: World, sentences: Sentences) -> None:
@@ -236,7 +239,7 @@ def test_a_job_that_never_compares_ends_with_that_said(world: World, sentences: 
 def test_a_cancel_during_the_comparison_ends_it_with_that_said(world: World, sentences: Sentences) -> None:
     table = begun(world)
     world.tables.complete(table.location, T1)
-    world.operations.cancel(world.the_operation(table).id, by="ana")
+    world.operations.end(world.the_operation(table).id, by="ana")
 
     done = ended(world, table, EngineState.CANCELED)
 

@@ -274,5 +274,5 @@ def reason_of(world: World, table: Table) -> str:
 
 def end_whatever_runs(world: World, table: Table) -> None:
     for operation in world.store.operations.of_table(table.id, recent=0):
-        world.operations.cancel(operation.id, by="the test")
+        world.operations.end(operation.id, by="the test")
     assert all(o.status is Status.CANCELED for o in world.store.operations.of_table(table.id, recent=9))

@@ -3,6 +3,7 @@
 
 import pytest
 
+from lakehand.api.operations import OperationRequest
 from lakehand.domain.operations import Status
 from lakehand.domain.processes import Failure, Instant, Remedy, TableProcess
 from lakehand.spi import EngineState
@@ -134,7 +135,7 @@ def test_cancel_stops_a_running_operation_and_nothing_starts_it_again(world: Wor
     world.tables.plan(table.location, T1)
     world.turn()
     operation = world.the_operation(table)
-    world.operations.cancel(operation.id, by="ann")
+    world.operations.end(operation.id, by="ann")
     world.turn()
     assert world.the_operation(table).status is Status.CANCELING
     assert world.engine.canceled == [operation.handle]
@@ -148,7 +149,7 @@ def test_a_cancel_that_comes_too_late_tells_the_truth(world: World) -> None:
     table = world.add_table()
     world.tables.plan(table.location, T1)
     world.turn()
-    world.operations.cancel(world.the_operation(table).id, by="ann")
+    world.operations.end(world.the_operation(table).id, by="ann")
     world.tables.complete(table.location, T1)
     world.engine.says(EngineState.CANCELED)
     world.turn()
@@ -159,16 +160,16 @@ def test_an_operator_retries_a_canceled_operation(world: World) -> None:
     table = world.add_table()
     world.tables.plan(table.location, T1)
     world.coordinator.run_once()
-    canceled = world.operations.cancel(world.the_operation(table).id, by="ann")
+    canceled = world.operations.end(world.the_operation(table).id, by="ann")
     assert world.the_operation(table).status is Status.CANCELED
-    world.operations.retry(canceled.id, by="ann")
+    world.operations.reopen(canceled.id, by="ann")
     world.turn()
     assert world.the_operation(table).status is Status.SUBMITTED
 
 
 def test_a_plan_that_was_submitted_early_is_taken_up_when_it_appears(world: World) -> None:
     table = world.add_table()
-    world.operations.submit(table, COMPACTION, Instant(T1), {}, origin="api")
+    world.operations.add(table, OperationRequest(action=COMPACTION, instant=T1), by="api")
     world.turn()
     assert world.the_operation(table).status is Status.DROPPED
     world.tables.plan(table.location, T1)

@@ -371,7 +371,10 @@ class World:
             store=self.store, audit=AuditTrail(store=self.store), plugins=self.plugins, warehouses=warehouses,
             wake=nothing, real_path=self.real_path,
         )  # fmt: skip
-        self.operations = OperationService(store=self.store, plugins=self.plugins, wake=nothing)
+        self.operations = OperationService(
+            store=self.store, plugins=self.plugins, tables=self.table_service, rules=HudiNotifications(),
+            audit=AuditTrail(store=self.store), wake=nothing,
+        )  # fmt: skip
         self.intake = Intake(
             store=self.store, warehouses=warehouses, heartbeat_timeout=timedelta(minutes=10),
             rate_limiter=RateLimiter(per_minute=100), wake=nothing, rules=HudiNotifications(),

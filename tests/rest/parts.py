@@ -175,16 +175,17 @@ def context_over(
     lake = Catalog(name="lake", format=Listed.format, type="rest", properties={"uri": "https://ann:hush@lake"})
     served = {"lake": ServedCatalog(catalog=lake, owner="ann")}
     catalogs = CatalogService(store=store, plugins=on, tables=tables, catalogs=served)
-    alerts, operations = AlertService(store=store), OperationService(store=store, plugins=on, wake=silent)
+    alerts = AlertService(store=store)
+    operations = OperationService(
+        store=store, plugins=on, tables=tables, rules=HudiNotifications(), audit=audit, wake=silent
+    )  # fmt: skip
     access = AccessService(store=store, tokens=tokens or {})
     requests = Requests(
-        audit=audit,
         access=access,
-        table_service=tables,
-        operation_service=operations,
         catalog_service=catalogs,
         alert_service=alerts,
         drain_service=DrainService(store=store, drain=Drain(), holder=InstanceId("here")),
+        audit=audit,
     )
     intake = Intake(
         store=store, warehouses=warehouses, heartbeat_timeout=timedelta(minutes=10), wake=silent,

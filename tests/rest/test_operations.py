@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations over REST."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
 import httpx
 import pytest
 
+from lakehand.api.operations import OperationRequest
+from lakehand.domain.access import Caller, Role
 from lakehand.domain.actions import Action
+from lakehand.domain.errors import Invalid
 from lakehand.domain.operations import Attempt, Handle, InstanceId, OperationId, Status
+from lakehand.domain.processes import Json
 from lakehand.domain.tables import Format, TableSpec
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
@@ -275,9 +279,20 @@ def test_confirming_an_operation_stored_without_confirm_conflicts(client: httpx.
 def test_reserved_keys_among_parameters_are_stripped(context: ApiContext) -> None:
     spec = TableSpec(location=LOCATION, format=Format("hudi"), action_types=frozenset({Action("clean")}))
     table, _ = context.tables.register(spec)
+    reserved: Mapping[str, Json] = {"confirm": True, "dry_run": True, "mode": "execute"}
 
-    operation, _ = context.operations.submit(
-        table, Action("clean"), None, {"confirm": True, "dry_run": True, "mode": "execute"}, origin="wire"
-    )
+    operation, _ = context.operations.add(table, OperationRequest(action="clean"), reserved, by="wire")
 
     assert operation.process.parameters == {"mode": "plan-and-execute"}
+
+
+@pytest.mark.parametrize("wrong", [{"table": None}, {"instant": "1"}, {"options": {"hoodie.base.path": "x"}}])
+def test_the_rules_of_a_request_hold_for_every_interface(context: ApiContext, wrong: dict[str, Any]) -> None:
+    spec = TableSpec(location=LOCATION, format=Format("hudi"), action_types=frozenset({Action("compaction")}))
+    table, _ = context.tables.register(spec)
+    given: dict[str, Any] = {"table": table.id, "action": "compaction", **wrong}
+
+    with pytest.raises(Invalid):
+        context.operations.submit(Caller(name="ann", role=Role.OPERATOR), OperationRequest(**given))
+
+    assert context.operations.of_table(table.id) == []

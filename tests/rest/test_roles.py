@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
+from lakehand.api.operations import OperationRequest
 from lakehand.core.ports import AuditFilter
 from lakehand.domain.access import Caller, Role
 from lakehand.domain.actions import Action
 from lakehand.domain.locations import EXTRA_LOCATIONS
-from lakehand.domain.processes import Instant
 from lakehand.domain.tables import TableSpec
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
@@ -123,9 +123,9 @@ def address_and_body(guarded: Guarded, method: str, path: str) -> tuple[str, dic
     context = guarded.context
     spec = TableSpec(location=location, format=HUDI, owner="ann", action_types=frozenset({COMPACTION}))
     table, _ = context.tables.register(spec)
-    operation, _ = context.operations.submit(table, COMPACTION, Instant(INSTANT), {}, origin="ann")
+    operation, _ = context.operations.add(table, OperationRequest(action=COMPACTION, instant=INSTANT), by="ann")
     if path.endswith("/retry"):
-        context.operations.cancel(operation.id, by="ann")
+        context.operations.end(operation.id, by="ann")
     number_of = {
         "operations": operation.id,
         "alerts": open_alert(guarded.store, f"failed:{number}") if "alerts" in path else 0,

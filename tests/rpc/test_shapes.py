@@ -3,17 +3,24 @@
 
 from dataclasses import fields
 from datetime import datetime
-from enum import EnumMeta
-from types import NoneType
-from typing import Any, Literal, get_args, get_type_hints
+from enum import Enum
+from types import GenericAlias, NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
 
 from lakehand.api import alerts, events, explain, operations, tables
-from lakehand.api.fields import Document
-from lakehand.rpc.generated import alerts_pb2, event_pb2, operation_pb2, table_pb2, tables_pb2
+from lakehand.rpc.generated import (
+    alerts_pb2,
+    event_pb2,
+    events_pb2,
+    operation_pb2,
+    operations_pb2,
+    table_pb2,
+    tables_pb2,
+)
 from lakehand.rpc.messages import DURATION, PROPERTIES, RENAMED, STRUCT, TIMESTAMP, enum_prefix, is_map
 
 # Of each message: the shape, and the fields that only one of them has (the code of the call handles those).
@@ -24,7 +31,6 @@ SHAPES: list[tuple[type[Message], type, set[str]]] = [
     (alerts_pb2.SilenceAlertRequest, alerts.SilenceRequest, {"id"}),
     (alerts_pb2.TestAlertsRequest, alerts.TestRequest, set()),
     (table_pb2.Table, tables.TableAnswer, set()),
-    (table_pb2.TableName, tables.TableName, set()),
     (table_pb2.HealthPoint, tables.HealthAnswer, set()),
     (table_pb2.TableSetting, tables.SettingAnswer, set()),
     (tables_pb2.AddTableRequest, tables.NewTable, set()),
@@ -33,14 +39,27 @@ SHAPES: list[tuple[type[Message], type, set[str]]] = [
     (tables_pb2.FindTableRequest, tables.FindQuery, set()),
     (tables_pb2.GetTableHealthRequest, tables.HistoryQuery, {"id"}),
     (tables_pb2.GetTableHealthResponse, tables.HistoryAnswer, set()),
-    (operation_pb2.OperationEnd, tables.OperationEndAnswer, set()),
-    (operation_pb2.Operation, operations.OperationAnswer, set()),
-    (event_pb2.Event, events.EventAnswer, set()),
     (tables_pb2.ActionExplanation, explain.ActionAnswer, set()),
     (tables_pb2.ExplainTableResponse, explain.ExplanationAnswer, set()),
-]
-MESSAGES = {TIMESTAMP: datetime, DURATION: float, STRUCT: Document, PROPERTIES: dict[str, str]}
-MESSAGES |= {message.DESCRIPTOR.full_name: shape for message, shape, _ in SHAPES}
+    (operation_pb2.OperationEnd, tables.OperationEndAnswer, set()),
+    (table_pb2.TableName, tables.TableName, set()),
+    (event_pb2.Event, events.EventAnswer, set()),
+    (events_pb2.ListEventsRequest, events.EventQuery, set()),
+    (events_pb2.WatchEventsRequest, events.EventQuery, {"limit", "cursor", "after_id", "position"}),
+    (operation_pb2.Operation, operations.OperationAnswer, set()),
+    (operation_pb2.Failure, operations.FailureAnswer, set()),
+    (operation_pb2.Attempt, operations.AttemptAnswer, set()),
+    (operation_pb2.OperationDetail, operations.OperationDetailAnswer, {"operation", "attempts", "attempt_list"}
+     | {one.name for one in fields(operations.OperationAnswer)}),
+    (operations_pb2.SubmitOperationRequest, operations.OperationRequest, set()),
+    (operations_pb2.ListOperationsRequest, operations.OperationQuery, {"statuses", "status"}),
+    (operations_pb2.WatchOperationsRequest, operations.OperationQuery,
+     {"limit", "cursor", "id", "statuses", "status"}),
+    (operations_pb2.ReadLogsRequest, operations.LogQuery, {"id"}),
+    (operations_pb2.ReadLogsResponse, operations.LogsAnswer, set()),
+]  # fmt: skip
+MESSAGES: dict[str, Any] = {TIMESTAMP: datetime, DURATION: float, STRUCT: dict[str, Any], PROPERTIES: dict[str, str]}
+MESSAGES |= {message.DESCRIPTOR.full_name: shape for message, shape, _ in reversed(SHAPES)}
 SCALARS: dict[int, type] = {
     FieldDescriptor.TYPE_STRING: str, FieldDescriptor.TYPE_BOOL: bool, FieldDescriptor.TYPE_DOUBLE: float,
     FieldDescriptor.TYPE_INT32: int, FieldDescriptor.TYPE_INT64: int,
@@ -51,30 +70,33 @@ SCALARS: dict[int, type] = {
 def test_a_message_has_the_fields_of_its_shape(message: type[Message], shape: Any, own: set[str]) -> None:
     hints = get_type_hints(shape)
     shaped = {one.name: hints[one.name] for one in fields(shape) if one.init and one.name not in own}
+    sent = fields_of(message, own)
 
-    assert {name: type_of(field) for name, field in fields_of(message, own).items()} == {
-        name: plain(hint) for name, hint in shaped.items()
+    assert {name: type_of(field) for name, field in sent.items()} == {
+        name: sent_as(hint, sent.get(name)) for name, hint in shaped.items()
     }
 
 
-@pytest.mark.parametrize("shape", [alerts.AlertAnswer, tables.TableAnswer, explain.ActionAnswer])
+@pytest.mark.parametrize("shape", [one for _, one, _ in SHAPES if one.__name__.endswith("Answer")])
 def test_what_an_answer_may_lack_a_message_can_leave_out(shape: Any) -> None:
-    message = next(one for one, other, _ in SHAPES if other is shape)
+    message, own = next((one, own) for one, other, own in SHAPES if other is shape)
     may_lack = {name for name, hint in get_type_hints(shape).items() if NoneType in get_args(hint)}
 
-    assert may_lack <= {name for name, field in fields_of(message, set()).items() if field.has_presence}
+    assert may_lack - own <= {name for name, field in fields_of(message, set()).items() if field.has_presence}
 
 
 def fields_of(message: type[Message], own: set[str]) -> dict[str, FieldDescriptor]:
     every: Any = message.DESCRIPTOR.fields
-    return {RENAMED.get(field.name, field.name): field for field in every if field.name not in own}
+    named = {RENAMED.get(field.name, field.name): field for field in every}
+    return {name: field for name, field in named.items() if name not in own}
 
 
 def type_of(field: FieldDescriptor) -> Any:
     if is_map(field):
-        return dict[str, str]
-    one: Any = type_of_one(field)
-    return list[one] if field.is_repeated else one
+        entry: Any = field.message_type
+        return GenericAlias(dict, tuple(type_of(one) for one in entry.fields))
+    one = type_of_one(field)
+    return GenericAlias(list, (one,)) if field.is_repeated else one
 
 
 def type_of_one(field: FieldDescriptor) -> Any:
@@ -89,11 +111,9 @@ def words(enum: EnumDescriptor) -> tuple[str, ...]:
     return tuple(name.lower().replace("_", "-") for name in named)
 
 
-def plain(hint: Any) -> Any:
-    """Without None; a closed set by its words, in the order of the messages."""
+def sent_as(hint: Any, field: FieldDescriptor | None) -> Any:
+    """How a message holds a value of this type: a word of a closed set as an enum, or as text."""
     [inner] = [one for one in get_args(hint) if one is not NoneType] if NoneType in get_args(hint) else [hint]
-    return Literal[values_of(inner)] if isinstance(inner, EnumMeta) else inner
-
-
-def values_of(words: Any) -> tuple[str, ...]:
-    return tuple(one.value for one in words)
+    if not (isinstance(inner, type) and get_origin(inner) is None and issubclass(inner, Enum)):
+        return inner
+    return Literal[tuple(one.value for one in inner)] if field is not None and field.enum_type else str

@@ -14,11 +14,10 @@ import grpc
 import pytest
 from sqlalchemy import insert
 
+from lakehand.api.operations import OperationRequest
 from lakehand.domain.access import Caller, Role
-from lakehand.domain.actions import Action
 from lakehand.domain.events import Event
 from lakehand.domain.operations import InstanceId, Operation, OperationId, Status
-from lakehand.domain.tables import TableId
 from lakehand.rest import ApiContext
 from lakehand.rpc.generated import operation_pb2, tables_pb2
 from lakehand.rpc.generated.events_pb2 import WatchEventsRequest
@@ -171,7 +170,7 @@ def moved(store: SqlStore, operation: Operation, status: Status) -> Operation:
 
 def test_an_operation_that_has_ended_already_is_one_message(client: RpcClient, api: ApiContext) -> None:
     number = submit(client, add_table(client))
-    api.requests.operations.cancel(ROOT, OperationId(number))
+    api.operations.cancel(ROOT, OperationId(number))
 
     stream = client.operations.WatchOperations(WatchOperationsRequest(id=number), timeout=TIMEOUT)
 
@@ -218,7 +217,7 @@ def test_only_the_wanted_statuses_are_sent(client: RpcClient, api: ApiContext) -
         client.operations.WatchOperations, WatchOperationsRequest(table=table, statuses=[CANCELED])
     ) as stream:
         number = submit(client, table)
-        api.requests.operations.cancel(ROOT, OperationId(number))
+        api.operations.cancel(ROOT, OperationId(number))
 
         found = next(stream).operation
         assert (found.id, found.status) == (number, CANCELED)
@@ -306,8 +305,8 @@ def test_the_end_of_the_service_ends_all_streams(api: ApiContext) -> None:
 
 
 def test_an_action_can_be_watched(client: RpcClient, api: ApiContext) -> None:
-    table = TableId(add_table(client))
+    table = add_table(client)
     wanted = WatchOperationsRequest(action="compaction", location="/data/trips")
     with watching(client.operations.WatchOperations, wanted) as stream:
-        api.requests.operations.submit(ROOT, api.tables.get(table), Action("compaction"))
+        api.operations.submit(ROOT, OperationRequest(table=table, action="compaction"))
         assert next(stream).operation.action == "compaction"

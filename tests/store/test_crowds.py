@@ -11,17 +11,20 @@ import pytest
 from sqlalchemy import event as listening
 from sqlalchemy import insert, select
 
+from lakehand.api.operations import OperationRequest
 from lakehand.core.plugins.registry import Plugins
 from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.core.services.explain import Explainer
-from lakehand.core.services.operations import BATCH, OperationService
-from lakehand.core.services.tables import TableService
+from lakehand.core.services.operations import OperationService
+from lakehand.core.services.tables import BATCH, TableService
+from lakehand.domain.access import Caller, Role
 from lakehand.domain.errors import Conflict
 from lakehand.domain.locations import Warehouses
 from lakehand.domain.notifications import InboxRow
 from lakehand.domain.operations import MOST_UNFINISHED, OperationId, Status
 from lakehand.domain.processes import Instant
 from lakehand.domain.tables import Table
+from lakehand.formats.hudi.notifications import HudiNotifications
 from lakehand.store import SqlStore, open_store
 from lakehand.store.operation_rows import to_operation
 from lakehand.store.schema import operation
@@ -29,6 +32,7 @@ from tests.rest.parts import plugins
 from tests.store.given import COMPACTION, NOON, a_pending_operation, a_running_operation, a_table, process, spec
 
 OWN = {"operation_id", "instant"}
+ANN = Caller(name="ann", role=Role.OPERATOR)
 
 
 def instants(first: int, count: int) -> list[Instant]:
@@ -97,18 +101,28 @@ def test_instants_of_both_lengths_are_compared_by_time(store: SqlStore) -> None:
     assert "20260102000000" in stored(store, a_table(store))
 
 
+def tables_over(store: SqlStore) -> TableService:
+    return TableService(
+        store=store, audit=AuditTrail(store=store), plugins=plugins(), warehouses=Warehouses(prefixes=("/w",)),
+        wake=lambda: None,
+    )  # fmt: skip
+
+
 def service_over(store: SqlStore) -> OperationService:
-    return OperationService(store=store, plugins=plugins(), wake=lambda: None)
+    return OperationService(
+        store=store, plugins=plugins(), tables=tables_over(store), rules=HudiNotifications(),
+        audit=AuditTrail(store=store), wake=lambda: None,
+    )  # fmt: skip
 
 
 def test_a_request_for_more_than_may_wait_is_refused_with_the_next_step(store: SqlStore) -> None:
     notify(store, instants(0, MOST_UNFINISHED))
     table, service = a_table(store), service_over(store)
     with pytest.raises(Conflict, match=f"has 100 unfinished operations.*lakehand operations clear {table.id}"):
-        service.submit(table, COMPACTION, Instant("20270101000000000"), {}, origin="ann")
+        service.add(table, OperationRequest(action=COMPACTION, instant="20270101000000000"), by="ann")
     with pytest.raises(Conflict, match="100 unfinished operations"):
-        service.submit(table, COMPACTION, None, {}, origin="ann")
-    again, is_new = service.submit(table, COMPACTION, instants(0, 1)[0], {}, origin="ann")
+        service.add(table, OperationRequest(action=COMPACTION), by="ann")
+    again, is_new = service.add(table, OperationRequest(action=COMPACTION, instant=instants(0, 1)[0]), by="ann")
     assert (again.instant, is_new) == (instants(0, 1)[0], False)
 
 
@@ -177,7 +191,7 @@ def test_a_crowded_table_is_cleared_in_batches(
 ) -> None:
     many = 2 ** doublings(store)
     with counting(store, monkeypatch) as cost:
-        removed = service_over(store).clear(crowded, by="ann")
+        removed = service_over(store).clear(ANN, crowded.id)
     assert len(removed) == many + 1
     assert cost.statements < 20 * (many / BATCH + 1)
     assert cost.rows < 20
@@ -192,13 +206,9 @@ def test_a_crowded_table_is_cleared_in_batches(
 def test_a_crowded_table_is_removed_in_batches(
     store: SqlStore, crowded: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    service = TableService(
-        store=store, audit=AuditTrail(store=store), plugins=plugins(), warehouses=Warehouses(prefixes=("/w",)),
-        wake=lambda: None,
-    )  # fmt: skip
     many = 2 ** doublings(store)
     with counting(store, monkeypatch) as cost:
-        service.retire(crowded.id, why="was dropped")
+        tables_over(store).retire(crowded.id, why="was dropped")
     assert cost.statements < 20 * (many / BATCH + 1)
     assert [o.status for o in store.operations.of_table(crowded.id, recent=0) if not o.cancel_requested] == []
 

@@ -73,7 +73,7 @@ def test_a_page_is_told_of_its_operation(client: httpx.Client, api: ApiContext, 
     operation = submit(api, add_table(api))
     with watching(client, f"operation:{operation.id}") as lines:
         assert news(lines)  # of the first reading
-        api.operations.cancel(operation.id, by="ann")
+        api.operations.end(operation.id, by="ann")
         assert news(lines)
 
 

@@ -10,6 +10,7 @@ import httpx
 import pytest
 from sqlalchemy import update
 
+from lakehand.api.operations import OperationRequest
 from lakehand.domain.actions import Action
 from lakehand.domain.operations import InstanceId, Operation, Status
 from lakehand.domain.processes import Json
@@ -32,7 +33,7 @@ def add_table(api: ApiContext, location: str = "/data/trips", **values: object) 
 
 
 def submit(api: ApiContext, table: Table, action: str = "compaction") -> Operation:
-    return api.operations.submit(table, Action(action), None, {}, origin="ann")[0]
+    return api.operations.add(table, OperationRequest(action=action), by="ann")[0]
 
 
 def end(

@@ -77,7 +77,7 @@ def given(guarded: Guarded, path: str) -> tuple[Table, dict[str, Any]]:
     table = add_table(guarded.api, f"/data/t{number}", owner="ann")
     operation = submit(guarded.api, table)
     if path.endswith("/retry"):
-        guarded.api.operations.cancel(operation.id, by="ann")
+        guarded.api.operations.end(operation.id, by="ann")
     ids = {"operations": operation.id, "alerts": open_alert(guarded.store, f"failed:{number}")}
     return table, {"id": ids.get(path.strip("/").partition("/")[0], table.id), "action": "clean", "name": "lake"}
 

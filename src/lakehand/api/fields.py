@@ -2,23 +2,25 @@
 """What requests and answers of the API are made of. Standard library only: the client imports it.
 
 Pydantic checks requests and writes the OpenAPI document. It finds bounds and descriptions (``about``) in the metadata
-of fields, and calls ``Bounds``, ``Printable`` and ``Milliseconds`` by the names of their methods. A class is named like
+of fields, and calls ``Checked`` and ``Milliseconds`` by the names of their methods. A class is named like
 its schema.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from datetime import datetime, timezone
 from functools import cache
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 from lakehand.domain.locations import LONGEST
+from lakehand.domain.texts import LARGEST_ID
 
 T = TypeVar("T")
 Document: TypeAlias = dict[str, Any]
 STRICT: Document = {"extra": "forbid"}  # the __pydantic_config__ of a body: a field that we do not know is refused
 LONGEST_NAME = 250
+ID: Document = {"ge": 1, "le": LARGEST_ID}  # the bounds of an id
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,249}")
 _FOREIGN = ("spark.", "hadoop.", "fs.", "java.", "javax.")
 _LOADING = re.compile(r"(^|[._-])(class|classes|classpath|jars?|script|command)($|[._-])", re.IGNORECASE)
@@ -27,20 +29,16 @@ _LOCK_PROVIDERS = "org.apache.hudi."
 
 
 def about(
-    description: str = "", *, ge: float | None = None, le: float | None = None, min_length: int | None = None,
-    max_length: int | None = None, allow_inf_nan: bool | None = None, examples: Sequence[object] | None = None,
+    description: str = "", *, ge: float | None = None, le: float | None = None, max_length: int | None = None,
+    allow_inf_nan: bool | None = None, examples: Sequence[object] | None = None, default: object = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """The metadata of a field: what it is, and its bounds."""
+    """The metadata of a field: what it is, and its bounds. ``default``: what its factory makes, for the document."""
     given = {
-        "description": description or None, "ge": ge, "le": le, "min_length": min_length, "max_length": max_length,
+        "description": description or None, "ge": ge, "le": le, "max_length": max_length,
         "allow_inf_nan": allow_inf_nan, "examples": examples,
+        "json_schema_extra": None if default is None else {"default": default},
     }  # fmt: skip
     return {key: value for key, value in given.items() if value is not None}
-
-
-def strict(*examples: Document) -> dict[str, Any]:
-    """The __pydantic_config__ of a body with examples."""
-    return STRICT | {"json_schema_extra": {"examples": list(examples)}}
 
 
 def printable(text: str) -> str:
@@ -50,8 +48,8 @@ def printable(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Bounds:
-    """Bounds of a value wherever it stands, in a list for instance. Pydantic checks them before it calls ``check``."""
+class Checked:
+    """Bounds of a value wherever it stands, in a list for instance. Pydantic checks them, and Unicode, first."""
 
     ge: float | None = None
     le: float | None = None
@@ -78,7 +76,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Printable(Bounds):
+class Printable(Checked):
     """Text without control characters."""
 
     check: Callable[[Any], Any] | None = printable
@@ -127,12 +125,12 @@ LongName = Annotated[str, Printable(max_length=LONGEST)]
 ActionName = Annotated[str, Printable(max_length=64, examples=["compaction"])]
 Location = Annotated[str, Printable(min_length=1, max_length=LONGEST, examples=["/data/trips", "s3://lake/trips"])]
 Cursor = Annotated[str, Printable(max_length=500)]
-Priority = Annotated[int, Bounds(ge=-1_000_000, le=1_000_000, description="The higher, the sooner.")]
-Seconds = Annotated[float, Bounds(ge=1, le=30 * 86400, allow_inf_nan=False, examples=[600])]
-PropertyKey = Annotated[str, Bounds(check=property_key)]
+Priority = Annotated[int, Checked(ge=-1_000_000, le=1_000_000, description="The higher, the sooner.")]
+Seconds = Annotated[float, Checked(ge=1, le=30 * 86400, allow_inf_nan=False, examples=[600])]
+PropertyKey = Annotated[str, Checked(check=property_key)]
 PropertyValue = Annotated[str, Printable(max_length=2000)]
-Properties = Annotated[dict[PropertyKey, PropertyValue], Bounds(max_length=100, check=safe_properties)]
-GivenTime = Annotated[datetime, Bounds(tz_constraint="aware")]  # in a request
+Properties = Annotated[dict[PropertyKey, PropertyValue], Checked(max_length=100, check=safe_properties)]
+GivenTime = Annotated[datetime, Checked(tz_constraint="aware")]  # in a request
 Moment = Annotated[datetime, Milliseconds()]  # in an answer
 
 
@@ -163,15 +161,6 @@ class Paging:
     cursor: Cursor | None = field(default=None, metadata=about("`next` of the page before."))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnedQuery(Paging):
-    """The filters that tables and operations have in common."""
-
-    location: LongName | None = None
-    owner: Name | None = None
-    queue: Name | None = None
-
-
 def answer(shape: Callable[..., T], *sources: object, **more: object) -> T:
     """An answer filled by the names of its fields: from the keyword, else from the last object that has one."""
     return shape(**{name: more[name] if name in more else attribute(name, sources) for name in names_of(shape)})
@@ -192,3 +181,11 @@ def attribute(name: str, sources: Sequence[object]) -> object:
 def values_of(request: Any) -> dict[str, Any]:
     """The fields of a request by their names."""
     return {one.name: getattr(request, one.name) for one in fields(request)}
+
+
+def given_values(request: Any) -> dict[str, Any]:
+    """Without those that have their default: a service that does not know a newer field takes the rest."""
+    made = {
+        one.name: one.default if one.default_factory is MISSING else one.default_factory() for one in fields(request)
+    }
+    return {name: value for name, value in values_of(request).items() if value != made[name]}

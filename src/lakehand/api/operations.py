@@ -1,20 +1,93 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers about operations."""
+"""Requests and answers about operations."""
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Annotated, Any, TypeVar
 
-from lakehand.api.events import EventAnswer
-from lakehand.api.fields import Answer, Document, Moment, about, answer
+from lakehand.api.events import EventAnswer, event_answer
+from lakehand.api.fields import (
+    ID,
+    STRICT,
+    ActionName,
+    Answer,
+    Checked,
+    Document,
+    Location,
+    LongName,
+    Moment,
+    Name,
+    Paging,
+    about,
+    answer,
+    property_key,
+)
 from lakehand.api.tables import TableName, table_name
-from lakehand.domain.operations import Status
-from lakehand.domain.processes import Remedy
+from lakehand.domain.events import StoredEvent
+from lakehand.domain.operations import FINAL, Attempt, Operation, Status
+from lakehand.domain.processes import Failure, Remedy
+from lakehand.domain.row_checks import RowMode
+from lakehand.domain.tables import Table
+from lakehand.domain.texts import LARGEST_ID
 
-if TYPE_CHECKING:
-    from lakehand.domain.operations import Operation
-    from lakehand.domain.tables import Table
+LONGEST_VALUE = 200
+EXAMPLES = [
+    {"table": 1, "action": "compaction", "instant": "20261115191013982"},
+    {"location": "/data/trips", "action": "clustering"},
+    {"location": "/data/orders", "action": "vacuum", "dry_run": True},
+]
+_TEXT = re.compile(r"[A-Za-z0-9_.:,+-]+( [A-Za-z0-9_.:,+-]+)*")
 
-FINAL = frozenset(status for status in Status if status.is_final)
+
+def harmless(options: Mapping[str, str]) -> Mapping[str, str]:
+    """Options of any format: nothing that loads code or is a secret. Each format takes those that it knows."""
+    for key, value in options.items():
+        property_key(key)
+        if len(value) > LONGEST_VALUE or not _TEXT.fullmatch(value):
+            raise ValueError(f"the value of {key} may hold letters, digits, spaces and ._:,+- only, at most 200")
+    return options
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationRequest:
+    """Work to do now. With an instant: run that plan. Without one: plan and run."""
+
+    __pydantic_config__ = STRICT | {"json_schema_extra": {"examples": EXAMPLES}}
+
+    table: int | None = field(default=None, metadata=about("The table's id; or give its location.", **ID))
+    location: Location | None = None
+    action: ActionName = field(metadata=about(examples=["compaction"]))
+    instant: Name | None = field(default=None, metadata=about("The plan's own time in the table: 14 or 17 digits."))
+    options: Annotated[dict[str, str], Checked(check=harmless, max_length=50)] = field(
+        default_factory=dict, metadata=about("Format options from a list of allowed ones.", default={})
+    )
+    dry_run: bool = field(default=False, metadata=about("Only list what would be deleted, if the action supports it."))
+    confirm: bool = field(
+        default=False,
+        metadata=about("Run it even if the job finds it implausible. Recorded with the caller's name."),
+    )
+    verify_rows: RowMode = field(
+        default=RowMode.OFF,
+        metadata=about("Compare rows before and after. It can only raise what the table has."),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationQuery(Paging):
+    location: LongName | None = None
+    owner: Name | None = None
+    queue: Name | None = None
+    table: int | None = field(default=None, metadata=about(**ID))
+    action: Name | None = None
+    status: Name | None = field(default=None, metadata=about("One, or several separated by commas."))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogQuery:
+    attempt: int | None = field(default=None, metadata=about("Default: the last one.", ge=1, le=2**31 - 1))
+    offset: int = field(default=0, metadata=about("Bytes to skip.", ge=0, le=LARGEST_ID))
+    limit: int = field(default=65536, metadata=about(ge=1, le=1_048_576))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +116,7 @@ class OperationAnswer(Answer):
 
     @property
     def is_final(self) -> bool:
-        return self.status in FINAL  # in a client, the word of a newer service is text
+        return self.status in FINAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +149,45 @@ class OperationDetailAnswer(OperationAnswer):
     events: list[EventAnswer]
 
 
-def operation_answer(operation: "Operation", table: "Table") -> OperationAnswer:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogsAnswer(Answer):
+    operation: int
+    attempt: int
+    engine: str
+    offset: int
+    next_offset: int = field(metadata=about("Pass it as `offset` to read on."))
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClearedAnswer(Answer):
+    removed: list[int] = field(metadata=about("The operations that were removed."))
+
+
+A = TypeVar("A", bound=OperationAnswer)
+
+
+def operation_answer(operation: Operation, table: Table) -> OperationAnswer:
+    return filled(OperationAnswer, operation, table)
+
+
+def detail_answer(
+    operation: Operation, table: Table, attempts: Sequence[Attempt], events: Sequence[StoredEvent]
+) -> OperationDetailAnswer:
+    return filled(
+        OperationDetailAnswer, operation, table, failure=failure_answer(operation.failure),
+        attempt_list=[answer(AttemptAnswer, one, failure=failure_answer(one.failure)) for one in attempts],
+        events=[event_answer(one) for one in events],
+    )  # fmt: skip
+
+
+def filled(shape: type[A], operation: Operation, table: Table, **more: Any) -> A:
     next_try = operation.not_before if operation.status is Status.PENDING else None
     return answer(
-        OperationAnswer, operation.process, operation, table=table_name(table), attempts=operation.run_times,
-        next_try=next_try, progress=dict(operation.progress),
+        shape, operation.process, operation, table=table_name(table), attempts=operation.run_times, next_try=next_try,
+        **more,
     )  # fmt: skip
+
+
+def failure_answer(failure: Failure | None) -> FailureAnswer | None:
+    return None if failure is None else answer(FailureAnswer, failure)

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 from lakehand.api.fields import (
+    STRICT,
     ActionName,
     Answer,
-    Bounds,
+    Checked,
     Document,
     GivenName,
     GivenTime,
@@ -15,13 +16,12 @@ from lakehand.api.fields import (
     LongName,
     Moment,
     Name,
-    OwnedQuery,
+    Paging,
     Priority,
     Properties,
     Seconds,
     about,
     answer,
-    strict,
 )
 from lakehand.domain.fleet import TableState
 from lakehand.domain.operations import Status
@@ -32,14 +32,18 @@ if TYPE_CHECKING:
     from lakehand.domain.tables import Table
 
 EXAMPLES = [["compaction", "clean"]]
-ActionNames = Annotated[list[ActionName], Bounds(max_length=32, examples=EXAMPLES)]
+ActionNames = Annotated[list[ActionName], Checked(max_length=32, examples=EXAMPLES)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTable:
     """A table to register."""
 
-    __pydantic_config__ = strict({"location": "/data/trips", "table_name": "trips", "action_types": EXAMPLES[0]})
+    __pydantic_config__ = STRICT | {
+        "json_schema_extra": {
+            "examples": [{"location": "/data/trips", "table_name": "trips", "action_types": EXAMPLES[0]}]
+        }
+    }
 
     location: Location = field(metadata=about("Its base path or URI, under one of the configured warehouses."))
     format: Name = field(default="", metadata=about("Empty: recognised by what is at the location.", examples=["hudi"]))
@@ -48,7 +52,7 @@ class NewTable:
     owner: GivenName = "default"
     queue: GivenName = "default"
     priority: Priority = 0
-    action_types: Annotated[list[ActionName], Bounds(min_length=1, max_length=32, examples=EXAMPLES)] | None = field(
+    action_types: Annotated[list[ActionName], Checked(min_length=1, max_length=32, examples=EXAMPLES)] | None = field(
         default=None,
         metadata=about("What Lakehand does for it. Default: compaction for hudi, else all that are not optional."),
     )
@@ -61,7 +65,7 @@ class NewTable:
     catalog: Name = ""
     properties: Properties = field(
         default_factory=dict,
-        metadata=about("Options of this table, for instance thresholds.") | {"json_schema_extra": {"default": {}}},
+        metadata=about("Options of this table, for instance thresholds.", default={}),
     )
 
 
@@ -69,7 +73,9 @@ class NewTable:
 class ChangedTable:
     """Changes to a table; what is left out stays."""
 
-    __pydantic_config__ = strict({"priority": 5}, {"action_types": ["+clustering"]})
+    __pydantic_config__ = STRICT | {
+        "json_schema_extra": {"examples": [{"priority": 5}, {"action_types": ["+clustering"]}]}
+    }
 
     owner: GivenName | None = None
     queue: GivenName | None = None
@@ -84,7 +90,10 @@ class ChangedTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableQuery(OwnedQuery):
+class TableQuery(Paging):
+    location: LongName | None = None
+    owner: Name | None = None
+    queue: Name | None = None
     paused: bool | None = None
     removed: bool = False
     db_name: Name | None = None

@@ -124,7 +124,10 @@ class Service:
             store=store, plugins=plugins, tables=self.tables, catalogs=settings.served_catalogs(),
             heartbeat_timeout=settings.heartbeat_timeout,
         )  # fmt: skip
-        self.operations = OperationService(store=store, plugins=plugins, wake=self.wake_up("dispatcher", "monitor"))
+        self.operations = OperationService(
+            store=store, plugins=plugins, tables=self.tables, rules=HUDI_NOTIFICATIONS, audit=self.audit,
+            wake=self.wake_up("dispatcher", "monitor"),
+        )  # fmt: skip
         self.fleet = FleetService(store=store)
         self.intake = Intake(
             store=store, warehouses=warehouses, heartbeat_timeout=settings.heartbeat_timeout, rules=HUDI_NOTIFICATIONS,
@@ -139,8 +142,8 @@ class Service:
         self.health = HealthService(store=store)
         self.access = AccessService(store=store, tokens=settings.token_secrets(), verifier=build_verifier(settings))
         self.requests = Requests(
-            audit=self.audit, access=self.access, table_service=self.tables, operation_service=self.operations,
-            catalog_service=self.catalogs, alert_service=self.alerting.service, drain_service=self.drains,
+            access=self.access, catalog_service=self.catalogs,
+            alert_service=self.alerting.service, drain_service=self.drains, audit=self.audit,
         )  # fmt: skip
         self.make_loops()
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes answers from documents: one reader for all types. Fields that a type does not know are only in ``raw``."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import Enum
@@ -44,13 +44,18 @@ def converter(hint: Any) -> Convert:
     if hint is datetime:
         return read_time
     if isinstance(hint, type) and issubclass(hint, Enum):
-        words: Mapping[str, Any] = {str(one.value): one for one in hint}
-        return lambda text: words.get(text, text)  # a newer service may have more words
+        return words_of(hint)
     return reader_of(origin or hint, arguments) if is_dataclass(origin or hint) else unchanged
 
 
 def unchanged(value: Any) -> Any:
     return value
+
+
+def words_of(words: type[Enum]) -> Convert:
+    """A word that only a newer service knows stays text."""
+    known = {one.value: one for one in words}
+    return lambda text: known.get(text, text)
 
 
 def read_time(text: str) -> datetime:

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta, timezone
 from time import monotonic
 from uuid import uuid4
 
-from lakehand.api.fields import PageAnswer
+from lakehand.api.events import EventQuery
+from lakehand.api.fields import PageAnswer, values_of
 from lakehand.client.documents import Parameters, absolute_location
 from lakehand.client.errors import Unavailable
 from lakehand.client.operation_answers import Event
@@ -27,7 +28,7 @@ OUTAGE = 300.0  # seconds
 
 def filters_of(table: TableRef | None, operation: OperationRef | None, kind: str | None) -> Steps[Parameters]:
     number = None if table is None else (yield from table_id(table))
-    return {"table": number, "operation": None if operation is None else id_of(operation), "kind": kind}
+    return values_of(EventQuery(table=number, operation=None if operation is None else id_of(operation), kind=kind))
 
 
 def list_events(

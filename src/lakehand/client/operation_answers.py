@@ -1,23 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations, their attempts, logs and events, and the explanation of a table."""
+"""Operations, their attempts, logs and events by the client's names, and the explanation of a table."""
 
 from dataclasses import dataclass
 
 from lakehand.api.events import EventAnswer
 from lakehand.api.explain import ActionAnswer, ExplanationAnswer
-from lakehand.api.fields import Answer
-from lakehand.api.operations import AttemptAnswer, FailureAnswer, OperationAnswer, OperationDetailAnswer
+from lakehand.api.operations import (
+    AttemptAnswer,
+    ClearedAnswer,
+    FailureAnswer,
+    LogsAnswer,
+    OperationAnswer,
+    OperationDetailAnswer,
+)
 from lakehand.client.documents import GOOD
 from lakehand.client.errors import OperationFailed
 
 # The client's names of what the API's schemas call otherwise.
-ActionExplanation = ActionAnswer
-Attempt = AttemptAnswer
-Event = EventAnswer
-Explanation = ExplanationAnswer
-Failure = FailureAnswer
 Operation = OperationAnswer
 OperationDetail = OperationDetailAnswer
+Attempt = AttemptAnswer
+Failure = FailureAnswer
+Event = EventAnswer
+LogPage = LogsAnswer
+Cleared = ClearedAnswer
+ActionExplanation = ActionAnswer
+Explanation = ExplanationAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,18 +59,3 @@ class OperationResult:
             return self.operation
         one = self.operation
         raise OperationFailed(f"operation {one.id} ({one.action} of {one.table.location}) {self.status}: {self.why}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogPage(Answer):
-    operation: int
-    attempt: int
-    engine: str
-    offset: int
-    next_offset: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cleared(Answer):
-    removed: list[int]  # the operations that were removed

@@ -4,11 +4,11 @@
 import random
 from collections.abc import Iterable, Mapping
 from time import monotonic
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
-from lakehand.api.fields import PageAnswer
+from lakehand.api.fields import PageAnswer, given_values, values_of
+from lakehand.api.operations import LogQuery, OperationQuery, OperationRequest
 from lakehand.client.answers import read
-from lakehand.client.documents import Document, given
 from lakehand.client.errors import StillRunning, Unavailable
 from lakehand.client.operation_answers import (
     Cleared,
@@ -31,6 +31,7 @@ from lakehand.client.steps import (
     send_for_pages,
 )
 from lakehand.client.table_calls import TABLE, TableRef, table_id
+from lakehand.domain.row_checks import RowMode
 
 OPERATIONS = "/api/v1/operations"
 OPERATION = f"{OPERATIONS}/{{id}}"
@@ -52,9 +53,9 @@ def list_operations(
 ) -> ItemSteps[Operation]:
     """Operations that match every given filter, newest first; ``limit``: at most this many."""
     statuses = status if isinstance(status, str) or status is None else ",".join(status) or None
-    filters = {"location": location, "owner": owner, "queue": queue, "action": action, "status": statuses}
     number = None if table is None else (yield from table_id(table))
-    yield from send_for_pages(OPERATIONS, PageAnswer[Operation], filters | {"table": number}, limit)
+    query = OperationQuery(table=number, location=location, owner=owner, queue=queue, action=action, status=statuses)
+    yield from send_for_pages(OPERATIONS, PageAnswer[Operation], values_of(query), limit)
 
 
 def id_of(operation: OperationRef) -> int:
@@ -80,9 +81,12 @@ def submit_operation(
 
     ``verify_rows``: compare rows before and after by ``count`` or ``checksum``.
     """
-    body: Document = {"table": (yield from table_id(table)), "action": action, "instant": instant, "options": options}
-    body |= {"dry_run": dry_run or None, "confirm": confirm or None, "verify_rows": verify_rows}
-    outcome = yield from send_for_outcome(post(OPERATIONS, Operation, body, is_repeatable=instant is not None))
+    wanted = OperationRequest(
+        table=(yield from table_id(table)), action=action, instant=instant, options=dict(options or {}),
+        dry_run=dry_run, confirm=confirm, verify_rows=cast(RowMode, verify_rows or RowMode.OFF),
+    )  # fmt: skip
+    request = post(OPERATIONS, Operation, given_values(wanted), is_repeatable=instant is not None)
+    outcome = yield from send_for_outcome(request)
     return read(SubmittedOperation, outcome.document(), is_new=outcome.is_new)
 
 
@@ -112,8 +116,8 @@ def read_log(
     """The log of an attempt (default: the last one) in pieces; ``follow``: until the operation ends."""
     while True:
         has_ended = (yield from get_operation(operation)).is_final
-        parameters = given({"attempt": attempt, "offset": offset})
-        page = yield from send(get(f"{OPERATION}/logs", LogPage, parameters, id=id_of(operation)))
+        query = LogQuery(attempt=attempt, offset=offset)
+        page = yield from send(get(f"{OPERATION}/logs", LogPage, given_values(query), id=id_of(operation)))
         offset = page.next_offset
         if page.text:
             yield Items([page])

@@ -40,17 +40,17 @@ class Status(Word):
         return self in LIVE
 
 
-_ENDS = frozenset({Status.SUCCEEDED, Status.FAILED, Status.CANCELED, Status.DROPPED})
+FINAL = frozenset({Status.SUCCEEDED, Status.FAILED, Status.CANCELED, Status.DROPPED})
 LIVE = frozenset({Status.SUBMITTED, Status.RUNNING, Status.CANCELING, Status.UNKNOWN})
 UNFINISHED = LIVE | {Status.PENDING}
 MOST_UNFINISHED = 100  # operations of one table that requests may leave unfinished; the rest is found in the table
 
 NEXT: Mapping[Status, frozenset[Status]] = {
     Status.PENDING: frozenset({Status.SUBMITTED, Status.FAILED, Status.CANCELED, Status.DROPPED}),
-    Status.SUBMITTED: _ENDS | {Status.RUNNING, Status.CANCELING, Status.UNKNOWN, Status.PENDING},
-    Status.RUNNING: _ENDS | {Status.CANCELING, Status.UNKNOWN, Status.PENDING},
-    Status.CANCELING: _ENDS | {Status.UNKNOWN},
-    Status.UNKNOWN: _ENDS | {Status.RUNNING, Status.CANCELING, Status.PENDING},
+    Status.SUBMITTED: FINAL | {Status.RUNNING, Status.CANCELING, Status.UNKNOWN, Status.PENDING},
+    Status.RUNNING: FINAL | {Status.CANCELING, Status.UNKNOWN, Status.PENDING},
+    Status.CANCELING: FINAL | {Status.UNKNOWN},
+    Status.UNKNOWN: FINAL | {Status.RUNNING, Status.CANCELING, Status.PENDING},
     Status.SUCCEEDED: frozenset(),
     Status.FAILED: frozenset(),
     Status.CANCELED: frozenset(),

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from lakehand.api.fields import Cursor, LongName, Name
+from lakehand.api.fields import Cursor
 from lakehand.domain.texts import LARGEST_ID
 
 Id = Annotated[int, Field(ge=1, le=LARGEST_ID)]
@@ -19,11 +19,3 @@ class Paging(BaseModel):
 
     def filters(self) -> dict[str, Any]:
         return self.model_dump(exclude={"limit", "cursor"})
-
-
-class OwnedQuery(Paging):
-    """The filters that tables and operations have in common."""
-
-    location: LongName | None = None
-    owner: Name | None = None
-    queue: Name | None = None

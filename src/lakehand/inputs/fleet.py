@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What requests about the fleet, its events and its catalogs may contain."""
+"""What requests about the fleet, its instances and its catalogs may contain."""
 
 from datetime import timedelta
 
 from pydantic import BaseModel, ConfigDict, Field
-
-from lakehand.api.fields import Name
-from lakehand.inputs.fields import Id, Paging
 
 LONGEST = 24 * 366  # hours
 
@@ -14,12 +11,6 @@ LONGEST = 24 * 366  # hours
 class FleetQuery(BaseModel):
     hours: int = Field(default=24, ge=1, le=LONGEST, description="The time for which `done` counts.")
     limit: int = Field(default=20, ge=1, le=1000, description="How many that need a person are listed.")
-
-
-class EventQuery(Paging):
-    table: Id | None = None
-    operation: Id | None = None
-    kind: Name | None = None
 
 
 class DrainRequest(BaseModel):

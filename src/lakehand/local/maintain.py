@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
+from lakehand.api.operations import OperationRequest
 from lakehand.app import settings as settings_file
 from lakehand.app import wiring
 from lakehand.app.home import own_paths, owner_only_files, prepare_home
@@ -59,9 +60,8 @@ class OneShotRun:
     def run(self, request: MaintenanceRequest, on_change: OnChange) -> list[Operation]:
         """Run the request to its end; returns the operations in the order in which they were created."""
         for action in request.actions:
-            self.service.operations.submit(
-                self.table, action, None, {}, origin=PERSON, dry_run=request.dry_run, confirm=request.confirm
-            )
+            wanted = OperationRequest(action=action, dry_run=request.dry_run, confirm=request.confirm)
+            self.service.operations.add(self.table, wanted, by=PERSON)
         if not request.actions:
             self.service.tables.evaluate_now(self.table.id)
         is_over = self.are_ended if request.actions else self.is_settled
@@ -113,7 +113,7 @@ class OneShotRun:
         if not waiting:
             raise Unavailable(f"the table was not evaluated in time: {self.reasons()}")
         for operation in waiting:
-            self.service.operations.cancel(operation.id, by=f"a timeout, because it waited: {operation.reason}")
+            self.service.operations.end(operation.id, by=f"a timeout, because it waited: {operation.reason}")
 
     def cannot_start_engine(self, known: Sequence[Operation]) -> bool:
         if not any(o.status is Status.SUBMITTED for o in known):
@@ -125,7 +125,7 @@ class OneShotRun:
         """Cancel what is in flight, and wait until it has stopped."""
         for operation in self.operations():
             if not operation.status.is_final:
-                self.service.operations.cancel(operation.id, by=PERSON)
+                self.service.operations.end(operation.id, by=PERSON)
         deadline = time.monotonic() + CANCEL_TIMEOUT
         while time.monotonic() < deadline and not self.are_ended(self.operations()):
             time.sleep(POLL)

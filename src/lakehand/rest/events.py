@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The route of events: what happened, newest first."""
+"""The route of events."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 
-from lakehand.api.events import EventAnswer, event_answer
-from lakehand.inputs.fleet import EventQuery
+from lakehand.api.events import EventAnswer, EventQuery, event_answer
+from lakehand.api.fields import PageAnswer, values_of
 from lakehand.rest.access import Caller, Context
-from lakehand.rest.fields import PageAnswer
+from lakehand.rest.queries import from_query
 
 router = APIRouter(prefix="/api/v1/events", tags=["events"])
 
 
 @router.get("")
-def list_events(query: Annotated[EventQuery, Query()], context: Context, _caller: Caller) -> PageAnswer[EventAnswer]:
+def list_events(
+    query: Annotated[EventQuery, from_query(EventQuery)], context: Context, _caller: Caller
+) -> PageAnswer[EventAnswer]:
     """Events, newest first. `kind` is a whole kind, or a prefix that ends in a dot, for instance `intake.`."""
-    page = context.events.list(**query.model_dump())
+    page = context.events.list(**values_of(query))
     return PageAnswer(items=[event_answer(event) for event in page.items], next=page.next)

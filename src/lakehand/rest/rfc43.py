@@ -1,32 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """RFC-43's JSON endpoints: submit and remove by table and instant, register by base path. 4xx on bad input."""
 
-from collections.abc import Sequence
-from functools import partial
+import re
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from lakehand.api.fields import Location, Name, Priority, Properties, Seconds
-from lakehand.api.operations import OperationAnswer, operation_answer
+from lakehand.api.operations import OperationAnswer, OperationRequest, operation_answer
 from lakehand.api.tables import NewTable, TableAnswer, table_answer
+from lakehand.core.ports import NotificationRules
+from lakehand.core.services.operations import check_hudi_options
 from lakehand.core.services.tables import TableService
 from lakehand.domain.access import Caller
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid, NotFound
 from lakehand.domain.locations import EXTRA_LOCATIONS
+from lakehand.domain.processes import Json
 from lakehand.domain.tables import Table
-from lakehand.inputs.parameters import read_instant, read_options, read_parallelism, read_resource
 from lakehand.rest.access import Context, Writer
 from lakehand.rest.context import ApiContext
-from lakehand.rest.operations import answer_of
 from lakehand.rest.wire_requests import ACTIONS
 
 router = APIRouter(prefix="/v1/hoodie/service", tags=["RFC-43"])
 Service = Annotated[str, Path(pattern="^(compact|cluster|clean)$", examples=["compact"])]
 MOST_INSTANTS = 1000
 NEW_TABLE: TypeAdapter[NewTable] = TypeAdapter(NewTable)
+MOST_PARALLEL = 1_000_000
+_RESOURCE = re.compile(r"(?:[a-z]{1,16}:)?[0-9]{1,6}[kmgt]?[:,][0-9]{1,6}[kmgt]?", re.IGNORECASE)
 SUBMIT_EXAMPLE: dict[str, Any] = {
     "db_name": "sales", "table_name": "trips", "owner": "default", "queue": "default", "instant": "20261115191013982",
     "resource": "4g:4g", "parallelism": "1000", "execution_engine": "Spark", "extra_params": "",
@@ -81,28 +84,29 @@ class SubmittedAnswer(BaseModel):
 @router.post("/{service}/submit")
 def submit(service: Service, request: SubmitRequest, context: Context, writer: Writer) -> SubmittedAnswer:
     """Submit pending plans for execution. An upsert: repeating it changes nothing."""
-    action, rules = ACTIONS[service], context.intake.rules
-    parameters = {
+    action = ACTIONS[service]
+    more = {
         **read_resource(request.resource),
         **read_parallelism(request.parallelism),
-        "options": dict(read_options(request.extra_params, rules)),
+        "options": read_options(request.extra_params, context.intake.rules),
     }
     name = request.execution_engine
     if name and name.lower() not in context.engines:
         raise Invalid(f"the engine {name[:40]!a} is not known: use one of {', '.join(sorted(context.engines))}")
-    instants = [read_instant(text.strip(), rules) for text in request.instant.split(",")[:MOST_INSTANTS]]
+    texts = request.instant.split(",")[:MOST_INSTANTS]
+    instants = dict.fromkeys(context.operations.read_instant(text.strip()) for text in texts)
     table = submitted_table(request, action, context, writer)
-    submit = partial(context.requests.operations.submit, writer, table, action, parameters=parameters)
-    stored = [submit(instant=instant) for instant in dict.fromkeys(instants)]
-    return SubmittedAnswer(table=table.id, operations=[operation_answer(operation, table) for operation, _ in stored])
+    wanted = [OperationRequest(table=table.id, action=action, instant=instant) for instant in instants]
+    stored = [context.operations.submit(writer, one, more)[0] for one in wanted]
+    return SubmittedAnswer(table=table.id, operations=[operation_answer(one, table) for one in stored])
 
 
 @router.post("/{service}/remove")
 def remove(service: Service, request: RemoveRequest, context: Context, writer: Writer) -> OperationAnswer:
     """Remove an operation whose plan was rolled back or is no longer wanted; if it runs, cancel it."""
     table = known_table(request, context.tables)
-    instant = read_instant(request.instant, context.intake.rules)
-    return answer_of(context, context.requests.operations.remove(writer, table, instant))
+    instant = context.operations.read_instant(request.instant)
+    return operation_answer(*context.operations.remove(writer, table, instant))
 
 
 @router.post(
@@ -149,3 +153,29 @@ def known_table(request: NamedTable, tables: TableService) -> Table:
     if not request.table_name:
         raise Invalid("the request names no table: give table_name with db_name, or base_path")
     return tables.by_name(request.db_name, request.table_name)
+
+
+def read_options(text: str, rules: NotificationRules) -> Mapping[str, str]:
+    """``extra_params``: ``key=value`` pairs separated by semicolons."""
+    parts = (part.partition("=") for part in text.split(";") if part.strip())
+    options = {key.strip(): value.strip() for key, _, value in parts}
+    check_hudi_options(options, rules)
+    return options
+
+
+def read_resource(text: str) -> Mapping[str, Json]:
+    """Memory of driver and executor: ``4g:4g`` as in RFC-43, ``spark:4g,4g`` as Hudi's client sends it."""
+    if not text:
+        return {}
+    if not _RESOURCE.fullmatch(text):
+        raise Invalid(f"{text[:40]!a} is not a resource setting: write 4g:4g (driver:executor) or spark:4g,4g")
+    return {"resource": text}
+
+
+def read_parallelism(value: int | str | None) -> Mapping[str, Json]:
+    if value in (None, ""):
+        return {}
+    text = str(value)
+    if not re.fullmatch(r"[0-9]{1,7}", text) or not 1 <= int(text) <= MOST_PARALLEL:
+        raise Invalid(f"{text[:40]!a} is not a parallelism: a number from 1 to {MOST_PARALLEL}")
+    return {"parallelism": text}

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes of tables: add, list, show, change, pause, remove, explain, evaluate, health over time, and their answers."""
+"""Routes of tables: add, list, show, change, pause, remove, explain, evaluate, health over time."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Response
-from pydantic import BaseModel, Field
 
 from lakehand.api.explain import ExplanationAnswer
 from lakehand.api.fields import PageAnswer, answer
+from lakehand.api.operations import ClearedAnswer
 from lakehand.api.tables import (
     ChangedTable,
     FindQuery,
@@ -29,10 +29,6 @@ from lakehand.rest.fields import PathId
 from lakehand.rest.queries import from_query
 
 router = APIRouter(prefix="/api/v1/tables", tags=["tables"])
-
-
-class ClearedAnswer(BaseModel):
-    removed: list[int] = Field(description="The operations that were removed.")
 
 
 @router.post("", status_code=201, responses={200: {"model": TableAnswer, "description": "Registered already."}})
@@ -124,4 +120,4 @@ def evaluate_by_its_old_name(id: PathId, _caller: Caller) -> Response:
 @router.post("/{id}/clear")
 def clear_table(id: PathId, context: Context, caller: Caller) -> ClearedAnswer:
     """Remove every unfinished operation of the table; running ones are canceled."""
-    return ClearedAnswer(removed=list(context.requests.tables.clear(caller, TableId(id))))
+    return ClearedAnswer(removed=list(context.operations.clear(caller, TableId(id))))

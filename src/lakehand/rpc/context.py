@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import ParamSpec, Protocol, TypeVar
 
 from lakehand.api.tables import SettingAnswer
-from lakehand.core.intake.notifications import NotificationRules
 from lakehand.core.ports import PluginReport, Store
 from lakehand.core.services.access import AccessService
 from lakehand.core.services.alerts import AlertService
@@ -84,7 +83,6 @@ class RpcContext:
     health: HealthService
     access: AccessService
     requests: Requests
-    rules: NotificationRules  # which options and instants a request may name
     plugins: Callable[[], Sequence[PluginReport]]  # as they are now
     settings_of: Callable[[Table], Sequence[SettingAnswer]]
     readiness: Callable[[], Mapping[str, str]]  # part → "ok", or what is wrong with it

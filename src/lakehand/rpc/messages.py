@@ -10,14 +10,16 @@ from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
 from pydantic import TypeAdapter, ValidationError
 
+from lakehand.api.events import event_answer
 from lakehand.api.fields import attribute
+from lakehand.api.operations import operation_answer
 from lakehand.domain.errors import Invalid
 from lakehand.domain.events import StoredEvent
-from lakehand.domain.operations import Operation, Status
+from lakehand.domain.operations import Operation
 from lakehand.domain.tables import Table
 from lakehand.domain.texts import LARGEST_ID
 from lakehand.inputs.faults import invalid
-from lakehand.rpc.generated import event_pb2, operation_pb2, table_pb2
+from lakehand.rpc.generated import event_pb2, operation_pb2
 
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
@@ -149,17 +151,9 @@ def id_of(request: Any) -> int:
     return int(request.id)
 
 
-def table_name(table: Table) -> table_pb2.TableName:
-    return fill(table_pb2.TableName(), table.spec, table)
-
-
 def event_message(stored: StoredEvent) -> event_pb2.Event:
-    return fill(event_pb2.Event(), stored.event, stored)
+    return fill(event_pb2.Event(), event_answer(stored))
 
 
 def operation_message(operation: Operation, table: Table) -> operation_pb2.Operation:
-    next_try = operation.not_before if operation.status is Status.PENDING else None
-    return fill(
-        operation_pb2.Operation(), operation.process, operation, table=table_name(table),
-        attempts=operation.run_times, next_try=next_try,
-    )  # fmt: skip
+    return fill(operation_pb2.Operation(), operation_answer(operation, table))

@@ -10,9 +10,8 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from lakehand.core.ports import OperationFilter
+from lakehand.api.operations import OperationQuery
 from lakehand.core.services.operations import OperationDetail
-from lakehand.domain.actions import Action
 from lakehand.domain.errors import LakehandError
 from lakehand.domain.operations import REOPENABLE, Operation, OperationId, Status
 from lakehand.domain.processes import Json
@@ -41,11 +40,11 @@ class OperationsQuery(BaseModel):
     queue: str = Field(default="", max_length=250)
     cursor: str | None = Field(default=None, max_length=500)
 
-    def filter(self) -> OperationFilter:
-        statuses = [Status(self.status)] if self.status in {str(status) for status in Status} else []
-        return OperationFilter(
-            table=None if self.table is None else TableId(self.table), statuses=statuses,
-            action=Action(self.action) if self.action else None, owner=self.owner or None, queue=self.queue or None,
+    def query(self) -> OperationQuery:
+        return OperationQuery(
+            table=self.table, status=self.status if self.status in {str(status) for status in Status} else None,
+            action=self.action or None, owner=self.owner or None, queue=self.queue or None, limit=PAGE,
+            cursor=self.cursor,
         )  # fmt: skip
 
     def at(self, cursor: str | None) -> str:
@@ -56,7 +55,7 @@ class OperationsQuery(BaseModel):
 @router.get("/operations")
 def list_operations(view: Somebody, query: Annotated[OperationsQuery, Query()]) -> Response:
     context = view.context
-    page = context.operations.list(query.filter(), limit=PAGE, cursor=query.cursor)
+    page = context.operations.list(query.query())
     return view.page("operations.html", section="/operations", watch="" if query.cursor else "fleet",
         wanted=query, page=page,
         table=context.tables.get(TableId(query.table)) if query.table else None,
@@ -77,14 +76,14 @@ def show_operation(id: PathId, view: Somebody) -> Response:
 
 @router.post("/operations/{id}/cancel")
 def cancel(id: PathId, view: Somebody) -> Response:
-    view.context.requests.operations.cancel(view.caller, OperationId(id))
+    view.context.operations.cancel(view.caller, OperationId(id))
     return view.go_to(f"/operations/{id}")
 
 
 @router.post("/operations/{id}/retry")
 def retry(id: PathId, view: Somebody) -> Response:
     try:
-        view.context.requests.operations.retry(view.caller, OperationId(id))
+        view.context.operations.retry(view.caller, OperationId(id))
     except LakehandError as error:
         if status_of(error) != 409:
             raise

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from lakehand.api.operations import OperationRequest
 from lakehand.api.tables import ChangedTable
 from lakehand.core.ports import TableFilter
 from lakehand.domain.actions import Action
@@ -119,7 +120,7 @@ def prepare_run(id: PathId, action: str, view: Somebody) -> Response:
     """For an action that deletes: see first what it would delete."""
     context = view.context
     table = context.tables.get(TableId(id))
-    context.operations.check_possible(table, Action(action), dry_run=False, confirm=False)
+    context.operations.check_possible(table, OperationRequest(action=action))
     earlier = (o for o in context.operations.of_table(table.id, recent=RECENT) if is_dry_run(o.process, action))
     return view.page("run.html", section="/tables", watch=f"table:{table.id}",
         table=table, action=action, dry_run=next(earlier, None),
@@ -155,12 +156,11 @@ def do(view: PageRequest, id: int, change: Callable[[TableId], str]) -> Response
 @router.post("/tables/{id}/run")
 def run_action(id: PathId, form: Form, view: Somebody) -> Response:
     def run(number: TableId) -> str:
-        table = view.context.tables.get(number)
-        operation, _ = view.context.requests.operations.submit(
-            view.caller, table, Action(form.text("action")), dry_run=form.flag("dry_run"), confirm=form.flag("confirm"),
+        wanted = OperationRequest(
+            table=number, action=form.text("action"), dry_run=form.flag("dry_run"), confirm=form.flag("confirm"),
             verify_rows=RowMode.CHECKSUM if form.flag("verify_rows") else RowMode.OFF,
         )  # fmt: skip
-        return f"/operations/{operation.id}"
+        return f"/operations/{view.context.operations.submit(view.caller, wanted)[0].id}"
 
     return do(view, id, run)
 

@@ -6,20 +6,18 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Protocol
 
 from lakehand.core.cpu_share import CpuShare
 from lakehand.core.overlaps import OverlapGuard
-from lakehand.core.ports import Store
+from lakehand.core.ports import NotificationRules, Store
 from lakehand.core.rate_limits import EventThrottle, RateLimiter
-from lakehand.domain.actions import Action
 from lakehand.domain.cached_property import cached_property
 from lakehand.domain.errors import Invalid, LocationTaken, Moved
 from lakehand.domain.events import Event
 from lakehand.domain.locations import Warehouses, normalise
 from lakehand.domain.notifications import InboxRow, Notification, RefusedNotification
 from lakehand.domain.processes import Instant, Json, TableProcess
-from lakehand.domain.tables import Format, Table, TableId, TableSpec
+from lakehand.domain.tables import Table, TableId, TableSpec
 
 MOST = 20_000
 MOST_INSTANTS = 1000
@@ -61,26 +59,6 @@ class IntakeCache:
 
     def is_old(self, since: float) -> bool:
         return time.monotonic() - since >= self.keep.total_seconds()
-
-
-class NotificationRules(Protocol):
-    """What the writers of a format may send."""
-
-    @property
-    def format(self) -> Format: ...
-    @property
-    def first_actions(self) -> frozenset[Action]:
-        """A request for one of these registers an unknown table, for these alone."""
-
-    @property
-    def options(self) -> frozenset[str]:
-        """The extra parameters that are passed on."""
-
-    def plausible_instants(self, instants: Sequence[str], now: datetime) -> Sequence[Instant]:
-        """Those that are well-formed and not in the future, each once."""
-
-    def is_value(self, text: str) -> bool:
-        """True if a parameter may have this value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The world around core: clock, metrics, ids, tokens of other issuers, and plugins as people see them."""
+"""The world around core: clock, metrics, ids, rules of writers, tokens of other issuers, plugins as people see them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,10 +7,12 @@ from datetime import datetime, timedelta
 from typing import Generic, Protocol, TypeVar
 
 from lakehand.domain.access import Caller
+from lakehand.domain.actions import Action
 from lakehand.domain.operations import (
     Handle,
     Operation,
 )
+from lakehand.domain.processes import Instant
 from lakehand.domain.tables import Format
 
 T = TypeVar("T")
@@ -112,6 +114,26 @@ class Metrics(Protocol):
 
     def disk(self, free: float) -> None:
         """The free share of the disk with our home, from 0 to 1."""
+
+
+class NotificationRules(Protocol):
+    """What the writers of a format may send."""
+
+    @property
+    def format(self) -> Format: ...
+    @property
+    def first_actions(self) -> frozenset[Action]:
+        """A request for one of these registers an unknown table, for these alone."""
+
+    @property
+    def options(self) -> frozenset[str]:
+        """The extra parameters that are passed on."""
+
+    def plausible_instants(self, instants: Sequence[str], now: datetime) -> Sequence[Instant]:
+        """Those that are well-formed and not in the future, each once."""
+
+    def is_value(self, text: str) -> bool:
+        """True if a parameter may have this value."""
 
 
 class IdSource(Protocol):

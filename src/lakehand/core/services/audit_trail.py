@@ -107,6 +107,7 @@ def request_of(
     caller: Caller, action: str, table: Table, *, detail: Mapping[str, Json] | None = None,
     before: Mapping[str, Json] | None = None, operation: OperationId | None = None,
 ) -> AuditRequest:  # fmt: skip
+    """What a caller asks of a table, or of one of its operations."""
     return AuditRequest(
         caller=caller, action=action, subject=table.name, table=table.id, operation=operation, detail=detail or {},
         before=before or {},

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests about operations: list, show, submit, cancel, retry, remove, read logs."""
+"""What people and programs ask of operations: each change is allowed or refused, carried out and recorded."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 
+from lakehand.api.operations import LogQuery, LogsAnswer, OperationQuery, OperationRequest
 from lakehand.core.plugins.registry import Plugins
-from lakehand.core.ports import OperationFilter, Page, Store
+from lakehand.core.ports import NotificationRules, OperationFilter, Page, Store
+from lakehand.core.services.audit_trail import AuditTrail, need_table, operation_state, request_of
+from lakehand.core.services.tables import TableService, end_all_waiting
+from lakehand.domain.access import Caller
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, Invalid, NotFound
 from lakehand.domain.events import Event, StoredEvent
@@ -17,6 +21,7 @@ from lakehand.domain.operations import (
     NewOperation,
     Operation,
     OperationId,
+    Status,
     service_instant,
 )
 from lakehand.domain.processes import Instant, Json, TableProcess
@@ -24,7 +29,6 @@ from lakehand.domain.row_checks import PARAMETER, STRENGTHS, RowMode, mode_of
 from lakehand.domain.tables import Table, TableId
 from lakehand.spi.pauses import DRY_RUN
 
-BATCH = 2000  # operations that are ended in one transaction
 CONFIRM = "confirm"
 MODE = "mode"
 LOG_READ, MOST_LOG_READS = 1024 * 1024, 16  # bytes of a log that are read at once, and how often
@@ -44,12 +48,18 @@ class OperationDetail:
 class OperationService:
     store: Store
     plugins: Plugins
+    tables: TableService
+    rules: NotificationRules
+    audit: AuditTrail
     wake: Callable[[], None]
 
-    def list(self, wanted: OperationFilter, *, limit: int, cursor: str | None) -> Page[tuple[Operation, Table]]:
-        if wanted.location:
-            wanted = replace(wanted, location=normalise(wanted.location))
-        page = self.store.operations.list(wanted, limit=limit, cursor=cursor)
+    def list(self, query: OperationQuery) -> Page[tuple[Operation, Table]]:
+        wanted = OperationFilter(
+            table=None if query.table is None else TableId(query.table), owner=query.owner, queue=query.queue,
+            location=normalise(query.location) if query.location else None,
+            action=Action(query.action) if query.action else None, statuses=read_statuses(query.status or ""),
+        )  # fmt: skip
+        page = self.store.operations.list(wanted, limit=query.limit, cursor=query.cursor)
         tables = self.store.tables.by_ids({o.table for o in page.items})
         return Page(items=[(o, tables[o.table]) for o in page.items], next=page.next)
 
@@ -63,53 +73,74 @@ class OperationService:
         )
 
     def submit(
-        self,
-        table: Table,
-        action: Action,
-        instant: Instant | None,
-        parameters: Mapping[str, Json],
-        *,
-        origin: str,
-        dry_run: bool = False,
-        confirm: bool = False,
-        verify_rows: RowMode = RowMode.OFF,
-    ) -> tuple[Operation, bool]:
-        """Store an operation that someone asked for; the same (table, instant) again is the same operation.
+        self, caller: Caller, wanted: OperationRequest, more: Mapping[str, Json] | None = None
+    ) -> tuple[Operation, Table, bool]:
+        """Store an operation; the same (table, instant) again is the same operation. True when it is new.
 
-        ``confirm``: a person allows what the job would refuse to do by itself. ``verify_rows`` can only raise what the
-        table itself has.
+        ``more``: further parameters for the job, which the caller of this method has checked.
         """
-        self.check_possible(table, action, dry_run=dry_run, confirm=confirm)
+        table = self.named_table(wanted)
+        if wanted.instant:
+            self.read_instant(wanted.instant)
+        check_options(wanted.options, self.rules)
+        action = Action(wanted.action)
+        detail: dict[str, Json] = {"action": str(action), "dry_run": wanted.dry_run, "confirm": wanted.confirm}
+        detail |= {"instant": wanted.instant} if wanted.instant else {}
+        detail |= {PARAMETER: str(wanted.verify_rows)} if wanted.verify_rows is not RowMode.OFF else {}
+        request = request_of(caller, "operation.submit", table, detail=detail)
+        with self.audit.record(request, lambda: need_table(caller, table)) as outcome:
+            operation, is_new = self.add(table, wanted, more, by=caller.name)
+            outcome.after = {**operation_state(operation), "new": is_new}
+        return operation, table, is_new
+
+    def named_table(self, wanted: OperationRequest) -> Table:
+        if wanted.table is not None:
+            return self.tables.get(TableId(wanted.table))
+        if wanted.location is not None:
+            return self.tables.find(wanted.location)
+        raise Invalid("the request names no table: give its id (table) or its location")
+
+    def read_instant(self, text: str) -> Instant:
+        found = self.rules.plausible_instants([text], self.store.clock.estimate())
+        if not found:
+            raise Invalid(f"{text[:40]!a} is not an instant: give a time of 14 or 17 digits that is not in the future")
+        return found[0]
+
+    def add(
+        self, table: Table, wanted: OperationRequest, more: Mapping[str, Json] | None = None, *, by: str
+    ) -> tuple[Operation, bool]:
+        """As ``submit``, for the service itself: without a caller that must be allowed, and not in the audit trail."""
+        action, instant = Action(wanted.action), Instant(wanted.instant) if wanted.instant else None
+        self.check_possible(table, wanted)
         self.check_not_too_many(table, instant)
         now = self.store.clock.now()
-        wanted = flags(instant, dry_run=dry_run, confirm=confirm, verify_rows=verify_rows)
+        options: dict[str, Json] = {"options": dict(wanted.options)} if wanted.options else {}
         process = TableProcess(
-            action=action, instant=instant, reason=f"asked for by {origin}",
-            parameters={**without_reserved(parameters), **wanted},
+            action=action, instant=instant, reason=f"asked for by {by}",
+            parameters={**without_reserved(more or {}), **options, **flags(wanted)},
         )  # fmt: skip
         new = NewOperation(
-            table=table.id, instant=instant or service_instant(action, now), process=process, origin=origin,
+            table=table.id, instant=instant or service_instant(action, now), process=process, origin=by,
             priority=table.spec.priority, queue=table.spec.queue, owner=table.spec.owner, due_at=now,
         )  # fmt: skip
-        operation, is_new = self.store.operations.add(
-            new, now=now, event=request_event(table, action, origin, dry_run=dry_run, confirm=confirm)
-        )
+        operation, is_new = self.store.operations.add(new, now=now, event=request_event(table, wanted, by))
         if not is_new:
             check_same_flags(operation, process)
         self.wake()
         return operation, is_new
 
-    def check_possible(self, table: Table, action: Action, *, dry_run: bool, confirm: bool) -> None:
+    def check_possible(self, table: Table, wanted: OperationRequest) -> None:
+        action = Action(wanted.action)
         factory = self.plugins.factory(table.format, action)
         if action not in table.spec.action_types:
             raise Conflict(
                 f"{table.name} is not registered for {action}: lakehand tables change {table.id} --actions +{action}"
             )
         listed = sorted(factory.dry_run_actions())
-        if dry_run and action not in listed:
+        if wanted.dry_run and action not in listed:
             can = f"; {table.format} tables have one for {', '.join(listed)}" if listed else ""
             raise Invalid(f"{action} has no dry run: it deletes nothing, or cannot tell beforehand{can}")
-        if dry_run and confirm:
+        if wanted.dry_run and wanted.confirm:
             raise Invalid("a dry run deletes nothing, so that there is nothing to confirm: give one of the two")
 
     def check_not_too_many(self, table: Table, instant: Instant | None) -> None:
@@ -123,8 +154,35 @@ class OperationService:
             "are found by evaluating it"
         )
 
-    def cancel(self, id: OperationId, *, by: str, delete: bool = False) -> Operation:
+    def cancel(self, caller: Caller, id: OperationId, *, delete: bool = False) -> tuple[Operation, Table]:
         """Ask for the end of an operation; ``delete`` also removes it from the service's care for good."""
+        verb = "operation.remove" if delete else "operation.cancel"
+        return self.change(caller, verb, id, lambda: self.end(id, by=caller.name, delete=delete))
+
+    def remove(self, caller: Caller, table: Table, instant: Instant) -> tuple[Operation, Table]:
+        """RFC-43's remove: the plan was rolled back by its writer, or is no longer wanted."""
+        found = self.store.operations.find(table.id, instant)
+        if found is None:
+            raise NotFound(f"{table.name} has no operation at {instant}")
+        return self.cancel(caller, found.id, delete=True)
+
+    def retry(self, caller: Caller, id: OperationId) -> tuple[Operation, Table]:
+        return self.change(caller, "operation.retry", id, lambda: self.reopen(id, by=caller.name))
+
+    def change(
+        self, caller: Caller, verb: str, id: OperationId, do: Callable[[], Operation]
+    ) -> tuple[Operation, Table]:
+        """Do it if the caller may, and record it in the audit trail."""
+        known = self.store.operations.get(id)
+        table = self.store.tables.get(known.table)
+        request = request_of(caller, verb, table, operation=id, before=operation_state(known))
+        with self.audit.record(request, lambda: need_table(caller, table)) as outcome:
+            operation = do()
+            outcome.after = operation_state(operation)
+        return operation, table
+
+    def end(self, id: OperationId, *, by: str, delete: bool = False) -> Operation:
+        """As ``cancel``, for the service itself: without a caller that must be allowed, and not in the audit trail."""
         known = self.store.operations.get(id)
         word = "removed" if delete else "canceled"
         asked = Event(
@@ -134,26 +192,8 @@ class OperationService:
         self.wake()
         return operation
 
-    def remove(self, table: Table, instant: Instant, *, by: str) -> Operation:
-        """RFC-43's remove: the plan was rolled back by its writer, or is no longer wanted."""
-        found = self.store.operations.find(table.id, instant)
-        if found is None:
-            raise NotFound(f"{table.name} has no operation at {instant}")
-        return self.cancel(found.id, by=by, delete=True)
-
-    def clear(self, table: Table, *, by: str) -> Sequence[OperationId]:
-        """Remove every unfinished operation of a table: those that wait in batches, then the few that are held."""
-        removed = end_all_waiting(self.store, table.id, reason=f"removed by {by}")
-        if removed:
-            message = f"{len(removed)} waiting operations of {table.name} were removed by {by}"
-            self.store.events.add(
-                [Event(kind="operation.cleared", message=message, table=table.id, detail={"by": by})],
-                now=self.store.clock.now(),
-            )
-        held = [o for o in self.store.operations.of_table(table.id, recent=0) if o.status in UNFINISHED]
-        return [*removed, *(self.cancel(o.id, by=by, delete=True).id for o in held)]
-
-    def retry(self, id: OperationId, *, by: str) -> Operation:
+    def reopen(self, id: OperationId, *, by: str) -> Operation:
+        """As ``retry``, for the service itself."""
         now = self.store.clock.now()
         known = self.store.operations.get(id)
         reason = f"retried by {by}"
@@ -162,21 +202,39 @@ class OperationService:
         self.wake()
         return operation
 
-    def logs(self, id: OperationId, *, attempt: int | None, offset: int, limit: int) -> tuple[Attempt, str]:
+    def clear(self, caller: Caller, id: TableId) -> Sequence[OperationId]:
+        """Remove every unfinished operation of a table: those that wait in batches, then the few that are held."""
+        table, by = self.tables.get(id), caller.name
+        with self.audit.record(request_of(caller, "table.clear", table), lambda: need_table(caller, table)) as outcome:
+            removed = end_all_waiting(self.store, id, reason=f"removed by {by}")
+            if removed:
+                message = f"{len(removed)} waiting operations of {table.name} were removed by {by}"
+                event = Event(kind="operation.cleared", message=message, table=id, detail={"by": by})
+                self.store.events.add([event], now=self.store.clock.now())
+            held = [o for o in self.store.operations.of_table(id, recent=0) if o.status in UNFINISHED]
+            removed += [self.end(o.id, by=by, delete=True).id for o in held]
+            outcome.after = {"removed": len(removed)}
+        return removed
+
+    def logs(self, id: OperationId, query: LogQuery) -> LogsAnswer:
         attempts = self.store.operations.attempts(id)
-        chosen = [a for a in attempts if attempt in (None, a.number)]
+        chosen = [a for a in attempts if query.attempt in (None, a.number)]
         if not chosen:
-            raise NotFound(f"operation {id} has {len(attempts)} attempts, and none has the number {attempt}")
-        engine = self.plugins.engine(chosen[-1].engine)
-        return chosen[-1], engine.logs(chosen[-1].handle, offset=offset, limit=limit)
+            raise NotFound(f"operation {id} has {len(attempts)} attempts, and none has the number {query.attempt}")
+        attempt = chosen[-1]
+        text = self.plugins.engine(attempt.engine).logs(attempt.handle, offset=query.offset, limit=query.limit)
+        return LogsAnswer(
+            operation=id, attempt=attempt.number, engine=attempt.engine, offset=query.offset,
+            next_offset=query.offset + len(text.encode("utf-8", "replace")), text=text,
+        )  # fmt: skip
 
     def log_end(self, id: OperationId, *, most: int) -> str:
         """The end of the last attempt's log, of a log that is not too long to be read for it."""
         end, offset = "", 0
         for _ in range(MOST_LOG_READS):
-            _, text = self.logs(id, attempt=None, offset=offset, limit=LOG_READ)
-            end, offset = (end + text)[-most:], offset + len(text.encode("utf-8", "replace"))
-            if not text:
+            page = self.logs(id, LogQuery(offset=offset, limit=LOG_READ))
+            end, offset = (end + page.text)[-most:], page.next_offset
+            if not page.text:
                 break
         return end
 
@@ -184,12 +242,25 @@ class OperationService:
         return self.store.operations.of_table(table, recent=recent)
 
 
-def end_all_waiting(store: Store, table: TableId, *, reason: str) -> list[OperationId]:
-    """In batches, so that no transaction is long."""
-    ended: list[OperationId] = []
-    while batch := store.operations.end_waiting(table, now=store.clock.now(), reason=reason, limit=BATCH):
-        ended += batch
-    return ended
+def read_statuses(text: str) -> Collection[Status]:
+    words = [word.strip().lower() for word in text.split(",") if word.strip()]
+    unknown = [word for word in words if word not in {str(status) for status in Status}]
+    if unknown:
+        raise Invalid(f"{unknown[0]!a} is not a status: use {', '.join(str(status) for status in Status)}")
+    return [Status(word) for word in words]
+
+
+def check_options(options: Mapping[str, str], rules: NotificationRules) -> None:
+    """Hudi's options pass an allow-list, the same one as on the wire."""
+    check_hudi_options({key: value for key, value in options.items() if key.lower().startswith("hoodie.")}, rules)
+
+
+def check_hudi_options(options: Mapping[str, str], rules: NotificationRules) -> None:
+    for key, value in options.items():
+        if key not in rules.options:
+            raise Invalid(f"{key[:80]!a} is not on the allow-list: {', '.join(sorted(rules.options))}")
+        if not rules.is_value(value):
+            raise Invalid(f"the value of {key} may hold letters, digits and ._:+- only, at most 64")
 
 
 def without_reserved(parameters: Mapping[str, Json]) -> dict[str, Json]:
@@ -197,11 +268,11 @@ def without_reserved(parameters: Mapping[str, Json]) -> dict[str, Json]:
     return {key: value for key, value in parameters.items() if key not in (DRY_RUN, CONFIRM, MODE, PARAMETER)}
 
 
-def flags(instant: Instant | None, *, dry_run: bool, confirm: bool, verify_rows: RowMode) -> dict[str, Json]:
-    set_flags: dict[str, Json] = {} if instant else {MODE: "plan-and-execute"}
-    set_flags |= {DRY_RUN: True} if dry_run else {}
-    set_flags |= {PARAMETER: str(verify_rows)} if verify_rows is not RowMode.OFF else {}
-    return set_flags | ({CONFIRM: True} if confirm else {})
+def flags(wanted: OperationRequest) -> dict[str, Json]:
+    set_flags: dict[str, Json] = {} if wanted.instant else {MODE: "plan-and-execute"}
+    set_flags |= {DRY_RUN: True} if wanted.dry_run else {}
+    set_flags |= {PARAMETER: str(wanted.verify_rows)} if wanted.verify_rows is not RowMode.OFF else {}
+    return set_flags | ({CONFIRM: True} if wanted.confirm else {})
 
 
 def check_same_flags(stored: Operation, wanted: TableProcess) -> None:
@@ -212,8 +283,10 @@ def check_same_flags(stored: Operation, wanted: TableProcess) -> None:
         raise Conflict(f"operation {stored.id} at {stored.instant} is stored already, without {PARAMETER}")
 
 
-def request_event(table: Table, action: Action, by: str, *, dry_run: bool, confirm: bool) -> Event:
-    what = f"a dry run of {action}" if dry_run else str(action)
+def request_event(table: Table, wanted: OperationRequest, by: str) -> Event:
+    what = f"a dry run of {Action(wanted.action)}" if wanted.dry_run else Action(wanted.action)
     message = f"{what} of {table.name} was asked for by {by}"
-    kind, text = ("operation.confirmed", f"{message}, and confirmed") if confirm else ("operation.stored", message)
+    kind, text = (
+        ("operation.confirmed", f"{message}, and confirmed") if wanted.confirm else ("operation.stored", message)
+    )
     return Event(kind=kind, message=text, table=table.id, detail={"by": by})

@@ -2,7 +2,7 @@
 """What callers ask of tables: each change is allowed, recorded in the audit trail, done."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from lakehand.api.fields import values_of
@@ -18,16 +18,17 @@ from lakehand.core.services.audit_trail import (
     same_fields,
     spec_state,
 )
-from lakehand.core.services.operations import end_all_waiting
 from lakehand.domain.access import AuditRequest, Caller, Role
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, Invalid, NotFound
 from lakehand.domain.events import Event
 from lakehand.domain.locations import EXTRA_LOCATIONS, Warehouses, extra_locations
+from lakehand.domain.operations import OperationId
 from lakehand.domain.tables import HEARTBEAT_TIMEOUT, Format, Table, TableChanges, TableId, TableSpec
 from lakehand.domain.texts import read_id
 
 LONGEST_NAME = 250
+BATCH = 2000  # operations that are ended in one transaction
 SERVICE = "lakehand"  # the name in events that no person caused
 
 
@@ -125,7 +126,8 @@ class TableService:
         return found[0]
 
     def list(self, query: TableQuery) -> Page[Table]:
-        wanted = TableFilter(**{one.name: getattr(query, one.name) for one in fields(TableFilter)})
+        paging = {"limit": query.limit, "cursor": query.cursor}
+        wanted = TableFilter(**{name: value for name, value in values_of(query).items() if name not in paging})
         if wanted.location:
             wanted = replace(wanted, location=self.warehouses.spell(wanted.location))
         return self.store.tables.list(wanted, limit=query.limit, cursor=query.cursor)
@@ -232,6 +234,14 @@ class TableService:
     def note(self, table: Table, kind: str, message: str, by: str) -> None:
         event = Event(kind=kind, message=message, table=table.id, detail={"by": by})
         self.store.events.add([event], now=self.store.clock.now())
+
+
+def end_all_waiting(store: Store, table: TableId, *, reason: str) -> list[OperationId]:
+    """In batches, so that no transaction is long."""
+    ended: list[OperationId] = []
+    while batch := store.operations.end_waiting(table, now=store.clock.now(), reason=reason, limit=BATCH):
+        ended += batch
+    return ended
 
 
 def spec_of(new: NewTable, heartbeat_timeout: timedelta) -> TableSpec:

@@ -4,9 +4,10 @@
 from collections.abc import AsyncIterator, Iterable, Iterator
 from datetime import timedelta
 
+from lakehand.api.events import EventQuery
+from lakehand.api.fields import values_of
 from lakehand.domain.errors import Invalid
 from lakehand.domain.events import Event, EventPosition, StoredEvent
-from lakehand.inputs.fleet import EventQuery
 from lakehand.rpc.context import Call
 from lakehand.rpc.feed import BATCH, GAP_WAIT, Stream
 from lakehand.rpc.generated import events_pb2 as pb
@@ -14,7 +15,7 @@ from lakehand.rpc.messages import event_message, read
 
 
 def list_events(call: Call, request: pb.ListEventsRequest) -> pb.ListEventsResponse:
-    page = call.context.store.events.list(**read(EventQuery, request).model_dump())
+    page = call.context.store.events.list(**values_of(read(EventQuery, request)))
     return pb.ListEventsResponse(events=map(event_message, page.items), next_page_token=page.next or "")
 
 

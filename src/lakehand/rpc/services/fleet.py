@@ -3,11 +3,12 @@
 
 from datetime import timedelta
 
+from lakehand.api.tables import table_name
 from lakehand.domain.fleet import FleetProblem
 from lakehand.inputs.fleet import FleetQuery
 from lakehand.rpc.context import Call
 from lakehand.rpc.generated import fleet_pb2 as pb
-from lakehand.rpc.messages import fill, read, table_name
+from lakehand.rpc.messages import fill, read
 
 
 def get_fleet(call: Call, request: pb.GetFleetRequest) -> pb.GetFleetResponse:

@@ -2,19 +2,17 @@
 """Operations: list, show, submit, cancel, retry, remove, logs, watch."""
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from lakehand.core.ports import OperationFilter
+from lakehand.api.operations import LogQuery, OperationQuery, OperationRequest, detail_answer
 from lakehand.domain.actions import Action
 from lakehand.domain.operations import UNFINISHED, Operation, OperationId
-from lakehand.domain.tables import Table, TableId
-from lakehand.inputs.operations import LogQuery, OperationQuery, OperationRequest, named_table, read_statuses
-from lakehand.inputs.parameters import check_options, read_instant
+from lakehand.domain.tables import Table
 from lakehand.rpc.context import Call
 from lakehand.rpc.feed import Stream, without_lease
 from lakehand.rpc.generated import operation_pb2
 from lakehand.rpc.generated import operations_pb2 as pb
-from lakehand.rpc.messages import event_message, fill, given, id_of, operation_message, read
+from lakehand.rpc.messages import fill, given, id_of, operation_message, read
 
 PAGE = 1000
 
@@ -26,7 +24,7 @@ class Watched:
     """Which operations a stream wants, and their newest states that it has not sent yet."""
 
     ids: frozenset[OperationId]
-    wanted: OperationFilter
+    wanted: OperationQuery
     statuses: frozenset[str]
     waiting: dict[OperationId, Pair] = field(default_factory=dict)
     sent: dict[OperationId, Operation] = field(default_factory=dict)
@@ -86,13 +84,11 @@ async def watch_operations(
 def watched_of(call: Call, request: pb.WatchOperationsRequest) -> Watched:
     statuses = frozenset(given(request).get("statuses", []))
     query = read(OperationQuery, request, "id", "statuses")
+    action = Action(query.action) if query.action else None
     table = call.context.tables.find(query.location).id if query.location else query.table
-    wanted = OperationFilter(
-        table=None if table is None else TableId(table), owner=query.owner, queue=query.queue,
-        action=Action(query.action) if query.action else None,
-    )  # fmt: skip
+    query = replace(query, table=table, location=None, action=action)
     ids = frozenset({OperationId(id_of(request))}) if request.id else frozenset[OperationId]()
-    return Watched(ids=ids, wanted=wanted, statuses=statuses)
+    return Watched(ids=ids, wanted=query, statuses=statuses)
 
 
 def present_states(call: Call, watched: Watched) -> Sequence[Pair]:
@@ -102,76 +98,51 @@ def present_states(call: Call, watched: Watched) -> Sequence[Pair]:
         [wanted_id] = watched.ids
         operation = context.store.operations.get(wanted_id)
         return [(operation, context.store.tables.get(operation.table))]
-    wanted = OperationFilter(
-        table=watched.wanted.table, owner=watched.wanted.owner, queue=watched.wanted.queue,
-        action=watched.wanted.action, statuses=UNFINISHED,
-    )  # fmt: skip
+    wanted = replace(watched.wanted, status=",".join(UNFINISHED), limit=PAGE)
     found: list[Pair] = []
-    cursor: str | None = None
     while True:
-        page = context.operations.list(wanted, limit=PAGE, cursor=cursor)
+        page = context.operations.list(wanted)
         found += page.items
-        cursor = page.next
-        if cursor is None:
+        if page.next is None:
             return found[::-1]
+        wanted = replace(wanted, cursor=page.next)
 
 
 def list_operations(call: Call, request: pb.ListOperationsRequest) -> pb.ListOperationsResponse:
     query = read(OperationQuery, request, "statuses", status=",".join(given(request).get("statuses", [])) or None)
-    filters = query.filters() | {"action": Action(query.action) if query.action else None}
-    statuses = read_statuses(filters.pop("status") or "")
-    wanted = OperationFilter(**filters, statuses=statuses)
-    page = call.context.operations.list(wanted, limit=query.limit, cursor=query.cursor)
+    page = call.context.operations.list(query)
     operations = [operation_message(*pair) for pair in page.items]
     return pb.ListOperationsResponse(operations=operations, next_page_token=page.next or "")
 
 
 def submit_operation(call: Call, request: pb.SubmitOperationRequest) -> pb.SubmitOperationResponse:
-    new, rules = read(OperationRequest, request), call.context.rules
-    table = named_table(new, call.context.tables)
-    instant = read_instant(new.instant, rules) if new.instant else None
-    options = {"options": dict(check_options(new.options, rules))} if new.options else {}
-    operation, is_new = call.context.requests.operations.submit(
-        call.caller, table, Action(new.action), instant=instant, parameters=options,
-        dry_run=new.dry_run, confirm=new.confirm, verify_rows=new.verify_rows,
-    )  # fmt: skip
+    operation, table, is_new = call.context.operations.submit(call.caller, read(OperationRequest, request))
     return pb.SubmitOperationResponse(operation=operation_message(operation, table), is_new=is_new)
 
 
 def get_operation(call: Call, request: pb.GetOperationRequest) -> pb.GetOperationResponse:
     found = call.context.operations.show(OperationId(id_of(request)))
-    detail = fill(
-        operation_pb2.OperationDetail(), found.operation.process, found.operation,
-        operation=operation_message(found.operation, found.table), attempts=found.attempts,
-        events=[event_message(event) for event in found.events],
-    )  # fmt: skip
+    answer = detail_answer(found.operation, found.table, found.attempts, found.events)
+    operation = operation_message(found.operation, found.table)
+    detail = fill(operation_pb2.OperationDetail(), answer, operation=operation, attempts=answer.attempt_list)
     return pb.GetOperationResponse(detail=detail)
 
 
 def cancel_operation(call: Call, request: pb.CancelOperationRequest) -> pb.CancelOperationResponse:
-    operation = call.context.requests.operations.cancel(call.caller, OperationId(id_of(request)))
-    return pb.CancelOperationResponse(operation=shown(call, operation))
+    pair = call.context.operations.cancel(call.caller, OperationId(id_of(request)))
+    return pb.CancelOperationResponse(operation=operation_message(*pair))
 
 
 def retry_operation(call: Call, request: pb.RetryOperationRequest) -> pb.RetryOperationResponse:
-    operation = call.context.requests.operations.retry(call.caller, OperationId(id_of(request)))
-    return pb.RetryOperationResponse(operation=shown(call, operation))
+    pair = call.context.operations.retry(call.caller, OperationId(id_of(request)))
+    return pb.RetryOperationResponse(operation=operation_message(*pair))
 
 
 def remove_operation(call: Call, request: pb.RemoveOperationRequest) -> pb.RemoveOperationResponse:
-    operation = call.context.requests.operations.cancel(call.caller, OperationId(id_of(request)), delete=True)
-    return pb.RemoveOperationResponse(operation=shown(call, operation))
-
-
-def shown(call: Call, operation: Operation) -> operation_pb2.Operation:
-    return operation_message(operation, call.context.store.tables.get(operation.table))
+    pair = call.context.operations.cancel(call.caller, OperationId(id_of(request)), delete=True)
+    return pb.RemoveOperationResponse(operation=operation_message(*pair))
 
 
 def read_logs(call: Call, request: pb.ReadLogsRequest) -> pb.ReadLogsResponse:
-    operation, query = OperationId(id_of(request)), read(LogQuery, request, "id")
-    chosen, text = call.context.operations.logs(operation, **query.model_dump())
-    end = query.offset + len(text.encode("utf-8", "replace"))
-    return fill(
-        pb.ReadLogsResponse(), operation=operation, attempt=chosen.number, engine=chosen.engine, offset=query.offset,
-        next_offset=end, text=text,
-    )  # fmt: skip
+    logs = call.context.operations.logs(OperationId(id_of(request)), read(LogQuery, request, "id"))
+    return fill(pb.ReadLogsResponse(), logs)

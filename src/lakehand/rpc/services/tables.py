@@ -66,7 +66,7 @@ def evaluate_table(call: Call, request: pb.EvaluateTableRequest) -> pb.EvaluateT
 
 
 def clear_table(call: Call, request: pb.ClearTableRequest) -> pb.ClearTableResponse:
-    return pb.ClearTableResponse(removed=call.context.requests.tables.clear(call.caller, TableId(id_of(request))))
+    return pb.ClearTableResponse(removed=call.context.operations.clear(call.caller, TableId(id_of(request))))
 
 
 def table_message(table: Table) -> table_pb2.Table:
