@@ -380,7 +380,7 @@ class Asked:
                 self.names["new"] = found["id"]
 
     def rpc(self, channel: grpc.Channel, role: str, name: str, request: dict[str, Any]) -> Any:
-        method = next(one for one in METHODS if one.name == name)
+        method = next(one for one in METHODS.values() if one.name == name)
         call = channel.unary_unary(
             method.path,
             request_serializer=lambda message: message.SerializeToString(),

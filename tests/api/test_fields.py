@@ -5,13 +5,15 @@ import copy
 import pickle
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, timezone
+from typing import Annotated
 
 import pytest
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from lakehand.api.alerts import AlertQuery, SilenceRequest, TestAnswer, TestRequest
-from lakehand.api.fields import Answer, Moment, answer, values_of
+from lakehand.api.fields import Answer, Moment, OneOf, answer, values_of
 from lakehand.client.answers import read
+from lakehand.domain.access import Role
 from lakehand.domain.alerts import Severity
 
 DOCUMENT = {"receiver": "ops", "sent": True, "problem": "", "colour": "blue"}
@@ -37,6 +39,20 @@ def test_a_time_is_sent_in_utc_with_milliseconds() -> None:
 
     assert TypeAdapter(Tick).dump_python(Tick(at=noon))["at"] == "2026-11-15T10:00:00.123Z"
     assert read(Tick, {"at": "2026-11-15T10:00:00.123Z", "severity": "x"}).at == noon.replace(microsecond=123000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signed(Answer):
+    role: Annotated[str, OneOf(Role)]
+
+
+def test_a_word_of_an_enum_may_be_plain_text_and_no_other_word_is_taken() -> None:
+    adapter = TypeAdapter(Signed)
+
+    assert [adapter.dump_json(Signed(role=role)) for role in ("admin", Role.ADMIN)] == [b'{"role":"admin"}'] * 2
+    assert adapter.validate_python({"role": "admin"}) == Signed(role="admin")
+    with pytest.raises(ValidationError, match="'viewer', 'operator' or 'admin'"):
+        adapter.validate_python({"role": "root"})
 
 
 def test_the_raw_document_is_only_the_clients() -> None:

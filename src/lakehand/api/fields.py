@@ -2,14 +2,17 @@
 """What requests and answers of the API are made of. Standard library only: the client imports it.
 
 Pydantic checks requests and writes the OpenAPI document. It finds bounds and descriptions (``about``) in the metadata
-of fields, and calls ``Printable`` and ``Milliseconds`` by the names of their methods. A class is named like its schema.
+of fields, and calls ``Printable``, ``Milliseconds`` and ``OneOf`` by the names of their methods. A class is named like
+its schema, and what it says of itself is in the document.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from enum import Enum
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar
+
+from lakehand.domain.numbers import LARGEST_ID
 
 T = TypeVar("T")
 STRICT = {"extra": "forbid"}  # the __pydantic_config__ of a body: a field that we do not know is refused
@@ -17,12 +20,12 @@ LONGEST_NAME = 250
 
 
 def about(
-    description: str = "", *, ge: float | None = None, le: float | None = None, max_length: int | None = None,
-    allow_inf_nan: bool | None = None, examples: Sequence[object] | None = None,
+    description: str = "", *, gt: float | None = None, ge: float | None = None, le: float | None = None,
+    max_length: int | None = None, allow_inf_nan: bool | None = None, examples: Sequence[object] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The metadata of a field: what it is, and its bounds."""
     given = {
-        "description": description or None, "ge": ge, "le": le, "max_length": max_length,
+        "description": description or None, "gt": gt, "ge": ge, "le": le, "max_length": max_length,
         "allow_inf_nan": allow_inf_nan, "examples": examples,
     }  # fmt: skip
     return {key: value for key, value in given.items() if value is not None}
@@ -50,6 +53,18 @@ class Milliseconds:
         return {**handler(schema), "format": "date-time", "examples": ["2026-11-15T19:10:13.982Z"]}
 
 
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """A word of an enum. Our own code and callers may give it as plain text."""
+
+    words: type[Enum]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> dict[str, Any]:
+        schema = handler(self.words)
+        word = {"type": "function-plain", "function": self.words, "return_schema": schema}
+        return {**schema, "serialization": word}
+
+
 def iso(moment: datetime) -> str:
     return moment.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -63,6 +78,8 @@ def printable(text: str) -> str:
 Name = Annotated[str, Printable(max_length=LONGEST_NAME)]
 Cursor = Annotated[str, Printable(max_length=500)]
 Moment = Annotated[datetime, Milliseconds()]
+Document: TypeAlias = dict[str, Any]
+AN_ID = about(ge=1, le=LARGEST_ID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +108,10 @@ class Paging:
     limit: int = field(default=100, metadata=about("How many at most.", ge=1, le=1000))
     cursor: Cursor | None = field(default=None, metadata=about("`next` of the page before."))
 
+    def filters(self) -> dict[str, Any]:
+        """What a list is to have, by name."""
+        return {name: value for name, value in values_of(self).items() if name not in ("limit", "cursor")}
+
 
 def answer(shape: Callable[..., T], *sources: object, **more: object) -> T:
     """An answer filled by the names of its fields: from the keyword, else from the last object that has one."""
@@ -113,5 +134,13 @@ def plain(value: object) -> object:
 
 
 def values_of(request: Any) -> dict[str, Any]:
-    """The fields of a request by their names."""
-    return {one.name: getattr(request, one.name) for one in fields(request)}
+    """What a request was given, by the names of its fields."""
+    return {one.name: getattr(request, one.name) for one in fields(request) if one.init}
+
+
+def seconds(span: timedelta | None) -> float | None:
+    return None if span is None else span.total_seconds()
+
+
+def span(seconds: float | None) -> timedelta | None:
+    return None if seconds is None else timedelta(seconds=seconds)

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gRPC server of a service, if its port is set. The library is loaded only then: it takes time and memory."""
 
-import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-import lakehand
 from lakehand.app.certificates import Certificates
 from lakehand.app.settings import Settings
 from lakehand.app.wiring import Service
@@ -34,9 +32,8 @@ def listen_for_rpc(settings: Settings, certificates: Certificates | None = None)
 
 
 def rpc_context(service: Service) -> "RpcContext":
-    from lakehand.rpc import RpcContext, VersionInfo
+    from lakehand.rpc import RpcContext
 
-    about = VersionInfo(version=lakehand.__version__, instance=service.identity.id, python=platform.python_version())
     return RpcContext(
         store=service.store,
         tables=service.tables,
@@ -47,12 +44,14 @@ def rpc_context(service: Service) -> "RpcContext":
         fleet=service.fleet,
         alerts=service.alerting.service,
         access=service.access,
+        audit=service.audit,
+        drains=service.drains,
         requests=service.requests,
         rules=service.intake.rules,
         heartbeat_timeout=service.intake.heartbeat_timeout,
         plugins=service.plugin_reports,
         settings_of=partial(effective_settings, service.plugins),
         readiness=service.readiness,
-        about=about,
+        about=service.about,
         metrics=service.metrics.rpc,
     )

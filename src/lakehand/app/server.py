@@ -2,7 +2,6 @@
 """Runs the service in this process: database, loops and the HTTP server, until a signal stops it."""
 
 import logging
-import platform
 import signal
 import socket
 import sys
@@ -24,7 +23,7 @@ from lakehand.app.wiring import Service
 from lakehand.core.services.table_settings import effective_settings
 from lakehand.domain.errors import Invalid, Unavailable
 from lakehand.observe import logs
-from lakehand.rest import ApiContext, Security, ServiceInfo
+from lakehand.rest import ApiContext, Security
 from lakehand.rest.hosts import Hosts
 from lakehand.rest.refusals import Refusals
 from lakehand.web import LiveFeed, NoDiscovery, PageContext, TableDiscovery
@@ -158,6 +157,8 @@ def api_context(service: Service) -> ApiContext:
         intake=service.intake,
         commits=service.commits,
         access=service.access,
+        audit=service.audit,
+        drains=service.drains,
         requests=service.requests,
         events=service.store.events,
         instances=service.store.instances,
@@ -173,7 +174,7 @@ def api_context(service: Service) -> ApiContext:
             max_callback_body=settings.max_callback_body,
             hosts=Hosts.of(settings.host, [name, name.partition(".")[0]], settings.allowed_hosts),
         ),
-        about=ServiceInfo(version=lakehand.__version__, instance=service.identity.id, python=platform.python_version()),
+        about=service.about,
         on_request=metrics.request,
         on_notifications=metrics.notifications,
         refusals=Refusals(metrics.refusal),
@@ -199,6 +200,7 @@ def page_context(service: Service, discovery: Discovery | None) -> PageContext:
         discovery=found,
         warehouses=service.tables.warehouses.prefixes,
         access=service.access,
+        audit=service.audit,
         requests=service.requests,
         feed=LiveFeed(events=store.events, operations=store.operations, tables=store.tables),
         version=lakehand.__version__,

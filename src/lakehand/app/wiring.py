@@ -4,6 +4,7 @@
 import gc
 import logging
 import os
+import platform
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import lakehand
+from lakehand.api.service import VersionAnswer
 from lakehand.app.alerting import Alerting
 from lakehand.app.boundaries import boundaries
 from lakehand.app.home import own_paths, prepare_database_file
@@ -28,7 +30,7 @@ from lakehand.core.loops.cleaning import FleetRecorder, HistoryCleaner
 from lakehand.core.loops.completer import Completer
 from lakehand.core.loops.coordinator import Coordinator
 from lakehand.core.loops.dispatcher import Dispatcher
-from lakehand.core.loops.draining import Drain, DrainService
+from lakehand.core.loops.draining import Drain
 from lakehand.core.loops.engine_supervisor import EngineSupervisor
 from lakehand.core.loops.loop import Loop
 from lakehand.core.loops.monitor import Monitor
@@ -42,7 +44,9 @@ from lakehand.core.plugins.runtimes import Runtimes
 from lakehand.core.ports import PluginReport, Store
 from lakehand.core.rate_limits import RateLimiter
 from lakehand.core.services.access import AccessService
+from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.core.services.catalogs import CatalogService
+from lakehand.core.services.drains import DrainService
 from lakehand.core.services.explain import Explainer
 from lakehand.core.services.fleet import FleetService
 from lakehand.core.services.health import HealthService
@@ -98,12 +102,12 @@ class Service:
             warehouses=warehouses.prefixes,
         )  # fmt: skip
         self.recovery = Recovery(plugins=plugins, runtimes=self.runtimes, since=store.clock.now())
-        self.drain = Drain()
+        self.drain, self.audit = Drain(), AuditTrail(store=store)
         self.drains = DrainService(
-            store=store, drain=self.drain, holder=identity.id, evaluations=self.count_unfinished,
+            store=store, audit=self.audit, drain=self.drain, holder=identity.id, evaluations=self.count_unfinished,
             messages=lambda: self.alerting.sender.unfinished, wake=self.wake_up("alive", *CLAIMING),
         )  # fmt: skip
-        self.alerting = Alerting(settings, store, metrics, identity.id, self.wake_up("alert-sender"))
+        self.alerting = Alerting(settings, store, metrics, identity.id, self.wake_up("alert-sender"), audit=self.audit)
         self.alerting.sender.drain = self.drain
         self.telemetry = build_telemetry(settings.telemetry, store, identity.id)
         self.make_pools()
@@ -115,7 +119,7 @@ class Service:
             first_actions={HUDI_NOTIFICATIONS.format: HUDI_NOTIFICATIONS.first_actions},
         )  # fmt: skip
         self.catalogs = CatalogService(
-            store=store, plugins=plugins, tables=self.tables, catalogs=settings.served_catalogs(),
+            store=store, plugins=plugins, tables=self.tables, audit=self.audit, catalogs=settings.served_catalogs(),
             heartbeat_timeout=settings.heartbeat_timeout,
         )  # fmt: skip
         self.operations = OperationService(store=store, plugins=plugins, wake=self.wake_up("dispatcher", "monitor"))
@@ -131,11 +135,11 @@ class Service:
             sync_catalogs=self.wake_up("catalogs"),
         )  # fmt: skip
         self.health = HealthService(store=store)
-        self.access = AccessService(store=store, tokens=settings.token_secrets(), verifier=build_verifier(settings))
-        self.requests = Requests(
-            access=self.access, table_service=self.tables, operation_service=self.operations,
-            catalog_service=self.catalogs, alert_service=self.alerting.service, drain_service=self.drains,
-        )  # fmt: skip
+        self.access = AccessService(
+            store=store, audit=self.audit, tokens=settings.token_secrets(), verifier=build_verifier(settings)
+        )
+        self.requests = Requests(table_service=self.tables, operation_service=self.operations, audit=self.audit)
+        self.about = VersionAnswer(version=lakehand.__version__, instance=identity.id, python=platform.python_version())
         self.make_loops()
 
     def make_pools(self) -> None:
@@ -169,7 +173,7 @@ class Service:
         )  # fmt: skip
         supervisor = self.supervisor = EngineSupervisor(
             **self.shared, holder=self.identity.id, host=os.uname().nodename, version=lakehand.__version__,
-            pools=self.pools, drains=self.drains,
+            pools=self.pools, state_of_drain=lambda: self.drains.report().state,
         )  # fmt: skip
         cleaner = HistoryCleaner(store=self.store, keep_history=settings.keep_history, keep_audit=settings.keep_audit)
         recorder = FleetRecorder(store=self.store, metrics=self.metrics, keep_history=settings.keep_history)
@@ -244,9 +248,9 @@ class Service:
         if settings.drain_timeout is None and not settings.stop_driver:
             return  # a restart finds all that the engines have
         if not drain.is_on:
-            self.drains.begin(by="SIGTERM")
+            self.drains.begin_now(by="SIGTERM")
         if not self.drains.wait(settings.drain_timeout or timedelta()) and settings.stop_driver:
-            self.drains.begin(by=drain.by, timeout=timedelta())
+            self.drains.begin_now(by=drain.by, timeout=timedelta())
             self.drains.wait(HAND_OVER)
 
     def stop(self) -> None:

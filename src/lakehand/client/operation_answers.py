@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lakehand.api.fields import Answer
+from lakehand.api.tables import TableName
 from lakehand.client.documents import FINAL, GOOD, Document
 from lakehand.client.errors import OperationFailed
-from lakehand.client.table_answers import Table, TableName
+from lakehand.client.table_answers import Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,19 +6,8 @@ from datetime import datetime
 from typing import TypeAlias
 
 from lakehand.api.fields import Answer
+from lakehand.api.tables import TableName
 from lakehand.client.documents import Document
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableName(Answer):
-    """A table as other answers mention it."""
-
-    id: int
-    db_name: str
-    table_name: str
-    location: str
-    format: str
-
 
 TableRef: TypeAlias = int | str | TableName  # its id; a text as tables.get takes it; or a table of an earlier answer
 

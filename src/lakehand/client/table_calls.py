@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from lakehand.api.fields import PageAnswer
+from lakehand.api.tables import TableName
 from lakehand.client.answers import ItemList, read
 from lakehand.client.documents import Document, Parameters, absolute_location, given
 from lakehand.client.errors import NotFound, RequestFailed
@@ -16,7 +17,6 @@ from lakehand.client.table_answers import (
     RemovedTable,
     Setting,
     Table,
-    TableName,
     TableRef,
 )
 from lakehand.domain.numbers import read_id

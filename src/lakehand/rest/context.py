@@ -5,12 +5,15 @@ import hmac
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lakehand.api.service import VersionAnswer
 from lakehand.core.intake.commit_events import CommitIntake
 from lakehand.core.intake.notifications import Intake
 from lakehand.core.ports import Events, Instances, PluginReport
 from lakehand.core.services.access import AccessService
 from lakehand.core.services.alerts import AlertService
+from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.core.services.catalogs import CatalogService
+from lakehand.core.services.drains import DrainService
 from lakehand.core.services.explain import Explainer
 from lakehand.core.services.fleet import FleetService
 from lakehand.core.services.health import HealthService
@@ -52,15 +55,6 @@ def same(secret: str, given: str) -> bool:
     return hmac.compare_digest(secret.encode(), given.encode("utf-8", "replace"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceInfo:
-    """Which service and version this is."""
-
-    version: str
-    instance: str = ""
-    python: str = ""
-
-
 def no_metrics(*_values: object) -> None:
     """The default: nothing is counted."""
 
@@ -79,6 +73,8 @@ class ApiContext:
     intake: Intake
     commits: CommitIntake
     access: AccessService
+    audit: AuditTrail
+    drains: DrainService
     requests: Requests
     events: Events
     instances: Instances
@@ -87,7 +83,7 @@ class ApiContext:
     readiness: Callable[[], Mapping[str, str]]  # part → "ok", or what is wrong with it
     metrics_text: Callable[[], tuple[bytes, str]]  # body and content type
     security: Security
-    about: ServiceInfo
+    about: VersionAnswer
     on_request: Callable[[str, str, int, float], None] = no_metrics  # route, method, status, seconds
     on_notifications: Callable[[str, str, int], None] = no_metrics  # source, outcome, how many
     refusals: Refusals = field(default_factory=lambda: Refusals(no_metrics))

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 from typing_extensions import Self
 
+from lakehand.api.tables import TableName, table_name
 from lakehand.core.ports import OperationFilter
 from lakehand.core.services.operations import OperationDetail
 from lakehand.domain.actions import Action
@@ -19,7 +20,6 @@ from lakehand.inputs.parameters import check_options, read_instant
 from lakehand.rest.access import Caller, Context
 from lakehand.rest.context import ApiContext
 from lakehand.rest.fields import Answer, Document, Moment, PageAnswer, PathId, fields_of
-from lakehand.rest.table_shapes import TableName
 
 router = APIRouter(prefix="/api/v1/operations", tags=["operations"])
 
@@ -51,7 +51,7 @@ class OperationAnswer(Answer):
     def of(cls, operation: Operation, table: Table, **more: Any) -> Self:
         own = fields_of(operation.process, operation) | more
         next_try = operation.not_before if operation.status is Status.PENDING else None
-        return cls(**own | {"table": TableName.of(table), "attempts": operation.run_times, "next_try": next_try})
+        return cls(**own | {"table": table_name(table), "attempts": operation.run_times, "next_try": next_try})
 
 
 class FailureAnswer(Answer):

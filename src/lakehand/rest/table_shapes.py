@@ -9,20 +9,6 @@ from lakehand.rest import fields
 from lakehand.rest.fields import Answer, Moment
 
 
-class TableName(Answer):
-    """A table as other answers mention it."""
-
-    id: int
-    db_name: str
-    table_name: str
-    location: str
-    format: str
-
-    @classmethod
-    def of(cls, table: Table) -> Self:
-        return cls(**fields.fields_of(table.spec, table) | {"name": table.name})
-
-
 class HealthAnswer(Answer):
     """The numbers of a table at one time. Names that do not apply to its format are missing."""
 
@@ -32,7 +18,12 @@ class HealthAnswer(Answer):
     )
 
 
-class TableAnswer(TableName):
+class TableAnswer(Answer):
+    id: int
+    db_name: str
+    table_name: str
+    location: str
+    format: str
     name: str
     owner: str
     queue: str
@@ -53,6 +44,10 @@ class TableAnswer(TableName):
     problem: str = Field(description="Why it cannot be read; empty while it can.")
     problem_since: Moment | None
     health: HealthAnswer | None = Field(description="Its newest files, small_files, bytes and small_bytes.")
+
+    @classmethod
+    def of(cls, table: Table) -> Self:
+        return cls(**fields.fields_of(table.spec, table) | {"name": table.name})
 
 
 class SettingAnswer(Answer):

@@ -6,11 +6,14 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import ParamSpec, Protocol, TypeVar
 
+from lakehand.api.service import VersionAnswer
 from lakehand.core.intake.notifications import NotificationRules
 from lakehand.core.ports import PluginReport, Store
 from lakehand.core.services.access import AccessService
 from lakehand.core.services.alerts import AlertService
+from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.core.services.catalogs import CatalogService
+from lakehand.core.services.drains import DrainService
 from lakehand.core.services.explain import Explainer
 from lakehand.core.services.fleet import FleetService
 from lakehand.core.services.health import HealthService
@@ -29,16 +32,6 @@ class RunInThread(Protocol):
     """Runs a function in one of the server's threads: services are synchronous."""
 
     def __call__(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionInfo:
-    """Which service and version this is."""
-
-    version: str
-    instance: str = ""
-    python: str = ""
-    name: str = "lakehand"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,13 +77,15 @@ class RpcContext:
     explainer: Explainer
     health: HealthService
     access: AccessService
+    audit: AuditTrail
+    drains: DrainService
     requests: Requests
     rules: NotificationRules  # which options and instants a request may name
     heartbeat_timeout: timedelta  # of tables that have none of their own
     plugins: Callable[[], Sequence[PluginReport]]  # as they are now
     settings_of: Callable[[Table], Sequence[EffectiveSetting]]
     readiness: Callable[[], Mapping[str, str]]  # part → "ok", or what is wrong with it
-    about: VersionInfo
+    about: VersionAnswer
     metrics: RpcMetrics = field(default_factory=NoMetrics)
 
 

@@ -8,6 +8,7 @@ from typing import Protocol
 from lakehand.core.ports import Clock, Events, Instances, PluginReport
 from lakehand.core.services.access import AccessService
 from lakehand.core.services.alerts import AlertService
+from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.core.services.catalogs import CatalogService
 from lakehand.core.services.explain import Explainer
 from lakehand.core.services.fleet import FleetService
@@ -84,6 +85,7 @@ class PageContext:
     discovery: TableDiscovery
     warehouses: Sequence[str]
     access: AccessService
+    audit: AuditTrail
     requests: Requests
     feed: LiveFeed
     version: str
