@@ -31,7 +31,10 @@ def service_over(url: str, database: str) -> CatalogService:
         wake=lambda: None, recognise=lambda _: None, first_actions={},
     )  # fmt: skip
     lake = Catalog(name="lake", format=ICEBERG, type="rest", properties={"uri": url})
-    return CatalogService(store=store, plugins=on, tables=tables, catalogs={"lake": ServedCatalog(catalog=lake)})
+    audit = AuditTrail(store=store)
+    return CatalogService(
+        store=store, audit=audit, plugins=on, tables=tables, catalogs={"lake": ServedCatalog(catalog=lake)}
+    )
 
 
 def peak() -> int:
@@ -44,7 +47,7 @@ def main() -> None:
     lake = service.get("lake").catalog
     next(iter(service.plugins.format(ICEBERG).tables(lake)), None)  # what libraries take is not counted
     before, began, processor = peak(), time.perf_counter(), time.process_time()
-    report = service.sync("lake")
+    report = service.sync_now("lake")
     figures = {
         "seconds": time.perf_counter() - began, "processor": time.process_time() - processor, "memory": peak() - before,
         "tables": report.tables, "added": len(report.added), "problem": report.problem,

@@ -12,8 +12,9 @@ from typing import Any, cast
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.json_format import MessageToDict
 
+from lakehand.api.service import VersionAnswer
 from lakehand.rest.app import build_app
-from lakehand.rest.context import ApiContext, Security, ServiceInfo
+from lakehand.rest.context import ApiContext, Security
 from tools.protos import read_protos
 
 GOLDEN = Path(__file__).parents[1] / "tests" / "interfaces" / "golden"
@@ -24,10 +25,11 @@ def openapi() -> dict[str, Any]:
     unused = cast(Any, SimpleNamespace())
     context = ApiContext(
         tables=unused, operations=unused, catalogs=unused, fleet=unused, alerts=unused, explainer=unused,
-        health=unused, intake=unused, commits=unused, access=unused, requests=unused, events=unused, instances=unused,
+        health=unused, intake=unused, commits=unused, access=unused, audit=unused, drains=unused,
+        events=unused, instances=unused,
         plugins=tuple, settings_of=lambda _table: (),
         readiness=dict, metrics_text=lambda: (b"", ""),
-        security=Security(), about=ServiceInfo(version="0"),
+        security=Security(), about=VersionAnswer(version="0", instance="", python=""),
     )  # fmt: skip
     return build_app(context).openapi()
 

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from lakehand.api.alerts import TestRequest
 from lakehand.app import wiring
 from lakehand.app.settings import load
 from lakehand.app.wiring import Service
 from lakehand.core.ports import PluginReport
+from lakehand.domain.access import Caller, Role
 from lakehand.store import migrate
 from tests.alerters.receivers import HttpReceiver, Mails, http_receiver, mail_server
 from tests.app.distributions import Installer
@@ -72,7 +74,7 @@ def test_a_failed_operation_becomes_a_mail_and_a_request(
 
 
 def test_a_test_reaches_every_receiver(service: Service, hook: HttpReceiver, mails: tuple[Mails, int]) -> None:
-    results = service.alerting.service.test(by="ann")
+    results = service.alerting.service.test(Caller(name="ann", role=Role.OPERATOR), TestRequest())
 
     assert [(one.receiver, one.sent) for one in results] == [("mail", True), ("on-call", True)]
     assert (len(hook.bodies), len(mails[0].envelopes)) == (1, 1)

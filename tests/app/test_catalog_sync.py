@@ -64,7 +64,7 @@ def test_new_tables_are_registered_once_for_all_that_is_not_optional(service: Se
     location = catalog.create("orders")
     catalog.create("returns")
 
-    first, second = service.catalogs.sync("lake"), service.catalogs.sync("lake")
+    first, second = service.catalogs.sync_now("lake"), service.catalogs.sync_now("lake")
 
     assert (list(first.added), list(second.added), second.tables) == (["sales.orders", "sales.returns"], [], 2)
     orders = tables(service)["sales.orders"]
@@ -78,7 +78,7 @@ def test_new_tables_are_registered_once_for_all_that_is_not_optional(service: Se
 def test_a_dry_run_changes_nothing(service: Service, catalog: SqlCatalog) -> None:
     catalog.create("orders")
 
-    report = service.catalogs.sync("lake", dry_run=True)
+    report = service.catalogs.sync_now("lake", dry_run=True)
 
     assert (list(report.added), report.dry_run) == (["sales.orders"], True)
     assert tables(service) == {}
@@ -89,11 +89,11 @@ def test_a_dropped_table_is_retired_with_a_word_and_comes_back_with_its_number(
 ) -> None:
     catalog.create("orders")
     catalog.create("returns")
-    service.catalogs.sync("lake")
+    service.catalogs.sync_now("lake")
     number = tables(service)["sales.orders"].id
     catalog.drop("orders")
 
-    assert list(service.catalogs.sync("lake").retired) == ["sales.orders"]
+    assert list(service.catalogs.sync_now("lake").retired) == ["sales.orders"]
     assert list(tables(service)) == ["sales.returns"]
     assert tables(service, removed=True)["sales.orders"].id == number
     assert "table.retired" in kinds(service)
@@ -101,12 +101,12 @@ def test_a_dropped_table_is_retired_with_a_word_and_comes_back_with_its_number(
 
 def test_a_renamed_table_keeps_its_number_and_what_was_set_for_it(service: Service, catalog: SqlCatalog) -> None:
     catalog.create("orders")
-    service.catalogs.sync("lake")
+    service.catalogs.sync_now("lake")
     before = tables(service)["sales.orders"]
     service.tables.change(ROOT, before.id, ChangedTable(priority=7, owner="ann"))
     catalog.rename("orders", "purchases")
 
-    report = service.catalogs.sync("lake")
+    report = service.catalogs.sync_now("lake")
 
     after = tables(service)["sales.purchases"]
     assert list(report.renamed) == ["sales.orders → sales.purchases"]
@@ -115,11 +115,11 @@ def test_a_renamed_table_keeps_its_number_and_what_was_set_for_it(service: Servi
 
 def test_whoever_comes_second_with_an_old_list_takes_nothing_away(service: Service, catalog: SqlCatalog) -> None:
     catalog.create("orders")
-    service.catalogs.sync("lake")
+    service.catalogs.sync_now("lake")
     before = tables(service)["sales.orders"]
     old = Absent(before.id, before.name, named(before))
     catalog.rename("orders", "purchases")
-    service.catalogs.sync("lake")
+    service.catalogs.sync_now("lake")
 
     service.catalogs.retire([old], service.catalogs.get("lake").catalog)
 
@@ -129,11 +129,11 @@ def test_whoever_comes_second_with_an_old_list_takes_nothing_away(service: Servi
 
 def test_a_catalog_that_cannot_be_read_retires_nothing(service: Service, catalog: SqlCatalog, tmp_path: Path) -> None:
     catalog.create("orders")
-    service.catalogs.sync("lake")
+    service.catalogs.sync_now("lake")
     catalog.close()
     (tmp_path / "lake" / "catalog.db").write_bytes(b"no database" * 1000)
 
-    reports = [service.catalogs.sync("lake") for _ in range(3)]
+    reports = [service.catalogs.sync_now("lake") for _ in range(3)]
 
     assert all(report.problem and not report.retired for report in reports)
     assert list(tables(service)) == ["sales.orders"]
@@ -144,11 +144,11 @@ def test_a_catalog_that_lists_nothing_retires_nothing_until_it_is_believed(
     service: Service, catalog: SqlCatalog
 ) -> None:
     catalog.create("orders")
-    service.catalogs.sync("lake")
+    service.catalogs.sync_now("lake")
     catalog.drop("orders")
 
-    kept = [service.catalogs.sync("lake") for _ in range(3)]
-    believed = service.catalogs.sync("lake", accept_empty=True)
+    kept = [service.catalogs.sync_now("lake") for _ in range(3)]
+    believed = service.catalogs.sync_now("lake", accept_empty=True)
 
     assert [list(report.missing) for report in kept] == [["sales.orders"]] * 3
     assert list(believed.retired) == ["sales.orders"]
@@ -163,9 +163,9 @@ def test_a_folder_of_tables_is_a_catalog_and_a_lost_one_is_unreadable(tmp_path: 
     toml = f'[catalogs.lake]\ntype = "hadoop"\nproperties = {{ warehouse = "{warehouse}" }}\n'
     service = service_of(tmp_path / "home", toml, sqlite_url)
 
-    assert sorted(service.catalogs.sync("lake").added) == ["sales.orders", "sales.returns"]
+    assert sorted(service.catalogs.sync_now("lake").added) == ["sales.orders", "sales.returns"]
     warehouse.rename(tmp_path / "unmounted")
-    assert service.catalogs.sync("lake").problem
+    assert service.catalogs.sync_now("lake").problem
     assert sorted(tables(service)) == ["sales.orders", "sales.returns"]
     service.stop()
 
@@ -176,7 +176,7 @@ def test_a_warehouse_of_paimon_is_a_catalog(tmp_path: Path, sqlite_url: str) -> 
     toml = f'[catalogs.streams]\nformat = "paimon"\ntype = "filesystem"\nproperties = {properties}\n'
     service = service_of(tmp_path / "home", toml, sqlite_url)
 
-    assert list(service.catalogs.sync("streams").added) == ["sales.orders"]
+    assert list(service.catalogs.sync_now("streams").added) == ["sales.orders"]
     assert service.tables.find("streams:sales.orders").spec.action_types >= {"compact", "expire-snapshots"}
     service.stop()
 
@@ -190,7 +190,7 @@ def test_two_instances_that_sync_at_once_end_in_the_same_state(
 
     def look_together() -> None:
         with ThreadPoolExecutor(2) as pool:
-            reports = list(pool.map(lambda one: one.catalogs.sync("lake"), (service, other)))
+            reports = list(pool.map(lambda one: one.catalogs.sync_now("lake"), (service, other)))
         assert [(report.problem, report.refused) for report in reports] == [("", {}), ("", {})]
 
     look_together()
@@ -222,7 +222,7 @@ def test_one_table_that_is_refused_stops_no_other(service: Service, catalog: Sql
     catalog.create("returns")
     service.tables.register(TableSpec(location=str(location), format=Format("iceberg")))
 
-    report = service.catalogs.sync("lake")
+    report = service.catalogs.sync_now("lake")
 
     assert list(report.added) == ["sales.returns"]
     assert "registered already as table 1, by its location" in report.refused["sales.orders"]
@@ -231,12 +231,12 @@ def test_one_table_that_is_refused_stops_no_other(service: Service, catalog: Sql
 def test_a_table_that_cannot_be_read_stops_no_other_and_is_not_retired(service: Service, catalog: SqlCatalog) -> None:
     catalog.create("orders")
     catalog.create("returns")
-    service.catalogs.sync("lake")
+    service.catalogs.sync_now("lake")
     tear_metadata(catalog.create("visits"))
     tear_metadata(Path(tables(service)["sales.orders"].location))
     catalog.create("new")
 
-    report = service.catalogs.sync("lake")
+    report = service.catalogs.sync_now("lake")
 
     assert (list(report.added), list(report.retired), report.problem) == (["sales.new"], [], "")
     assert list(report.refused) == ["sales.visits"]
@@ -274,7 +274,7 @@ def test_secrets_of_a_catalog_are_not_shown(tmp_path: Path, sqlite_url: str) -> 
     toml = f'[catalogs.lake]\ntype = "jdbc"\nproperties = {properties}\n'
     service = service_of(tmp_path / "home", toml, sqlite_url)
 
-    report = service.catalogs.sync("lake")
+    report = service.catalogs.sync_now("lake")
 
     reported = f"{report} {[stored.event for stored in service.store.events.list(limit=10).items]}"
     assert report.problem

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from lakehand.api.access import TokenRequest
 from lakehand.app.local_tokens import local_tokens
 from lakehand.app.server import check_access, warn_if_open
 from lakehand.app.settings import Settings
 from lakehand.app.wiring import Service
 from lakehand.core.ports import AuditFilter
 from lakehand.core.services.access import AccessService
+from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.domain.access import Role
 from lakehand.domain.errors import Invalid
 from lakehand.store import SqlStore, open_store
@@ -33,7 +35,10 @@ def store(sqlite_template: Path, tmp_path: Path) -> Iterator[SqlStore]:
 def service_with(settings: Settings, store: SqlStore) -> Service:
     """As much of a service as these checks ask for."""
     made = object.__new__(Service)
-    made.settings, made.access = settings, AccessService(store=store, tokens=settings.token_secrets())
+    made.settings, made.access = (
+        settings,
+        AccessService(store=store, audit=AuditTrail(store=store), tokens=settings.token_secrets()),
+    )
     return made
 
 
@@ -66,21 +71,21 @@ def test_a_service_without_a_token_does_not_listen_for_others(host: str, store: 
     with pytest.raises(Invalid, match="lakehand tokens create NAME --role admin --local"):
         check_access(service_with(settings, store))
 
-    with local_tokens(settings) as (tokens, caller):
-        tokens.create(caller, "ann", Role.VIEWER)
+    with local_tokens(settings) as (access, caller):
+        access.create_token(caller, TokenRequest(name="ann", role=Role.VIEWER))
     check_access(service_with(settings, store))
 
 
 def test_a_token_that_is_made_without_a_service_is_in_the_audit_trail(store: SqlStore, tmp_path: Path) -> None:
-    with local_tokens(Settings(home=tmp_path / "home")) as (tokens, caller):
-        tokens.create(caller, "ann", Role.ADMIN)
+    with local_tokens(Settings(home=tmp_path / "home")) as (access, caller):
+        access.create_token(caller, TokenRequest(name="ann", role=Role.ADMIN))
 
     [entry] = store.audit.list(AuditFilter(), limit=10, cursor=None).items
     assert (entry.request.action, entry.request.subject, entry.request.caller.via) == ("token.create", "ann", "local")
 
 
 def test_the_first_token_of_a_new_home_makes_its_database(tmp_path: Path) -> None:
-    with local_tokens(Settings(home=tmp_path / "new")) as (tokens, caller):
-        tokens.create(caller, "ann", Role.ADMIN)
-        assert [token.name for token in tokens.list(caller)] == ["ann"]
+    with local_tokens(Settings(home=tmp_path / "new")) as (access, caller):
+        access.create_token(caller, TokenRequest(name="ann", role=Role.ADMIN))
+        assert [token.name for token in access.list_tokens(caller)] == ["ann"]
     assert (tmp_path / "new" / "lakehand.db").stat().st_mode & 0o077 == 0

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from lakehand.core.loops.alert_sender import Receiver
-from lakehand.core.services.alerts import AlertService
 from lakehand.store import SqlStore
 from tests.alerters.mailboxes import Mailbox
 from tests.cli.conftest import Run, answer
 from tests.kit.sentences import Sentences
-from tests.rest.parts import context_over, open_alert, serving, with_alerts
+from tests.rest.parts import context_over, open_alert, serving, with_receivers
 
 
 @pytest.fixture
@@ -22,8 +21,7 @@ def ops() -> Mailbox:
 
 @pytest.fixture
 def url(store: SqlStore, ops: Mailbox) -> Iterator[str]:
-    service = AlertService(store=store, receivers={"ops": Receiver(name="ops", alerter=ops)})
-    with serving(with_alerts(context_over(store), service)) as client:
+    with serving(with_receivers(context_over(store), {"ops": Receiver(name="ops", alerter=ops)})) as client:
         yield str(client.base_url)
 
 

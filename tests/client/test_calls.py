@@ -6,6 +6,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from lakehand.client import Conflict, Forbidden, Invalid, LakehandClient, NotFound, RequestFailed, Unauthorized
+from lakehand.domain.fleet import TableState
 from lakehand.store import SqlStore
 from tests.client.conftest import MakeClient
 from tests.client.engine import put_health
@@ -150,7 +151,7 @@ def test_the_service_shows_fleet_plugins_instances_and_version(client: LakehandC
     client.tables.add(LOCATION)
 
     fleet = client.fleet(hours=2, limit=5)
-    assert (fleet.totals.tables, fleet.states["new"], fleet.needs_person.total) == (1, 1, 0)
+    assert (fleet.totals.tables, fleet.states[TableState.NEW], fleet.needs_person.total) == (1, 1, 0)
     assert {plugin.name: plugin.state for plugin in client.plugins()}["odd"] == "broken"
     assert client.instances() == []
     assert (client.version().name, client.version().version) == ("lakehand", "0.1.0")

@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
+from lakehand.api.service import DrainRequest
+from lakehand.domain.access import Caller, Role
 from lakehand.domain.operations import InstanceState, Operation, Status
 from lakehand.domain.tables import Table
 from lakehand.spi import EngineState
 from tests.core.world import World
 from tests.kit.sentences import Sentences
 
+ANN = Caller(name="ann", role=Role.OPERATOR)
 T1 = "20261115110000000"
 
 
@@ -43,7 +46,7 @@ def running(world: World) -> Table:
 
 def begin(world: World, seconds: float | None = None) -> None:
     """Without a time-out, running work may finish."""
-    world.drains.begin(by="ann", timeout=None if seconds is None else timedelta(seconds=seconds))
+    world.drains.begin(ANN, DrainRequest(timeout=seconds))
 
 
 def holder_of(operation: Operation) -> str | None:
@@ -125,7 +128,7 @@ def test_handing_over_uses_up_no_attempt(one: World) -> None:
         one.monitor.run_once()
         one.engine.says(EngineState.CANCELED)
         one.monitor.run_once()
-        one.drains.end(by="ann")
+        one.drains.end(ANN)
         one.clock.pass_by(seconds=2)
 
     operation = one.the_operation(table)
@@ -139,13 +142,13 @@ def test_running_work_finishes_here_before_the_time_out(one: World, two: World) 
     one.turn()
     two.turn()
     assert (one.engine.canceled, holder_of(one.the_operation(table))) == ([], "one")
-    assert one.drains.report().state is InstanceState.DRAINING
+    assert one.drains.report().state == InstanceState.DRAINING
     one.tables.complete(table.location, T1)
     one.engine.says(EngineState.SUCCEEDED)
     one.monitor.run_once()
 
     assert one.the_operation(table).status is Status.SUCCEEDED
-    assert one.drains.report().state is InstanceState.DRAINED
+    assert one.drains.report().state == InstanceState.DRAINED
 
 
 def test_work_that_runs_on_after_the_time_out_keeps_its_lease_until_it_has_stopped(one: World, two: World) -> None:
@@ -175,7 +178,7 @@ def test_an_engine_that_cannot_say_keeps_the_operation_here(one: World) -> None:
 
     unknown = one.the_operation(table)
     assert (unknown.status, holder_of(unknown)) == (Status.UNKNOWN, "one")
-    assert one.drains.report().state is InstanceState.DRAINING
+    assert one.drains.report().state == InstanceState.DRAINING
 
 
 def test_stopped_work_whose_commit_is_in_the_table_has_succeeded(one: World) -> None:
@@ -212,7 +215,7 @@ def test_an_undone_drain_claims_again(one: World) -> None:
     one.turn()
     assert not one.store.operations.of_table(table.id, recent=1)
 
-    assert one.drains.end(by="ann").state is InstanceState.SERVING
+    assert one.drains.end(ANN).state == InstanceState.SERVING
     one.turn()
 
     assert holder_of(one.the_operation(table)) == "one"

@@ -11,7 +11,7 @@ from lakehand.core.intake.notifications import Intake
 from lakehand.core.loops.completer import Completer
 from lakehand.core.loops.coordinator import Coordinator
 from lakehand.core.loops.dispatcher import Dispatcher
-from lakehand.core.loops.draining import Drain, DrainService
+from lakehand.core.loops.draining import Drain
 from lakehand.core.loops.monitor import Monitor
 from lakehand.core.loops.prober import Prober
 from lakehand.core.loops.rescuer import Rescuer
@@ -26,6 +26,7 @@ from lakehand.core.plugins.runtimes import Runtimes
 from lakehand.core.ports import Store
 from lakehand.core.rate_limits import RateLimiter
 from lakehand.core.services.audit_trail import AuditTrail
+from lakehand.core.services.drains import DrainService
 from lakehand.core.services.operations import OperationService
 from lakehand.core.services.tables import TableService
 from lakehand.domain.access import Caller, Role
@@ -364,7 +365,7 @@ class World:
             **shared,
         )  # fmt: skip
         self.drains = DrainService(
-            store=self.store, drain=self.drain, holder=self.holder,
+            store=self.store, audit=AuditTrail(store=self.store), drain=self.drain, holder=self.holder,
             evaluations=lambda: self.coordinator.unfinished + self.prober.unfinished + len(self.dispatcher.in_flight),
         )  # fmt: skip
         self.table_service = TableService(

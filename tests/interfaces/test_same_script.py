@@ -12,14 +12,20 @@ from typing import Any
 import pytest
 
 from lakehand.core.ports import AuditFilter, OperationFilter, TableFilter
-from lakehand.domain.access import Caller, Role
+from lakehand.domain.access import Role
 from lakehand.store import SqlStore, open_store
 from tests.interfaces.actors import Actor, ByClient, ByCommand, ByDashboard, ByRest, ByRpc
-from tests.rest.parts import Listed, context_over, open_alert, serving
+from tests.rest.parts import (
+    ROOT,
+    Listed,
+    context_over,
+    made_token,
+    open_alert,
+    serving,
+)
 from tests.rpc.parts import rpc_context, rpc_serving
 from tests.web.conftest import FoundTables, pages_over
 
-ROOT = Caller(name="root", role=Role.ADMIN)
 INTERFACES: dict[str, tuple[Any, str]] = {
     "rest": (ByRest, "rest"),
     "command": (ByCommand, "rest"),
@@ -56,7 +62,7 @@ def service(template: Path, home: Path) -> Iterator[tuple[SqlStore, dict[str, st
     store = open_store(f"sqlite:///{shutil.copyfile(template, home / 'lakehand.db')}")
     api = context_over(store, listed=Listed(["orders"]))
     pages = replace(pages_over(api, store), discovery=FoundTables())
-    tokens = {str(role): api.requests.tokens.create(ROOT, str(role), role)[1] for role in Role}
+    tokens = {str(role): made_token(api, str(role), role).secret for role in Role}
     with serving(api, pages=pages) as client, rpc_serving(rpc_context(api)) as rpc:
         yield store, {"http": str(client.base_url).rstrip("/"), "grpc": rpc.server.address}, tokens
         pages.feed.close()

@@ -15,11 +15,14 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.routing import BaseRoute, Route
 
+from lakehand.api.access import NewTokenAnswer, TokenRequest
+from lakehand.api.service import VersionAnswer
 from lakehand.app.bounded_http import Bounds, Connections, bounded_http
 from lakehand.app.tls import HSTS, Certificates, bounded_https
 from lakehand.core.intake.commit_events import CommitIntake
 from lakehand.core.intake.notifications import Intake
-from lakehand.core.loops.draining import Drain, DrainService
+from lakehand.core.loops.alert_sender import Receiver
+from lakehand.core.loops.draining import Drain
 from lakehand.core.plugins.registry import Plugins
 from lakehand.core.ports import PluginReport
 from lakehand.core.rate_limits import RateLimiter
@@ -27,13 +30,14 @@ from lakehand.core.services.access import AccessService
 from lakehand.core.services.alerts import AlertService
 from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.core.services.catalogs import CatalogService, ServedCatalog
+from lakehand.core.services.drains import DrainService
 from lakehand.core.services.explain import Explainer
 from lakehand.core.services.fleet import FleetService
 from lakehand.core.services.health import HealthService
 from lakehand.core.services.operations import OperationService
-from lakehand.core.services.requests import Requests
 from lakehand.core.services.table_settings import effective_settings
 from lakehand.core.services.tables import TableService
+from lakehand.domain.access import Caller, Role
 from lakehand.domain.actions import Action
 from lakehand.domain.alerts import AlertChanges, AlertId, AlertKind, AlertRules, Cause
 from lakehand.domain.locations import Warehouses
@@ -42,7 +46,7 @@ from lakehand.domain.processes import Json
 from lakehand.domain.tables import Catalog, TableReference
 from lakehand.formats.hudi.notifications import HudiNotifications
 from lakehand.observe.metrics import PrometheusMetrics
-from lakehand.rest import ApiContext, Security, ServiceInfo, build_app
+from lakehand.rest import ApiContext, Security, build_app
 from lakehand.rest.refusals import Refusals
 from lakehand.spi import (
     EngineContext,
@@ -70,6 +74,7 @@ from tests.kit.service import TLS
 HUDI = Format("hudi")
 ACTIONS = frozenset(Action.register(name) for name in ("compaction", "clustering", "clean"))
 LOCATION = "/data/trips"
+ROOT = Caller(name="root", role=Role.ADMIN)
 INSTANT = "20261114191013982"
 
 
@@ -174,19 +179,9 @@ def context_over(
     )
     lake = Catalog(name="lake", format=Listed.format, type="rest", properties={"uri": "https://ann:hush@lake"})
     served = {"lake": ServedCatalog(catalog=lake, owner="ann")}
-    catalogs = CatalogService(store=store, plugins=on, tables=tables, catalogs=served)
-    alerts = AlertService(store=store)
     operations = OperationService(
         store=store, plugins=on, tables=tables, rules=HudiNotifications(), audit=audit, wake=silent
     )  # fmt: skip
-    access = AccessService(store=store, tokens=tokens or {})
-    requests = Requests(
-        access=access,
-        catalog_service=catalogs,
-        alert_service=alerts,
-        drain_service=DrainService(store=store, drain=Drain(), holder=InstanceId("here")),
-        audit=audit,
-    )
     intake = Intake(
         store=store, warehouses=warehouses, heartbeat_timeout=timedelta(minutes=10), wake=silent,
         rules=HudiNotifications(),
@@ -194,16 +189,17 @@ def context_over(
     )  # fmt: skip
     return ApiContext(
         tables=tables,
-        catalogs=catalogs,
-        alerts=alerts,
+        catalogs=CatalogService(store=store, audit=audit, plugins=on, tables=tables, catalogs=served),
+        alerts=AlertService(store=store, audit=audit),
         operations=operations,
         fleet=FleetService(store=store),
         explainer=Explainer(store=store, plugins=on, waits=lambda *_: {}),
         health=HealthService(store=store),
         intake=intake,
         commits=CommitIntake(intake=intake, plugins=on, catalogs=served, sync_catalogs=silent),
-        access=access,
-        requests=requests,
+        access=AccessService(store=store, audit=audit, tokens=tokens or {}),
+        audit=audit,
+        drains=DrainService(store=store, audit=audit, drain=Drain(), holder=InstanceId("here")),
         events=store.events,
         instances=store.instances,
         plugins=on.listing,
@@ -211,7 +207,7 @@ def context_over(
         readiness=lambda: {"database": "ok"},
         metrics_text=metrics.text,
         security=security or Security(),
-        about=ServiceInfo(version="0.1.0", instance="here", python="3"),
+        about=VersionAnswer(version="0.1.0", instance="here", python="3"),
         on_request=metrics.request,
         on_notifications=metrics.notifications,
         refusals=Refusals(metrics.refusal),
@@ -256,13 +252,15 @@ def app_over(context: ApiContext, pages: PageContext | None = None) -> FastAPI:
 def with_security(context: ApiContext, *, tokens: Mapping[str, str] | None = None, **security: Any) -> ApiContext:
     """The context with tokens of the settings, and with secrets of writers."""
     access = replace(context.access, tokens=tokens or {})
-    return replace(
-        context, security=Security(**security), access=access, requests=replace(context.requests, access=access)
-    )
+    return replace(context, security=Security(**security), access=access)
 
 
-def with_alerts(context: ApiContext, alerts: AlertService) -> ApiContext:
-    return replace(context, alerts=alerts, requests=replace(context.requests, alert_service=alerts))
+def with_receivers(context: ApiContext, receivers: Mapping[str, Receiver], test_timeout: float = 15.0) -> ApiContext:
+    return replace(context, alerts=replace(context.alerts, receivers=receivers, test_timeout=test_timeout))
+
+
+def made_token(context: ApiContext, name: str, role: Role, owner: str = "") -> NewTokenAnswer:
+    return context.access.create_token(ROOT, TokenRequest(name=name, role=role, owner=owner))
 
 
 def recognise(location: str) -> Format | None:

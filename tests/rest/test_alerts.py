@@ -8,12 +8,11 @@ import httpx
 import pytest
 
 from lakehand.core.loops.alert_sender import Receiver
-from lakehand.core.services.alerts import AlertService
 from lakehand.domain.alerts import AlertChanges, AlertKind, AlertRules
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
 from tests.alerters.mailboxes import Mailbox
-from tests.rest.parts import items, open_alert, with_alerts, with_security
+from tests.rest.parts import items, open_alert, with_receivers, with_security
 
 
 def test_open_alerts_are_listed_and_resolved_ones_on_request(client: httpx.Client, store: SqlStore) -> None:
@@ -76,8 +75,7 @@ def test_a_test_reports_each_receiver_and_never_its_address(
         name: Receiver(name=name, alerter=box, secrets=("https://example.com/hooks/hush-hush",))
         for name, box in {"good": good, "bad": bad, "stuck": stuck}.items()
     }
-    service = AlertService(store=store, receivers=receivers, test_timeout=0.3)
-    client = client_of(with_alerts(context, service))
+    client = client_of(with_receivers(context, receivers, test_timeout=0.3))
 
     answer = client.post("/api/v1/alerts/test", json={})
     stuck.gate.set()

@@ -103,15 +103,15 @@ def test_a_large_catalog_is_registered_in_batches_and_goes_on_after_a_restart(
     listing = EndlessListing()
     catalogs = context_over(store, listed=listing).catalogs
 
-    cut = catalogs.sync("lake")
+    cut = catalogs.sync_now("lake")
     registered = len(list(catalogs.registered("lake")))
     listing.most = 100
-    whole = catalogs.sync("lake")
+    whole = catalogs.sync_now("lake")
 
     assert (cut.problem != "", registered) == (True, 20)
     assert (whole.tables, len(whole.added), whole.refused) == (100, 80, {})
     assert len(list(catalogs.registered("lake"))) == 100
-    assert list(catalogs.sync("lake").added) == []
+    assert list(catalogs.sync_now("lake").added) == []
 
 
 class Killed(BaseException):
@@ -138,11 +138,11 @@ def kill() -> None:
 def test_a_sync_that_was_killed_goes_on_where_it_stopped(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalog_service, "BATCH", 10)
     with pytest.raises(Killed):
-        context_over(store, listed=CutListing(60, at=45, then=kill)).catalogs.sync("lake")
+        context_over(store, listed=CutListing(60, at=45, then=kill)).catalogs.sync_now("lake")
     first = {table.id for table in context_over(store).catalogs.registered("lake")}
 
     again = context_over(store, listed=CutListing(60)).catalogs
-    report = again.sync("lake")
+    report = again.sync_now("lake")
 
     assert (len(first), report.problem, len(report.added), report.refused) == (40, "", 20, {})
     assert report.added == [f"db.t{number}" for number in range(40, 60)]
@@ -162,7 +162,7 @@ def test_a_sync_keeps_no_more_than_a_batch_of_tables(store: SqlStore, monkeypatc
     count()
     before = whole.pop()
     for _ in range(2):  # the second time they are registered
-        context_over(store, listed=CutListing(200, at=195, then=count)).catalogs.sync("lake")
+        context_over(store, listed=CutListing(200, at=195, then=count)).catalogs.sync_now("lake")
     catalogs, registered = context_over(store, listed=CutListing(200)).catalogs, CatalogService.registered
 
     def counted(self: CatalogService, name: str) -> Iterator[Table]:
@@ -172,7 +172,7 @@ def test_a_sync_keeps_no_more_than_a_batch_of_tables(store: SqlStore, monkeypatc
             yield table
 
     monkeypatch.setattr(CatalogService, "registered", counted)
-    catalogs.sync("lake")
+    catalogs.sync_now("lake")
 
     assert len(whole) == 3
     assert max(whole) - before <= 3 * 10
@@ -182,12 +182,12 @@ def test_a_catalog_that_lists_without_end_is_cut_and_nothing_is_retired(
     store: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(catalog_service, "BATCH", 10)
-    context_over(store, listed=Listed(["orders"])).catalogs.sync("lake")
+    context_over(store, listed=Listed(["orders"])).catalogs.sync_now("lake")
     monkeypatch.setattr(catalog_listing, "MOST_TABLES", 30)
     endless = context_over(store, listed=CutListing(1000)).catalogs
-    report = endless.sync("lake", accept_empty=True)
+    report = endless.sync_now("lake", accept_empty=True)
 
     assert "the catalog lake lists more than 30 tables" in report.problem
-    assert (report.retired, report.tables) == ((), 0)
+    assert (report.retired, report.tables) == ([], 0)
     assert len(list(endless.registered("lake"))) == 31
     assert "db.orders" in {table.name for table in endless.registered("lake")}

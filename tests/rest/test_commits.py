@@ -17,19 +17,27 @@ import pytest
 
 from lakehand.core.intake.commit_events import OUTSIDE, REPEATED, UNKNOWN, CommitIntake
 from lakehand.core.ports import Verified
-from lakehand.domain.access import Caller, Role
+from lakehand.domain.access import Role
 from lakehand.domain.errors import Unavailable
 from lakehand.domain.notifications import CommitEvent, CommitResult
 from lakehand.rest import ApiContext
 from lakehand.rest.commits.events import COMMITTED, MOST_EVENTS
 from lakehand.rest.commits.handler import MOST_REASONS
 from lakehand.store import SqlStore
-from tests.rest.parts import LOCATION, Listed, add_table, context_over, items, kinds, with_security
+from tests.rest.parts import (
+    LOCATION,
+    Listed,
+    add_table,
+    context_over,
+    items,
+    kinds,
+    made_token,
+    with_security,
+)
 
 ClientOf = Callable[[ApiContext], httpx.Client]
 PATH = "/api/v1/commits"
 WIRE, KEY = "sesame-sesame-03", "sesame-sesame-04"
-ROOT = Caller(name="root", role=Role.ADMIN)
 
 
 def event(id: str = "1", **data: Any) -> dict[str, Any]:
@@ -311,7 +319,7 @@ def test_senders_that_have_no_token_of_the_api_use_a_secret_of_writers(
     context = with_security(context_over(store), wire_token=WIRE, callback_key=KEY)
 
     while_open = post(client_of(context), event(), path, **headers)
-    context.requests.tokens.create(ROOT, "ann", Role.OPERATOR)
+    made_token(context, "ann", Role.OPERATOR)
     with_tokens = post(client_of(context), event("2"), path, **headers)
 
     assert (while_open.status_code, with_tokens.status_code) == (status, status)
@@ -319,9 +327,8 @@ def test_senders_that_have_no_token_of_the_api_use_a_secret_of_writers(
 
 def test_a_viewer_and_a_token_of_one_owner_may_not_send(store: SqlStore, client_of: ClientOf) -> None:
     context = with_security(context_over(store))
-    create = context.requests.tokens.create
     secrets = [
-        create(ROOT, name, role, owner=owner)[1]
+        made_token(context, name, role, owner=owner).secret
         for name, role, owner in (("v", Role.VIEWER, ""), ("o", Role.OPERATOR, "ann"), ("p", Role.OPERATOR, ""))
     ]
     client = client_of(context)
@@ -390,7 +397,7 @@ def test_a_forged_token_that_waits_for_its_issuer_delays_no_honest_event(store: 
     issuer = HangingIssuer()
     context = with_security(context_over(store), wire_token=WIRE)
     context = replace(context, access=replace(context.access, verifier=issuer))
-    _, secret = context.requests.tokens.create(ROOT, "ann", Role.OPERATOR)
+    secret = made_token(context, "ann", Role.OPERATOR).secret
     client = client_of(context)
     with ThreadPoolExecutor(1) as pool:
         forged = pool.submit(post, client, event("0"), Authorization="Bearer a.b.c")

@@ -11,16 +11,23 @@ import pytest
 
 from lakehand.api.operations import OperationRequest
 from lakehand.core.ports import AuditFilter
-from lakehand.domain.access import Caller, Role
+from lakehand.domain.access import Role
 from lakehand.domain.actions import Action
 from lakehand.domain.locations import EXTRA_LOCATIONS
 from lakehand.domain.tables import TableSpec
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
-from tests.rest.parts import HUDI, Listed, context_over, open_alert, serving, with_security
+from tests.rest.parts import (
+    HUDI,
+    Listed,
+    context_over,
+    made_token,
+    open_alert,
+    serving,
+    with_security,
+)
 from tests.test_docs import described
 
-ROOT = Caller(name="root", role=Role.ADMIN)
 OPEN, VIEWER, OPERATOR, EVERYTHING, ADMIN = "open", "viewer", "operator", "operator of everything", "admin"
 INSTANT = "20261114191013982"
 COMPACTION = Action("compaction")
@@ -110,8 +117,7 @@ class Guarded:
 @pytest.fixture
 def guarded(store: SqlStore) -> Iterator[Guarded]:
     context = with_security(context_over(store, listed=Listed([])))
-    create = context.requests.tokens.create
-    secrets = {name: create(ROOT, name, kind[0], owner=kind[1])[1] for name, kind in CALLERS.items() if kind}
+    secrets = {name: made_token(context, name, kind[0], owner=kind[1]).secret for name, kind in CALLERS.items() if kind}
     with serving(context) as client:
         yield Guarded(client, context, store, secrets)
 
@@ -129,7 +135,7 @@ def address_and_body(guarded: Guarded, method: str, path: str) -> tuple[str, dic
     number_of = {
         "operations": operation.id,
         "alerts": open_alert(guarded.store, f"failed:{number}") if "alerts" in path else 0,
-        "tokens": context.requests.tokens.create(ROOT, f"n{number}", Role.VIEWER)[0].id if "tokens" in path else 0,
+        "tokens": made_token(context, f"n{number}", Role.VIEWER).id if "tokens" in path else 0,
     }.get(path.split("/")[3] if path.startswith("/api") else "", table.id)  # fmt: skip
     address = path.replace("{id}", str(number_of)).replace("{name}", "lake").replace("{service}", "compact")
     if path.endswith("/find"):

@@ -12,7 +12,7 @@ from google.rpc.error_details_pb2 import ErrorInfo
 from grpc_status import rpc_status
 
 from lakehand.rest import ApiContext
-from lakehand.rpc import CertificateSource, RpcBounds, RpcContext, RpcMetrics, RpcServer, VersionInfo
+from lakehand.rpc import CertificateSource, RpcBounds, RpcContext, RpcMetrics, RpcServer
 from lakehand.rpc.context import NoMetrics
 from lakehand.rpc.generated import (
     access_pb2_grpc,
@@ -35,9 +35,9 @@ def rpc_context(api: ApiContext, metrics: RpcMetrics | None = None) -> RpcContex
     """The same services as the REST API has."""
     return RpcContext(
         store=api.access.store, tables=api.tables, operations=api.operations, catalogs=api.catalogs, fleet=api.fleet,
-        alerts=api.alerts, explainer=api.explainer, health=api.health, access=api.access, requests=api.requests,
-        plugins=api.plugins,
-        settings_of=api.settings_of, readiness=api.readiness, about=VersionInfo(version="0.1.0", instance="here"),
+        alerts=api.alerts, explainer=api.explainer, health=api.health, access=api.access, audit=api.audit,
+        drains=api.drains, plugins=api.plugins,
+        settings_of=api.settings_of, readiness=api.readiness, about=api.about,
         metrics=metrics or NoMetrics(),
     )  # fmt: skip
 

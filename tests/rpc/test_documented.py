@@ -10,24 +10,26 @@ from pathlib import Path
 
 import pytest
 
-from lakehand.domain.access import Caller, Role
+from lakehand.domain.access import Role
 from lakehand.rest import ApiContext
 from lakehand.rpc.errors import CODES
 from lakehand.rpc.generated.tables_pb2 import AddTableRequest
 from lakehand.rpc.methods import METHODS
-from tests.rest.parts import with_security
+from tests.rest.parts import (
+    made_token,
+    with_security,
+)
 from tests.rpc.parts import bearer, rpc_context, rpc_serving
 from tests.rpc.test_grpcurl import find_grpcurl
 
 PAGE = (Path(__file__).parents[2] / "docs" / "grpc.md").read_text(encoding="utf-8")
-ROOT = Caller(name="root", role=Role.ADMIN)
 
 
 @pytest.fixture
 def environment(api: ApiContext) -> Iterator[dict[str, str]]:
     """A service with the table of the examples."""
     guarded = with_security(api)
-    _, secret = guarded.requests.tokens.create(ROOT, "reader", Role.OPERATOR)
+    secret = made_token(guarded, "reader", Role.OPERATOR).secret
     with rpc_serving(rpc_context(guarded)) as client:
         request = AddTableRequest(location="/data/trips", action_types=["compaction"])
         client.tables.AddTable(request, metadata=bearer(secret))

@@ -13,14 +13,16 @@ from typing import Any
 
 import pytest
 
-from lakehand.domain.access import Caller, Role
+from lakehand.domain.access import Role
 from lakehand.rest import ApiContext
 from lakehand.rpc.methods import METHODS, SERVICES
-from tests.rest.parts import with_security
+from tests.rest.parts import (
+    made_token,
+    with_security,
+)
 from tests.rpc.parts import rpc_context, rpc_serving
 
 pytestmark = pytest.mark.server
-ROOT = Caller(name="root", role=Role.ADMIN)
 HINT = "grpcurl is missing: go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.8.9"
 TIMEOUT = 60.0  # seconds
 
@@ -67,7 +69,7 @@ def snake_case(value: Any) -> Any:
 @pytest.fixture
 def grpcurl(api: ApiContext) -> Iterator[Grpcurl]:
     program, guarded = find_grpcurl(), with_security(api)
-    secrets = {role: guarded.requests.tokens.create(ROOT, role, Role(role))[1] for role in ("viewer", "operator")}
+    secrets = {role: made_token(guarded, role, Role(role)).secret for role in ("viewer", "operator")}
     with rpc_serving(rpc_context(guarded)) as client:
         yield Grpcurl(program, client.server.address, secrets)
 

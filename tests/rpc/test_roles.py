@@ -16,8 +16,14 @@ from lakehand.rest import ApiContext
 from lakehand.rpc.generated import access_pb2, tables_pb2
 from lakehand.rpc.methods import METHODS
 from lakehand.store import SqlStore
-from tests.rest.parts import Listed, context_over, open_alert, with_security
-from tests.rest.test_roles import ALLOWED, CALLERS, INSTANT, NEEDS, ROOT, VIEWER, routes
+from tests.rest.parts import (
+    Listed,
+    context_over,
+    made_token,
+    open_alert,
+    with_security,
+)
+from tests.rest.test_roles import ALLOWED, CALLERS, INSTANT, NEEDS, VIEWER, routes
 from tests.rpc.parts import BY_NAME, Metadata, RpcClient, bearer, failure_of, rpc_context, rpc_serving
 from tests.rpc.routes import HTTP_ONLY, RPC_OF, STREAMS
 
@@ -45,8 +51,7 @@ class Guarded:
 @pytest.fixture
 def guarded(store: SqlStore) -> Iterator[Guarded]:
     api = with_security(context_over(store, listed=Listed([])))
-    create = api.requests.tokens.create
-    secrets = {name: create(ROOT, name, kind[0], owner=kind[1])[1] for name, kind in CALLERS.items() if kind}
+    secrets = {name: made_token(api, name, kind[0], owner=kind[1]).secret for name, kind in CALLERS.items() if kind}
     with rpc_serving(rpc_context(api)) as client:
         yield Guarded(client, api, store, secrets)
 
@@ -75,7 +80,7 @@ def fields_of(guarded: Guarded, rpc: str) -> dict[str, Any]:
     if rpc == "Alerts.SilenceAlert":
         found["id"] = open_alert(guarded.store, f"failed:{number}")
     elif rpc == "Access.RevokeToken":
-        found["id"] = guarded.api.requests.tokens.create(ROOT, f"n{number}", Role.VIEWER)[0].id
+        found["id"] = made_token(guarded.api, f"n{number}", Role.VIEWER).id
     elif not found and "id" in BY_NAME[rpc].request.DESCRIPTOR.fields_by_name:
         found["id"] = ids[rpc.partition(".")[0]]
     return found

@@ -12,16 +12,23 @@ import grpc
 import httpx
 from google.protobuf.duration_pb2 import Duration
 
-from lakehand.domain.access import Caller, Role
+from lakehand.domain.access import Role
 from lakehand.rest import ApiContext
 from lakehand.rpc.generated import access_pb2
 from lakehand.rpc.generated.table_pb2 import Properties
 from lakehand.store import SqlStore, open_store
-from tests.rest.parts import INSTANT, Listed, context_over, open_alert, serving, with_security
+from tests.rest.parts import (
+    INSTANT,
+    Listed,
+    context_over,
+    made_token,
+    open_alert,
+    serving,
+    with_security,
+)
 from tests.rpc.parts import BY_NAME, RpcClient, bearer, rpc_context, rpc_serving
 from tests.rpc.routes import RPC_OF
 
-ROOT = Caller(name="root", role=Role.ADMIN)
 TRIPS = {"location": "/data/trips", "owner": "ann", "action_types": ["compaction", "clean"], "queue": "slow"}
 ORDERS = {"location": "/data/orders", "db_name": "sales", "table_name": "orders", "priority": 4, "owner": "ann"}
 # Route, id in its path, REST body, fields of the request where they differ from the body. Some of it is refused.
@@ -95,8 +102,8 @@ def through_rpc(client: RpcClient, secret: str) -> Callable[[Step], None]:
 
 
 def run_script(store: SqlStore, interface: str, api: ApiContext) -> None:
-    secret = api.requests.tokens.create(ROOT, "ann", Role.OPERATOR, owner="ann")[1]
-    admin = api.requests.tokens.create(ROOT, "chief", Role.ADMIN)[1]
+    secret = made_token(api, "ann", Role.OPERATOR, owner="ann").secret
+    admin = made_token(api, "chief", Role.ADMIN).secret
     open_alert(store)
     if interface == "rest":
         with serving(api) as client:

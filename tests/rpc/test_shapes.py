@@ -2,7 +2,7 @@
 """The .proto files have the fields of the API's requests and answers, with their types: gRPC converts by name."""
 
 from dataclasses import fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 from types import GenericAlias, NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -11,17 +11,21 @@ import pytest
 from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from lakehand.api import alerts, events, explain, operations, tables
+from lakehand.api import access, alerts, catalogs, events, explain, fleet, operations, service, tables
 from lakehand.rpc.generated import (
+    access_pb2,
     alerts_pb2,
+    catalogs_pb2,
     event_pb2,
     events_pb2,
+    fleet_pb2,
     operation_pb2,
     operations_pb2,
+    service_pb2,
     table_pb2,
     tables_pb2,
 )
-from lakehand.rpc.messages import DURATION, PROPERTIES, RENAMED, STRUCT, TIMESTAMP, enum_prefix, is_map
+from lakehand.rpc.messages import DURATION, PROPERTIES, RENAMED, STRUCT, TIMESTAMP, enum_prefix, fill, is_map
 
 # Of each message: the shape, and the fields that only one of them has (the code of the call handles those).
 SHAPES: list[tuple[type[Message], type, set[str]]] = [
@@ -57,7 +61,30 @@ SHAPES: list[tuple[type[Message], type, set[str]]] = [
      {"limit", "cursor", "id", "statuses", "status"}),
     (operations_pb2.ReadLogsRequest, operations.LogQuery, {"id"}),
     (operations_pb2.ReadLogsResponse, operations.LogsAnswer, set()),
+    (service_pb2.GetVersionResponse, service.VersionAnswer, set()),
+    (service_pb2.Strategy, service.PairAnswer, set()),
+    (service_pb2.Plugin, service.PluginAnswer, {"pairs"}),
+    (service_pb2.Instance, service.InstanceAnswer, set()),
+    (service_pb2.Drain, service.DrainAnswer, set()),
+    (service_pb2.BeginDrainRequest, service.DrainRequest, set()),
+    (catalogs_pb2.Catalog, catalogs.CatalogAnswer, set()),
+    (catalogs_pb2.CatalogSync, catalogs.SyncAnswer, set()),
+    (catalogs_pb2.SyncCatalogRequest, catalogs.SyncRequest, {"name"}),
+    (access_pb2.Caller, access.CallerAnswer, set()),
+    (access_pb2.Token, access.TokenAnswer, set()),
+    (access_pb2.CreateTokenResponse, access.NewTokenAnswer, {"token", *access.TokenAnswer.__dataclass_fields__}),
+    (access_pb2.CreateTokenRequest, access.TokenRequest, set()),
+    (access_pb2.ListAuditRequest, access.AuditQuery, set()),
+    (access_pb2.AuditEntry, access.AuditEntryAnswer, set()),
+    (fleet_pb2.GetFleetRequest, fleet.FleetQuery, set()),
+    (fleet_pb2.GetFleetResponse, fleet.FleetAnswer, {"states", "needs_person", "needs_person_total"}),
+    (fleet_pb2.FleetTotals, fleet.TotalsAnswer, set()),
+    (fleet_pb2.FleetProblem, fleet.FleetProblemAnswer, set()),
+    (fleet_pb2.OperationsDone, fleet.DoneAnswer, set()),
+    (fleet_pb2.QueueState, fleet.QueueAnswer, set()),
 ]  # fmt: skip
+# Of these, a message says by an empty text that there is none.
+EMPTY: dict[type, set[str]] = {service.InstanceAnswer: {"state"}, fleet.FleetProblemAnswer: {"action"}}
 MESSAGES: dict[str, Any] = {TIMESTAMP: datetime, DURATION: float, STRUCT: dict[str, Any], PROPERTIES: dict[str, str]}
 MESSAGES |= {message.DESCRIPTOR.full_name: shape for message, shape, _ in reversed(SHAPES)}
 SCALARS: dict[int, type] = {
@@ -70,7 +97,7 @@ SCALARS: dict[int, type] = {
 def test_a_message_has_the_fields_of_its_shape(message: type[Message], shape: Any, own: set[str]) -> None:
     hints = get_type_hints(shape)
     shaped = {one.name: hints[one.name] for one in fields(shape) if one.init and one.name not in own}
-    sent = fields_of(message, own)
+    sent = fields_of(message, shape, own)
 
     assert {name: type_of(field) for name, field in sent.items()} == {
         name: sent_as(hint, sent.get(name)) for name, hint in shaped.items()
@@ -82,12 +109,26 @@ def test_what_an_answer_may_lack_a_message_can_leave_out(shape: Any) -> None:
     message, own = next((one, own) for one, other, own in SHAPES if other is shape)
     may_lack = {name for name, hint in get_type_hints(shape).items() if NoneType in get_args(hint)}
 
-    assert may_lack - own <= {name for name, field in fields_of(message, set()).items() if field.has_presence}
+    may_lack -= own | EMPTY.get(shape, set())
+    assert may_lack <= {name for name, field in fields_of(message, shape, set()).items() if field.has_presence}
 
 
-def fields_of(message: type[Message], own: set[str]) -> dict[str, FieldDescriptor]:
+def test_a_duration_is_filled_from_seconds_in_the_field_of_its_name_with_or_without_the_unit() -> None:
+    pair = service.PairAnswer(
+        format="hudi", action="clean", interval_seconds=1.5, on_new_snapshot=True, parallelism=0, dry_run=True,
+        is_used=True,
+    )  # fmt: skip
+
+    assert fill(service_pb2.Strategy(), pair).interval.ToTimedelta() == timedelta(seconds=1.5)
+    assert fill(service_pb2.BeginDrainRequest(), service.DrainRequest(timeout=2.0)).timeout.seconds == 2
+
+
+def fields_of(message: type[Message], shape: Any, own: set[str]) -> dict[str, FieldDescriptor]:
+    """By the names of the shape, which have a unit."""
     every: Any = message.DESCRIPTOR.fields
+    shaped = {one.name for one in fields(shape)}
     named = {RENAMED.get(field.name, field.name): field for field in every}
+    named = {f"{name}_seconds" if f"{name}_seconds" in shaped else name: field for name, field in named.items()}
     return {name: field for name, field in named.items() if name not in own}
 
 

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import insert
 
 from lakehand.api.operations import OperationRequest
-from lakehand.domain.access import Caller, Role
+from lakehand.domain.access import Role, TokenId
 from lakehand.domain.events import Event
 from lakehand.domain.operations import InstanceId, Operation, OperationId, Status
 from lakehand.rest import ApiContext
@@ -26,10 +26,13 @@ from lakehand.store import SqlStore
 from lakehand.store.events import to_row
 from lakehand.store.schema import event as event_table
 from tests.kit.polling import wait_for
-from tests.rest.parts import with_security
+from tests.rest.parts import (
+    ROOT,
+    made_token,
+    with_security,
+)
 from tests.rpc.parts import QUICK, TIMEOUT, RpcClient, bearer, failure_of, rpc_context, rpc_serving
 
-ROOT = Caller(name="root", role=Role.ADMIN)
 MINUTE = timedelta(minutes=1)
 PENDING = operation_pb2.OPERATION_STATUS_PENDING
 SUBMITTED = operation_pb2.OPERATION_STATUS_SUBMITTED
@@ -279,12 +282,12 @@ def test_more_streams_than_allowed_are_refused(api: ApiContext) -> None:
 
 def test_a_stream_ends_when_its_token_is_revoked(api: ApiContext) -> None:
     guarded = with_security(api)
-    token, secret = guarded.requests.tokens.create(ROOT, "ann", Role.VIEWER)
+    token = made_token(guarded, "ann", Role.VIEWER)
     with (
         rpc_serving(rpc_context(guarded), replace(QUICK, recheck=0.1)) as client,
-        watching(client.events.WatchEvents, WatchEventsRequest(kind="test."), metadata=bearer(secret)) as stream,
+        watching(client.events.WatchEvents, WatchEventsRequest(kind="test."), metadata=bearer(token.secret)) as stream,
     ):
-        guarded.requests.tokens.revoke(ROOT, token.id)
+        guarded.access.revoke_token(ROOT, TokenId(token.id))
         with pytest.raises(grpc.RpcError) as failed:
             next(stream)
 

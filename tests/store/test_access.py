@@ -125,7 +125,7 @@ def test_no_row_of_the_trail_is_changed_by_anything_that_is_recorded(store: SqlS
         _ = 1 / 0
 
     assert store.database.read(lambda tx: tx.execute(select(audit_request)).all())[:1] == before
-    codes = [entry.answer.code for entry in trail.list(AuditFilter(), limit=9, cursor=None).items if entry.answer]
+    codes = [entry.answer.code for entry in store.audit.list(AuditFilter(), limit=9, cursor=None).items if entry.answer]
     assert codes == ["error", "not-found", "ok"]
 
 

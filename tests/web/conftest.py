@@ -77,7 +77,7 @@ def pages_over(api: ApiContext, store: SqlStore) -> PageContext:
         fleet=FleetService(store=store), health=api.health, events=store.events, instances=store.instances,
         clock=store.clock, plugins=on.listing, readiness=lambda: {"database": "ok"},
         settings_of=lambda table: effective_settings(on, table), discovery=FoundTables(FoundTable("/data/lake/found")),
-        warehouses=("/data",), access=api.access, requests=api.requests,
+        warehouses=("/data",), access=api.access, audit=api.audit,
         feed=LiveFeed(events=store.events, operations=store.operations, tables=store.tables, pace=0.05, quiet=0.2),
         version="0.1.0", instance="here",
     )  # fmt: skip

@@ -22,7 +22,7 @@ TOKENS = {"ann": "a-long-secret", "bob": "another-secret"}
 def with_tokens(api: ApiContext) -> dict[str, Any]:
     """What changes in the context of the pages when tokens are asked for."""
     guarded = with_security(api, tokens=TOKENS)
-    return {"access": guarded.access, "requests": guarded.requests}
+    return {"access": guarded.access}
 
 
 def test_a_page_without_a_session_leads_to_the_sign_in_and_back(serve: Serve, api: ApiContext) -> None:

@@ -11,17 +11,19 @@ from queue import Empty, Queue
 import httpx
 import pytest
 
-from lakehand.domain.access import Caller, Role
+from lakehand.domain.access import Role, TokenId
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
 from lakehand.web import PageContext
 from lakehand.web.live import MOST_WATCHERS, Topic
 from tests.kit.polling import wait_for
-from tests.rest.parts import with_security
+from tests.rest.parts import (
+    ROOT,
+    made_token,
+    with_security,
+)
 from tests.web.conftest import Serve, pages_over
 from tests.web.test_pages import add_table, submit
-
-ROOT = Caller(name="root", role=Role.ADMIN)
 
 
 @contextmanager
@@ -129,14 +131,14 @@ def test_the_end_of_the_service_ends_the_streams(client: httpx.Client, pages: Pa
 
 def test_a_stream_ends_when_its_token_is_revoked(api: ApiContext, store: SqlStore, serve: Serve) -> None:
     guarded = with_security(api)
-    token, secret = guarded.requests.tokens.create(ROOT, "ann", Role.VIEWER)
+    token = made_token(guarded, "ann", Role.VIEWER)
     pages = pages_over(guarded, store)
     pages.feed.recheck = 0.05
-    client = serve(access=pages.access, requests=pages.requests, feed=pages.feed)
-    client.post("/sign-in", data={"token": secret})
+    client = serve(access=pages.access, feed=pages.feed)
+    client.post("/sign-in", data={"token": token.secret})
     with watching(client, "table:1"):
         wait_for(lambda: pages.feed.watchers == 1, "the page to be watched")
-        guarded.requests.tokens.revoke(ROOT, token.id)
+        guarded.access.revoke_token(ROOT, TokenId(token.id))
         wait_for(lambda: pages.feed.watchers == 0, "the stream to end")
         assert client.get("/live").status_code == 401
 

@@ -11,18 +11,21 @@ import httpx
 import pytest
 
 from lakehand.core.ports import AuditFilter
-from lakehand.domain.access import Caller, Role
+from lakehand.domain.access import Role
 from lakehand.domain.tables import Table
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
 from lakehand.web import PageContext
 from tests.kit.service import TLS
-from tests.rest.parts import open_alert, serving
+from tests.rest.parts import (
+    made_token,
+    open_alert,
+    serving,
+)
 from tests.web.conftest import browser_headers
 from tests.web.test_access import routes
 from tests.web.test_pages import add_table, submit
 
-ROOT = Caller(name="root", role=Role.ADMIN)
 NUMBERS = count(1)
 CALLERS = {
     "viewer": (Role.VIEWER, ""), "operator": (Role.OPERATOR, ""), "own": (Role.OPERATOR, "ann"),
@@ -58,8 +61,7 @@ class Guarded:
 
 @pytest.fixture
 def guarded(store: SqlStore, api: ApiContext, pages: PageContext) -> Iterator[Guarded]:
-    create = api.requests.tokens.create
-    secrets = {name: create(ROOT, name, role, owner=owner)[1] for name, (role, owner) in CALLERS.items()}
+    secrets = {name: made_token(api, name, role, owner=owner).secret for name, (role, owner) in CALLERS.items()}
     with serving(api, pages=pages) as first, ExitStack() as stack:
         clients = {
             name: stack.enter_context(httpx.Client(base_url=first.base_url, timeout=30, verify=TLS)) for name in CALLERS

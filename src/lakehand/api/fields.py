@@ -2,14 +2,14 @@
 """What requests and answers of the API are made of. Standard library only: the client imports it.
 
 Pydantic checks requests and writes the OpenAPI document. It finds bounds and descriptions (``about``) in the metadata
-of fields, and calls ``Checked`` and ``Milliseconds`` by the names of their methods. A class is named like
-its schema.
+of fields, and calls ``Checked`` and ``Milliseconds`` by the names of their methods. A class is named like its schema,
+and what it says of itself is in the document.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from functools import cache
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
@@ -29,12 +29,13 @@ _LOCK_PROVIDERS = "org.apache.hudi."
 
 
 def about(
-    description: str = "", *, ge: float | None = None, le: float | None = None, max_length: int | None = None,
-    allow_inf_nan: bool | None = None, examples: Sequence[object] | None = None, default: object = None,
+    description: str = "", *, gt: float | None = None, ge: float | None = None, le: float | None = None,
+    max_length: int | None = None, allow_inf_nan: bool | None = None, examples: Sequence[object] | None = None,
+    default: object = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The metadata of a field: what it is, and its bounds. ``default``: what its factory makes, for the document."""
     given = {
-        "description": description or None, "ge": ge, "le": le, "max_length": max_length,
+        "description": description or None, "gt": gt, "ge": ge, "le": le, "max_length": max_length,
         "allow_inf_nan": allow_inf_nan, "examples": examples,
         "json_schema_extra": None if default is None else {"default": default},
     }  # fmt: skip
@@ -160,6 +161,10 @@ class Paging:
     limit: int = field(default=100, metadata=about("How many at most.", ge=1, le=1000))
     cursor: Cursor | None = field(default=None, metadata=about("`next` of the page before."))
 
+    def filters(self) -> dict[str, Any]:
+        """What a list is to have, by name."""
+        return {name: value for name, value in values_of(self).items() if name not in ("limit", "cursor")}
+
 
 def answer(shape: Callable[..., T], *sources: object, **more: object) -> T:
     """An answer filled by the names of its fields: from the keyword, else from the last object that has one."""
@@ -179,8 +184,8 @@ def attribute(name: str, sources: Sequence[object]) -> object:
 
 
 def values_of(request: Any) -> dict[str, Any]:
-    """The fields of a request by their names."""
-    return {one.name: getattr(request, one.name) for one in fields(request)}
+    """What a request was given, by the names of its fields."""
+    return {one.name: getattr(request, one.name) for one in fields(request) if one.init}
 
 
 def given_values(request: Any) -> dict[str, Any]:
@@ -189,3 +194,11 @@ def given_values(request: Any) -> dict[str, Any]:
         one.name: one.default if one.default_factory is MISSING else one.default_factory() for one in fields(request)
     }
     return {name: value for name, value in values_of(request).items() if value != made[name]}
+
+
+def seconds(span: timedelta | None) -> float | None:
+    return None if span is None else span.total_seconds()
+
+
+def span(seconds: float | None) -> timedelta | None:
+    return None if seconds is None else timedelta(seconds=seconds)

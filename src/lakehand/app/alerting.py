@@ -15,6 +15,7 @@ from lakehand.core.plugins.pools import WorkerPools
 from lakehand.core.plugins.registry import Plugins
 from lakehand.core.ports import Metrics, PluginReport, Store
 from lakehand.core.services.alerts import AlertService
+from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.domain.errors import Invalid, PluginBroken
 from lakehand.domain.operations import InstanceId
 from lakehand.spi.alerters import Alerter
@@ -73,14 +74,15 @@ def broken(name: str, why: str, secrets: tuple[str, ...]) -> Receiver:
 
 class Alerting:
     def __init__(
-        self, settings: Settings, store: Store, metrics: Metrics, holder: InstanceId, wake: Callable[[], None]
-    ) -> None:
+        self, settings: Settings, store: Store, metrics: Metrics, holder: InstanceId, wake: Callable[[], None],
+        *, audit: AuditTrail,
+    ) -> None:  # fmt: skip
         self.settings, self.store, self.metrics, self.holder, self.wake = settings, store, metrics, holder, wake
         self.receivers = open_receivers(settings.alerts.receivers)
         metrics.receivers(self.receivers)
         self.pools = WorkerPools(purpose="alert", size=THREADS, timeout=SEND_TIMEOUT)
         self.test_pools = WorkerPools(purpose="alert-test", size=THREADS, timeout=SEND_TIMEOUT)
-        self.service = AlertService(store=store, receivers=self.receivers, pools=self.test_pools)
+        self.service = AlertService(store=store, audit=audit, receivers=self.receivers, pools=self.test_pools)
         self.sender = AlertSender(
             store=store, metrics=metrics, receivers=self.receivers, pools=self.pools, holder=holder, wake=wake
         )

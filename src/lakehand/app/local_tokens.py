@@ -11,22 +11,21 @@ from lakehand.app.home import owner_only_files
 from lakehand.app.settings import Settings
 from lakehand.core.services.access import AccessService
 from lakehand.core.services.audit_trail import AuditTrail
-from lakehand.core.services.requests.tokens import TokenRequests
 from lakehand.domain.access import Caller, Role
 from lakehand.store import migrate, open_store
 
 
 @contextmanager
-def local_tokens(settings: Settings) -> Iterator[tuple[TokenRequests, Caller]]:
+def local_tokens(settings: Settings) -> Iterator[tuple[AccessService, Caller]]:
     """Whoever can write the database is an admin anyway. Works beside a running service."""
     with owner_only_files():
         if not is_current(settings):
             wiring.migrated(settings).release()
         store = open_store(settings.database_url)
         try:
-            access = AccessService(store=store, tokens=settings.token_secrets())
+            access = AccessService(store=store, audit=AuditTrail(store=store), tokens=settings.token_secrets())
             caller = Caller(name=getpass.getuser(), role=Role.ADMIN, address=socket.gethostname(), via="local")
-            yield TokenRequests(access=access, audit=AuditTrail(store=store)), caller
+            yield access, caller
         finally:
             store.close()
 

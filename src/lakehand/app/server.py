@@ -8,7 +8,6 @@ port is set: it takes time and memory.
 import json
 import logging
 import os
-import platform
 import signal
 import socket
 import sys
@@ -33,7 +32,7 @@ from lakehand.app.wiring import Service
 from lakehand.core.services.table_settings import effective_settings
 from lakehand.domain.errors import Invalid, Unavailable
 from lakehand.observe import logs
-from lakehand.rest import ApiContext, Security, ServiceInfo, build_app
+from lakehand.rest import ApiContext, Security, build_app
 from lakehand.rest.refusals import Hosts, Refusals
 from lakehand.web import LiveFeed, NoDiscovery, PageContext, TableDiscovery, build_pages
 
@@ -168,7 +167,8 @@ def api_context(service: Service) -> ApiContext:
         intake=service.intake,
         commits=service.commits,
         access=service.access,
-        requests=service.requests,
+        audit=service.audit,
+        drains=service.drains,
         events=service.store.events,
         instances=service.store.instances,
         plugins=service.plugin_reports,
@@ -183,7 +183,7 @@ def api_context(service: Service) -> ApiContext:
             max_callback_body=settings.max_callback_body,
             hosts=Hosts.of(settings.host, [name, name.partition(".")[0]], settings.allowed_hosts),
         ),
-        about=ServiceInfo(version=lakehand.__version__, instance=service.identity.id, python=platform.python_version()),
+        about=service.about,
         on_request=metrics.request,
         on_notifications=metrics.notifications,
         refusals=Refusals(metrics.refusal),
@@ -209,7 +209,7 @@ def page_context(service: Service, discovery: Discovery | None) -> PageContext:
         discovery=found,
         warehouses=service.tables.warehouses.prefixes,
         access=service.access,
-        requests=service.requests,
+        audit=service.audit,
         feed=LiveFeed(events=store.events, operations=store.operations, tables=store.tables),
         version=lakehand.__version__,
         instance=service.identity.id,
@@ -342,9 +342,8 @@ def listen_for_rpc(settings: Settings, certificates: Certificates | None = None)
 
 
 def rpc_context(service: Service) -> "RpcContext":
-    from lakehand.rpc import RpcContext, VersionInfo
+    from lakehand.rpc import RpcContext
 
-    about = VersionInfo(version=lakehand.__version__, instance=service.identity.id, python=platform.python_version())
     return RpcContext(
         store=service.store,
         tables=service.tables,
@@ -355,10 +354,11 @@ def rpc_context(service: Service) -> "RpcContext":
         fleet=service.fleet,
         alerts=service.alerting.service,
         access=service.access,
-        requests=service.requests,
+        audit=service.audit,
+        drains=service.drains,
         plugins=service.plugin_reports,
         settings_of=partial(effective_settings, service.plugins),
         readiness=service.readiness,
-        about=about,
+        about=service.about,
         metrics=service.metrics.rpc,
     )

@@ -4,6 +4,7 @@
 import gc
 import logging
 import os
+import platform
 import secrets
 import ssl
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ from random import random
 from typing import Any
 
 import lakehand
+from lakehand.api.service import VersionAnswer
 from lakehand.app.alerting import Alerting
 from lakehand.app.home import Identity, own_paths, prepare_database_file, take_identity
 from lakehand.app.locations import PathResolver, boundaries, keep_apart, path_guard, recogniser, warehouses_of
@@ -27,7 +29,7 @@ from lakehand.core.loops.cleaning import FleetRecorder, HistoryCleaner
 from lakehand.core.loops.completer import Completer
 from lakehand.core.loops.coordinator import Coordinator
 from lakehand.core.loops.dispatcher import Dispatcher
-from lakehand.core.loops.draining import Drain, DrainService
+from lakehand.core.loops.draining import Drain
 from lakehand.core.loops.engine_supervisor import EngineSupervisor
 from lakehand.core.loops.loop import Loop
 from lakehand.core.loops.monitor import Monitor
@@ -44,11 +46,11 @@ from lakehand.core.rate_limits import RateLimiter
 from lakehand.core.services.access import AccessService
 from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.core.services.catalogs import CatalogService
+from lakehand.core.services.drains import DrainService
 from lakehand.core.services.explain import Explainer
 from lakehand.core.services.fleet import FleetService
 from lakehand.core.services.health import HealthService
 from lakehand.core.services.operations import OperationService
-from lakehand.core.services.requests import Requests
 from lakehand.core.services.tables import TableService
 from lakehand.domain.access import RESERVED, Role
 from lakehand.domain.errors import Invalid
@@ -102,12 +104,12 @@ class Service:
             warehouses=warehouses.prefixes,
         )  # fmt: skip
         self.recovery = Recovery(plugins=plugins, runtimes=self.runtimes, since=store.clock.now())
-        self.drain = Drain()
+        self.drain, self.audit = Drain(), AuditTrail(store=store)
         self.drains = DrainService(
-            store=store, drain=self.drain, holder=identity.id, evaluations=self.count_unfinished,
+            store=store, audit=self.audit, drain=self.drain, holder=identity.id, evaluations=self.count_unfinished,
             messages=lambda: self.alerting.sender.unfinished, wake=self.wake_up("alive", *CLAIMING),
         )  # fmt: skip
-        self.alerting = Alerting(settings, store, metrics, identity.id, self.wake_up("alert-sender"))
+        self.alerting = Alerting(settings, store, metrics, identity.id, self.wake_up("alert-sender"), audit=self.audit)
         self.alerting.sender.drain = self.drain
         self.telemetry = build_telemetry(settings.telemetry, store, identity.id)
         self.make_pools()
@@ -121,7 +123,7 @@ class Service:
             heartbeat_timeout=settings.heartbeat_timeout,
         )  # fmt: skip
         self.catalogs = CatalogService(
-            store=store, plugins=plugins, tables=self.tables, catalogs=settings.served_catalogs(),
+            store=store, plugins=plugins, tables=self.tables, audit=self.audit, catalogs=settings.served_catalogs(),
             heartbeat_timeout=settings.heartbeat_timeout,
         )  # fmt: skip
         self.operations = OperationService(
@@ -140,11 +142,10 @@ class Service:
             sync_catalogs=self.wake_up("catalogs"),
         )  # fmt: skip
         self.health = HealthService(store=store)
-        self.access = AccessService(store=store, tokens=settings.token_secrets(), verifier=build_verifier(settings))
-        self.requests = Requests(
-            access=self.access, catalog_service=self.catalogs,
-            alert_service=self.alerting.service, drain_service=self.drains, audit=self.audit,
-        )  # fmt: skip
+        self.access = AccessService(
+            store=store, audit=self.audit, tokens=settings.token_secrets(), verifier=build_verifier(settings)
+        )
+        self.about = VersionAnswer(version=lakehand.__version__, instance=identity.id, python=platform.python_version())
         self.make_loops()
 
     def make_pools(self) -> None:
@@ -178,7 +179,7 @@ class Service:
         )  # fmt: skip
         supervisor = self.supervisor = EngineSupervisor(
             **self.shared, holder=self.identity.id, host=os.uname().nodename, version=lakehand.__version__,
-            pools=self.pools, drains=self.drains,
+            pools=self.pools, state_of_drain=lambda: self.drains.report().state,
         )  # fmt: skip
         cleaner = HistoryCleaner(store=self.store, keep_history=settings.keep_history, keep_audit=settings.keep_audit)
         recorder = FleetRecorder(store=self.store, metrics=self.metrics, keep_history=settings.keep_history)
@@ -253,9 +254,9 @@ class Service:
         if settings.drain_timeout is None and not settings.stop_driver:
             return  # a restart finds all that the engines have
         if not drain.is_on:
-            self.drains.begin(by="SIGTERM")
+            self.drains.begin_now(by="SIGTERM")
         if not self.drains.wait(settings.drain_timeout or timedelta()) and settings.stop_driver:
-            self.drains.begin(by=drain.by, timeout=timedelta())
+            self.drains.begin_now(by=drain.by, timeout=timedelta())
             self.drains.wait(HAND_OVER)
 
     def stop(self) -> None:

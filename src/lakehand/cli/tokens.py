@@ -3,14 +3,15 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from lakehand.api.fields import iso, values_of
 from lakehand.cli.alerts import seconds_of
 from lakehand.cli.errors import CommandFailed
 from lakehand.cli.options import Config, Database, Home, Session, add_command, load_settings
@@ -19,7 +20,8 @@ from lakehand.client.documents import Document
 from lakehand.output import join, parse_time, when
 
 if TYPE_CHECKING:
-    from lakehand.core.services.requests.tokens import TokenRequests
+    from lakehand.api.access import NewTokenAnswer
+    from lakehand.core.services.access import AccessService
     from lakehand.domain.access import Caller, Token
 
 ROLES = ("viewer", "operator", "admin")
@@ -43,7 +45,7 @@ class LocalDatabase:
     config: Config = None
 
     @contextmanager
-    def opened(self) -> Iterator["tuple[TokenRequests, Caller]"]:
+    def opened(self) -> Iterator["tuple[AccessService, Caller]"]:
         from lakehand.app.local_tokens import local_tokens
 
         with local_tokens(load_settings(self.home, self.database, None, self.config)) as opened:
@@ -54,8 +56,8 @@ class LocalDatabase:
 def list_tokens(*, local_database: LocalDatabase, session: Session) -> None:
     """List all tokens, also revoked and expired ones. Secrets are not stored and cannot be shown."""
     if local_database.local:
-        with local_database.opened() as (tokens, caller):
-            document: Document = {"items": [document_of(token) for token in tokens.list(caller)]}
+        with local_database.opened() as (access, caller):
+            document: Document = {"items": [document_of(token) for token in access.list_tokens(caller)]}
     else:
         document = {"items": [one.raw for one in session.client.tokens.list()]}
     session.show(document, tokens_view)
@@ -76,23 +78,19 @@ def create(
     session: Session,
 ) -> None:
     """Make a token and print its secret, which is shown only now."""
+    from lakehand.api.access import TokenRequest
+    from lakehand.domain.access import Role
+
     if role not in ROLES:
         raise CommandFailed(f"--role {role!r} is not a role: use one of {', '.join(ROLES)}")
     life = seconds_of(expires) if expires else None
     if local_database.local:
-        document = create_here(local_database, name, role, owner, life)
+        with local_database.opened() as (access, caller):
+            made = access.create_token(caller, TokenRequest(name=name, role=Role(role), owner=owner, life=life))
+        document = document_of(made)
     else:
         document = session.client.tokens.create(name, role, owner=owner, life=life).raw
     session.show(document, created_view)
-
-
-def create_here(local_database: LocalDatabase, name: str, role: str, owner: str, life: float | None) -> Document:
-    from lakehand.domain.access import Role
-
-    with local_database.opened() as (tokens, caller):
-        span = None if life is None else timedelta(seconds=life)
-        token, secret = tokens.create(caller, name, Role(role), owner=owner, life=span)
-    return document_of(token) | {"secret": secret}
 
 
 @add_command(app, epilog="lakehand tokens revoke 7")
@@ -106,22 +104,16 @@ def revoke(
     from lakehand.domain.access import TokenId
 
     if local_database.local:
-        with local_database.opened() as (tokens, caller):
-            document = document_of(tokens.revoke(caller, TokenId(id)))
+        with local_database.opened() as (access, caller):
+            document = document_of(access.revoke_token(caller, TokenId(id)))
     else:
         document = session.client.tokens.revoke(id).raw
     session.show(document, lambda one: join(f"token {one['id']} of {one['name']} is revoked"))
 
 
-def document_of(token: "Token") -> Document:
-    return {name: plain(value) for name, value in asdict(token).items()}
-
-
-def plain(value: Any) -> Any:
-    """Times as the API writes them."""
-    if isinstance(value, datetime):
-        return value.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return value
+def document_of(token: "Token | NewTokenAnswer") -> Document:
+    """As the API writes it."""
+    return {name: iso(value) if isinstance(value, datetime) else value for name, value in values_of(token).items()}
 
 
 def created_view(one: Document) -> RenderableType:

@@ -11,12 +11,6 @@ from lakehand.client.documents import DEFAULT_URL, FINAL, GOOD, Document, Parame
 
 if TYPE_CHECKING:
     from lakehand.api.tables import RemovedTable, TableName
-    from lakehand.client.access_answers import (
-        AuditEntry,
-        Caller,
-        NewToken,
-        Token,
-    )
     from lakehand.client.clients import (
         AsyncLakehandClient,
         LakehandClient,
@@ -33,15 +27,30 @@ if TYPE_CHECKING:
         Unauthorized,
         Unavailable,
     )
-    from lakehand.client.fleet_answers import (
+    from lakehand.client.event_calls import (
+        CommitOutcome,
+        CommitReason,
+    )
+    from lakehand.client.names import (
         Alert,
+        AuditEntry,
+        Caller,
+        Catalog,
+        CatalogSync,
         Done,
+        Drain,
         Fleet,
         FleetProblem,
         FleetProblems,
+        Instance,
+        NewToken,
+        Plugin,
         Queue,
         ReceiverTest,
+        Strategy,
+        Token,
         Totals,
+        Version,
     )
     from lakehand.client.operation_answers import (
         ActionExplanation,
@@ -59,17 +68,6 @@ if TYPE_CHECKING:
     from lakehand.client.retries import (
         NO_RETRIES,
         Retries,
-    )
-    from lakehand.client.service_answers import (
-        Catalog,
-        CatalogSync,
-        CommitOutcome,
-        CommitReason,
-        Drain,
-        Instance,
-        Plugin,
-        Strategy,
-        Version,
     )
     from lakehand.client.table_calls import (
         AddedTable,
@@ -145,16 +143,7 @@ __all__ = [
     "absolute_location",
     "given",
 ]
-HOMES = (
-    "clients",
-    "errors",
-    "retries",
-    "table_calls",
-    "operation_answers",
-    "fleet_answers",
-    "service_answers",
-    "access_answers",
-)
+HOMES = ("clients", "errors", "retries", "table_calls", "operation_answers", "event_calls", "names")
 
 
 if not TYPE_CHECKING:  # a name that does not exist must not pass for Any

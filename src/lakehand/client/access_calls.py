@@ -2,14 +2,15 @@
 """Calls about tokens and the audit trail."""
 
 from datetime import timedelta
+from typing import cast
 
-from lakehand.api.fields import PageAnswer
-from lakehand.client.access_answers import AuditEntry, Caller, NewToken, Token
-from lakehand.client.answers import ItemList
-from lakehand.client.documents import Document
+from lakehand.api.access import AuditQuery, TokenRequest, TokensAnswer
+from lakehand.api.fields import PageAnswer, values_of
+from lakehand.client.names import AuditEntry, Caller, NewToken, Token
 from lakehand.client.operation_calls import OperationRef, id_of
 from lakehand.client.steps import ItemSteps, Request, Steps, get, post, send, send_for_pages
 from lakehand.client.table_calls import TableRef, table_id
+from lakehand.domain.access import Role
 
 TOKENS = "/api/v1/tokens"
 
@@ -21,13 +22,14 @@ def show_caller() -> Steps[Caller]:
 
 def list_tokens() -> Steps[list[Token]]:
     """All tokens of the database, also revoked and expired ones."""
-    return (yield from send(get(TOKENS, ItemList[Token]))).items
+    return (yield from send(get(TOKENS, TokensAnswer))).items
 
 
 def create_token(name: str, role: str, *, owner: str = "", life: float | timedelta | None = None) -> Steps[NewToken]:
     """Make a token. The answer has its secret, which is shown only now. ``life`` in seconds; None: without an end."""
     seconds = life.total_seconds() if isinstance(life, timedelta) else life
-    return send(post(TOKENS, NewToken, {"name": name, "role": role, "owner": owner, "life": seconds}))
+    request = TokenRequest(name=name, role=cast(Role, role), owner=owner, life=seconds)
+    return send(post(TOKENS, NewToken, values_of(request)))
 
 
 def revoke_token(token: int | Token) -> Steps[Token]:
@@ -45,7 +47,7 @@ def list_audit(
     operation: OperationRef | None = None,
 ) -> ItemSteps[AuditEntry]:
     """Who asked for what, newest first. ``action`` is a whole action, or a prefix that ends in a dot."""
-    filters: Document = {"caller": caller, "action": action}
-    filters |= {"table": None if table is None else (yield from table_id(table))}
-    filters |= {"operation": None if operation is None else id_of(operation)}
-    yield from send_for_pages("/api/v1/audit", PageAnswer[AuditEntry], filters, limit)
+    about = None if table is None else (yield from table_id(table))
+    work = None if operation is None else id_of(operation)
+    query = AuditQuery(caller=caller, action=action, table=about, operation=work)
+    yield from send_for_pages("/api/v1/audit", PageAnswer[AuditEntry], query.filters(), limit)

@@ -2,17 +2,17 @@
 """Calls about events: what happened, newest first; or as it happens, oldest first."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from time import monotonic
 from uuid import uuid4
 
 from lakehand.api.events import EventQuery
-from lakehand.api.fields import PageAnswer, values_of
+from lakehand.api.fields import Answer, PageAnswer, values_of
 from lakehand.client.documents import Parameters, absolute_location
 from lakehand.client.errors import Unavailable
 from lakehand.client.operation_answers import Event
 from lakehand.client.operation_calls import OperationRef, id_of
-from lakehand.client.service_answers import CommitOutcome
 from lakehand.client.steps import Items, ItemSteps, Sleep, Steps, get, post, send, send_for_pages
 from lakehand.client.table_calls import TableRef, table_id
 
@@ -24,6 +24,26 @@ EPOCH = datetime.fromtimestamp(0, timezone.utc)
 POLL = 1.0  # seconds between two readings
 OVERLAP = timedelta(seconds=30)  # a transaction that stores an event later than this after its time is not expected
 OUTAGE = 300.0  # seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitReason(Answer):
+    outcome: str
+    reason: str
+    count: int
+    example: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitOutcome(Answer):
+    """What became of commit events that were sent."""
+
+    stored: int
+    ignored: int
+    waiting: int
+    refused: int
+    tables: int
+    reasons: list[CommitReason]
 
 
 def filters_of(table: TableRef | None, operation: OperationRef | None, kind: str | None) -> Steps[Parameters]:

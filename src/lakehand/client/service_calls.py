@@ -5,11 +5,11 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from lakehand.api.alerts import AlertQuery, SilenceRequest, TestRequest, TestsAnswer
+from lakehand.api.catalogs import CatalogsAnswer, SyncRequest
 from lakehand.api.fields import PageAnswer, values_of
-from lakehand.client.answers import ItemList
+from lakehand.api.service import DrainRequest, InstancesAnswer, PluginsAnswer
 from lakehand.client.documents import Parameters
-from lakehand.client.fleet_answers import Alert, Fleet, ReceiverTest
-from lakehand.client.service_answers import Catalog, CatalogSync, Drain, Instance, Plugin, Version
+from lakehand.client.names import Alert, Catalog, CatalogSync, Drain, Fleet, Instance, Plugin, ReceiverTest, Version
 from lakehand.client.steps import ItemSteps, Request, Steps, get, post, send, send_for_pages
 
 ALERTS, CATALOGS, DRAIN = "/api/v1/alerts", "/api/v1/catalogs", "/api/v1/drain"
@@ -23,7 +23,7 @@ def show_fleet(*, hours: int | None = None, limit: int | None = None) -> Steps[F
 
 def list_alerts(*, state: Literal["open", "all"] = "open", limit: int | None = None) -> ItemSteps[Alert]:
     """Alerts, newest first; only open ones unless ``state`` is all."""
-    return send_for_pages(ALERTS, PageAnswer[Alert], values_of(AlertQuery(state=state)), limit)
+    return send_for_pages(ALERTS, PageAnswer[Alert], AlertQuery(state=state).filters(), limit)
 
 
 def silence_alert(alert: int | Alert, duration: float | timedelta) -> Steps[Alert]:
@@ -42,23 +42,23 @@ def send_test(receiver: str | None = None) -> Steps[list[ReceiverTest]]:
 
 def list_catalogs() -> Steps[list[Catalog]]:
     """The catalogs of the settings, and what the last sync of each changed."""
-    return (yield from send(get(CATALOGS, ItemList[Catalog]))).items
+    return (yield from send(get(CATALOGS, CatalogsAnswer))).items
 
 
 def sync_catalog(name: str, *, dry_run: bool = False, accept_empty: bool = False) -> Steps[CatalogSync]:
     """Register its new tables and retire those that were dropped, now."""
-    body = {"dry_run": dry_run or None, "accept_empty": accept_empty or None}
-    return send(post(f"{CATALOGS}/{{name}}/sync", CatalogSync, body, name=name))
+    request = SyncRequest(dry_run=dry_run, accept_empty=accept_empty)
+    return send(post(f"{CATALOGS}/{{name}}/sync", CatalogSync, values_of(request), name=name))
 
 
 def list_plugins() -> Steps[list[Plugin]]:
     """Every plugin that was found: its strategies, and its state in the instance that answers."""
-    return (yield from send(get("/api/v1/plugins", ItemList[Plugin]))).items
+    return (yield from send(get("/api/v1/plugins", PluginsAnswer))).items
 
 
 def list_instances() -> Steps[list[Instance]]:
     """The service processes that share the database."""
-    return (yield from send(get("/api/v1/instances", ItemList[Instance]))).items
+    return (yield from send(get("/api/v1/instances", InstancesAnswer))).items
 
 
 def show_drain() -> Steps[Drain]:
@@ -69,7 +69,7 @@ def show_drain() -> Steps[Drain]:
 def begin_drain(*, timeout: float | timedelta | None = None) -> Steps[Drain]:
     """The instance that answers claims nothing new; after ``timeout`` (seconds) its running work is stopped, too."""
     seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
-    return send(post(DRAIN, Drain, {"timeout": seconds}))
+    return send(post(DRAIN, Drain, values_of(DrainRequest(timeout=seconds))))
 
 
 def end_drain() -> Steps[Drain]:

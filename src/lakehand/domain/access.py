@@ -68,6 +68,11 @@ class Caller:
                 "use a token of that owner, or one without an owner"
             )
 
+    def need_for_all(self, role: Role) -> None:
+        """Raise unless the caller has this role for the tables of all owners."""
+        self.need(role)
+        self.need_everything()
+
     def need_everything(self) -> None:
         """Raise for a token of one owner: what it asks for concerns others, too."""
         if self.owner:

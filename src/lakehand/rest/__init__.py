@@ -2,6 +2,6 @@
 """REST: our API under /api/v1, and the wire protocol of Hudi's writers."""
 
 from lakehand.rest.app import build_app
-from lakehand.rest.context import ApiContext, Security, ServiceInfo
+from lakehand.rest.context import ApiContext, Security
 
-__all__ = ["ApiContext", "Security", "ServiceInfo", "build_app"]
+__all__ = ["ApiContext", "Security", "build_app"]

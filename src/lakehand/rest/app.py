@@ -16,7 +16,6 @@ from lakehand.core.services.readiness import ReadinessCheck
 from lakehand.core.services.wrong_tokens import WrongTokens
 from lakehand.rest import (
     alerts,
-    audit,
     catalogs,
     commits,
     errors,
@@ -39,7 +38,7 @@ from lakehand.rest.wire import HudiWire
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 ROUTERS = [
     module.router
-    for module in (commits, tables, operations, catalogs, alerts, events, fleet, tokens, audit, service, rfc43, health)
+    for module in (commits, tables, operations, catalogs, alerts, events, fleet, tokens, service, rfc43, health)
 ]
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": ProblemAnswer, "description": text}

@@ -5,18 +5,20 @@ import hmac
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lakehand.api.service import VersionAnswer
 from lakehand.api.tables import SettingAnswer
 from lakehand.core.intake.commit_events import CommitIntake
 from lakehand.core.intake.notifications import Intake
 from lakehand.core.ports import Events, Instances, PluginReport
 from lakehand.core.services.access import AccessService
 from lakehand.core.services.alerts import AlertService
+from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.core.services.catalogs import CatalogService
+from lakehand.core.services.drains import DrainService
 from lakehand.core.services.explain import Explainer
 from lakehand.core.services.fleet import FleetService
 from lakehand.core.services.health import HealthService
 from lakehand.core.services.operations import OperationService
-from lakehand.core.services.requests import Requests
 from lakehand.core.services.tables import TableService
 from lakehand.domain.tables import Table
 from lakehand.rest.refusals import Hosts, Refusals
@@ -51,15 +53,6 @@ def same(secret: str, given: str) -> bool:
     return hmac.compare_digest(secret.encode(), given.encode("utf-8", "replace"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceInfo:
-    """Which service and version this is."""
-
-    version: str
-    instance: str = ""
-    python: str = ""
-
-
 def no_metrics(*_values: object) -> None:
     """The default: nothing is counted."""
 
@@ -78,7 +71,8 @@ class ApiContext:
     intake: Intake
     commits: CommitIntake
     access: AccessService
-    requests: Requests
+    audit: AuditTrail
+    drains: DrainService
     events: Events
     instances: Instances
     plugins: Callable[[], Sequence[PluginReport]]  # as they are now
@@ -86,7 +80,7 @@ class ApiContext:
     readiness: Callable[[], Mapping[str, str]]  # part → "ok", or what is wrong with it
     metrics_text: Callable[[], tuple[bytes, str]]  # body and content type
     security: Security
-    about: ServiceInfo
+    about: VersionAnswer
     on_request: Callable[[str, str, int, float], None] = no_metrics  # route, method, status, seconds
     on_notifications: Callable[[str, str, int], None] = no_metrics  # source, outcome, how many
     refusals: Refusals = field(default_factory=lambda: Refusals(no_metrics))

@@ -5,16 +5,18 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ParamSpec, Protocol, TypeVar
 
+from lakehand.api.service import VersionAnswer
 from lakehand.api.tables import SettingAnswer
 from lakehand.core.ports import PluginReport, Store
 from lakehand.core.services.access import AccessService
 from lakehand.core.services.alerts import AlertService
+from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.core.services.catalogs import CatalogService
+from lakehand.core.services.drains import DrainService
 from lakehand.core.services.explain import Explainer
 from lakehand.core.services.fleet import FleetService
 from lakehand.core.services.health import HealthService
 from lakehand.core.services.operations import OperationService
-from lakehand.core.services.requests import Requests
 from lakehand.core.services.tables import TableService
 from lakehand.domain.access import Caller
 from lakehand.domain.tables import Table
@@ -27,16 +29,6 @@ class RunInThread(Protocol):
     """Runs a function in one of the server's threads: services are synchronous."""
 
     def __call__(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionInfo:
-    """Which service and version this is."""
-
-    version: str
-    instance: str = ""
-    python: str = ""
-    name: str = "lakehand"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +74,12 @@ class RpcContext:
     explainer: Explainer
     health: HealthService
     access: AccessService
-    requests: Requests
+    audit: AuditTrail
+    drains: DrainService
     plugins: Callable[[], Sequence[PluginReport]]  # as they are now
     settings_of: Callable[[Table], Sequence[SettingAnswer]]
     readiness: Callable[[], Mapping[str, str]]  # part → "ok", or what is wrong with it
-    about: VersionInfo
+    about: VersionAnswer
     metrics: RpcMetrics = field(default_factory=NoMetrics)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fills messages from our objects by the names of their fields, and reads requests into our models."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta, timezone
 from functools import cache
 from typing import Any, TypeVar
@@ -32,10 +32,16 @@ def fill(message: M, /, *sources: object, **more: object) -> M:
     """Set every field: from the keyword of its name, else from the last object that has it. None leaves it out."""
     fields: Any = message.DESCRIPTOR.fields
     for field in fields:
-        value = more[field.name] if field.name in more else attribute(field.name, sources)
+        value = more[field.name] if field.name in more else attribute(name_in(sources, field.name), sources)
         if value is not None:
             put(message, field, value)
     return message
+
+
+def name_in(sources: Iterable[object], name: str) -> str:
+    """As the field is called; a duration may have its unit in its name."""
+    seconds = f"{name}_seconds"
+    return seconds if any(hasattr(source, seconds) for source in sources) else name
 
 
 def put(message: Message, field: FieldDescriptor, value: Any) -> None:

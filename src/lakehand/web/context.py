@@ -9,12 +9,12 @@ from lakehand.api.tables import NewTable, SettingAnswer
 from lakehand.core.ports import Clock, Events, Instances, PluginReport
 from lakehand.core.services.access import AccessService
 from lakehand.core.services.alerts import AlertService
+from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.core.services.catalogs import CatalogService
 from lakehand.core.services.explain import Explainer
 from lakehand.core.services.fleet import FleetService
 from lakehand.core.services.health import HealthService
 from lakehand.core.services.operations import OperationService
-from lakehand.core.services.requests import Requests
 from lakehand.core.services.tables import TableService
 from lakehand.domain.errors import Unavailable
 from lakehand.domain.processes import Json
@@ -86,7 +86,7 @@ class PageContext:
     discovery: TableDiscovery
     warehouses: Sequence[str]
     access: AccessService
-    requests: Requests
+    audit: AuditTrail
     feed: LiveFeed
     version: str
     instance: str = ""

@@ -8,10 +8,10 @@ from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from lakehand.api.alerts import SilenceRequest
-from lakehand.core.ports import AuditFilter
+from lakehand.api.access import AuditQuery
+from lakehand.api.alerts import AlertQuery, SilenceRequest
+from lakehand.api.catalogs import SyncRequest
 from lakehand.domain.alerts import AlertId
-from lakehand.domain.tables import TableId
 from lakehand.domain.texts import LARGEST_ID
 from lakehand.web.access import Somebody
 from lakehand.web.forms import Form
@@ -28,7 +28,7 @@ def list_alerts(
     cursor: Annotated[str | None, Query(max_length=500)] = None,
 ) -> Response:
     service = view.context.alerts
-    page = service.list(only_open=state != "all", limit=PAGE, cursor=cursor)
+    page = service.list(AlertQuery(state="all" if state == "all" else "open", limit=PAGE, cursor=cursor))
     return view.page("alerts.html", section="/alerts", watch="" if cursor else "fleet",
         page=page, shows_all=state == "all", hours=HOURS, receivers=sorted(service.receivers),
     )  # fmt: skip
@@ -37,21 +37,19 @@ def list_alerts(
 @router.post("/alerts/{id}/silence")
 def silence_alert(id: Annotated[int, Path(ge=1, le=LARGEST_ID)], form: Form, view: Somebody) -> Response:
     request = SilenceRequest(duration=3600 * form.number("hours"))
-    view.context.requests.silence_alert(view.caller, AlertId(id), request)
+    view.context.alerts.silence(view.caller, AlertId(id), request)
     return view.go_to("/alerts")
 
 
 @router.get("/catalogs")
 def list_catalogs(view: Somebody) -> Response:
-    service = view.context.catalogs
-    known = [(served, service.last.get(name)) for name, served in sorted(service.catalogs.items())]
-    return view.page("catalogs.html", section="/catalogs", catalogs=known)
+    return view.page("catalogs.html", section="/catalogs", catalogs=view.context.catalogs.list_all())
 
 
 @router.post("/catalogs/{name}/sync")
 def sync_catalog(name: str, form: Form, view: Somebody) -> Response:
     """The page shows the report as that of the last sync."""
-    view.context.requests.sync_catalog(view.caller, name, dry_run=form.flag("dry_run"))
+    view.context.catalogs.sync(view.caller, name, SyncRequest(dry_run=form.flag("dry_run")))
     return view.go_to("/catalogs")
 
 
@@ -76,9 +74,9 @@ class AuditPageQuery(BaseModel):
     table: int | None = Field(default=None, ge=1, le=LARGEST_ID)
     cursor: str | None = Field(default=None, max_length=500)
 
-    def filter(self) -> AuditFilter:
-        table = None if self.table is None else TableId(self.table)
-        return AuditFilter(caller=self.caller or None, action=self.action or None, table=table)
+    def query(self) -> AuditQuery:
+        caller, action = self.caller or None, self.action or None
+        return AuditQuery(caller=caller, action=action, table=self.table, limit=PAGE, cursor=self.cursor)
 
     def at(self, cursor: str | None) -> str:
         given = self.model_dump(exclude={"cursor"}) | {"cursor": cursor}
@@ -87,7 +85,7 @@ class AuditPageQuery(BaseModel):
 
 @router.get("/audit")
 def list_audit(view: Somebody, query: Annotated[AuditPageQuery, Query()]) -> Response:
-    page = view.context.requests.list_audit(view.caller, query.filter(), limit=PAGE, cursor=query.cursor)
+    page = view.context.audit.list(view.caller, query.query())
     return view.page("audit.html", section="/audit", page=page, wanted=query,
         is_filtered=bool(query.at(None)), is_later=query.cursor is not None, first=query.at(None),
         after=query.at(page.next) if page.next else "",

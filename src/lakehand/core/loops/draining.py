@@ -1,27 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draining: the instance claims nothing new, lets running work finish, and hands back what it holds.
+"""The switch that the loops of an instance read: while it is on, they claim nothing new and hand back what they hold.
 
 Work is handed over only after its engine has said that it is over: until then the lease stays here.
 """
 
-import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from lakehand.core.ports import Store
-from lakehand.domain.events import Event
-from lakehand.domain.operations import InstanceId, InstanceState, OperationId
+from lakehand.domain.operations import OperationId
 from lakehand.spi.engines import EngineState
-
-log = logging.getLogger(__name__)
-POLL = 0.2  # seconds between two looks at what is left
 
 
 @dataclass(slots=True, kw_only=True)
 class Drain:
-    """The switch that the loops read, and which work they have asked engines to stop."""
+    """Whether this instance drains, and which work it has asked engines to stop."""
 
     clock: Callable[[], float] = time.monotonic
     is_on: bool = False
@@ -61,71 +55,3 @@ class Drain:
         """True if it ended without a result because of us; after the time-out its engine may be stopped, too."""
         is_asked = operation in self._asked or self.stops_running
         return is_asked and state in (EngineState.CANCELED, EngineState.LOST)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrainReport:
-    """How far an instance is."""
-
-    instance: InstanceId
-    state: InstanceState
-    since: datetime | None
-    by: str
-    operations: int  # whose lease it holds
-    evaluations: int
-    messages: int  # about alerts, on their way
-
-    @property
-    def left(self) -> int:
-        return self.operations + self.evaluations + self.messages
-
-
-@dataclass(frozen=True, kw_only=True)
-class DrainService:
-    """Draining as people and signals ask for it."""
-
-    store: Store
-    drain: Drain
-    holder: InstanceId
-    evaluations: Callable[[], int] = lambda: 0
-    messages: Callable[[], int] = lambda: 0
-    wake: Callable[[], None] = lambda: None
-
-    def begin(self, *, by: str, timeout: timedelta | None = None) -> DrainReport:
-        self.drain.begin(by=by, at=self.store.clock.estimate(), timeout=timeout)
-        self.wake()
-        self.note("instance.draining", f"{self.holder} drains: {by} asked for it", by)
-        return self.report()
-
-    def end(self, *, by: str) -> DrainReport:
-        self.drain.end()
-        self.wake()
-        self.note("instance.serving", f"{self.holder} takes on work: {by} asked for it", by)
-        return self.report()
-
-    def note(self, kind: str, message: str, by: str) -> None:
-        log.info(message, extra={"by": by})
-        event = Event(kind=kind, message=message, detail={"by": by, "instance": self.holder})
-        self.store.events.add([event], now=self.store.clock.estimate())
-
-    def report(self) -> DrainReport:
-        counts = {
-            "operations": len(self.store.operations.held(self.holder)), "evaluations": self.evaluations(),
-            "messages": self.messages(),
-        }  # fmt: skip
-        drained = InstanceState.DRAINING if sum(counts.values()) else InstanceState.DRAINED
-        state = drained if self.drain.is_on else InstanceState.SERVING
-        return DrainReport(instance=self.holder, state=state, since=self.drain.since, by=self.drain.by, **counts)
-
-    def wait(self, timeout: timedelta) -> bool:
-        """True when nothing is left. A database that does not answer ends the wait: nothing can be handed back."""
-        end = self.drain.clock() + timeout.total_seconds()
-        try:
-            while self.report().left:
-                if self.drain.clock() >= end:
-                    return False
-                time.sleep(POLL)
-        except Exception as error:
-            log.warning("it is not known what is left", extra={"reason": str(error)})
-            return False
-        return True

@@ -2,12 +2,11 @@
 """Supervises the engines: calls their upkeep, reports that this instance is alive, measures queues and database."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
-from lakehand.core.loops.draining import DrainService
 from lakehand.core.plugins.pools import WaitGroup, WorkerPools
 from lakehand.core.plugins.registry import Plugins
 from lakehand.core.ports import Metrics, Store
@@ -30,7 +29,7 @@ class EngineSupervisor:
     host: str
     version: str
     pools: Sequence[WorkerPools]  # of all purposes; the engines are tended on the first
-    drains: DrainService | None = None
+    state_of_drain: Callable[[], str] = lambda: InstanceState.SERVING
     healths: dict[str, EngineHealth] = field(default_factory=dict)  # the last report of each engine
 
     def run_once(self) -> bool:
@@ -69,7 +68,7 @@ class EngineSupervisor:
 
     def report_alive(self, state: InstanceState | None = None) -> bool:
         detail: dict[str, Json] = {name: health.detail for name, health in list(self.healths.items())}
-        detail[INSTANCE_STATE] = str(state or (self.drains.report().state if self.drains else InstanceState.SERVING))
+        detail[INSTANCE_STATE] = str(state or self.state_of_drain())
         now = self.store.clock.now()
         self.store.instances.heartbeat(self.holder, host=self.host, version=self.version, detail=detail, now=now)
         return False

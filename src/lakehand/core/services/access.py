@@ -1,22 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who asks: recognises tokens of the settings, of the database and of an identity provider, and sessions."""
+"""Who asks: recognises tokens of the settings, of the database and of an identity provider, and sessions.
+
+Admins make and revoke those of the database here.
+"""
 
 import hmac
+import re
 import secrets
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 
+from lakehand.api.access import NewTokenAnswer, TokenRequest
+from lakehand.api.fields import answer, span
 from lakehand.core.ports import NoVerifier, Store, TokenVerifier
-from lakehand.domain.access import ANONYMOUS, Caller, Role, Token, TokenId, WebSession, hash_of
+from lakehand.core.services.audit_trail import AuditTrail
+from lakehand.domain.access import (
+    ANONYMOUS,
+    RESERVED,
+    AuditRequest,
+    Caller,
+    NewToken,
+    Role,
+    Token,
+    TokenId,
+    WebSession,
+    hash_of,
+)
 from lakehand.domain.cached_property import cached_property
+from lakehand.domain.errors import Conflict, Invalid
+from lakehand.domain.events import Event
+from lakehand.domain.processes import Json
 
 KEEP = 2.0  # seconds: so late is a revoked token refused by another instance
 NOTE_USE = timedelta(minutes=1)
 SESSION_LIFE = timedelta(hours=12)
 LONGEST_SECRET = 8192  # characters: tokens of identity providers are long
+PREFIX = "lakehand_"  # so that people and scanners recognise one that leaked
+MOST_VALID = 1000
+LONGEST_LIFE = timedelta(days=3660)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 
 
 @dataclass(kw_only=True)
@@ -98,6 +123,7 @@ class Credential:
 @dataclass(frozen=True, kw_only=True)
 class AccessService:
     store: Store
+    audit: AuditTrail
     tokens: Mapping[str, str] = field(default_factory=dict, repr=False)  # of the settings: name → secret
     verifier: TokenVerifier = field(default_factory=NoVerifier)
 
@@ -165,8 +191,8 @@ class AccessService:
         session = WebSession(name=caller.name, role=caller.role, owner=caller.owner, ends_at=until)
         return Credential(caller=caller, session=session)
 
-    def sign_in(self, secret: str) -> tuple[str, Caller] | None:
-        """A new session: the value of its cookie, and whose it is. None if the token is not accepted."""
+    def sign_in(self, secret: str, *, address: str) -> str | None:
+        """The cookie of a new session of the dashboard; None if the token is not accepted."""
         found = self.credential(secret)
         if found is None:
             return None
@@ -174,7 +200,9 @@ class AccessService:
         if session.seal:
             session = replace(session, seal=seal_of(cookie, secret))
         self.store.sessions.add(hash_of(cookie), session, now=self.store.clock.estimate())
-        return cookie, found.caller
+        caller = replace(found.caller, address=address, via="dashboard")
+        with self.audit.record(AuditRequest(caller=caller, action="session.start", subject=caller.name)):
+            return cookie
 
     def session(self, cookie: str, *, address: str = "", via: str = "dashboard") -> Caller | None:
         """Whose session this is; None if it ended, or the token that it rests on is no longer valid."""
@@ -197,9 +225,63 @@ class AccessService:
             return token is not None and token.is_valid(now)
         return self.verifier.is_on
 
-    def sign_out(self, cookie: str) -> None:
-        if cookie:
+    def sign_out(self, cookie: str, *, address: str) -> None:
+        if self.is_open or (caller := self.session(cookie, address=address)) is None:
+            return
+        with self.audit.record(AuditRequest(caller=caller, action="session.end", subject=caller.name)):
             self.store.sessions.end(hash_of(cookie))
+
+    def list_tokens(self, caller: Caller) -> Sequence[Token]:
+        caller.need_for_all(Role.ADMIN)
+        return [token for _, token in self.store.tokens.list()]
+
+    def create_token(self, caller: Caller, wanted: TokenRequest) -> NewTokenAnswer:
+        """A new token, and its secret, which is not stored and never shown again."""
+        name, role, owner, life = wanted.name, Role(wanted.role), wanted.owner, span(wanted.life)
+        detail: dict[str, Json] = {"role": str(role), "owner": owner}
+        detail |= {"seconds": life.total_seconds()} if life else {}
+        request = AuditRequest(caller=caller, action="token.create", subject=name, detail=detail)
+        with self.audit.record(request, lambda: caller.need_for_all(Role.ADMIN)) as outcome:
+            self.check_new(name, role, owner, life)
+            secret, now = PREFIX + secrets.token_urlsafe(32), self.store.clock.now()
+            ends = now + life if life else None
+            new = NewToken(name=name, role=role, owner=owner, hash=hash_of(secret), expires_at=ends)
+            token = self.store.tokens.add(new, by=caller.name, now=now)
+            self.note(caller, "token.created", f"a token for {name} ({role}) was made by {caller.name}")
+            outcome.after = {"token": token.id}
+        return answer(NewTokenAnswer, token, secret=secret)
+
+    def check_new(self, name: str, role: Role, owner: str, life: timedelta | None) -> None:
+        if not _NAME.fullmatch(name):
+            raise Invalid("the name of a token may hold only letters, digits and ._@-, at most 64")
+        if name.lower() in RESERVED:
+            raise Invalid(f"{name} is reserved: events use it for the service itself; choose another name")
+        if name in self.tokens:
+            raise Conflict(f"the settings have a token {name}: choose another name, or take it out there")
+        if role is Role.ADMIN and owner:
+            raise Invalid("an admin makes tokens for everybody, so that its token cannot have an owner")
+        if life is not None and not timedelta() < life <= LONGEST_LIFE:
+            raise Invalid(f"a token lives at most {LONGEST_LIFE.days} days; leave it out for one that does not expire")
+        now = self.store.clock.now()
+        if sum(token.is_valid(now) for _, token in self.store.tokens.list()) >= MOST_VALID:
+            raise Conflict(f"there are {MOST_VALID} valid tokens: revoke some first")
+
+    def revoke_token(self, caller: Caller, id: TokenId) -> Token:
+        token = self.store.tokens.get(id)
+        request = AuditRequest(
+            caller=caller, action="token.revoke", subject=token.name, detail={"token": id},
+            before={"revoked": token.revoked_at is not None},
+        )  # fmt: skip
+        with self.audit.record(request, lambda: caller.need_for_all(Role.ADMIN)) as outcome:
+            revoked = self.store.tokens.revoke(id, now=self.store.clock.now())
+            self.note(caller, "token.revoked", f"token {id} of {token.name} was revoked by {caller.name}")
+            outcome.after = {"revoked": True}
+        return revoked
+
+    def note(self, caller: Caller, kind: str, message: str) -> None:
+        self.cache.forget()
+        event = Event(kind=kind, message=message, detail={"by": caller.name})
+        self.store.events.add([event], now=self.store.clock.now())
 
 
 def caller_of(session: WebSession) -> Caller:

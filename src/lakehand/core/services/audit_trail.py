@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 
+from lakehand.api.access import AuditQuery
 from lakehand.core.ports import AuditFilter, Page, Store
 from lakehand.domain.access import OK, AuditAnswer, AuditEntry, AuditId, AuditRequest, Caller, Role
 from lakehand.domain.errors import Forbidden, LakehandError
@@ -91,8 +92,10 @@ class AuditTrail:
         except LakehandError as error:
             log.warning("an answer is missing in the audit trail", extra={"audit": id, "error": str(error)})
 
-    def list(self, wanted: AuditFilter, *, limit: int, cursor: str | None) -> Page[AuditEntry]:
-        return self.store.audit.list(wanted, limit=limit, cursor=cursor)
+    def list(self, caller: Caller, query: AuditQuery) -> Page[AuditEntry]:
+        """What people asked for, newest first. It names people and addresses, so that viewers do not see it."""
+        caller.need(Role.OPERATOR)
+        return self.store.audit.list(AuditFilter(**query.filters()), limit=query.limit, cursor=query.cursor)
 
 
 def shortened(request: AuditRequest, times: int) -> AuditRequest:

@@ -5,14 +5,18 @@ import logging
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from threading import Thread
 
+from lakehand.api.catalogs import CatalogAnswer, SyncAnswer, SyncRequest
+from lakehand.api.fields import answer, values_of
 from lakehand.core.plugins.registry import Plugins
 from lakehand.core.ports import Store, TableFilter
+from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.core.services.catalog_changes import Absent, CatalogChanges, Rename, changes_of
 from lakehand.core.services.catalog_listing import Listing, Name, batches, named
 from lakehand.core.services.tables import SERVICE, TableService
+from lakehand.domain.access import AuditRequest, Caller, Role
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Conflict, LakehandError, NotFound
 from lakehand.domain.events import Event
@@ -37,30 +41,15 @@ class ServedCatalog:
     queue: str = "default"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncReport:
-    """What one sync of a catalog found and changed; names are ``db.table``."""
-
-    catalog: str
-    at: datetime
-    dry_run: bool = False
-    tables: int = 0  # that the catalog lists
-    added: Sequence[str] = ()
-    renamed: Sequence[str] = ()
-    retired: Sequence[str] = ()
-    missing: Sequence[str] = ()  # not listed, and kept for now
-    refused: Mapping[str, str] = field(default_factory=dict)  # by name: why it could not be registered
-    problem: str = ""
-
-
 @dataclass(frozen=True, kw_only=True)
 class CatalogService:
     store: Store
     plugins: Plugins
     tables: TableService
+    audit: AuditTrail
     catalogs: Mapping[str, ServedCatalog] = field(default_factory=dict)
     heartbeat_timeout: timedelta = HEARTBEAT_TIMEOUT
-    last: dict[str, SyncReport] = field(default_factory=dict)  # of this instance
+    last: dict[str, SyncAnswer] = field(default_factory=dict)  # of this instance
     _missed: dict[str, dict[TableId, int]] = field(default_factory=dict)
     _threads: dict[str, Thread] = field(default_factory=dict)
 
@@ -84,7 +73,7 @@ class CatalogService:
 
     def sync_and_log(self, name: str) -> None:
         try:
-            report = self.sync(name)
+            report = self.sync_now(name)
         except Exception:  # the database is away: the next round tries again
             log.exception("catalog not synced", extra={"catalog": name})
         else:
@@ -96,7 +85,26 @@ class CatalogService:
             raise NotFound(f"no catalog is called {name[:80]!r}: the settings have {known}")
         return self.catalogs[name]
 
-    def sync(self, name: str, *, dry_run: bool = False, accept_empty: bool = False, by: str = "") -> SyncReport:
+    def list_all(self) -> Sequence[CatalogAnswer]:
+        """By name, each with the last sync by this instance."""
+        return [
+            answer(
+                CatalogAnswer, served.catalog, served, actions=sorted(served.actions),
+                properties=sorted(served.catalog.properties), last_sync=self.last.get(name),
+            )
+            for name, served in sorted(self.catalogs.items())
+        ]  # fmt: skip
+
+    def sync(self, caller: Caller, name: str, wanted: SyncRequest) -> SyncAnswer:
+        self.get(name)
+        request = AuditRequest(caller=caller, action="catalog.sync", subject=name, detail=values_of(wanted))
+        with self.audit.record(request, lambda: caller.need_for_all(Role.OPERATOR)) as outcome:
+            report = self.sync_now(name, dry_run=wanted.dry_run, accept_empty=wanted.accept_empty, by=caller.name)
+            counts = {"added": report.added, "renamed": report.renamed, "retired": report.retired}
+            outcome.after = {"problem": report.problem, **{key: len(names) for key, names in counts.items()}}
+        return report
+
+    def sync_now(self, name: str, *, dry_run: bool = False, accept_empty: bool = False, by: str = "") -> SyncAnswer:
         """Register what is new, retire what was dropped. A catalog that cannot be read changes nothing.
 
         ``by``: the person who asked for it; empty for the loop.
@@ -112,7 +120,10 @@ class CatalogService:
             report = replace(report, added=[*early, *report.added])
         except Exception as error:
             problem = without_secrets(described(error), served.catalog)
-            report = SyncReport(catalog=name, at=self.store.clock.now(), dry_run=dry_run, problem=problem)
+            report = SyncAnswer(
+                catalog=name, at=self.store.clock.now(), dry_run=dry_run, tables=0, added=[], renamed=[], retired=[],
+                missing=[], refused={}, problem=problem,
+            )  # fmt: skip
         self.remember(report)
         return report
 
@@ -154,7 +165,7 @@ class CatalogService:
 
     def carry_out(
         self, served: ServedCatalog, changes: CatalogChanges, count: int, *, dry_run: bool, by: str
-    ) -> SyncReport:
+    ) -> SyncAnswer:
         refused = {name_of(one): without_secrets(one.problem, served.catalog) for one in changes.unreadable}
         added = [name_of(reference) for reference in changes.add]
         if not dry_run:
@@ -162,7 +173,7 @@ class CatalogService:
             self.retire(changes.retire, served.catalog, by)
             self.rename(changes.rename, served.catalog, refused, by)
             added = [name_of(reference) for reference in changes.add if self.add(served, reference, refused, by)]
-        return SyncReport(
+        return SyncAnswer(
             catalog=served.catalog.name, at=self.store.clock.now(), dry_run=dry_run, tables=count, added=added,
             renamed=[f"{one.table.name} → {name_of(one.reference)}" for one in changes.rename], refused=refused,
             retired=[table.name for table in changes.retire], missing=[table.name for table in changes.missing],
@@ -221,7 +232,7 @@ class CatalogService:
             return False
         return is_new
 
-    def remember(self, report: SyncReport) -> None:
+    def remember(self, report: SyncAnswer) -> None:
         if report.dry_run:
             return
         self.last[report.catalog] = report
@@ -253,12 +264,12 @@ def trouble_event(catalog: str, trouble: str) -> Event:
     )  # fmt: skip
 
 
-def level_of(report: SyncReport) -> int:
+def level_of(report: SyncAnswer) -> int:
     changed = report.added or report.retired or report.renamed
     return logging.WARNING if report.problem else logging.INFO if changed else logging.DEBUG
 
 
-def summary_of(report: SyncReport) -> str:
+def summary_of(report: SyncAnswer) -> str:
     if report.problem and not report.tables:
         return report.problem
     counts = {"added": report.added, "renamed": report.renamed, "retired": report.retired, "missing": report.missing}

@@ -7,6 +7,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from lakehand.api.fields import answer, seconds
+from lakehand.api.fleet import (
+    DoneAnswer,
+    FleetAnswer,
+    FleetProblemAnswer,
+    FleetQuery,
+    ProblemsAnswer,
+    QueueAnswer,
+    TotalsAnswer,
+)
+from lakehand.api.tables import table_name
 from lakehand.core.ports import Store, TableFilter
 from lakehand.domain.fleet import (
     POINT_EVERY,
@@ -40,6 +51,19 @@ EVERY_TABLE = TableFilter()
 class FleetService:
     store: Store
     _choices: deque[tuple[float, FleetChoices]] = field(default_factory=lambda: deque(maxlen=1))
+
+    def show(self, query: FleetQuery) -> FleetAnswer:
+        summary, problems = self.summary(), self.needs_person(limit=query.limit)
+        items = [answer(FleetProblemAnswer, one, table=table_name(one.table)) for one in problems.items]
+        done = self.done(timedelta(hours=query.hours))
+        waits = {"mean_wait_seconds": seconds(done.mean_wait), "mean_run_seconds": seconds(done.mean_run)}
+        return FleetAnswer(
+            states=dict(summary.states),
+            totals=answer(TotalsAnswer, summary.totals),
+            needs_person=ProblemsAnswer(items=items, total=problems.total),
+            done=answer(DoneAnswer, done, **waits),
+            queues=[answer(QueueAnswer, one) for one in self.queues()],
+        )
 
     def summary(self, filter: TableFilter = EVERY_TABLE) -> FleetSummary:
         """How many tables are in each state, and their files and bytes."""

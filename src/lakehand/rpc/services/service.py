@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The service itself: version, plugins, instances."""
+"""The service itself: version, plugins, instances, draining."""
 
-from lakehand.core.loops.draining import DrainReport
+from lakehand.api.service import DrainRequest
 from lakehand.core.ports import PluginReport
-from lakehand.inputs.fleet import DrainRequest
 from lakehand.rpc.context import Call
 from lakehand.rpc.generated import service_pb2 as pb
 from lakehand.rpc.messages import fill, read
@@ -14,7 +13,7 @@ def get_version(call: Call, _request: pb.GetVersionRequest) -> pb.GetVersionResp
 
 
 def list_plugins(call: Call, _request: pb.ListPluginsRequest) -> pb.ListPluginsResponse:
-    return pb.ListPluginsResponse(plugins=[plugin_message(one) for one in call.context.plugins()])
+    return pb.ListPluginsResponse(plugins=map(plugin_message, call.context.plugins()))
 
 
 def plugin_message(report: PluginReport) -> pb.Plugin:
@@ -27,17 +26,12 @@ def list_instances(call: Call, _request: pb.ListInstancesRequest) -> pb.ListInst
 
 
 def get_drain(call: Call, _request: pb.GetDrainRequest) -> pb.GetDrainResponse:
-    return pb.GetDrainResponse(drain=drain_message(call.context.requests.drain_service.report()))
+    return fill(pb.GetDrainResponse(), drain=call.context.drains.report())
 
 
 def begin_drain(call: Call, request: pb.BeginDrainRequest) -> pb.BeginDrainResponse:
-    report = call.context.requests.begin_drain(call.caller, read(DrainRequest, request).span)
-    return pb.BeginDrainResponse(drain=drain_message(report))
+    return fill(pb.BeginDrainResponse(), drain=call.context.drains.begin(call.caller, read(DrainRequest, request)))
 
 
 def end_drain(call: Call, _request: pb.EndDrainRequest) -> pb.EndDrainResponse:
-    return pb.EndDrainResponse(drain=drain_message(call.context.requests.end_drain(call.caller)))
-
-
-def drain_message(report: DrainReport) -> pb.Drain:
-    return fill(pb.Drain(), report)
+    return fill(pb.EndDrainResponse(), drain=call.context.drains.end(call.caller))
