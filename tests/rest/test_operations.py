@@ -274,9 +274,9 @@ def test_confirming_an_operation_stored_without_confirm_conflicts(client: httpx.
 
 def test_reserved_keys_among_parameters_are_stripped(context: ApiContext) -> None:
     spec = TableSpec(location=LOCATION, format=Format("hudi"), action_types=frozenset({Action("clean")}))
-    table, _ = context.tables.add(spec)
+    table, _ = context.services.tables.add(spec)
 
-    operation, _ = context.operations.submit(
+    operation, _ = context.services.operations.submit(
         table, Action("clean"), None, {"confirm": True, "dry_run": True, "mode": "execute"}, origin="wire"
     )
 

@@ -128,10 +128,10 @@ def address_and_body(guarded: Guarded, method: str, path: str) -> tuple[str, dic
     location = f"/data/t{number}"
     context = guarded.context
     spec = TableSpec(location=location, format=HUDI, owner="ann", action_types=frozenset({COMPACTION}))
-    table, _ = context.tables.add(spec)
-    operation, _ = context.operations.submit(table, COMPACTION, Instant(INSTANT), {}, origin="ann")
+    table, _ = context.services.tables.add(spec)
+    operation, _ = context.services.operations.submit(table, COMPACTION, Instant(INSTANT), {}, origin="ann")
     if path.endswith("/retry"):
-        context.operations.cancel(operation.id, by="ann")
+        context.services.operations.cancel(operation.id, by="ann")
     number_of = {
         "operations": operation.id,
         "alerts": open_alert(guarded.store, f"failed:{number}") if "alerts" in path else 0,

@@ -34,12 +34,8 @@ Metadata = tuple[tuple[str, str], ...]
 def rpc_context(api: ApiContext, metrics: RpcMetrics | None = None) -> RpcContext:
     """The same services as the REST API has."""
     return RpcContext(
-        store=api.access.store, tables=api.tables, operations=api.operations, catalogs=api.catalogs, fleet=api.fleet,
-        alerts=api.alerts, explainer=api.explainer, health=api.health, access=api.access, audit=api.audit,
-        drains=api.drains, requests=api.requests,
-        rules=api.intake.rules, heartbeat_timeout=api.intake.heartbeat_timeout, plugins=api.plugins,
-        settings_of=api.settings_of, readiness=api.readiness, about=api.about,
-        metrics=metrics or NoMetrics(),
+        services=api.services, store=api.services.access.store, rules=api.intake.rules,
+        heartbeat_timeout=api.intake.heartbeat_timeout, metrics=metrics or NoMetrics(),
     )  # fmt: skip
 
 

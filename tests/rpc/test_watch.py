@@ -175,7 +175,7 @@ def moved(store: SqlStore, operation: Operation, status: Status) -> Operation:
 
 def test_an_operation_that_has_ended_already_is_one_message(client: RpcClient, api: ApiContext) -> None:
     number = submit(client, add_table(client))
-    api.requests.operations.cancel(ROOT, OperationId(number))
+    api.services.requests.operations.cancel(ROOT, OperationId(number))
 
     stream = client.operations.WatchOperations(WatchOperationsRequest(id=number), timeout=TIMEOUT)
 
@@ -222,7 +222,7 @@ def test_only_the_wanted_statuses_are_sent(client: RpcClient, api: ApiContext) -
         client.operations.WatchOperations, WatchOperationsRequest(table=table, statuses=[CANCELED])
     ) as stream:
         number = submit(client, table)
-        api.requests.operations.cancel(ROOT, OperationId(number))
+        api.services.requests.operations.cancel(ROOT, OperationId(number))
 
         found = next(stream).operation
         assert (found.id, found.status) == (number, CANCELED)
@@ -289,7 +289,7 @@ def test_a_stream_ends_when_its_token_is_revoked(api: ApiContext) -> None:
         rpc_serving(rpc_context(guarded), replace(QUICK, recheck=0.1)) as client,
         watching(client.events.WatchEvents, WatchEventsRequest(kind="test."), metadata=bearer(token.secret)) as stream,
     ):
-        guarded.access.revoke_token(ROOT, TokenId(token.id))
+        guarded.services.access.revoke_token(ROOT, TokenId(token.id))
         with pytest.raises(grpc.RpcError) as failed:
             next(stream)
 
@@ -313,5 +313,5 @@ def test_an_action_can_be_watched(client: RpcClient, api: ApiContext) -> None:
     table = TableId(add_table(client))
     wanted = WatchOperationsRequest(action="compaction", location="/data/trips")
     with watching(client.operations.WatchOperations, wanted) as stream:
-        api.requests.operations.submit(ROOT, api.tables.get(table), Action("compaction"))
+        api.services.requests.operations.submit(ROOT, api.services.tables.get(table), Action("compaction"))
         assert next(stream).operation.action == "compaction"

@@ -66,10 +66,10 @@ def test_a_page_is_told_of_its_own_table_only(client: httpx.Client, api: ApiCont
         with watching(client, "fleet") as everything:
             wait_for(lambda: pages.feed.watchers == 2, "both pages to be watched")
             await_readings(pages, 2)
-            api.tables.change(other.id, paused_changes(), by="ann")
+            api.services.tables.change(other.id, paused_changes(), by="ann")
             assert news(everything)
         assert "event: changed" not in list(lines.queue)
-        api.tables.change(mine.id, paused_changes(), by="ann")
+        api.services.tables.change(mine.id, paused_changes(), by="ann")
         assert news(lines)
 
 
@@ -77,7 +77,7 @@ def test_a_page_is_told_of_its_operation(client: httpx.Client, api: ApiContext, 
     operation = submit(api, add_table(api))
     with watching(client, f"operation:{operation.id}") as lines:
         assert news(lines)  # of the first reading
-        api.operations.cancel(operation.id, by="ann")
+        api.services.operations.cancel(operation.id, by="ann")
         assert news(lines)
 
 
@@ -86,7 +86,9 @@ def test_a_change_before_the_first_reading_is_noticed(
 ) -> None:
     table = add_table(api)
     client.get(f"/tables/{table.id}")
-    api.tables.change(table.id, paused_changes(), by="ann")  # by another instance, say, before the stream is open
+    api.services.tables.change(
+        table.id, paused_changes(), by="ann"
+    )  # by another instance, say, before the stream is open
     with watching(client, f"table:{table.id}") as lines:
         assert news(lines)
 
@@ -100,7 +102,7 @@ def test_a_page_that_is_fetched_because_of_a_change_has_it(
     with watching(client, f"table:{table.id}") as lines:
         assert news(lines)
         assert "nothing is started" not in again().text
-        api.tables.change(table.id, paused_changes(), by="ann")
+        api.services.tables.change(table.id, paused_changes(), by="ann")
         assert news(lines)
         assert "nothing is started" in again().text
 
@@ -136,11 +138,11 @@ def test_a_stream_ends_when_its_token_is_revoked(api: ApiContext, store: SqlStor
     token = made_token(guarded, "ann", Role.VIEWER)
     pages = pages_over(guarded, store)
     pages.feed.recheck = 0.05
-    client = serve(access=pages.access, feed=pages.feed)
+    client = serve(services=pages.services, feed=pages.feed)
     client.post("/sign-in", data={"token": token.secret})
     with watching(client, "table:1"):
         wait_for(lambda: pages.feed.watchers == 1, "the page to be watched")
-        guarded.access.revoke_token(ROOT, TokenId(token.id))
+        guarded.services.access.revoke_token(ROOT, TokenId(token.id))
         wait_for(lambda: pages.feed.watchers == 0, "the stream to end")
         assert client.get("/live").status_code == 401
 

@@ -3,13 +3,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 
 from lakehand.app.certificates import Certificates
 from lakehand.app.settings import Settings
 from lakehand.app.wiring import Service
-from lakehand.core.services.table_settings import effective_settings
 
 if TYPE_CHECKING:
     from lakehand.rpc import RpcContext, RpcServer
@@ -35,23 +33,6 @@ def rpc_context(service: Service) -> "RpcContext":
     from lakehand.rpc import RpcContext
 
     return RpcContext(
-        store=service.store,
-        tables=service.tables,
-        operations=service.operations,
-        explainer=service.explainer,
-        health=service.health,
-        catalogs=service.catalogs,
-        fleet=service.fleet,
-        alerts=service.alerting.service,
-        access=service.access,
-        audit=service.audit,
-        drains=service.drains,
-        requests=service.requests,
-        rules=service.intake.rules,
-        heartbeat_timeout=service.intake.heartbeat_timeout,
-        plugins=service.plugin_reports,
-        settings_of=partial(effective_settings, service.plugins),
-        readiness=service.readiness,
-        about=service.about,
-        metrics=service.metrics.rpc,
-    )
+        services=service.services, store=service.store, rules=service.intake.rules,
+        heartbeat_timeout=service.intake.heartbeat_timeout, metrics=service.metrics.rpc,
+    )  # fmt: skip

@@ -8,11 +8,9 @@ import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING
 
-import lakehand
 from lakehand.app import wiring
 from lakehand.app.certificates import Certificates
 from lakehand.app.home import owner_only_files
@@ -20,7 +18,6 @@ from lakehand.app.http_server import BACKLOG, AnnouncedServer, http_config, open
 from lakehand.app.rpc_server import listen_for_rpc, rpc_context
 from lakehand.app.settings import Settings
 from lakehand.app.wiring import Service
-from lakehand.core.services.table_settings import effective_settings
 from lakehand.domain.errors import Invalid, Unavailable
 from lakehand.observe import logs
 from lakehand.rest import ApiContext, Security
@@ -147,24 +144,9 @@ def api_context(service: Service) -> ApiContext:
     settings, metrics, name = service.settings, service.metrics, socket.gethostname()
     metrics.plugins(service.plugins.listing())
     return ApiContext(
-        tables=service.tables,
-        operations=service.operations,
-        explainer=service.explainer,
-        health=service.health,
-        catalogs=service.catalogs,
-        fleet=service.fleet,
-        alerts=service.alerting.service,
+        services=service.services,
         intake=service.intake,
         commits=service.commits,
-        access=service.access,
-        audit=service.audit,
-        drains=service.drains,
-        requests=service.requests,
-        events=service.store.events,
-        instances=service.store.instances,
-        plugins=service.plugin_reports,
-        settings_of=partial(effective_settings, service.plugins),
-        readiness=service.readiness,
         metrics_text=metrics.text,
         security=Security(
             wire_token=settings.secret("wire_token"),
@@ -174,7 +156,6 @@ def api_context(service: Service) -> ApiContext:
             max_callback_body=settings.max_callback_body,
             hosts=Hosts.of(settings.host, [name, name.partition(".")[0]], settings.allowed_hosts),
         ),
-        about=service.about,
         on_request=metrics.request,
         on_notifications=metrics.notifications,
         refusals=Refusals(metrics.refusal),
@@ -184,28 +165,9 @@ def api_context(service: Service) -> ApiContext:
 def page_context(service: Service, discovery: Discovery | None) -> PageContext:
     store, found = service.store, (discovery or no_discovery)(service)
     return PageContext(
-        tables=service.tables,
-        operations=service.operations,
-        catalogs=service.catalogs,
-        alerts=service.alerting.service,
-        explainer=service.explainer,
-        fleet=service.fleet,
-        health=service.health,
-        events=store.events,
-        instances=store.instances,
-        clock=store.clock,
-        plugins=service.plugin_reports,
-        readiness=service.readiness,
-        settings_of=partial(effective_settings, service.plugins),
-        discovery=found,
-        warehouses=service.tables.warehouses.prefixes,
-        access=service.access,
-        audit=service.audit,
-        requests=service.requests,
+        services=service.services, discovery=found, warehouses=service.tables.warehouses.prefixes,
         feed=LiveFeed(events=store.events, operations=store.operations, tables=store.tables),
-        version=lakehand.__version__,
-        instance=service.identity.id,
-    )
+    )  # fmt: skip
 
 
 class Signals:

@@ -16,5 +16,5 @@ router = APIRouter(prefix="/api/v1/events", tags=["events"])
 @router.get("")
 def list_events(query: Annotated[EventQuery, Query()], context: Context, _caller: Caller) -> PageAnswer[EventAnswer]:
     """Events, newest first. `kind` is a whole kind, or a prefix that ends in a dot, for instance `intake.`."""
-    page = context.events.list(**query.model_dump())
+    page = context.services.events.list(**query.model_dump())
     return PageAnswer(items=[EventAnswer.of(event) for event in page.items], next=page.next)

@@ -119,17 +119,17 @@ def list_operations(
     filters = query.filters() | {"action": Action(query.action) if query.action else None}
     statuses = read_statuses(filters.pop("status") or "")
     wanted = OperationFilter(**filters, statuses=statuses)
-    page = context.operations.list(wanted, limit=query.limit, cursor=query.cursor)
+    page = context.services.operations.list(wanted, limit=query.limit, cursor=query.cursor)
     return PageAnswer(items=[OperationAnswer.of(*pair) for pair in page.items], next=page.next)
 
 
 @router.post("", status_code=201, responses={200: {"model": OperationAnswer, "description": "Stored already."}})
 def submit_operation(new: OperationRequest, context: Context, caller: Caller, response: Response) -> OperationAnswer:
     """Submit an operation. The same table and instant again is the same operation, answered with 200."""
-    table, rules = named_table(new, context.tables), context.intake.rules
+    table, rules = named_table(new, context.services.tables), context.intake.rules
     instant = read_instant(new.instant, rules) if new.instant else None
     options = {"options": dict(check_options(new.options, rules))} if new.options else {}
-    operation, is_new = context.requests.operations.submit(
+    operation, is_new = context.services.requests.operations.submit(
         caller, table, Action(new.action), instant=instant, parameters=options,
         dry_run=new.dry_run, confirm=new.confirm, verify_rows=new.verify_rows,
     )  # fmt: skip
@@ -140,31 +140,31 @@ def submit_operation(new: OperationRequest, context: Context, caller: Caller, re
 @router.get("/{id}")
 def show_operation(id: PathId, context: Context, _caller: Caller) -> OperationDetailAnswer:
     """One operation with its attempts and events."""
-    return OperationDetailAnswer.of_detail(context.operations.show(OperationId(id)))
+    return OperationDetailAnswer.of_detail(context.services.operations.show(OperationId(id)))
 
 
 @router.post("/{id}/cancel")
 def cancel_operation(id: PathId, context: Context, caller: Caller) -> OperationAnswer:
     """Cancel it. A running one ends when its engine has stopped it."""
-    return answer_of(context, context.requests.operations.cancel(caller, OperationId(id)))
+    return answer_of(context, context.services.requests.operations.cancel(caller, OperationId(id)))
 
 
 @router.post("/{id}/retry")
 def retry_operation(id: PathId, context: Context, caller: Caller) -> OperationAnswer:
     """Retry a failed, canceled or dropped operation, with all its attempts restored."""
-    return answer_of(context, context.requests.operations.retry(caller, OperationId(id)))
+    return answer_of(context, context.services.requests.operations.retry(caller, OperationId(id)))
 
 
 @router.delete("/{id}")
 def remove_operation(id: PathId, context: Context, caller: Caller) -> OperationAnswer:
     """Remove it from the service; a running one is canceled first."""
-    return answer_of(context, context.requests.operations.cancel(caller, OperationId(id), delete=True))
+    return answer_of(context, context.services.requests.operations.cancel(caller, OperationId(id), delete=True))
 
 
 @router.get("/{id}/logs")
 def read_logs(id: PathId, query: Annotated[LogQuery, Query()], context: Context, _caller: Caller) -> LogsAnswer:
     """The log of an attempt so far; repeat with `next_offset` to follow it."""
-    chosen, text = context.operations.logs(OperationId(id), **query.model_dump())
+    chosen, text = context.services.operations.logs(OperationId(id), **query.model_dump())
     end = query.offset + len(text.encode("utf-8", "replace"))
     return LogsAnswer(
         operation=id, attempt=chosen.number, engine=chosen.engine, offset=query.offset, next_offset=end, text=text
@@ -172,4 +172,4 @@ def read_logs(id: PathId, query: Annotated[LogQuery, Query()], context: Context,
 
 
 def answer_of(context: ApiContext, operation: Operation) -> OperationAnswer:
-    return OperationAnswer.of(operation, context.operations.show(operation.id).table)
+    return OperationAnswer.of(operation, context.services.operations.show(operation.id).table)

@@ -91,7 +91,7 @@ def submit(service: Service, request: SubmitRequest, context: Context, writer: W
         raise Invalid(f"the engine {name[:40]!a} is not known: use one of {', '.join(sorted(context.engines))}")
     instants = [read_instant(text.strip(), rules) for text in request.instant.split(",")[:MOST_INSTANTS]]
     table = submitted_table(request, action, context, writer)
-    submit = partial(context.requests.operations.submit, writer, table, action, parameters=parameters)
+    submit = partial(context.services.requests.operations.submit, writer, table, action, parameters=parameters)
     stored = [submit(instant=instant) for instant in dict.fromkeys(instants)]
     return SubmittedAnswer(table=table.id, operations=[OperationAnswer.of(operation, table) for operation, _ in stored])
 
@@ -99,9 +99,9 @@ def submit(service: Service, request: SubmitRequest, context: Context, writer: W
 @router.post("/{service}/remove")
 def remove(service: Service, request: RemoveRequest, context: Context, writer: Writer) -> OperationAnswer:
     """Remove an operation whose plan was rolled back or is no longer wanted; if it runs, cancel it."""
-    table = known_table(request, context.tables)
+    table = known_table(request, context.services.tables)
     instant = read_instant(request.instant, context.intake.rules)
-    return answer_of(context, context.requests.operations.remove(writer, table, instant))
+    return answer_of(context, context.services.requests.operations.remove(writer, table, instant))
 
 
 @router.post(
@@ -116,7 +116,7 @@ def register(request: RegisterRequest, context: Context, writer: Writer, respons
     names = request.action_types.split(",") if isinstance(request.action_types, str) else request.action_types
     actions = [str(ACTIONS.get(name.strip(), name.strip())) for name in names if name.strip()]
     more = request.model_dump(include={"priority", "heartbeat_timeout", "properties"})
-    table, is_new = context.requests.tables.add(writer, new_spec(request, actions, context, **more))
+    table, is_new = context.services.requests.tables.add(writer, new_spec(request, actions, context, **more))
     response.status_code = 201 if is_new else 200
     return TableAnswer.of(table)
 
@@ -135,11 +135,11 @@ def new_spec(request: OwnedTable, actions: Sequence[str], context: ApiContext, *
 def submitted_table(request: SubmitRequest, action: Action, context: ApiContext, writer: Caller) -> Table:
     """The registered table; an unknown one with a base path is registered for this action alone."""
     try:
-        return known_table(request, context.tables)
+        return known_table(request, context.services.tables)
     except NotFound:
         if request.base_path is None:
             raise
-    return context.requests.tables.add(writer, new_spec(request, [action], context))[0]
+    return context.services.requests.tables.add(writer, new_spec(request, [action], context))[0]
 
 
 def known_table(request: NamedTable, tables: TableService) -> Table:

@@ -90,7 +90,7 @@ class ExplanationAnswer(Answer):
 @router.post("", status_code=201, responses={200: {"model": TableAnswer, "description": "Registered already."}})
 def add_table(new: NewTable, context: Context, caller: Caller, response: Response) -> TableAnswer:
     """Register a table. If it is registered already, the answer is 200 and nothing changes."""
-    table, is_new = context.requests.tables.add(caller, new.spec(context.intake.heartbeat_timeout))
+    table, is_new = context.services.requests.tables.add(caller, new.spec(context.intake.heartbeat_timeout))
     response.status_code = 201 if is_new else 200
     return TableAnswer.of(table)
 
@@ -98,50 +98,50 @@ def add_table(new: NewTable, context: Context, caller: Caller, response: Respons
 @router.get("")
 def list_tables(query: Annotated[TableQuery, Query()], context: Context, _caller: Caller) -> PageAnswer[TableAnswer]:
     """Registered tables that match every given filter."""
-    page = context.tables.list(TableFilter(**query.filters()), limit=query.limit, cursor=query.cursor)
+    page = context.services.tables.list(TableFilter(**query.filters()), limit=query.limit, cursor=query.cursor)
     return PageAnswer(items=[TableAnswer.of(table) for table in page.items], next=page.next)
 
 
 @router.get("/find")
 def find_table(name: Name, context: Context, _caller: Caller) -> TableAnswer:
     """One table by its id, its name, `db.name`, `catalog:db.name`, or its location."""
-    return TableAnswer.of(context.tables.find(name))
+    return TableAnswer.of(context.services.tables.find(name))
 
 
 @router.get("/{id}")
 def show_table(id: PathId, context: Context, _caller: Caller) -> TableAnswer:
-    return TableAnswer.of(context.tables.get(TableId(id)))
+    return TableAnswer.of(context.services.tables.get(TableId(id)))
 
 
 @router.patch("/{id}")
 def change_table(id: PathId, changed: ChangedTable, context: Context, caller: Caller) -> TableAnswer:
     """Change the given fields."""
-    table = context.tables.get(TableId(id))
-    return TableAnswer.of(context.requests.tables.change(caller, table.id, changed.changes(table)))
+    table = context.services.tables.get(TableId(id))
+    return TableAnswer.of(context.services.requests.tables.change(caller, table.id, changed.changes(table)))
 
 
 @router.post("/{id}/pause")
 def pause_table(id: PathId, context: Context, caller: Caller) -> TableAnswer:
     """Start no more operations for this table; running ones continue."""
-    return TableAnswer.of(context.requests.tables.change(caller, TableId(id), TableChanges(paused=True)))
+    return TableAnswer.of(context.services.requests.tables.change(caller, TableId(id), TableChanges(paused=True)))
 
 
 @router.post("/{id}/resume")
 def resume_table(id: PathId, context: Context, caller: Caller) -> TableAnswer:
-    return TableAnswer.of(context.requests.tables.change(caller, TableId(id), TableChanges(paused=False)))
+    return TableAnswer.of(context.services.requests.tables.change(caller, TableId(id), TableChanges(paused=False)))
 
 
 @router.delete("/{id}")
 def remove_table(id: PathId, context: Context, caller: Caller) -> RemovedTable:
     """Remove the table from the service. Its data is not touched, and its history is kept."""
-    context.requests.tables.remove(caller, TableId(id))
+    context.services.requests.tables.remove(caller, TableId(id))
     return RemovedTable(id=id)
 
 
 @router.get("/{id}/explain")
 def explain_table(id: PathId, context: Context, _caller: Caller) -> ExplanationAnswer:
     """Why something runs or not, and when the table is evaluated next."""
-    return ExplanationAnswer.of(context.explainer.explain(TableId(id)))
+    return ExplanationAnswer.of(context.services.explainer.explain(TableId(id)))
 
 
 @router.get("/{id}/health")
@@ -149,22 +149,24 @@ def show_health(
     id: PathId, query: Annotated[HistoryQuery, Query()], context: Context, _caller: Caller
 ) -> HistoryAnswer:
     """Its health over time, as stored at its inspections, and the operations that ended meanwhile."""
-    return HistoryAnswer.of(context.health.history(TableId(id), query.since))
+    return HistoryAnswer.of(context.services.health.history(TableId(id), query.since))
 
 
 @router.get("/{id}/settings")
 def show_settings(id: PathId, context: Context, _caller: Caller) -> SettingsAnswer:
     """The settings of its format that count for this table, and where each value comes from."""
-    return SettingsAnswer.model_validate({"items": context.settings_of(context.tables.get(TableId(id)))})
+    return SettingsAnswer.model_validate(
+        {"items": context.services.settings_of(context.services.tables.get(TableId(id)))}
+    )
 
 
 @router.post("/{id}/look", status_code=202)
 def evaluate_table(id: PathId, context: Context, caller: Caller) -> TableAnswer:
     """Evaluate the table now."""
-    return TableAnswer.of(context.requests.tables.evaluate(caller, TableId(id)))
+    return TableAnswer.of(context.services.requests.tables.evaluate(caller, TableId(id)))
 
 
 @router.post("/{id}/clear")
 def clear_table(id: PathId, context: Context, caller: Caller) -> ClearedAnswer:
     """Remove every unfinished operation of the table; running ones are canceled."""
-    return ClearedAnswer(removed=list(context.requests.tables.clear(caller, TableId(id))))
+    return ClearedAnswer(removed=list(context.services.requests.tables.clear(caller, TableId(id))))

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from fastapi import Depends, Request
 from starlette.responses import RedirectResponse, Response
 
+from lakehand.core.services.services import Services
 from lakehand.domain.access import Caller
 from lakehand.web.context import PageContext
 from lakehand.web.rendering import HEADERS, Renderer
@@ -40,6 +41,10 @@ class PageRequest:
     def context(self) -> PageContext:
         return self.renderer.context
 
+    @property
+    def services(self) -> Services:
+        return self.context.services
+
     def page(self, template: str, **values: Any) -> Response:
         return self.renderer.page(template, caller=self.caller, **values)
 
@@ -50,7 +55,7 @@ class PageRequest:
 def caller_of(request: Request) -> Caller | None:
     """Whose session the cookie names; None if it is not valid."""
     renderer: Renderer = request.app.state.renderer
-    return renderer.context.access.session(request.cookies.get(COOKIE, ""), address=address_of(request))
+    return renderer.context.services.access.session(request.cookies.get(COOKIE, ""), address=address_of(request))
 
 
 def address_of(request: Request) -> str:

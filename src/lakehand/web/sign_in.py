@@ -23,7 +23,7 @@ def show_sign_in(renderer: RendererOf, next: Annotated[str, Query(max_length=200
 
 @router.post("/sign-in")
 async def sign_in(form: Form, request: Request, renderer: RendererOf) -> Response:
-    access, back = renderer.context.access, own_path(form.text("next"))
+    access, back = renderer.context.services.access, own_path(form.text("next"))
     cookie = await run_in_threadpool(access.sign_in, form.text("token"), address=address_of(request))
     if cookie is None:
         note_wrong_token(request)
@@ -44,7 +44,7 @@ def note_wrong_token(request: Request) -> None:
 
 @router.post("/sign-out")
 def sign_out(request: Request, renderer: RendererOf) -> Response:
-    renderer.context.access.sign_out(request.cookies.get(COOKIE, ""), address=address_of(request))
+    renderer.context.services.access.sign_out(request.cookies.get(COOKIE, ""), address=address_of(request))
     answer = RedirectResponse("/sign-in", 303, headers=HEADERS)
     answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
     return answer

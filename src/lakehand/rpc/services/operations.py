@@ -87,7 +87,7 @@ async def watch_operations(
 def watched_of(call: Call, request: pb.WatchOperationsRequest) -> Watched:
     statuses = frozenset(given(request).get("statuses", []))
     query = read(OperationQuery, request, "id", "statuses")
-    table = call.context.tables.find(query.location).id if query.location else query.table
+    table = call.services.tables.find(query.location).id if query.location else query.table
     wanted = OperationFilter(
         table=None if table is None else TableId(table), owner=query.owner, queue=query.queue,
         action=Action(query.action) if query.action else None,
@@ -110,7 +110,7 @@ def present_states(call: Call, watched: Watched) -> Sequence[Pair]:
     found: list[Pair] = []
     cursor: str | None = None
     while True:
-        page = context.operations.list(wanted, limit=PAGE, cursor=cursor)
+        page = context.services.operations.list(wanted, limit=PAGE, cursor=cursor)
         found += page.items
         cursor = page.next
         if cursor is None:
@@ -122,17 +122,17 @@ def list_operations(call: Call, request: pb.ListOperationsRequest) -> pb.ListOpe
     filters = query.filters() | {"action": Action(query.action) if query.action else None}
     statuses = read_statuses(filters.pop("status") or "")
     wanted = OperationFilter(**filters, statuses=statuses)
-    page = call.context.operations.list(wanted, limit=query.limit, cursor=query.cursor)
+    page = call.services.operations.list(wanted, limit=query.limit, cursor=query.cursor)
     operations = [operation_message(*pair) for pair in page.items]
     return pb.ListOperationsResponse(operations=operations, next_page_token=page.next or "")
 
 
 def submit_operation(call: Call, request: pb.SubmitOperationRequest) -> pb.SubmitOperationResponse:
     new, rules = read(OperationRequest, request), call.context.rules
-    table = named_table(new, call.context.tables)
+    table = named_table(new, call.services.tables)
     instant = read_instant(new.instant, rules) if new.instant else None
     options = {"options": dict(check_options(new.options, rules))} if new.options else {}
-    operation, is_new = call.context.requests.operations.submit(
+    operation, is_new = call.services.requests.operations.submit(
         call.caller, table, Action(new.action), instant=instant, parameters=options,
         dry_run=new.dry_run, confirm=new.confirm, verify_rows=new.verify_rows,
     )  # fmt: skip
@@ -140,7 +140,7 @@ def submit_operation(call: Call, request: pb.SubmitOperationRequest) -> pb.Submi
 
 
 def get_operation(call: Call, request: pb.GetOperationRequest) -> pb.GetOperationResponse:
-    found = call.context.operations.show(OperationId(id_of(request)))
+    found = call.services.operations.show(OperationId(id_of(request)))
     detail = fill(
         operation_pb2.OperationDetail(), found.operation.process, found.operation,
         operation=operation_message(found.operation, found.table), attempts=found.attempts,
@@ -150,17 +150,17 @@ def get_operation(call: Call, request: pb.GetOperationRequest) -> pb.GetOperatio
 
 
 def cancel_operation(call: Call, request: pb.CancelOperationRequest) -> pb.CancelOperationResponse:
-    operation = call.context.requests.operations.cancel(call.caller, OperationId(id_of(request)))
+    operation = call.services.requests.operations.cancel(call.caller, OperationId(id_of(request)))
     return pb.CancelOperationResponse(operation=shown(call, operation))
 
 
 def retry_operation(call: Call, request: pb.RetryOperationRequest) -> pb.RetryOperationResponse:
-    operation = call.context.requests.operations.retry(call.caller, OperationId(id_of(request)))
+    operation = call.services.requests.operations.retry(call.caller, OperationId(id_of(request)))
     return pb.RetryOperationResponse(operation=shown(call, operation))
 
 
 def remove_operation(call: Call, request: pb.RemoveOperationRequest) -> pb.RemoveOperationResponse:
-    operation = call.context.requests.operations.cancel(call.caller, OperationId(id_of(request)), delete=True)
+    operation = call.services.requests.operations.cancel(call.caller, OperationId(id_of(request)), delete=True)
     return pb.RemoveOperationResponse(operation=shown(call, operation))
 
 
@@ -170,7 +170,7 @@ def shown(call: Call, operation: Operation) -> operation_pb2.Operation:
 
 def read_logs(call: Call, request: pb.ReadLogsRequest) -> pb.ReadLogsResponse:
     operation, query = OperationId(id_of(request)), read(LogQuery, request, "id")
-    chosen, text = call.context.operations.logs(operation, **query.model_dump())
+    chosen, text = call.services.operations.logs(operation, **query.model_dump())
     end = query.offset + len(text.encode("utf-8", "replace"))
     return fill(
         pb.ReadLogsResponse(), operation=operation, attempt=chosen.number, engine=chosen.engine, offset=query.offset,
