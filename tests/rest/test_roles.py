@@ -17,15 +17,7 @@ from lakehand.domain.processes import Instant
 from lakehand.domain.tables import TableSpec
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
-from tests.rest.parts import (
-    HUDI,
-    Listed,
-    context_over,
-    made_token,
-    open_alert,
-    serving,
-    with_security,
-)
+from tests.rest.parts import HUDI, Listed, context_over, made_token, open_alert, serving, with_security
 from tests.test_docs import described
 
 OPEN, VIEWER, OPERATOR, EVERYTHING, ADMIN = "open", "viewer", "operator", "operator of everything", "admin"

@@ -28,11 +28,7 @@ from lakehand.store import SqlStore
 from lakehand.store.events import to_row
 from lakehand.store.schema import event as event_table
 from tests.kit.polling import wait_for
-from tests.rest.parts import (
-    ROOT,
-    made_token,
-    with_security,
-)
+from tests.rest.parts import ROOT, made_token, with_security
 from tests.rpc.parts import QUICK, TIMEOUT, RpcClient, bearer, failure_of, rpc_context, rpc_serving
 
 MINUTE = timedelta(minutes=1)

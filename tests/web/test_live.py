@@ -19,11 +19,7 @@ from lakehand.store import SqlStore
 from lakehand.web import PageContext
 from lakehand.web.live import MOST_WATCHERS, Topic
 from tests.kit.polling import wait_for
-from tests.rest.parts import (
-    ROOT,
-    made_token,
-    with_security,
-)
+from tests.rest.parts import ROOT, made_token, with_security
 from tests.web.conftest import Serve, pages_over
 from tests.web.test_pages import add_table, submit
 

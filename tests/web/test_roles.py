@@ -17,11 +17,7 @@ from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
 from lakehand.web import PageContext
 from tests.kit.service import TLS
-from tests.rest.parts import (
-    made_token,
-    open_alert,
-    serving,
-)
+from tests.rest.parts import made_token, open_alert, serving
 from tests.web.conftest import browser_headers
 from tests.web.test_access import routes
 from tests.web.test_pages import add_table, submit
