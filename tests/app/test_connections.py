@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from shutil import copyfile
 from threading import Event
@@ -24,7 +23,7 @@ from lakehand.rest import ApiContext
 from lakehand.store import open_store
 from tests.app.test_server import Process
 from tests.kit.polling import wait_for
-from tests.rest.parts import context_over, items, serving, wire
+from tests.rest.parts import context_over, items, serving, wire, with_services
 
 TIMEOUT = 30.0  # seconds
 HALF_A_HEAD = b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
@@ -199,7 +198,7 @@ def test_a_request_that_is_being_answered_is_not_closed_for_another(context: Api
         return {"database": "ok"}
 
     bounds = Bounds(total=4, per_client=4)
-    with serving(replace(context, readiness=wait), bounds) as client, ThreadPoolExecutor(1) as pool:
+    with serving(with_services(context, readiness=wait), bounds) as client, ThreadPoolExecutor(1) as pool:
         served = pool.submit(client.get, "/health/ready")
         assert begun.wait(TIMEOUT)
         with half_open(client, 10, HALF_A_HEAD) as sockets:

@@ -68,7 +68,7 @@ LIGHT = """
 import sys
 import lakehand.cli
 import lakehand.client
-heavy = {"httpx", "asyncio", "lakehand.client.groups", "lakehand.api.tables"} & set(sys.modules)
+heavy = {"httpx", "asyncio", "lakehand.client.groups", "lakehand.api.services.tables"} & set(sys.modules)
 assert not heavy, heavy
 from lakehand.client import LakehandClient
 assert not {"httpx", "pydantic", "asyncio"} & set(sys.modules)

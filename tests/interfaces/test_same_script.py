@@ -15,14 +15,7 @@ from lakehand.core.ports import AuditFilter, OperationFilter, TableFilter
 from lakehand.domain.access import Role
 from lakehand.store import SqlStore, open_store
 from tests.interfaces.actors import Actor, ByClient, ByCommand, ByDashboard, ByRest, ByRpc
-from tests.rest.parts import (
-    ROOT,
-    Listed,
-    context_over,
-    made_token,
-    open_alert,
-    serving,
-)
+from tests.rest.parts import ROOT, Listed, context_over, made_token, open_alert, serving
 from tests.rpc.parts import rpc_context, rpc_serving
 from tests.web.conftest import FoundTables, pages_over
 

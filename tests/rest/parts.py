@@ -35,6 +35,7 @@ from lakehand.core.services.explain import Explainer
 from lakehand.core.services.fleet import FleetService
 from lakehand.core.services.health import HealthService
 from lakehand.core.services.operations import OperationService
+from lakehand.core.services.services import Services
 from lakehand.core.services.table_settings import effective_settings
 from lakehand.core.services.tables import TableService
 from lakehand.domain.access import Caller, Role
@@ -187,31 +188,35 @@ def context_over(
         rules=HudiNotifications(),
         rate_limiter=RateLimiter(per_minute=per_minute),
     )  # fmt: skip
-    return ApiContext(
+    services = Services(
+        about=VersionAnswer(version="0.1.0", instance="here", python="3"),
         tables=tables,
-        catalogs=CatalogService(store=store, audit=audit, plugins=on, tables=tables, catalogs=served),
-        alerts=AlertService(store=store, audit=audit),
         operations=operations,
+        alerts=AlertService(store=store, audit=audit),
+        catalogs=CatalogService(store=store, audit=audit, plugins=on, tables=tables, catalogs=served),
         fleet=FleetService(store=store),
         explainer=Explainer(store=store, plugins=on, waits=lambda *_: {}),
         health=HealthService(store=store),
-        intake=intake,
-        commits=CommitIntake(intake=intake, plugins=on, catalogs=served, sync_catalogs=silent),
         access=AccessService(store=store, audit=audit, tokens=tokens or {}),
         audit=audit,
         drains=DrainService(store=store, audit=audit, drain=Drain(), holder=InstanceId("here")),
         events=store.events,
         instances=store.instances,
+        clock=store.clock,
         plugins=on.listing,
         settings_of=partial(effective_settings, on),
         readiness=lambda: {"database": "ok"},
+    )
+    return ApiContext(
+        services=services,
+        intake=intake,
+        commits=CommitIntake(intake=intake, plugins=on, catalogs=served, sync_catalogs=silent),
         metrics_text=metrics.text,
         security=security or Security(),
-        about=VersionAnswer(version="0.1.0", instance="here", python="3"),
         on_request=metrics.request,
         on_notifications=metrics.notifications,
         refusals=Refusals(metrics.refusal),
-    )  # fmt: skip
+    )
 
 
 @contextmanager
@@ -251,16 +256,21 @@ def app_over(context: ApiContext, pages: PageContext | None = None) -> FastAPI:
 
 def with_security(context: ApiContext, *, tokens: Mapping[str, str] | None = None, **security: Any) -> ApiContext:
     """The context with tokens of the settings, and with secrets of writers."""
-    access = replace(context.access, tokens=tokens or {})
-    return replace(context, security=Security(**security), access=access)
+    access = replace(context.services.access, tokens=tokens or {})
+    return with_services(replace(context, security=Security(**security)), access=access)
+
+
+def with_services(context: ApiContext, **changed: Any) -> ApiContext:
+    return replace(context, services=replace(context.services, **changed))
 
 
 def with_receivers(context: ApiContext, receivers: Mapping[str, Receiver], test_timeout: float = 15.0) -> ApiContext:
-    return replace(context, alerts=replace(context.alerts, receivers=receivers, test_timeout=test_timeout))
+    alerts = replace(context.services.alerts, receivers=receivers, test_timeout=test_timeout)
+    return with_services(context, alerts=alerts)
 
 
 def made_token(context: ApiContext, name: str, role: Role, owner: str = "") -> NewTokenAnswer:
-    return context.access.create_token(ROOT, TokenRequest(name=name, role=role, owner=owner))
+    return context.services.access.create_token(ROOT, TokenRequest(name=name, role=role, owner=owner))
 
 
 def recognise(location: str) -> Format | None:

@@ -101,7 +101,7 @@ def test_a_large_catalog_is_registered_in_batches_and_goes_on_after_a_restart(
 ) -> None:
     monkeypatch.setattr(catalog_service, "BATCH", 10)
     listing = EndlessListing()
-    catalogs = context_over(store, listed=listing).catalogs
+    catalogs = context_over(store, listed=listing).services.catalogs
 
     cut = catalogs.sync_now("lake")
     registered = len(list(catalogs.registered("lake")))
@@ -138,10 +138,10 @@ def kill() -> None:
 def test_a_sync_that_was_killed_goes_on_where_it_stopped(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalog_service, "BATCH", 10)
     with pytest.raises(Killed):
-        context_over(store, listed=CutListing(60, at=45, then=kill)).catalogs.sync_now("lake")
-    first = {table.id for table in context_over(store).catalogs.registered("lake")}
+        context_over(store, listed=CutListing(60, at=45, then=kill)).services.catalogs.sync_now("lake")
+    first = {table.id for table in context_over(store).services.catalogs.registered("lake")}
 
-    again = context_over(store, listed=CutListing(60)).catalogs
+    again = context_over(store, listed=CutListing(60)).services.catalogs
     report = again.sync_now("lake")
 
     assert (len(first), report.problem, len(report.added), report.refused) == (40, "", 20, {})
@@ -162,8 +162,8 @@ def test_a_sync_keeps_no_more_than_a_batch_of_tables(store: SqlStore, monkeypatc
     count()
     before = whole.pop()
     for _ in range(2):  # the second time they are registered
-        context_over(store, listed=CutListing(200, at=195, then=count)).catalogs.sync_now("lake")
-    catalogs, registered = context_over(store, listed=CutListing(200)).catalogs, CatalogService.registered
+        context_over(store, listed=CutListing(200, at=195, then=count)).services.catalogs.sync_now("lake")
+    catalogs, registered = context_over(store, listed=CutListing(200)).services.catalogs, CatalogService.registered
 
     def counted(self: CatalogService, name: str) -> Iterator[Table]:
         for number, table in enumerate(registered(self, name)):
@@ -182,9 +182,9 @@ def test_a_catalog_that_lists_without_end_is_cut_and_nothing_is_retired(
     store: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(catalog_service, "BATCH", 10)
-    context_over(store, listed=Listed(["orders"])).catalogs.sync_now("lake")
+    context_over(store, listed=Listed(["orders"])).services.catalogs.sync_now("lake")
     monkeypatch.setattr(catalog_listing, "MOST_TABLES", 30)
-    endless = context_over(store, listed=CutListing(1000)).catalogs
+    endless = context_over(store, listed=CutListing(1000)).services.catalogs
     report = endless.sync_now("lake", accept_empty=True)
 
     assert "the catalog lake lists more than 30 tables" in report.problem

@@ -33,6 +33,7 @@ from tests.rest.parts import (
     kinds,
     made_token,
     with_security,
+    with_services,
 )
 
 ClientOf = Callable[[ApiContext], httpx.Client]
@@ -225,7 +226,7 @@ def test_a_table_of_a_followed_catalog_is_registered_by_its_first_event(
     context = context_over(store, listed=Listed(["new"]))
 
     def sync() -> None:
-        context.catalogs.run_once()
+        context.services.catalogs.run_once()
 
     client = client_of(replace(context, commits=replace(context.commits, sync_catalogs=sync)))
 
@@ -396,7 +397,7 @@ class HangingIssuer:
 def test_a_forged_token_that_waits_for_its_issuer_delays_no_honest_event(store: SqlStore, client_of: ClientOf) -> None:
     issuer = HangingIssuer()
     context = with_security(context_over(store), wire_token=WIRE)
-    context = replace(context, access=replace(context.access, verifier=issuer))
+    context = with_services(context, access=replace(context.services.access, verifier=issuer))
     secret = made_token(context, "ann", Role.OPERATOR).secret
     client = client_of(context)
     with ThreadPoolExecutor(1) as pool:

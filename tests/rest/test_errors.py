@@ -2,7 +2,7 @@
 """Every failing request is answered in one shape, and bodies have a bound."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import httpx
 import pytest
@@ -12,7 +12,7 @@ from lakehand.core.services.explain import Explainer
 from lakehand.domain.errors import PluginBroken, Unavailable
 from lakehand.domain.tables import TableId
 from lakehand.rest import ApiContext
-from tests.rest.parts import with_security
+from tests.rest.parts import with_security, with_services
 
 ClientOf = Callable[[ApiContext], httpx.Client]
 
@@ -26,8 +26,10 @@ class Failing(Explainer):
 
 
 def failing(context: ApiContext, error: Exception) -> ApiContext:
-    known = context.explainer
-    return replace(context, explainer=Failing(store=known.store, plugins=known.plugins, waits=known.waits, error=error))
+    known = context.services.explainer
+    return with_services(
+        context, explainer=Failing(store=known.store, plugins=known.plugins, waits=known.waits, error=error)
+    )
 
 
 @pytest.mark.parametrize(

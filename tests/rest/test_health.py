@@ -4,7 +4,6 @@
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import httpx
 import pytest
@@ -13,7 +12,7 @@ import lakehand
 from lakehand.domain.operations import InstanceId
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
-from tests.rest.parts import items, with_security
+from tests.rest.parts import items, with_security, with_services
 
 ClientOf = Callable[[ApiContext], httpx.Client]
 
@@ -24,7 +23,9 @@ def test_the_service_is_live_and_ready(client: httpx.Client) -> None:
 
 
 def test_a_part_that_is_wrong_is_named(context: ApiContext, client_of: ClientOf) -> None:
-    answer = client_of(replace(context, readiness=lambda: {"database": "away", "plugins": "ok"})).get("/health/ready")
+    answer = client_of(with_services(context, readiness=lambda: {"database": "away", "plugins": "ok"})).get(
+        "/health/ready"
+    )
 
     assert answer.status_code == 503
     assert answer.json() == {"status": "not-ready", "parts": {"database": "away", "plugins": "ok"}}
@@ -34,7 +35,7 @@ def test_a_check_that_fails_is_not_ready(context: ApiContext, client_of: ClientO
     def fail() -> Mapping[str, str]:
         raise OSError("no database")
 
-    answer = client_of(replace(context, readiness=fail)).get("/health/ready")
+    answer = client_of(with_services(context, readiness=fail)).get("/health/ready")
 
     assert (answer.status_code, answer.json()["parts"]) == (503, {"service": "not ok"})
 
@@ -46,7 +47,7 @@ def test_without_a_token_readiness_shows_no_details(
     context: ApiContext, client_of: ClientOf, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    wrong = replace(context, readiness=lambda: {"database": DETAILS, "plugins": "odd: no Java in /opt/java"})
+    wrong = with_services(context, readiness=lambda: {"database": DETAILS, "plugins": "odd: no Java in /opt/java"})
 
     for one in (wrong, with_security(wrong, tokens={"ana": "sesame-sesame-01"})):
         client = client_of(one)
@@ -59,7 +60,9 @@ def test_without_a_token_readiness_shows_no_details(
 
 
 def test_with_a_token_readiness_shows_what_is_wrong(context: ApiContext, client_of: ClientOf) -> None:
-    guarded = with_security(replace(context, readiness=lambda: {"database": DETAILS}), tokens={"ana": "sesame-01"})
+    guarded = with_security(
+        with_services(context, readiness=lambda: {"database": DETAILS}), tokens={"ana": "sesame-01"}
+    )
 
     answer = client_of(guarded).get("/health/ready", headers={"Authorization": "Bearer sesame-01"})
 
@@ -73,7 +76,7 @@ def test_a_check_that_hangs_is_answered_for(context: ApiContext, client_of: Clie
         hang.wait(60)
         return {"database": "ok"}
 
-    client = client_of(replace(context, readiness=wait))
+    client = client_of(with_services(context, readiness=wait))
     try:
         assert client.get("/health/ready").status_code == 503
         assert client.get("/health/live").status_code == 200

@@ -17,15 +17,7 @@ from lakehand.domain.locations import EXTRA_LOCATIONS
 from lakehand.domain.tables import TableSpec
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
-from tests.rest.parts import (
-    HUDI,
-    Listed,
-    context_over,
-    made_token,
-    open_alert,
-    serving,
-    with_security,
-)
+from tests.rest.parts import HUDI, Listed, context_over, made_token, open_alert, serving, with_security
 from tests.test_docs import described
 
 OPEN, VIEWER, OPERATOR, EVERYTHING, ADMIN = "open", "viewer", "operator", "operator of everything", "admin"
@@ -128,10 +120,12 @@ def address_and_body(guarded: Guarded, method: str, path: str) -> tuple[str, dic
     location = f"/data/t{number}"
     context = guarded.context
     spec = TableSpec(location=location, format=HUDI, owner="ann", action_types=frozenset({COMPACTION}))
-    table, _ = context.tables.register(spec)
-    operation, _ = context.operations.add(table, OperationRequest(action=COMPACTION, instant=INSTANT), by="ann")
+    table, _ = context.services.tables.register(spec)
+    operation, _ = context.services.operations.add(
+        table, OperationRequest(action=COMPACTION, instant=INSTANT), by="ann"
+    )
     if path.endswith("/retry"):
-        context.operations.end(operation.id, by="ann")
+        context.services.operations.end(operation.id, by="ann")
     number_of = {
         "operations": operation.id,
         "alerts": open_alert(guarded.store, f"failed:{number}") if "alerts" in path else 0,

@@ -34,11 +34,7 @@ Metadata = tuple[tuple[str, str], ...]
 def rpc_context(api: ApiContext, metrics: RpcMetrics | None = None) -> RpcContext:
     """The same services as the REST API has."""
     return RpcContext(
-        store=api.access.store, tables=api.tables, operations=api.operations, catalogs=api.catalogs, fleet=api.fleet,
-        alerts=api.alerts, explainer=api.explainer, health=api.health, access=api.access, audit=api.audit,
-        drains=api.drains, plugins=api.plugins,
-        settings_of=api.settings_of, readiness=api.readiness, about=api.about,
-        metrics=metrics or NoMetrics(),
+        services=api.services, store=api.services.access.store, metrics=metrics or NoMetrics(),
     )  # fmt: skip
 
 

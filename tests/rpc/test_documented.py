@@ -15,10 +15,7 @@ from lakehand.rest import ApiContext
 from lakehand.rpc.errors import CODES
 from lakehand.rpc.generated.tables_pb2 import AddTableRequest
 from lakehand.rpc.methods import METHODS
-from tests.rest.parts import (
-    made_token,
-    with_security,
-)
+from tests.rest.parts import made_token, with_security
 from tests.rpc.parts import bearer, rpc_context, rpc_serving
 from tests.rpc.test_grpcurl import find_grpcurl
 

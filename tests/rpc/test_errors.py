@@ -31,7 +31,7 @@ from lakehand.rpc.methods import SERVICES
 from lakehand.rpc.standard_services import MOST_CALLS
 from lakehand.store import SqlStore
 from tests.kit.polling import wait_for
-from tests.rest.parts import with_security
+from tests.rest.parts import with_security, with_services
 from tests.rpc.parts import BY_NAME, QUICK, RpcClient, bearer, failure_of, rpc_context, rpc_serving
 
 Code = grpc.StatusCode
@@ -96,7 +96,7 @@ def failing(api: ApiContext, error: Exception) -> Iterator[RpcClient]:
     def fail() -> Any:
         raise error
 
-    with rpc_serving(replace(rpc_context(api), plugins=fail)) as client:
+    with rpc_serving(rpc_context(with_services(api, plugins=fail))) as client:
         yield client
 
 
@@ -158,7 +158,7 @@ def one_busy_thread(api: ApiContext, bounds: RpcBounds) -> Iterator[tuple[RpcCli
         go.wait(60)
         return ()
 
-    with rpc_serving(replace(rpc_context(api), plugins=block), bounds) as client:
+    with rpc_serving(rpc_context(with_services(api, plugins=block)), bounds) as client:
         blocked = client.service.ListPlugins.future(service_pb2.ListPluginsRequest())
         assert is_busy.wait(30)
 
@@ -297,7 +297,7 @@ def test_health_reflection_and_version_need_no_token(api: ApiContext) -> None:
 
 def test_the_health_follows_the_readiness(api: ApiContext) -> None:
     parts = {"database": "ok"}
-    with rpc_serving(replace(rpc_context(api), readiness=lambda: dict(parts))) as client:
+    with rpc_serving(rpc_context(with_services(api, readiness=lambda: dict(parts)))) as client:
         health: Any = health_pb2_grpc.HealthStub(client.channel)
         watched = health.Watch(health_pb2.HealthCheckRequest())
         assert next(watched).status == health_pb2.HealthCheckResponse.SERVING

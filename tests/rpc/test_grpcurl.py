@@ -16,10 +16,7 @@ import pytest
 from lakehand.domain.access import Role
 from lakehand.rest import ApiContext
 from lakehand.rpc.methods import METHODS, SERVICES
-from tests.rest.parts import (
-    made_token,
-    with_security,
-)
+from tests.rest.parts import made_token, with_security
 from tests.rpc.parts import rpc_context, rpc_serving
 
 pytestmark = pytest.mark.server

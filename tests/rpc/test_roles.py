@@ -16,13 +16,7 @@ from lakehand.rest import ApiContext
 from lakehand.rpc.generated import access_pb2, tables_pb2
 from lakehand.rpc.methods import METHODS
 from lakehand.store import SqlStore
-from tests.rest.parts import (
-    Listed,
-    context_over,
-    made_token,
-    open_alert,
-    with_security,
-)
+from tests.rest.parts import Listed, context_over, made_token, open_alert, with_security
 from tests.rest.test_roles import ALLOWED, CALLERS, INSTANT, NEEDS, VIEWER, routes
 from tests.rpc.parts import BY_NAME, Metadata, RpcClient, bearer, failure_of, rpc_context, rpc_serving
 from tests.rpc.routes import HTTP_ONLY, RPC_OF, STREAMS

@@ -17,15 +17,7 @@ from lakehand.rest import ApiContext
 from lakehand.rpc.generated import access_pb2
 from lakehand.rpc.generated.table_pb2 import Properties
 from lakehand.store import SqlStore, open_store
-from tests.rest.parts import (
-    INSTANT,
-    Listed,
-    context_over,
-    made_token,
-    open_alert,
-    serving,
-    with_security,
-)
+from tests.rest.parts import INSTANT, Listed, context_over, made_token, open_alert, serving, with_security
 from tests.rpc.parts import BY_NAME, RpcClient, bearer, rpc_context, rpc_serving
 from tests.rpc.routes import RPC_OF
 

@@ -26,11 +26,7 @@ from lakehand.store import SqlStore
 from lakehand.store.events import to_row
 from lakehand.store.schema import event as event_table
 from tests.kit.polling import wait_for
-from tests.rest.parts import (
-    ROOT,
-    made_token,
-    with_security,
-)
+from tests.rest.parts import ROOT, made_token, with_security
 from tests.rpc.parts import QUICK, TIMEOUT, RpcClient, bearer, failure_of, rpc_context, rpc_serving
 
 MINUTE = timedelta(minutes=1)
@@ -173,7 +169,7 @@ def moved(store: SqlStore, operation: Operation, status: Status) -> Operation:
 
 def test_an_operation_that_has_ended_already_is_one_message(client: RpcClient, api: ApiContext) -> None:
     number = submit(client, add_table(client))
-    api.operations.cancel(ROOT, OperationId(number))
+    api.services.operations.cancel(ROOT, OperationId(number))
 
     stream = client.operations.WatchOperations(WatchOperationsRequest(id=number), timeout=TIMEOUT)
 
@@ -220,7 +216,7 @@ def test_only_the_wanted_statuses_are_sent(client: RpcClient, api: ApiContext) -
         client.operations.WatchOperations, WatchOperationsRequest(table=table, statuses=[CANCELED])
     ) as stream:
         number = submit(client, table)
-        api.operations.cancel(ROOT, OperationId(number))
+        api.services.operations.cancel(ROOT, OperationId(number))
 
         found = next(stream).operation
         assert (found.id, found.status) == (number, CANCELED)
@@ -287,7 +283,7 @@ def test_a_stream_ends_when_its_token_is_revoked(api: ApiContext) -> None:
         rpc_serving(rpc_context(guarded), replace(QUICK, recheck=0.1)) as client,
         watching(client.events.WatchEvents, WatchEventsRequest(kind="test."), metadata=bearer(token.secret)) as stream,
     ):
-        guarded.access.revoke_token(ROOT, TokenId(token.id))
+        guarded.services.access.revoke_token(ROOT, TokenId(token.id))
         with pytest.raises(grpc.RpcError) as failed:
             next(stream)
 
@@ -311,5 +307,5 @@ def test_an_action_can_be_watched(client: RpcClient, api: ApiContext) -> None:
     table = add_table(client)
     wanted = WatchOperationsRequest(action="compaction", location="/data/trips")
     with watching(client.operations.WatchOperations, wanted) as stream:
-        api.operations.submit(ROOT, OperationRequest(table=table, action="compaction"))
+        api.services.operations.submit(ROOT, OperationRequest(table=table, action="compaction"))
         assert next(stream).operation.action == "compaction"

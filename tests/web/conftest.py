@@ -11,12 +11,10 @@ import httpx
 import pytest
 
 from lakehand.api.tables import NewTable
-from lakehand.core.services.fleet import FleetService
-from lakehand.core.services.table_settings import effective_settings
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore, open_store
 from lakehand.web import LiveFeed, PageContext
-from tests.rest.parts import context_over, plugins, serving
+from tests.rest.parts import context_over, serving
 
 
 @dataclass(frozen=True)
@@ -71,15 +69,9 @@ def pages(api: ApiContext, store: SqlStore) -> PageContext:
 
 
 def pages_over(api: ApiContext, store: SqlStore) -> PageContext:
-    on = plugins()
     return PageContext(
-        tables=api.tables, operations=api.operations, catalogs=api.catalogs, alerts=api.alerts, explainer=api.explainer,
-        fleet=FleetService(store=store), health=api.health, events=store.events, instances=store.instances,
-        clock=store.clock, plugins=on.listing, readiness=lambda: {"database": "ok"},
-        settings_of=lambda table: effective_settings(on, table), discovery=FoundTables(FoundTable("/data/lake/found")),
-        warehouses=("/data",), access=api.access, audit=api.audit,
+        services=api.services, discovery=FoundTables(FoundTable("/data/lake/found")), warehouses=("/data",),
         feed=LiveFeed(events=store.events, operations=store.operations, tables=store.tables, pace=0.05, quiet=0.2),
-        version="0.1.0", instance="here",
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ TOKENS = {"ann": "a-long-secret", "bob": "another-secret"}
 def with_tokens(api: ApiContext) -> dict[str, Any]:
     """What changes in the context of the pages when tokens are asked for."""
     guarded = with_security(api, tokens=TOKENS)
-    return {"access": guarded.access}
+    return {"services": guarded.services}
 
 
 def test_a_page_without_a_session_leads_to_the_sign_in_and_back(serve: Serve, api: ApiContext) -> None:
@@ -54,7 +54,7 @@ def test_every_page_and_form_asks_for_a_session(serve: Serve, api: ApiContext) -
         assert answer.status_code in (303, 401), (method, path)
         assert answer.status_code == 401 or answer.headers["location"].startswith("/sign-in")
     assert seen > 15
-    assert api.tables.get(table.id) == table
+    assert api.services.tables.get(table.id) == table
 
 
 def routes() -> list[tuple[str, str]]:
@@ -93,7 +93,7 @@ def test_a_form_of_another_site_is_refused(client: httpx.Client, api: ApiContext
     )
 
     assert answer.status_code == 403
-    assert not api.tables.get(table.id).paused
+    assert not api.services.tables.get(table.id).paused
 
 
 def test_a_form_without_an_origin_is_refused(client: httpx.Client, api: ApiContext) -> None:
@@ -104,19 +104,19 @@ def test_a_form_without_an_origin_is_refused(client: httpx.Client, api: ApiConte
 
     assert answer.status_code == 403
     assert "was not sent by a page of this service" in answer.json()["error"]["message"]
-    assert not api.tables.get(table.id).paused
+    assert not api.services.tables.get(table.id).paused
 
 
 def test_a_form_is_no_way_into_the_api(client: httpx.Client, api: ApiContext) -> None:
     table = add_table(api)
 
     assert client.post(f"/api/v1/tables/{table.id}/pause").status_code == 415
-    assert not api.tables.get(table.id).paused
+    assert not api.services.tables.get(table.id).paused
 
 
 @pytest.mark.parametrize("cookie", ["", "a", "a.b", "a.b.c", "!.1.x", "YW5u..", "YW5u.1.\u00e9", "." * 1000])
 def test_a_cookie_that_is_none_of_ours_is_refused(api: ApiContext, cookie: str) -> None:
-    assert with_tokens(api)["access"].session(cookie) is None
+    assert with_tokens(api)["services"].access.session(cookie) is None
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,7 @@ from lakehand.store import SqlStore
 from lakehand.web import PageContext
 from lakehand.web.live import MOST_WATCHERS, Topic
 from tests.kit.polling import wait_for
-from tests.rest.parts import (
-    ROOT,
-    made_token,
-    with_security,
-)
+from tests.rest.parts import ROOT, made_token, with_security
 from tests.web.conftest import Serve, pages_over
 from tests.web.test_pages import add_table, submit
 
@@ -64,10 +60,10 @@ def test_a_page_is_told_of_its_own_table_only(client: httpx.Client, api: ApiCont
         with watching(client, "fleet") as everything:
             wait_for(lambda: pages.feed.watchers == 2, "both pages to be watched")
             await_readings(pages, 2)
-            api.tables.pause(ROOT, other.id)
+            api.services.tables.pause(ROOT, other.id)
             assert news(everything)
         assert "event: changed" not in list(lines.queue)
-        api.tables.pause(ROOT, mine.id)
+        api.services.tables.pause(ROOT, mine.id)
         assert news(lines)
 
 
@@ -75,7 +71,7 @@ def test_a_page_is_told_of_its_operation(client: httpx.Client, api: ApiContext, 
     operation = submit(api, add_table(api))
     with watching(client, f"operation:{operation.id}") as lines:
         assert news(lines)  # of the first reading
-        api.operations.end(operation.id, by="ann")
+        api.services.operations.end(operation.id, by="ann")
         assert news(lines)
 
 
@@ -84,7 +80,7 @@ def test_a_change_before_the_first_reading_is_noticed(
 ) -> None:
     table = add_table(api)
     client.get(f"/tables/{table.id}")
-    api.tables.pause(ROOT, table.id)  # by another instance, say, before the stream is open
+    api.services.tables.pause(ROOT, table.id)  # by another instance, say, before the stream is open
     with watching(client, f"table:{table.id}") as lines:
         assert news(lines)
 
@@ -98,7 +94,7 @@ def test_a_page_that_is_fetched_because_of_a_change_has_it(
     with watching(client, f"table:{table.id}") as lines:
         assert news(lines)
         assert "nothing is started" not in again().text
-        api.tables.pause(ROOT, table.id)
+        api.services.tables.pause(ROOT, table.id)
         assert news(lines)
         assert "nothing is started" in again().text
 
@@ -134,11 +130,11 @@ def test_a_stream_ends_when_its_token_is_revoked(api: ApiContext, store: SqlStor
     token = made_token(guarded, "ann", Role.VIEWER)
     pages = pages_over(guarded, store)
     pages.feed.recheck = 0.05
-    client = serve(access=pages.access, feed=pages.feed)
+    client = serve(services=pages.services, feed=pages.feed)
     client.post("/sign-in", data={"token": token.secret})
     with watching(client, "table:1"):
         wait_for(lambda: pages.feed.watchers == 1, "the page to be watched")
-        guarded.access.revoke_token(ROOT, TokenId(token.id))
+        guarded.services.access.revoke_token(ROOT, TokenId(token.id))
         wait_for(lambda: pages.feed.watchers == 0, "the stream to end")
         assert client.get("/live").status_code == 401
 

@@ -29,11 +29,11 @@ def add_table(api: ApiContext, location: str = "/data/trips", **values: object) 
     spec = TableSpec(
         location=location, format=Format("hudi"), action_types=frozenset({Action("compaction"), Action("clean")})
     )
-    return api.tables.register(replace(spec, **values), by="ann")[0]  # type: ignore[arg-type]
+    return api.services.tables.register(replace(spec, **values), by="ann")[0]  # type: ignore[arg-type]
 
 
 def submit(api: ApiContext, table: Table, action: str = "compaction") -> Operation:
-    return api.operations.add(table, OperationRequest(action=action), by="ann")[0]
+    return api.services.operations.add(table, OperationRequest(action=action), by="ann")[0]
 
 
 def end(
@@ -161,11 +161,11 @@ def test_a_table_is_changed_paused_and_resumed_in_the_name_of_the_caller(
     client.post(f"/tables/{table.id}/pause")
 
     assert changed.status_code == 303
-    now = api.tables.get(table.id)
+    now = api.services.tables.get(table.id)
     assert (now.spec.owner, now.spec.queue, now.spec.priority, now.paused) == ("sales", "night", 7, True)
     assert now.spec.action_types == {Action("compaction")}
     client.post(f"/tables/{table.id}/resume")
-    assert not api.tables.get(table.id).paused
+    assert not api.services.tables.get(table.id).paused
     assert {e.event.detail["by"] for e in store.events.list(kind="table.changed").items} == {"anonymous"}
 
 
@@ -187,7 +187,7 @@ def test_a_change_that_makes_no_sense_changes_nothing(
 
     assert answer.status_code == 422
     assert said in answer.text
-    assert api.tables.get(table.id) == table
+    assert api.services.tables.get(table.id) == table
 
 
 def test_an_operation_is_canceled_and_retried(client: httpx.Client, api: ApiContext) -> None:
@@ -249,7 +249,7 @@ def test_rows_are_compared_if_the_box_is_ticked(client: httpx.Client, api: ApiCo
 
     client.post(f"/tables/{table.id}/run", content="action=compaction&verify_rows=1")
 
-    [operation] = api.operations.of_table(table.id)
+    [operation] = api.services.operations.of_table(table.id)
     assert operation.process.parameters["verify_rows"] == "checksum"
 
 
@@ -272,7 +272,7 @@ def test_found_tables_are_registered(client: httpx.Client, api: ApiContext) -> N
     assert 'value="/data/lake/found"' in found
     assert "1 of 2 tables are registered" in answer.text
     assert "refused" in answer.text
-    assert api.tables.has("/data/lake/found")
+    assert api.services.tables.has("/data/lake/found")
     assert "registered</span>" in client.get("/start", params={"where": "/data/lake"}).text
 
 

@@ -17,11 +17,7 @@ from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
 from lakehand.web import PageContext
 from tests.kit.service import TLS
-from tests.rest.parts import (
-    made_token,
-    open_alert,
-    serving,
-)
+from tests.rest.parts import made_token, open_alert, serving
 from tests.web.conftest import browser_headers
 from tests.web.test_access import routes
 from tests.web.test_pages import add_table, submit
@@ -79,7 +75,7 @@ def given(guarded: Guarded, path: str) -> tuple[Table, dict[str, Any]]:
     table = add_table(guarded.api, f"/data/t{number}", owner="ann")
     operation = submit(guarded.api, table)
     if path.endswith("/retry"):
-        guarded.api.operations.end(operation.id, by="ann")
+        guarded.api.services.operations.end(operation.id, by="ann")
     ids = {"operations": operation.id, "alerts": open_alert(guarded.store, f"failed:{number}")}
     return table, {"id": ids.get(path.strip("/").partition("/")[0], table.id), "action": "clean", "name": "lake"}
 
@@ -125,7 +121,7 @@ def test_registering_from_the_first_page_is_refused_table_by_table(guarded: Guar
     answer = guarded.clients["viewer"].post("/start", content="table=/data/lake/found")
 
     assert "this needs an operator" in answer.text
-    assert not guarded.api.tables.has("/data/lake/found")
+    assert not guarded.api.services.tables.has("/data/lake/found")
 
 
 def test_the_audit_page_shows_who_did_what(guarded: Guarded) -> None:

@@ -15,21 +15,18 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
 import uvicorn
 
-import lakehand
 from lakehand.app import wiring
 from lakehand.app.bounded_http import Bounds, Connections, bounded_http, fitting
 from lakehand.app.home import owner_only_files
 from lakehand.app.settings import Settings
 from lakehand.app.tls import HSTS, Certificates, bounded_https
 from lakehand.app.wiring import Service
-from lakehand.core.services.table_settings import effective_settings
 from lakehand.domain.errors import Invalid, Unavailable
 from lakehand.observe import logs
 from lakehand.rest import ApiContext, Security, build_app
@@ -157,23 +154,9 @@ def api_context(service: Service) -> ApiContext:
     settings, metrics, name = service.settings, service.metrics, socket.gethostname()
     metrics.plugins(service.plugins.listing())
     return ApiContext(
-        tables=service.tables,
-        operations=service.operations,
-        explainer=service.explainer,
-        health=service.health,
-        catalogs=service.catalogs,
-        fleet=service.fleet,
-        alerts=service.alerting.service,
+        services=service.services,
         intake=service.intake,
         commits=service.commits,
-        access=service.access,
-        audit=service.audit,
-        drains=service.drains,
-        events=service.store.events,
-        instances=service.store.instances,
-        plugins=service.plugin_reports,
-        settings_of=partial(effective_settings, service.plugins),
-        readiness=service.readiness,
         metrics_text=metrics.text,
         security=Security(
             wire_token=settings.secret("wire_token"),
@@ -183,7 +166,6 @@ def api_context(service: Service) -> ApiContext:
             max_callback_body=settings.max_callback_body,
             hosts=Hosts.of(settings.host, [name, name.partition(".")[0]], settings.allowed_hosts),
         ),
-        about=service.about,
         on_request=metrics.request,
         on_notifications=metrics.notifications,
         refusals=Refusals(metrics.refusal),
@@ -193,27 +175,9 @@ def api_context(service: Service) -> ApiContext:
 def page_context(service: Service, discovery: Discovery | None) -> PageContext:
     store, found = service.store, (discovery or no_discovery)(service)
     return PageContext(
-        tables=service.tables,
-        operations=service.operations,
-        catalogs=service.catalogs,
-        alerts=service.alerting.service,
-        explainer=service.explainer,
-        fleet=service.fleet,
-        health=service.health,
-        events=store.events,
-        instances=store.instances,
-        clock=store.clock,
-        plugins=service.plugin_reports,
-        readiness=service.readiness,
-        settings_of=partial(effective_settings, service.plugins),
-        discovery=found,
-        warehouses=service.tables.warehouses.prefixes,
-        access=service.access,
-        audit=service.audit,
+        services=service.services, discovery=found, warehouses=service.tables.warehouses.prefixes,
         feed=LiveFeed(events=store.events, operations=store.operations, tables=store.tables),
-        version=lakehand.__version__,
-        instance=service.identity.id,
-    )
+    )  # fmt: skip
 
 
 class Signals:
@@ -344,21 +308,4 @@ def listen_for_rpc(settings: Settings, certificates: Certificates | None = None)
 def rpc_context(service: Service) -> "RpcContext":
     from lakehand.rpc import RpcContext
 
-    return RpcContext(
-        store=service.store,
-        tables=service.tables,
-        operations=service.operations,
-        explainer=service.explainer,
-        health=service.health,
-        catalogs=service.catalogs,
-        fleet=service.fleet,
-        alerts=service.alerting.service,
-        access=service.access,
-        audit=service.audit,
-        drains=service.drains,
-        plugins=service.plugin_reports,
-        settings_of=partial(effective_settings, service.plugins),
-        readiness=service.readiness,
-        about=service.about,
-        metrics=service.metrics.rpc,
-    )
+    return RpcContext(services=service.services, store=service.store, metrics=service.metrics.rpc)

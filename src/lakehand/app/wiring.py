@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from random import random
 from typing import Any
@@ -51,6 +52,8 @@ from lakehand.core.services.explain import Explainer
 from lakehand.core.services.fleet import FleetService
 from lakehand.core.services.health import HealthService
 from lakehand.core.services.operations import OperationService
+from lakehand.core.services.services import Services
+from lakehand.core.services.table_settings import effective_settings
 from lakehand.core.services.tables import TableService
 from lakehand.domain.access import RESERVED, Role
 from lakehand.domain.errors import Invalid
@@ -145,8 +148,8 @@ class Service:
         self.access = AccessService(
             store=store, audit=self.audit, tokens=settings.token_secrets(), verifier=build_verifier(settings)
         )
-        self.about = VersionAnswer(version=lakehand.__version__, instance=identity.id, python=platform.python_version())
         self.make_loops()
+        self.services = self.build_services()
 
     def make_pools(self) -> None:
         lease, self.cpu_share = self.settings.lease.total_seconds(), CpuShare()
@@ -221,6 +224,17 @@ class Service:
             **self.shared, completer=completer, recovery=self.recovery, holder=self.identity.id,
             time_to_live=self.settings.lease, engine_pools=self.engine_pools, table_pools=self.complete_pools,
             drain=self.drain,
+        )  # fmt: skip
+
+    def build_services(self) -> Services:
+        store, python = self.store, platform.python_version()
+        return Services(
+            about=VersionAnswer(version=lakehand.__version__, instance=self.identity.id, python=python),
+            tables=self.tables, operations=self.operations, alerts=self.alerting.service, catalogs=self.catalogs,
+            fleet=self.fleet, explainer=self.explainer, health=self.health, access=self.access, audit=self.audit,
+            drains=self.drains, events=store.events, instances=store.instances,
+            clock=store.clock, plugins=self.plugin_reports, settings_of=partial(effective_settings, self.plugins),
+            readiness=self.readiness,
         )  # fmt: skip
 
     def sync_catalogs(self) -> bool:

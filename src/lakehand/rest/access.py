@@ -8,6 +8,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Scope
 
+from lakehand.core.services.services import Services as AllServices
 from lakehand.domain.access import Caller as ApiCaller
 from lakehand.domain.access import Role
 from lakehand.domain.errors import Unauthorized
@@ -24,13 +25,18 @@ async def context_of(request: Request) -> ApiContext:
     return context
 
 
+async def services_of(request: Request) -> AllServices:
+    return (await context_of(request)).services
+
+
 Context = Annotated[ApiContext, Depends(context_of)]
+Services = Annotated[AllServices, Depends(services_of)]
 
 
 async def caller_of(request: Request, context: Context, credentials: Credentials) -> ApiCaller:
     """Who sends the request; raises if a valid token is required and missing."""
     secret, address = secret_of(credentials), address_of(request.scope)
-    caller = await run_in_threadpool(context.access.caller, secret, address=address, via=VIA)
+    caller = await run_in_threadpool(context.services.access.caller, secret, address=address, via=VIA)
     if caller is None:
         raise refused(request, "the request has no valid token: send Authorization: Bearer TOKEN")
     return caller
@@ -63,7 +69,7 @@ async def writer_of(request: Request, context: Context, credentials: Credentials
 
 
 def is_open(context: ApiContext) -> bool:
-    return context.access.is_open
+    return context.services.access.is_open
 
 
 Caller = Annotated[ApiCaller, Depends(caller_of)]

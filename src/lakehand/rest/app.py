@@ -80,7 +80,7 @@ def build_app(context: ApiContext, pages: Pages | None = None) -> FastAPI:
     app = FastAPI(
         title="Lakehand",
         summary="Keeps lakehouse tables healthy while other people's jobs write to them.",
-        version=context.about.version,
+        version=context.services.about.version,
         openapi_url=None,  # see rest/service.py: it needs a token, as all that it describes
         docs_url=None,  # these pages load scripts from other sites
         redoc_url=None,
@@ -96,8 +96,8 @@ def build_app(context: ApiContext, pages: Pages | None = None) -> FastAPI:
         ],
     )
     app.state.context = context
-    app.state.readiness_check = ReadinessCheck(context.readiness)
-    app.state.wrong_tokens = WrongTokens(context.events, partial(now, context))
+    app.state.readiness_check = ReadinessCheck(context.services.readiness)
+    app.state.wrong_tokens = WrongTokens(context.services.events, partial(now, context))
     app.state.commit_handler = commit_handler
     errors.install(app)
     for router in ROUTERS:

@@ -2,25 +2,12 @@
 """What the REST API is given: services, secrets, and callbacks for metrics. It builds none of it itself."""
 
 import hmac
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from lakehand.api.service import VersionAnswer
-from lakehand.api.tables import SettingAnswer
 from lakehand.core.intake.commit_events import CommitIntake
 from lakehand.core.intake.notifications import Intake
-from lakehand.core.ports import Events, Instances, PluginReport
-from lakehand.core.services.access import AccessService
-from lakehand.core.services.alerts import AlertService
-from lakehand.core.services.audit_trail import AuditTrail
-from lakehand.core.services.catalogs import CatalogService
-from lakehand.core.services.drains import DrainService
-from lakehand.core.services.explain import Explainer
-from lakehand.core.services.fleet import FleetService
-from lakehand.core.services.health import HealthService
-from lakehand.core.services.operations import OperationService
-from lakehand.core.services.tables import TableService
-from lakehand.domain.tables import Table
+from lakehand.core.services.services import Services
 from lakehand.rest.refusals import Hosts, Refusals
 
 KIBIBYTE = 1024
@@ -61,30 +48,17 @@ def no_metrics(*_values: object) -> None:
 class ApiContext:
     """What every route can reach."""
 
-    tables: TableService
-    operations: OperationService
-    catalogs: CatalogService
-    fleet: FleetService
-    alerts: AlertService
-    explainer: Explainer
-    health: HealthService
+    services: Services
     intake: Intake
     commits: CommitIntake
-    access: AccessService
-    audit: AuditTrail
-    drains: DrainService
-    events: Events
-    instances: Instances
-    plugins: Callable[[], Sequence[PluginReport]]  # as they are now
-    settings_of: Callable[[Table], Sequence[SettingAnswer]]
-    readiness: Callable[[], Mapping[str, str]]  # part → "ok", or what is wrong with it
     metrics_text: Callable[[], tuple[bytes, str]]  # body and content type
     security: Security
-    about: VersionAnswer
     on_request: Callable[[str, str, int, float], None] = no_metrics  # route, method, status, seconds
     on_notifications: Callable[[str, str, int], None] = no_metrics  # source, outcome, how many
     refusals: Refusals = field(default_factory=lambda: Refusals(no_metrics))
 
     @property
     def engines(self) -> frozenset[str]:
-        return frozenset(p.name for p in self.plugins() if p.kind == "engine" and p.state not in ("off", "broken"))
+        return frozenset(
+            p.name for p in self.services.plugins() if p.kind == "engine" and p.state not in ("off", "broken")
+        )

@@ -18,5 +18,5 @@ def list_events(
     query: Annotated[EventQuery, from_query(EventQuery)], context: Context, _caller: Caller
 ) -> PageAnswer[EventAnswer]:
     """Events, newest first. `kind` is a whole kind, or a prefix that ends in a dot, for instance `intake.`."""
-    page = context.events.list(**values_of(query))
+    page = context.services.events.list(**values_of(query))
     return PageAnswer(items=[event_answer(event) for event in page.items], next=page.next)

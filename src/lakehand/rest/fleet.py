@@ -6,13 +6,15 @@ from typing import Annotated
 from fastapi import APIRouter
 
 from lakehand.api.fleet import FleetAnswer, FleetQuery
-from lakehand.rest.access import Caller, Context
+from lakehand.rest.access import Caller, Services
 from lakehand.rest.queries import from_query
 
 router = APIRouter(prefix="/api/v1/fleet", tags=["fleet"])
 
 
 @router.get("")
-def show_fleet(query: Annotated[FleetQuery, from_query(FleetQuery)], context: Context, _caller: Caller) -> FleetAnswer:
+def show_fleet(
+    query: Annotated[FleetQuery, from_query(FleetQuery)], services: Services, _caller: Caller
+) -> FleetAnswer:
     """How many tables are healthy, what needs a person, and what was done."""
-    return context.fleet.show(query)
+    return services.fleet.show(query)

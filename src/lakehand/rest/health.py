@@ -35,7 +35,7 @@ async def is_ready(request: Request, response: Response, context: Context, crede
     parts = await check.parts()
     ready = all(part == OK for part in parts.values())
     response.status_code = 200 if ready else 503
-    is_known = context.access.remembers(secret_of(credentials))
+    is_known = context.services.access.remembers(secret_of(credentials))
     known = parts if is_known else {part: public(part, text) for part, text in parts.items()}
     return ReadyAnswer(status="ready" if ready else "not-ready", parts=dict(known))
 

@@ -29,14 +29,14 @@ def list_operations(
     query: Annotated[OperationQuery, from_query(OperationQuery)], context: Context, _caller: Caller
 ) -> PageAnswer[OperationAnswer]:
     """Operations that match every given filter, newest first. `status` takes several, separated by commas."""
-    page = context.operations.list(query)
+    page = context.services.operations.list(query)
     return PageAnswer(items=[operation_answer(*pair) for pair in page.items], next=page.next)
 
 
 @router.post("", status_code=201, responses={200: {"model": OperationAnswer, "description": "Stored already."}})
 def submit_operation(new: OperationRequest, context: Context, caller: Caller, response: Response) -> OperationAnswer:
     """Submit an operation. The same table and instant again is the same operation, answered with 200."""
-    operation, table, is_new = context.operations.submit(caller, new)
+    operation, table, is_new = context.services.operations.submit(caller, new)
     response.status_code = 201 if is_new else 200
     return operation_answer(operation, table)
 
@@ -44,26 +44,26 @@ def submit_operation(new: OperationRequest, context: Context, caller: Caller, re
 @router.get("/{id}")
 def show_operation(id: PathId, context: Context, _caller: Caller) -> OperationDetailAnswer:
     """One operation with its attempts and events."""
-    found = context.operations.show(OperationId(id))
+    found = context.services.operations.show(OperationId(id))
     return detail_answer(found.operation, found.table, found.attempts, found.events)
 
 
 @router.post("/{id}/cancel")
 def cancel_operation(id: PathId, context: Context, caller: Caller) -> OperationAnswer:
     """Cancel it. A running one ends when its engine has stopped it."""
-    return operation_answer(*context.operations.cancel(caller, OperationId(id)))
+    return operation_answer(*context.services.operations.cancel(caller, OperationId(id)))
 
 
 @router.post("/{id}/retry")
 def retry_operation(id: PathId, context: Context, caller: Caller) -> OperationAnswer:
     """Retry a failed, canceled or dropped operation, with all its attempts restored."""
-    return operation_answer(*context.operations.retry(caller, OperationId(id)))
+    return operation_answer(*context.services.operations.retry(caller, OperationId(id)))
 
 
 @router.delete("/{id}")
 def remove_operation(id: PathId, context: Context, caller: Caller) -> OperationAnswer:
     """Remove it from the service; a running one is canceled first."""
-    return operation_answer(*context.operations.cancel(caller, OperationId(id), delete=True))
+    return operation_answer(*context.services.operations.cancel(caller, OperationId(id), delete=True))
 
 
 @router.get("/{id}/logs")
@@ -71,4 +71,4 @@ def read_logs(
     id: PathId, query: Annotated[LogQuery, from_query(LogQuery)], context: Context, _caller: Caller
 ) -> LogsAnswer:
     """The log of an attempt so far; repeat with `next_offset` to follow it."""
-    return context.operations.logs(OperationId(id), query)
+    return context.services.operations.logs(OperationId(id), query)

@@ -94,19 +94,19 @@ def submit(service: Service, request: SubmitRequest, context: Context, writer: W
     if name and name.lower() not in context.engines:
         raise Invalid(f"the engine {name[:40]!a} is not known: use one of {', '.join(sorted(context.engines))}")
     texts = request.instant.split(",")[:MOST_INSTANTS]
-    instants = dict.fromkeys(context.operations.read_instant(text.strip()) for text in texts)
+    instants = dict.fromkeys(context.services.operations.read_instant(text.strip()) for text in texts)
     table = submitted_table(request, action, context, writer)
     wanted = [OperationRequest(table=table.id, action=action, instant=instant) for instant in instants]
-    stored = [context.operations.submit(writer, one, more)[0] for one in wanted]
+    stored = [context.services.operations.submit(writer, one, more)[0] for one in wanted]
     return SubmittedAnswer(table=table.id, operations=[operation_answer(one, table) for one in stored])
 
 
 @router.post("/{service}/remove")
 def remove(service: Service, request: RemoveRequest, context: Context, writer: Writer) -> OperationAnswer:
     """Remove an operation whose plan was rolled back or is no longer wanted; if it runs, cancel it."""
-    table = known_table(request, context.tables)
-    instant = context.operations.read_instant(request.instant)
-    return operation_answer(*context.operations.remove(writer, table, instant))
+    table = known_table(request, context.services.tables)
+    instant = context.services.operations.read_instant(request.instant)
+    return operation_answer(*context.services.operations.remove(writer, table, instant))
 
 
 @router.post(
@@ -121,7 +121,7 @@ def register(request: RegisterRequest, context: Context, writer: Writer, respons
     names = request.action_types.split(",") if isinstance(request.action_types, str) else request.action_types
     actions = [str(ACTIONS.get(name.strip(), name.strip())) for name in names if name.strip()]
     more = request.model_dump(include={"priority", "heartbeat_timeout", "properties"})
-    table, is_new = context.tables.add(writer, new_table(request, actions, context, **more))
+    table, is_new = context.services.tables.add(writer, new_table(request, actions, context, **more))
     response.status_code = 201 if is_new else 200
     return table_answer(table)
 
@@ -140,11 +140,11 @@ def new_table(request: OwnedTable, actions: Sequence[str], context: ApiContext, 
 def submitted_table(request: SubmitRequest, action: Action, context: ApiContext, writer: Caller) -> Table:
     """The registered table; an unknown one with a base path is registered for this action alone."""
     try:
-        return known_table(request, context.tables)
+        return known_table(request, context.services.tables)
     except NotFound:
         if request.base_path is None:
             raise
-    return context.tables.add(writer, new_table(request, [action], context))[0]
+    return context.services.tables.add(writer, new_table(request, [action], context))[0]
 
 
 def known_table(request: NamedTable, tables: TableService) -> Table:

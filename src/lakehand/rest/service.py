@@ -16,14 +16,14 @@ from lakehand.api.service import (
     VersionAnswer,
 )
 from lakehand.core.ports import PluginReport
-from lakehand.rest.access import Caller, Context
+from lakehand.rest.access import Caller, Services
 
 router = APIRouter(prefix="/api/v1", tags=["service"])
 
 
 @router.get("/version")
-def show_version(context: Context) -> VersionAnswer:
-    return context.about
+def show_version(services: Services) -> VersionAnswer:
+    return services.about
 
 
 @router.get("/openapi.json", include_in_schema=False)
@@ -33,9 +33,9 @@ def describe_api(request: Request, _caller: Caller) -> Response:
 
 
 @router.get("/plugins")
-def list_plugins(context: Context, _caller: Caller) -> PluginsAnswer:
+def list_plugins(services: Services, _caller: Caller) -> PluginsAnswer:
     """Every plugin that was found: its strategies, and its state in this instance."""
-    return PluginsAnswer(items=[plugin_answer(one) for one in context.plugins()])
+    return PluginsAnswer(items=[plugin_answer(one) for one in services.plugins()])
 
 
 def plugin_answer(report: PluginReport) -> PluginAnswer:
@@ -44,24 +44,24 @@ def plugin_answer(report: PluginReport) -> PluginAnswer:
 
 
 @router.get("/instances")
-def list_instances(context: Context, _caller: Caller) -> InstancesAnswer:
+def list_instances(services: Services, _caller: Caller) -> InstancesAnswer:
     """The service processes that share this database."""
-    return InstancesAnswer(items=[answer(InstanceAnswer, one) for one in context.instances.list()])
+    return InstancesAnswer(items=[answer(InstanceAnswer, one) for one in services.instances.list()])
 
 
 @router.get("/drain")
-def show_drain(context: Context, _caller: Caller) -> DrainAnswer:
+def show_drain(services: Services, _caller: Caller) -> DrainAnswer:
     """Whether this instance takes on work, and what it holds."""
-    return context.drains.report()
+    return services.drains.report()
 
 
 @router.post("/drain")
-def begin_drain(context: Context, caller: Caller, request: DrainRequest | None = None) -> DrainAnswer:
+def begin_drain(services: Services, caller: Caller, request: DrainRequest | None = None) -> DrainAnswer:
     """This instance claims nothing new and hands over its work; requests are still answered."""
-    return context.drains.begin(caller, request or DrainRequest())
+    return services.drains.begin(caller, request or DrainRequest())
 
 
 @router.delete("/drain")
-def end_drain(context: Context, caller: Caller) -> DrainAnswer:
+def end_drain(services: Services, caller: Caller) -> DrainAnswer:
     """This instance takes on work again."""
-    return context.drains.end(caller)
+    return services.drains.end(caller)

@@ -17,7 +17,7 @@ from lakehand.api.access import (
 )
 from lakehand.api.fields import PageAnswer, answer
 from lakehand.domain.access import TokenId
-from lakehand.rest.access import Caller, Context
+from lakehand.rest.access import Caller, Services
 from lakehand.rest.fields import PathId
 from lakehand.rest.queries import from_query
 
@@ -31,27 +31,27 @@ def show_caller(caller: Caller) -> CallerAnswer:
 
 
 @router.get("/tokens")
-def list_tokens(context: Context, caller: Caller) -> TokensAnswer:
+def list_tokens(services: Services, caller: Caller) -> TokensAnswer:
     """All tokens of the database, also revoked and expired ones; those of the settings are not listed."""
-    return TokensAnswer(items=[answer(TokenAnswer, token) for token in context.access.list_tokens(caller)])
+    return TokensAnswer(items=[answer(TokenAnswer, token) for token in services.access.list_tokens(caller)])
 
 
 @router.post("/tokens", status_code=201)
-def create_token(new: TokenRequest, context: Context, caller: Caller) -> NewTokenAnswer:
+def create_token(new: TokenRequest, services: Services, caller: Caller) -> NewTokenAnswer:
     """Make a token. The answer has its secret, which is shown only now."""
-    return context.access.create_token(caller, new)
+    return services.access.create_token(caller, new)
 
 
 @router.delete("/tokens/{id}")
-def revoke_token(id: PathId, context: Context, caller: Caller) -> TokenAnswer:
+def revoke_token(id: PathId, services: Services, caller: Caller) -> TokenAnswer:
     """Revoke a token; other instances refuse it within seconds."""
-    return answer(TokenAnswer, context.access.revoke_token(caller, TokenId(id)))
+    return answer(TokenAnswer, services.access.revoke_token(caller, TokenId(id)))
 
 
 @router.get("/audit")
 def list_audit(
-    query: Annotated[AuditQuery, from_query(AuditQuery)], context: Context, caller: Caller
+    query: Annotated[AuditQuery, from_query(AuditQuery)], services: Services, caller: Caller
 ) -> PageAnswer[AuditEntryAnswer]:
     """The audit trail, newest first. For operators and admins."""
-    page = context.audit.list(caller, query)
+    page = services.audit.list(caller, query)
     return PageAnswer(items=[audit_answer(entry) for entry in page.items], next=page.next)

@@ -72,7 +72,7 @@ class Calls:
     async def recognise(self, method: Method, secret: str) -> Caller:
         if not method.needs_token:
             return NOBODY
-        caller = await self.run(self.context.access.caller, secret, via=VIA)
+        caller = await self.run(self.context.services.access.caller, secret, via=VIA)
         if caller is None:
             raise Unauthorized("the call has no valid token: send the metadata authorization: Bearer TOKEN")
         return caller
@@ -131,7 +131,7 @@ class Calls:
 
     def opened(self, caller: Caller, secret: str, context: ServicerContext) -> Stream:
         def is_valid() -> bool:
-            return self.context.access.caller(secret, via=VIA) is not None
+            return self.context.services.access.caller(secret, via=VIA) is not None
 
         return Stream(
             call=self.call_of(caller, context), feed=self.feed, run=self.run, is_valid=is_valid,

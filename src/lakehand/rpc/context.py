@@ -1,25 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the gRPC API is given: services, bounds, and callbacks for metrics. It builds none of it itself."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import ParamSpec, Protocol, TypeVar
 
-from lakehand.api.service import VersionAnswer
-from lakehand.api.tables import SettingAnswer
-from lakehand.core.ports import PluginReport, Store
-from lakehand.core.services.access import AccessService
-from lakehand.core.services.alerts import AlertService
-from lakehand.core.services.audit_trail import AuditTrail
-from lakehand.core.services.catalogs import CatalogService
-from lakehand.core.services.drains import DrainService
-from lakehand.core.services.explain import Explainer
-from lakehand.core.services.fleet import FleetService
-from lakehand.core.services.health import HealthService
-from lakehand.core.services.operations import OperationService
-from lakehand.core.services.tables import TableService
+from lakehand.core.ports import Store
+from lakehand.core.services.services import Services
 from lakehand.domain.access import Caller
-from lakehand.domain.tables import Table
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -65,21 +53,8 @@ class NoMetrics:
 class RpcContext:
     """What every call can reach."""
 
-    store: Store
-    tables: TableService
-    operations: OperationService
-    catalogs: CatalogService
-    fleet: FleetService
-    alerts: AlertService
-    explainer: Explainer
-    health: HealthService
-    access: AccessService
-    audit: AuditTrail
-    drains: DrainService
-    plugins: Callable[[], Sequence[PluginReport]]  # as they are now
-    settings_of: Callable[[Table], Sequence[SettingAnswer]]
-    readiness: Callable[[], Mapping[str, str]]  # part → "ok", or what is wrong with it
-    about: VersionAnswer
+    services: Services
+    store: Store  # which the streams follow
     metrics: RpcMetrics = field(default_factory=NoMetrics)
 
 
@@ -89,3 +64,7 @@ class Call:
 
     context: RpcContext
     caller: Caller
+
+    @property
+    def services(self) -> Services:
+        return self.context.services

@@ -120,7 +120,7 @@ class RpcServer:
 
     async def _start(self, context: RpcContext) -> None:
         self._threads = ThreadPoolExecutor(self.bounds.threads, thread_name_prefix="grpc")
-        self._readiness = ReadinessCheck(context.readiness)
+        self._readiness = ReadinessCheck(context.services.readiness)
         self._health = Health(self._readiness)
         self._calls = Calls(
             context=context, bounds=self.bounds, threads=self._threads,

@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
 from lakehand.core.services.access import SESSION_LIFE
+from lakehand.core.services.services import Services
 from lakehand.domain.access import Caller
 from lakehand.web.context import PageContext
 from lakehand.web.forms import Form
@@ -48,6 +49,10 @@ class PageRequest:
     def context(self) -> PageContext:
         return self.renderer.context
 
+    @property
+    def services(self) -> Services:
+        return self.context.services
+
     def page(self, template: str, **values: Any) -> Response:
         return self.renderer.page(template, caller=self.caller, **values)
 
@@ -58,7 +63,7 @@ class PageRequest:
 def caller_of(request: Request) -> Caller | None:
     """Whose session the cookie names; None if it is not valid."""
     renderer: Renderer = request.app.state.renderer
-    return renderer.context.access.session(request.cookies.get(COOKIE, ""), address=address_of(request))
+    return renderer.context.services.access.session(request.cookies.get(COOKIE, ""), address=address_of(request))
 
 
 def address_of(request: Request) -> str:
@@ -95,7 +100,7 @@ def show_sign_in(renderer: RendererOf, next: Annotated[str, Query(max_length=200
 
 @router.post("/sign-in")
 async def sign_in(form: Form, request: Request, renderer: RendererOf) -> Response:
-    access, back = renderer.context.access, own_path(form.text("next"))
+    access, back = renderer.context.services.access, own_path(form.text("next"))
     cookie = await run_in_threadpool(access.sign_in, form.text("token"), address=address_of(request))
     if cookie is None:
         note_wrong_token(request)
@@ -116,7 +121,7 @@ def note_wrong_token(request: Request) -> None:
 
 @router.post("/sign-out")
 def sign_out(request: Request, renderer: RendererOf) -> Response:
-    renderer.context.access.sign_out(request.cookies.get(COOKIE, ""), address=address_of(request))
+    renderer.context.services.access.sign_out(request.cookies.get(COOKIE, ""), address=address_of(request))
     answer = RedirectResponse("/sign-in", 303, headers=HEADERS)
     answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
     return answer

@@ -35,7 +35,8 @@ class PageApp:
 
     def __init__(self, context: PageContext) -> None:
         self.app = PageCache(
-            build_app(Renderer(context=context)), is_session=lambda cookie: context.access.session(cookie) is not None
+            build_app(Renderer(context=context)),
+            is_session=lambda cookie: context.services.access.session(cookie) is not None,
         )
         context.feed.on_change = self.app.note_change
 

@@ -1,24 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the pages are given: the services of the core, and how to recognise a caller. They build none of it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lakehand.api.tables import NewTable, SettingAnswer
-from lakehand.core.ports import Clock, Events, Instances, PluginReport
-from lakehand.core.services.access import AccessService
-from lakehand.core.services.alerts import AlertService
-from lakehand.core.services.audit_trail import AuditTrail
-from lakehand.core.services.catalogs import CatalogService
-from lakehand.core.services.explain import Explainer
-from lakehand.core.services.fleet import FleetService
-from lakehand.core.services.health import HealthService
-from lakehand.core.services.operations import OperationService
-from lakehand.core.services.tables import TableService
+from lakehand.api.tables import NewTable
+from lakehand.core.services.services import Services
 from lakehand.domain.errors import Unavailable
 from lakehand.domain.processes import Json
-from lakehand.domain.tables import Table
 from lakehand.web.live import LiveFeed
 
 
@@ -70,23 +60,7 @@ class NoDiscovery:
 class PageContext:
     """What every page can reach."""
 
-    tables: TableService
-    operations: OperationService
-    catalogs: CatalogService
-    alerts: AlertService
-    explainer: Explainer
-    fleet: FleetService
-    health: HealthService
-    events: Events
-    instances: Instances
-    clock: Clock
-    plugins: Callable[[], Sequence[PluginReport]]
-    readiness: Callable[[], Mapping[str, str]]  # part → "ok", or what is wrong with it
-    settings_of: Callable[[Table], Sequence[SettingAnswer]]
+    services: Services
     discovery: TableDiscovery
     warehouses: Sequence[str]
-    access: AccessService
-    audit: AuditTrail
     feed: LiveFeed
-    version: str
-    instance: str = ""

@@ -28,8 +28,8 @@ WEEK = timedelta(days=7)
 
 @router.get("/")
 def show_fleet(view: Somebody) -> Response:
-    context = view.context
-    fleet = context.fleet
+    services = view.services
+    fleet = services.fleet
     summary = fleet.summary()
     if not summary.totals.tables:
         return view.go_to("/start")
@@ -41,8 +41,8 @@ def show_fleet(view: Somebody) -> Response:
         operations=operations_chart(fleet.operations_by_hour()),
         done=fleet.done(),
         queues=fleet.queues(),
-        engines=[one for one in context.plugins() if one.kind == "engine"],
-        instances=context.instances.list(),
+        engines=[one for one in services.plugins() if one.kind == "engine"],
+        instances=services.instances.list(),
     )  # fmt: skip
 
 

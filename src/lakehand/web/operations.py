@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from lakehand.api.operations import OperationQuery
 from lakehand.core.services.operations import OperationDetail
+from lakehand.core.services.services import Services
 from lakehand.domain.errors import LakehandError
 from lakehand.domain.operations import REOPENABLE, Operation, OperationId, Status
 from lakehand.domain.processes import Json
@@ -20,7 +21,6 @@ from lakehand.domain.tables import TableId
 from lakehand.domain.texts import LARGEST_ID
 from lakehand.web.access import PageRequest, Somebody
 from lakehand.web.charts import Axis, timeline
-from lakehand.web.context import PageContext
 from lakehand.web.rendering import status_of
 from lakehand.web.tables import PathId, shown_numbers
 from lakehand.web.texts import amount, number
@@ -54,14 +54,14 @@ class OperationsQuery(BaseModel):
 
 @router.get("/operations")
 def list_operations(view: Somebody, query: Annotated[OperationsQuery, Query()]) -> Response:
-    context = view.context
-    page = context.operations.list(query.query())
+    services = view.services
+    page = services.operations.list(query.query())
     return view.page("operations.html", section="/operations", watch="" if query.cursor else "fleet",
         wanted=query, page=page,
-        table=context.tables.get(TableId(query.table)) if query.table else None,
+        table=services.tables.get(TableId(query.table)) if query.table else None,
         statuses=list(Status),
-        actions=sorted({pair.action for plugin in context.plugins() for pair in plugin.strategies}),
-        choices=context.fleet.choices(),
+        actions=sorted({pair.action for plugin in services.plugins() for pair in plugin.strategies}),
+        choices=services.fleet.choices(),
         is_filtered=bool(query.at(None)),
         is_later=query.cursor is not None,
         first=query.at(None),
@@ -76,14 +76,14 @@ def show_operation(id: PathId, view: Somebody) -> Response:
 
 @router.post("/operations/{id}/cancel")
 def cancel(id: PathId, view: Somebody) -> Response:
-    view.context.operations.cancel(view.caller, OperationId(id))
+    view.services.operations.cancel(view.caller, OperationId(id))
     return view.go_to(f"/operations/{id}")
 
 
 @router.post("/operations/{id}/retry")
 def retry(id: PathId, view: Somebody) -> Response:
     try:
-        view.context.operations.retry(view.caller, OperationId(id))
+        view.services.operations.retry(view.caller, OperationId(id))
     except LakehandError as error:
         if status_of(error) != 409:
             raise
@@ -92,10 +92,10 @@ def retry(id: PathId, view: Somebody) -> Response:
 
 
 def operation_page(view: PageRequest, id: OperationId, **more: Any) -> Response:
-    context = view.context
-    detail = context.operations.show(id)
-    operation, now = detail.operation, context.clock.estimate()
-    log, no_log = end_of_log(context, operation)
+    services = view.services
+    detail = services.operations.show(id)
+    operation, now = detail.operation, services.clock.estimate()
+    log, no_log = end_of_log(services, operation)
     return view.page("operation.html", **more, section="/operations", watch=f"operation:{id}",
         operation=operation, table=detail.table, attempts=detail.attempts, events=detail.events,
         timeline=timeline_of(detail, now),
@@ -103,17 +103,17 @@ def operation_page(view: PageRequest, id: OperationId, **more: Any) -> Response:
         can_retry=operation.status in REOPENABLE,
         result=list(numbers(operation.result)),
         rows=row_report(operation.result),
-        effect=list(effect_of(context, detail)),
+        effect=list(effect_of(services, detail)),
         log=log, no_log=no_log,
     )  # fmt: skip
 
 
-def effect_of(context: PageContext, detail: OperationDetail) -> Iterator[tuple[str, str, str]]:
+def effect_of(services: Services, detail: OperationDetail) -> Iterator[tuple[str, str, str]]:
     """The numbers of the table before the operation and after it: name, before, after."""
     operation = detail.operation
     if operation.started_at is None or operation.finished_at is None:
         return
-    points = context.health.history(detail.table.id).points
+    points = services.health.history(detail.table.id).points
     before = [one for one in points if one.at <= operation.started_at]
     after = [one for one in points if one.at >= operation.finished_at]
     if before and after:
@@ -126,11 +126,11 @@ def timeline_of(detail: OperationDetail, now: datetime) -> object:
     return timeline(Axis(operation.created_at, operation.finished_at or now), detail.attempts)
 
 
-def end_of_log(context: PageContext, operation: Operation) -> tuple[str, str]:
+def end_of_log(services: Services, operation: Operation) -> tuple[str, str]:
     """The end of the last attempt's log; or why there is none."""
     try:
         missing = "It has none." if operation.status.is_final else "The log is empty so far."
-        return context.operations.log_end(operation.id, most=LOG_BYTES), missing
+        return services.operations.log_end(operation.id, most=LOG_BYTES), missing
     except LakehandError as error:
         return "", f"There is none: {error}"
     except OSError as error:

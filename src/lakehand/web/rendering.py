@@ -89,10 +89,11 @@ class Renderer:
         return self.environment.get_template(name)
 
     def common(self) -> dict[str, Any]:
+        services = self.context.services
         return {
-            "static": self.static, "version": self.context.version, "now": self.context.clock.estimate(),
-            "is_open": self.context.access.is_open, "caller": None, "section": "", "watch": "", "error": "",
-            "search": "", "address": "", "open_alerts": sum(self.context.alerts.counts().values()),
+            "static": self.static, "version": services.about.version, "now": services.clock.estimate(),
+            "is_open": services.access.is_open, "caller": None, "section": "", "watch": "", "error": "",
+            "search": "", "address": "", "open_alerts": sum(services.alerts.counts().values()),
         }  # fmt: skip
 
 

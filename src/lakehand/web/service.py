@@ -27,7 +27,7 @@ def list_alerts(
     state: Annotated[str, Query(max_length=10)] = "open",
     cursor: Annotated[str | None, Query(max_length=500)] = None,
 ) -> Response:
-    service = view.context.alerts
+    service = view.services.alerts
     page = service.list(AlertQuery(state="all" if state == "all" else "open", limit=PAGE, cursor=cursor))
     return view.page("alerts.html", section="/alerts", watch="" if cursor else "fleet",
         page=page, shows_all=state == "all", hours=HOURS, receivers=sorted(service.receivers),
@@ -37,19 +37,19 @@ def list_alerts(
 @router.post("/alerts/{id}/silence")
 def silence_alert(id: Annotated[int, Path(ge=1, le=LARGEST_ID)], form: Form, view: Somebody) -> Response:
     request = SilenceRequest(duration=3600 * form.number("hours"))
-    view.context.alerts.silence(view.caller, AlertId(id), request)
+    view.services.alerts.silence(view.caller, AlertId(id), request)
     return view.go_to("/alerts")
 
 
 @router.get("/catalogs")
 def list_catalogs(view: Somebody) -> Response:
-    return view.page("catalogs.html", section="/catalogs", catalogs=view.context.catalogs.list_all())
+    return view.page("catalogs.html", section="/catalogs", catalogs=view.services.catalogs.list_all())
 
 
 @router.post("/catalogs/{name}/sync")
 def sync_catalog(name: str, form: Form, view: Somebody) -> Response:
     """The page shows the report as that of the last sync."""
-    view.context.catalogs.sync(view.caller, name, SyncRequest(dry_run=form.flag("dry_run")))
+    view.services.catalogs.sync(view.caller, name, SyncRequest(dry_run=form.flag("dry_run")))
     return view.go_to("/catalogs")
 
 
@@ -58,10 +58,10 @@ def list_events(
     view: Somebody,
     cursor: Annotated[str | None, Query(max_length=500)] = None,
 ) -> Response:  # fmt: skip
-    page = view.context.events.list(limit=PAGE, cursor=cursor)
+    page = view.services.events.list(limit=PAGE, cursor=cursor)
     named = {stored.event.table for stored in page.items if stored.event.table is not None}
     return view.page("events.html", section="/events", watch="" if cursor else "fleet",
-        page=page, names=view.context.tables.names(named), is_later=cursor is not None,
+        page=page, names=view.services.tables.names(named), is_later=cursor is not None,
         after=urlencode({"cursor": page.next or ""}),
     )  # fmt: skip
 
@@ -85,7 +85,7 @@ class AuditPageQuery(BaseModel):
 
 @router.get("/audit")
 def list_audit(view: Somebody, query: Annotated[AuditPageQuery, Query()]) -> Response:
-    page = view.context.audit.list(view.caller, query.query())
+    page = view.services.audit.list(view.caller, query.query())
     return view.page("audit.html", section="/audit", page=page, wanted=query,
         is_filtered=bool(query.at(None)), is_later=query.cursor is not None, first=query.at(None),
         after=query.at(page.next) if page.next else "",
@@ -94,8 +94,8 @@ def list_audit(view: Somebody, query: Annotated[AuditPageQuery, Query()]) -> Res
 
 @router.get("/service")
 def show_service(view: Somebody) -> Response:
-    context = view.context
+    services = view.services
     return view.page("service.html", section="/service", watch="fleet",
-        readiness=sorted(context.readiness().items()), instances=context.instances.list(), plugins=context.plugins(),
-        instance=context.instance,
+        readiness=sorted(services.readiness().items()), instances=services.instances.list(), plugins=services.plugins(),
+        instance=services.about.instance,
     )  # fmt: skip

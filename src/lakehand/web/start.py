@@ -24,7 +24,7 @@ def find_tables(view: Somebody, where: Annotated[str, Query(max_length=1024)] = 
     context = view.context
     values: dict[str, Any] = {
         "section": "/start", "caller": view.caller, "where": where, "warehouses": context.warehouses,
-        "url": str(view.request.base_url).rstrip("/"), "catalogs": sorted(context.catalogs.catalogs),
+        "url": str(view.request.base_url).rstrip("/"), "catalogs": sorted(context.services.catalogs.catalogs),
     }  # fmt: skip
     if not where:
         return view.renderer.page("start.html", **values, discovery=None)
@@ -53,7 +53,7 @@ class Discovery:
                     self.problem = found.problem
                     continue
                 self.count += 1
-                yield found, self.context.tables.has(found.location)
+                yield found, self.context.services.tables.has(found.location)
         except LakehandError as error:
             self.problem = str(error)
 
@@ -67,7 +67,7 @@ def register(form: Form, view: Somebody) -> Response:
 def register_one(view: PageRequest, name: str) -> tuple[str, object, str]:
     """The name, the table, and why it was refused."""
     try:
-        table, is_new = view.context.tables.add(view.caller, view.context.discovery.new_table(name))
+        table, is_new = view.services.tables.add(view.caller, view.context.discovery.new_table(name))
     except LakehandError as error:
         return name, None, str(error)
     return name, table, "" if is_new else "it was registered already"

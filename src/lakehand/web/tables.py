@@ -12,6 +12,7 @@ from starlette.responses import Response
 from lakehand.api.operations import OperationRequest
 from lakehand.api.tables import ChangedTable
 from lakehand.core.ports import TableFilter
+from lakehand.core.services.services import Services
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid, LakehandError
 from lakehand.domain.fleet import TableSort, TableState
@@ -23,7 +24,6 @@ from lakehand.spi import health
 from lakehand.spi.pauses import DRY_RUN
 from lakehand.web.access import PageRequest, Somebody
 from lakehand.web.charts import files_chart, sizes_chart
-from lakehand.web.context import PageContext
 from lakehand.web.forms import Form, FormFields
 from lakehand.web.rendering import status_of
 from lakehand.web.texts import amount, number
@@ -75,13 +75,13 @@ class TablesQuery(BaseModel):
 
 @router.get("/tables")
 def list_tables(view: Somebody, query: Annotated[TablesQuery, Query()]) -> Response:
-    wanted, context = query.filter(), view.context
+    wanted, services = query.filter(), view.services
     descending = query.sort in (TableSort.FILES, TableSort.SMALL_FILES, TableSort.BYTES, TableSort.UPDATED)
-    page = context.fleet.tables(wanted, sort=query.sort, descending=descending, limit=PAGE, offset=query.first)
+    page = services.fleet.tables(wanted, sort=query.sort, descending=descending, limit=PAGE, offset=query.first)
     after = query.first + PAGE
     return view.page("tables.html", section="/tables", watch="fleet",
         wanted=query, search=query.search, page=page, first=query.first,
-        choices=context.fleet.choices(),
+        choices=services.fleet.choices(),
         all_states=list(TableState),
         sorts=list(TableSort),
         is_filtered=wanted != TableFilter(),
@@ -92,36 +92,36 @@ def list_tables(view: Somebody, query: Annotated[TablesQuery, Query()]) -> Respo
 
 @router.get("/tables/{id}")
 def show_table(id: PathId, view: Somebody) -> Response:
-    return table_page(view, view.context.tables.get(TableId(id)))
+    return table_page(view, view.services.tables.get(TableId(id)))
 
 
 def table_page(view: PageRequest, table: Table, **more: Any) -> Response:
-    context = view.context
-    explanation = context.explainer.explain(table.id)
-    history = context.health.history(table.id)
-    rows = context.fleet.tables(TableFilter(location=table.location), limit=1).items
+    services = view.services
+    explanation = services.explainer.explain(table.id)
+    history = services.health.history(table.id)
+    rows = services.fleet.tables(TableFilter(location=table.location), limit=1).items
     newest = history.points[-1].numbers if history.points else {}
     return view.page("table.html", **more, section="/tables", watch=f"table:{table.id}",
         table=table,
         state=rows[0].state if rows else TableState.NEW,
         now_text=explanation.summary,
         explanation=explanation,
-        dry_runs=dry_runs(context, table),
+        dry_runs=dry_runs(services, table),
         files_chart=files_chart(history),
         sizes_chart=sizes_chart(history),
         numbers=list(shown_numbers(newest)),
-        operations=[(operation, table) for operation in context.operations.of_table(table.id, recent=RECENT)],
-        settings=context.settings_of(table),
+        operations=[(operation, table) for operation in services.operations.of_table(table.id, recent=RECENT)],
+        settings=services.settings_of(table),
     )  # fmt: skip
 
 
 @router.get("/tables/{id}/run/{action}")
 def prepare_run(id: PathId, action: str, view: Somebody) -> Response:
     """For an action that deletes: see first what it would delete."""
-    context = view.context
-    table = context.tables.get(TableId(id))
-    context.operations.check_possible(table, OperationRequest(action=action))
-    earlier = (o for o in context.operations.of_table(table.id, recent=RECENT) if is_dry_run(o.process, action))
+    services = view.services
+    table = services.tables.get(TableId(id))
+    services.operations.check_possible(table, OperationRequest(action=action))
+    earlier = (o for o in services.operations.of_table(table.id, recent=RECENT) if is_dry_run(o.process, action))
     return view.page("run.html", section="/tables", watch=f"table:{table.id}",
         table=table, action=action, dry_run=next(earlier, None),
     )  # fmt: skip
@@ -131,9 +131,9 @@ def is_dry_run(process: Any, action: str) -> bool:
     return process.action == action and bool(process.parameters.get(DRY_RUN))
 
 
-def dry_runs(context: PageContext, table: Table) -> frozenset[str]:
+def dry_runs(services: Services, table: Table) -> frozenset[str]:
     """The actions of the table that can list beforehand what they would delete."""
-    pairs = (pair for plugin in context.plugins() for pair in plugin.strategies if pair.is_used and pair.dry_run)
+    pairs = (pair for plugin in services.plugins() for pair in plugin.strategies if pair.is_used and pair.dry_run)
     return frozenset(pair.action for pair in pairs if pair.format == table.format)
 
 
@@ -146,7 +146,7 @@ def shown_numbers(numbers: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
 
 def do(view: PageRequest, id: int, change: Callable[[TableId], str]) -> Response:
     """Make the change and go to its page; if it is refused, show the table with the reason."""
-    table = view.context.tables.get(TableId(id))
+    table = view.services.tables.get(TableId(id))
     try:
         return view.go_to(change(table.id))
     except LakehandError as error:
@@ -160,32 +160,32 @@ def run_action(id: PathId, form: Form, view: Somebody) -> Response:
             table=number, action=form.text("action"), dry_run=form.flag("dry_run"), confirm=form.flag("confirm"),
             verify_rows=RowMode.CHECKSUM if form.flag("verify_rows") else RowMode.OFF,
         )  # fmt: skip
-        return f"/operations/{view.context.operations.submit(view.caller, wanted)[0].id}"
+        return f"/operations/{view.services.operations.submit(view.caller, wanted)[0].id}"
 
     return do(view, id, run)
 
 
 @router.post("/tables/{id}/pause")
 def pause(id: PathId, view: Somebody) -> Response:
-    return do(view, id, lambda number: address_of(view.context.tables.pause(view.caller, number)))
+    return do(view, id, lambda number: address_of(view.services.tables.pause(view.caller, number)))
 
 
 @router.post("/tables/{id}/resume")
 def resume(id: PathId, view: Somebody) -> Response:
-    return do(view, id, lambda number: address_of(view.context.tables.resume(view.caller, number)))
+    return do(view, id, lambda number: address_of(view.services.tables.resume(view.caller, number)))
 
 
 @router.post("/tables/{id}/evaluate")
 def evaluate(id: PathId, view: Somebody) -> Response:
-    return do(view, id, lambda number: address_of(view.context.tables.evaluate(view.caller, number)))
+    return do(view, id, lambda number: address_of(view.services.tables.evaluate(view.caller, number)))
 
 
 @router.post("/tables/{id}/change")
 def change(id: PathId, form: Form, view: Somebody) -> Response:
-    table = view.context.tables.get(TableId(id))
+    table = view.services.tables.get(TableId(id))
 
     def save(number: TableId) -> str:
-        return address_of(view.context.tables.change(view.caller, number, wanted_changes(form, table)))
+        return address_of(view.services.tables.change(view.caller, number, wanted_changes(form, table)))
 
     return do(view, id, save)
 

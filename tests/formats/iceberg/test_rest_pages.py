@@ -139,10 +139,10 @@ class FromRest(Listed):
 def test_nothing_is_retired_when_the_list_did_not_end(sqlite_url: str, pages: Pages) -> None:
     upgrade(sqlite_url)
     store = open_store(sqlite_url)
-    context_over(store, listed=Listed(["orders"])).catalogs.sync_now("lake")
+    context_over(store, listed=Listed(["orders"])).services.catalogs.sync_now("lake")
     with fake(pages, "tables") as (rest, _):
-        report = context_over(store, listed=FromRest(rest)).catalogs.sync_now("lake", accept_empty=True)
+        report = context_over(store, listed=FromRest(rest)).services.catalogs.sync_now("lake", accept_empty=True)
 
     assert "the catalog lake does not end" in report.problem
-    assert [table.name for table in context_over(store).catalogs.registered("lake")] == ["db.orders"]
+    assert [table.name for table in context_over(store).services.catalogs.registered("lake")] == ["db.orders"]
     store.close()

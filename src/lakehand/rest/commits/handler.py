@@ -98,7 +98,7 @@ class CommitHandler:
             if self.is_writer(request, address.token):
                 return None
             secret = secret_of(request)
-            caller = self.context.access.remembered_caller(secret, address=request.address, via=VIA)
+            caller = self.context.services.access.remembered_caller(secret, address=request.address, via=VIA)
             if caller is None or (self.has_secrets and caller.name == ANONYMOUS):
                 asked = asyncio.get_running_loop().run_in_executor(self.senders, self.ask_for_caller, request, secret)
                 caller = await asyncio.wait_for(asked, self.timeout)
@@ -120,7 +120,7 @@ class CommitHandler:
 
     def ask_for_caller(self, request: CommitRequest, secret: str) -> Caller:
         """May take a query, or the issuer's time."""
-        access = self.context.access
+        access = self.context.services.access
         if self.has_secrets and access.is_open:
             raise Unauthorized("the request has no valid secret: send the writers' token as ?token=TOKEN")
         caller = access.caller(secret, address=request.address, via=VIA)

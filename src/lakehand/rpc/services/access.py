@@ -13,21 +13,21 @@ def get_caller(call: Call, _request: pb.GetCallerRequest) -> pb.GetCallerRespons
 
 
 def list_tokens(call: Call, _request: pb.ListTokensRequest) -> pb.ListTokensResponse:
-    return fill(pb.ListTokensResponse(), tokens=call.context.access.list_tokens(call.caller))
+    return fill(pb.ListTokensResponse(), tokens=call.services.access.list_tokens(call.caller))
 
 
 def create_token(call: Call, request: pb.CreateTokenRequest) -> pb.CreateTokenResponse:
-    made = call.context.access.create_token(call.caller, read(TokenRequest, request))
+    made = call.services.access.create_token(call.caller, read(TokenRequest, request))
     return fill(pb.CreateTokenResponse(), made, token=made)
 
 
 def revoke_token(call: Call, request: pb.RevokeTokenRequest) -> pb.RevokeTokenResponse:
-    revoked = call.context.access.revoke_token(call.caller, TokenId(id_of(request)))
+    revoked = call.services.access.revoke_token(call.caller, TokenId(id_of(request)))
     return fill(pb.RevokeTokenResponse(), token=revoked)
 
 
 def list_audit(call: Call, request: pb.ListAuditRequest) -> pb.ListAuditResponse:
-    page = call.context.audit.list(call.caller, read(AuditQuery, request))
+    page = call.services.audit.list(call.caller, read(AuditQuery, request))
     return pb.ListAuditResponse(entries=map(entry_message, page.items), next_page_token=page.next or "")
 
 

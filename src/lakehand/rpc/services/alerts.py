@@ -9,17 +9,17 @@ from lakehand.rpc.messages import fill, id_of, read
 
 
 def list_alerts(call: Call, request: pb.ListAlertsRequest) -> pb.ListAlertsResponse:
-    page = call.context.alerts.list(read(AlertQuery, request, "all", state="all" if request.all else "open"))
+    page = call.services.alerts.list(read(AlertQuery, request, "all", state="all" if request.all else "open"))
     return pb.ListAlertsResponse(alerts=map(alert_message, page.items), next_page_token=page.next or "")
 
 
 def test_alerts(call: Call, request: pb.TestAlertsRequest) -> pb.TestAlertsResponse:
-    return fill(pb.TestAlertsResponse(), tests=call.context.alerts.test(call.caller, read(TestRequest, request)))
+    return fill(pb.TestAlertsResponse(), tests=call.services.alerts.test(call.caller, read(TestRequest, request)))
 
 
 def silence_alert(call: Call, request: pb.SilenceAlertRequest) -> pb.SilenceAlertResponse:
     alert, wanted = AlertId(id_of(request)), read(SilenceRequest, request, "id")
-    return pb.SilenceAlertResponse(alert=alert_message(call.context.alerts.silence(call.caller, alert, wanted)))
+    return pb.SilenceAlertResponse(alert=alert_message(call.services.alerts.silence(call.caller, alert, wanted)))
 
 
 def alert_message(alert: Alert) -> pb.Alert:

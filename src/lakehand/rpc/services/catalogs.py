@@ -9,10 +9,10 @@ from lakehand.rpc.messages import fill, read
 
 
 def list_catalogs(call: Call, _request: pb.ListCatalogsRequest) -> pb.ListCatalogsResponse:
-    return fill(pb.ListCatalogsResponse(), catalogs=call.context.catalogs.list_all())
+    return fill(pb.ListCatalogsResponse(), catalogs=call.services.catalogs.list_all())
 
 
 def sync_catalog(call: Call, request: pb.SyncCatalogRequest) -> pb.SyncCatalogResponse:
     name = read(FindQuery, request, "dry_run", "accept_empty").name
-    report = call.context.catalogs.sync(call.caller, name, read(SyncRequest, request, "name"))
+    report = call.services.catalogs.sync(call.caller, name, read(SyncRequest, request, "name"))
     return fill(pb.SyncCatalogResponse(), sync=report)

@@ -8,7 +8,7 @@ from lakehand.rpc.messages import fill, read
 
 
 def get_fleet(call: Call, request: pb.GetFleetRequest) -> pb.GetFleetResponse:
-    found = call.context.fleet.show(read(FleetQuery, request))
+    found = call.services.fleet.show(read(FleetQuery, request))
     states = [fill(pb.StateCount(), state=state, tables=tables) for state, tables in found.states.items()]
     return fill(
         pb.GetFleetResponse(), found, states=states, needs_person=found.needs_person.items,

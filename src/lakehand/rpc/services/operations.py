@@ -85,7 +85,7 @@ def watched_of(call: Call, request: pb.WatchOperationsRequest) -> Watched:
     statuses = frozenset(given(request).get("statuses", []))
     query = read(OperationQuery, request, "id", "statuses")
     action = Action(query.action) if query.action else None
-    table = call.context.tables.find(query.location).id if query.location else query.table
+    table = call.services.tables.find(query.location).id if query.location else query.table
     query = replace(query, table=table, location=None, action=action)
     ids = frozenset({OperationId(id_of(request))}) if request.id else frozenset[OperationId]()
     return Watched(ids=ids, wanted=query, statuses=statuses)
@@ -101,7 +101,7 @@ def present_states(call: Call, watched: Watched) -> Sequence[Pair]:
     wanted = replace(watched.wanted, status=",".join(UNFINISHED), limit=PAGE)
     found: list[Pair] = []
     while True:
-        page = context.operations.list(wanted)
+        page = call.services.operations.list(wanted)
         found += page.items
         if page.next is None:
             return found[::-1]
@@ -110,18 +110,18 @@ def present_states(call: Call, watched: Watched) -> Sequence[Pair]:
 
 def list_operations(call: Call, request: pb.ListOperationsRequest) -> pb.ListOperationsResponse:
     query = read(OperationQuery, request, "statuses", status=",".join(given(request).get("statuses", [])) or None)
-    page = call.context.operations.list(query)
+    page = call.services.operations.list(query)
     operations = [operation_message(*pair) for pair in page.items]
     return pb.ListOperationsResponse(operations=operations, next_page_token=page.next or "")
 
 
 def submit_operation(call: Call, request: pb.SubmitOperationRequest) -> pb.SubmitOperationResponse:
-    operation, table, is_new = call.context.operations.submit(call.caller, read(OperationRequest, request))
+    operation, table, is_new = call.services.operations.submit(call.caller, read(OperationRequest, request))
     return pb.SubmitOperationResponse(operation=operation_message(operation, table), is_new=is_new)
 
 
 def get_operation(call: Call, request: pb.GetOperationRequest) -> pb.GetOperationResponse:
-    found = call.context.operations.show(OperationId(id_of(request)))
+    found = call.services.operations.show(OperationId(id_of(request)))
     answer = detail_answer(found.operation, found.table, found.attempts, found.events)
     operation = operation_message(found.operation, found.table)
     detail = fill(operation_pb2.OperationDetail(), answer, operation=operation, attempts=answer.attempt_list)
@@ -129,20 +129,20 @@ def get_operation(call: Call, request: pb.GetOperationRequest) -> pb.GetOperatio
 
 
 def cancel_operation(call: Call, request: pb.CancelOperationRequest) -> pb.CancelOperationResponse:
-    pair = call.context.operations.cancel(call.caller, OperationId(id_of(request)))
+    pair = call.services.operations.cancel(call.caller, OperationId(id_of(request)))
     return pb.CancelOperationResponse(operation=operation_message(*pair))
 
 
 def retry_operation(call: Call, request: pb.RetryOperationRequest) -> pb.RetryOperationResponse:
-    pair = call.context.operations.retry(call.caller, OperationId(id_of(request)))
+    pair = call.services.operations.retry(call.caller, OperationId(id_of(request)))
     return pb.RetryOperationResponse(operation=operation_message(*pair))
 
 
 def remove_operation(call: Call, request: pb.RemoveOperationRequest) -> pb.RemoveOperationResponse:
-    pair = call.context.operations.cancel(call.caller, OperationId(id_of(request)), delete=True)
+    pair = call.services.operations.cancel(call.caller, OperationId(id_of(request)), delete=True)
     return pb.RemoveOperationResponse(operation=operation_message(*pair))
 
 
 def read_logs(call: Call, request: pb.ReadLogsRequest) -> pb.ReadLogsResponse:
-    logs = call.context.operations.logs(OperationId(id_of(request)), read(LogQuery, request, "id"))
+    logs = call.services.operations.logs(OperationId(id_of(request)), read(LogQuery, request, "id"))
     return fill(pb.ReadLogsResponse(), logs)

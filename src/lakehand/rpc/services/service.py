@@ -9,11 +9,11 @@ from lakehand.rpc.messages import fill, read
 
 
 def get_version(call: Call, _request: pb.GetVersionRequest) -> pb.GetVersionResponse:
-    return fill(pb.GetVersionResponse(), call.context.about)
+    return fill(pb.GetVersionResponse(), call.services.about)
 
 
 def list_plugins(call: Call, _request: pb.ListPluginsRequest) -> pb.ListPluginsResponse:
-    return pb.ListPluginsResponse(plugins=map(plugin_message, call.context.plugins()))
+    return pb.ListPluginsResponse(plugins=map(plugin_message, call.services.plugins()))
 
 
 def plugin_message(report: PluginReport) -> pb.Plugin:
@@ -22,16 +22,16 @@ def plugin_message(report: PluginReport) -> pb.Plugin:
 
 
 def list_instances(call: Call, _request: pb.ListInstancesRequest) -> pb.ListInstancesResponse:
-    return fill(pb.ListInstancesResponse(), instances=call.context.store.instances.list())
+    return fill(pb.ListInstancesResponse(), instances=call.services.instances.list())
 
 
 def get_drain(call: Call, _request: pb.GetDrainRequest) -> pb.GetDrainResponse:
-    return fill(pb.GetDrainResponse(), drain=call.context.drains.report())
+    return fill(pb.GetDrainResponse(), drain=call.services.drains.report())
 
 
 def begin_drain(call: Call, request: pb.BeginDrainRequest) -> pb.BeginDrainResponse:
-    return fill(pb.BeginDrainResponse(), drain=call.context.drains.begin(call.caller, read(DrainRequest, request)))
+    return fill(pb.BeginDrainResponse(), drain=call.services.drains.begin(call.caller, read(DrainRequest, request)))
 
 
 def end_drain(call: Call, _request: pb.EndDrainRequest) -> pb.EndDrainResponse:
-    return fill(pb.EndDrainResponse(), drain=call.context.drains.end(call.caller))
+    return fill(pb.EndDrainResponse(), drain=call.services.drains.end(call.caller))
