@@ -85,7 +85,7 @@ def why_lost(context: HudiContext, instant: Instant) -> str:
 
 
 def admit_planning(context: HudiContext, operation: Operation) -> Admission:
-    if (done := indexes.unsearched(context.snapshot, operation.process)) and operation.run_times:
+    if operation.run_times and (done := indexes.unsearched(context.snapshot, operation.process)):
         return complete(context, operation, instant=done, stale={})
     action, pending = context.action, context.snapshot.pending_of(context.action)
     lock = shared_lock(context.table.config)
