@@ -53,6 +53,7 @@ SAVEPOINTS = by(
 UNCOMMITTED = "test_neither_requests_nor_properties_delete_files_of_the_last_three_days"
 CHANGELOG = "test_expire_tags.py::test_a_stream_that_lags_reads_its_changelogs_after_a_tag_has_gone"
 HELD = "test_tags_and_branches_and_consumers_keep_what_they_need"
+CHANGE_DATA = "test_change_data_goes_by_its_own_age_and_stays_as_long_as_the_table_keeps_removed_files"
 LANCE = "test_clean_versions.py::test_tagged_branched_young_and_uncommitted_files_stay"
 OLD = "test_files_of_tags_branches_and_old_snapshots_are_no_orphans"
 
@@ -133,7 +134,7 @@ READERS: Mapping[str, Mapping[str, Cell]] = {
             "test_vacuum.py::test_a_list_that_names_a_live_file_stops_everything",
         ),
         Untested("Delta has none"),
-        Untested("Delta keeps change data for the same retention"),
+        by("jobs/delta", f"test_vacuum.py::{CHANGE_DATA}"),
         Untested("nothing is known"),
         UNKNOWN,
     ),

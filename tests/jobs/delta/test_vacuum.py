@@ -169,3 +169,37 @@ def test_a_list_that_names_a_live_file_stops_everything(
         table.execute(operation)
 
     assert delta.data_files(old) == here
+
+
+def changes(spark: SparkSession, path: Path, version: int) -> int:
+    """How many changed rows the change feed has of a version."""
+    read = spark.read.format("delta").option("readChangeFeed", "true")
+    return read.option("startingVersion", version).option("endingVersion", version).load(str(path)).count()
+
+
+@pytest.mark.parametrize("mode", ["lite", "full"])
+def test_change_data_goes_by_its_own_age_and_stays_as_long_as_the_table_keeps_removed_files(
+    mode: str, spark: SparkSession, tmp_path: Path, harness_for: HarnessFor
+) -> None:
+    """Delta's rule: rows of a version may be readable for longer than what changed in it."""
+    path, keep = tmp_path / "feed", "delta.deletedFileRetentionDuration"
+    delta.make_table(spark, path, commits=1, files=1, properties={"delta.enableChangeDataFeed": "true"})
+    spark.sql(f"UPDATE {delta.quoted(path)} SET v = 1 WHERE id < 10")
+    spark.sql(f"ALTER TABLE {delta.quoted(path)} SET TBLPROPERTIES ('{keep}' = 'interval 30 days')")
+    delta.age(spark, path, 10)
+    spark.sql(f"UPDATE {delta.quoted(path)} SET v = 2 WHERE id < 5")
+    feed = path / "_change_data"
+    every = set(feed.glob("cdc-*"))
+    young = {file for file in every if file.stat().st_mtime > time.time() - delta.DAY}
+    assert young < every
+    table = harness_for(path, vacuum__mode=mode)
+
+    table.finish(table.asked("vacuum", confirm=True))
+    assert (changes(spark, path, 2), changes(spark, path, 4)) == (20, 10)
+
+    spark.sql(f"ALTER TABLE {delta.quoted(path)} UNSET TBLPROPERTIES ('{keep}')")
+    table.history.clear()
+    table.finish(table.asked("vacuum", confirm=True))
+    assert set(feed.glob("cdc-*")) == young
+    assert changes(spark, path, 4) == 10
+    assert spark.read.format("delta").option("versionAsOf", 2).load(str(path)).count() == delta.ROWS_EACH
