@@ -8,6 +8,7 @@ import time
 
 from lakehand.core.plugins.proxies import proxy_of
 from lakehand.core.plugins.registry import Plugins
+from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.core.services.catalogs import CatalogService, ServedCatalog
 from lakehand.core.services.tables import TableService
 from lakehand.domain.locations import Warehouses
@@ -26,8 +27,8 @@ def service_over(url: str, database: str) -> CatalogService:
     factories = {(ICEBERG, action): factory for action in factory.supported_actions()[ICEBERG]}
     on = Plugins(formats={ICEBERG: proxy_of(IcebergFormat())}, factories=factories, engines={}, reports=())
     tables = TableService(
-        store=store, plugins=on, warehouses=Warehouses(prefixes=("/data",)), wake=lambda: None,
-        recognise=lambda _: None, first_actions={},
+        store=store, audit=AuditTrail(store=store), plugins=on, warehouses=Warehouses(prefixes=("/data",)),
+        wake=lambda: None, recognise=lambda _: None, first_actions={},
     )  # fmt: skip
     lake = Catalog(name="lake", format=ICEBERG, type="rest", properties={"uri": url})
     return CatalogService(store=store, plugins=on, tables=tables, catalogs={"lake": ServedCatalog(catalog=lake)})

@@ -19,7 +19,7 @@ from tests.kit.polling import wait_for
 from tests.kit.service import RunningService
 
 TABLES = 10_000
-LOOKS = "lakehand_tables_looked_at_total"
+PROBES = "lakehand_tables_probed_total"
 TIMEOUT = 1200.0
 SAMPLE = 1.0  # seconds
 
@@ -49,7 +49,7 @@ def register(url: str, paths: Sequence[Path]) -> None:
 
 def looks(service: RunningService) -> float:
     lines = httpx.get(service.url + "/metrics").raise_for_status().text.splitlines()
-    return float(next(line for line in lines if line.startswith(LOOKS)).split()[1])
+    return float(next(line for line in lines if line.startswith(PROBES)).split()[1])
 
 
 def measure(service: RunningService, process: psutil.Process, count: int, seconds: float) -> list[Figure]:

@@ -14,7 +14,7 @@ HISTORY = ("tests/test_words.py", "src/lakehand/store/migrations/")  # what was,
 
 # The retired name, as a whole identifier → what a stranger would look for.
 # What is stored or public keeps its name: the columns patience, place, beat_time and look_time, boot and beat in
-# driver.json, `tables look`, look_again, next_try.
+# driver.json, look_again, next_try.
 RETIRED = {
     r"\w*[Dd]esks?": "service, handler",
     r"[Ff]aces(?:_of)?|FacesHere": "API context",

@@ -11,7 +11,6 @@ import difflib
 import json
 import os
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -30,6 +29,7 @@ from lakehand.rpc.methods import METHODS
 from tests.kit.polling import wait_for
 from tests.kit.service import RunningService
 from tests.rolling.previous_version import unpack_commit
+from tools.protos import generate
 
 ROLES = ("none", "viewer", "owner", "operator", "root")  # owner: an operator of one owner's tables
 HERE = Path(__file__).parents[1] / "src"
@@ -38,11 +38,18 @@ MASKS = {
     r"\b\d{14}(\d{3})?\b": "INSTANT",
     r"lakehand_[\w-]{30,}": "SECRET",
     r"127\.0\.0\.1:\d+": "ADDRESS",
+    rf"\b{re.escape(os.uname().nodename)}-[0-9a-f]{{8}}\b": "INSTANCE",
     r"\b\d+(\.\d+)? (ms|seconds?|minutes?|s|min)\b": "SPAN",
 }
 UNSTABLE = {"instance", "host", "uptime", "memory", "seen_at", "etag"}
 NO_ID = 999
-GENERATED = "lakehand/rpc/generated"
+RPC_FOLDER = "lakehand/rpc"
+# Words that the API has changed since, so that an older version is asked by its own and compared by those of now.
+OLD_PATHS = {"/evaluate": "/look"}
+NEW_WORDS = {
+    "looked_at": "probed_at", "last_look": "evaluated_at", "next_look": "next_evaluation",
+    "table.look": "table.evaluate",
+}  # fmt: skip
 
 # REST: method, path below /api/v1, body. {t}: a table, {u}: another one, {b}: one that is broken, {o}: an operation.
 REST: list[tuple[str, str, Any]] = [
@@ -122,9 +129,9 @@ REST: list[tuple[str, str, Any]] = [
     ("POST", "/tables/{u}/pause", None),
     ("POST", "/tables/{u}/resume", None),
     ("POST", "/tables/999/pause", None),
-    ("POST", "/tables/{t}/look", None),
-    ("POST", "/tables/{u}/look", None),
-    ("POST", "/tables/{t}/look", {"x": 1}),
+    ("POST", "/tables/{t}/evaluate", None),
+    ("POST", "/tables/{u}/evaluate", None),
+    ("POST", "/tables/{t}/evaluate", {"x": 1}),
     ("POST", "/operations", {"table": "{t}", "action": "vacuum"}),
     ("POST", "/operations", {"table": "{t}", "action": "vacuum", "dry_run": True}),
     ("POST", "/operations", {"table": "{t}", "action": "vacuum", "dry_run": True, "confirm": True}),
@@ -353,7 +360,10 @@ class Asked:
         if body is not None:
             headers["Content-Type"] = "application/json"
         text = None if body is None else json.dumps(body)
-        return self.http.request(method, f"{self.service.url}/api/v1{path}", content=text, headers=headers)
+        send = partial(self.http.request, method, content=text, headers=headers)
+        answer = send(f"{self.service.url}/api/v1{path}")
+        old = next((path.replace(now, then) for now, then in OLD_PATHS.items() if path.endswith(now)), None)
+        return send(f"{self.service.url}/api/v1{old}") if answer.status_code == 404 and old else answer
 
     def filled(self, value: Any, role: str) -> Any:
         """The numbers of this version's tables in place of their letters."""
@@ -407,11 +417,11 @@ class Asked:
 
 
 def answer_class(path: str) -> Any:
-    from google.protobuf import symbol_database
+    from google.protobuf import descriptor_pool
     from google.protobuf.message_factory import GetMessageClass
 
     service, method = path.lstrip("/").split("/")
-    descriptor = symbol_database.Default().pool.FindServiceByName(service).methods_by_name[method]
+    descriptor = descriptor_pool.Default().FindServiceByName(service).methods_by_name[method]
     return GetMessageClass(descriptor.output_type)
 
 
@@ -420,7 +430,9 @@ def stable(value: Any) -> Any:
     if isinstance(value, dict):
         if "kind" in value and "message" in value:
             value = {key: one for key, one in value.items() if key != "id"}  # of an event
-        return {key: stable(one) for key, one in value.items() if key not in UNSTABLE}
+        return {NEW_WORDS.get(key, key): stable(one) for key, one in value.items() if key not in UNSTABLE}
+    if isinstance(value, str):
+        return NEW_WORDS.get(value, value)
     return [stable(one) for one in value] if isinstance(value, list) else value
 
 
@@ -466,7 +478,7 @@ def main() -> None:
         folder = Path(name)
         (folder / "source").mkdir()
         source = unpack_commit(sys.argv[1], folder / "source")
-        shutil.copytree(HERE / GENERATED, source / GENERATED)  # made from the .proto files, which are to be the same
+        generate(source / RPC_FOLDER / "generated", source / RPC_FOLDER / "proto")
         old = transcript(source, folder / "old")
         new = transcript(HERE, folder / "new")
     differences = [line for line in difflib.unified_diff(old, new, "old", "new", n=0, lineterm="") if line[0] in "+-"]

@@ -13,7 +13,7 @@ FILE = Path(__file__).parents[1] / "deploy" / "grafana" / "lakehand.json"
 SCHEMA = 41  # of Grafana 11.6 and 12; newer ones migrate it when they read it
 CHOSEN = 'job=~"$job",instance=~"$instance"'
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
-METRIC = "lakehand_tables_looked_at_total"  # every instance has it
+METRIC = "lakehand_tables_probed_total"  # every instance has it
 WIDTH, LINE = 24, 120  # columns of the board, characters of the file
 HEIGHTS = {"row": 1, "stat": 4, "timeseries": 8}
 GREEN, RED = {"color": "green", "value": None}, "red"

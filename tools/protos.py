@@ -19,11 +19,11 @@ INIT = f'{HEAD}"""Made from the .proto files by tools/protos.py."""\n'
 WELL_KNOWN = Path(str(protoc.__file__)).parent / "_proto"
 
 
-def generate(made: Path = MADE) -> None:
+def generate(made: Path = MADE, protos: Path = PROTOS) -> None:
     """Write messages, stubs and their types, in place of what was there."""
     with TemporaryDirectory() as folder:
         out = Path(folder)
-        compile_protos(out, "python", "pyi", "grpc_python")
+        compile_protos(out, "python", "pyi", "grpc_python", protos=protos)
         fresh = made.with_name(f"{made.name}.new")
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(parents=True)
@@ -40,9 +40,9 @@ def generate(made: Path = MADE) -> None:
         fresh.rename(made)
 
 
-def compile_protos(out: Path, *languages: str) -> None:
-    files = [str(file) for file in sorted(PROTOS.rglob("*.proto"))]
-    words = ["protoc", f"-I{PROTOS}", f"-I{WELL_KNOWN}", *(f"--{language}_out={out}" for language in languages)]
+def compile_protos(out: Path, *languages: str, protos: Path = PROTOS) -> None:
+    files = [str(file) for file in sorted(protos.rglob("*.proto"))]
+    words = ["protoc", f"-I{protos}", f"-I{WELL_KNOWN}", *(f"--{language}_out={out}" for language in languages)]
     described = [f"--descriptor_set_out={out / 'descriptors'}", "--include_source_info"]
     if protoc.main([*words, *described, *files]) != 0:
         raise SystemExit("the .proto files could not be compiled")

@@ -11,17 +11,21 @@ from threading import Thread
 
 import pytest
 
+from lakehand.api.tables import ChangedTable
 from lakehand.app import wiring
 from lakehand.app.settings import load
 from lakehand.app.wiring import Service
 from lakehand.core.ports import TableFilter
 from lakehand.core.services.catalog_changes import Absent
 from lakehand.core.services.catalog_listing import named
-from lakehand.domain.tables import Format, Table, TableChanges, TableSpec
+from lakehand.domain.access import Caller, Role
+from lakehand.domain.tables import Format, Table, TableSpec
 from lakehand.store import migrate
 from tests.formats.paimon.handmade import HandMade, small
 from tests.kit.polling import wait_for
 from tests.small_tables import SqlCatalog
+
+ROOT = Caller(name="root", role=Role.ADMIN)
 
 
 def service_of(home: Path, toml: str, database: str) -> Service:
@@ -99,7 +103,7 @@ def test_a_renamed_table_keeps_its_number_and_what_was_set_for_it(service: Servi
     catalog.create("orders")
     service.catalogs.sync("lake")
     before = tables(service)["sales.orders"]
-    service.tables.change(before.id, TableChanges(priority=7, owner="ann"))
+    service.tables.change(ROOT, before.id, ChangedTable(priority=7, owner="ann"))
     catalog.rename("orders", "purchases")
 
     report = service.catalogs.sync("lake")
@@ -216,7 +220,7 @@ def test_the_same_names_in_two_catalogs_are_two_tables(tmp_path: Path, catalog: 
 def test_one_table_that_is_refused_stops_no_other(service: Service, catalog: SqlCatalog) -> None:
     location = catalog.create("orders")
     catalog.create("returns")
-    service.tables.add(TableSpec(location=str(location), format=Format("iceberg")))
+    service.tables.register(TableSpec(location=str(location), format=Format("iceberg")))
 
     report = service.catalogs.sync("lake")
 

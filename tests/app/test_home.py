@@ -194,7 +194,7 @@ def test_a_link_to_the_home_is_no_table(service: Service, tmp_path: Path, inside
     (tmp_path / "lake" / "t").symlink_to(tmp_path / "home" / inside)
 
     with pytest.raises(LocationRefused):
-        service.tables.add(TableSpec(location=str(tmp_path / "lake" / "t"), format=Format("delta")))
+        service.tables.register(TableSpec(location=str(tmp_path / "lake" / "t"), format=Format("delta")))
 
 
 def test_a_folder_that_holds_the_home_or_lies_in_it_is_no_table_even_in_a_warehouse(tmp_path: Path) -> None:

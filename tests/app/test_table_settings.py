@@ -5,9 +5,10 @@ from datetime import datetime, timezone
 
 import pytest
 
+from lakehand.api.tables import SettingAnswer
 from lakehand.app.plugins import PluginConfig, load
 from lakehand.core.plugins.registry import Plugins
-from lakehand.core.services.table_settings import EffectiveSetting, effective_settings
+from lakehand.core.services.table_settings import effective_settings
 from lakehand.domain.tables import Format, Table, TableId, TableSpec
 
 NOW = datetime(2026, 11, 17, tzinfo=timezone.utc)
@@ -19,7 +20,7 @@ def plugins() -> Plugins:
     return load({("process-factory", "delta"): operator}, None)
 
 
-def settings_of(plugins: Plugins, **properties: str) -> dict[str, EffectiveSetting]:
+def settings_of(plugins: Plugins, **properties: str) -> dict[str, SettingAnswer]:
     own = {key.replace("__", ".").replace("_", "-"): value for key, value in properties.items()}
     spec = TableSpec(location="/data/t", format=Format("delta"), properties=own)
     table = Table(id=TableId(1), spec=spec, created_at=NOW, updated_at=NOW)

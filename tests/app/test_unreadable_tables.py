@@ -55,7 +55,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, 
     (top / "lake").mkdir()
     made = {name: make(top / "lake" / name) for name, (_, make) in MADE.items()}
     specs = {name: TableSpec(location=str(path), format=Format(MADE[name][0])) for name, path in made.items()}
-    yield service, {name: service.tables.add(spec)[0].id for name, spec in specs.items()}
+    yield service, {name: service.tables.register(spec)[0].id for name, spec in specs.items()}
     service.stop()
     service.store.close()
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lakehand.api.operations import OperationRequest
+from lakehand.api.tables import NewTable
 from lakehand.app import wiring
 from lakehand.app.settings import load
 from lakehand.app.wiring import Service
@@ -16,12 +17,13 @@ from lakehand.domain.access import Caller, Role
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import LakehandError, LocationTaken
 from lakehand.domain.notifications import CommitEvent, Notification
-from lakehand.domain.tables import Format, TableChanges, TableId, TableSpec
+from lakehand.domain.tables import Format, TableId, TableSpec
 from tests.attacks.scene import nothing_changes
 
 DELTA = Format("delta")
 OPTIMIZE = Action("optimize")
 HR = Caller(name="hr", role=Role.OPERATOR, owner="hr")
+SALES = Caller(name="sales", role=Role.OPERATOR, owner="sales")
 
 
 @pytest.fixture
@@ -48,14 +50,14 @@ def service(lake: Path, tmp_path: Path) -> Iterator[Service]:
 def orders(service: Service, lake: Path) -> TableId:
     """Registered by sales, and paused."""
     spec = TableSpec(location=str(lake / "sales" / "orders"), format=DELTA, owner="sales")
-    table = service.tables.add(spec)[0].id
-    service.tables.change(table, TableChanges(paused=True))
+    table = service.tables.register(spec)[0].id
+    service.tables.pause(SALES, table)
     return table
 
 
 def by_request(service: Service, location: str) -> Any:
     """REST, gRPC, the command, the dashboard and catalogs end here."""
-    return service.requests.tables.add(HR, TableSpec(location=location, format=DELTA, owner="hr"))
+    return service.tables.add(HR, NewTable(location=location, format=DELTA, owner="hr"))
 
 
 def by_writer(service: Service, location: str) -> Any:

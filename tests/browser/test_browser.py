@@ -124,12 +124,12 @@ def go_on(visitor: Visitor, name: str, lake: Path) -> None:
         expect(page).to_have_url(f"{visitor.url}/start")
     elif name == "start":
         page.get_by_label("a folder, a bucket or a catalog").fill(str(lake))
-        page.get_by_role("button", name="look", exact=True).click()
+        page.get_by_role("button", name="find tables", exact=True).click()
         expect(page.get_by_role("row", name=re.compile("broken"))).to_contain_text("cannot be read")
         page.wait_for_load_state("load")  # the page arrives while tables are still being found
     elif name == "found":
         expect(page.get_by_role("checkbox")).to_have_count(4)
-        page.get_by_role("button", name="look after these").click()
+        page.get_by_role("button", name="add these tables").click()
         expect(page.locator("h1")).to_have_text("4 of 4 tables are registered")
     else:
         page.get_by_role("link", name="to the fleet").click()

@@ -24,7 +24,7 @@ from tests.s3_server import KEY, REGION, s3_server
 COMMANDS = [
     [], ["check"], ["maintain"], ["serve"], ["demo"], ["migrate"], ["doctor"], ["explain"], ["hudi-options"],
     ["delta-options"],    ["plugins"], ["version"], ["tables"],
-    *(["tables", w] for w in ("add", "list", "show", "change", "pause", "resume", "remove", "look", "discover",
+    *(["tables", w] for w in ("add", "list", "show", "change", "pause", "resume", "remove", "evaluate", "discover",
                              "history")),
     ["operations"],
     *(["operations", w] for w in ("list", "show", "submit", "remove", "cancel", "retry", "logs", "clear")),

@@ -96,7 +96,7 @@ def table(store: SqlStore, word: str) -> TableId:
 
 
 COMMANDS = [
-    "tables list", "tables show 1", "tables history 1", "tables look 1", "tables pause 1", "tables resume 1",
+    "tables list", "tables show 1", "tables history 1", "tables evaluate 1", "tables pause 1", "tables resume 1",
     "tables change 1 --priority 3", "operations list", "operations show 1", "operations show 2", "operations logs 1",
     "operations retry 1", "operations cancel 2", "operations remove 2", "explain 1", "operations clear 1 --yes",
     "tables remove 1", "catalogs list", "catalogs sync", "plugins", "version",

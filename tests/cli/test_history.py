@@ -111,7 +111,7 @@ def test_any_numbers_over_any_time_can_be_drawn(values: list[float], span: timed
 def test_a_table_without_a_point_gets_a_sentence(sentences: Sentences) -> None:
     text = " ".join(line.strip() for line in printed([]))
 
-    sentences.check("no health in that time", text, table="sales.orders", command="lakehand tables look 1")
+    sentences.check("no health in that time", text, table="sales.orders", command="lakehand tables evaluate 1")
 
 
 def test_a_problem_comes_first() -> None:
@@ -153,7 +153,7 @@ def store_points(store: SqlStore, table: int, *numbers: Mapping[str, Any]) -> No
 def test_the_history_of_a_table_is_shown(lakehand: Run, store: SqlStore, sentences: Sentences) -> None:
     table = answer(lakehand("tables", "add", "/data/trips", "--json"))["id"]
     shown = " ".join(lakehand("tables", "history", "trips").stdout.split())
-    sentences.check("no health in that time", shown, table="trips", command=f"lakehand tables look {table}")
+    sentences.check("no health in that time", shown, table="trips", command=f"lakehand tables evaluate {table}")
 
     store_points(store, table, {"files": 9, "rows": 5}, {"files": 3, "small_files": 1, "bytes": 2048})
 

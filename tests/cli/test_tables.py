@@ -72,10 +72,12 @@ def test_a_table_is_paused_resumed_and_removed(lakehand: Run, sentences: Sentenc
 def test_an_evaluation_is_requested_and_explained(lakehand: Run) -> None:
     lakehand("tables", "add", "/data/trips")
 
-    looked = lakehand("tables", "look", "trips")
+    evaluated = lakehand("tables", "evaluate", "trips")
 
-    assert looked.exit_code == 0, looked.output
-    assert "compaction" in looked.stdout
+    assert evaluated.exit_code == 0, evaluated.output
+    assert "compaction" in evaluated.stdout
+    old = lakehand("tables", "look", "trips", "--watch")
+    assert (old.exit_code, "lakehand tables evaluate" in old.stderr) == (1, True)
 
 
 def test_people_see_a_table_in_words(lakehand: Run) -> None:

@@ -9,8 +9,9 @@ import pytest
 
 import lakehand.client
 from lakehand.api.fields import PageAnswer
-from lakehand.client import Instance, NotFound, RequestFailed, Version
+from lakehand.client import Instance, NotFound, OperationEnd, RequestFailed, Version
 from lakehand.client.answers import read
+from lakehand.domain.operations import Status
 
 DOCUMENT = {"name": "lakehand", "version": "1", "instance": "one", "python": "3"}
 
@@ -44,6 +45,13 @@ def test_a_time_without_a_fraction_and_one_with_an_offset_are_read() -> None:
     assert (instance.seen_at - instance.started_at).total_seconds() == 0.5
 
 
+def test_a_word_that_only_a_newer_service_has_stays_text() -> None:
+    end = {"id": 1, "action": "clean", "finished_at": "2026-11-15T19:10:13Z", "result": {}}
+
+    assert read(OperationEnd, end | {"status": "failed"}).status is Status.FAILED
+    assert str(read(OperationEnd, end | {"status": "paused"}).status) == "paused"
+
+
 def test_an_error_can_come_from_another_process() -> None:
     error = pickle.loads(pickle.dumps(NotFound("no table 7", code="gone", status=404)))
 
@@ -60,7 +68,7 @@ LIGHT = """
 import sys
 import lakehand.cli
 import lakehand.client
-heavy = {"httpx", "asyncio", "lakehand.client.groups", "lakehand.client.table_answers"} & set(sys.modules)
+heavy = {"httpx", "asyncio", "lakehand.client.groups", "lakehand.api.tables"} & set(sys.modules)
 assert not heavy, heavy
 from lakehand.client import LakehandClient
 assert not {"httpx", "pydantic", "asyncio"} & set(sys.modules)

@@ -85,7 +85,7 @@ def test_a_table_explains_itself_and_has_settings_and_health(client: LakehandCli
     explained = client.tables.explain("trips")
     assert explained.table.name == "trips"
     assert [one.action for one in explained.actions if one.wanted] == ["compaction"]
-    assert {event.kind for event in explained.events} >= {"table.look"}
+    assert {event.kind for event in explained.events} >= {"table.evaluate"}
     assert client.tables.settings("trips") == []
     history = client.tables.health("trips", since=datetime.now(timezone.utc) - timedelta(days=1))
     assert [point.numbers for point in history.points] == [{"files": 12}, {"files": 3}]

@@ -62,6 +62,8 @@ def sample(hint: Any) -> Any:
         return {name: sample(inner) for name, inner in typed_fields(hint).items()}
     if origin in (list, dict):
         return [sample(arguments[0])] if origin is list else {}
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return next(iter(hint)).value
     return "2026-11-15T19:10:13.982Z" if hint is datetime else hint()
 
 

@@ -86,7 +86,7 @@ def test_extra_locations_outside_of_the_warehouses_are_refused_when_they_are_nam
         world.add_table("bad", properties={"extra-locations": "/lake/data,/etc"})
     table = world.add_table()
     with pytest.raises(LocationRefused, match="'/etc'"):
-        world.table_service.change(table.id, TableChanges(properties={"extra-locations": "/etc"}))
+        world.change(table, properties={"extra-locations": "/etc"})
     assert not world.store.tables.get(table.id).spec.properties
 
 

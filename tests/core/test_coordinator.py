@@ -9,9 +9,9 @@ import pytest
 
 from lakehand.domain.notifications import Notification
 from lakehand.domain.processes import Instant, Skip, TableProcess
-from lakehand.domain.tables import Scheduling, Table, TableChanges
+from lakehand.domain.tables import Scheduling, Table
 from lakehand.spi import TableRuntime
-from tests.core.world import NOON, World
+from tests.core.world import ANN, NOON, World
 from tests.domain.words import COMPACTION
 from tests.kit.sentences import Sentences
 
@@ -106,11 +106,11 @@ def test_a_trigger_that_returns_nonsense_is_named(world: World, monkeypatch: Any
 
 def test_a_paused_table_is_left_alone_until_it_is_resumed(world: World) -> None:
     table = world.add_table()
-    world.table_service.change(table.id, TableChanges(paused=True))
+    world.change(table, paused=True)
     world.tables.plan(table.location, T1)
     world.turn()
     assert not world.store.operations.of_table(table.id, recent=9)
-    world.table_service.change(table.id, TableChanges(paused=False))
+    world.change(table, paused=False)
     world.turn()
     assert world.the_operation(table).instant == T1
 
@@ -119,7 +119,7 @@ def test_removing_a_table_ends_what_waits_for_it(world: World) -> None:
     table = world.add_table()
     world.tables.plan(table.location, T1)
     world.look()
-    world.table_service.remove(table.id)
+    world.table_service.remove(ANN, table.id)
     ended = world.the_operation(table)
     assert (ended.status, ended.is_deleted) == ("canceled", True)
 
@@ -127,22 +127,20 @@ def test_removing_a_table_ends_what_waits_for_it(world: World) -> None:
 def test_a_table_that_is_resumed_is_decided_upon_at_once(world: World) -> None:
     table = world.add_table()
     world.look()
-    world.table_service.change(table.id, TableChanges(paused=True))
-    world.table_service.change(table.id, TableChanges(paused=False))
+    world.change(table, paused=True)
+    world.change(table, paused=False)
     world.look()
     assert world.factory.triggered == 2
 
 
-@pytest.mark.parametrize(
-    "changes", [TableChanges(properties={"pretend.x": "y"}), TableChanges(scheduling=Scheduling.SERVICE)]
-)
-def test_a_table_whose_settings_change_is_decided_upon_at_once(world: World, changes: TableChanges) -> None:
+@pytest.mark.parametrize("changes", [{"properties": {"pretend.x": "y"}}, {"scheduling": Scheduling.SERVICE}])
+def test_a_table_whose_settings_change_is_decided_upon_at_once(world: World, changes: dict[str, Any]) -> None:
     table = world.add_table()
     world.look()
-    world.table_service.change(table.id, TableChanges(priority=3))
+    world.change(table, priority=3)
     world.look()
     assert world.factory.triggered == 1
-    world.table_service.change(table.id, changes)
+    world.change(table, **changes)
     world.look()
     assert world.factory.triggered == 2
 

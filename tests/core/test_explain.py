@@ -3,10 +3,11 @@
 
 from datetime import timedelta
 
-from lakehand.core.services.explain import ActionExplanation, Explainer, Explanation
+from lakehand.api.explain import ActionAnswer, ExplanationAnswer
+from lakehand.core.services.explain import Explainer
 from lakehand.domain.notifications import Notification
 from lakehand.domain.processes import Skip
-from lakehand.domain.tables import TableChanges, TableId
+from lakehand.domain.tables import TableId
 from lakehand.spi import EngineState, ProcessTriggerStrategy
 from tests.core.world import World
 from tests.domain.words import COMPACTION
@@ -15,7 +16,7 @@ from tests.kit.sentences import Sentences
 T1 = "20261115110000000"
 
 
-def explain(world: World, table: TableId) -> Explanation:
+def explain(world: World, table: TableId) -> ExplanationAnswer:
     return Explainer(store=world.store, plugins=world.plugins, waits=world.dispatcher.waits).explain(table)
 
 
@@ -30,8 +31,8 @@ def test_a_quiet_table_says_why_nothing_runs_and_when_it_is_looked_at_again(worl
     explanation = explain(world, table.id)
     sentences.check("nothing to do", explanation.summary)
     assert compaction(world, table.id) == "no pending plan"
-    assert explanation.next_look is not None
-    assert explanation.next_look > world.clock.now()
+    assert explanation.next_evaluation is not None
+    assert explanation.next_evaluation > world.clock.now()
 
 
 def test_an_action_that_is_not_wanted_says_how_to_want_it(world: World, sentences: Sentences) -> None:
@@ -65,7 +66,7 @@ def test_a_running_operation_tells_its_phase(world: World, sentences: Sentences)
 
 def test_a_paused_table_says_so(world: World, sentences: Sentences) -> None:
     table = world.add_table()
-    world.table_service.change(table.id, TableChanges(paused=True))
+    world.change(table, paused=True)
     sentences.check("the table is paused", explain(world, table.id).summary)
 
 
@@ -78,7 +79,7 @@ def test_partitions_that_events_named_are_shown_until_a_decision_uses_them(world
     sentences.check("events named partitions", explain(world, table.id).summary, **found)
 
 
-def decision(world: World, table: TableId) -> ActionExplanation:
+def decision(world: World, table: TableId) -> ActionAnswer:
     return next(a for a in explain(world, table).actions if a.action == "compaction")
 
 
@@ -93,7 +94,7 @@ def test_a_reason_has_the_time_at_which_its_numbers_were_read(world: World) -> N
     world.store.schedules.wake([table.id], now=world.clock.now())
     world.look()
     later = decision(world, table.id)
-    assert (later.now, later.last_look, later.last_decision) == ("1 snapshots", world.clock.now(), first)
+    assert (later.now, later.evaluated_at, later.last_decision) == ("1 snapshots", world.clock.now(), first)
 
     world.clock.pass_by(hours=2)
     world.look()

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from lakehand.api.explain import ActionAnswer
 from lakehand.core.loops import dispatcher
-from lakehand.core.services.explain import ActionExplanation, Explainer
+from lakehand.core.services.explain import Explainer
 from lakehand.domain.errors import Unavailable
 from lakehand.domain.operations import NewOperation, Operation, Status
 from lakehand.domain.processes import Instant, Skip, TableProcess
@@ -72,7 +73,7 @@ def has_started(world: World, operation: Operation) -> bool:
     return world.store.operations.get(operation.id).status is Status.SUBMITTED
 
 
-def explain(world: World, table: Table) -> ActionExplanation:
+def explain(world: World, table: Table) -> ActionAnswer:
     explainer = Explainer(store=world.store, plugins=world.plugins, waits=world.dispatcher.waits)
     return next(action for action in explainer.explain(table.id).actions if action.unfinished)
 

@@ -213,7 +213,7 @@ def test_a_full_pool_defers_the_rest_and_keeps_their_wake_ups(world: World, monk
     world.table_service.evaluate_now(table.id)
     world.coordinator.run_once()
     [schedule] = world.store.schedules.of_table(table.id)
-    assert (schedule.last_look, schedule.wakes, schedule.token) == (None, 1, None)
+    assert (schedule.evaluated_at, schedule.wakes, schedule.token) == (None, 1, None)
     assert schedule.due > world.clock.now()
 
 

@@ -13,7 +13,7 @@ from lakehand.domain.notifications import Notification
 from lakehand.domain.operations import Status
 from lakehand.domain.tables import Table, TableChanges, TableSpec
 from lakehand.spi import EngineState
-from tests.core.world import HUDI, World
+from tests.core.world import ANN, HUDI, World
 from tests.domain.words import COMPACTION
 
 T1 = "20261115110000000"
@@ -48,7 +48,7 @@ def world(store: Any, links: dict[str, str]) -> World:
 
 def a_table(world: World, location: str, **values: Any) -> Table:
     spec = TableSpec(location=location, format=HUDI, action_types=frozenset({COMPACTION}), **values)
-    return world.table_service.add(spec)[0]
+    return world.table_service.register(spec)[0]
 
 
 def planned(world: World, location: str, **values: Any) -> Table:
@@ -91,7 +91,7 @@ def test_a_location_that_is_or_contains_or_lies_in_a_registered_table_is_refused
 def test_neighbours_and_removed_tables_are_no_overlap(world: World, other: str) -> None:
     first = a_table(world, THEIRS)
     assert a_table(world, other).id != first.id
-    world.table_service.remove(first.id)
+    world.table_service.remove(ANN, first.id)
     assert a_table(world, f"{THEIRS}/inner").id > first.id
 
 

@@ -202,7 +202,7 @@ def test_a_probe_that_hangs_is_abandoned_and_those_behind_it_come_soon(threads: 
 
 def all_looked_at(world: World, tables: list[Table]) -> bool:
     world.coordinator.run_once()
-    return all(world.store.tables.get(one.id).looked_at for one in tables)
+    return all(world.store.tables.get(one.id).probed_at for one in tables)
 
 
 def all_have_an_operation(world: World, tables: list[Table]) -> bool:

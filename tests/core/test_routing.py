@@ -10,7 +10,7 @@ from lakehand.core.services.explain import Explainer
 from lakehand.domain.operations import Status
 from lakehand.domain.processes import Instant, TableProcess
 from lakehand.domain.routing import ESTIMATE
-from lakehand.domain.tables import Table, TableChanges
+from lakehand.domain.tables import Table
 from lakehand.spi import EngineState
 from tests.core.world import PretendEngine, World
 from tests.domain.words import COMPACTION
@@ -67,7 +67,7 @@ def test_the_table_decides_what_is_large(world: World) -> None:
 def test_an_attempt_after_a_failed_one_is_routed_anew(world: World) -> None:
     applications = with_applications(world)
     table = planned(world, 3_000_000, {"large-from": "2MB"})
-    world.table_service.change(table.id, TableChanges(properties={"large-from": "5MB"}))
+    world.change(table, properties={"large-from": "5MB"})
     applications.says(EngineState.FAILED, message="out of memory")
     world.turn()
     world.clock.pass_by(hours=1)

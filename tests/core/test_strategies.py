@@ -14,7 +14,7 @@ from lakehand.domain.operations import Operation, Status
 from lakehand.domain.processes import Skip, TableProcess
 from lakehand.domain.rules import Limits
 from lakehand.domain.schedules import spread
-from lakehand.domain.tables import Table, TableChanges
+from lakehand.domain.tables import Table
 from lakehand.spi import EngineState, ProcessTriggerStrategy, TableRuntime, at_fixed_rate
 from tests.core.world import CLEAN, NOON, World
 from tests.domain.words import COMPACTION
@@ -257,7 +257,7 @@ def test_an_action_that_is_added_later_is_looked_at_at_once(world: World) -> Non
     table = world.add_table()
     world.look()
     world.clock.pass_by(minutes=3)
-    world.table_service.change(table.id, TableChanges(action_types=BOTH))
+    world.change(table, action_types=sorted(BOTH))
     world.look()
     assert cleans(world) == [3 * MINUTE]
 

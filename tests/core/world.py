@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from lakehand.api.tables import ChangedTable
 from lakehand.core.intake.notifications import Intake
 from lakehand.core.loops.completer import Completer
 from lakehand.core.loops.coordinator import Coordinator
@@ -27,6 +28,7 @@ from lakehand.core.rate_limits import RateLimiter
 from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.core.services.operations import OperationService
 from lakehand.core.services.tables import TableService
+from lakehand.domain.access import Caller, Role
 from lakehand.domain.actions import Action
 from lakehand.domain.locations import Boundary, Warehouses
 from lakehand.domain.operations import Handle, InstanceId, Operation, Status
@@ -52,6 +54,7 @@ from lakehand.spi import (
 from tests.domain.words import COMPACTION
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=timezone.utc)
+ANN = Caller(name="ann", role=Role.ADMIN)
 HUDI = Format("hudi")
 CLEAN = Action.register("clean")
 TIME_TO_LIVE = timedelta(seconds=60)
@@ -365,8 +368,9 @@ class World:
             evaluations=lambda: self.coordinator.unfinished + self.prober.unfinished + len(self.dispatcher.in_flight),
         )  # fmt: skip
         self.table_service = TableService(
-            store=self.store, plugins=self.plugins, warehouses=warehouses, wake=nothing, real_path=self.real_path
-        )
+            store=self.store, audit=AuditTrail(store=self.store), plugins=self.plugins, warehouses=warehouses,
+            wake=nothing, real_path=self.real_path,
+        )  # fmt: skip
         self.operations = OperationService(
             store=self.store, plugins=self.plugins, tables=self.table_service, rules=HudiNotifications(),
             audit=AuditTrail(store=self.store), wake=nothing,
@@ -384,7 +388,10 @@ class World:
 
     def add_table(self, name: str = "trips", **changes: Any) -> Table:
         values: dict[str, Any] = {"location": f"/lake/{name}", "format": HUDI, "action_types": frozenset({COMPACTION})}
-        return self.table_service.add(TableSpec(**{**values, **changes}))[0]
+        return self.table_service.register(TableSpec(**{**values, **changes}))[0]
+
+    def change(self, table: Table, **changes: Any) -> None:
+        self.table_service.change(ANN, table.id, ChangedTable(**changes))
 
     def look(self) -> None:
         """The loops that find and decide, once each."""

@@ -149,8 +149,8 @@ def an_operation(finished_at: datetime | None = None) -> Operation:
 
 def an_action(evaluated: int | None, *, finished: int | None = None, unfinished: int = 0) -> ActionExplanation:
     return ActionExplanation(
-        action="compaction", wanted=True, now="", last_look=None if evaluated is None else at(evaluated),
-        last_start=None, next_look=None, unfinished=[an_operation()] * unfinished,
+        action="compaction", wanted=True, now="", evaluated_at=None if evaluated is None else at(evaluated),
+        last_decision=None, last_start=None, next_evaluation=None, unfinished=[an_operation()] * unfinished,
         last_finished=None if finished is None else an_operation(at(finished)),
     )  # fmt: skip
 

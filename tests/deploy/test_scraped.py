@@ -68,7 +68,7 @@ def observed(
         number = service.add_table(table, ACTION, format="delta")
         wait_for(lambda: prometheus.numbers(f"{ENDED} >= 1 and on () {SCHEDULED} >= 1"), "the first operation")
         write_deltalake(str(table), pa.table({"id": [99]}), mode="append")
-        service.post(f"/api/v1/tables/{number}/look")
+        service.post(f"/api/v1/tables/{number}/evaluate")
         wait_for(lambda: prometheus.numbers(f"{ENDED} >= 2 and on () {SCHEDULED} >= 2"), "the second operation")
         yield Observed(service=service, prometheus=prometheus)
 

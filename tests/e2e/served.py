@@ -61,13 +61,13 @@ class Served:
         """It was done, and evaluated since."""
         now = self.explained()
         last = now["last_finished"]
-        return last is not None and not now["unfinished"] and now["last_look"] > last["finished_at"]
+        return last is not None and not now["unfinished"] and now["evaluated_at"] > last["finished_at"]
 
     def look_again(self) -> None:
         """Somebody asks for another decision, and waits until it was made."""
-        last = self.explained()["last_look"]
-        self.service.post(f"/api/v1/tables/{self.table}/look")
-        wait_for(lambda: self.explained()["last_look"] > last and self.is_at_rest(), f"another look for {self}")
+        last = self.explained()["evaluated_at"]
+        self.service.post(f"/api/v1/tables/{self.table}/evaluate")
+        wait_for(lambda: self.explained()["evaluated_at"] > last and self.is_at_rest(), f"another evaluation of {self}")
 
     def story(self) -> list[str]:
         """Why it was done, what was done, and why it is not done again: once, at the first attempt, with an effect."""

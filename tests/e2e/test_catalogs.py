@@ -190,7 +190,7 @@ def check_that_the_others_go_on(service: RunningService, central: Nessie, tables
     assert "the catalog central does not answer" in problem
     table = table_of(service, "central")
     for one in (table, table_of(service, "pg")):
-        service.post(f"/api/v1/tables/{one}/look")
+        service.post(f"/api/v1/tables/{one}/evaluate")
     assert len(wait_for_rewrites(service, "pg", 2)) == 2
     assert files(tables["pg"]) == 1
     wait_for(lambda: "central" in str(explained(service, table)["actions"]), "the reason to be known")

@@ -97,9 +97,10 @@ def test_a_commit_that_nobody_told_us_of_is_found_at_the_heartbeat(
     assert service.get(f"/api/v1/tables/{table}")["notified_at"] is None
 
 
-def last_look(service: RunningService, table: int, action: str) -> str | None:
+def evaluated_at(service: RunningService, table: int, action: str) -> str | None:
     explained = service.get(f"/api/v1/tables/{table}/explain")["actions"]
-    return next((str(one["last_look"]) for one in explained if one["action"] == action and one["last_look"]), None)
+    times = {one["action"]: one["evaluated_at"] for one in explained}
+    return str(times[action]) if times.get(action) else None
 
 
 def callback_options(service: RunningService) -> dict[str, str]:
@@ -114,7 +115,7 @@ def add_quiet_table(spark: SparkSession, service: RunningService, path: Path) ->
     settings = {**SERVICE, "hudi.compaction.delta-commits": "3"}
     more = {"scheduling": "service", "properties": settings, "heartbeat_timeout": 86400}
     table = service.add_table(path, "compaction", **more)
-    wait_for(lambda: last_look(service, table, "compaction"), "the first evaluation")
+    wait_for(lambda: evaluated_at(service, table, "compaction"), "the first evaluation")
     for number in (2, 3):
         hudi_tables.upsert(spark, path, number=number, options=LOCKING)
 

@@ -89,7 +89,7 @@ def test_every_action_runs_once_where_it_is_safe_else_when_nobody_else_writes_on
 
 def check_refusal(one: Served) -> None:
     """The reason and the way out are there, and nothing was begun."""
-    wait_for(lambda: one.explained()["last_look"], f"{one} to be evaluated")
+    wait_for(lambda: one.explained()["evaluated_at"], f"{one} to be evaluated")
     reason = str(one.explained()["now"])
     assert re.search(r"is not (done|planned)", reason), f"{one}: {reason}"
     assert f"{one.format}.only-writer=true" in reason, f"{one}: {reason}"

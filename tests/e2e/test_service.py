@@ -110,12 +110,12 @@ def register(service: RunningService, writer: Writer) -> None:
     table = service.add_table(
         writer.path, writer.damage.action, format=writer.damage.format, properties=properties, heartbeat_timeout=DAY
     )
-    wait_for(lambda: last_look(service, table, writer.damage.action), f"the first look at {writer.path.name}", 60)
+    wait_for(lambda: evaluated_at(service, table, writer.damage.action), f"the first look at {writer.path.name}", 60)
 
 
-def last_look(service: RunningService, table: int, action: str) -> str | None:
+def evaluated_at(service: RunningService, table: int, action: str) -> str | None:
     actions = service.get(f"/api/v1/tables/{table}/explain")["actions"]
-    return next((str(one["last_look"]) for one in actions if one["action"] == action and one["last_look"]), None)
+    return next((str(one["evaluated_at"]) for one in actions if one["action"] == action and one["evaluated_at"]), None)
 
 
 def stop_driver_at_work(service: RunningService) -> str:

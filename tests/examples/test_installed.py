@@ -90,7 +90,7 @@ def test_what_a_person_asks_for_runs_on_the_engine_that_its_factory_chooses(
 def was_evaluated_since(service: RunningService, table: int, moment: str) -> bool:
     """Then only a person asks about the table for a long time."""
     actions = service.get(f"/api/v1/tables/{table}/explain")["actions"]
-    return any(one["action"] == ACTION and one["last_look"] > moment for one in actions)
+    return any(one["action"] == ACTION and one["evaluated_at"] > moment for one in actions)
 
 
 @pytest.mark.spark

@@ -59,7 +59,7 @@ class ByRest:
         self.send("POST", f"/tables/{table}/resume")
 
     def evaluate(self, table: int) -> None:
-        self.send("POST", f"/tables/{table}/look")
+        self.send("POST", f"/tables/{table}/evaluate")
 
     def submit(self, table: int, action: str, *, dry_run: bool = False, verify_rows: bool = False) -> None:
         body = {"table": table, "action": action, "dry_run": dry_run}
@@ -102,7 +102,7 @@ class ByCommand:
         self.type_in("tables", "resume", table)
 
     def evaluate(self, table: int) -> None:
-        self.type_in("tables", "look", table)
+        self.type_in("tables", "evaluate", table)
 
     def submit(self, table: int, action: str, *, dry_run: bool = False, verify_rows: bool = False) -> None:
         flags = [*(["--dry-run"] if dry_run else []), *(["--verify-rows", "checksum"] if verify_rows else [])]

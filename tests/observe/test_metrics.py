@@ -121,7 +121,7 @@ def test_loops_engines_probes_and_requests_are_counted() -> None:
     assert value(metrics, "loop_seconds_count", loop="monitor") == 2
     assert value(metrics, "engine_up", engine="spark") == 1
     assert value(metrics, "engine_restarts", engine="spark") == 2
-    assert value(metrics, "tables_looked_at_total") == 5
+    assert value(metrics, "tables_probed_total") == 5
     assert value(metrics, "requests_total", route="/api/v1/tables/{id}", method="GET", status="200") == 1
     assert value(metrics, "request_seconds_sum", route="/api/v1/tables/{id}", method="GET") == 0.5
     assert value(metrics, "notifications_total", source="wire", outcome="stored") == 7
@@ -141,7 +141,7 @@ def test_two_services_in_one_process_do_not_meet() -> None:
     first, second = PrometheusMetrics(), PrometheusMetrics()
     first.probed(1, 1)
 
-    assert value(second, "tables_looked_at_total") == 0
+    assert value(second, "tables_probed_total") == 0
 
 
 def test_the_process_itself_is_measured() -> None:

@@ -162,8 +162,10 @@ def context_over(
 ) -> ApiContext:
     on, warehouses = plugins(listed), Warehouses(prefixes=("/data", "s3://lake"))
     metrics = PrometheusMetrics()
+    audit = AuditTrail(store=store)
     tables = TableService(
         store=store,
+        audit=audit,
         plugins=on,
         warehouses=warehouses,
         wake=silent,
@@ -173,14 +175,13 @@ def context_over(
     lake = Catalog(name="lake", format=Listed.format, type="rest", properties={"uri": "https://ann:hush@lake"})
     served = {"lake": ServedCatalog(catalog=lake, owner="ann")}
     catalogs = CatalogService(store=store, plugins=on, tables=tables, catalogs=served)
-    alerts, audit = AlertService(store=store), AuditTrail(store=store)
+    alerts = AlertService(store=store)
     operations = OperationService(
         store=store, plugins=on, tables=tables, rules=HudiNotifications(), audit=audit, wake=silent
     )  # fmt: skip
     access = AccessService(store=store, tokens=tokens or {})
     requests = Requests(
         access=access,
-        table_service=tables,
         catalog_service=catalogs,
         alert_service=alerts,
         drain_service=DrainService(store=store, drain=Drain(), holder=InstanceId("here")),

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import httpx
 import pytest
 
-from lakehand.core.services.explain import Explainer, Explanation
+from lakehand.api.explain import ExplanationAnswer
+from lakehand.core.services.explain import Explainer
 from lakehand.domain.errors import PluginBroken, Unavailable
 from lakehand.domain.tables import TableId
 from lakehand.rest import ApiContext
@@ -20,7 +21,7 @@ ClientOf = Callable[[ApiContext], httpx.Client]
 class Failing(Explainer):
     error: Exception
 
-    def explain(self, id: TableId) -> Explanation:
+    def explain(self, id: TableId) -> ExplanationAnswer:
         raise self.error
 
 

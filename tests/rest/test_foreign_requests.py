@@ -38,7 +38,7 @@ def test_a_rebound_name_registers_pauses_and_clears_nothing(client: httpx.Client
     table = add_table(client)
     foreign = {"Host": "rebound.attacker.example"}
 
-    for path in ("pause", "clear", "look"):
+    for path in ("pause", "clear", "evaluate"):
         assert client.post(f"/api/v1/tables/{table['id']}/{path}", json={}, headers=foreign).status_code == 421
     assert client.delete(f"/api/v1/tables/{table['id']}", headers=foreign).status_code == 421
 

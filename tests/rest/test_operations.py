@@ -278,7 +278,7 @@ def test_confirming_an_operation_stored_without_confirm_conflicts(client: httpx.
 
 def test_reserved_keys_among_parameters_are_stripped(context: ApiContext) -> None:
     spec = TableSpec(location=LOCATION, format=Format("hudi"), action_types=frozenset({Action("clean")}))
-    table, _ = context.tables.add(spec)
+    table, _ = context.tables.register(spec)
     reserved: Mapping[str, Json] = {"confirm": True, "dry_run": True, "mode": "execute"}
 
     operation, _ = context.operations.add(table, OperationRequest(action="clean"), reserved, by="wire")
@@ -289,7 +289,7 @@ def test_reserved_keys_among_parameters_are_stripped(context: ApiContext) -> Non
 @pytest.mark.parametrize("wrong", [{"table": None}, {"instant": "1"}, {"options": {"hoodie.base.path": "x"}}])
 def test_the_rules_of_a_request_hold_for_every_interface(context: ApiContext, wrong: dict[str, Any]) -> None:
     spec = TableSpec(location=LOCATION, format=Format("hudi"), action_types=frozenset({Action("compaction")}))
-    table, _ = context.tables.add(spec)
+    table, _ = context.tables.register(spec)
     given: dict[str, Any] = {"table": table.id, "action": "compaction", **wrong}
 
     with pytest.raises(Invalid):

@@ -55,7 +55,7 @@ NEEDS: dict[tuple[str, str], str] = {
     ("DELETE", "/api/v1/tables/{id}"): OPERATOR,
     ("POST", "/api/v1/tables/{id}/pause"): OPERATOR,
     ("POST", "/api/v1/tables/{id}/resume"): OPERATOR,
-    ("POST", "/api/v1/tables/{id}/look"): OPERATOR,
+    ("POST", "/api/v1/tables/{id}/evaluate"): OPERATOR,
     ("POST", "/api/v1/tables/{id}/clear"): OPERATOR,
     ("POST", "/api/v1/operations"): OPERATOR,
     ("POST", "/api/v1/operations/{id}/cancel"): OPERATOR,
@@ -122,7 +122,7 @@ def address_and_body(guarded: Guarded, method: str, path: str) -> tuple[str, dic
     location = f"/data/t{number}"
     context = guarded.context
     spec = TableSpec(location=location, format=HUDI, owner="ann", action_types=frozenset({COMPACTION}))
-    table, _ = context.tables.add(spec)
+    table, _ = context.tables.register(spec)
     operation, _ = context.operations.add(table, OperationRequest(action=COMPACTION, instant=INSTANT), by="ann")
     if path.endswith("/retry"):
         context.operations.end(operation.id, by="ann")

@@ -106,13 +106,16 @@ def test_an_explanation_names_every_action_and_why(client: httpx.Client) -> None
     by_name = {one["action"]: one for one in explained["actions"]}
     assert by_name["compaction"]["unfinished"][0]["id"] == operation["id"]
     assert by_name["clean"]["now"].startswith("not wanted")
-    assert explained["next_look"] is not None
+    assert explained["next_evaluation"] is not None
 
 
 def test_an_evaluation_is_requested(client: httpx.Client) -> None:
     table = add_table(client)
 
-    assert client.post(f"/api/v1/tables/{table['id']}/look").status_code == 202
+    assert client.post(f"/api/v1/tables/{table['id']}/evaluate").status_code == 202
+    old = client.post(f"/api/v1/tables/{table['id']}/look")
+    assert (old.status_code, old.json()["error"]["code"]) == (410, "gone")
+    assert f"/api/v1/tables/{table['id']}/evaluate" in old.json()["error"]["message"]
 
 
 def test_clearing_removes_every_unfinished_operation(client: httpx.Client) -> None:

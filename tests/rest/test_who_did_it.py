@@ -35,7 +35,7 @@ CHANGES: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
     ("DELETE", "/api/v1/tables/{id}"): ({}, "table.removed"),
     ("POST", "/api/v1/tables/{id}/pause"): ({}, "table.changed"),
     ("POST", "/api/v1/tables/{id}/resume"): ({}, "table.changed"),
-    ("POST", "/api/v1/tables/{id}/look"): ({}, "table.look"),
+    ("POST", "/api/v1/tables/{id}/evaluate"): ({}, "table.evaluate"),
     ("POST", "/api/v1/tables/{id}/clear"): ({}, "operation.cleared"),
     ("POST", "/api/v1/operations"): ({"location": LOCATION, "action": "compaction"}, "operation.stored"),
     ("POST", "/api/v1/operations/{id}/cancel"): ({}, "operation.canceled"),

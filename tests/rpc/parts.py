@@ -36,7 +36,7 @@ def rpc_context(api: ApiContext, metrics: RpcMetrics | None = None) -> RpcContex
     return RpcContext(
         store=api.access.store, tables=api.tables, operations=api.operations, catalogs=api.catalogs, fleet=api.fleet,
         alerts=api.alerts, explainer=api.explainer, health=api.health, access=api.access, requests=api.requests,
-        heartbeat_timeout=api.intake.heartbeat_timeout, plugins=api.plugins,
+        plugins=api.plugins,
         settings_of=api.settings_of, readiness=api.readiness, about=VersionInfo(version="0.1.0", instance="here"),
         metrics=metrics or NoMetrics(),
     )  # fmt: skip

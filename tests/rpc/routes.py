@@ -13,7 +13,7 @@ RPC_OF: dict[tuple[str, str], str] = {
     ("GET", "/api/v1/tables/{id}/explain"): "Tables.ExplainTable",
     ("GET", "/api/v1/tables/{id}/health"): "Tables.GetTableHealth",
     ("GET", "/api/v1/tables/{id}/settings"): "Tables.ListTableSettings",
-    ("POST", "/api/v1/tables/{id}/look"): "Tables.EvaluateTable",
+    ("POST", "/api/v1/tables/{id}/evaluate"): "Tables.EvaluateTable",
     ("POST", "/api/v1/tables/{id}/clear"): "Tables.ClearTable",
     ("GET", "/api/v1/operations"): "Operations.ListOperations",
     ("POST", "/api/v1/operations"): "Operations.SubmitOperation",

@@ -41,7 +41,7 @@ STEPS: list[Step] = [
      {"properties": Properties(entries={"spark.x": "1"})}),
     ("POST", "/api/v1/tables/{id}/pause", 1, {}, None),
     ("POST", "/api/v1/tables/{id}/resume", 1, {}, None),
-    ("POST", "/api/v1/tables/{id}/look", 1, {}, None),
+    ("POST", "/api/v1/tables/{id}/evaluate", 1, {}, None),
     ("POST", "/api/v1/operations", None, {"table": 1, "action": "compaction", "instant": INSTANT}, None),
     ("POST", "/api/v1/operations", None, {"table": 1, "action": "compaction", "instant": INSTANT}, None),
     ("POST", "/api/v1/operations", None, {"location": "/data/trips", "action": "clustering", "options": {"k": "v"}},

@@ -11,9 +11,17 @@ import pytest
 from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from lakehand.api import alerts, events, operations, tables
-from lakehand.rpc.generated import alerts_pb2, event_pb2, events_pb2, operation_pb2, operations_pb2, table_pb2
-from lakehand.rpc.messages import DURATION, RENAMED, STRUCT, TIMESTAMP, enum_prefix, is_map
+from lakehand.api import alerts, events, explain, operations, tables
+from lakehand.rpc.generated import (
+    alerts_pb2,
+    event_pb2,
+    events_pb2,
+    operation_pb2,
+    operations_pb2,
+    table_pb2,
+    tables_pb2,
+)
+from lakehand.rpc.messages import DURATION, PROPERTIES, RENAMED, STRUCT, TIMESTAMP, enum_prefix, is_map
 
 # Of each message: the shape, and the fields that only one of them has (the code of the call handles those).
 SHAPES: list[tuple[type[Message], type, set[str]]] = [
@@ -22,6 +30,18 @@ SHAPES: list[tuple[type[Message], type, set[str]]] = [
     (alerts_pb2.ListAlertsRequest, alerts.AlertQuery, {"all", "state"}),
     (alerts_pb2.SilenceAlertRequest, alerts.SilenceRequest, {"id"}),
     (alerts_pb2.TestAlertsRequest, alerts.TestRequest, set()),
+    (table_pb2.Table, tables.TableAnswer, set()),
+    (table_pb2.HealthPoint, tables.HealthAnswer, set()),
+    (table_pb2.TableSetting, tables.SettingAnswer, set()),
+    (tables_pb2.AddTableRequest, tables.NewTable, set()),
+    (tables_pb2.ChangeTableRequest, tables.ChangedTable, {"id"}),
+    (tables_pb2.ListTablesRequest, tables.TableQuery, set()),
+    (tables_pb2.FindTableRequest, tables.FindQuery, set()),
+    (tables_pb2.GetTableHealthRequest, tables.HistoryQuery, {"id"}),
+    (tables_pb2.GetTableHealthResponse, tables.HistoryAnswer, set()),
+    (tables_pb2.ActionExplanation, explain.ActionAnswer, set()),
+    (tables_pb2.ExplainTableResponse, explain.ExplanationAnswer, set()),
+    (operation_pb2.OperationEnd, tables.OperationEndAnswer, set()),
     (table_pb2.TableName, tables.TableName, set()),
     (event_pb2.Event, events.EventAnswer, set()),
     (events_pb2.ListEventsRequest, events.EventQuery, set()),
@@ -38,7 +58,7 @@ SHAPES: list[tuple[type[Message], type, set[str]]] = [
     (operations_pb2.ReadLogsRequest, operations.LogQuery, {"id"}),
     (operations_pb2.ReadLogsResponse, operations.LogsAnswer, set()),
 ]  # fmt: skip
-MESSAGES: dict[str, Any] = {TIMESTAMP: datetime, DURATION: float, STRUCT: dict[str, Any]}
+MESSAGES: dict[str, Any] = {TIMESTAMP: datetime, DURATION: float, STRUCT: dict[str, Any], PROPERTIES: dict[str, str]}
 MESSAGES |= {message.DESCRIPTOR.full_name: shape for message, shape, _ in reversed(SHAPES)}
 SCALARS: dict[int, type] = {
     FieldDescriptor.TYPE_STRING: str, FieldDescriptor.TYPE_BOOL: bool, FieldDescriptor.TYPE_DOUBLE: float,

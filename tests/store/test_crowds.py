@@ -102,7 +102,10 @@ def test_instants_of_both_lengths_are_compared_by_time(store: SqlStore) -> None:
 
 
 def tables_over(store: SqlStore) -> TableService:
-    return TableService(store=store, plugins=plugins(), warehouses=Warehouses(prefixes=("/w",)), wake=lambda: None)
+    return TableService(
+        store=store, audit=AuditTrail(store=store), plugins=plugins(), warehouses=Warehouses(prefixes=("/w",)),
+        wake=lambda: None,
+    )  # fmt: skip
 
 
 def service_over(store: SqlStore) -> OperationService:
@@ -205,7 +208,7 @@ def test_a_crowded_table_is_removed_in_batches(
 ) -> None:
     many = 2 ** doublings(store)
     with counting(store, monkeypatch) as cost:
-        tables_over(store).remove(crowded.id)
+        tables_over(store).retire(crowded.id, why="was dropped")
     assert cost.statements < 20 * (many / BATCH + 1)
     assert [o.status for o in store.operations.of_table(crowded.id, recent=0) if not o.cancel_requested] == []
 

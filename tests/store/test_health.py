@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
+from lakehand.api.tables import HistoryQuery
 from lakehand.core.loops.cleaning import HistoryCleaner
 from lakehand.core.ports import Store
 from lakehand.core.services.health import HealthService
@@ -122,7 +123,7 @@ def test_a_problem_keeps_its_first_time_and_is_gone_when_the_table_can_be_read(s
 
     broken = store.tables.get(table.id)
     assert (broken.problem, broken.problem_since) == ("access denied", NOON)
-    assert (broken.looked_at, broken.probe_due) == (NOON + MINUTE, NOON + HOUR)
+    assert (broken.probed_at, broken.probe_due) == (NOON + MINUTE, NOON + HOUR)
     assert store.tables.get(fine.id).problem == ""
 
     store.probes.finish(due, {}, now=NOON + HOUR)
@@ -184,7 +185,8 @@ def test_the_history_of_a_table_has_its_points_and_the_operations_that_ended_in_
     assert history.table.id == table.id
     assert [p.at for p in history.points] == [NOON, NOON + HOUR]
     assert [(o.id, o.status) for o in history.operations] == [(first.id, "succeeded"), (second.id, "failed")]
-    assert before.id in {o.id for o in HealthService(store=store).history(table.id, NOON - DAY).operations}
+    early = HistoryQuery(since=NOON - DAY)
+    assert before.id in {o.id for o in HealthService(store=store).history(table.id, early).operations}
 
 
 def test_results_of_operations_are_shown_without_their_lists(store: Store) -> None:

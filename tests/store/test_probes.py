@@ -41,8 +41,8 @@ def test_a_probed_table_is_due_again_at_the_given_time(store: Store) -> None:
     store.probes.finish({same.id: FIRST + HOUR, changed.id: later}, {changed.id: "token"}, now=FIRST)
 
     same, changed = store.tables.get(same.id), store.tables.get(changed.id)
-    assert (same.looked_at, same.change_token, same.changed_at, same.probe_due) == (FIRST, None, None, FIRST + HOUR)
-    assert (changed.looked_at, changed.change_token, changed.changed_at) == (FIRST, "token", FIRST)
+    assert (same.probed_at, same.change_token, same.changed_at, same.probe_due) == (FIRST, None, None, FIRST + HOUR)
+    assert (changed.probed_at, changed.change_token, changed.changed_at) == (FIRST, "token", FIRST)
     assert [p.table for p in claimed(store, at=FIRST + HOUR)] == [same.id]
     assert {(p.table, p.token) for p in claimed(store, at=later)} == {(same.id, None), (changed.id, "token")}
 
@@ -58,7 +58,7 @@ def test_a_probe_that_was_put_off_has_seen_nothing(store: Store) -> None:
 
     store.probes.defer([table.id], until=FIRST + SECOND)
 
-    assert store.tables.get(table.id).looked_at is None
+    assert store.tables.get(table.id).probed_at is None
     assert claimed(store, at=FIRST) == []
     assert len(claimed(store, at=FIRST + SECOND)) == 1
 

@@ -117,7 +117,7 @@ def test_a_finished_evaluation_stores_what_it_saw_and_when_the_next_is_due(store
 
     seen = finish(store, *claimed(store))
 
-    assert (seen.due, seen.last_look, seen.last_reason) == (NOON + HOUR, NOON + SECOND, "nothing to do")
+    assert (seen.due, seen.evaluated_at, seen.last_reason) == (NOON + HOUR, NOON + SECOND, "nothing to do")
     assert (seen.token, seen.last_start, seen.wakes) == (None, None, 0)
     assert claimed(store, after=HOUR - SECOND) == []
 
@@ -237,7 +237,7 @@ def test_a_quiet_evaluation_leaves_all_but_the_time_as_it_is(store: Store) -> No
 
     store.schedules.finish([look], now=NOON + HOUR)
 
-    assert schedule_of(store, known) == replace(known, due=NOON + 2 * HOUR, last_look=NOON + HOUR)
+    assert schedule_of(store, known) == replace(known, due=NOON + 2 * HOUR, evaluated_at=NOON + HOUR)
 
 
 def test_a_quiet_evaluation_of_one_action_leaves_those_of_the_others_to_their_holder(store: Store) -> None:
@@ -285,7 +285,7 @@ def test_a_deferred_evaluation_has_seen_nothing_and_keeps_its_wake_ups(store: St
 
     after = finish(store, *claimed(store), reason=None, deferred=True, next_due=NOON + MINUTE)
 
-    assert (after.due, after.wakes, after.decide_at, after.last_look) == (NOON + MINUTE, 1, NOON, None)
+    assert (after.due, after.wakes, after.decide_at, after.evaluated_at) == (NOON + MINUTE, 1, NOON, None)
 
 
 def test_an_action_that_is_no_longer_wanted_ends_with_its_evaluation(store: Store) -> None:
@@ -318,7 +318,7 @@ def test_evaluations_that_found_nothing_new_end_together_and_keep_the_last_reaso
     store.schedules.finish([reported, late, *(quiet(s) for s in others[:-1])], now=NOON + SECOND)
 
     found = [s for table in tables for s in store.schedules.of_table(table.id)]
-    assert all((s.last_look, s.token) == (NOON + SECOND, None) for s in found)
+    assert all((s.evaluated_at, s.token) == (NOON + SECOND, None) for s in found)
     assert sorted((s.due - NOON, s.last_reason) for s in found) == [
         (MINUTE, "new"), *[(HOUR, "was said")] * 7, (2 * HOUR, "was said"),
     ]  # fmt: skip

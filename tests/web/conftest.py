@@ -10,9 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from lakehand.api.tables import NewTable
 from lakehand.core.services.fleet import FleetService
 from lakehand.core.services.table_settings import effective_settings
-from lakehand.domain.tables import Format, TableSpec
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore, open_store
 from lakehand.web import LiveFeed, PageContext
@@ -48,8 +48,8 @@ class FoundTables:
     def discover(self, where: str) -> Iterator[FoundTable]:
         yield from (one for one in self.tables if one.location.startswith(where))
 
-    def spec(self, reference: str) -> TableSpec:
-        return TableSpec(location=reference, format=Format("hudi"))
+    def new_table(self, reference: str) -> NewTable:
+        return NewTable(location=reference, format="hudi")
 
 
 @pytest.fixture

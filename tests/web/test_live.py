@@ -12,7 +12,6 @@ import httpx
 import pytest
 
 from lakehand.domain.access import Caller, Role
-from lakehand.domain.tables import TableChanges
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
 from lakehand.web import PageContext
@@ -63,10 +62,10 @@ def test_a_page_is_told_of_its_own_table_only(client: httpx.Client, api: ApiCont
         with watching(client, "fleet") as everything:
             wait_for(lambda: pages.feed.watchers == 2, "both pages to be watched")
             await_readings(pages, 2)
-            api.tables.change(other.id, paused_changes(), by="ann")
+            api.tables.pause(ROOT, other.id)
             assert news(everything)
         assert "event: changed" not in list(lines.queue)
-        api.tables.change(mine.id, paused_changes(), by="ann")
+        api.tables.pause(ROOT, mine.id)
         assert news(lines)
 
 
@@ -83,7 +82,7 @@ def test_a_change_before_the_first_reading_is_noticed(
 ) -> None:
     table = add_table(api)
     client.get(f"/tables/{table.id}")
-    api.tables.change(table.id, paused_changes(), by="ann")  # by another instance, say, before the stream is open
+    api.tables.pause(ROOT, table.id)  # by another instance, say, before the stream is open
     with watching(client, f"table:{table.id}") as lines:
         assert news(lines)
 
@@ -97,7 +96,7 @@ def test_a_page_that_is_fetched_because_of_a_change_has_it(
     with watching(client, f"table:{table.id}") as lines:
         assert news(lines)
         assert "nothing is started" not in again().text
-        api.tables.change(table.id, paused_changes(), by="ann")
+        api.tables.pause(ROOT, table.id)
         assert news(lines)
         assert "nothing is started" in again().text
 
@@ -168,7 +167,3 @@ def test_a_topic_is_read_from_the_address(text: str, topic: Topic) -> None:
 def await_readings(pages: PageContext, count: int) -> None:
     wanted = pages.feed.readings + count
     wait_for(lambda: pages.feed.readings >= wanted, f"{count} readings")
-
-
-def paused_changes() -> TableChanges:
-    return TableChanges(paused=True)

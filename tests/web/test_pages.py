@@ -29,7 +29,7 @@ def add_table(api: ApiContext, location: str = "/data/trips", **values: object) 
     spec = TableSpec(
         location=location, format=Format("hudi"), action_types=frozenset({Action("compaction"), Action("clean")})
     )
-    return api.tables.add(replace(spec, **values), by="ann")[0]  # type: ignore[arg-type]
+    return api.tables.register(replace(spec, **values), by="ann")[0]  # type: ignore[arg-type]
 
 
 def submit(api: ApiContext, table: Table, action: str = "compaction") -> Operation:

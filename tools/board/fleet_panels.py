@@ -72,7 +72,7 @@ OPERATIONS = [
     Panel(
         "Tables probed", "How many tables were probed, and how many of these had changed.", "cps",
         {
-            "probed": "sum(rate(lakehand_tables_looked_at_total{@}[$__rate_interval]))",
+            "probed": "sum(rate(lakehand_tables_probed_total{@}[$__rate_interval]))",
             "changed": "sum(rate(lakehand_tables_changed_total{@}[$__rate_interval]))",
         },
     ),

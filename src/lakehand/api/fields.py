@@ -2,27 +2,30 @@
 """What requests and answers of the API are made of. Standard library only: the client imports it.
 
 Pydantic checks requests and writes the OpenAPI document. It finds bounds and descriptions (``about``) in the metadata
-of fields, and calls ``Checked`` and ``Milliseconds`` by the names of their methods. A class is named like its schema.
+of fields, and calls ``Checked`` and ``Milliseconds`` by the names of their methods. A class is named like
+its schema.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import datetime, timezone
-from typing import Annotated, Any, Generic, TypeVar
+from functools import cache
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 from lakehand.domain.locations import LONGEST
 from lakehand.domain.texts import LARGEST_ID
 
 T = TypeVar("T")
-# The __pydantic_config__ of a body: a field that we do not know is refused.
-STRICT: dict[str, Any] = {"extra": "forbid"}
+Document: TypeAlias = dict[str, Any]
+STRICT: Document = {"extra": "forbid"}  # the __pydantic_config__ of a body: a field that we do not know is refused
 LONGEST_NAME = 250
-ID: dict[str, Any] = {"ge": 1, "le": LARGEST_ID}  # the bounds of an id
+ID: Document = {"ge": 1, "le": LARGEST_ID}  # the bounds of an id
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,249}")
 _FOREIGN = ("spark.", "hadoop.", "fs.", "java.", "javax.")
 _LOADING = re.compile(r"(^|[._-])(class|classes|classpath|jars?|script|command)($|[._-])", re.IGNORECASE)
 _SECRET = re.compile(r"password|secret|token|credential|access[._-]?key|private[._-]?key", re.IGNORECASE)
+_LOCK_PROVIDERS = "org.apache.hudi."
 
 
 def about(
@@ -44,44 +47,39 @@ def printable(text: str) -> str:
     return text
 
 
-def property_key(key: str) -> str:
-    """A key that a request may set: nothing that loads code, configures Spark, or is a secret."""
-    if not _KEY.fullmatch(key):
-        raise ValueError(f"{key[:80]!a} is not a property key: letters, digits, dots, hyphens; at most 250")
-    if key.lower().startswith(_FOREIGN):
-        raise ValueError(
-            f"{key}: settings of Spark and of storage cannot be set by a request: use the service's configuration"
-        )
-    if _LOADING.search(key):
-        raise ValueError(f"{key}: a request cannot set options that load code")
-    if _SECRET.search(key):
-        raise ValueError(f"{key}: a request cannot set secrets: use the service's configuration")
-    return key
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Checked:
-    """A value that a function checks. Bounds belong to the value itself: pydantic checks them, and Unicode, first."""
+    """Bounds of a value wherever it stands, in a list for instance. Pydantic checks them, and Unicode, first."""
 
-    check: Callable[[Any], Any]
-    max_length: int
-    min_length: int = 0
-    examples: Sequence[object] = ()
+    ge: float | None = None
+    le: float | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    allow_inf_nan: bool | None = None
+    tz_constraint: str | None = None
+    check: Callable[[Any], Any] | None = None
+    description: str | None = None
+    examples: Sequence[object] | None = None
+
+    def given(self, *names: str) -> dict[str, Any]:
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> dict[str, Any]:
-        value = {**handler(source), "max_length": self.max_length}
-        value |= {"min_length": self.min_length} if self.min_length else {}
+        bounds = self.given("ge", "le", "min_length", "max_length", "allow_inf_nan", "tz_constraint")
+        value = {**handler(source), **bounds}
+        if self.check is None:
+            return value
         return {"type": "function-after", "function": {"type": "no-info", "function": self.check}, "schema": value}
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Callable[[Any], Any]) -> dict[str, Any]:
-        return {**handler(schema), **({"examples": list(self.examples)} if self.examples else {})}
+        return {**handler(schema), **self.given("description", "examples")}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Printable(Checked):
     """Text without control characters."""
 
-    check: Callable[[Any], Any] = printable
+    check: Callable[[Any], Any] | None = printable
 
 
 class Milliseconds:
@@ -99,13 +97,41 @@ def iso(moment: datetime) -> str:
     return moment.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def property_key(key: str) -> str:
+    """A key that a request may set: nothing that loads code, configures Spark, or is a secret."""
+    if not _KEY.fullmatch(key):
+        raise ValueError(f"{key[:80]!a} is not a property key: letters, digits, dots, hyphens; at most 250")
+    if key.lower().startswith(_FOREIGN):
+        raise ValueError(
+            f"{key}: settings of Spark and of storage cannot be set by a request: use the service's configuration"
+        )
+    if _LOADING.search(key):
+        raise ValueError(f"{key}: a request cannot set options that load code")
+    if _SECRET.search(key):
+        raise ValueError(f"{key}: a request cannot set secrets: use the service's configuration")
+    return key
+
+
+def safe_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
+    provider = properties.get("hoodie.write.lock.provider", _LOCK_PROVIDERS)
+    if not provider.startswith(_LOCK_PROVIDERS):
+        raise ValueError(f"hoodie.write.lock.provider: only Hudi's own lock providers ({_LOCK_PROVIDERS}*) are loaded")
+    return properties
+
+
 Name = Annotated[str, Printable(max_length=LONGEST_NAME)]
+GivenName = Annotated[str, Printable(min_length=1, max_length=LONGEST_NAME)]
 LongName = Annotated[str, Printable(max_length=LONGEST)]
-Location = Annotated[str, Printable(max_length=LONGEST, min_length=1, examples=("/data/trips", "s3://lake/trips"))]
-ActionName = Annotated[str, Printable(max_length=64)]
+ActionName = Annotated[str, Printable(max_length=64, examples=["compaction"])]
+Location = Annotated[str, Printable(min_length=1, max_length=LONGEST, examples=["/data/trips", "s3://lake/trips"])]
 Cursor = Annotated[str, Printable(max_length=500)]
-Moment = Annotated[datetime, Milliseconds()]
-Document = dict[str, Any]
+Priority = Annotated[int, Checked(ge=-1_000_000, le=1_000_000, description="The higher, the sooner.")]
+Seconds = Annotated[float, Checked(ge=1, le=30 * 86400, allow_inf_nan=False, examples=[600])]
+PropertyKey = Annotated[str, Checked(check=property_key)]
+PropertyValue = Annotated[str, Printable(max_length=2000)]
+Properties = Annotated[dict[PropertyKey, PropertyValue], Checked(max_length=100, check=safe_properties)]
+GivenTime = Annotated[datetime, Checked(tz_constraint="aware")]  # in a request
+Moment = Annotated[datetime, Milliseconds()]  # in an answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,17 +163,19 @@ class Paging:
 
 def answer(shape: Callable[..., T], *sources: object, **more: object) -> T:
     """An answer filled by the names of its fields: from the keyword, else from the last object that has one."""
-    wanted: Any = shape
-    names = [one.name for one in fields(wanted) if one.init]
-    values = {name: more[name] if name in more else attribute(name, sources) for name in names}
-    return shape(**values)
+    return shape(**{name: more[name] if name in more else attribute(name, sources) for name in names_of(shape)})
 
 
-def attribute(name: str, sources: Iterable[object]) -> object:
-    holders = [source for source in sources if hasattr(source, name)]
-    if not holders:
-        raise LookupError(f"nothing has a value for the field {name}")
-    return getattr(holders[-1], name)
+@cache
+def names_of(shape: Any) -> Sequence[str]:
+    return [one.name for one in fields(shape) if one.init]
+
+
+def attribute(name: str, sources: Sequence[object]) -> object:
+    for source in reversed(sources):
+        if hasattr(source, name):
+            return getattr(source, name)
+    raise LookupError(f"nothing has a value for the field {name}")
 
 
 def values_of(request: Any) -> dict[str, Any]:

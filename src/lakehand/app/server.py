@@ -356,7 +356,6 @@ def rpc_context(service: Service) -> "RpcContext":
         alerts=service.alerting.service,
         access=service.access,
         requests=service.requests,
-        heartbeat_timeout=service.intake.heartbeat_timeout,
         plugins=service.plugin_reports,
         settings_of=partial(effective_settings, service.plugins),
         readiness=service.readiness,

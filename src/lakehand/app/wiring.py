@@ -114,10 +114,11 @@ class Service:
         self.health_reader = HealthReader(plugins=plugins, pools=self.count_pools)
         self.audit = AuditTrail(store=store)
         self.tables = TableService(
-            store=store, plugins=plugins, warehouses=warehouses, check_path=check_path,
+            store=store, audit=self.audit, plugins=plugins, warehouses=warehouses, check_path=check_path,
             wake=self.wake_up("coordinator"), real_path=resolver.realpath,
             recognise=recogniser(plugins.formats, storage_properties(settings.plugin_configs()), check_path),
             first_actions={HUDI_NOTIFICATIONS.format: HUDI_NOTIFICATIONS.first_actions},
+            heartbeat_timeout=settings.heartbeat_timeout,
         )  # fmt: skip
         self.catalogs = CatalogService(
             store=store, plugins=plugins, tables=self.tables, catalogs=settings.served_catalogs(),
@@ -141,7 +142,7 @@ class Service:
         self.health = HealthService(store=store)
         self.access = AccessService(store=store, tokens=settings.token_secrets(), verifier=build_verifier(settings))
         self.requests = Requests(
-            access=self.access, table_service=self.tables, catalog_service=self.catalogs,
+            access=self.access, catalog_service=self.catalogs,
             alert_service=self.alerting.service, drain_service=self.drains, audit=self.audit,
         )  # fmt: skip
         self.make_loops()

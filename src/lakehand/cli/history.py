@@ -175,7 +175,7 @@ def history_view(document: Document, *, number: str, now: datetime | None = None
     problem: list[RenderableType] = [problem_text(table)] if table.get("problem") else []
     if not points:
         return Group(*problem, data(f"no health of {name_of(table)} in that time: it is stored when the table is "
-                                    f"evaluated, for instance by lakehand tables look {table['id']}"))  # fmt: skip
+                                    f"evaluated, for instance by lakehand tables evaluate {table['id']}"))  # fmt: skip
     label = amount if number.endswith("bytes") else count_text
     letters = letters_of(document["operations"])
     marks = [(moment(one["finished_at"]), sign_of(one, letters)) for one in document["operations"]]

@@ -232,8 +232,8 @@ def remove(table: TableName, session: Session) -> None:
         print_line(f"{name_of(known.raw)} is no longer registered; its data is untouched")
 
 
-@add_command(app, epilog="lakehand tables look trips --watch")
-def look(table: TableName, *, watch: Watch = False, session: Session) -> None:
+@add_command(app, epilog="lakehand tables evaluate trips --watch")
+def evaluate(table: TableName, *, watch: Watch = False, session: Session) -> None:
     """Evaluate a table now, without waiting for a notification or its heartbeat timeout."""
     tables = session.client.tables
     known = tables.get(table)
@@ -245,8 +245,13 @@ def look(table: TableName, *, watch: Watch = False, session: Session) -> None:
         session.show(tables.explain(known).raw, explanation_view)
 
 
+@app.command("look", hidden=True, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+def evaluate_by_its_old_name() -> None:
+    raise CommandFailed("this is called evaluate now: lakehand tables evaluate TABLE")
+
+
 def evaluations_of(explanation: "Explanation") -> "dict[str, datetime | None]":
-    return {one.action: one.last_look for one in explanation.actions if one.wanted}
+    return {one.action: one.evaluated_at for one in explanation.actions if one.wanted}
 
 
 def poll_evaluation(now: "Explanation", before: "dict[str, datetime | None]") -> tuple[Document, bool]:

@@ -87,7 +87,7 @@ def tables_view(document: Document) -> RenderableType:
         rows.add_row(
             str(table["id"]), name, table["format"], ", ".join(table["action_types"]),
             table["scheduling"], table["owner"], table["queue"], when(table.get("changed_at")),
-            when(table.get("looked_at")),
+            when(table.get("probed_at")),
         )  # fmt: skip
     return with_more(rows, document)
 
@@ -119,7 +119,7 @@ def table_view(table: Document) -> RenderableType:
             ("properties", properties),
             ("notified", when(table.get("notified_at"))),
             ("changed", when(table.get("changed_at"))),
-            ("checked", when(table.get("looked_at"))),
+            ("checked", when(table.get("probed_at"))),
             ("registered", when(table.get("created_at"))),
         ]
     )
@@ -263,14 +263,14 @@ def explanation_view(document: Document) -> RenderableType:
             ("now", document["summary"]),
             ("problem", problem_text(table)),
             ("health", health_text(table.get("health") or {})),
-            ("next evaluation", when(document.get("next_look"))),
+            ("next evaluation", when(document.get("next_evaluation"))),
         ]
     )
     rows = grid("ACTION", "WANTED", "NOW", "DECIDED", "LAST START", "NEXT")
     for one in document["actions"]:
         rows.add_row(
             one["action"], "yes" if one["wanted"] else "no", brief(one["now"]), when(one.get("last_decision")),
-            when(one.get("last_start")), when(one.get("next_look")),
+            when(one.get("last_start")), when(one.get("next_evaluation")),
         )  # fmt: skip
     parts: list[RenderableType] = [head, Text(), rows]
     if document.get("events"):

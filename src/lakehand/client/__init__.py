@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lakehand.client.documents import DEFAULT_URL, FINAL, GOOD, Document, Parameters, absolute_location, given
 
 if TYPE_CHECKING:
-    from lakehand.api.tables import TableName
+    from lakehand.api.tables import RemovedTable, TableName
     from lakehand.client.access_answers import (
         AuditEntry,
         Caller,
@@ -71,12 +71,11 @@ if TYPE_CHECKING:
         Strategy,
         Version,
     )
-    from lakehand.client.table_answers import (
+    from lakehand.client.table_calls import (
         AddedTable,
         HealthHistory,
         HealthPoint,
         OperationEnd,
-        RemovedTable,
         Setting,
         Table,
         TableRef,
@@ -150,7 +149,7 @@ HOMES = (
     "clients",
     "errors",
     "retries",
-    "table_answers",
+    "table_calls",
     "operation_answers",
     "fleet_answers",
     "service_answers",

@@ -9,8 +9,7 @@ from lakehand.client.answers import ItemList
 from lakehand.client.documents import Document
 from lakehand.client.operation_calls import OperationRef, id_of
 from lakehand.client.steps import ItemSteps, Request, Steps, get, post, send, send_for_pages
-from lakehand.client.table_answers import TableRef
-from lakehand.client.table_calls import table_id
+from lakehand.client.table_calls import TableRef, table_id
 
 TOKENS = "/api/v1/tokens"
 

@@ -14,8 +14,7 @@ from lakehand.client.operation_answers import Event
 from lakehand.client.operation_calls import OperationRef, id_of
 from lakehand.client.service_answers import CommitOutcome
 from lakehand.client.steps import Items, ItemSteps, Sleep, Steps, get, post, send, send_for_pages
-from lakehand.client.table_answers import TableRef
-from lakehand.client.table_calls import table_id
+from lakehand.client.table_calls import TableRef, table_id
 
 EVENTS = "/api/v1/events"
 COMMITS = "/api/v1/commits"

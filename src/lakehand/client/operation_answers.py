@@ -2,10 +2,9 @@
 """Operations, their attempts, logs and events by the client's names, and the explanation of a table."""
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from lakehand.api.events import EventAnswer
-from lakehand.api.fields import Answer
+from lakehand.api.explain import ActionAnswer, ExplanationAnswer
 from lakehand.api.operations import (
     AttemptAnswer,
     ClearedAnswer,
@@ -16,7 +15,6 @@ from lakehand.api.operations import (
 )
 from lakehand.client.documents import GOOD
 from lakehand.client.errors import OperationFailed
-from lakehand.client.table_answers import Table
 
 # The client's names of what the API's schemas call otherwise.
 Operation = OperationAnswer
@@ -26,6 +24,8 @@ Failure = FailureAnswer
 Event = EventAnswer
 LogPage = LogsAnswer
 Cleared = ClearedAnswer
+ActionExplanation = ActionAnswer
+Explanation = ExplanationAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,27 +59,3 @@ class OperationResult:
             return self.operation
         one = self.operation
         raise OperationFailed(f"operation {one.id} ({one.action} of {one.table.location}) {self.status}: {self.why}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActionExplanation(Answer):
-    action: str
-    wanted: bool
-    now: str  # one sentence: what runs, what waits, or why nothing is done
-    last_look: datetime | None
-    last_start: datetime | None
-    next_look: datetime | None
-    last_decision: datetime | None = None  # when the table was last read: the numbers in ``now`` are of that time
-    unfinished: list[Operation]
-    last_finished: Operation | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation(Answer):
-    """Why something runs on a table or not, and when it is evaluated next."""
-
-    table: Table
-    summary: str
-    next_look: datetime | None
-    actions: list[ActionExplanation]
-    events: list[Event]

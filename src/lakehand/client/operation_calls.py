@@ -30,8 +30,7 @@ from lakehand.client.steps import (
     send_for_outcome,
     send_for_pages,
 )
-from lakehand.client.table_answers import TableRef
-from lakehand.client.table_calls import TABLE, table_id
+from lakehand.client.table_calls import TABLE, TableRef, table_id
 from lakehand.domain.row_checks import RowMode
 
 OPERATIONS = "/api/v1/operations"

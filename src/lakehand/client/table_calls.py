@@ -2,21 +2,43 @@
 """Calls about tables. A table is named by its id, name, db.name, catalog:db.name or location."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeAlias
 
 from lakehand.api.fields import PageAnswer
-from lakehand.api.tables import TableName
-from lakehand.client.answers import ItemList, read
+from lakehand.api.tables import (
+    HealthAnswer,
+    HistoryAnswer,
+    OperationEndAnswer,
+    RemovedTable,
+    SettingAnswer,
+    SettingsAnswer,
+    TableAnswer,
+    TableName,
+)
+from lakehand.client.answers import read
 from lakehand.client.documents import Document, Parameters, absolute_location, given
 from lakehand.client.errors import NotFound, RequestFailed
 from lakehand.client.operation_answers import Explanation
 from lakehand.client.steps import ItemSteps, Request, Steps, get, post, send, send_for_outcome, send_for_pages
-from lakehand.client.table_answers import AddedTable, HealthHistory, RemovedTable, Setting, Table, TableRef
 from lakehand.domain.texts import read_id
 
+# The client's names of what the API's schemas call otherwise.
+HealthHistory = HistoryAnswer
+HealthPoint = HealthAnswer
+OperationEnd = OperationEndAnswer
+Setting = SettingAnswer
+Table = TableAnswer
+TableRef: TypeAlias = int | str | TableName  # its id; a text as tables.get takes it; or a table of an earlier answer
 TABLES = "/api/v1/tables"
 TABLE = f"{TABLES}/{{id}}"
 MOST_NAMED = 10  # tables of one name that an error lists
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedTable(Table):
+    is_new: bool  # False: it was registered already, maybe by an earlier attempt of the same call
 
 
 def list_tables(
@@ -150,7 +172,7 @@ def remove_table(table: TableRef) -> Steps[RemovedTable]:
 
 def evaluate_table(table: TableRef) -> Steps[Table]:
     """Evaluate the table now, changed or not."""
-    return (yield from send(post(f"{TABLE}/look", Table, is_repeatable=True, id=(yield from table_id(table)))))
+    return (yield from send(post(f"{TABLE}/evaluate", Table, is_repeatable=True, id=(yield from table_id(table)))))
 
 
 def explain_table(table: TableRef) -> Steps[Explanation]:
@@ -166,5 +188,5 @@ def show_health(table: TableRef, *, since: datetime | str | None = None) -> Step
 
 def show_settings(table: TableRef) -> Steps[list[Setting]]:
     """The settings of its format that count for this table, and where each value comes from."""
-    answer = yield from send(get(f"{TABLE}/settings", ItemList[Setting], id=(yield from table_id(table))))
+    answer = yield from send(get(f"{TABLE}/settings", SettingsAnswer, id=(yield from table_id(table))))
     return answer.items

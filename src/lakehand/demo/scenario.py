@@ -177,7 +177,7 @@ def is_quiet(actions: Sequence[ActionExplanation], notified: datetime | None) ->
 def is_evaluated(action: ActionExplanation, notified: datetime | None) -> bool:
     """Since the last notification, and since its last operation ended."""
     ended = action.last_finished.finished_at if action.last_finished else None
-    evaluated, moments = action.last_look, [notified, ended]
+    evaluated, moments = action.evaluated_at, [notified, ended]
     return evaluated is not None and all(moment is None or evaluated >= moment for moment in moments)
 
 

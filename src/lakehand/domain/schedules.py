@@ -19,7 +19,7 @@ class Schedule:
     due: datetime
     wakes: int = 0  # wake-ups since the last evaluation: notifications, changes, ended operations
     last_start: datetime | None = None  # when a process of it was last stored
-    last_look: datetime | None = None  # when it was last evaluated
+    evaluated_at: datetime | None = None  # when it was last evaluated
     last_decision: datetime | None = None  # when its factory was last asked: the last reason is of what it saw then
     decide_at: datetime | None = None  # from then on its factory is asked again, changed or not
     seen_token: str | None = None  # the table's change token at the last decision

@@ -59,7 +59,7 @@ class Table:
     removed: bool = False
     change_token: str | None = None  # what the last probe saw
     changed_at: datetime | None = None  # when a probe last saw a change
-    looked_at: datetime | None = None  # when it was last probed
+    probed_at: datetime | None = None  # when it was last probed
     notified_at: datetime | None = None  # of the last notification
     created_at: datetime
     updated_at: datetime

@@ -3,8 +3,9 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from lakehand.api.fields import Name
 from lakehand.domain.access import Role
-from lakehand.inputs.fields import Id, Name, Paging
+from lakehand.inputs.fields import Id, Paging
 
 
 class TokenRequest(BaseModel):

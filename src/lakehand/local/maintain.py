@@ -132,7 +132,7 @@ class OneShotRun:
 
 
 def is_evaluated(schedule: Schedule, last: datetime | None, now: datetime) -> bool:
-    evaluated = schedule.last_look
+    evaluated = schedule.evaluated_at
     return evaluated is not None and schedule.due > now and (last is None or evaluated >= last)
 
 
@@ -154,7 +154,7 @@ def one_shot_run(
         service = wiring.build(settings, wiring.migrated(settings), umask=umask)
         try:
             spec = spec_of(found, checked.scheduling, service.plugins, properties)
-            table, _ = service.tables.add(replace(spec, action_types=spec.action_types | set(request.actions)))
+            table, _ = service.tables.register(replace(spec, action_types=spec.action_types | set(request.actions)))
             service.start(only=DOING if request.actions else DECIDING)
             yield OneShotRun(service=service, table=table)
         finally:

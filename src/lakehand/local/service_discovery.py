@@ -3,11 +3,11 @@
 
 from collections.abc import Iterator
 
+from lakehand.api.tables import NewTable
 from lakehand.app.plugins import storage_properties
 from lakehand.app.wiring import Service
 from lakehand.domain.errors import NotFound
 from lakehand.domain.locations import normalise
-from lakehand.domain.tables import Format, TableSpec
 from lakehand.local.check import CheckedTable, TableChecker, check_tables
 from lakehand.local.discovery import DiscoveredTable
 from lakehand.local.reader import LocalReader
@@ -28,25 +28,20 @@ class ServiceDiscovery:
         checker = TableChecker(plugins=self._service.plugins)
         yield from check_tables([path], self._reader, self._reader.finder(), checker)
 
-    def spec(self, reference: str) -> TableSpec:
+    def new_table(self, reference: str) -> NewTable:
         if self.is_catalog(reference):
-            return self.catalog_spec(reference)
-        return TableSpec(
-            location=self.admitted(reference),
-            format=Format(""),
-            heartbeat_timeout=self._service.settings.heartbeat_timeout,
-        )
+            return self.catalog_table(reference)
+        return NewTable(location=self.admitted(reference))
 
-    def catalog_spec(self, reference: str) -> TableSpec:
+    def catalog_table(self, reference: str) -> NewTable:
         found = self._reader.tables_of(reference, self._reader.finder())
         tables = [one for one in found if isinstance(one, DiscoveredTable)]
         if not tables:
             raise NotFound(f"the catalog does not list {reference} any more")
         known, served = tables[0].reference, self._catalogs[reference.partition(":")[0]]
-        return TableSpec(
+        return NewTable(
             location=known.location, format=tables[0].format, catalog=served.catalog.name, db_name=known.db_name,
-            table_name=known.table_name, owner=served.owner, queue=served.queue, action_types=served.actions,
-            heartbeat_timeout=self._service.settings.heartbeat_timeout,
+            table_name=known.table_name, owner=served.owner, queue=served.queue, action_types=sorted(served.actions),
         )  # fmt: skip
 
     def is_catalog(self, text: str) -> bool:

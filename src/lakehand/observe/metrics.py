@@ -124,7 +124,7 @@ class PrometheusMetrics:
         self._age = gauge("queue_oldest_seconds", "Age of the oldest pending operation.", ["queue"])
         self._loop = histogram("loop_seconds", "Time of one step of a loop.", ["loop"], buckets=LOOP_SECONDS)
         self._loop_failures = counter("loop_failures", "Steps of a loop that failed.", ["loop"])
-        self._probed = counter("tables_looked_at", "Tables that were probed.")
+        self._probed = counter("tables_probed", "Tables that were probed.")
         self._changed = counter("tables_changed", "Probed tables that had changed.")
         self._tables = gauge("tables", "Registered tables.", ["state"])
         self._database_up = gauge("database_up", "1 while the database accepts reads and writes.")

@@ -5,8 +5,8 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 from typing_extensions import Self
 
+from lakehand.api.fields import Name
 from lakehand.core.services.catalogs import ServedCatalog, SyncReport
-from lakehand.inputs.fields import Name
 from lakehand.inputs.fleet import SyncRequest
 from lakehand.rest.access import Caller, Context
 from lakehand.rest.fields import Answer, Moment, SortedNames, fields_of

@@ -5,6 +5,7 @@ import hmac
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lakehand.api.tables import SettingAnswer
 from lakehand.core.intake.commit_events import CommitIntake
 from lakehand.core.intake.notifications import Intake
 from lakehand.core.ports import Events, Instances, PluginReport
@@ -16,7 +17,6 @@ from lakehand.core.services.fleet import FleetService
 from lakehand.core.services.health import HealthService
 from lakehand.core.services.operations import OperationService
 from lakehand.core.services.requests import Requests
-from lakehand.core.services.table_settings import EffectiveSetting
 from lakehand.core.services.tables import TableService
 from lakehand.domain.tables import Table
 from lakehand.rest.refusals import Hosts, Refusals
@@ -82,7 +82,7 @@ class ApiContext:
     events: Events
     instances: Instances
     plugins: Callable[[], Sequence[PluginReport]]  # as they are now
-    settings_of: Callable[[Table], Sequence[EffectiveSetting]]
+    settings_of: Callable[[Table], Sequence[SettingAnswer]]
     readiness: Callable[[], Mapping[str, str]]  # part → "ok", or what is wrong with it
     metrics_text: Callable[[], tuple[bytes, str]]  # body and content type
     security: Security

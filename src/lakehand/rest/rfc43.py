@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from lakehand.api.fields import Location, Name, Priority, Properties, Seconds
 from lakehand.api.operations import OperationAnswer, OperationRequest, operation_answer
+from lakehand.api.tables import NewTable, TableAnswer, table_answer
 from lakehand.core.ports import NotificationRules
 from lakehand.core.services.operations import check_hudi_options
 from lakehand.core.services.tables import TableService
@@ -17,17 +19,15 @@ from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid, NotFound
 from lakehand.domain.locations import EXTRA_LOCATIONS
 from lakehand.domain.processes import Json
-from lakehand.domain.tables import Table, TableSpec
-from lakehand.inputs.fields import Location, Name, Priority, Properties, Seconds
-from lakehand.inputs.tables import NewTable
+from lakehand.domain.tables import Table
 from lakehand.rest.access import Context, Writer
 from lakehand.rest.context import ApiContext
-from lakehand.rest.table_shapes import TableAnswer
 from lakehand.rest.wire_requests import ACTIONS
 
 router = APIRouter(prefix="/v1/hoodie/service", tags=["RFC-43"])
 Service = Annotated[str, Path(pattern="^(compact|cluster|clean)$", examples=["compact"])]
 MOST_INSTANTS = 1000
+NEW_TABLE: TypeAdapter[NewTable] = TypeAdapter(NewTable)
 MOST_PARALLEL = 1_000_000
 _RESOURCE = re.compile(r"(?:[a-z]{1,16}:)?[0-9]{1,6}[kmgt]?[:,][0-9]{1,6}[kmgt]?", re.IGNORECASE)
 SUBMIT_EXAMPLE: dict[str, Any] = {
@@ -121,17 +121,17 @@ def register(request: RegisterRequest, context: Context, writer: Writer, respons
     names = request.action_types.split(",") if isinstance(request.action_types, str) else request.action_types
     actions = [str(ACTIONS.get(name.strip(), name.strip())) for name in names if name.strip()]
     more = request.model_dump(include={"priority", "heartbeat_timeout", "properties"})
-    table, is_new = context.requests.tables.add(writer, new_spec(request, actions, context, **more))
+    table, is_new = context.tables.add(writer, new_table(request, actions, context, **more))
     response.status_code = 201 if is_new else 200
-    return TableAnswer.of(table)
+    return table_answer(table)
 
 
-def new_spec(request: OwnedTable, actions: Sequence[str], context: ApiContext, **more: Any) -> TableSpec:
+def new_table(request: OwnedTable, actions: Sequence[str], context: ApiContext, **more: Any) -> NewTable:
     given: dict[str, Any] = request.model_dump(include={"db_name", "table_name"}) | {"location": request.base_path}
     given |= {"format": context.intake.rules.format, "action_types": actions}
     given |= {"owner": request.owner or "default", "queue": request.queue or "default"}
     try:
-        return NewTable(**given, **more).spec(context.intake.heartbeat_timeout)
+        return NEW_TABLE.validate_python(given | more)
     except ValidationError as error:
         wrong = error.errors()[0]
         raise Invalid(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}") from error
@@ -144,7 +144,7 @@ def submitted_table(request: SubmitRequest, action: Action, context: ApiContext,
     except NotFound:
         if request.base_path is None:
             raise
-    return context.requests.tables.add(writer, new_spec(request, [action], context))[0]
+    return context.tables.add(writer, new_table(request, [action], context))[0]
 
 
 def known_table(request: NamedTable, tables: TableService) -> Table:

@@ -3,9 +3,9 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import ParamSpec, Protocol, TypeVar
 
+from lakehand.api.tables import SettingAnswer
 from lakehand.core.ports import PluginReport, Store
 from lakehand.core.services.access import AccessService
 from lakehand.core.services.alerts import AlertService
@@ -15,7 +15,6 @@ from lakehand.core.services.fleet import FleetService
 from lakehand.core.services.health import HealthService
 from lakehand.core.services.operations import OperationService
 from lakehand.core.services.requests import Requests
-from lakehand.core.services.table_settings import EffectiveSetting
 from lakehand.core.services.tables import TableService
 from lakehand.domain.access import Caller
 from lakehand.domain.tables import Table
@@ -84,9 +83,8 @@ class RpcContext:
     health: HealthService
     access: AccessService
     requests: Requests
-    heartbeat_timeout: timedelta  # of tables that have none of their own
     plugins: Callable[[], Sequence[PluginReport]]  # as they are now
-    settings_of: Callable[[Table], Sequence[EffectiveSetting]]
+    settings_of: Callable[[Table], Sequence[SettingAnswer]]
     readiness: Callable[[], Mapping[str, str]]  # part → "ok", or what is wrong with it
     about: VersionInfo
     metrics: RpcMetrics = field(default_factory=NoMetrics)

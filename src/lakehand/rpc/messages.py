@@ -19,7 +19,7 @@ from lakehand.domain.operations import Operation
 from lakehand.domain.tables import Table
 from lakehand.domain.texts import LARGEST_ID
 from lakehand.inputs.faults import invalid
-from lakehand.rpc.generated import event_pb2, operation_pb2, table_pb2
+from lakehand.rpc.generated import event_pb2, operation_pb2
 
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
@@ -62,6 +62,8 @@ def put_message(target: Any, value: Any) -> None:
         target.FromDatetime(value.astimezone(timezone.utc))
     elif isinstance(value, timedelta):
         target.FromTimedelta(value)
+    elif isinstance(value, float):  # seconds
+        target.FromTimedelta(timedelta(seconds=value))
     elif isinstance(value, Mapping):
         target.update(dict(value))
     else:
@@ -147,10 +149,6 @@ def id_of(request: Any) -> int:
     if not 1 <= request.id <= LARGEST_ID:
         raise Invalid("id: give a number from 1 on")
     return int(request.id)
-
-
-def table_message(table: Table) -> table_pb2.Table:
-    return fill(table_pb2.Table(), table.spec, table, action_types=sorted(table.spec.action_types))
 
 
 def event_message(stored: StoredEvent) -> event_pb2.Event:

@@ -199,9 +199,9 @@ def result_row(result: EvaluationResult, now: int) -> dict[str, Any]:
 
 def to_schedule(row: sa.Row[Any]) -> Schedule:
     """By position, in the order of the schema."""
-    table, action, due, wakes, start, look, decision, ask, seen, reason, _, token, _, failed = row
+    table, action, due, wakes, start, evaluated, decision, ask, seen, reason, _, token, _, failed = row
     return Schedule(
         table=table, action=Action(action), due=to_time(due), wakes=wakes, last_start=to_time(start),
-        last_look=to_time(look), last_decision=to_time(decision), decide_at=to_time(ask), seen_token=seen,
+        evaluated_at=to_time(evaluated), last_decision=to_time(decision), decide_at=to_time(ask), seen_token=seen,
         last_reason=reason, token=token, failed_operation=failed,
     )  # fmt: skip

@@ -44,7 +44,7 @@ tbl = Table(
     *required(Millis, "heartbeat_timeout", "create_time", "update_time"),
     *required(Flag, "paused", "removed"),
     *optional(LongText, "change_token"),
-    *optional(Millis, "change_time", "look_time", "notify_time", "probe_due"),
+    *optional(Millis, "change_time", "look_time", "notify_time", "probe_due"),  # look_time: probed_at elsewhere
     Column("probe_token", Word),  # of the instance that claimed the last probe
     Column("location_key", Digest, nullable=False),
     Column("name_key", Digest),  # only while registered, only with a db_name, and only for the first of that name
@@ -122,7 +122,7 @@ schedule = Table(
     Column("action", Word, primary_key=True),
     *required(Millis, "due"),
     *required(Number, "wakes"),
-    *optional(Millis, "last_start", "last_look", "last_decision", "decide_at"),
+    *optional(Millis, "last_start", "last_look", "last_decision", "decide_at"),  # last_look: evaluated_at elsewhere
     *optional(LongText, "seen_token"),
     *required(LongText, "last_reason"),
     Column("lease_holder", Key),

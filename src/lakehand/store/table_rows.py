@@ -103,11 +103,11 @@ def schedule_rows(table: TableId, wanted: Iterable[Action], now: int) -> Sequenc
 
 def to_table(row: Row[Any]) -> Table:
     """By position, in the order of the schema: there may be thousands of them at once."""
-    created, updated, paused, removed, token, changed, looked, notified, probe = row[13:22]
+    created, updated, paused, removed, token, changed, probed, notified, probe = row[13:22]
     why = (paused and row[32]) or ""  # a version that does not know the column may have resumed it
     return Table(
         id=TableId(row[0]), spec=to_spec(row[1:13]), paused=bool(paused), removed=bool(removed), change_token=token,
-        changed_at=to_time(changed), looked_at=to_time(looked), notified_at=to_time(notified),
+        changed_at=to_time(changed), probed_at=to_time(probed), notified_at=to_time(notified),
         created_at=to_time(created), updated_at=to_time(updated), probe_due=to_time(probe), problem=row[25] or "",
         problem_since=to_time(row[26]), health=to_health(*row[27:32]), pause_reason=why,
         path_key=row[34] or "",

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from lakehand.api.tables import NewTable, SettingAnswer
 from lakehand.core.ports import Clock, Events, Instances, PluginReport
 from lakehand.core.services.access import AccessService
 from lakehand.core.services.alerts import AlertService
@@ -14,11 +15,10 @@ from lakehand.core.services.fleet import FleetService
 from lakehand.core.services.health import HealthService
 from lakehand.core.services.operations import OperationService
 from lakehand.core.services.requests import Requests
-from lakehand.core.services.table_settings import EffectiveSetting
 from lakehand.core.services.tables import TableService
 from lakehand.domain.errors import Unavailable
 from lakehand.domain.processes import Json
-from lakehand.domain.tables import Table, TableSpec
+from lakehand.domain.tables import Table
 from lakehand.web.live import LiveFeed
 
 
@@ -54,16 +54,16 @@ class TableDiscovery(Protocol):
     def discover(self, where: str) -> Iterator[DiscoveredTable]:
         """The tables of a folder, a bucket or a catalog, as they are found. Raises LakehandError."""
 
-    def spec(self, reference: str) -> TableSpec:
+    def new_table(self, reference: str) -> NewTable:
         """How a discovered table is registered, by its ``reference_text``."""
 
 
 class NoDiscovery:
     def discover(self, where: str) -> Iterator[DiscoveredTable]:
-        raise Unavailable("this service cannot look for tables: use lakehand tables discover")
+        raise Unavailable("this service cannot search for tables: use lakehand tables discover")
 
-    def spec(self, reference: str) -> TableSpec:
-        raise Unavailable("this service cannot look for tables: use lakehand tables add")
+    def new_table(self, reference: str) -> NewTable:
+        raise Unavailable("this service cannot search for tables: use lakehand tables add")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class PageContext:
     clock: Clock
     plugins: Callable[[], Sequence[PluginReport]]
     readiness: Callable[[], Mapping[str, str]]  # part → "ok", or what is wrong with it
-    settings_of: Callable[[Table], Sequence[EffectiveSetting]]
+    settings_of: Callable[[Table], Sequence[SettingAnswer]]
     discovery: TableDiscovery
     warehouses: Sequence[str]
     access: AccessService

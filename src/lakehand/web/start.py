@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first page of an empty service: look into a folder, a bucket or a catalog, and register what is there."""
+"""The first page of an empty service: find the tables of a folder, a bucket or a catalog, and register them."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -18,10 +18,7 @@ MOST_SHOWN = 1000
 
 
 @router.get("/start")
-def look(
-    view: Somebody,
-    where: Annotated[str, Query(max_length=1024)] = "",
-) -> Response:  # fmt: skip
+def find_tables(view: Somebody, where: Annotated[str, Query(max_length=1024)] = "") -> Response:
     """Tables appear as they are found: the page is sent while the folders are still being read."""
     where = where.strip()
     context = view.context
@@ -70,7 +67,7 @@ def register(form: Form, view: Somebody) -> Response:
 def register_one(view: PageRequest, name: str) -> tuple[str, object, str]:
     """The name, the table, and why it was refused."""
     try:
-        table, is_new = view.context.requests.tables.add(view.caller, view.context.discovery.spec(name))
+        table, is_new = view.context.tables.add(view.caller, view.context.discovery.new_table(name))
     except LakehandError as error:
         return name, None, str(error)
     return name, table, "" if is_new else "it was registered already"

@@ -10,13 +10,14 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from lakehand.api.operations import OperationRequest
+from lakehand.api.tables import ChangedTable
 from lakehand.core.ports import TableFilter
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid, LakehandError
 from lakehand.domain.fleet import TableSort, TableState
 from lakehand.domain.processes import Json
 from lakehand.domain.row_checks import RowMode
-from lakehand.domain.tables import Table, TableChanges, TableId
+from lakehand.domain.tables import Table, TableId
 from lakehand.domain.texts import LARGEST_ID
 from lakehand.spi import health
 from lakehand.spi.pauses import DRY_RUN
@@ -166,38 +167,46 @@ def run_action(id: PathId, form: Form, view: Somebody) -> Response:
 
 @router.post("/tables/{id}/pause")
 def pause(id: PathId, view: Somebody) -> Response:
-    return do(view, id, lambda number: save(view, number, TableChanges(paused=True)))
+    return do(view, id, lambda number: address_of(view.context.tables.pause(view.caller, number)))
 
 
 @router.post("/tables/{id}/resume")
 def resume(id: PathId, view: Somebody) -> Response:
-    return do(view, id, lambda number: save(view, number, TableChanges(paused=False)))
+    return do(view, id, lambda number: address_of(view.context.tables.resume(view.caller, number)))
 
 
 @router.post("/tables/{id}/evaluate")
 def evaluate(id: PathId, view: Somebody) -> Response:
-    return do(view, id, lambda number: f"/tables/{view.context.requests.tables.evaluate(view.caller, number).id}")
+    return do(view, id, lambda number: address_of(view.context.tables.evaluate(view.caller, number)))
 
 
 @router.post("/tables/{id}/change")
 def change(id: PathId, form: Form, view: Somebody) -> Response:
     table = view.context.tables.get(TableId(id))
-    return do(view, id, lambda number: save(view, number, wanted_changes(form, table)))
+
+    def save(number: TableId) -> str:
+        return address_of(view.context.tables.change(view.caller, number, wanted_changes(form, table)))
+
+    return do(view, id, save)
 
 
-def save(view: PageRequest, number: TableId, changes: TableChanges) -> str:
-    return f"/tables/{view.context.requests.tables.change(view.caller, number, changes).id}"
+def address_of(table: Table) -> str:
+    return f"/tables/{table.id}"
 
 
-def wanted_changes(form: FormFields, table: Table) -> TableChanges:
+def wanted_changes(form: FormFields, table: Table) -> ChangedTable:
     """Only what differs: the form sends everything."""
     owner, queue = form.text("owner"), form.text("queue")
     if not owner or not queue:
         raise Invalid("a table has an owner and a queue: name both")
-    actions = frozenset(Action(name) for name in form.all("action_types"))
+    actions = sorted({Action(name) for name in form.all("action_types")})
     if not actions:
         raise Invalid("choose at least one action; to stop all of them, pause the table")
     given: dict[str, Any] = {
         "owner": owner, "queue": queue, "priority": form.number("priority"), "action_types": actions,
     }  # fmt: skip
-    return TableChanges(**{name: value for name, value in given.items() if value != getattr(table.spec, name)})
+    spec = table.spec
+    present = {
+        "owner": spec.owner, "queue": spec.queue, "priority": spec.priority, "action_types": sorted(spec.action_types),
+    }  # fmt: skip
+    return ChangedTable(**{name: value for name, value in given.items() if value != present[name]})

@@ -142,7 +142,7 @@ def interval_due(schedule: Schedule, strategy: ProcessTriggerStrategy) -> dateti
 def heartbeat(table: Table) -> timedelta:
     """The first one is shorter by a part of its own: tables registered together are not probed together forever."""
     whole = table.spec.heartbeat_timeout
-    return whole if table.looked_at is not None else whole - spread(f"{table.id}", whole, share=1.0)
+    return whole if table.probed_at is not None else whole - spread(f"{table.id}", whole, share=1.0)
 
 
 def unreadable(table: Table, error: Exception | str) -> tuple[str, timedelta]:

@@ -194,7 +194,7 @@ class CatalogService:
         """Do nothing if another instance has removed or renamed it already."""
         try:
             if named(self.tables.get(table)) == name:
-                self.tables.remove(table, why=why, by=by)
+                self.tables.retire(table, why=why, by=by)
         except NotFound:
             return
 
@@ -212,7 +212,7 @@ class CatalogService:
         """A table that cannot be registered is reported, and stops no other."""
         name = f"{spec.db_name}.{spec.table_name}"
         try:
-            table, is_new = self.tables.add(spec, by=by)
+            table, is_new = self.tables.register(spec, by=by)
             if not is_new and table.spec.catalog != spec.catalog:
                 where = f"in the catalog {table.spec.catalog}" if table.spec.catalog else "by its location"
                 raise Conflict(f"registered already as table {table.id}, {where}: remove that one to have it from here")

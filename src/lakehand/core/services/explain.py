@@ -5,10 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from lakehand.api.events import event_answer
+from lakehand.api.explain import ActionAnswer, ExplanationAnswer
+from lakehand.api.operations import operation_answer
+from lakehand.api.tables import table_answer
 from lakehand.core.plugins.registry import Plugins
 from lakehand.core.ports import Store
 from lakehand.domain.actions import Action
-from lakehand.domain.events import StoredEvent
 from lakehand.domain.operations import Operation, Status
 from lakehand.domain.routing import choice_of
 from lakehand.domain.schedules import Schedule
@@ -17,37 +20,13 @@ from lakehand.domain.tables import Table, TableId
 RECENT = 50  # operations that are read: of those that wait, and of those that are finished
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActionExplanation:
-    """One action of a table: what is going on with it."""
-
-    action: Action
-    wanted: bool
-    now: str  # one sentence: running, waiting, or why nothing is done
-    last_look: datetime | None
-    last_decision: datetime | None  # when the table was read for the reason, whose numbers are of that time
-    last_start: datetime | None
-    next_look: datetime | None
-    unfinished: Sequence[Operation]  # those that run, and the oldest of those that wait
-    last_finished: Operation | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
-    table: Table
-    summary: str
-    next_look: datetime | None
-    actions: Sequence[ActionExplanation]
-    events: Sequence[StoredEvent]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Explainer:
     store: Store
     plugins: Plugins
     waits: Callable[[Table, Sequence[Operation]], Mapping[int, str]]  # why each is not dispatched now, by the rules
 
-    def explain(self, id: TableId) -> Explanation:
+    def explain(self, id: TableId) -> ExplanationAnswer:
         table = self.store.tables.get(id)
         known = self.store.operations.of_table(id, recent=RECENT, waiting=RECENT)
         waits = self.waits(table, known)
@@ -59,12 +38,12 @@ class Explainer:
             self.explain_action(table, name, operations, schedules.get(name), count=counts.get(name, 0))
             for name in names
         ]
-        return Explanation(
-            table=table,
+        return ExplanationAnswer(
+            table=table_answer(table),
             summary=summary(table, actions, sum(counts.values())) + self.hint(id),
-            next_look=min((a.next_look for a in actions if a.next_look), default=None),
+            next_evaluation=min((a.next_evaluation for a in actions if a.next_evaluation), default=None),
             actions=actions,
-            events=self.store.events.list(table=id, limit=50).items,
+            events=[event_answer(stored) for stored in self.store.events.list(table=id, limit=50).items],
         )
 
     def hint(self, id: TableId) -> str:
@@ -74,24 +53,25 @@ class Explainer:
 
     def explain_action(
         self, table: Table, action: Action, operations: Sequence[Operation], schedule: Schedule | None, *, count: int
-    ) -> ActionExplanation:
+    ) -> ActionAnswer:
         """``count``: all of its unfinished operations, of which only the first few were read."""
         mine = [o for o in operations if o.process.action == action]
+        ended = next((o for o in mine if o.status.is_final), None)
         unfinished = [o for o in mine if not o.status.is_final]
         wanted = action in table.spec.action_types
-        return ActionExplanation(
+        return ActionAnswer(
             action=action,
             wanted=wanted,
             now=sentence(table, action, unfinished, schedule, wanted=wanted, count=count),
-            last_look=schedule.last_look if schedule else None,
+            evaluated_at=schedule.evaluated_at if schedule else None,
             last_decision=schedule.last_decision if schedule else None,
             last_start=schedule.last_start if schedule else None,
-            next_look=self.next_look(table, schedule) if schedule else None,
-            unfinished=unfinished,
-            last_finished=next((o for o in mine if o.status.is_final), None),
+            next_evaluation=self.next_evaluation(table, schedule) if schedule else None,
+            unfinished=[operation_answer(o, table) for o in unfinished],
+            last_finished=operation_answer(ended, table) if ended else None,
         )
 
-    def next_look(self, table: Table, schedule: Schedule) -> datetime:
+    def next_evaluation(self, table: Table, schedule: Schedule) -> datetime:
         """A probe that finds a change wakes each change-driven action."""
         if table.probe_due is None or not self.plugins.follows_changes(table.format, schedule.action):
             return schedule.due
@@ -117,7 +97,7 @@ def sentence(
         return f"not wanted: lakehand tables change {table.id} --actions +{action}"
     if table.paused:
         return f"the table is paused: {table.pause_reason or f'lakehand tables resume {table.id}'}"
-    if schedule is None or schedule.last_look is None:
+    if schedule is None or schedule.evaluated_at is None:
         return "registered, not evaluated yet"
     return schedule.last_reason or "evaluated; no reason was given"
 
@@ -133,7 +113,7 @@ def operation_sentence(operation: Operation, *, waiting: int) -> str:
     return f"operation {operation.id} is {operation.status}{doing}{where}, attempt {operation.run_times}{more}"
 
 
-def summary(table: Table, actions: Sequence[ActionExplanation], unfinished: int) -> str:
+def summary(table: Table, actions: Sequence[ActionAnswer], unfinished: int) -> str:
     if table.removed:
         return "removed from the service"
     if table.paused:

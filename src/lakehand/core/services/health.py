@@ -3,14 +3,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
+from lakehand.api.tables import HistoryQuery
 from lakehand.core.ports import OperationEnd, Store
 from lakehand.domain.health import HealthPoint
 from lakehand.domain.processes import Json
 from lakehand.domain.tables import Table, TableId
 
 MOST_OPERATIONS = 500
+EVERYTHING = HistoryQuery()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,9 +27,9 @@ class TableHistory:
 class HealthService:
     store: Store
 
-    def history(self, id: TableId, since: datetime | None = None) -> TableHistory:
+    def history(self, id: TableId, query: HistoryQuery = EVERYTHING) -> TableHistory:
         """Everything that is kept, or what is not older than ``since``. A removed table has its history, too."""
-        table = self.store.tables.get(id)
+        table, since = self.store.tables.get(id), query.since
         points = self.store.health.of_table(id, since)
         start = since or (points[0].at if points else None)
         ends = self.store.operations.ends(id, limit=MOST_OPERATIONS)

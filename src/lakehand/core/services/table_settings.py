@@ -2,9 +2,9 @@
 """The settings that count for one table, each with where its value comes from."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from lakehand.api.tables import SettingAnswer
 from lakehand.core.plugins.registry import Plugins
 from lakehand.domain.errors import Invalid
 from lakehand.domain.tables import Table
@@ -12,30 +12,21 @@ from lakehand.spi.config import TableConfig, layered
 from lakehand.spi.kit import FormatSettings, SetBy, SettingRow, value_text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EffectiveSetting:
-    key: str
-    value: str  # as people write it: 7d, 128MB, true
-    origin: str  # "default", "plugin", "table"
-    floor: str  # empty: none
-    meaning: str
-
-
-def effective_settings(plugins: Plugins, table: Table) -> Sequence[EffectiveSetting]:
+def effective_settings(plugins: Plugins, table: Table) -> Sequence[SettingAnswer]:
     """By key. A plugin that is not built with the kit declares none."""
     names = {factory.name for (on, _), factory in plugins.factories.items() if on == table.format}
     found = [one for name in names for one in settings_of(plugins, name, table)]
     return sorted(found, key=lambda one: one.key)
 
 
-def settings_of(plugins: Plugins, factory: str, table: Table) -> Iterator[EffectiveSetting]:
+def settings_of(plugins: Plugins, factory: str, table: Table) -> Iterator[SettingAnswer]:
     settings = plugins.settings.get(factory)
     if settings is None:
         return
     config = layered(("plugin", plugins.properties.get(factory, {})), ("table", table.spec.properties))
     for row in settings.rows:
         if row.set_by not in (SetBy.REQUEST_ONLY, SetBy.OPERATOR):
-            yield EffectiveSetting(
+            yield SettingAnswer(
                 key=row.key, value=value_of(settings, config, row), origin=config.origin(row.key),
                 floor=floor_of(settings, row), meaning=row.meaning,
             )  # fmt: skip

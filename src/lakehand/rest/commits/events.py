@@ -17,9 +17,9 @@ from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from lakehand.api.fields import Location, Name
 from lakehand.domain.errors import Invalid
 from lakehand.domain.notifications import CommitEvent, CommitResult, Outcome
-from lakehand.inputs.fields import Location, Name
 
 Document = Mapping[str, Any]
 Item = CommitEvent | CommitResult

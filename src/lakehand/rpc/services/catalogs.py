@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Catalogs: list them, and sync one now."""
 
+from lakehand.api.tables import FindQuery
 from lakehand.core.services.catalogs import ServedCatalog, SyncReport
 from lakehand.inputs.fleet import SyncRequest
-from lakehand.inputs.tables import FindQuery
 from lakehand.rpc.context import Call
 from lakehand.rpc.generated import catalogs_pb2 as pb
 from lakehand.rpc.messages import fill, read

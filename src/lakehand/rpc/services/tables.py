@@ -1,25 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables: add, list, find, change, pause, remove, explain, health over time, evaluate, clear."""
 
-from lakehand.core.ports import TableFilter
-from lakehand.core.services.explain import ActionExplanation
-from lakehand.domain.tables import Table, TableChanges, TableId
-from lakehand.inputs.tables import ChangedTable, FindQuery, HistoryQuery, NewTable, TableQuery
+from lakehand.api.tables import ChangedTable, FindQuery, HistoryQuery, NewTable, TableQuery, table_answer
+from lakehand.domain.tables import Table, TableId
 from lakehand.rpc.context import Call
 from lakehand.rpc.generated import table_pb2
 from lakehand.rpc.generated import tables_pb2 as pb
-from lakehand.rpc.messages import event_message, fill, id_of, operation_message, read, table_message
+from lakehand.rpc.messages import fill, id_of, read
 
 
 def add_table(call: Call, request: pb.AddTableRequest) -> pb.AddTableResponse:
-    spec = read(NewTable, request).spec(call.context.heartbeat_timeout)
-    table, is_new = call.context.requests.tables.add(call.caller, spec)
+    table, is_new = call.context.tables.add(call.caller, read(NewTable, request))
     return pb.AddTableResponse(table=table_message(table), is_new=is_new)
 
 
 def list_tables(call: Call, request: pb.ListTablesRequest) -> pb.ListTablesResponse:
-    query = read(TableQuery, request)
-    page = call.context.tables.list(TableFilter(**query.filters()), limit=query.limit, cursor=query.cursor)
+    page = call.context.tables.list(read(TableQuery, request))
     return pb.ListTablesResponse(tables=map(table_message, page.items), next_page_token=page.next or "")
 
 
@@ -32,47 +28,30 @@ def get_table(call: Call, request: pb.GetTableRequest) -> pb.GetTableResponse:
 
 
 def change_table(call: Call, request: pb.ChangeTableRequest) -> pb.ChangeTableResponse:
-    table = call.context.tables.get(TableId(id_of(request)))
-    changes = read(ChangedTable, request, "id").changes(table)
-    changed = call.context.requests.tables.change(call.caller, table.id, changes)
-    return pb.ChangeTableResponse(table=table_message(changed))
+    table, changed = TableId(id_of(request)), read(ChangedTable, request, "id")
+    return pb.ChangeTableResponse(table=table_message(call.context.tables.change(call.caller, table, changed)))
 
 
 def pause_table(call: Call, request: pb.PauseTableRequest) -> pb.PauseTableResponse:
-    return pb.PauseTableResponse(table=set_paused(call, id_of(request), is_paused=True))
+    return pb.PauseTableResponse(table=table_message(call.context.tables.pause(call.caller, TableId(id_of(request)))))
 
 
 def resume_table(call: Call, request: pb.ResumeTableRequest) -> pb.ResumeTableResponse:
-    return pb.ResumeTableResponse(table=set_paused(call, id_of(request), is_paused=False))
-
-
-def set_paused(call: Call, id: int, *, is_paused: bool) -> table_pb2.Table:
-    changes = TableChanges(paused=is_paused)
-    return table_message(call.context.requests.tables.change(call.caller, TableId(id), changes))
+    return pb.ResumeTableResponse(table=table_message(call.context.tables.resume(call.caller, TableId(id_of(request)))))
 
 
 def remove_table(call: Call, request: pb.RemoveTableRequest) -> pb.RemoveTableResponse:
-    call.context.requests.tables.remove(call.caller, TableId(id_of(request)))
+    call.context.tables.remove(call.caller, TableId(id_of(request)))
     return pb.RemoveTableResponse(id=request.id)
 
 
 def explain_table(call: Call, request: pb.ExplainTableRequest) -> pb.ExplainTableResponse:
-    found = call.context.explainer.explain(TableId(id_of(request)))
-    actions = [action_message(action, found.table) for action in found.actions]
-    events = [event_message(event) for event in found.events]
-    return fill(pb.ExplainTableResponse(), found, table=table_message(found.table), actions=actions, events=events)
-
-
-def action_message(explained: ActionExplanation, table: Table) -> pb.ActionExplanation:
-    last = explained.last_finished
-    unfinished = [operation_message(operation, table) for operation in explained.unfinished]
-    finished = operation_message(last, table) if last else None
-    return fill(pb.ActionExplanation(), explained, unfinished=unfinished, last_finished=finished)
+    return fill(pb.ExplainTableResponse(), call.context.explainer.explain(TableId(id_of(request))))
 
 
 def get_table_health(call: Call, request: pb.GetTableHealthRequest) -> pb.GetTableHealthResponse:
     table, query = TableId(id_of(request)), read(HistoryQuery, request, "id")
-    history = call.context.health.history(table, query.since)
+    history = call.context.health.history(table, query)
     return fill(pb.GetTableHealthResponse(), history, table=table_message(history.table))
 
 
@@ -82,9 +61,13 @@ def list_table_settings(call: Call, request: pb.ListTableSettingsRequest) -> pb.
 
 
 def evaluate_table(call: Call, request: pb.EvaluateTableRequest) -> pb.EvaluateTableResponse:
-    table = call.context.requests.tables.evaluate(call.caller, TableId(id_of(request)))
+    table = call.context.tables.evaluate(call.caller, TableId(id_of(request)))
     return pb.EvaluateTableResponse(table=table_message(table))
 
 
 def clear_table(call: Call, request: pb.ClearTableRequest) -> pb.ClearTableResponse:
     return pb.ClearTableResponse(removed=call.context.operations.clear(call.caller, TableId(id_of(request))))
+
+
+def table_message(table: Table) -> table_pb2.Table:
+    return fill(table_pb2.Table(), table_answer(table))

@@ -12,9 +12,7 @@ from lakehand.core.services.access import AccessService
 from lakehand.core.services.alerts import AlertService, TestResult
 from lakehand.core.services.audit_trail import AuditTrail
 from lakehand.core.services.catalogs import CatalogService, SyncReport
-from lakehand.core.services.requests.tables import TableRequests
 from lakehand.core.services.requests.tokens import TokenRequests
-from lakehand.core.services.tables import TableService
 from lakehand.domain.access import AuditEntry, AuditRequest, Caller, Role
 from lakehand.domain.alerts import Alert, AlertId
 from lakehand.domain.cached_property import cached_property
@@ -23,15 +21,10 @@ from lakehand.domain.cached_property import cached_property
 @dataclass(frozen=True, kw_only=True)
 class Requests:
     access: AccessService
-    table_service: TableService
     catalog_service: CatalogService
     alert_service: AlertService
     drain_service: DrainService
     audit: AuditTrail
-
-    @cached_property
-    def tables(self) -> TableRequests:
-        return TableRequests(tables=self.table_service, audit=self.audit)
 
     @cached_property
     def tokens(self) -> TokenRequests:
