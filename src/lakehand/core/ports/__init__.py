@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ports of the core: store, clock, metrics, ids. A contract suite checks each implementation."""
 
-from lakehand.core.ports.operations import Events, Inbox, OperationEnd, OperationFilter, Operations
 from lakehand.core.ports.store import (
     Alerts,
     AlertsChanged,
     Audit,
     AuditFilter,
+    Events,
+    Inbox,
     Instance,
     Instances,
+    OperationEnd,
+    OperationFilter,
+    Operations,
     Sessions,
     Store,
     Tokens,
