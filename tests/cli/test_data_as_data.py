@@ -14,8 +14,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 import lakehand
-from lakehand.cli.health_views import card, line
 from lakehand.cli.info import plugins_view
+from lakehand.cli.views import card, health_line
 from lakehand.demo.console import DemoConsole
 from lakehand.domain.actions import Action
 from lakehand.domain.events import Event
@@ -195,7 +195,7 @@ def test_health_and_plugins_are_shown_as_they_are(nasty: str, capsys: pytest.Cap
         "actions": [{"action": nasty, "needed": True, "reason": nasty}],
     }  # fmt: skip
     plugin = {"kind": "engine", "name": nasty, "state": nasty, "reason": nasty, "version": nasty, "pairs": {nasty: []}}
-    for what in (card(document), line(document), plugins_view({"items": [plugin]})):
+    for what in (card(document), health_line(document), plugins_view({"items": [plugin]})):
         SafeConsole(width=200).print(what)
     assert harmless(capsys.readouterr().out)
 

@@ -17,8 +17,8 @@ from rich.console import Console
 from lakehand.client import ActionExplanation, Operation, TableName
 from lakehand.demo.lake import Lake, open_lake
 from lakehand.demo.result import MERGED, DemoSnapshot, TableOutcome, comparison, promises, take_snapshot
+from lakehand.demo.scenario import is_quiet
 from lakehand.demo.service import SHOWN, DemoFailed, format_readers
-from lakehand.demo.table_run import is_quiet
 from lakehand.demo.tables import demo_tables
 from lakehand.domain.errors import Invalid
 from lakehand.domain.operations import Status

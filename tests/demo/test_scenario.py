@@ -8,9 +8,8 @@ import pytest
 from lakehand.client import LakehandClient
 from lakehand.demo.console import DemoConsole, EventPrinter
 from lakehand.demo.lake import Lake
-from lakehand.demo.scenario import next_run
+from lakehand.demo.scenario import TableRun, at_once, next_run
 from lakehand.demo.service import format_readers
-from lakehand.demo.table_run import TableRun, at_once
 from lakehand.demo.tables import demo_tables
 
 SILENT = ("iceberg", "delta", "lance")

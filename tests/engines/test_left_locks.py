@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A driver is killed while its jobs hold the locks of Hudi tables: the next driver releases them, and no others."""
+"""A driver is killed in the middle of jobs on Hudi tables: the next one releases their locks, and no others, and looks
+for the keys that are stray after a compaction which the dead one has committed."""
 
 import os
 import time
@@ -9,21 +10,29 @@ from pathlib import Path
 
 import pytest
 
-from lakehand.spi import EngineState
+from lakehand.engines.spark import SparkEngine
+from lakehand.engines.spark.command import format_properties
+from lakehand.spi import EngineContext, EngineState, Finding, Json
 from lakehand.spi.engines import Work
 from lakehand.testing import eventually
+from lakehand.testing.harness import boundary_parameter
+from tests import hudi_tables as hudi
 from tests import small_tables
-from tests.engines.test_spark_engine import SparkUnderTest
+from tests.engines.test_spark_engine import PROPERTIES, SparkUnderTest
 from tests.formats.hudi.runtime import FILE_LOCK
-from tests.jobs.hudi.service import Service
+from tests.jobs.hudi.conftest import OFF
+from tests.jobs.hudi.service import LOCKING, Service
+from tests.kit.class_archive import archived_class_path
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 EXPIRY = 180  # seconds, after which writers take a lock for dead that file_lock() has made
 # Jobs that take the lock by themselves, and as all of Hudi's own code takes it.
 HOLDING = """
 import time
-from lakehand.jobs.hudi import calls, checks, timelines
+from pathlib import Path
+from lakehand.jobs.hudi import calls, checks, compaction, stray_keys, timelines
 from lakehand.jobs.spark import jvm
+from tests import hudi_tables as hudi
 
 
 def enter(job):
@@ -55,15 +64,36 @@ def released(job):
     with timelines.locked(job.session, enter(job)):
         pass
     wait(job)
+
+
+def write(job):
+    path = Path(job.parameters["path"])
+    for step in job.parameters["steps"]:
+        hudi.upsert(job.session, path, **step)
+    return {"ids": [row[0] for row in hudi.rows(job.session, path)]}
+
+
+def committed(job):
+    stray_keys.stray_keys = lambda *_: wait(job)
+    return compaction.run(job)
 """
+
+
+class HudiDriver(SparkUnderTest):
+    def reopen(self) -> None:
+        self.engine = SparkEngine()
+        conf = {f"conf.{key}": value for key, value in format_properties(["hudi"]).items()}
+        self.engine.open({**PROPERTIES, **archived_class_path(), **conf}, EngineContext(home=self.home))
 
 
 @pytest.fixture
 def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkUnderTest]:
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "lakehand_holding.py").write_text(HOLDING)
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'site'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
-    subject = SparkUnderTest(tmp_path / "engine")
+    root = Path(__file__).parents[2]
+    known = [tmp_path / "site", root, root / "src", os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, known)))
+    subject = HudiDriver(tmp_path / "engine")
     yield subject
     subject.engine.stop(timedelta(seconds=5))
 
@@ -98,3 +128,45 @@ def test_the_locks_of_a_killed_driver_are_released_by_the_next_one_and_no_others
 def are_released(driver: SparkUnderTest, locks: list[Path]) -> bool:
     driver.engine.tend()
     return not any(lock.exists() for lock in locks)
+
+
+def test_stray_keys_are_looked_for_after_a_compaction_whose_driver_died_before_it_did(
+    driver: SparkUnderTest, tmp_path: Path
+) -> None:
+    """The table alone says that the compaction is done; the next attempt finds the keys and compacts again."""
+    path = tmp_path / "orders"
+    path.mkdir()
+    delete = {"hoodie.datasource.write.operation": "delete"}
+
+    def write(number: int, rows: int, **options: str) -> list[Json]:
+        step: Json = {"number": number, "rows": rows, "options": {**LOCKING, **OFF, **options}}
+        parameters: dict[str, Json] = {"path": str(path), "steps": [step], "boundary": boundary_parameter(str(path))}
+        work = Work(job="lakehand_holding:write", parameters=parameters, table="orders", location=str(path))
+        ids = driver.run(work).result["ids"]
+        assert isinstance(ids, list)
+        return ids
+
+    write(1, 8)
+    write(2, 2, **delete, **hudi.scheduling_compaction(1))
+    write(3, 2)
+    [(planned, _)] = hudi.pending(path)
+    service = Service(spark=None, path=path, properties=LOCKING)  # type: ignore[arg-type]
+    process = service.admitted("compaction")
+    work = Work(job="lakehand_holding:committed", parameters=process.parameters, table="orders", location=str(path))
+    handle = driver.submit(work)
+    eventually(lambda: "holds" in str(driver.status(handle).progress.get("notes")), 120)
+    driver.crash()
+    assert len(hudi.completed(path, planned)) == 1
+    assert service.verdict(process, {}).finding is Finding.NOT_DONE
+
+    again = service.admitted_again(process)
+    assert again.job == "hudi.compaction"
+    work = Work(job=again.job, parameters=again.parameters, table="orders", location=str(path))
+    found = driver.run(work).result
+
+    assert service.verdict(again, found).finding is Finding.DONE
+    counted = found["stray_keys"]
+    assert isinstance(counted, dict)
+    assert (counted["found"], counted["left"], counted["why"]) == (2, 0, "")
+    assert write(4, 1) == list(range(8))
+    assert write(5, 2, **delete) == list(range(2, 8))

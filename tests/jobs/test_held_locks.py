@@ -39,13 +39,16 @@ def died(spool: Spool, lock: Path, *lines: str, age: int = 0) -> None:
     os.utime(lock, ns=(nanoseconds, nanoseconds))
 
 
-def test_a_lock_that_its_holder_took_with_it_is_released(spool: Spool, lock: Path) -> None:
+@pytest.mark.parametrize("inside", [[], [f"{TAKEN + 1} lakehand-7-1 {STARTED}", f"{TAKEN + 2} lakehand-7-1 {ENDED}"]])
+def test_a_lock_that_its_holder_took_with_it_is_released(inside: list[str], spool: Spool, lock: Path) -> None:
+    """Also after a commit under it, whose client has a lock of its own."""
     died(
         spool,
         lock,
         f"{TAKEN - 900} lakehand-7-1 {STARTED}",
         f"{TAKEN - 500} lakehand-7-1 {ENDED}",
         f"{TAKEN} lakehand-7-1 {STARTED}",
+        *inside,
     )
 
     release_left(spool.locks)

@@ -14,8 +14,8 @@ import typer
 from rich.status import Status
 
 from lakehand.cli.errors import CommandFailed
-from lakehand.cli.health_views import card, line, list_counts
 from lakehand.cli.options import AsJson, Config, absolute_reference, pairs
+from lakehand.cli.views import card, health_line, list_counts
 from lakehand.output import SafeConsole, data, print_error, span, stdout_console
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class CheckPrinter(AbstractContextManager["CheckPrinter"]):
         else:
             held, self._first = self._first, None
             for one in [held, checked] if held else [checked]:
-                self.out.print(line(one.document), soft_wrap=True)
+                self.out.print(health_line(one.document), soft_wrap=True)
 
     def _new_spinner(self) -> Status | None:
         """On standard output if that is a terminal, else on standard error."""

@@ -14,9 +14,8 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.text import Text
 
 from lakehand.cli.errors import CommandFailed
-from lakehand.cli.health_views import some
 from lakehand.cli.options import Session, TableName
-from lakehand.cli.views import name_of, problem_text
+from lakehand.cli.views import name_of, problem_text, some
 from lakehand.client.documents import Document
 from lakehand.domain.texts import amount
 from lakehand.output import data, join, parse_time, span

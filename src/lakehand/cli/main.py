@@ -8,21 +8,17 @@ from lakehand.cli import (
     audit,
     catalogs,
     check,
-    delta_options,
-    demo,
-    doctor,
     drain,
     events,
     fleet,
-    hudi_options,
     info,
     maintain,
-    migrate,
     operations,
     serve,
     settings,
     tables,
     tokens,
+    writer_options,
 )
 from lakehand.cli.errors import Commands
 from lakehand.cli.options import add_command
@@ -50,9 +46,9 @@ app.command(
 app.command("serve", epilog="lakehand serve --home /var/lib/lakehand --warehouse /data --warehouse s3://lake")(
     serve.serve
 )
-app.command("demo", epilog="lakehand demo --keep  ·  lakehand demo --formats hudi,delta")(demo.demo)
-app.command("migrate", epilog="lakehand migrate --database postgresql://user@host/lakehand")(migrate.migrate)
-app.command("doctor", epilog="lakehand doctor --quick does not start Spark")(doctor.doctor)
+app.command("demo", epilog="lakehand demo --keep  ·  lakehand demo --formats hudi,delta")(serve.demo)
+app.command("migrate", epilog="lakehand migrate --database postgresql://user@host/lakehand")(serve.migrate)
+app.command("doctor", epilog="lakehand doctor --quick does not start Spark")(serve.doctor)
 app.add_typer(tables.app, name="tables")
 app.add_typer(operations.app, name="operations")
 app.add_typer(catalogs.app, name="catalogs")
@@ -68,9 +64,9 @@ app.command(
     "hudi-options",
     epilog="lakehand hudi-options --hudi-version 1.2.1 --actions compaction,clustering,clean  ·  "
     "lakehand hudi-options -V 0.15.0 --format python",
-)(hudi_options.print_options)
+)(writer_options.print_hudi_options)
 app.command("delta-options", epilog="lakehand delta-options --region eu-central-1 --format toml")(
-    delta_options.print_options
+    writer_options.print_delta_options
 )
 add_command(
     app, "drain",

@@ -17,9 +17,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from lakehand.cli.check import Set, open_local_reader, table_checker
 from lakehand.cli.errors import CommandFailed
-from lakehand.cli.health_views import card
 from lakehand.cli.options import AsJson, Config, VerifyRows, Yes, absolute_reference, pairs
-from lakehand.cli.views import brief, coloured, grid, listing_view, rows_text
+from lakehand.cli.views import brief, card, coloured, grid, listing_view, rows_text
 from lakehand.domain.row_checks import PROPERTY, row_mode, row_report
 from lakehand.domain.texts import amount, visible
 from lakehand.output import data, join, print_error, span, stdout_console

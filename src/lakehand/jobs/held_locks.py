@@ -80,14 +80,18 @@ def is_same(path: Path, moment: int) -> bool:
 
 
 def taken_at(log: Path) -> dict[str, int]:
-    """When each thread took the lock that it still held at the end of the log, in milliseconds."""
-    taken: dict[str, int] = {}
+    """When each thread took the lock that it still held at the end of the log, in milliseconds.
+
+    A commit under the table's lock logs a lock of its own client, which is taken and released inside of the other.
+    """
+    taken: dict[str, list[int]] = {}
     for moment, thread, step in steps_in(log):
+        moments = taken.setdefault(thread, [])
         if step == "started":
-            taken[thread] = moment
-        else:
-            taken.pop(thread, None)
-    return taken
+            moments.append(moment)
+        elif moments:
+            moments.pop()
+    return {thread: moments[0] for thread, moments in taken.items() if moments}
 
 
 def steps_in(log: Path) -> Iterator[tuple[int, str, str]]:

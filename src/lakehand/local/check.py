@@ -2,7 +2,7 @@
 """Checks tables without a service: health in numbers, and what Lakehand would do to each of them and why."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -64,6 +64,16 @@ class CheckedTable:
     @property
     def needs(self) -> tuple[ActionDecision, ...]:
         return tuple(decision for decision in self.decisions if decision.needed)
+
+    @property
+    def needed(self) -> Sequence[tuple[str, str]]:
+        """The actions that it needs, each with the reason."""
+        return [(str(decision.action), decision.reason) for decision in self.needs]
+
+    @property
+    def reference_text(self) -> str:
+        """A table of a catalog is named by it; its location alone would not lead back to the catalog."""
+        return self.name if ":" in self.name else self.location
 
     @property
     def scheduling(self) -> Scheduling:

@@ -1,58 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds and checks tables for a running service: with its own plugins, and only where it may serve tables."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from lakehand.api.tables import NewTable
 from lakehand.app.plugins import storage_properties
 from lakehand.app.wiring import Service
 from lakehand.domain.errors import NotFound
 from lakehand.domain.locations import normalise
-from lakehand.domain.processes import Json
 from lakehand.local.check import CheckedTable, TableChecker, check_tables
 from lakehand.local.discovery import DiscoveredTable
 from lakehand.local.reader import LocalReader
-
-
-@dataclass(frozen=True, slots=True)
-class ShownTable:
-    """A checked table as the first page shows it."""
-
-    checked: CheckedTable
-
-    @property
-    def location(self) -> str:
-        return self.checked.location
-
-    @property
-    def format(self) -> str:
-        return self.checked.format
-
-    @property
-    def name(self) -> str:
-        return self.checked.name or self.checked.location
-
-    @property
-    def numbers(self) -> Mapping[str, Json]:
-        return self.checked.numbers
-
-    @property
-    def problem(self) -> str:
-        return self.checked.problem
-
-    @property
-    def state(self) -> str:
-        return self.checked.state
-
-    @property
-    def needed(self) -> Sequence[tuple[str, str]]:
-        return [(str(decision.action), decision.reason) for decision in self.checked.needs]
-
-    @property
-    def reference_text(self) -> str:
-        """A table of a catalog is named by it; its location alone would not lead back to the catalog."""
-        return self.checked.name if ":" in self.checked.name else self.checked.location
 
 
 class ServiceDiscovery:
@@ -65,11 +23,10 @@ class ServiceDiscovery:
             storage=storage_properties(settings.plugin_configs()),
         )  # fmt: skip
 
-    def discover(self, where: str) -> Iterator[ShownTable]:
+    def discover(self, where: str) -> Iterator[CheckedTable]:
         path = where if self.is_catalog(where) else self.admitted(where)
         checker = TableChecker(plugins=self._service.plugins)
-        for checked in check_tables([path], self._reader, self._reader.finder(), checker):
-            yield ShownTable(checked)
+        yield from check_tables([path], self._reader, self._reader.finder(), checker)
 
     def new_table(self, reference: str) -> NewTable:
         if self.is_catalog(reference):

@@ -30,7 +30,9 @@ class DiscoveredTable(Protocol):
     @property
     def format(self) -> str: ...
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Empty when nothing says it."""
+
     @property
     def numbers(self) -> Mapping[str, Json]: ...
     @property

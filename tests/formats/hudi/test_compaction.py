@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lakehand.formats.hudi import HudiProcessFactory
+from lakehand.formats.hudi import HudiProcessFactory, plans
 from lakehand.formats.hudi.snapshot import COMPACTION
-from lakehand.spi import Finding, TableProcess
+from lakehand.spi import Finding, Instant, TableProcess
 from tests.formats.hudi.runtime import FILE_LOCK, ORDERS_V9, MemoryRuntime, copied, finish, operation, timeline
 from tests.kit.sentences import TIME, Sentences
 
@@ -121,3 +121,37 @@ def test_the_result_says_how_many_keys_were_stray_and_what_became_of_them(orders
     sentences.check("compacted twice", reason_with(found=7, left=0, healed_by=["1"]), **plan, found=7)
     sentences.check("compacted, with stray keys", reason_with(found=7, left=7, why="WriterBusy"), **plan, left=7)
     sentences.check("compacted, and not looked at", reason_with(found=0, left=0, why="WriterBusy"), **plan)
+
+
+@pytest.mark.parametrize("deletes", [0, 2])
+@pytest.mark.parametrize("instant", [ORDERS_V9, None])
+def test_a_compaction_of_deletes_is_done_when_it_was_searched_and_a_dead_driver_may_not_have(
+    instant: Instant | None, deletes: int, tmp_path: Path
+) -> None:
+    """Both for the writer's plan and for one of ours. The next attempt only searches."""
+    table = copied("orders_v9", tmp_path)
+    [commit] = timeline(table).glob("20261115213955574_*.deltacommit")
+    merged = plans.read_document(commit.read_bytes())
+    merged["partitionToWriteStats"]["p0"][0]["numDeletes"] = deletes
+    commit.write_text(json.dumps(merged, default=str))
+    factory = HudiProcessFactory()
+    factory.open({})
+
+    def runtime() -> MemoryRuntime:
+        return MemoryRuntime(table, properties=FILE_LOCK)
+
+    mode = "execute" if instant else "plan-and-execute"
+    first = factory.admit(
+        runtime(), operation(TableProcess(action=COMPACTION, instant=instant, parameters={"mode": mode}))
+    )
+    assert isinstance(first, TableProcess)
+    finish(table, ORDERS_V9, "commit")
+
+    lost = factory.verify(runtime(), first, {}).finding
+    assert lost is (Finding.NOT_DONE if deletes else Finding.DONE)
+    assert factory.verify(runtime(), first, {"instants": [ORDERS_V9]}).finding is Finding.DONE
+    if deletes:
+        again = factory.admit(runtime(), operation(first, run_times=1))
+        assert isinstance(again, TableProcess)
+        assert (again.parameters["mode"], again.parameters["instant"]) == ("execute", ORDERS_V9)
+        assert factory.verify(runtime(), again, {}).finding is Finding.NOT_DONE

@@ -19,8 +19,9 @@ from lakehand.formats.hudi.planned import PlannedAction, enough_commits, verify_
 from lakehand.formats.hudi.snapshot import CLUSTERING, COMPACTION, HudiSnapshot
 from lakehand.formats.hudi.timeline import TimelineFile, in_order
 from lakehand.formats.hudi.turns import clustering_first
-from lakehand.spi import Json, Skip, TableConfig, Verdict, kit
-from lakehand.spi.kit.conversions import fields
+from lakehand.spi import Finding, Instant, Json, Skip, TableConfig, TableProcess, Verdict, kit
+from lakehand.spi.kit.conversions import fields, items
+from lakehand.spi.kit.verdicts import not_done
 
 DELTA_COMMITS = kit.count_setting(
     "hudi.compaction.delta-commits", "service scheduling: delta commits that make a compaction worth it", 5, floor=1
@@ -140,6 +141,33 @@ def limits(context: HudiContext) -> dict[str, Json]:
     return {"stray_keys": how, "lock_limit": lock_limit(context).total_seconds()}
 
 
+def unsearched(snapshot: HudiSnapshot, process: TableProcess) -> Instant | None:
+    """The completed compaction of an attempt without a result: its driver may not have looked for stray keys after it.
+
+    An attempt that has several plans searches after each, so that only the newest is in doubt.
+    """
+    own, before = process.parameters.get("instant"), process.parameters.get("before")
+    if "stray_keys" not in process.parameters:
+        return None
+    new = (one for one in snapshot.instants_of(COMPACTION) if (one == own if own else one not in items(before)))
+    newest = max(new, key=in_order, default=None)
+    return newest if newest and may_have_deletes(snapshot, newest) else None
+
+
+def may_have_deletes(snapshot: HudiSnapshot, plan: Instant) -> bool:
+    """Whether its log files have deletes, by the commits that wrote them; a commit that is gone may have some."""
+    operations = snapshot.requested_document(plan).get("operations") or ()
+    left = {name.rpartition("/")[2] for one in operations for name in one.get("deltaFilePaths") or ()}
+    for stat in write_stats(snapshot, reversed(snapshot.timeline.completed("deltacommit"))):
+        if not left:
+            break
+        written = left & {str(stat.get("path") or "").rpartition("/")[2], *(stat.get("logFiles") or ())}
+        if written and int(stat.get("numDeletes") or 0):
+            return True
+        left -= written
+    return bool(left)
+
+
 def about_stray_keys(result: Mapping[str, Json]) -> str:
     """What a compaction found, for people; empty when there were none."""
     counted = fields(result.get("stray_keys"))
@@ -160,11 +188,16 @@ def why_impossible(context: HudiContext) -> str | None:
 
 def verify(effect: HudiEffect) -> Verdict:
     verdict = verify_plans(effect)
+    is_lost = verdict.finding is Finding.DONE and "instants" not in effect.result
+    if is_lost and (instant := unsearched(effect.snapshot, effect.process)):
+        return not_done(
+            f"{verdict.reason}; nobody has looked yet whether {instant} left keys in log files alone; {SEE}"
+        )
     return replace(verdict, reason=f"{verdict.reason}{about_stray_keys(effect.result)}")
 
 
 ACTION = PlannedAction(
     name=COMPACTION, settings=(DELTA_COMMITS, STRAY_KEYS, LOCK_LIMIT, INDEX_TYPE), decide=decide, warning=warning,
-    impossible=why_impossible, after=(CLUSTERING,), not_now=clustering_first, limits=limits, verify=verify,
-    writes_base_files=True,
+    impossible=why_impossible, after=(CLUSTERING,), not_now=clustering_first, limits=limits, unfinished=unsearched,
+    verify=verify, writes_base_files=True,
 )  # fmt: skip

@@ -50,6 +50,8 @@ class PlannedAction(HudiAction):
 
     why_stale: Callable[[HudiSnapshot, PendingPlan], str | None] | None = None  # why a plan cannot succeed any more
     warning: Callable[[HudiContext], str | None] = lambda context: None  # about the writers, in each reason
+    # A completed plan of an attempt that ended without a result, whose job has more to do.
+    unfinished: Callable[[HudiSnapshot, TableProcess], Instant | None] = lambda snapshot, process: None
 
     def trigger(self, context: HudiContext) -> TableProcess | Skip:
         decision, warned = self.run_or_plan(context), self.warning(context)
@@ -104,12 +106,14 @@ class PlannedAction(HudiAction):
         stale = self.stale_plans(snapshot, pending)
         if stale and not may_roll_back(context.table.config):
             return stale_failure(stale)
-        if waiting := self.not_now(context) or wait_for_runner(context, instant):
+        if waiting := self.not_now(context) or (wait_for_runner(context, instant) if pending else None):
             return waiting
         size = sum(plan.size.bytes for plan in pending)
         return self.complete(context, operation, instant=instant, stale=stale, size=size)
 
     def admit_planning(self, context: HudiContext, operation: Operation) -> kit.Admission:
+        if operation.run_times and (done := self.unfinished(context.snapshot, operation.process)):
+            return self.complete(context, operation, instant=done, stale={})
         pending, lock = context.snapshot.pending_of(self.name), shared_lock(context.table.config)
         stale = self.stale_plans(context.snapshot, pending)
         if stale and isinstance(lock, NoLock):

@@ -65,9 +65,14 @@ class StrayKeyGuard:
         is_pending = instant in self._pending()
         if is_pending and how != REPORT:
             return self._execute_held(instant, partitions)
-        rows = self.compact(instant, self.options) if is_pending else []
+        rows = self.compact(instant, self.options) if is_pending else self._after_a_dead_driver(instant)
         self._look_beside_writers(partitions, may_heal=how != REPORT)
         return rows
+
+    def _after_a_dead_driver(self, instant: str) -> Rows:
+        """It may have committed the plan, and not looked for stray keys."""
+        timelines.forget_heartbeat(self.job.session, self.location, instant)
+        return []
 
     def report(self) -> dict[str, Any]:
         counted = {"found": self.found, "left": self.left, "why": self.why_left, "healed_by": self.instants}

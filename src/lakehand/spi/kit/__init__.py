@@ -2,7 +2,6 @@
 """A kit for the process factory of a format: settings as rows, failure rules, admission and verdicts. Public."""
 
 from lakehand.domain.routing import ESTIMATE
-from lakehand.spi.kit.commits import ATOMIC_RENAME, commit_risk, only_writer_setting
 from lakehand.spi.kit.factory import (
     BEFORE,
     CHANGED,
@@ -20,7 +19,6 @@ from lakehand.spi.kit.factory import (
 )
 from lakehand.spi.kit.failures import REFUSED, FailureRule, class_missing, classify, rule, table_missing
 from lakehand.spi.kit.partitions import NamedPartitions, PartitionChoice, choose
-from lakehand.spi.kit.rests import CommitHistory, RoomSettings, leave_room, room_settings
 from lakehand.spi.kit.rows import (
     SetBy,
     SettingRow,
@@ -43,6 +41,15 @@ from lakehand.spi.kit.rows import (
 )
 from lakehand.spi.kit.settings import FormatSettings, Values, switches
 from lakehand.spi.kit.verdicts import dry_run_verdict, left_outside, work_numbers
+from lakehand.spi.kit.writers import (
+    ATOMIC_RENAME,
+    CommitHistory,
+    RoomSettings,
+    commit_risk,
+    leave_room,
+    only_writer_setting,
+    room_settings,
+)
 
 __all__ = [
     "ATOMIC_RENAME",

@@ -1,21 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Room for writers: a rewrite waits until a table is quiet, and a table whose rows are changed rests after a rewrite.
+"""Other writers: where their commits and ours may be made at once, and when a rewrite leaves room for theirs.
 
-A row-level write that began before a rewrite is committed would lose against it. Only rewrites of data count: what
-changes manifests or deletes old files is in nobody's way.
+Where a lost commit shows no error, doubt is a refusal. A row-level write that began before a rewrite is committed would
+lose against it: so a rewrite waits until a table is quiet, and a table whose rows are changed rests after a rewrite.
+Only rewrites of data count: what changes manifests or deletes old files is in nobody's way.
 """
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from lakehand.domain.locations import storage_scheme
 from lakehand.domain.processes import Skip
-from lakehand.spi.kit.rows import SettingRow, duration_setting
+from lakehand.spi.kit.rows import SettingRow, duration_setting, flag_setting
 from lakehand.spi.kit.settings import Values
 from lakehand.spi.pauses import minutes
 
+LOCAL = ""
+# One of two that rename to the same name fails. Object stores overwrite instead.
+ATOMIC_RENAME = frozenset({LOCAL, "hdfs", "viewfs"})
 STARVED = 6  # times its own length that a pause may keep a rewrite waiting before that is named
 DEFAULT_REST = timedelta(minutes=10)
+
+
+def only_writer_setting(format: str, **more: tuple[str, ...]) -> SettingRow[bool]:
+    return flag_setting(
+        f"{format}.only-writer",
+        "nobody but Lakehand writes to the table, so that its commits need no protection from those of others", False,
+        **more,
+    )  # fmt: skip
+
+
+def commit_risk(location: str, safe: frozenset[str], only_writer: SettingRow[bool], *, what: str, way_out: str) -> str:
+    """Empty where commits are safe. ``what`` happens to two commits, and the ``way_out``, are the format's to say."""
+    scheme = storage_scheme(location)
+    if scheme in safe:
+        return ""
+    return (
+        f"on {scheme}:// {what}, without an error, when a writer commits at the same moment. {way_out}; "
+        f"or set {only_writer.key}=true for this table if nobody but Lakehand writes to it"
+    )
 
 
 class RoomSettings(NamedTuple):

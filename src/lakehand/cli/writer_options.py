@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lakehand hudi-options: prints the options of a Hudi writer, for a given Hudi version."""
+"""lakehand hudi-options and delta-options: what writers need, for a version of Hudi or for Delta tables on S3."""
 
 import json
 import warnings
@@ -10,12 +10,12 @@ import typer
 from lakehand.cli.errors import CommandFailed
 from lakehand.cli.options import URL, Url, pairs, words
 from lakehand.output import print_error
-from lakehand.writer import INLINE, TABLE_TYPES, file_lock, hudi_options, storage_lock
+from lakehand.writer import INLINE, TABLE_TYPES, delta_options, file_lock, hudi_options, storage_lock
 
 SHORT = {"mor": TABLE_TYPES[0], "cow": TABLE_TYPES[1]}
 
 
-def print_options(
+def print_hudi_options(
     *,
     hudi_version: Annotated[str, typer.Option("--hudi-version", "-V", help="Hudi version of the writer.")] = "1.2.0",
     actions: Annotated[
@@ -63,15 +63,28 @@ def print_options(
         )  # fmt: skip
     for warning in warned:
         print_error(f"warning: {warning.message}")
-    print(render(options, format))
+    print(render(options, format, ("properties", "json", "python")))
 
 
-def render(options: dict[str, str], format: str) -> str:
+def print_delta_options(
+    *,
+    region: Annotated[str, typer.Option(help="AWS region of the DynamoDB table.")],
+    table: Annotated[str, typer.Option(help="DynamoDB table that says which commit was first.")] = "delta_log",
+    format: Annotated[str, typer.Option("--format", "-f", help="properties, json or toml.")] = "properties",
+) -> None:
+    """Print the settings for all who commit to Delta tables on S3: writers, and [spark] of lakehand.toml."""
+    print(render(delta_options(region=region, table=table), format, ("properties", "json", "toml")))
+
+
+def render(options: dict[str, str], format: str, known: tuple[str, str, str]) -> str:
+    if format not in known:
+        raise CommandFailed(f"--format {format!r} is not known: use {known[0]}, {known[1]} or {known[2]}")
+    quoted = [(json.dumps(key), json.dumps(value)) for key, value in options.items()]
     if format == "json":
         return json.dumps(options, indent=2)
+    if format == "toml":
+        return "\n".join(["[spark]", *(f"{key} = {value}" for key, value in quoted)])
     if format == "python":
-        lines = [f"    {json.dumps(key)}: {json.dumps(value)}," for key, value in options.items()]
+        lines = [f"    {key}: {value}," for key, value in quoted]
         return "\n".join(["options = {", *lines, "}", "", "frame.write.format('hudi').options(**options)"])
-    if format == "properties":
-        return "\n".join(f"{key}={value}" for key, value in options.items())
-    raise CommandFailed(f"--format {format!r} is not known: use properties, json or python")
+    return "\n".join(f"{key}={value}" for key, value in options.items())
