@@ -58,7 +58,7 @@ def service(template: Path, home: Path) -> Iterator[tuple[SqlStore, dict[str, st
     tokens = {str(role): made_token(api, str(role), role).secret for role in Role}
     with serving(api, pages=pages) as client, rpc_serving(rpc_context(api)) as rpc:
         yield store, {"http": str(client.base_url).rstrip("/"), "grpc": rpc.server.address}, tokens
-        pages.feed.close()
+        pages.live.feed.close(timeout=10)
     store.close()
 
 

@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 from google.rpc.error_details_pb2 import ErrorInfo
 from grpc_status import rpc_status
 
+from lakehand.core.feed import ChangeFeed
 from lakehand.rest import ApiContext
 from lakehand.rpc import CertificateSource, RpcBounds, RpcContext, RpcMetrics, RpcServer
 from lakehand.rpc.context import NoMetrics
@@ -27,15 +28,15 @@ from lakehand.rpc.generated import (
 from lakehand.rpc.methods import METHODS, Method
 
 TIMEOUT = 30.0  # seconds
-QUICK = RpcBounds(pace=0.02, grace=2.0)
+QUICK = RpcBounds(grace=2.0)
 Metadata = tuple[tuple[str, str], ...]
 
 
 def rpc_context(api: ApiContext, metrics: RpcMetrics | None = None) -> RpcContext:
     """The same services as the REST API has."""
-    return RpcContext(
-        services=api.services, store=api.services.access.store, metrics=metrics or NoMetrics(),
-    )  # fmt: skip
+    store = api.services.access.store
+    feed = ChangeFeed(store=store, pace=0.02)
+    return RpcContext(services=api.services, store=store, feed=feed, metrics=metrics or NoMetrics())
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ def rpc_serving(
             yield RpcClient(channel, server)
     finally:
         server.stop()
+        context.feed.close(timeout=10)
 
 
 def bearer(secret: str) -> Metadata:

@@ -185,7 +185,7 @@ def test_the_progress_of_a_running_operation_is_a_change_and_its_lease_is_none(
         assert next(stream).operation.status == SUBMITTED
         assert operation.lease is not None
         store.operations.renew({operation.id: operation.lease.token}, now=store.clock.now(), time_to_live=2 * MINUTE)
-        feed = client.server._calls.feed
+        feed = client.server._calls.context.feed
         renewed_at = feed.readings
         wait_for(lambda: feed.readings > renewed_at + 1, "a reading after the renewal", 30)
         now = store.clock.now()
@@ -235,7 +235,7 @@ def test_two_hundred_watchers_cost_few_threads_and_one_reader(
     for stream in streams:
         stream.initial_metadata()
     calls = client.server._calls
-    assert (calls.open_streams, calls.feed.watchers) == (200, 200)
+    assert (calls.open_streams, calls.context.feed.watchers) == (200, 200)
     server_threads = [thread for thread in threading.enumerate() if thread.name.startswith("grpc")]
     assert len(server_threads) <= QUICK.threads + 1
 
@@ -248,15 +248,15 @@ def test_two_hundred_watchers_cost_few_threads_and_one_reader(
         assert next(stream).operation.id == number
     for stream in streams:
         stream.cancel()
-    wait_for(lambda: calls.open_streams == 0 and calls.feed.watchers == 0, "the streams to end", 30)
+    wait_for(lambda: calls.open_streams == 0 and calls.context.feed.watchers == 0, "the streams to end", 30)
 
 
 def test_nothing_is_read_while_nobody_watches(client: RpcClient, store: SqlStore) -> None:
     with watching(client.events.WatchEvents, WatchEventsRequest()) as stream:
         add_events(store, "one")
         take(stream, 1)
-    feed = client.server._calls.feed
-    wait_for(lambda: feed._reader is not None and feed._reader.done(), "the reader to end", 30)
+    feed = client.server._calls.context.feed
+    wait_for(lambda: not feed.is_reading, "the reader to end", 30)
     readings = feed.readings
     add_events(store, "two")
 

@@ -11,9 +11,10 @@ import httpx
 import pytest
 
 from lakehand.api.tables import NewTable
+from lakehand.core.feed import ChangeFeed
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore, open_store
-from lakehand.web import LiveFeed, PageContext
+from lakehand.web import LivePages, PageContext
 from tests.rest.parts import context_over, serving
 
 
@@ -71,7 +72,7 @@ def pages(api: ApiContext, store: SqlStore) -> PageContext:
 def pages_over(api: ApiContext, store: SqlStore) -> PageContext:
     return PageContext(
         services=api.services, discovery=FoundTables(FoundTable("/data/lake/found")), warehouses=("/data",),
-        feed=LiveFeed(events=store.events, operations=store.operations, tables=store.tables, pace=0.05, quiet=0.2),
+        live=LivePages(feed=ChangeFeed(store=store, pace=0.05), quiet=0.2),
     )  # fmt: skip
 
 
@@ -94,7 +95,7 @@ def serve(api: ApiContext, pages: PageContext) -> Iterator[Serve]:
         def start(**changed: object) -> httpx.Client:
             own = replace(pages, **changed)  # type: ignore[arg-type]
             client = stack.enter_context(serving(api, pages=own))
-            stack.callback(own.feed.close)
+            stack.callback(own.live.feed.close, timeout=10)
             client.headers.update(browser_headers(client))
             return client
 

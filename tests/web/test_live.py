@@ -11,11 +11,12 @@ from queue import Empty, Queue
 import httpx
 import pytest
 
+from lakehand.core.feed import Topic
 from lakehand.domain.access import Role, TokenId
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
 from lakehand.web import PageContext
-from lakehand.web.live import MOST_WATCHERS, Topic
+from lakehand.web.live import MOST_WATCHERS, read_topic
 from tests.kit.polling import wait_for
 from tests.rest.parts import ROOT, made_token, with_security
 from tests.web.conftest import Serve, pages_over
@@ -58,7 +59,7 @@ def test_a_page_is_told_of_its_own_table_only(client: httpx.Client, api: ApiCont
     with watching(client, f"table:{mine.id}") as lines:
         assert news(lines)  # of the first reading
         with watching(client, "fleet") as everything:
-            wait_for(lambda: pages.feed.watchers == 2, "both pages to be watched")
+            wait_for(lambda: pages.live.watchers == 2, "both pages to be watched")
             await_readings(pages, 2)
             api.services.tables.pause(ROOT, other.id)
             assert news(everything)
@@ -114,28 +115,28 @@ def test_a_page_after_a_form_has_what_the_form_changed(
 
 def test_nothing_is_read_while_nobody_watches(client: httpx.Client, api: ApiContext, pages: PageContext) -> None:
     with watching(client, "fleet"):
-        wait_for(lambda: pages.feed.readings > 1, "a reading")
-    wait_for(lambda: pages.feed.watchers == 0, "the page to be gone")
-    wait_for(lambda: not pages.feed.is_reading, "the reader to end")
+        wait_for(lambda: pages.live.feed.readings > 1, "a reading")
+    wait_for(lambda: pages.live.watchers == 0, "the page to be gone")
+    wait_for(lambda: not pages.live.feed.is_reading, "the reader to end")
 
 
 def test_the_end_of_the_service_ends_the_streams(client: httpx.Client, pages: PageContext) -> None:
     with watching(client, "fleet"):
-        pages.feed.close()
-        wait_for(lambda: pages.feed.watchers == 0, "the stream to end")
+        pages.live.feed.close()
+        wait_for(lambda: pages.live.watchers == 0, "the stream to end")
 
 
 def test_a_stream_ends_when_its_token_is_revoked(api: ApiContext, store: SqlStore, serve: Serve) -> None:
     guarded = with_security(api)
     token = made_token(guarded, "ann", Role.VIEWER)
     pages = pages_over(guarded, store)
-    pages.feed.recheck = 0.05
-    client = serve(services=pages.services, feed=pages.feed)
+    pages.live.recheck = 0.05
+    client = serve(services=pages.services, live=pages.live)
     client.post("/sign-in", data={"token": token.secret})
     with watching(client, "table:1"):
-        wait_for(lambda: pages.feed.watchers == 1, "the page to be watched")
+        wait_for(lambda: pages.live.watchers == 1, "the page to be watched")
         guarded.services.access.revoke_token(ROOT, TokenId(token.id))
-        wait_for(lambda: pages.feed.watchers == 0, "the stream to end")
+        wait_for(lambda: pages.live.watchers == 0, "the stream to end")
         assert client.get("/live").status_code == 401
 
 
@@ -159,9 +160,9 @@ def test_too_many_open_pages_are_refused(serve: Serve, monkeypatch: pytest.Monke
     ],
 )
 def test_a_topic_is_read_from_the_address(text: str, topic: Topic) -> None:
-    assert Topic.read(text) == topic
+    assert read_topic(text) == topic
 
 
 def await_readings(pages: PageContext, count: int) -> None:
-    wanted = pages.feed.readings + count
-    wait_for(lambda: pages.feed.readings >= wanted, f"{count} readings")
+    wanted = pages.live.feed.readings + count
+    wait_for(lambda: pages.live.feed.readings >= wanted, f"{count} readings")

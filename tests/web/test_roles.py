@@ -66,7 +66,7 @@ def guarded(store: SqlStore, api: ApiContext, pages: PageContext) -> Iterator[Gu
             client.headers.update(browser_headers(client))
             assert client.post("/sign-in", content=f"token={secrets[name]}").status_code == 303
         yield Guarded(api, store, clients)
-        pages.feed.close()
+        pages.live.feed.close()
 
 
 def given(guarded: Guarded, path: str) -> tuple[Table, dict[str, Any]]:

@@ -31,7 +31,7 @@ from lakehand.domain.errors import Invalid, Unavailable
 from lakehand.observe import logs
 from lakehand.rest import ApiContext, Security, build_app
 from lakehand.rest.refusals import Hosts, Refusals
-from lakehand.web import LiveFeed, NoDiscovery, PageContext, TableDiscovery, build_pages
+from lakehand.web import LivePages, NoDiscovery, PageContext, TableDiscovery, build_pages
 
 if TYPE_CHECKING:
     from lakehand.rpc import RpcContext, RpcServer
@@ -173,11 +173,9 @@ def api_context(service: Service) -> ApiContext:
 
 
 def page_context(service: Service, discovery: Discovery | None) -> PageContext:
-    store, found = service.store, (discovery or no_discovery)(service)
-    return PageContext(
-        services=service.services, discovery=found, warehouses=service.tables.warehouses.prefixes,
-        feed=LiveFeed(events=store.events, operations=store.operations, tables=store.tables),
-    )  # fmt: skip
+    found, warehouses = (discovery or no_discovery)(service), service.tables.warehouses.prefixes
+    live = LivePages(feed=service.feed)
+    return PageContext(services=service.services, discovery=found, warehouses=warehouses, live=live)
 
 
 class Signals:
@@ -262,7 +260,7 @@ class AnnouncedServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self.pages:
-            self.pages.feed.close()
+            self.pages.live.feed.close()
         if self.rpc:
             self.rpc.begin_stop()
         await super().shutdown(sockets)
@@ -308,4 +306,4 @@ def listen_for_rpc(settings: Settings, certificates: Certificates | None = None)
 def rpc_context(service: Service) -> "RpcContext":
     from lakehand.rpc import RpcContext
 
-    return RpcContext(services=service.services, store=service.store, metrics=service.metrics.rpc)
+    return RpcContext(services=service.services, store=service.store, feed=service.feed, metrics=service.metrics.rpc)

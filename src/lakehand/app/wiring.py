@@ -24,6 +24,7 @@ from lakehand.app.plugins import EVERY, PluginConfig, load, storage_properties
 from lakehand.app.setting_groups import OidcSettings, TelemetrySettings
 from lakehand.app.settings import Settings
 from lakehand.core.cpu_share import CpuShare
+from lakehand.core.feed import ChangeFeed
 from lakehand.core.intake.commit_events import CommitIntake
 from lakehand.core.intake.notifications import Intake, IntakeCache
 from lakehand.core.loops.cleaning import FleetRecorder, HistoryCleaner
@@ -150,6 +151,7 @@ class Service:
         )
         self.make_loops()
         self.services = self.build_services()
+        self.feed = ChangeFeed(store=store)
 
     def make_pools(self) -> None:
         lease, self.cpu_share = self.settings.lease.total_seconds(), CpuShare()
@@ -280,6 +282,7 @@ class Service:
         """
         stops = self.settings.stop_driver
         self.drain.begin(by="stop", timeout=timedelta() if stops else None, takes_back=stops)
+        self.feed.close(timeout=CLOSE_TIMEOUT)
         for name, loop in self.loops.items():
             if name != "monitor":
                 loop.stop()

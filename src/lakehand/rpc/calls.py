@@ -21,9 +21,8 @@ from google.protobuf.message import DecodeError
 from lakehand.core.services.wrong_tokens import WrongTokens
 from lakehand.domain.access import ANONYMOUS, Caller, Role
 from lakehand.domain.errors import Invalid, Unauthorized
-from lakehand.rpc.context import Call, RpcBounds, RpcContext
+from lakehand.rpc.context import Call, RpcBounds, RpcContext, Stream
 from lakehand.rpc.errors import DeadlinePassed, TooManyCalls, code_of, status_of
-from lakehand.rpc.feed import ChangeFeed, Stream
 from lakehand.rpc.methods import Method
 
 T = TypeVar("T")
@@ -39,7 +38,6 @@ class Calls:
     context: RpcContext
     bounds: RpcBounds
     threads: ThreadPoolExecutor
-    feed: ChangeFeed
     wrong_tokens: WrongTokens
     open_streams: int = 0
     in_flight: int = 0  # calls whose token is checked or that are carried out
@@ -102,15 +100,13 @@ class Calls:
 
     def stream(self, method: Method, caller: Caller, secret: str) -> Any:
         async def answer(_requests: AsyncIterator[bytes], context: ServicerContext) -> None:
-            code = grpc.StatusCode.CANCELLED
+            code, opened = grpc.StatusCode.CANCELLED, self.opened(caller, secret, context)
             self.count_streams(1)
             try:
                 if self.open_streams > self.bounds.max_streams:
                     raise TooManyCalls(f"{self.bounds.max_streams} streams are open already: end some of them")
                 raw = await read_message(context)
-                messages: AsyncIterator[Any] = method.function(
-                    self.opened(caller, secret, context), decoded(method, raw)
-                )
+                messages: AsyncIterator[Any] = method.function(opened, decoded(method, raw))
                 with self.counted():
                     async with aclosing(messages) as sent:  # type: ignore[type-var]
                         async for message in sent:
@@ -120,6 +116,7 @@ class Calls:
                 code = code_of(error)
                 await self.fail(method, error, context)
             finally:
+                opened.leave()
                 self.count_streams(-1)
                 self.context.metrics.call(method.name, code.name, None)
 
@@ -134,7 +131,7 @@ class Calls:
             return self.context.services.access.caller(secret, via=VIA) is not None
 
         return Stream(
-            call=self.call_of(caller, context), feed=self.feed, run=self.run, is_valid=is_valid,
+            call=self.call_of(caller, context), run=self.run, is_valid=is_valid,
             opened=partial(context.send_initial_metadata, ()), recheck=self.bounds.recheck,
         )  # fmt: skip
 

@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the gRPC API is given: services, bounds, and callbacks for metrics. It builds none of it itself."""
+"""What the gRPC API is given: services, bounds, callbacks for metrics. And what each call and each stream has of it."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import ParamSpec, Protocol, TypeVar
 
+from lakehand.core.feed import ChangeFeed, Changes, Follower, Topic
 from lakehand.core.ports import Store
 from lakehand.core.services.services import Services
 from lakehand.domain.access import Caller
+from lakehand.domain.errors import Unauthorized
+from lakehand.domain.events import EventPosition
+from lakehand.rpc.errors import Stopping
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,7 +35,6 @@ class RpcBounds:
     max_streams: int = 500  # watchers at once
     max_connections: int = 1024
     threads: int = 16  # that work for requests and for all streams together
-    pace: float = 1.0  # seconds between two readings for the streams
     recheck: float = 10.0  # seconds after which a stream's token is checked again
     grace: float = 5.0  # seconds for requests in flight when the service ends
 
@@ -54,7 +60,8 @@ class RpcContext:
     """What every call can reach."""
 
     services: Services
-    store: Store  # which the streams follow
+    store: Store
+    feed: ChangeFeed  # what the streams follow; it ends with the server
     metrics: RpcMetrics = field(default_factory=NoMetrics)
 
 
@@ -68,3 +75,61 @@ class Call:
     @property
     def services(self) -> Services:
         return self.context.services
+
+
+@dataclass(kw_only=True)
+class Stream:
+    """One open stream: it waits for changes, has its token checked again, and ends with the service."""
+
+    call: Call
+    run: RunInThread
+    is_valid: Callable[[], bool]  # whether its token still is
+    opened: Callable[[], Awaitable[None]]  # tells the caller that nothing is missed from now on
+    recheck: float
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    _position: EventPosition | None = None
+    _follower: Follower | None = None
+    _checked_at: float = field(default_factory=time.monotonic)
+
+    @property
+    def feed(self) -> ChangeFeed:
+        return self.call.context.feed
+
+    async def join(self, note: Callable[[Changes], None], watched: Collection[Topic] = ()) -> EventPosition:
+        """Have all changes noted. Returns when none is missed any more, with the position from which on that is so."""
+        loop = asyncio.get_running_loop()
+
+        def tell(changes: Changes) -> None:
+            self._position = self._position or changes.position
+            note(changes)
+            self._news.set()
+
+        def follow(changes: Changes) -> None:
+            loop.call_soon_threadsafe(tell, changes)
+
+        self._follower, self._position = follow, self.feed.join(follow, watched)
+        await self.check()
+        while self._position is None:
+            await self.wait()
+        return self._position.copy()
+
+    def leave(self) -> None:
+        if self._follower is not None:
+            self.feed.leave(self._follower)
+
+    async def wait(self) -> None:
+        """Until something changed. Raises when the service stops, or the token is no longer valid."""
+        while not self._news.is_set():
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._news.wait(), self.recheck)
+            await self.check()
+        self._news.clear()
+        await self.check()
+
+    async def check(self) -> None:
+        if self.feed.is_closed:
+            raise Stopping
+        if time.monotonic() - self._checked_at >= self.recheck:
+            if not await self.run(self.is_valid):
+                raise Unauthorized("the token of this stream is no longer valid")
+            self._checked_at = time.monotonic()

@@ -18,7 +18,6 @@ from lakehand.core.services.wrong_tokens import WrongTokens
 from lakehand.domain.errors import Unavailable
 from lakehand.rpc.calls import Calls, secret_of
 from lakehand.rpc.context import RpcBounds, RpcContext
-from lakehand.rpc.feed import ChangeFeed
 from lakehand.rpc.methods import METHODS
 from lakehand.rpc.standard_services import Health, add_reflection
 
@@ -124,16 +123,12 @@ class RpcServer:
         self._health = Health(self._readiness)
         self._calls = Calls(
             context=context, bounds=self.bounds, threads=self._threads,
-            feed=ChangeFeed(store=context.store, run=self._run, pace=self.bounds.pace),
             wrong_tokens=WrongTokens(context.store.events, context.store.clock.now),
         )  # fmt: skip
         self._server.add_generic_rpc_handlers((self._health.handlers(),))
         add_reflection(self._server)
         self._gate.calls = self._calls
         await self._server.start()
-
-    def _run(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> "asyncio.Future[T]":
-        return self._calls.run(function, *args, **kwargs)
 
     def _stop_soon(self) -> None:
         if self._stopping is None:
@@ -148,9 +143,8 @@ class RpcServer:
         if self._gate.calls is None:
             return await self._server.stop(None)
         self._health.stop()
-        self._calls.feed.close()
+        self._calls.context.feed.close()
         await self._server.stop(self.bounds.grace)
-        await self._calls.feed.end()
         self._calls.wrong_tokens.close()
         self._readiness.close()
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -3,6 +3,6 @@
 
 from lakehand.web.app import build_pages
 from lakehand.web.context import NoDiscovery, PageContext, TableDiscovery
-from lakehand.web.live import LiveFeed
+from lakehand.web.live import LivePages
 
-__all__ = ["LiveFeed", "NoDiscovery", "PageContext", "TableDiscovery", "build_pages"]
+__all__ = ["LivePages", "NoDiscovery", "PageContext", "TableDiscovery", "build_pages"]

@@ -38,7 +38,7 @@ class PageApp:
             build_app(Renderer(context=context)),
             is_session=lambda cookie: context.services.access.session(cookie) is not None,
         )
-        context.feed.on_change = self.app.note_change
+        context.live.on_change = self.app.note_change
 
     def has(self, path: str) -> bool:
         return path[1:].partition("/")[0] in FIRST_PARTS

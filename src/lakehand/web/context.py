@@ -9,7 +9,7 @@ from lakehand.api.tables import NewTable
 from lakehand.core.services.services import Services
 from lakehand.domain.errors import Unavailable
 from lakehand.domain.processes import Json
-from lakehand.web.live import LiveFeed
+from lakehand.web.live import LivePages
 
 
 class DiscoveredTable(Protocol):
@@ -63,4 +63,4 @@ class PageContext:
     services: Services
     discovery: TableDiscovery
     warehouses: Sequence[str]
-    feed: LiveFeed
+    live: LivePages

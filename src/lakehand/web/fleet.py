@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from lakehand.domain.fleet import FleetTrend, OperationHour, TableState
 from lakehand.web.access import Somebody, caller_of
 from lakehand.web.charts import Chart, Series
-from lakehand.web.live import Topic
+from lakehand.web.live import read_topic
 from lakehand.web.rendering import HEADERS
 from lakehand.web.texts import iso
 
@@ -80,5 +80,5 @@ def operations_chart(ended: Sequence[OperationHour]) -> Chart:
 async def watch(view: Somebody, about: Annotated[str, Query(max_length=40)] = "") -> StreamingResponse:
     """One word whenever what the page is about has changed, as long as the session is valid."""
     headers = {**HEADERS, "X-Accel-Buffering": "no"}
-    stream = view.context.feed.open(Topic.read(about), lambda: caller_of(view.request) == view.caller)
+    stream = view.context.live.open(read_topic(about), lambda: caller_of(view.request) == view.caller)
     return StreamingResponse(stream, headers=headers, media_type="text/event-stream")

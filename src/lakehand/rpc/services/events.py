@@ -2,16 +2,19 @@
 """Events: list, and watch: each new one once, from now, from an id or from a position on."""
 
 from collections.abc import AsyncIterator, Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from lakehand.api.events import EventQuery
 from lakehand.api.fields import values_of
+from lakehand.core.feed import BATCH, GAP_WAIT, Changes
 from lakehand.domain.errors import Invalid
 from lakehand.domain.events import Event, EventPosition, StoredEvent
-from lakehand.rpc.context import Call
-from lakehand.rpc.feed import BATCH, GAP_WAIT, Stream
+from lakehand.rpc.context import Call, Stream
 from lakehand.rpc.generated import events_pb2 as pb
 from lakehand.rpc.messages import event_message, read
+
+MOST_WAITING = 5000  # new events in memory for a stream whose client reads slowly
 
 
 def list_events(call: Call, request: pb.ListEventsRequest) -> pb.ListEventsResponse:
@@ -19,38 +22,50 @@ def list_events(call: Call, request: pb.ListEventsRequest) -> pb.ListEventsRespo
     return pb.ListEventsResponse(events=map(event_message, page.items), next_page_token=page.next or "")
 
 
+@dataclass(kw_only=True)
+class NewEvents:
+    """Those that a stream has not sent yet. If it is too slow for them, it is to read them from the store."""
+
+    is_behind: bool
+    waiting: list[StoredEvent] = field(default_factory=list)
+    settled: int = 0  # what the stream has not seen up to here never comes
+
+    def note(self, changes: Changes) -> None:
+        self.waiting += changes.events
+        self.settled = changes.position.base
+        if len(self.waiting) > MOST_WAITING:
+            self.waiting, self.is_behind = [], True
+
+    def take(self) -> list[StoredEvent]:
+        taken, self.waiting = self.waiting, []
+        return taken
+
+
 async def watch_events(stream: Stream, request: pb.WatchEventsRequest) -> AsyncIterator[pb.WatchEventsResponse]:
     query = read(EventQuery, request, "after_id", "position")
     begin = begin_of(request)
-    try:
-        await stream.feed.join(stream.news)
-        position = begin or stream.feed.position.copy()
-        if begin is not None:
-            await stream.run(check_reached, stream.call, begin)
-        async for stored in follow(stream, position, is_behind=begin is not None):
-            if matches(query, stored.event):
-                yield pb.WatchEventsResponse(event=event_message(stored), position=str(position))
-    finally:
-        stream.feed.leave(stream.news)
+    new = NewEvents(is_behind=begin is not None)
+    position = await stream.join(new.note)
+    if begin is not None:
+        await stream.run(check_reached, stream.call, begin)
+        position = begin
+    async for stored in follow(stream, new, position):
+        if matches(query, stored.event):
+            yield pb.WatchEventsResponse(event=event_message(stored), position=str(position))
 
 
-async def follow(stream: Stream, position: EventPosition, *, is_behind: bool) -> AsyncIterator[StoredEvent]:
-    """Each new event once. A stream that is too slow for what is kept in memory reads it from the store."""
-    feed, offset = stream.feed, stream.feed.offset
+async def follow(stream: Stream, new: NewEvents, position: EventPosition) -> AsyncIterator[StoredEvent]:
+    """Each new event once."""
     await stream.opened()
     while True:
-        if is_behind:
-            offset = feed.offset
+        if new.is_behind:
+            new.is_behind, new.waiting = False, []
             async for stored in catch_up(stream, position):
                 yield stored
-        new = feed.since(offset)
-        is_behind = new is None
-        if new is None:
-            continue
-        offset = feed.offset
-        for stored in delivered(new, position):
+        for stored in delivered(new.take(), position):
             yield stored
-        position.settle(feed.settled if feed.offset == offset else 0)
+        if not new.waiting and not new.is_behind:
+            position.settle(new.settled)
         await stream.wait()
 
 

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from lakehand.api.operations import LogQuery, OperationQuery, OperationRequest, detail_answer
+from lakehand.core.feed import Changes, Topic, without_lease
 from lakehand.domain.actions import Action
 from lakehand.domain.operations import UNFINISHED, Operation, OperationId
 from lakehand.domain.tables import Table
-from lakehand.rpc.context import Call
-from lakehand.rpc.feed import Stream, without_lease
+from lakehand.rpc.context import Call, Stream
 from lakehand.rpc.generated import operation_pb2
 from lakehand.rpc.generated import operations_pb2 as pb
 from lakehand.rpc.messages import fill, given, id_of, operation_message, read
@@ -29,10 +29,9 @@ class Watched:
     waiting: dict[OperationId, Pair] = field(default_factory=dict)
     sent: dict[OperationId, Operation] = field(default_factory=dict)
 
-    def offer(self, operation: Operation, table: Table) -> None:
+    def note(self, changes: Changes) -> None:
         """A later state replaces one that was not sent yet."""
-        if self.matches(operation):
-            self.waiting[operation.id] = (operation, table)
+        self.waiting |= {pair[0].id: pair for pair in changes.operations if self.matches(pair[0])}
 
     def matches(self, operation: Operation) -> bool:
         if self.ids:
@@ -63,22 +62,18 @@ async def watch_operations(
     stream: Stream, request: pb.WatchOperationsRequest
 ) -> AsyncIterator[pb.WatchOperationsResponse]:
     watched = await stream.run(watched_of, stream.call, request)
-    feed = stream.feed
-    try:
-        await feed.join(stream.news, watched)
-        present = await stream.run(present_states, stream.call, watched)
-        feed.note(operation for operation, _ in present if not operation.status.is_final)
-        for operation, table in present:
-            watched.waiting.setdefault(operation.id, (operation, table))
-        await stream.opened()
-        while True:
-            for operation, table in watched.take():
-                yield pb.WatchOperationsResponse(operation=operation_message(operation, table))
-                if watched.ids and operation.status.is_final:
-                    return
-            await stream.wait()
-    finally:
-        feed.leave(stream.news, watched)
+    await stream.join(watched.note, [Topic("operation", one) for one in watched.ids])
+    present = await stream.run(present_states, stream.call, watched)
+    stream.feed.note_shown(operation for operation, _ in present if not operation.status.is_final)
+    for operation, table in present:
+        watched.waiting.setdefault(operation.id, (operation, table))
+    await stream.opened()
+    while True:
+        for operation, table in watched.take():
+            yield pb.WatchOperationsResponse(operation=operation_message(operation, table))
+            if watched.ids and operation.status.is_final:
+                return
+        await stream.wait()
 
 
 def watched_of(call: Call, request: pb.WatchOperationsRequest) -> Watched:
