@@ -14,9 +14,10 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
-from lakehand.client import LakehandClient, StillRunning, groups
+from lakehand.client import LakehandClient, StillRunning
 from lakehand.client.answers import OURS, bound
-from lakehand.client.groups import Call, Groups, Listing
+from lakehand.client.clients import Groups
+from lakehand.client.groups import Call, Group, Listing
 from lakehand.client.outcomes import Outcome
 from lakehand.client.retries import NO_RETRIES
 from lakehand.client.steps import Request
@@ -45,7 +46,7 @@ PLAIN = {"string": str, "integer": int, "number": float, "boolean": bool}
 @cache
 def calls() -> dict[str, Callable[..., Any]]:
     """Every method of a client, by the name that people write."""
-    kinds = {name: getattr(groups, name.title()) for name in vars(Groups(NO_RUNNER)) if name != "runner"}
+    kinds = {name: type(one) for name, one in vars(Groups(NO_RUNNER)).items() if isinstance(one, Group)}
     found = {f"{name}.{key}": one for name, kind in kinds.items() for key, one in vars(kind).items()}
     found |= vars(Groups)
     return {name: one.make for name, one in found.items() if isinstance(one, Call | Listing) and name != "request"}

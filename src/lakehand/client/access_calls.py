@@ -6,6 +6,7 @@ from typing import cast
 
 from lakehand.api.access import AuditQuery, TokenRequest, TokensAnswer
 from lakehand.api.fields import PageAnswer, values_of
+from lakehand.client.groups import Call, Group, Listing, R
 from lakehand.client.names import AuditEntry, Caller, NewToken, Token
 from lakehand.client.operation_calls import OperationRef, id_of
 from lakehand.client.steps import ItemSteps, Request, Steps, get, post, send, send_for_pages
@@ -51,3 +52,13 @@ def list_audit(
     work = None if operation is None else id_of(operation)
     query = AuditQuery(caller=caller, action=action, table=about, operation=work)
     yield from send_for_pages("/api/v1/audit", PageAnswer[AuditEntry], query.filters(), limit)
+
+
+class Tokens(Group[R]):
+    list = Call(list_tokens)
+    create = Call(create_token)
+    revoke = Call(revoke_token)
+
+
+class Audit(Group[R]):
+    list = Listing(list_audit)

@@ -10,9 +10,10 @@ from urllib.parse import urlsplit
 
 from typing_extensions import Self
 
+from lakehand.client import access_calls, event_calls, operation_calls, service_calls, table_calls
 from lakehand.client.documents import DEFAULT_URL
 from lakehand.client.errors import RequestFailed
-from lakehand.client.groups import Groups
+from lakehand.client.groups import Call, Group, R
 from lakehand.client.retries import Retries
 from lakehand.client.runners import AsyncRunner, Runner, Sending
 
@@ -21,6 +22,28 @@ if TYPE_CHECKING:
 
 TIMEOUT = 30.0  # seconds
 Verify: TypeAlias = bool | str | Path | ssl.SSLContext  # a path: a file of the certificate authorities to trust
+
+
+class Groups(Group[R]):
+    """What a client offers."""
+
+    fleet = Call(service_calls.show_fleet)
+    plugins = Call(service_calls.list_plugins)
+    instances = Call(service_calls.list_instances)
+    version = Call(service_calls.show_version)
+    caller = Call(access_calls.show_caller)
+    request = Call(service_calls.request)
+
+    def __init__(self, runner: R) -> None:
+        super().__init__(runner)
+        self.tables = table_calls.Tables(runner)
+        self.operations = operation_calls.Operations(runner)
+        self.events = event_calls.Events(runner)
+        self.alerts = service_calls.Alerts(runner)
+        self.catalogs = service_calls.Catalogs(runner)
+        self.drains = service_calls.Drains(runner)
+        self.tokens = access_calls.Tokens(runner)
+        self.audit = access_calls.Audit(runner)
 
 
 class LakehandClient(Groups[Runner]):

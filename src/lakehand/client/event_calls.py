@@ -11,6 +11,7 @@ from lakehand.api.events import EventQuery
 from lakehand.api.fields import Answer, PageAnswer, values_of
 from lakehand.client.documents import Parameters, absolute_location
 from lakehand.client.errors import Unavailable
+from lakehand.client.groups import Call, Group, Listing, R
 from lakehand.client.operation_answers import Event
 from lakehand.client.operation_calls import OperationRef, id_of
 from lakehand.client.steps import Items, ItemSteps, Sleep, Steps, get, post, send, send_for_pages
@@ -157,3 +158,9 @@ def is_before(event: Event, after: Event | datetime | None) -> bool:
     if isinstance(after, datetime):
         return event.at <= after
     return after is None or (event.at, event.id) <= (after.at, after.id)
+
+
+class Events(Group[R]):
+    list = Listing(list_events)
+    stream = Listing(stream_events)
+    send = Call(send_commit)

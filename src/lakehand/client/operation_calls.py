@@ -10,6 +10,7 @@ from lakehand.api.fields import PageAnswer, given_values, values_of
 from lakehand.api.operations import LogQuery, OperationQuery, OperationRequest
 from lakehand.client.answers import read
 from lakehand.client.errors import StillRunning, Unavailable
+from lakehand.client.groups import Call, Group, Listing, R
 from lakehand.client.operation_answers import (
     Cleared,
     LogPage,
@@ -150,3 +151,15 @@ def wait_for_operation(
             raise StillRunning(f"operation {id_of(operation)} is {status} after {timeout:g} s{problem}", last)
         yield Sleep(min(left, poll * random.uniform(0.8, 1.0)))
         poll = min(poll * SLOWER, max(poll, LONGEST_POLL))
+
+
+class Operations(Group[R]):
+    list = Listing(list_operations)
+    get = Call(get_operation)
+    submit = Call(submit_operation)
+    wait = Call(wait_for_operation)
+    cancel = Call(cancel_operation)
+    retry = Call(retry_operation)
+    remove = Call(remove_operation)
+    clear = Call(clear_operations)
+    log = Listing(read_log)

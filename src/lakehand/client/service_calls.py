@@ -9,6 +9,7 @@ from lakehand.api.catalogs import CatalogsAnswer, SyncRequest
 from lakehand.api.fields import PageAnswer, values_of
 from lakehand.api.service import DrainRequest, InstancesAnswer, PluginsAnswer
 from lakehand.client.documents import Parameters
+from lakehand.client.groups import Call, Group, Listing, R
 from lakehand.client.names import Alert, Catalog, CatalogSync, Drain, Fleet, Instance, Plugin, ReceiverTest, Version
 from lakehand.client.steps import ItemSteps, Request, Steps, get, post, send, send_for_pages
 
@@ -90,3 +91,20 @@ def request(
     return send(
         Request(method=method, route=path, answer=ANYTHING, parameters=parameters, body=body, is_repeatable=is_safe)
     )
+
+
+class Alerts(Group[R]):
+    list = Listing(list_alerts)
+    silence = Call(silence_alert)
+    test = Call(send_test)
+
+
+class Catalogs(Group[R]):
+    list = Call(list_catalogs)
+    sync = Call(sync_catalog)
+
+
+class Drains(Group[R]):
+    show = Call(show_drain)
+    begin = Call(begin_drain)
+    end = Call(end_drain)

@@ -20,6 +20,7 @@ from lakehand.api.tables import (
 from lakehand.client.answers import read
 from lakehand.client.documents import Document, Parameters, absolute_location, given
 from lakehand.client.errors import NotFound, RequestFailed
+from lakehand.client.groups import Call, Group, Listing, R
 from lakehand.client.operation_answers import Explanation
 from lakehand.client.steps import ItemSteps, Request, Steps, get, post, send, send_for_outcome, send_for_pages
 from lakehand.domain.texts import read_id
@@ -190,3 +191,17 @@ def show_settings(table: TableRef) -> Steps[list[Setting]]:
     """The settings of its format that count for this table, and where each value comes from."""
     answer = yield from send(get(f"{TABLE}/settings", SettingsAnswer, id=(yield from table_id(table))))
     return answer.items
+
+
+class Tables(Group[R]):
+    list = Listing(list_tables)
+    get = Call(get_table)
+    add = Call(add_table)
+    change = Call(change_table)
+    pause = Call(pause_table)
+    resume = Call(resume_table)
+    remove = Call(remove_table)
+    evaluate = Call(evaluate_table)
+    explain = Call(explain_table)
+    health = Call(show_health)
+    settings = Call(show_settings)
