@@ -153,8 +153,8 @@ class ByDashboard:
         self.send(f"/tables/{table}/evaluate")
 
     def submit(self, table: int, action: str, *, dry_run: bool = False, verify_rows: bool = False) -> None:
-        ticks = {"dry_run": dry_run, "verify_rows": verify_rows}
-        self.send(f"/tables/{table}/run", action=action, **{name: "1" for name, is_set in ticks.items() if is_set})
+        ticks = {"dry_run": "1" if dry_run else "", "verify_rows": "checksum" if verify_rows else ""}
+        self.send(f"/tables/{table}/run", action=action, **{name: tick for name, tick in ticks.items() if tick})
 
     def cancel(self, operation: int) -> None:
         self.send(f"/operations/{operation}/cancel")

@@ -246,8 +246,10 @@ def test_a_reason_in_the_list_of_tables_has_the_time_of_its_numbers(
 
 def test_rows_are_compared_if_the_box_is_ticked(client: httpx.Client, api: ApiContext) -> None:
     table = add_table(api)
+    refused = client.post(f"/tables/{table.id}/run", content="action=compaction&verify_rows=perhaps")
+    assert (refused.status_code, api.services.operations.of_table(table.id)) == (422, [])
 
-    client.post(f"/tables/{table.id}/run", content="action=compaction&verify_rows=1")
+    client.post(f"/tables/{table.id}/run", content="action=compaction&verify_rows=checksum")
 
     [operation] = api.services.operations.of_table(table.id)
     assert operation.process.parameters["verify_rows"] == "checksum"

@@ -3,13 +3,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qs
 
 from fastapi import Depends, Request
 
+from lakehand.api.fields import names_of
 from lakehand.domain.errors import Invalid
+from lakehand.inputs.faults import checked
 
+T = TypeVar("T")
 MOST_FIELDS = 2000
 LONGEST = 4000
 
@@ -30,8 +33,11 @@ class FormFields:
         except ValueError:
             raise Invalid(f"{name} is {self.text(name)[:80]!a}: use a whole number") from None
 
-    def flag(self, name: str) -> bool:
-        return self.text(name) == "1"
+    def read(self, shape: type[T], **more: object) -> T:
+        """The request, by the names of its fields. What the form leaves empty has its default."""
+        wanted: Any = shape
+        given = {name: text for name in names_of(wanted) if (text := self.text(name))}
+        return checked(shape, given | more)
 
     def all(self, name: str) -> Sequence[str]:
         return self.values.get(name, [])

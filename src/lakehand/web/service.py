@@ -49,7 +49,7 @@ def list_catalogs(view: Somebody) -> Response:
 @router.post("/catalogs/{name}/sync")
 def sync_catalog(name: str, form: Form, view: Somebody) -> Response:
     """The page shows the report as that of the last sync."""
-    view.services.catalogs.sync(view.caller, name, SyncRequest(dry_run=form.flag("dry_run")))
+    view.services.catalogs.sync(view.caller, name, form.read(SyncRequest))
     return view.go_to("/catalogs")
 
 

@@ -17,7 +17,6 @@ from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid, LakehandError
 from lakehand.domain.fleet import TableSort, TableState
 from lakehand.domain.processes import Json
-from lakehand.domain.row_checks import RowMode
 from lakehand.domain.tables import Table, TableId
 from lakehand.domain.texts import LARGEST_ID
 from lakehand.spi import health
@@ -156,10 +155,7 @@ def do(view: PageRequest, id: int, change: Callable[[TableId], str]) -> Response
 @router.post("/tables/{id}/run")
 def run_action(id: PathId, form: Form, view: Somebody) -> Response:
     def run(number: TableId) -> str:
-        wanted = OperationRequest(
-            table=number, action=form.text("action"), dry_run=form.flag("dry_run"), confirm=form.flag("confirm"),
-            verify_rows=RowMode.CHECKSUM if form.flag("verify_rows") else RowMode.OFF,
-        )  # fmt: skip
+        wanted = form.read(OperationRequest, table=number)
         return f"/operations/{view.services.operations.submit(view.caller, wanted)[0].id}"
 
     return do(view, id, run)
