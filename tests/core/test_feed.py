@@ -17,7 +17,7 @@ from lakehand.api.operations import OperationRequest
 from lakehand.core.feed import FLEET, ChangeFeed, Changes, Reader, Topic
 from lakehand.domain.errors import Unavailable
 from lakehand.domain.events import Event
-from lakehand.domain.operations import Operation
+from lakehand.domain.operations import Operation, Status
 from lakehand.domain.tables import Table
 from lakehand.store.events import SqlEvents, to_row
 from lakehand.store.schema import event as event_table
@@ -147,6 +147,16 @@ def test_an_operation_that_is_watched_is_read_whatever_happens(world: World, rea
     assert not reader.read().operations
     assert [one.reason for one, _ in reader.read([Topic("operation", waiting.id)]).operations] == [changed.reason]
     assert not reader.read([Topic("operation", waiting.id)]).operations
+
+
+def test_an_operation_that_runs_no_more_is_read_though_no_event_says_so(world: World, reader: Reader) -> None:
+    operation = submit(world, world.add_table())
+    claimed = world.store.operations.claim(operation, holder=world.holder, time_to_live=timedelta(minutes=1))
+    assert claimed is not None
+    for status in (Status.SUBMITTED, Status.RUNNING, Status.SUCCEEDED):
+        now = world.store.clock.now()
+        claimed = world.store.operations.save(claimed.moved_to(status, at=now, reason="test"), now=now)
+        assert [one.status for one, _ in reader.read().operations] == [status]
 
 
 def test_a_reading_that_fails_is_repeated(world: World, reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -179,7 +179,7 @@ class Reader:
         """What is new, and what became of the watched operations and tables."""
         began, store = time.monotonic(), self.store
         tables = {TableId(one.id) for one in watched if one.kind == "table"}
-        position = self.position.copy() if self.position else self.newest()
+        position = self.position or self.newest()
         fresh = store.events.after(position.highest, limit=BATCH)
         late = store.events.by_ids(list(islice(position.missing(), MOST_MISSING)))
         recent = store.events.list(limit=RECENT).items
