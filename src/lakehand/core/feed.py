@@ -96,7 +96,7 @@ class ChangeFeed:
         with self._lock:
             self._closing.set()
             thread, followers = self._thread, list(self._followers)
-        self._tell(Changes(), followers)
+        self._notify(Changes(), followers)
         if thread is not None:
             thread.join(timeout)
 
@@ -141,11 +141,11 @@ class ChangeFeed:
             self._position = changes.position
             followers = list(self._followers)
         if changes.topics or changes.is_first:
-            self._tell(changes, followers)
+            self._notify(changes, followers)
         self.readings += 1
         return changes.is_full
 
-    def _tell(self, changes: Changes, followers: Iterable[Follower]) -> None:
+    def _notify(self, changes: Changes, followers: Iterable[Follower]) -> None:
         for follower in followers:
             try:
                 follower(changes)

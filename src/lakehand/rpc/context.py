@@ -99,13 +99,13 @@ class Stream:
         """Have all changes noted. Returns when none is missed any more, with the position from which on that is so."""
         loop = asyncio.get_running_loop()
 
-        def tell(changes: Changes) -> None:
+        def notice(changes: Changes) -> None:
             self._position = self._position or changes.position
             note(changes)
             self._news.set()
 
         def follow(changes: Changes) -> None:
-            loop.call_soon_threadsafe(tell, changes)
+            loop.call_soon_threadsafe(notice, changes)
 
         self._follower, self._position = follow, self.feed.join(follow, watched)
         await self.check()
