@@ -9,6 +9,7 @@ import pytest
 from lakehand.api.operations import OperationRequest
 from lakehand.core.loops.alerts import table_causes
 from lakehand.core.services.explain import Explainer
+from lakehand.core.services.operations import parameters_of
 from lakehand.domain.errors import Conflict
 from lakehand.domain.operations import Operation, Status
 from lakehand.domain.processes import Json
@@ -87,6 +88,16 @@ def test_a_stored_operation_without_the_comparison_is_not_taken_for_one_with_it(
         world.operations.add(
             table, OperationRequest(action=COMPACTION, instant=T1, verify_rows=RowMode.COUNT), by="ana"
         )
+
+
+def test_a_job_is_given_each_field_of_the_request_and_further_parameters_can_set_none_of_them() -> None:
+    flags: Mapping[str, Json] = {"dry_run": True, "confirm": True, "verify_rows": "off"}
+    more = {"options": {"a": "b"}, "cores": 2, **flags}
+
+    found = parameters_of(OperationRequest(action=COMPACTION, verify_rows=RowMode.COUNT, table=1), more)
+
+    assert found == {"options": {"a": "b"}, "cores": 2, "verify_rows": "count", "mode": "plan-and-execute"}
+    assert type(found["verify_rows"]) is str
 
 
 def test_a_wrong_value_is_shown_and_nothing_runs(world: World, sentences: Sentences) -> None:

@@ -4,6 +4,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from lakehand.api.fields import given_values, names_of
 from lakehand.api.operations import LogQuery, LogsAnswer, OperationQuery, OperationRequest
 from lakehand.core.plugins.registry import Plugins
 from lakehand.core.ports import NotificationRules, OperationFilter, Page, Store
@@ -27,10 +28,12 @@ from lakehand.domain.operations import (
 from lakehand.domain.processes import Instant, Json, TableProcess
 from lakehand.domain.row_checks import PARAMETER, STRENGTHS, RowMode, mode_of
 from lakehand.domain.tables import Table, TableId
+from lakehand.domain.texts import Word
 from lakehand.spi.pauses import DRY_RUN
 
 CONFIRM = "confirm"
 MODE = "mode"
+NAMED = ("table", "location", "action", "instant")  # these say which operation is wanted
 LOG_READ, MOST_LOG_READS = 1024 * 1024, 16  # bytes of a log that are read at once, and how often
 
 
@@ -114,11 +117,8 @@ class OperationService:
         self.check_possible(table, wanted)
         self.check_not_too_many(table, instant)
         now = self.store.clock.now()
-        options: dict[str, Json] = {"options": dict(wanted.options)} if wanted.options else {}
-        process = TableProcess(
-            action=action, instant=instant, reason=f"asked for by {by}",
-            parameters={**without_reserved(more or {}), **options, **flags(wanted)},
-        )  # fmt: skip
+        reason, parameters = f"asked for by {by}", parameters_of(wanted, more or {})
+        process = TableProcess(action=action, instant=instant, reason=reason, parameters=parameters)
         new = NewOperation(
             table=table.id, instant=instant or service_instant(action, now), process=process, origin=by,
             priority=table.spec.priority, queue=table.spec.queue, owner=table.spec.owner, due_at=now,
@@ -263,16 +263,13 @@ def check_hudi_options(options: Mapping[str, str], rules: NotificationRules) -> 
             raise Invalid(f"the value of {key} may hold letters, digits and ._:+- only, at most 64")
 
 
-def without_reserved(parameters: Mapping[str, Json]) -> dict[str, Json]:
-    """Strip reserved keys from user parameters."""
-    return {key: value for key, value in parameters.items() if key not in (DRY_RUN, CONFIRM, MODE, PARAMETER)}
-
-
-def flags(wanted: OperationRequest) -> dict[str, Json]:
-    set_flags: dict[str, Json] = {} if wanted.instant else {MODE: "plan-and-execute"}
-    set_flags |= {DRY_RUN: True} if wanted.dry_run else {}
-    set_flags |= {PARAMETER: str(wanted.verify_rows)} if wanted.verify_rows is not RowMode.OFF else {}
-    return set_flags | ({CONFIRM: True} if wanted.confirm else {})
+def parameters_of(wanted: OperationRequest, more: Mapping[str, Json]) -> dict[str, Json]:
+    """For the job: each field that was given, by its name. ``more`` can give none of them but options."""
+    given = {name: value for name, value in given_values(wanted).items() if name not in NAMED}
+    given = {name: str(value) if isinstance(value, Word) else value for name, value in given.items()}
+    reserved = {MODE, *names_of(OperationRequest)} - {"options"}
+    free = {name: value for name, value in more.items() if name not in reserved}
+    return {**free, **given} | ({} if wanted.instant else {MODE: "plan-and-execute"})
 
 
 def check_same_flags(stored: Operation, wanted: TableProcess) -> None:
