@@ -15,7 +15,7 @@ from lakehand.api.alerts import (
 )
 from lakehand.api.fields import PageAnswer
 from lakehand.domain.alerts import AlertId
-from lakehand.rest.access import Caller, Services
+from lakehand.rest.dependencies import Caller, Services
 from lakehand.rest.fields import PathId
 from lakehand.rest.queries import from_query
 

@@ -28,9 +28,9 @@ from lakehand.rest import (
     tables,
     tokens,
 )
-from lakehand.rest.access import address_of
 from lakehand.rest.bodies import BoundedBodies
 from lakehand.rest.context import ApiContext
+from lakehand.rest.dependencies import address_of
 from lakehand.rest.errors import ProblemAnswer
 from lakehand.rest.foreign_requests import ForeignRequests
 from lakehand.rest.wire import HudiWire

@@ -5,7 +5,7 @@ from fastapi import APIRouter
 
 from lakehand.api.catalogs import CatalogsAnswer, SyncAnswer, SyncRequest
 from lakehand.api.fields import Name
-from lakehand.rest.access import Caller, Services
+from lakehand.rest.dependencies import Caller, Services
 
 router = APIRouter(prefix="/api/v1/catalogs", tags=["catalogs"])
 

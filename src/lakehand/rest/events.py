@@ -7,7 +7,7 @@ from fastapi import APIRouter
 
 from lakehand.api.events import EventAnswer, EventQuery, event_answer
 from lakehand.api.fields import PageAnswer, values_of
-from lakehand.rest.access import Caller, Context
+from lakehand.rest.dependencies import Caller, Context
 from lakehand.rest.queries import from_query
 
 router = APIRouter(prefix="/api/v1/events", tags=["events"])

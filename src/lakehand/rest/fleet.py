@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter
 
 from lakehand.api.fleet import FleetAnswer, FleetQuery
-from lakehand.rest.access import Caller, Services
+from lakehand.rest.dependencies import Caller, Services
 from lakehand.rest.queries import from_query
 
 router = APIRouter(prefix="/api/v1/fleet", tags=["fleet"])

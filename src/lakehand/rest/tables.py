@@ -23,7 +23,7 @@ from lakehand.api.tables import (
     table_answer,
 )
 from lakehand.domain.tables import TableId
-from lakehand.rest.access import Caller, Context
+from lakehand.rest.dependencies import Caller, Context
 from lakehand.rest.errors import problem
 from lakehand.rest.fields import PathId
 from lakehand.rest.queries import from_query

@@ -18,8 +18,8 @@ import ijson
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lakehand.domain.notifications import Notification
-from lakehand.rest.access import address_of
 from lakehand.rest.context import ApiContext
+from lakehand.rest.dependencies import address_of
 from lakehand.rest.group_commit import GroupCommit
 from lakehand.rest.wire_requests import ACTIONS, RequestParser, WireRequest, token_of
 

@@ -27,7 +27,6 @@ from lakehand.domain.access import ANONYMOUS, Caller, Role
 from lakehand.domain.actions import Action
 from lakehand.domain.errors import Invalid, LakehandError, Unauthorized, Unavailable
 from lakehand.domain.notifications import CommitEvent, CommitResult, Outcome
-from lakehand.rest.access import address_of
 from lakehand.rest.bodies import exceeds, read, too_large
 from lakehand.rest.commits.events import (
     COMMITTED,
@@ -41,6 +40,7 @@ from lakehand.rest.commits.events import (
     read_request,
 )
 from lakehand.rest.context import ApiContext
+from lakehand.rest.dependencies import address_of
 from lakehand.rest.errors import answer_lakehand_error
 from lakehand.rest.group_commit import GroupCommit
 from lakehand.rest.wire_requests import known_action, parse_query, split
