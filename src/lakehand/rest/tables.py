@@ -23,10 +23,8 @@ from lakehand.api.tables import (
     table_answer,
 )
 from lakehand.domain.tables import TableId
-from lakehand.rest.dependencies import Caller, Context
+from lakehand.rest.dependencies import Caller, Context, PathId, from_query
 from lakehand.rest.errors import problem
-from lakehand.rest.fields import PathId
-from lakehand.rest.queries import from_query
 
 router = APIRouter(prefix="/api/v1/tables", tags=["tables"])
 
