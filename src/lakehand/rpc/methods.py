@@ -10,6 +10,7 @@ from typing import Any
 from google.protobuf.descriptor import FileDescriptor, MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
+from lakehand.rpc import unary_calls, watches
 from lakehand.rpc.generated import (
     access_pb2,
     alerts_pb2,
@@ -20,11 +21,11 @@ from lakehand.rpc.generated import (
     service_pb2,
     tables_pb2,
 )
-from lakehand.rpc.services import access, alerts, catalogs, events, fleet, operations, service, tables
+from lakehand.rpc.services import access, alerts, catalogs, events, fleet, service
 
 FILES: Mapping[ModuleType, FileDescriptor] = {
-    tables: tables_pb2.DESCRIPTOR,
-    operations: operations_pb2.DESCRIPTOR,
+    unary_calls: tables_pb2.DESCRIPTOR,
+    watches: operations_pb2.DESCRIPTOR,
     catalogs: catalogs_pb2.DESCRIPTOR,
     alerts: alerts_pb2.DESCRIPTOR,
     events: events_pb2.DESCRIPTOR,
