@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations: list, show, submit, cancel, retry, remove, logs, watch."""
+"""The rpcs that stream: states of operations; and events, each new one once, from now, an id or a position on."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
-from lakehand.api.operations import LogQuery, OperationQuery, OperationRequest, detail_answer
+from lakehand.api.events import EventQuery
+from lakehand.api.operations import OperationQuery
 from lakehand.domain.actions import Action
+from lakehand.domain.errors import Invalid
+from lakehand.domain.events import Event, EventPosition, StoredEvent
 from lakehand.domain.operations import UNFINISHED, Operation, OperationId
 from lakehand.domain.tables import Table
 from lakehand.rpc.context import Call
-from lakehand.rpc.feed import Stream, without_lease
-from lakehand.rpc.generated import operation_pb2
-from lakehand.rpc.generated import operations_pb2 as pb
-from lakehand.rpc.messages import fill, given, id_of, operation_message, read
+from lakehand.rpc.feed import BATCH, GAP_WAIT, Stream, without_lease
+from lakehand.rpc.generated import events_pb2, operations_pb2
+from lakehand.rpc.messages import event_message, given, id_of, operation_message, read
 
 PAGE = 1000
-
 Pair = tuple[Operation, Table]
 
 
@@ -60,8 +62,8 @@ class Watched:
 
 
 async def watch_operations(
-    stream: Stream, request: pb.WatchOperationsRequest
-) -> AsyncIterator[pb.WatchOperationsResponse]:
+    stream: Stream, request: operations_pb2.WatchOperationsRequest
+) -> AsyncIterator[operations_pb2.WatchOperationsResponse]:
     watched = await stream.run(watched_of, stream.call, request)
     feed = stream.feed
     try:
@@ -73,7 +75,7 @@ async def watch_operations(
         await stream.opened()
         while True:
             for operation, table in watched.take():
-                yield pb.WatchOperationsResponse(operation=operation_message(operation, table))
+                yield operations_pb2.WatchOperationsResponse(operation=operation_message(operation, table))
                 if watched.ids and operation.status.is_final:
                     return
             await stream.wait()
@@ -81,7 +83,7 @@ async def watch_operations(
         feed.leave(stream.news, watched)
 
 
-def watched_of(call: Call, request: pb.WatchOperationsRequest) -> Watched:
+def watched_of(call: Call, request: operations_pb2.WatchOperationsRequest) -> Watched:
     statuses = frozenset(given(request).get("statuses", []))
     query = read(OperationQuery, request, "id", "statuses")
     action = Action(query.action) if query.action else None
@@ -108,41 +110,83 @@ def present_states(call: Call, watched: Watched) -> Sequence[Pair]:
         wanted = replace(wanted, cursor=page.next)
 
 
-def list_operations(call: Call, request: pb.ListOperationsRequest) -> pb.ListOperationsResponse:
-    query = read(OperationQuery, request, "statuses", status=",".join(given(request).get("statuses", [])) or None)
-    page = call.services.operations.list(query)
-    operations = [operation_message(*pair) for pair in page.items]
-    return pb.ListOperationsResponse(operations=operations, next_page_token=page.next or "")
+async def watch_events(
+    stream: Stream, request: events_pb2.WatchEventsRequest
+) -> AsyncIterator[events_pb2.WatchEventsResponse]:
+    query = read(EventQuery, request, "after_id", "position")
+    begin = begin_of(request)
+    try:
+        await stream.feed.join(stream.news)
+        position = begin or stream.feed.position.copy()
+        if begin is not None:
+            await stream.run(check_reached, stream.call, begin)
+        async for stored in follow(stream, position, is_behind=begin is not None):
+            if matches(query, stored.event):
+                yield events_pb2.WatchEventsResponse(event=event_message(stored), position=str(position))
+    finally:
+        stream.feed.leave(stream.news)
 
 
-def submit_operation(call: Call, request: pb.SubmitOperationRequest) -> pb.SubmitOperationResponse:
-    operation, table, is_new = call.services.operations.submit(call.caller, read(OperationRequest, request))
-    return pb.SubmitOperationResponse(operation=operation_message(operation, table), is_new=is_new)
+async def follow(stream: Stream, position: EventPosition, *, is_behind: bool) -> AsyncIterator[StoredEvent]:
+    """Each new event once. A stream that is too slow for what is kept in memory reads it from the store."""
+    feed, offset = stream.feed, stream.feed.offset
+    await stream.opened()
+    while True:
+        if is_behind:
+            offset = feed.offset
+            async for stored in catch_up(stream, position):
+                yield stored
+        new = feed.since(offset)
+        is_behind = new is None
+        if new is None:
+            continue
+        offset = feed.offset
+        for stored in delivered(new, position):
+            yield stored
+        position.settle(feed.settled if feed.offset == offset else 0)
+        await stream.wait()
 
 
-def get_operation(call: Call, request: pb.GetOperationRequest) -> pb.GetOperationResponse:
-    found = call.services.operations.show(OperationId(id_of(request)))
-    answer = detail_answer(found.operation, found.table, found.attempts, found.events)
-    operation = operation_message(found.operation, found.table)
-    detail = fill(operation_pb2.OperationDetail(), answer, operation=operation, attempts=answer.attempt_list)
-    return pb.GetOperationResponse(detail=detail)
+def begin_of(request: events_pb2.WatchEventsRequest) -> EventPosition | None:
+    if request.position:
+        return EventPosition.read(request.position)
+    if not request.HasField("after_id"):
+        return None
+    if request.after_id < 0:
+        raise Invalid("after_id: give the id of an event, or 0 for all")
+    return EventPosition(request.after_id)
 
 
-def cancel_operation(call: Call, request: pb.CancelOperationRequest) -> pb.CancelOperationResponse:
-    pair = call.services.operations.cancel(call.caller, OperationId(id_of(request)))
-    return pb.CancelOperationResponse(operation=operation_message(*pair))
+def check_reached(call: Call, begin: EventPosition) -> None:
+    """A database that was set up anew, or restored, counts from a lower number."""
+    last = call.context.store.events.last_id()
+    if begin.base > last:
+        raise Invalid(f"there is no event {begin.base} yet, the last one is {last}: begin without an id or a position")
 
 
-def retry_operation(call: Call, request: pb.RetryOperationRequest) -> pb.RetryOperationResponse:
-    pair = call.services.operations.retry(call.caller, OperationId(id_of(request)))
-    return pb.RetryOperationResponse(operation=operation_message(*pair))
+async def catch_up(stream: Stream, position: EventPosition) -> AsyncIterator[StoredEvent]:
+    """What is stored after the position. What is missing below an old event never comes."""
+    context, reached = stream.call.context, position.base
+    while True:
+        found = await stream.run(context.store.events.after, reached, limit=BATCH)
+        old = context.store.clock.estimate() - timedelta(seconds=GAP_WAIT)
+        for stored in delivered(found, position):
+            if stored.first_at < old:
+                position.settle(stored.id)
+            yield stored
+        await stream.check()
+        if len(found) < BATCH:
+            return
+        reached = found[-1].id
 
 
-def remove_operation(call: Call, request: pb.RemoveOperationRequest) -> pb.RemoveOperationResponse:
-    pair = call.services.operations.cancel(call.caller, OperationId(id_of(request)), delete=True)
-    return pb.RemoveOperationResponse(operation=operation_message(*pair))
+def delivered(events: Iterable[StoredEvent], position: EventPosition) -> Iterator[StoredEvent]:
+    return (stored for stored in events if position.add(stored.id))
 
 
-def read_logs(call: Call, request: pb.ReadLogsRequest) -> pb.ReadLogsResponse:
-    logs = call.services.operations.logs(OperationId(id_of(request)), read(LogQuery, request, "id"))
-    return fill(pb.ReadLogsResponse(), logs)
+def matches(query: EventQuery, event: Event) -> bool:
+    same = ((query.table, event.table), (query.operation, event.operation))
+    if any(wanted is not None and wanted != own for wanted, own in same):
+        return False
+    kind = query.kind
+    return kind is None or event.kind == kind or (kind.endswith(".") and event.kind.startswith(kind))
