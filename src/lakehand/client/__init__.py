@@ -11,6 +11,38 @@ from lakehand.client.documents import DEFAULT_URL, FINAL, GOOD, Document, Parame
 
 if TYPE_CHECKING:
     from lakehand.api.tables import RemovedTable, TableName
+    from lakehand.client.answers import (
+        ActionExplanation,
+        Alert,
+        Attempt,
+        AuditEntry,
+        Caller,
+        Catalog,
+        CatalogSync,
+        Cleared,
+        Done,
+        Drain,
+        Event,
+        Explanation,
+        Failure,
+        Fleet,
+        FleetProblem,
+        FleetProblems,
+        Instance,
+        LogPage,
+        NewToken,
+        Operation,
+        OperationDetail,
+        OperationResult,
+        Plugin,
+        Queue,
+        ReceiverTest,
+        Strategy,
+        SubmittedOperation,
+        Token,
+        Totals,
+        Version,
+    )
     from lakehand.client.clients import (
         AsyncLakehandClient,
         LakehandClient,
@@ -31,41 +63,7 @@ if TYPE_CHECKING:
         CommitOutcome,
         CommitReason,
     )
-    from lakehand.client.names import (
-        Alert,
-        AuditEntry,
-        Caller,
-        Catalog,
-        CatalogSync,
-        Done,
-        Drain,
-        Fleet,
-        FleetProblem,
-        FleetProblems,
-        Instance,
-        NewToken,
-        Plugin,
-        Queue,
-        ReceiverTest,
-        Strategy,
-        Token,
-        Totals,
-        Version,
-    )
-    from lakehand.client.operation_answers import (
-        ActionExplanation,
-        Attempt,
-        Cleared,
-        Event,
-        Explanation,
-        Failure,
-        LogPage,
-        Operation,
-        OperationDetail,
-        OperationResult,
-        SubmittedOperation,
-    )
-    from lakehand.client.retries import (
+    from lakehand.client.outcomes import (
         NO_RETRIES,
         Retries,
     )
@@ -143,7 +141,7 @@ __all__ = [
     "absolute_location",
     "given",
 ]
-HOMES = ("clients", "errors", "retries", "table_calls", "operation_answers", "event_calls", "names")
+HOMES = ("clients", "errors", "outcomes", "table_calls", "answers", "event_calls")
 
 
 if not TYPE_CHECKING:  # a name that does not exist must not pass for Any
