@@ -8,13 +8,13 @@ from lakehand.cli import (
     audit,
     catalogs,
     check,
-    drain,
     events,
     fleet,
     info,
     maintain,
     operations,
     serve,
+    service,
     settings,
     tables,
     tokens,
@@ -72,8 +72,8 @@ add_command(
     app, "drain",
     epilog="lakehand drain --home /var/lib/lakehand --wait --timeout 600  ·  "
     "lakehand drain --url http://one:9091 --undo",
-)(drain.drain)  # fmt: skip
-add_command(app, "instances")(drain.instances)
+)(service.drain)  # fmt: skip
+add_command(app, "instances")(service.instances)
 add_command(app, "plugins")(info.plugins)
 app.command("settings", epilog="lakehand settings delta  ·  lakehand settings --json")(settings.settings)
 add_command(app, "version")(info.version)
