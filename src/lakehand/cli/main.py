@@ -5,12 +5,10 @@ import typer
 
 from lakehand.cli import (
     alerts,
-    audit,
     catalogs,
     check,
     events,
     fleet,
-    info,
     maintain,
     operations,
     serve,
@@ -57,9 +55,9 @@ app.add_typer(alerts.app, name="alerts")
 app.add_typer(events.app, name="events")
 app.add_typer(tokens.app, name="tokens")
 add_command(app, "audit", epilog="lakehand audit --table sales.orders  ·  lakehand audit --action token. --json")(
-    audit.audit
+    events.audit
 )
-add_command(app, "explain", epilog="lakehand explain sales.orders")(info.explain)
+add_command(app, "explain", epilog="lakehand explain sales.orders")(tables.explain)
 app.command(
     "hudi-options",
     epilog="lakehand hudi-options --hudi-version 1.2.1 --actions compaction,clustering,clean  ·  "
@@ -74,6 +72,6 @@ add_command(
     "lakehand drain --url http://one:9091 --undo",
 )(service.drain)  # fmt: skip
 add_command(app, "instances")(service.instances)
-add_command(app, "plugins")(info.plugins)
+add_command(app, "plugins")(service.plugins)
 app.command("settings", epilog="lakehand settings delta  ·  lakehand settings --json")(settings.settings)
-add_command(app, "version")(info.version)
+add_command(app, "version")(service.version)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lakehand tables ...: discover and register tables, show them, change their settings."""
+"""lakehand tables ... and explain: discover and register tables, show them, change them, and say why they wait."""
 
 import json
 import time
@@ -243,6 +243,12 @@ def evaluate(table: TableName, *, watch: Watch = False, session: Session) -> Non
         session.follow(lambda: poll_evaluation(tables.explain(known), before), explanation_view)
     else:
         session.show(tables.explain(known).raw, explanation_view)
+
+
+def explain(table: TableName, session: Session) -> None:
+    """Show why something runs on a table or does not, and when it is evaluated next."""
+    tables = session.client.tables
+    session.show(tables.explain(tables.get(table)).raw, explanation_view)
 
 
 @app.command("look", hidden=True, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
