@@ -7,8 +7,7 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from lakehand.cli.errors import CommandFailed
-from lakehand.cli.options import Limit, Session, add_command
+from lakehand.cli.options import CommandFailed, Limit, Session, add_command
 from lakehand.cli.views import brief, coloured, grid, limited, plain, with_more
 from lakehand.client.documents import Document
 from lakehand.output import join, when

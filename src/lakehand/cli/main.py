@@ -18,8 +18,7 @@ from lakehand.cli import (
     tokens,
     writer_options,
 )
-from lakehand.cli.errors import Commands
-from lakehand.cli.options import add_command
+from lakehand.cli.options import Commands, add_command
 
 app = typer.Typer(
     cls=Commands,

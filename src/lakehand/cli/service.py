@@ -10,8 +10,7 @@ import typer
 from rich.console import Group, RenderableType
 
 from lakehand import __version__
-from lakehand.cli.errors import CommandFailed
-from lakehand.cli.options import Session
+from lakehand.cli.options import CommandFailed, Session
 from lakehand.cli.views import brief, coloured, grid
 from lakehand.client.documents import Document
 from lakehand.client.errors import RequestFailed

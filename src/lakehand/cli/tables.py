@@ -13,8 +13,18 @@ from rich.text import Text
 
 from lakehand.cli import history
 from lakehand.cli.check import open_local_reader
-from lakehand.cli.errors import CommandFailed
-from lakehand.cli.options import Config, Limit, Session, TableName, Watch, absolute_reference, add_command, pairs, words
+from lakehand.cli.options import (
+    CommandFailed,
+    Config,
+    Limit,
+    Session,
+    TableName,
+    Watch,
+    absolute_reference,
+    add_command,
+    pairs,
+    words,
+)
 from lakehand.cli.views import explanation_view, limited, list_counts, name_of, table_view, tables_view
 from lakehand.client.documents import Document, absolute_location, given
 from lakehand.client.errors import RequestFailed

@@ -12,7 +12,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from lakehand.api import access, alerts, catalogs, events, explain, fleet, operations, service
+from lakehand.api import access, alerts, catalogs, events, fleet, operations, service
 from lakehand.client.documents import GOOD
 from lakehand.client.errors import OperationFailed, RequestFailed
 
@@ -29,16 +29,16 @@ ReceiverTest = alerts.TestAnswer
 Catalog = catalogs.CatalogAnswer
 CatalogSync = catalogs.SyncAnswer
 Event = events.EventAnswer
-ActionExplanation = explain.ActionAnswer
-Explanation = explain.ExplanationAnswer
 Done = fleet.DoneAnswer
 Fleet = fleet.FleetAnswer
 FleetProblem = fleet.FleetProblemAnswer
 FleetProblems = fleet.ProblemsAnswer
 Queue = fleet.QueueAnswer
 Totals = fleet.TotalsAnswer
+ActionExplanation = operations.ActionAnswer
 Attempt = operations.AttemptAnswer
 Cleared = operations.ClearedAnswer
+Explanation = operations.ExplanationAnswer
 Failure = operations.FailureAnswer
 LogPage = operations.LogsAnswer
 Operation = operations.OperationAnswer

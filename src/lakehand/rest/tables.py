@@ -5,9 +5,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Response
 
-from lakehand.api.explain import ExplanationAnswer
 from lakehand.api.fields import PageAnswer, answer
-from lakehand.api.operations import ClearedAnswer
+from lakehand.api.operations import ClearedAnswer, ExplanationAnswer
 from lakehand.api.tables import (
     ChangedTable,
     FindQuery,

@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from lakehand.api.events import event_answer
-from lakehand.api.explain import ActionAnswer, ExplanationAnswer
-from lakehand.api.operations import operation_answer
+from lakehand.api.operations import ActionAnswer, ExplanationAnswer, operation_answer
 from lakehand.api.tables import SettingAnswer, table_answer
 from lakehand.core.plugins.registry import Plugins
 from lakehand.core.ports import Store
