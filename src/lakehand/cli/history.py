@@ -16,8 +16,8 @@ from rich.text import Text
 from lakehand.cli.options import CommandFailed, Session, TableName
 from lakehand.cli.views import name_of, problem_text, some
 from lakehand.client.documents import Document
-from lakehand.domain.texts import amount
-from lakehand.output import data, join, parse_time, span
+from lakehand.domain.texts import amount, span
+from lakehand.output import data, join, parse_time
 
 WIDEST, NARROWEST = 100, 20  # columns of the whole, and of the plot itself
 ROWS = 10

@@ -14,7 +14,8 @@ from lakehand.cli.options import CommandFailed, Session
 from lakehand.cli.views import brief, coloured, grid
 from lakehand.client.documents import Document
 from lakehand.client.errors import RequestFailed
-from lakehand.output import data, print_line, span, when
+from lakehand.domain.texts import span
+from lakehand.output import data, print_line, when
 
 COUNTS = ("operations", "evaluations", "messages")
 DONE = ("drained", "serving")

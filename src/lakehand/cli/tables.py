@@ -28,7 +28,8 @@ from lakehand.cli.options import (
 from lakehand.cli.views import explanation_view, limited, list_counts, name_of, table_view, tables_view
 from lakehand.client.documents import Document, absolute_location, given
 from lakehand.client.errors import RequestFailed
-from lakehand.output import SafeConsole, data, join, print_line, span, stdout_console
+from lakehand.domain.texts import span
+from lakehand.output import SafeConsole, data, join, print_line, stdout_console
 
 if TYPE_CHECKING:
     from datetime import datetime
