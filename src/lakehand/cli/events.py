@@ -9,7 +9,7 @@ from rich.text import Text
 
 from lakehand.cli.options import CommandFailed, Limit, Session, add_command
 from lakehand.cli.views import brief, coloured, grid, limited, plain, with_more
-from lakehand.client.documents import Document
+from lakehand.client import Document
 from lakehand.output import join, when
 
 app = typer.Typer(no_args_is_help=True, help="List what happened, and send a commit event.")

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from lakehand.cli.options import Limit, Session
 from lakehand.cli.views import brief, facts, grid, name_of
-from lakehand.client.documents import Document
+from lakehand.client import Document
 from lakehand.domain.texts import amount, span
 from lakehand.output import data, join, when
 

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from lakehand.cli.options import CommandFailed, Session, TableName
 from lakehand.cli.views import name_of, problem_text, some
-from lakehand.client.documents import Document
+from lakehand.client import Document
 from lakehand.domain.texts import amount, span
 from lakehand.output import data, join, parse_time
 

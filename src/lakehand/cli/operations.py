@@ -21,7 +21,7 @@ from lakehand.cli.options import (
     pairs,
 )
 from lakehand.cli.views import limited, name_of, operation_view, operations_view
-from lakehand.client.documents import GOOD, Document
+from lakehand.client import GOOD, Document
 from lakehand.domain.texts import visible
 from lakehand.output import LAYOUT, print_line
 

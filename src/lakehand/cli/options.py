@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 from typer.core import TyperGroup
 
-from lakehand.client.documents import DEFAULT_URL
+from lakehand.client import DEFAULT_URL
 from lakehand.domain.cached_property import cached_property
 from lakehand.domain.errors import LakehandError
 from lakehand.output import Fetch, View, follow, print_document, print_error

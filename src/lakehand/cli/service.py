@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from lakehand import __version__
 from lakehand.cli.options import CommandFailed, Session
 from lakehand.cli.views import brief, coloured, grid
-from lakehand.client.documents import Document
+from lakehand.client import Document
 from lakehand.client.errors import RequestFailed
 from lakehand.domain.texts import span
 from lakehand.output import data, print_line, when

@@ -26,7 +26,7 @@ from lakehand.cli.options import (
     words,
 )
 from lakehand.cli.views import explanation_view, limited, list_counts, name_of, table_view, tables_view
-from lakehand.client.documents import Document, absolute_location, given
+from lakehand.client import Document, absolute_location, given
 from lakehand.client.errors import RequestFailed
 from lakehand.domain.texts import span
 from lakehand.output import SafeConsole, data, join, print_line, stdout_console

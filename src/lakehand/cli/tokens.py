@@ -15,7 +15,7 @@ from lakehand.api.fields import iso, values_of
 from lakehand.cli.alerts import seconds_of
 from lakehand.cli.options import CommandFailed, Config, Database, Home, Session, add_command, load_settings
 from lakehand.cli.views import coloured, grid
-from lakehand.client.documents import Document
+from lakehand.client import Document
 from lakehand.output import join, parse_time, when
 
 if TYPE_CHECKING:

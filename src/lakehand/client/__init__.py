@@ -2,12 +2,14 @@
 """A typed client of the REST API, sync and async: ``LakehandClient`` and ``AsyncLakehandClient``. Public.
 
 Names are imported when they are first used: commands start before the types are made, and ``--help`` needs none.
+What commands need before they send anything is here.
 """
 
+from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-from lakehand.client.documents import DEFAULT_URL, FINAL, GOOD, Document, Parameters, absolute_location, given
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from lakehand.api.tables import RemovedTable, TableName
@@ -141,7 +143,24 @@ __all__ = [
     "absolute_location",
     "given",
 ]
+Document: TypeAlias = dict[str, Any]
+Parameters: TypeAlias = Mapping[str, Any]
+DEFAULT_URL = "http://127.0.0.1:9091"
+FINAL = frozenset({"succeeded", "failed", "canceled", "dropped"})  # statuses of an operation that is over
+GOOD = frozenset({"succeeded", "dropped"})  # nothing is left to do
 HOMES = ("clients", "errors", "outcomes", "table_calls", "answers", "event_calls")
+
+
+def given(parameters: Parameters) -> Document:
+    """Without those that are None."""
+    return {key: value for key, value in parameters.items() if value is not None}
+
+
+def absolute_location(text: str) -> str:
+    """A path as one types it in a shell, made absolute; anything with a scheme stays as it is."""
+    if urlsplit(text).scheme or text.startswith("/"):
+        return text
+    return str(Path(text).expanduser().absolute())
 
 
 if not TYPE_CHECKING:  # a name that does not exist must not pass for Any

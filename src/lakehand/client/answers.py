@@ -13,7 +13,7 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from lakehand.api import access, alerts, catalogs, events, fleet, operations, service
-from lakehand.client.documents import GOOD
+from lakehand.client import GOOD
 from lakehand.client.errors import OperationFailed, RequestFailed
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from typing_extensions import Self
 
-from lakehand.client.documents import DEFAULT_URL
+from lakehand.client import DEFAULT_URL
 from lakehand.client.errors import RequestFailed
 from lakehand.client.groups import Groups
 from lakehand.client.outcomes import Retries

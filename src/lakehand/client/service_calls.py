@@ -9,6 +9,7 @@ from lakehand.api.alerts import AlertQuery, SilenceRequest, TestRequest, TestsAn
 from lakehand.api.catalogs import CatalogsAnswer, SyncRequest
 from lakehand.api.fields import PageAnswer, values_of
 from lakehand.api.service import DrainRequest, InstancesAnswer, PluginsAnswer
+from lakehand.client import Parameters
 from lakehand.client.answers import (
     Alert,
     AuditEntry,
@@ -24,7 +25,6 @@ from lakehand.client.answers import (
     Token,
     Version,
 )
-from lakehand.client.documents import Parameters
 from lakehand.client.operation_calls import OperationRef, id_of
 from lakehand.client.steps import ItemSteps, Request, Steps, get, post, send, send_for_pages
 from lakehand.client.table_calls import TableRef, table_id
