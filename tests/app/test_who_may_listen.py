@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from lakehand.api.access import TokenRequest
-from lakehand.app.local_tokens import local_tokens
+from lakehand.app.access import local_tokens
 from lakehand.app.server import check_access, warn_if_open
 from lakehand.app.settings import Settings
 from lakehand.app.wiring import Service

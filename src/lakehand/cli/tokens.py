@@ -45,7 +45,7 @@ class LocalDatabase:
 
     @contextmanager
     def opened(self) -> Iterator["tuple[AccessService, Caller]"]:
-        from lakehand.app.local_tokens import local_tokens
+        from lakehand.app.access import local_tokens
 
         with local_tokens(load_settings(self.home, self.database, None, self.config)) as opened:
             yield opened
