@@ -45,11 +45,7 @@ if TYPE_CHECKING:
         Totals,
         Version,
     )
-    from lakehand.client.clients import (
-        AsyncLakehandClient,
-        LakehandClient,
-        Verify,
-    )
+    from lakehand.client.clients import AsyncLakehandClient, LakehandClient, Verify
     from lakehand.client.errors import (
         Conflict,
         Forbidden,
@@ -61,14 +57,8 @@ if TYPE_CHECKING:
         Unauthorized,
         Unavailable,
     )
-    from lakehand.client.event_calls import (
-        CommitOutcome,
-        CommitReason,
-    )
-    from lakehand.client.outcomes import (
-        NO_RETRIES,
-        Retries,
-    )
+    from lakehand.client.event_calls import CommitOutcome, CommitReason
+    from lakehand.client.outcomes import NO_RETRIES, Retries
     from lakehand.client.table_calls import (
         AddedTable,
         HealthHistory,

@@ -5,14 +5,7 @@ from typing import Annotated
 
 from fastapi import APIRouter
 
-from lakehand.api.alerts import (
-    AlertAnswer,
-    AlertQuery,
-    SilenceRequest,
-    TestRequest,
-    TestsAnswer,
-    alert_answer,
-)
+from lakehand.api.alerts import AlertAnswer, AlertQuery, SilenceRequest, TestRequest, TestsAnswer, alert_answer
 from lakehand.api.catalogs import CatalogsAnswer, SyncAnswer, SyncRequest
 from lakehand.api.events import EventAnswer, EventQuery, event_answer
 from lakehand.api.fields import Name, PageAnswer, values_of

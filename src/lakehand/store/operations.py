@@ -9,17 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import (
-    Connection,
-    Row,
-    Update,
-    and_,
-    delete,
-    insert,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import Connection, Row, Update, and_, delete, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from lakehand.core.ports import OperationEnd, OperationFilter, Page
