@@ -31,7 +31,7 @@ PERSONS = 10
 OWNER_COLOURS = ("needs-work", "unreadable", "healthy")
 STATUS_COLOURS = {"succeeded": "healthy", "retried": "needs-work", "failed": "failed"}
 WEEK = timedelta(days=7)
-MOST_SHOWN = 1000
+MOST_SHOWN = 1000  # discovered tables
 
 
 @router.get("/")

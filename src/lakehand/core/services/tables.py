@@ -33,7 +33,7 @@ LONGEST_NAME = 250
 BATCH = 2000  # operations that are ended in one transaction
 SERVICE = "lakehand"  # the name in events that no person caused
 MOST_OPERATIONS = 500  # in the history of a table
-EVERYTHING = HistoryQuery()
+EVERYTHING = HistoryQuery()  # that is kept
 
 
 def unknown(_location: str) -> Format | None:

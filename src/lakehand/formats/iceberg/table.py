@@ -18,7 +18,7 @@ NEEDS_CATALOG = (
     "its metadata is kept by a catalog, and only the catalog can commit to it: name the catalog in the settings "
     "([catalogs.NAME]) and register the table by it"
 )
-MOST_KNOWN = 100_000
+MOST_KNOWN = 100_000  # tables in Hadoop layout whose newest metadata file is remembered
 _NUMBER = re.compile(r"\d+")
 
 
