@@ -75,6 +75,7 @@ ACTIONS = frozenset(Action.register(name) for name in ("compaction", "clustering
 LOCATION = "/data/trips"
 ROOT = Caller(name="root", role=Role.ADMIN)
 INSTANT = "20261114191013982"
+PATIENT = 25.0  # seconds: no test of what is stored depends on how busy the machine is
 
 
 class NothingToDo(ProcessFactory):
@@ -214,6 +215,8 @@ def context_over(
         on_request=metrics.request,
         on_notifications=metrics.notifications,
         refusals=Refusals(metrics.refusal),
+        wire_timeout=PATIENT,
+        commits_timeout=PATIENT,
     )
 
 

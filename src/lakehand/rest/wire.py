@@ -51,12 +51,12 @@ _DEPTH = {"start_map": 1, "start_array": 1, "end_map": -1, "end_array": -1}
 class HudiWire:
     """Handles the writers' requests; everything else goes on to the app."""
 
-    def __init__(self, app: ASGIApp, *, context: ApiContext, timeout: float = 2.0) -> None:
+    def __init__(self, app: ASGIApp, *, context: ApiContext) -> None:
         self.app = app
         self.context = context
         self.parser = RequestParser(context.security, context.engines)
         self.group_commit: GroupCommit[WireRequest, bytes] = GroupCommit(
-            self.record, timeout_answer=TIMEOUT_ANSWER, unstored_answer=UNSTORED_ANSWER, timeout=timeout
+            self.record, timeout_answer=TIMEOUT_ANSWER, unstored_answer=UNSTORED_ANSWER, timeout=context.wire_timeout
         )
         self.security = context.security
         self.turn = asyncio.Lock()  # one piece of one body per turn of the event loop, however many bodies there are

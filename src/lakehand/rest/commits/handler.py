@@ -73,7 +73,6 @@ Answer = bytes | LakehandError  # JSON, or why the request as a whole was not ta
 @dataclass(kw_only=True)
 class CommitHandler:
     context: ApiContext
-    timeout: float = 5.0
     group_commit: GroupCommit[CommitRequest, Answer] = field(init=False)
     senders: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(SENDER_THREADS, thread_name_prefix="commit-senders")
@@ -84,7 +83,7 @@ class CommitHandler:
             self.record,
             timeout_answer=Unavailable(f"the database has not answered in time: {AGAIN}"),
             unstored_answer=Unavailable(f"the events were not stored, because the database does not answer: {AGAIN}"),
-            timeout=self.timeout,
+            timeout=self.context.commits_timeout,
         )
 
     def close(self) -> None:
@@ -101,7 +100,7 @@ class CommitHandler:
             caller = self.context.services.access.remembered_caller(secret, address=request.address, via=VIA)
             if caller is None or (self.has_secrets and caller.name == ANONYMOUS):
                 asked = asyncio.get_running_loop().run_in_executor(self.senders, self.ask_for_caller, request, secret)
-                caller = await asyncio.wait_for(asked, self.timeout)
+                caller = await asyncio.wait_for(asked, self.context.commits_timeout)
             caller.need(Role.OPERATOR)
             caller.need_everything()
         except asyncio.TimeoutError:
