@@ -19,8 +19,7 @@ from lakehand.client import CommitOutcome, CommitReason, LakehandClient, StillRu
 from lakehand.client.answers import OURS, bound
 from lakehand.client.clients import Groups
 from lakehand.client.groups import Call, Group, Listing
-from lakehand.client.outcomes import Outcome
-from lakehand.client.retries import NO_RETRIES
+from lakehand.client.outcomes import NO_RETRIES, Outcome
 from lakehand.client.steps import Request
 from tests.test_docs import described
 

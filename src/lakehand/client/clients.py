@@ -10,11 +10,10 @@ from urllib.parse import urlsplit
 
 from typing_extensions import Self
 
-from lakehand.client import access_calls, event_calls, operation_calls, service_calls, table_calls
-from lakehand.client.documents import DEFAULT_URL
+from lakehand.client import DEFAULT_URL, event_calls, operation_calls, service_calls, table_calls
 from lakehand.client.errors import RequestFailed
 from lakehand.client.groups import Call, Group, R
-from lakehand.client.retries import Retries
+from lakehand.client.outcomes import Retries
 from lakehand.client.runners import AsyncRunner, Runner, Sending
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ class Groups(Group[R]):
     plugins = Call(service_calls.list_plugins)
     instances = Call(service_calls.list_instances)
     version = Call(service_calls.show_version)
-    caller = Call(access_calls.show_caller)
+    caller = Call(service_calls.show_caller)
     request = Call(service_calls.request)
 
     def __init__(self, runner: R) -> None:
@@ -42,8 +41,8 @@ class Groups(Group[R]):
         self.alerts = service_calls.Alerts(runner)
         self.catalogs = service_calls.Catalogs(runner)
         self.drains = service_calls.Drains(runner)
-        self.tokens = access_calls.Tokens(runner)
-        self.audit = access_calls.Audit(runner)
+        self.tokens = service_calls.Tokens(runner)
+        self.audit = service_calls.Audit(runner)
 
 
 class LakehandClient(Groups[Runner]):

@@ -3,20 +3,21 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta, timezone
+from functools import cache
 from typing import Any, TypeVar
 
 from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
+from pydantic import TypeAdapter, ValidationError
 
 from lakehand.api.events import event_answer
-from lakehand.api.fields import attribute
+from lakehand.api.fields import attribute, describe_faults
 from lakehand.api.operations import operation_answer
 from lakehand.domain.errors import Invalid
 from lakehand.domain.events import StoredEvent
 from lakehand.domain.operations import Operation
 from lakehand.domain.tables import Table
 from lakehand.domain.texts import LARGEST_ID
-from lakehand.inputs.faults import checked
 from lakehand.rpc.generated import event_pb2, operation_pb2
 
 M = TypeVar("M", bound=Message)
@@ -106,7 +107,18 @@ def enum_word(field: FieldDescriptor, number: int) -> str:
 
 def read(shape: type[T], request: Message, *leave_out: str, **more: Any) -> T:
     """The request as the shape that all interfaces share; raises Invalid."""
-    return checked(shape, {name: value for name, value in given(request).items() if name not in leave_out} | more)
+    values = {name: value for name, value in given(request).items() if name not in leave_out}
+    wanted: Any = shape
+    try:
+        checked: T = adapter_of(wanted).validate_python(values | more)
+    except ValidationError as error:
+        raise Invalid(describe_faults(error.errors())) from error
+    return checked
+
+
+@cache
+def adapter_of(shape: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(shape)
 
 
 def given(request: Message) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qs
 
 from fastapi import Depends, Request
+from pydantic import TypeAdapter, ValidationError
 
-from lakehand.api.fields import names_of
+from lakehand.api.fields import describe_faults, names_of
 from lakehand.domain.errors import Invalid
-from lakehand.inputs.faults import checked
 
 T = TypeVar("T")
 MOST_FIELDS = 2000
@@ -37,7 +37,11 @@ class FormFields:
         """The request, by the names of its fields. What the form leaves empty has its default."""
         wanted: Any = shape
         given = {name: text for name in names_of(wanted) if (text := self.text(name))}
-        return checked(shape, given | more)
+        try:
+            request: T = TypeAdapter(wanted).validate_python(given | more)
+        except ValidationError as error:
+            raise Invalid(describe_faults(error.errors())) from error
+        return request
 
     def all(self, name: str) -> Sequence[str]:
         return self.values.get(name, [])

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Checks of requests that every interface shares."""
