@@ -7,7 +7,7 @@ from lakehand.api.operations import OperationRequest
 from lakehand.domain.operations import Status
 from lakehand.domain.processes import Failure, Instant, Remedy, TableProcess
 from lakehand.spi import EngineState
-from tests.core.world import World
+from tests.core.world import CLEAN, World
 from tests.domain.words import COMPACTION
 from tests.kit.sentences import Sentences
 
@@ -176,6 +176,17 @@ def test_a_plan_that_was_submitted_early_is_taken_up_when_it_appears(world: Worl
     world.clock.pass_by(minutes=10)
     world.turn()
     assert world.the_operation(table).status is Status.SUBMITTED
+
+
+def test_a_dropped_operation_of_another_action_is_not_taken_for_the_plan(world: World) -> None:
+    table = world.add_table(action_types=frozenset({COMPACTION, CLEAN}))
+    world.operations.add(table, OperationRequest(action=CLEAN, instant=T1), by="api")
+    world.turn()
+    assert world.the_operation(table).status is Status.DROPPED
+    world.tables.plan(table.location, T1)
+    world.clock.pass_by(minutes=10)
+    world.turn()
+    assert (world.the_operation(table).process.action, world.the_operation(table).status) == (CLEAN, Status.DROPPED)
 
 
 def test_what_must_not_run_fails_at_once_and_says_why(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

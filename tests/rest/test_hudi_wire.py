@@ -58,6 +58,18 @@ def test_the_same_request_a_thousand_times_is_one_operation(client: httpx.Client
     assert len(items(client, "/api/v1/operations")) == 1
 
 
+def test_a_plan_of_another_action_is_an_event_and_the_writer_goes_on(client: httpx.Client) -> None:
+    add_table(client, action_types=["compaction", "clustering"])
+    send(client, wire())
+
+    assert send(client, wire("cluster"))["stored"] is True
+
+    [operation] = items(client, "/api/v1/operations")
+    assert operation["action"] == "compaction"
+    [event] = items(client, "/api/v1/events?kind=intake.other-action")
+    assert (event["table"], event["times"]) == (1, 1)
+
+
 def test_a_list_of_instants_is_an_operation_each(client: httpx.Client) -> None:
     send(client, wire(instant=f"{INSTANT},20261114191013983"))
 

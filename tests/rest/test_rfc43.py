@@ -55,6 +55,19 @@ def test_a_plan_is_removed(client: httpx.Client) -> None:
     assert post(client, "/compact/remove", body | {"instant": "20200101000000"}).status_code == 404
 
 
+def test_a_plan_of_another_action_is_neither_submitted_nor_removed(client: httpx.Client) -> None:
+    add_table(client, db_name="sales", action_types=["compaction", "clustering"])
+    post(client, "/compact/submit", RFC)
+
+    submitted, removed = (post(client, f"/cluster/{verb}", RFC) for verb in ("submit", "remove"))
+
+    assert (submitted.status_code, removed.status_code) == (409, 404)
+    for answer in (submitted, removed):
+        assert "operation 1 (compaction, pending)" in answer.json()["error"]["message"]
+    [operation] = items(client, "/api/v1/operations")
+    assert (operation["status"], operation["is_deleted"]) == ("pending", False)
+
+
 @pytest.mark.parametrize("actions", ["", " , ", []])
 def test_a_table_for_which_nothing_is_wanted_is_not_registered(client: httpx.Client, actions: object) -> None:
     answer = post(client, "/register", {"base_path": LOCATION, "action_types": actions})

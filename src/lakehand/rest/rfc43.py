@@ -106,7 +106,7 @@ def remove(service: Service, request: RemoveRequest, context: Context, writer: W
     """Remove an operation whose plan was rolled back or is no longer wanted; if it runs, cancel it."""
     table = known_table(request, context.services.tables)
     instant = context.services.operations.read_instant(request.instant)
-    return operation_answer(*context.services.operations.remove(writer, table, instant))
+    return operation_answer(*context.services.operations.remove(writer, table, ACTIONS[service], instant))
 
 
 @router.post(

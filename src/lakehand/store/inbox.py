@@ -38,7 +38,9 @@ KNOWN = ListStatement(
 )
 NOTIFIED = ListStatement(lambda ids: update(tbl).where(t.id.in_(ids)).values(notify_time=bindparam("now")), [Id])
 STORED = ListStatement(
-    lambda pairs: select(o.tbl_id, o.instant).where(or_(*(and_(o.tbl_id == a, o.instant == b) for a, b in pairs))),
+    lambda pairs: select(o.tbl_id, o.instant, o.action).where(
+        or_(*(and_(o.tbl_id == a, o.instant == b) for a, b in pairs))
+    ),
     [Id, Key],
 )
 WORDS: list[ColumnElement[str]] = [
@@ -142,12 +144,13 @@ class SqlInbox:
             return []
         # An insert that conflicts costs more than a select. Either is right; the recent ones decide which is tried.
         repeated = sorted(pair for pair in wanted if pair in self.recent)
-        stored = {(found[0], found[1]) for found in STORED.rows(tx, repeated)}
+        stored = {(found[0], found[1]): str(found[2]) for found in STORED.rows(tx, repeated)}
+        taken = [other_action(*pair, word, wanted[pair][0]) for pair, word in stored.items()]
         fresh, events = self.within_cap(tx, sorted(pair for pair in wanted if pair not in stored))
         if fresh:
             self.insert_operations.run(tx, [self.operation_of(pair, *wanted[pair], now) for pair in fresh])
             self.remember(fresh)
-        return events
+        return [*events, *(event for event in taken if event)]
 
     def within_cap(self, tx: Connection, fresh: Sequence[Pair]) -> tuple[Sequence[Pair], Sequence[Event]]:
         """Those that may be stored: the newest of each table, up to the cap of unfinished operations."""
@@ -206,6 +209,17 @@ def ids_of(rows: Iterable[Row[Any]]) -> Sequence[int]:
 def newest(pairs: Sequence[Pair], count: int) -> Sequence[Pair]:
     """By instant, with 14 and 17 digits made comparable."""
     return sorted(pairs, key=lambda pair: pair[1].ljust(17, "0"), reverse=True)[:count]
+
+
+def other_action(table: int, instant: str, stored: str, wanted: TableProcess) -> Event | None:
+    """An instant is one plan of one action; a writer cannot be refused, so the operator is told."""
+    if stored == wanted.action:
+        return None
+    return Event.counted(
+        "intake.other-action",
+        f"{wanted.action} was asked for at {instant}, an instant of {stored}: nothing was stored",
+        table=TableId(table),
+    )
 
 
 def too_many(table: int, dropped: int, unfinished: int) -> Event:

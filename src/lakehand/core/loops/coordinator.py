@@ -297,10 +297,12 @@ class Coordinator:
         event = Event(kind="operation.stored", message=f"{process.action} is needed: {process.reason}", table=table.id)
         seen.operations = None
         operation, is_new = self.store.operations.add(new, now=now, event=event)
-        if not is_new and operation.status is Status.DROPPED and not operation.is_deleted:
+        is_same = operation.process.action == process.action
+        if not is_new and is_same and operation.status is Status.DROPPED and not operation.is_deleted:
             is_new = self.reopen(operation, now)
         if not is_new:
-            known = f"operation {operation.id} at {instant} is {operation.status}: {operation.reason}"
+            what = "" if is_same else f" ({operation.process.action})"
+            known = f"operation {operation.id} at {instant}{what} is {operation.status}: {operation.reason}"
             return evaluation.skipped(Skip(reason=known))
         self.metrics.scheduled(process.action, max(now - evaluation.schedule.due, timedelta()))
         log.info("stored", extra={"operation": operation.id, "table": table.id, "action": process.action})

@@ -125,6 +125,7 @@ class OperationService:
         )  # fmt: skip
         operation, is_new = self.store.operations.add(new, now=now, event=request_event(table, wanted, by))
         if not is_new:
+            check_same_action(operation, process)
             check_same_flags(operation, process)
         self.wake()
         return operation, is_new
@@ -159,11 +160,13 @@ class OperationService:
         verb = "operation.remove" if delete else "operation.cancel"
         return self.change(caller, verb, id, lambda: self.end(id, by=caller.name, delete=delete))
 
-    def remove(self, caller: Caller, table: Table, instant: Instant) -> tuple[Operation, Table]:
+    def remove(self, caller: Caller, table: Table, action: Action, instant: Instant) -> tuple[Operation, Table]:
         """RFC-43's remove: the plan was rolled back by its writer, or is no longer wanted."""
         found = self.store.operations.find(table.id, instant)
         if found is None:
             raise NotFound(f"{table.name} has no operation at {instant}")
+        if found.process.action != action:
+            raise NotFound(f"{table.name} has no {action} at {instant}, where {named(found)} is")
         return self.cancel(caller, found.id, delete=True)
 
     def retry(self, caller: Caller, id: OperationId) -> tuple[Operation, Table]:
@@ -273,6 +276,16 @@ def flags(wanted: OperationRequest) -> dict[str, Json]:
     set_flags |= {DRY_RUN: True} if wanted.dry_run else {}
     set_flags |= {PARAMETER: str(wanted.verify_rows)} if wanted.verify_rows is not RowMode.OFF else {}
     return set_flags | ({CONFIRM: True} if wanted.confirm else {})
+
+
+def named(operation: Operation) -> str:
+    return f"operation {operation.id} ({operation.process.action}, {operation.status})"
+
+
+def check_same_action(stored: Operation, wanted: TableProcess) -> None:
+    """An instant is one plan of one action."""
+    if stored.process.action != wanted.action:
+        raise Conflict(f"{wanted.action} cannot have the instant {stored.instant}, which {named(stored)} has")
 
 
 def check_same_flags(stored: Operation, wanted: TableProcess) -> None:

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a request about an operation says is stored, or refused with the reason, through every interface."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakehand.domain.actions import Action
+from lakehand.domain.operations import Operation
+from lakehand.domain.processes import Instant
+from lakehand.domain.tables import Table, TableSpec
+from lakehand.rest import ApiContext
+from lakehand.store import SqlStore, open_store
+from tests.interfaces.senders import SENDERS, Refused, sending
+from tests.rest.parts import ACTIONS, HUDI, INSTANT, LOCATION, context_over
+
+
+@pytest.fixture
+def store(sqlite_template: Path, tmp_path: Path) -> Iterator[SqlStore]:
+    opened = open_store(f"sqlite:///{shutil.copyfile(sqlite_template, tmp_path / 'lakehand.db')}")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def context(store: SqlStore) -> ApiContext:
+    return context_over(store)
+
+
+@pytest.fixture
+def table(context: ApiContext) -> Table:
+    return context.services.tables.register(TableSpec(location=LOCATION, format=HUDI, action_types=ACTIONS))[0]
+
+
+@pytest.fixture(params=SENDERS)
+def sender(request: pytest.FixtureRequest, context: ApiContext, table: Table) -> Iterator[Any]:
+    with sending(context, request.param) as one:
+        yield one
+
+
+def the_operation(store: SqlStore, table: Table) -> Operation:
+    [operation] = store.operations.of_table(table.id, recent=9)
+    return operation
+
+
+def test_an_instant_that_another_action_has_is_refused_with_what_is_there(
+    sender: Any, store: SqlStore, table: Table
+) -> None:
+    sender.submit(table=table.id, action="compaction", instant=INSTANT)
+
+    with pytest.raises(Refused, match=r"operation 1 \(compaction, pending\)") as refused:
+        sender.submit(table=table.id, action="clustering", instant=INSTANT)
+
+    assert refused.value.code in ("conflict", "")
+    operation = store.operations.find(table.id, Instant(INSTANT))
+    assert operation is not None
+    assert operation.process.action == Action("compaction")
