@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a commit to a verified operation, through the loops."""
 
+from datetime import timedelta
+
 import pytest
 
 from lakehand.api.operations import OperationRequest
@@ -217,3 +219,39 @@ def test_success_after_a_failed_attempt_shows_that_failure_only_in_its_attempt(w
     first, second = world.store.operations.attempts(done.id)
     assert (first.outcome, first.failure and first.failure.reason) == ("failed", "Boom")
     assert (second.outcome, second.failure) == ("succeeded", None)
+
+
+def test_submission_time_counts_from_when_the_attempt_was_due(world: World) -> None:
+    table = world.add_table()
+    world.tables.plan(table.location, T1)
+    world.look()
+    world.clock.pass_by(seconds=3)
+    world.turn()
+    world.engine.says(EngineState.FAILED, error_class="Boom", message="disk full")
+    world.monitor.run_once()
+    world.clock.at = world.the_operation(table).not_before
+    world.clock.pass_by(seconds=5)
+    world.turn()
+
+    assert world.metrics.named("submitted") == [(COMPACTION, timedelta(seconds=waited)) for waited in (3, 5)]
+
+
+def test_a_submission_that_the_engine_refused_is_observed_when_it_takes_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("the spool folder is full")
+
+    table = world.add_table()
+    world.tables.plan(table.location, T1)
+    with monkeypatch.context() as patch:
+        patch.setattr(world.engine, "submit", refuse)
+        world.look()
+        world.dispatcher.run_once()
+    assert world.the_operation(table).status is Status.SUBMITTED
+    assert world.metrics.named("submitted") == []
+
+    world.clock.pass_by(seconds=10)
+    world.monitor.run_once()
+
+    assert world.metrics.named("submitted") == [(COMPACTION, timedelta(seconds=10))]

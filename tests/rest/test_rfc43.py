@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from lakehand.rest import ApiContext
-from tests.rest.parts import INSTANT, LOCATION, add_table, items, with_security
+from tests.rest.parts import INSTANT, LOCATION, add_table, items, wire, with_security
 
 PREFIX = "/v1/hoodie/service"
 RFC = {
@@ -53,6 +53,29 @@ def test_a_plan_is_removed(client: httpx.Client) -> None:
     assert (removed.status_code, again.status_code) == (200, 200)
     assert (removed.json()["is_deleted"], removed.json()["status"]) == (True, "canceled")
     assert post(client, "/compact/remove", body | {"instant": "20200101000000"}).status_code == 404
+
+
+def test_a_plan_that_has_ended_is_removed(client: httpx.Client) -> None:
+    add_table(client, db_name="sales")
+    post(client, "/compact/submit", RFC)
+    client.post("/api/v1/operations/1/cancel")
+
+    removed = post(client, "/compact/remove", RFC).json()
+
+    assert (removed["is_deleted"], removed["status"]) == (True, "canceled")
+    assert client.get("/api/v1/operations/1").json()["is_deleted"] is True
+
+
+def test_the_path_may_say_hudi(client: httpx.Client) -> None:
+    add_table(client, db_name="sales")
+
+    submitted = client.post("/v1/hudi/service/compact/submit", json=RFC)
+    sent = client.get(wire().replace("/v1/hoodie/", "/v1/hudi/"))
+    removed = client.post("/v1/hudi/service/compact/remove", json=RFC)
+
+    assert [one.status_code for one in (submitted, sent, removed)] == [200, 200, 200]
+    assert (sent.json()["stored"], removed.json()["is_deleted"]) == (True, True)
+    assert client.get("/v1/hudi/service/nothing").json()["stored"] is False
 
 
 def test_a_plan_of_another_action_is_neither_submitted_nor_removed(client: httpx.Client) -> None:

@@ -314,8 +314,19 @@ def test_a_cancellation_is_not_lost_when_the_holder_releases_the_operation(store
 def test_a_finished_operation_stays_as_it_is(store: Store) -> None:
     done = a_finished_operation(store, status=Status.SUCCEEDED)
 
-    assert store.operations.request_cancel(done.id, now=NOON + HOUR, event=ASKED, delete=True) == done
+    assert store.operations.request_cancel(done.id, now=NOON + HOUR, event=ASKED) == done
     assert store.events.list(operation=done.id).items == []
+
+
+def test_a_finished_operation_is_removed_once_and_keeps_its_end(store: Store) -> None:
+    done = a_finished_operation(store, status=Status.SUCCEEDED)
+
+    removed, again = (
+        store.operations.request_cancel(done.id, now=NOON + at, event=ASKED, delete=True) for at in (HOUR, 2 * HOUR)
+    )
+
+    assert removed == again == replace(done, is_deleted=True, updated_at=NOON + HOUR)
+    assert len(store.events.list(operation=done.id).items) == 1
 
 
 def test_a_failed_operation_is_retried_on_request(store: Store) -> None:

@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NewType
 
 from lakehand.domain.actions import Action
@@ -118,6 +118,10 @@ class Operation:
     def slot(self) -> str:
         """Unique among live operations, enforced by the database."""
         return f"{self.table}:{self.process.conflict_class}"
+
+    def waited(self, now: datetime) -> timedelta:
+        """For how long its present attempt could have started; the back-off before it does not count."""
+        return max(now - max(self.created_at, self.not_before), timedelta())
 
     @property
     def tag(self) -> str:

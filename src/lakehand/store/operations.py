@@ -231,9 +231,7 @@ class SqlOperations:
         def write(tx: Connection) -> Row[Any]:
             row = row_of(tx, id, lock=True)
             if row.status in FINISHED_WORDS:
-                if delete:
-                    forget_failures(tx, [id])
-                return row
+                return self.remove_ended(tx, row, event, at) if delete else row
             flagged = {"cancel_requested": True, "update_time": at} | ({"is_deleted": True} if delete else {})
             tx.execute(update(operations).where(c.operation_id == id).values(flagged))
             self.note(tx, event, id, row.tbl_id, at)
@@ -242,6 +240,15 @@ class SqlOperations:
             return self.end(tx, row, at, event.message) if is_free and is_unwanted(row) else row
 
         return to_operation(self.database.write(write))
+
+    def remove_ended(self, tx: Connection, row: Row[Any], event: Event, at: int) -> Row[Any]:
+        forget_failures(tx, [row.operation_id])
+        if row.is_deleted:
+            return row
+        removed = {"is_deleted": True, "update_time": at}
+        tx.execute(update(operations).where(c.operation_id == row.operation_id, IS_FINISHED).values(removed))
+        self.note(tx, event, row.operation_id, row.tbl_id, at)
+        return row_of(tx, row.operation_id)
 
     def end_waiting(self, table: TableId, *, now: datetime, reason: str, limit: int) -> Sequence[OperationId]:
         at = to_millis(now)

@@ -259,9 +259,9 @@ class Dispatcher:
         """Intent before effect: the handle is stored first. If we die in between, the monitor submits it."""
         saved = self.store_intent(operation)
         flight.claimed = None
-        self.plugins.submit(saved, table, LeaseGrant(heartbeat_token=heartbeat_token, time_to_live=self.time_to_live))
-        waited = max(self.store.clock.estimate() - operation.created_at, timedelta())
-        self.metrics.submitted(operation.process.action, waited)
+        grant = LeaseGrant(heartbeat_token=heartbeat_token, time_to_live=self.time_to_live)
+        if self.plugins.submit(saved, table, grant):
+            self.metrics.submitted(saved.process.action, saved.waited(self.store.clock.estimate()))
         self.observer.started(saved)
         log.info("submitted", extra={"operation": saved.id, "handle": saved.handle, "action": saved.process.action})
         self.on_submitted()

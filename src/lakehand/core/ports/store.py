@@ -136,8 +136,8 @@ class Operations(Protocol):
     def request_cancel(self, id: OperationId, *, now: datetime, event: Event, delete: bool = False) -> Operation:
         """Request the cancellation of an operation. Without a lease it ends at once; else the holder sees a flag.
 
-        ``delete`` marks it as removed from the service too (RFC-43's is_deleted). A finished one stays as it is, but
-        its schedule forgets that it failed.
+        ``delete`` marks it as removed from the service too (RFC-43's is_deleted), a finished one as well, and its
+        schedule forgets that it failed. Otherwise a finished one stays as it is.
         """
 
     def reopen(self, operation: Operation, *, now: datetime, event: Event) -> Operation:
