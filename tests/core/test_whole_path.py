@@ -255,3 +255,17 @@ def test_a_submission_that_the_engine_refused_is_observed_when_it_takes_it(
     world.monitor.run_once()
 
     assert world.metrics.named("submitted") == [(COMPACTION, timedelta(seconds=10))]
+
+
+def test_an_operation_without_retries_has_one_attempt(world: World) -> None:
+    table = world.add_table()
+    world.tables.plan(table.location, T1)
+    world.operations.add(table, OperationRequest(action=COMPACTION, instant=T1, retry_on_error=False), by="ann")
+    world.turn()
+    world.engine.says(EngineState.FAILED, error_class="Boom", message="disk full")
+    world.monitor.run_once()
+
+    failed = world.the_operation(table)
+    assert (failed.status, failed.run_times) == (Status.FAILED, 1)
+    again = world.operations.reopen(failed.id, by="ann")
+    assert (again.status, again.retry_on_error) == (Status.PENDING, False)

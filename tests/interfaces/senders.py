@@ -107,6 +107,8 @@ def flags(fields: dict[str, Any]) -> Iterator[str]:
     for name, value in fields.items():
         if name == "options":
             yield from (word for key, one in value.items() for word in ("--option", f"{key}={one}"))
+        elif name == "retry_on_error":
+            yield from () if value else ["--no-retry"]
         else:
             yield from (f"--{name.replace('_', '-')}", str(value))
 

@@ -58,3 +58,12 @@ def test_an_instant_that_another_action_has_is_refused_with_what_is_there(
     operation = store.operations.find(table.id, Instant(INSTANT))
     assert operation is not None
     assert operation.process.action == Action("compaction")
+
+
+@pytest.mark.parametrize("retries", [True, False])
+def test_whether_a_failed_attempt_is_repeated_is_stored(
+    sender: Any, store: SqlStore, table: Table, retries: bool
+) -> None:
+    sender.submit(table=table.id, action="compaction", retry_on_error=retries)
+
+    assert the_operation(store, table).retry_on_error is retries

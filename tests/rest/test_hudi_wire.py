@@ -90,6 +90,13 @@ def test_resource_and_parallelism_are_kept(client: httpx.Client) -> None:
     assert parameters == {"resource": "8g:4g", "parallelism": "7", "options": {}}
 
 
+def test_a_writer_may_add_that_a_failed_attempt_is_not_repeated(client: httpx.Client) -> None:
+    send(client, wire(retry_on_error="false"))
+    send(client, wire(instant="20261114191013983"))
+
+    assert [one["retry_on_error"] for one in items(client, "/api/v1/operations")] == [True, False]
+
+
 @pytest.mark.parametrize("kind", ["cluster", "clean"])
 def test_what_a_table_is_not_registered_for_is_a_hint(client: httpx.Client, kind: str) -> None:
     add_table(client)

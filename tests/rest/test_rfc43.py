@@ -166,3 +166,13 @@ def test_no_writer_names_further_places_whose_files_may_be_deleted(client: httpx
     assert answer.status_code == 422
     assert "extra-locations" in answer.json()["error"]["message"]
     assert items(client, "/api/v1/tables") == []
+
+
+@pytest.mark.parametrize("retries", [True, False])
+def test_whether_a_failed_attempt_is_repeated_is_taken_from_the_request(client: httpx.Client, retries: bool) -> None:
+    add_table(client, db_name="sales")
+
+    post(client, "/compact/submit", RFC | {"retry_on_error": retries})
+
+    [operation] = items(client, "/api/v1/operations")
+    assert operation["retry_on_error"] is retries

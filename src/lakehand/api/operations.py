@@ -71,6 +71,7 @@ class OperationRequest:
         default=RowMode.OFF,
         metadata=about("Compare rows before and after. It can only raise what the table has."),
     )
+    retry_on_error: bool = field(default=True, metadata=about("False: one attempt, and none after it failed."))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +107,7 @@ class OperationAnswer(Answer):
     priority: int
     engine: str
     origin: str = field(metadata=about("Who asked for it."))
+    retry_on_error: bool = field(metadata=about("Whether a failed attempt is followed by another one."))
     updated_at: Moment
     submitted_at: Moment | None
     started_at: Moment | None

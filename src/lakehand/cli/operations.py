@@ -79,6 +79,7 @@ def submit(
         typer.Option("--confirm", help="Delete even an implausibly large share of files; recorded with your name."),
     ] = False,
     verify_rows: VerifyRows = None,
+    no_retry: Annotated[bool, typer.Option("--no-retry", help="One attempt: none after it failed.")] = False,
     option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the format, if it is allowed.")
     ] = None,
@@ -89,7 +90,7 @@ def submit(
     options = pairs(option, "--option")
     operation = session.client.operations.submit(
         session.client.tables.get(table), action, instant=instant, options=options, dry_run=dry_run, confirm=confirm,
-        verify_rows=verify_rows,
+        verify_rows=verify_rows, retry_on_error=not no_retry,
     )  # fmt: skip
     if watch:
         watch_operation(operation.id, session)

@@ -192,6 +192,7 @@ def operation_facts(operation: Document) -> Table:
             ("why", operation.get("reason") or ""),
             ("progress", progress_text(operation)),
             ("next attempt", when(operation["next_try"]) if operation.get("next_try") else ""),
+            ("retries", "" if operation.get("retry_on_error", True) else "none after an error"),
             ("failure", f"{failure['reason']}: {failure['message']}" if failure else ""),
             ("rows", rows_text((operation.get("result") or {}).get("verified_rows") or {})),
             ("result", plain(operation.get("result") or {})),

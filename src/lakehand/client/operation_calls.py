@@ -76,14 +76,16 @@ def submit_operation(
     dry_run: bool = False,
     confirm: bool = False,
     verify_rows: str | None = None,
+    retry_on_error: bool = True,
 ) -> Steps[SubmittedOperation]:
     """Submit an operation. With an instant: run that plan, once, however often it is submitted. Else: plan and run.
 
-    ``verify_rows``: compare rows before and after by ``count`` or ``checksum``.
+    ``verify_rows``: compare rows before and after by ``count`` or ``checksum``. ``retry_on_error``: False: one attempt.
     """
     wanted = OperationRequest(
         table=(yield from table_id(table)), action=action, instant=instant, options=dict(options or {}),
         dry_run=dry_run, confirm=confirm, verify_rows=cast(RowMode, verify_rows or RowMode.OFF),
+        retry_on_error=retry_on_error,
     )  # fmt: skip
     request = post(OPERATIONS, Operation, given_values(wanted), is_repeatable=instant is not None)
     outcome = yield from send_for_outcome(request)

@@ -80,6 +80,7 @@ class NewOperation:
     queue: str = "default"
     owner: str = "default"
     origin: str = "coordinator"  # who asked: coordinator, wire, api
+    retry_on_error: bool = True
     due_at: datetime | None = None  # when it became due; None: now
 
 
@@ -96,6 +97,7 @@ class Operation:
     queue: str = "default"
     owner: str = "default"
     origin: str = "coordinator"
+    retry_on_error: bool = True  # False: the first failed attempt is the last one
     run_times: int = 0  # attempts started so far
     deferrals: int = 0  # "not yet" answers so far; they use up no attempt
     not_before: datetime  # no attempt earlier than this

@@ -60,6 +60,7 @@ class SubmitRequest(OwnedTable):
     parallelism: int | Name | None = Field(default=None, examples=["1000"])
     execution_engine: Name = Field(default="", examples=["Spark"])
     extra_params: str = Field(default="", max_length=4000)
+    retry_on_error: bool = True
 
 
 class RemoveRequest(NamedTable):
@@ -96,7 +97,8 @@ def submit(service: Service, request: SubmitRequest, context: Context, writer: W
     texts = request.instant.split(",")[:MOST_INSTANTS]
     instants = dict.fromkeys(context.services.operations.read_instant(text.strip()) for text in texts)
     table = submitted_table(request, action, context, writer)
-    wanted = [OperationRequest(table=table.id, action=action, instant=instant) for instant in instants]
+    own = request.model_dump(include={"retry_on_error"})
+    wanted = [OperationRequest(table=table.id, action=action, instant=instant, **own) for instant in instants]
     stored = [context.services.operations.submit(writer, one, more)[0] for one in wanted]
     return SubmittedAnswer(table=table.id, operations=[operation_answer(one, table) for one in stored])
 

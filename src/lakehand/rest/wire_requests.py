@@ -102,6 +102,7 @@ class RequestParser:
             queue=query.get("queue", "") or "default",
             parameters={name: query[name] for name in ("resource", "parallelism") if query.get(name)},
             extra_parameters=extra_parameters(query.get("extra_params", "")),
+            retry_on_error=query.get("retry_on_error", "").lower() != "false",
             register=parse_actions(query.get("actions", ""), warnings),
             warnings=warnings,
         )

@@ -134,8 +134,8 @@ class SqlInbox:
         self, tx: Connection, rows: Sequence[InboxRow], tables: Sequence[Row[Any]], now: int
     ) -> Sequence[Event]:
         """Returns an event for each table with more requested operations than may wait."""
-        wanted: dict[Pair, tuple[TableProcess, Row[Any]]] = {
-            (table.id, instant): (row.process, table)
+        wanted: dict[Pair, tuple[InboxRow, Row[Any]]] = {
+            (table.id, instant): (row, table)
             for row, table in zip(rows, tables, strict=True)
             if row.process is not None
             for instant in row.instants
@@ -145,7 +145,7 @@ class SqlInbox:
         # An insert that conflicts costs more than a select. Either is right; the recent ones decide which is tried.
         repeated = sorted(pair for pair in wanted if pair in self.recent)
         stored = {(found[0], found[1]): str(found[2]) for found in STORED.rows(tx, repeated)}
-        taken = [other_action(*pair, word, wanted[pair][0]) for pair, word in stored.items()]
+        taken = [other_action(*pair, word, wanted[pair][0].process) for pair, word in stored.items()]
         fresh, events = self.within_cap(tx, sorted(pair for pair in wanted if pair not in stored))
         if fresh:
             self.insert_operations.run(tx, [self.operation_of(pair, *wanted[pair], now) for pair in fresh])
@@ -170,11 +170,12 @@ class SqlInbox:
             events += [too_many(table, len(new) - room, counts.get(table, 0))] if room < len(new) else []
         return sorted(chosen), events
 
-    def operation_of(self, pair: Pair, process: TableProcess, table: Row[Any], now: int) -> dict[str, Any]:
-        instant = Instant(pair[1])
+    def operation_of(self, pair: Pair, row: InboxRow, table: Row[Any], now: int) -> dict[str, Any]:
+        instant, process = Instant(pair[1]), row.process
+        assert process is not None
         new = NewOperation(
             table=TableId(pair[0]), instant=instant, process=process, priority=table.priority,
-            queue=table.queue, owner=table.owner, origin=ORIGIN,
+            queue=table.queue, owner=table.owner, origin=ORIGIN, retry_on_error=row.retry_on_error,
         )  # fmt: skip
         return {**operation_row(new, now), "plan_instant": process.instant or instant}
 
@@ -211,9 +212,9 @@ def newest(pairs: Sequence[Pair], count: int) -> Sequence[Pair]:
     return sorted(pairs, key=lambda pair: pair[1].ljust(17, "0"), reverse=True)[:count]
 
 
-def other_action(table: int, instant: str, stored: str, wanted: TableProcess) -> Event | None:
+def other_action(table: int, instant: str, stored: str, wanted: TableProcess | None) -> Event | None:
     """An instant is one plan of one action; a writer cannot be refused, so the operator is told."""
-    if stored == wanted.action:
+    if wanted is None or stored == wanted.action:
         return None
     return Event.counted(
         "intake.other-action",

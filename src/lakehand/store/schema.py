@@ -75,7 +75,7 @@ operation = Table(
     *required(LongText, "purpose", "reason"),
     *required(Number, "priority", "run_times", "patience"),
     *required(Flag, "urgent", "is_deleted", "cancel_requested"),
-    Column("retry_on_error", Flag, nullable=False),  # RFC-43's; reserved: the retry policy decides, not the writer
+    Column("retry_on_error", Flag, nullable=False),  # False: one attempt
     *required(Millis, "not_before", "schedule_time", "create_time", "update_time"),
     *optional(Millis, "submit_time", "start_time", "finish_time"),
     *optional(Key, "plan_instant", "handle"),

@@ -159,6 +159,7 @@ def run_action(id: PathId, form: Form, view: Somebody) -> Response:
         wanted = OperationRequest(
             table=number, action=form.text("action"), dry_run=form.flag("dry_run"), confirm=form.flag("confirm"),
             verify_rows=RowMode.CHECKSUM if form.flag("verify_rows") else RowMode.OFF,
+            retry_on_error=not form.flag("no_retry"),
         )  # fmt: skip
         return f"/operations/{view.services.operations.submit(view.caller, wanted)[0].id}"
 

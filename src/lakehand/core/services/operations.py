@@ -86,6 +86,7 @@ class OperationService:
         action = Action(wanted.action)
         detail: dict[str, Json] = {"action": str(action), "dry_run": wanted.dry_run, "confirm": wanted.confirm}
         detail |= {"instant": wanted.instant} if wanted.instant else {}
+        detail |= {} if wanted.retry_on_error else {"retry_on_error": False}
         detail |= {PARAMETER: str(wanted.verify_rows)} if wanted.verify_rows is not RowMode.OFF else {}
         request = request_of(caller, "operation.submit", table, detail=detail)
         with self.audit.record(request, lambda: need_table(caller, table)) as outcome:
@@ -122,6 +123,7 @@ class OperationService:
         new = NewOperation(
             table=table.id, instant=instant or service_instant(action, now), process=process, origin=by,
             priority=table.spec.priority, queue=table.spec.queue, owner=table.spec.owner, due_at=now,
+            retry_on_error=wanted.retry_on_error,
         )  # fmt: skip
         operation, is_new = self.store.operations.add(new, now=now, event=request_event(table, wanted, by))
         if not is_new:
