@@ -15,7 +15,7 @@ from lakehand.domain.tables import Table, TableSpec
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore, open_store
 from tests.interfaces.senders import SENDERS, Refused, sending
-from tests.rest.parts import ACTIONS, HUDI, INSTANT, LOCATION, context_over
+from tests.rest.parts import ACTIONS, HUDI, INSTANT, LOCATION, context_over, with_engines
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def store(sqlite_template: Path, tmp_path: Path) -> Iterator[SqlStore]:
 
 @pytest.fixture
 def context(store: SqlStore) -> ApiContext:
-    return context_over(store)
+    return with_engines(context_over(store), "spark", "spark-submit")
 
 
 @pytest.fixture
@@ -67,3 +67,22 @@ def test_whether_a_failed_attempt_is_repeated_is_stored(
     sender.submit(table=table.id, action="compaction", retry_on_error=retries)
 
     assert the_operation(store, table).retry_on_error is retries
+
+
+@pytest.mark.parametrize("engine", ["spark", "spark-submit"])
+def test_the_engine_that_is_asked_for_is_stored(sender: Any, store: SqlStore, table: Table, engine: str) -> None:
+    sender.submit(table=table.id, action="compaction", engine=engine)
+
+    operation = the_operation(store, table)
+    assert (operation.wanted_engine, operation.process.engine) == (engine, engine)
+
+
+@pytest.mark.parametrize("engine", ["flink", "odd"])
+def test_an_engine_that_is_unknown_or_off_is_refused_with_those_that_are_on(
+    sender: Any, store: SqlStore, table: Table, engine: str
+) -> None:
+    with pytest.raises(Refused, match="on are: spark, spark-submit; odd is broken") as refused:
+        sender.submit(table=table.id, action="compaction", engine=engine)
+
+    assert refused.value.code in ("invalid", "")
+    assert store.operations.of_table(table.id, recent=9) == []

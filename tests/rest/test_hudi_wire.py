@@ -16,7 +16,7 @@ from lakehand.domain.notifications import Notification, RefusedNotification
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore
 from tests.hudi_client import Recording, recordings
-from tests.rest.parts import INSTANT, LOCATION, add_table, context_over, items, kinds, wire, with_security
+from tests.rest.parts import INSTANT, LOCATION, add_table, context_over, items, kinds, wire, with_engines, with_security
 
 CALLBACK = "/v1/hoodie/service/callback"
 ClientOf = Callable[[ApiContext], httpx.Client]
@@ -88,6 +88,17 @@ def test_resource_and_parallelism_are_kept(client: httpx.Client) -> None:
     [operation] = items(client, "/api/v1/operations")
     parameters = client.get(f"/api/v1/operations/{operation['id']}").json()["parameters"]
     assert parameters == {"resource": "8g:4g", "parallelism": "7", "options": {}}
+
+
+def test_the_engine_that_the_writer_asks_for_is_stored(client_of: ClientOf, context: ApiContext) -> None:
+    client = client_of(with_engines(context, "spark", "spark-submit"))
+
+    for number, engine in enumerate(("spark-submit", "spark", "flink")):
+        assert send(client, wire(execution_engine=engine, instant=f"2026111419101398{number}"))["stored"] is True
+
+    newest_first = [one["engine"] for one in items(client, "/api/v1/operations")]
+    assert newest_first == ["spark", "spark", "spark-submit"]
+    assert "wire.unknown-engine" in kinds(client)
 
 
 def test_a_writer_may_add_that_a_failed_attempt_is_not_repeated(client: httpx.Client) -> None:

@@ -7,7 +7,8 @@ import httpx
 import pytest
 
 from lakehand.rest import ApiContext
-from tests.rest.parts import INSTANT, LOCATION, add_table, items, wire, with_security
+from lakehand.rest.wire_requests import wanted_engine
+from tests.rest.parts import INSTANT, LOCATION, add_table, items, wire, with_engines, with_security
 
 PREFIX = "/v1/hoodie/service"
 RFC = {
@@ -176,3 +177,26 @@ def test_whether_a_failed_attempt_is_repeated_is_taken_from_the_request(client: 
 
     [operation] = items(client, "/api/v1/operations")
     assert operation["retry_on_error"] is retries
+
+
+@pytest.mark.parametrize(
+    ("said", "stored"), [("spark-submit", "spark-submit"), ("Spark-Submit", "spark-submit"), ("Spark", "spark")]
+)
+def test_the_engine_that_is_asked_for_is_stored(
+    context: ApiContext, client_of: Callable[[ApiContext], httpx.Client], said: str, stored: str
+) -> None:
+    client = client_of(with_engines(context, "spark", "spark-submit"))
+    add_table(client, db_name="sales")
+
+    answer = post(client, "/compact/submit", RFC | {"execution_engine": said})
+
+    assert [one["engine"] for one in answer.json()["operations"]] == [stored]
+
+
+def test_spark_is_each_of_our_engines_and_any_other_name_is_one_of_them() -> None:
+    assert [wanted_engine(name) for name in ("", "Spark", "spark", "spark-submit")] == [
+        None,
+        None,
+        None,
+        "spark-submit",
+    ]

@@ -71,6 +71,7 @@ class OperationRequest:
         default=RowMode.OFF,
         metadata=about("Compare rows before and after. It can only raise what the table has."),
     )
+    engine: Name | None = field(default=None, metadata=about("Where it runs; default: the service chooses."))
     retry_on_error: bool = field(default=True, metadata=about("False: one attempt, and none after it failed."))
 
 

@@ -80,6 +80,7 @@ def submit(
     ] = False,
     verify_rows: VerifyRows = None,
     no_retry: Annotated[bool, typer.Option("--no-retry", help="One attempt: none after it failed.")] = False,
+    engine: Annotated[str | None, typer.Option(help="Run it on this engine; default: the service chooses.")] = None,
     option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the format, if it is allowed.")
     ] = None,
@@ -90,7 +91,7 @@ def submit(
     options = pairs(option, "--option")
     operation = session.client.operations.submit(
         session.client.tables.get(table), action, instant=instant, options=options, dry_run=dry_run, confirm=confirm,
-        verify_rows=verify_rows, retry_on_error=not no_retry,
+        verify_rows=verify_rows, retry_on_error=not no_retry, engine=engine,
     )  # fmt: skip
     if watch:
         watch_operation(operation.id, session)

@@ -81,6 +81,7 @@ class NewOperation:
     owner: str = "default"
     origin: str = "coordinator"  # who asked: coordinator, wire, api
     retry_on_error: bool = True
+    wanted_engine: str | None = None  # None: the service chooses
     due_at: datetime | None = None  # when it became due; None: now
 
 
@@ -98,6 +99,7 @@ class Operation:
     owner: str = "default"
     origin: str = "coordinator"
     retry_on_error: bool = True  # False: the first failed attempt is the last one
+    wanted_engine: str | None = None  # that its request asked for; None: the service chooses
     run_times: int = 0  # attempts started so far
     deferrals: int = 0  # "not yet" answers so far; they use up no attempt
     not_before: datetime  # no attempt earlier than this

@@ -22,7 +22,7 @@ from lakehand.domain.processes import Json
 from lakehand.domain.tables import Table
 from lakehand.rest.access import Context, Writer
 from lakehand.rest.context import ApiContext
-from lakehand.rest.wire_requests import ACTIONS
+from lakehand.rest.wire_requests import ACTIONS, wanted_engine
 
 router = APIRouter(prefix="/v1/hoodie/service", tags=["RFC-43"])
 Service = Annotated[str, Path(pattern="^(compact|cluster|clean)$", examples=["compact"])]
@@ -91,14 +91,17 @@ def submit(service: Service, request: SubmitRequest, context: Context, writer: W
         **read_parallelism(request.parallelism),
         "options": read_options(request.extra_params, context.intake.rules),
     }
-    name = request.execution_engine
-    if name and name.lower() not in context.engines:
-        raise Invalid(f"the engine {name[:40]!a} is not known: use one of {', '.join(sorted(context.engines))}")
+    engine = wanted_engine(request.execution_engine)
+    context.services.operations.check_engine(engine)
     texts = request.instant.split(",")[:MOST_INSTANTS]
     instants = dict.fromkeys(context.services.operations.read_instant(text.strip()) for text in texts)
     table = submitted_table(request, action, context, writer)
-    own = request.model_dump(include={"retry_on_error"})
-    wanted = [OperationRequest(table=table.id, action=action, instant=instant, **own) for instant in instants]
+    wanted = [
+        OperationRequest(
+            table=table.id, action=action, instant=instant, engine=engine, retry_on_error=request.retry_on_error
+        )
+        for instant in instants
+    ]
     stored = [context.services.operations.submit(writer, one, more)[0] for one in wanted]
     return SubmittedAnswer(table=table.id, operations=[operation_answer(one, table) for one in stored])
 

@@ -176,6 +176,7 @@ class SqlInbox:
         new = NewOperation(
             table=TableId(pair[0]), instant=instant, process=process, priority=table.priority,
             queue=table.queue, owner=table.owner, origin=ORIGIN, retry_on_error=row.retry_on_error,
+            wanted_engine=row.engine,
         )  # fmt: skip
         return {**operation_row(new, now), "plan_instant": process.instant or instant}
 

@@ -49,7 +49,8 @@ def open_only(closed: Closed, *, leave_owners_out: bool) -> Iterator[ColumnEleme
     if closed.owners and leave_owners_out:
         yield c.owner.not_in(sorted(closed.owners))
     if closed.engines:
-        yield or_(c.job == "", c.engine.not_in(sorted(closed.engines)))
+        may_choose = and_(c.job == "", c.wanted_engine.is_(None))
+        yield or_(may_choose, c.engine.not_in(sorted(closed.engines)))
     for name, action in sorted(closed.pairs):
         yield or_(c.action != action, c.tbl_id.not_in(select(tbl.c.id).where(tbl.c.format == name)))
     if closed.slots:

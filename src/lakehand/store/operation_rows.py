@@ -37,6 +37,8 @@ def new_row(new: NewOperation, now: int) -> dict[str, Any]:
     due = now if new.due_at is None else to_millis(new.due_at)
     return {
         **process_row(new.process),
+        "engine": new.wanted_engine or new.process.engine,
+        "wanted_engine": new.wanted_engine,
         "tbl_id": new.table,
         "instant": new.instant,
         "status": Status.PENDING.value,
@@ -95,6 +97,7 @@ def to_operation(row: Row[Any]) -> Operation:
         not_before=to_time(row.not_before),
         origin=row.origin,
         retry_on_error=bool(row.retry_on_error),
+        wanted_engine=row.wanted_engine,
         run_times=row.run_times,
         deferrals=row.patience,
         lease=row.lease_token and Lease(holder=row.lease_holder, token=row.lease_token, until=to_time(row.lease_until)),

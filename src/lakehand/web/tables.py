@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The list of tables, and the page of one table."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -107,6 +107,7 @@ def table_page(view: PageRequest, table: Table, **more: Any) -> Response:
         now_text=explanation.summary,
         explanation=explanation,
         dry_runs=dry_runs(services, table),
+        engines=engines_of(services),
         files_chart=files_chart(history),
         sizes_chart=sizes_chart(history),
         numbers=list(shown_numbers(newest)),
@@ -123,7 +124,7 @@ def prepare_run(id: PathId, action: str, view: Somebody) -> Response:
     services.operations.check_possible(table, OperationRequest(action=action))
     earlier = (o for o in services.operations.of_table(table.id, recent=RECENT) if is_dry_run(o.process, action))
     return view.page("run.html", section="/tables", watch=f"table:{table.id}",
-        table=table, action=action, dry_run=next(earlier, None),
+        table=table, action=action, dry_run=next(earlier, None), engines=engines_of(services),
     )  # fmt: skip
 
 
@@ -135,6 +136,12 @@ def dry_runs(services: Services, table: Table) -> frozenset[str]:
     """The actions of the table that can list beforehand what they would delete."""
     pairs = (pair for plugin in services.plugins() for pair in plugin.strategies if pair.is_used and pair.dry_run)
     return frozenset(pair.action for pair in pairs if pair.format == table.format)
+
+
+def engines_of(services: Services) -> Sequence[str]:
+    """Those that are on, if there is a choice."""
+    on = sorted(plugin.name for plugin in services.plugins() if plugin.kind == "engine" and plugin.state == "on")
+    return on if len(on) > 1 else []
 
 
 def shown_numbers(numbers: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
@@ -159,7 +166,7 @@ def run_action(id: PathId, form: Form, view: Somebody) -> Response:
         wanted = OperationRequest(
             table=number, action=form.text("action"), dry_run=form.flag("dry_run"), confirm=form.flag("confirm"),
             verify_rows=RowMode.CHECKSUM if form.flag("verify_rows") else RowMode.OFF,
-            retry_on_error=not form.flag("no_retry"),
+            retry_on_error=not form.flag("no_retry"), engine=form.text("engine") or None,
         )  # fmt: skip
         return f"/operations/{view.services.operations.submit(view.caller, wanted)[0].id}"
 

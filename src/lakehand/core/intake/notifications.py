@@ -144,6 +144,7 @@ class Intake:
             is_known=table is not None,
             instants=self.instants_of(notification, warnings, now) if is_wanted else (),
             process=self.process_of(notification, warnings) if is_wanted else None,
+            engine=notification.engine,
             retry_on_error=notification.retry_on_error,
             partitions=notification.partitions,
             note=note,

@@ -20,7 +20,7 @@ from lakehand.domain.errors import LakehandError, LeaseLost, RecoverProcessFaile
 from lakehand.domain.events import operation_event
 from lakehand.domain.locations import BOUNDARY, Boundary
 from lakehand.domain.operations import Attempt, InstanceId, Operation, OperationId, Status
-from lakehand.domain.processes import Drop, Failure, Skip, TableProcess
+from lakehand.domain.processes import Drop, Failure, Remedy, Skip, TableProcess
 from lakehand.domain.routing import (
     AUTO,
     ENGINE_PROPERTY,
@@ -180,8 +180,8 @@ class Dispatcher:
         if claimed is None:
             return False
         (table, overlapping), now = self.store.tables.with_overlapping(claimed.table), self.store.clock.estimate()
-        # A requested operation has no job yet, and its factory chooses the engine with it.
-        if isinstance(token, Skip) and claimed.process.job:
+        # A requested operation has no job yet, and its factory chooses the engine with it, unless the request did.
+        if isinstance(token, Skip) and (claimed.process.job or claimed.wanted_engine):
             answer: Admission = token
         else:
             answer = self.admit(table, claimed, now, overlapping)
@@ -228,7 +228,10 @@ class Dispatcher:
             answer = operation.process if is_only_verifying(operation.process) else factory.admit(runtime, operation)
             if isinstance(answer, TableProcess):
                 was_routed = bool(choice_of(operation.process))
-                answer = route(answer, policy_of(runtime.config), self.plugins.engines, was_routed=was_routed)
+                wanted, policy = operation.wanted_engine, policy_of(runtime.config)
+                answer = route(answer, policy, self.plugins.engines, wanted=wanted, was_routed=was_routed)
+                if wanted not in (None, answer.engine):
+                    return other_engine(answer, wanted)
                 self.plugins.engine(answer.engine)
                 return bounded(verified(answer, operation, runtime), self.runtimes.boundary(runtime, overlapping))
             return answer
@@ -304,6 +307,11 @@ def verified(process: TableProcess, operation: Operation, runtime: TableRuntime)
     config = runtime.config
     wanted = row_mode(config.text(PROPERTY, "off"), config.origin(PROPERTY))
     return with_mode(process, wanted, mode_of(operation.process))
+
+
+def other_engine(process: TableProcess, wanted: str | None) -> Failure:
+    message = f"{process.action} of this table runs on {process.engine} alone, and the request asked for {wanted}"
+    return Failure(reason="engine-refused", message=message, remedy=Remedy.FATAL)
 
 
 def not_admitted(error: Exception) -> Skip:

@@ -86,6 +86,7 @@ class OperationService:
         action = Action(wanted.action)
         detail: dict[str, Json] = {"action": str(action), "dry_run": wanted.dry_run, "confirm": wanted.confirm}
         detail |= {"instant": wanted.instant} if wanted.instant else {}
+        detail |= {"engine": wanted.engine} if wanted.engine else {}
         detail |= {} if wanted.retry_on_error else {"retry_on_error": False}
         detail |= {PARAMETER: str(wanted.verify_rows)} if wanted.verify_rows is not RowMode.OFF else {}
         request = request_of(caller, "operation.submit", table, detail=detail)
@@ -123,7 +124,7 @@ class OperationService:
         new = NewOperation(
             table=table.id, instant=instant or service_instant(action, now), process=process, origin=by,
             priority=table.spec.priority, queue=table.spec.queue, owner=table.spec.owner, due_at=now,
-            retry_on_error=wanted.retry_on_error,
+            retry_on_error=wanted.retry_on_error, wanted_engine=wanted.engine or None,
         )  # fmt: skip
         operation, is_new = self.store.operations.add(new, now=now, event=request_event(table, wanted, by))
         if not is_new:
@@ -143,8 +144,15 @@ class OperationService:
         if wanted.dry_run and action not in listed:
             can = f"; {table.format} tables have one for {', '.join(listed)}" if listed else ""
             raise Invalid(f"{action} has no dry run: it deletes nothing, or cannot tell beforehand{can}")
+        self.check_engine(wanted.engine)
         if wanted.dry_run and wanted.confirm:
             raise Invalid("a dry run deletes nothing, so that there is nothing to confirm: give one of the two")
+
+    def check_engine(self, name: str | None) -> None:
+        """Refuse an engine that is unknown or off, with those that are on."""
+        if name and name not in self.plugins.engines:
+            on = ", ".join(sorted(self.plugins.engines)) or "none"
+            raise Invalid(f"the engine {name[:40]!a} is not on; on are: {on}{self.plugins.absent('engine')}")
 
     def check_not_too_many(self, table: Table, instant: Instant | None) -> None:
         """A repeated request stores no further operation."""
