@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
+from lakehand.domain.access import Role
 from lakehand.domain.actions import Action
 from lakehand.domain.operations import Operation
 from lakehand.domain.processes import Instant
-from lakehand.domain.tables import Table, TableSpec
+from lakehand.domain.tables import Table, TableChanges, TableSpec
 from lakehand.rest import ApiContext
 from lakehand.store import SqlStore, open_store
 from tests.interfaces.senders import SENDERS, Refused, sending
-from tests.rest.parts import ACTIONS, HUDI, INSTANT, LOCATION, context_over, with_engines
+from tests.rest.parts import ACTIONS, HUDI, INSTANT, LOCATION, context_over, made_token, with_engines
 
 
 @pytest.fixture
@@ -86,3 +87,32 @@ def test_an_engine_that_is_unknown_or_off_is_refused_with_those_that_are_on(
 
     assert refused.value.code in ("invalid", "")
     assert store.operations.of_table(table.id, recent=9) == []
+
+
+@pytest.mark.parametrize(("field", "value"), [("priority", 50), ("queue", "vip"), ("owner", "carol")])
+def test_what_an_operation_has_of_its_own_is_stored_and_the_rest_is_the_tables(
+    sender: Any, store: SqlStore, table: Table, field: str, value: object
+) -> None:
+    of_the_table: dict[str, Any] = {"priority": 7, "queue": "slow", "owner": "bob"}
+    store.tables.change(table.id, TableChanges(**of_the_table), now=store.clock.now())
+
+    sender.submit(table=table.id, action="compaction", **{field: value})
+
+    operation = the_operation(store, table)
+    assert {name: getattr(operation, name) for name in of_the_table} == of_the_table | {field: value}
+
+
+@pytest.mark.parametrize("interface", SENDERS)
+def test_a_token_of_one_owner_gives_no_operation_to_another(
+    interface: str, context: ApiContext, store: SqlStore, table: Table
+) -> None:
+    store.tables.change(table.id, TableChanges(owner="ann"), now=store.clock.now())
+    token = made_token(context, "of-ann", Role.OPERATOR, owner="ann").secret
+
+    with sending(context, interface, token) as sender:
+        sender.submit(table=table.id, action="compaction", owner="ann", instant=INSTANT)
+        with pytest.raises(Refused, match="is for the tables of ann") as refused:
+            sender.submit(table=table.id, action="compaction", owner="bob")
+
+    assert refused.value.code in ("forbidden", "")
+    assert the_operation(store, table).owner == "ann"

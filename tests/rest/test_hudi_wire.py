@@ -101,6 +101,16 @@ def test_the_engine_that_the_writer_asks_for_is_stored(client_of: ClientOf, cont
     assert "wire.unknown-engine" in kinds(client)
 
 
+def test_owner_and_queue_of_the_writer_are_the_operations_own(client: httpx.Client) -> None:
+    add_table(client, owner="bob", queue="slow")
+
+    send(client, wire(username="carol", queue="vip"))
+    send(client, wire(instant="20261114191013983"))
+
+    found = [(one["owner"], one["queue"]) for one in items(client, "/api/v1/operations")]
+    assert found == [("bob", "slow"), ("carol", "vip")]
+
+
 def test_a_writer_may_add_that_a_failed_attempt_is_not_repeated(client: httpx.Client) -> None:
     send(client, wire(retry_on_error="false"))
     send(client, wire(instant="20261114191013983"))

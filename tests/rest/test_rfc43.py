@@ -6,9 +6,10 @@ from collections.abc import Callable
 import httpx
 import pytest
 
+from lakehand.domain.access import Role
 from lakehand.rest import ApiContext
 from lakehand.rest.wire_requests import wanted_engine
-from tests.rest.parts import INSTANT, LOCATION, add_table, items, wire, with_engines, with_security
+from tests.rest.parts import INSTANT, LOCATION, add_table, items, made_token, wire, with_engines, with_security
 
 PREFIX = "/v1/hoodie/service"
 RFC = {
@@ -200,3 +201,21 @@ def test_spark_is_each_of_our_engines_and_any_other_name_is_one_of_them() -> Non
         None,
         "spark-submit",
     ]
+
+
+def test_owner_and_queue_are_the_operations_own(client: httpx.Client) -> None:
+    add_table(client, db_name="sales", owner="bob", queue="slow")
+
+    post(client, "/compact/submit", RFC | {"owner": "carol", "queue": "vip"})
+    post(client, "/compact/submit", RFC | {"owner": "default", "queue": "", "instant": "20261114191013983"})
+
+    found = [(one["owner"], one["queue"]) for one in items(client, "/api/v1/operations")]
+    assert found == [("bob", "slow"), ("carol", "vip")]
+
+
+def test_a_token_of_one_owner_gives_no_operation_to_another(client: httpx.Client, context: ApiContext) -> None:
+    add_table(client, db_name="sales", owner="ann")
+    client.headers["Authorization"] = f"Bearer {made_token(context, 'of-ann', Role.OPERATOR, owner='ann').secret}"
+
+    assert post(client, "/compact/submit", RFC | {"owner": "bob"}).status_code == 403
+    assert post(client, "/compact/submit", RFC | {"owner": "ann"}).status_code == 200

@@ -14,11 +14,13 @@ from lakehand.api.fields import (
     Answer,
     Checked,
     Document,
+    GivenName,
     Location,
     LongName,
     Moment,
     Name,
     Paging,
+    Priority,
     about,
     answer,
     property_key,
@@ -72,6 +74,9 @@ class OperationRequest:
         metadata=about("Compare rows before and after. It can only raise what the table has."),
     )
     engine: Name | None = field(default=None, metadata=about("Where it runs; default: the service chooses."))
+    priority: Priority | None = field(default=None, metadata=about("Its own; default: that of the table."))
+    queue: GivenName | None = field(default=None, metadata=about("Its own; default: that of the table."))
+    owner: GivenName | None = field(default=None, metadata=about("Its own; default: that of the table."))
     retry_on_error: bool = field(default=True, metadata=about("False: one attempt, and none after it failed."))
 
 

@@ -3,7 +3,7 @@
 
 import json
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -14,6 +14,9 @@ from lakehand.client.documents import GOOD, Document
 from lakehand.domain.texts import visible
 from lakehand.output import LAYOUT, print_line
 
+OwnPriority: TypeAlias = Annotated[int | None, typer.Option(help="Its own priority; default: that of the table.")]
+OwnQueue: TypeAlias = Annotated[str | None, typer.Option(help="Its own queue; default: that of the table.")]
+OwnOwner: TypeAlias = Annotated[str | None, typer.Option(help="Its own owner; default: that of the table.")]
 app = typer.Typer(no_args_is_help=True, help="List, submit, cancel and retry operations, read their logs.")
 
 
@@ -81,6 +84,9 @@ def submit(
     verify_rows: VerifyRows = None,
     no_retry: Annotated[bool, typer.Option("--no-retry", help="One attempt: none after it failed.")] = False,
     engine: Annotated[str | None, typer.Option(help="Run it on this engine; default: the service chooses.")] = None,
+    priority: OwnPriority = None,
+    queue: OwnQueue = None,
+    owner: OwnOwner = None,
     option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the format, if it is allowed.")
     ] = None,
@@ -91,7 +97,8 @@ def submit(
     options = pairs(option, "--option")
     operation = session.client.operations.submit(
         session.client.tables.get(table), action, instant=instant, options=options, dry_run=dry_run, confirm=confirm,
-        verify_rows=verify_rows, retry_on_error=not no_retry, engine=engine,
+        verify_rows=verify_rows, retry_on_error=not no_retry, engine=engine, priority=priority, queue=queue,
+        owner=owner,
     )  # fmt: skip
     if watch:
         watch_operation(operation.id, session)

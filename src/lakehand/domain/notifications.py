@@ -57,7 +57,9 @@ class InboxRow:
     is_known: bool = False  # the decision relied on the table being registered; the store raises Moved if it is not
     instants: Sequence[Instant] = ()  # one operation each, unless it exists
     process: TableProcess | None = None  # what those operations do
-    engine: str | None = None  # that the writer asked for
+    engine: str | None = None  # that the writer asked for; so with queue and owner, or those of the table
+    queue: str | None = None
+    owner: str | None = None
     retry_on_error: bool = True
     partitions: Sequence[str] = ()  # added to what the next decision gets as a hint
     wake: bool = True  # make the table's schedules due

@@ -76,9 +76,9 @@ class NewOperation:
     table: TableId
     instant: Instant
     process: TableProcess
-    priority: int = 0
-    queue: str = "default"
-    owner: str = "default"
+    priority: int | None = None  # None: that of its table, as long as it waits; so with queue and owner
+    queue: str | None = None
+    owner: str | None = None
     origin: str = "coordinator"  # who asked: coordinator, wire, api
     retry_on_error: bool = True
     wanted_engine: str | None = None  # None: the service chooses

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from lakehand.api.fields import Location, Name, Priority, Properties, Seconds
 from lakehand.api.operations import OperationAnswer, OperationRequest, operation_answer
 from lakehand.api.tables import NewTable, TableAnswer, table_answer
+from lakehand.core.intake.notifications import own_name
 from lakehand.core.ports import NotificationRules
 from lakehand.core.services.operations import check_hudi_options
 from lakehand.core.services.tables import TableService
@@ -98,7 +99,13 @@ def submit(service: Service, request: SubmitRequest, context: Context, writer: W
     table = submitted_table(request, action, context, writer)
     wanted = [
         OperationRequest(
-            table=table.id, action=action, instant=instant, engine=engine, retry_on_error=request.retry_on_error
+            table=table.id,
+            action=action,
+            instant=instant,
+            engine=engine,
+            queue=own_name(request.queue),
+            owner=own_name(request.owner),
+            retry_on_error=request.retry_on_error,
         )
         for instant in instants
     ]

@@ -174,11 +174,10 @@ class SqlInbox:
         instant, process = Instant(pair[1]), row.process
         assert process is not None
         new = NewOperation(
-            table=TableId(pair[0]), instant=instant, process=process, priority=table.priority,
-            queue=table.queue, owner=table.owner, origin=ORIGIN, retry_on_error=row.retry_on_error,
-            wanted_engine=row.engine,
+            table=TableId(pair[0]), instant=instant, process=process, queue=row.queue, owner=row.owner, origin=ORIGIN,
+            retry_on_error=row.retry_on_error, wanted_engine=row.engine,
         )  # fmt: skip
-        return {**operation_row(new, now), "plan_instant": process.instant or instant}
+        return {**operation_row(new, table, now), "plan_instant": process.instant or instant}
 
     def remember(self, pairs: Iterable[Pair]) -> None:
         if len(self.recent) > MOST_RECENT:

@@ -54,6 +54,7 @@ from lakehand.store.operation_queries import (
     DEPTH,
     ENDS_OF,
     FINISHED_OF,
+    FOLLOWED_OF,
     HELD,
     LATE,
     LIVE_OF,
@@ -173,11 +174,15 @@ class SqlOperations:
         except IntegrityError as error:
             rival = self.find(new.table, new.instant)
             if rival is None:
-                raise NotFound(f"there is no table {new.table}") from error
+                raise Conflict(f"operation {new.instant} of table {new.table} was removed just now") from error
             return rival, False
 
     def insert(self, tx: Connection, new: NewOperation, now: int, event: Event | None) -> Operation:
-        key = tx.execute(INSERT, new_row(new, now)).inserted_primary_key
+        # Locked, so that no change of the table is missed: what waits follows it.
+        table = tx.execute(FOLLOWED_OF, {"table": new.table}).one_or_none()
+        if table is None:
+            raise NotFound(f"there is no table {new.table}")
+        key = tx.execute(INSERT, new_row(new, table, now)).inserted_primary_key
         assert key is not None
         self.note(tx, event, OperationId(key[0]), new.table, now)
         return to_operation(row_of(tx, OperationId(key[0])))

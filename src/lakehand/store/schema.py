@@ -86,6 +86,8 @@ operation = Table(
     Column("active_slot", Key),  # set while leased; unique: one live operation per table and conflict class
     Column("place", Key),  # set while leased, if such operations are limited: one of that many dispatch slots
     Column("wanted_engine", Word),  # that its request asked for; NULL: the service chooses
+    # True: its request set it. Otherwise it is that of the table, and follows it while the operation waits.
+    *optional(Flag, "has_own_priority", "has_own_queue", "has_own_owner"),
     UniqueConstraint("tbl_id", "instant", name="uq_operation_instant"),
     UniqueConstraint("active_slot", name="uq_operation_slot"),
     Index("ix_operation_tbl", "tbl_id", "operation_id"),

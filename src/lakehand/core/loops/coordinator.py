@@ -290,10 +290,7 @@ class Coordinator:
     def store_process(self, evaluation: Evaluation, process: TableProcess, seen: Seen) -> EvaluationResult:
         table, now = evaluation.table, evaluation.now
         instant = process.instant or service_instant(process.action, now)
-        new = NewOperation(
-            table=table.id, instant=instant, process=process, priority=table.spec.priority,
-            queue=table.spec.queue, owner=table.spec.owner, due_at=evaluation.schedule.due,
-        )  # fmt: skip
+        new = NewOperation(table=table.id, instant=instant, process=process, due_at=evaluation.schedule.due)
         event = Event(kind="operation.stored", message=f"{process.action} is needed: {process.reason}", table=table.id)
         seen.operations = None
         operation, is_new = self.store.operations.add(new, now=now, event=event)

@@ -86,11 +86,12 @@ class OperationService:
         action = Action(wanted.action)
         detail: dict[str, Json] = {"action": str(action), "dry_run": wanted.dry_run, "confirm": wanted.confirm}
         detail |= {"instant": wanted.instant} if wanted.instant else {}
-        detail |= {"engine": wanted.engine} if wanted.engine else {}
+        given = {name: getattr(wanted, name) for name in ("engine", "priority", "queue", "owner")}
+        detail |= {name: value for name, value in given.items() if value is not None}
         detail |= {} if wanted.retry_on_error else {"retry_on_error": False}
         detail |= {PARAMETER: str(wanted.verify_rows)} if wanted.verify_rows is not RowMode.OFF else {}
         request = request_of(caller, "operation.submit", table, detail=detail)
-        with self.audit.record(request, lambda: need_table(caller, table)) as outcome:
+        with self.audit.record(request, lambda: need_both(caller, table, wanted.owner)) as outcome:
             operation, is_new = self.add(table, wanted, more, by=caller.name)
             outcome.after = {**operation_state(operation), "new": is_new}
         return operation, table, is_new
@@ -123,7 +124,7 @@ class OperationService:
         )  # fmt: skip
         new = NewOperation(
             table=table.id, instant=instant or service_instant(action, now), process=process, origin=by,
-            priority=table.spec.priority, queue=table.spec.queue, owner=table.spec.owner, due_at=now,
+            priority=wanted.priority, queue=wanted.queue, owner=wanted.owner, due_at=now,
             retry_on_error=wanted.retry_on_error, wanted_engine=wanted.engine or None,
         )  # fmt: skip
         operation, is_new = self.store.operations.add(new, now=now, event=request_event(table, wanted, by))
@@ -253,6 +254,13 @@ class OperationService:
 
     def of_table(self, table: TableId, *, recent: int = 20) -> Sequence[Operation]:
         return self.store.operations.of_table(table, recent=recent)
+
+
+def need_both(caller: Caller, table: Table, owner: str | None) -> None:
+    """Whether the caller may change this table, and give its operations to this owner."""
+    need_table(caller, table)
+    if owner is not None:
+        caller.need_owner(owner)
 
 
 def read_statuses(text: str) -> Collection[Status]:

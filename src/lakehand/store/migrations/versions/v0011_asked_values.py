@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the request for an operation asked for, where the service would choose otherwise."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -9,7 +11,12 @@ down_revision = "0010_0009"
 branch_labels = None
 depends_on = None
 
-COLUMNS = {"wanted_engine": sa.String(64)}
+COLUMNS: dict[str, Any] = {
+    "wanted_engine": sa.String(64),
+    "has_own_priority": sa.Boolean,
+    "has_own_queue": sa.Boolean,
+    "has_own_owner": sa.Boolean,
+}
 
 
 def upgrade() -> None:
